@@ -1,0 +1,43 @@
+# Everything runs in .venv, which the first target that needs it makes. `make help` lists the targets.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all test-wheel lint paper clean
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## Make .venv, build the compiled core, install the package with its development tools
+
+$(READY): $(SOURCES)
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "untwist needs Python 3.11 or newer: make PYTHON=/path/to/python $@"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Setting up .venv (first time: about a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@
+
+demo: $(READY)  ## Who survives 30 % wrong labels? A table and a report in under a minute
+	@$(BIN)/python -m untwist.demo
+
+lint: $(READY)  ## Linter, formatter and the strict type check
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy
+
+test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 8 minutes
+	@$(BIN)/pytest --quiet --numprocesses=auto
+
+test-all: test test-wheel  ## Also the tests that take minutes and the built wheel in a bare environment
+	@$(BIN)/pytest --quiet --numprocesses=auto -m slow
+
+test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
+	@$(BIN)/python tests/try_wheel.py
+
+paper: $(READY)  ## The paper's xd6 figures with class noise .15, beside the published ones
+	@$(BIN)/python benchmarks/xd6_class_noise.py
+
+clean:  ## Remove what make made
+	rm -rf .venv build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis

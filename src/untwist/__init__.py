@@ -1,0 +1,1 @@
+"""Learn the truth from data that lies: twist-proper losses and PILBoost."""

@@ -1,0 +1,61 @@
+"""Checks of arguments: a clear ValueError that names the argument and the value."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def numbers(name: str, value: ArrayLike) -> Array:
+    """`value` as a float64 array (0-d for a scalar)."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, got {value!r}") from error
+
+
+def probabilities(name: str, value: ArrayLike) -> Array:
+    """`value` as a float64 array with all entries in [0, 1]."""
+    array = numbers(name, value)
+    outside = ~((array >= 0) & (array <= 1))  # NaN is outside too
+    if outside.any():
+        raise ValueError(f"{name} must lie in [0, 1], got {array[outside].flat[0]}")
+    return array
+
+
+def distribution(weights: ArrayLike | None, size: int) -> Array:
+    """Non-negative `weights` of `size` points, scaled to sum to one; uniform when None."""
+    if size == 0:
+        raise ValueError("weights: the distribution has no points")
+    if weights is None:
+        return np.full(size, 1.0 / size)
+    array = np.broadcast_to(numbers("weights", weights), (size,))
+    if not (np.isfinite(array).all() and (array >= 0).all() and (array > 0).any()):
+        raise ValueError(f"weights must be finite, non-negative and not all zero, got {array}")
+    array = array / array.max()  # first, so that huge weights do not overflow in the sum
+    return np.asarray(array / array.sum())
+
+
+def real(name: str, value: Any, *, low: float = -math.inf, open_low: bool = False) -> float:
+    """`value` as a float in [low, +inf] (or (low, +inf]); NaN is refused."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    number = float(value)
+    if math.isnan(number) or number < low or (open_low and number == low):
+        bound = "" if low == -math.inf else f" {'>' if open_low else '>='} {low:g}"
+        raise ValueError(f"{name} must be a number{bound}, got {value!r}")
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """`value` as a finite float > 0."""
+    number = real(name, value, low=0.0, open_low=True)
+    if math.isinf(number):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    return number
