@@ -400,7 +400,7 @@ def _damped(slope: Array, w: Array) -> Array:
 
 def _minimisers(loss: Loss, eta: Array) -> tuple[Array, Array]:
     """Leftmost and rightmost minimiser of L(., eta): a grid on the logit scale, then the slope's root beside it."""
-    grid = np.unique(np.concatenate([[0.0], expit(np.linspace(-40.0, 36.0, 2001)), [1.0]]))
+    grid = np.concatenate([[0.0], expit(np.linspace(-36.0, 36.0, 2001)), [1.0]])  # u -> 1-u maps it onto itself
     ends = np.clip(logit(grid), -740.0, 37.0)  # finite stand-ins for the logits of 0 and 1
     cost_pos, cost_neg = loss.partial_pos(grid), loss.partial_neg(grid)
 
@@ -422,5 +422,6 @@ def _minimisers(loss: Loss, eta: Array) -> tuple[Array, Array]:
         optimal = (risk <= best + 1e-12 * np.abs(best)) | (risk == best)
         first, last = optimal.argmax(axis=1), grid.size - 1 - optimal[:, ::-1].argmax(axis=1)
         slack = np.where(first == last, 0.0, 1e-9)  # a flat piece is flat only up to rounding
-        low[rows], high[rows] = edge(first, eta[rows], slack), edge(last, eta[rows], -slack)
-    return low, np.maximum(low, high)
+        low[rows] = edge(first, eta[rows], slack)
+        high[rows] = low[rows] if (first == last).all() else np.maximum(low[rows], edge(last, eta[rows], -slack))
+    return low, high

@@ -26,7 +26,7 @@ def slope(function: Function, u: Array) -> Array:
 
 def bisect(rising: Callable[[Array], Array], low: Array, high: Array) -> Array:
     """Where the predicate `rising` turns from false to true between `low` and `high`, elementwise."""
-    for _ in range(80):  # 80 halvings exhaust float64 from any interval used here
+    for _ in range(64):  # enough for float64 on the logit scale
         middle = 0.5 * (low + high)
         above = rising(middle)
         low, high = np.where(above, low, middle), np.where(above, middle, high)

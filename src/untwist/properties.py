@@ -36,10 +36,8 @@ class Verdict:
 
 def monotone(loss: Loss) -> Verdict:
     """(M): partial_pos is non-increasing and partial_neg non-decreasing."""
-    steps_pos, steps_neg = _steps(loss.partial_pos(_GRID)), -_steps(loss.partial_neg(_GRID))
-    if (found := _first(steps_pos > 0, "partial_pos increases")) is not None:
-        return found
-    return _first(steps_neg > 0, "partial_neg decreases") or Verdict(True)
+    falls = _unless(_steps(loss.partial_pos(_GRID)) > 0, "partial_pos increases")
+    return _unless(_steps(loss.partial_neg(_GRID)) < 0, "partial_neg decreases") if falls else falls
 
 
 def differentiable(loss: Loss) -> Verdict:
@@ -69,9 +67,7 @@ def symmetric(loss: Loss) -> Verdict:
     """(S): partial_pos(u) = partial_neg(1 - u)."""
     u = np.linspace(0.0, 1.0, 1025)  # a grid that 1 - u maps onto itself without rounding
     one, other = loss.partial_pos(u), loss.partial_neg(1.0 - u)
-    return _first(
-        ~np.isclose(one, other, rtol=_ROUNDING, atol=_ROUNDING), "partial_pos(u) != partial_neg(1 - u)", u
-    ) or (Verdict(True))
+    return _unless(~np.isclose(one, other, rtol=_ROUNDING, atol=_ROUNDING), "partial_pos(u) != partial_neg(1 - u)", u)
 
 
 def extremes(loss: Loss) -> Verdict:
@@ -81,22 +77,20 @@ def extremes(loss: Loss) -> Verdict:
     if loss.partial_neg(0.0) != 0:
         return Verdict(False, 0.0, "partial_neg(0) is not 0")
     negative = (loss.partial_pos(_GRID) < 0) | (loss.partial_neg(_GRID) < 0)
-    return _first(negative, "a partial loss is negative") or Verdict(True)
+    return _unless(negative, "a partial loss is negative")
 
 
 def proper(loss: Loss) -> Verdict:
     """eta is a minimiser of the conditional risk, for every eta."""
     own, best = loss.conditional_risk(_GRID, _GRID), loss.bayes_risk(_GRID)
-    return _first(~np.isclose(own, best, rtol=_ROUNDING, atol=_ROUNDING), "the estimate eta is not optimal") or Verdict(
-        True
-    )
+    return _unless(~np.isclose(own, best, rtol=_ROUNDING, atol=_ROUNDING), "the estimate eta is not optimal")
 
 
 def strictly_proper(loss: Loss) -> Verdict:
     """eta is the only minimiser of the conditional risk, for every eta."""
     low, high = loss.tilted_set(_GRID)
     other = (np.abs(low - _GRID) > 1e-7) | (np.abs(high - _GRID) > 1e-7)
-    return _first(other, "an estimate other than eta is optimal") or Verdict(True)
+    return _unless(other, "an estimate other than eta is optimal")
 
 
 def properties(loss: Loss) -> dict[str, Verdict]:
@@ -124,5 +118,5 @@ def _steps(values: Array) -> Array:
     return np.where(np.abs(steps) <= 1e-14 * scale, 0.0, steps)
 
 
-def _first(broken: NDArray[np.bool_], reason: str, points: Array = _GRID) -> Verdict | None:
-    return Verdict(False, float(points[broken.argmax()]), reason) if broken.any() else None
+def _unless(broken: NDArray[np.bool_], reason: str, points: Array = _GRID) -> Verdict:
+    return Verdict(False, float(points[broken.argmax()]), reason) if broken.any() else Verdict(True)
