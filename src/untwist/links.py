@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -125,6 +126,30 @@ class Link(ABC):
         """Limit of ``curvature`` at the clip from inside; infinite where the weights leave 0 vertically."""
         near, nearer = (float(self.curvature(-self.score(expit(x)))) for x in (-18.0, -26.0))
         return math.inf if nearer > 1.5 * near else nearer
+
+    def largest_curvature(self, low: ArrayLike, high: ArrayLike) -> float:
+        """The largest curvature over the intervals [low_i, high_i] of margins, which may be infinite.
+
+        It is attained at an end, at a peak inside, or at the clip; the peaks are found once per link.
+        """
+        low, high = np.atleast_1d(numbers("low", low)), np.atleast_1d(numbers("high", high))
+        ends = np.concatenate([low, high])
+        largest = float(np.max(self.curvature(ends[np.isfinite(ends)]), initial=0.0))
+        inside = (peak for margin, peak in self._peaks if ((low <= margin) & (margin <= high)).any())
+        return max(largest, *inside, 0.0)
+
+    @cached_property
+    def _peaks(self) -> list[tuple[float, float]]:
+        """Margins where the curvature has a local maximum, the clip included, with the curvature there."""
+        peaks = [(side * self.clip, self.clip_curvature) for side in (-1.0, 1.0) if math.isfinite(self.clip)]
+        odds = np.linspace(-26.0, 26.0, 5201)
+        curvature = self.curvature(self.score(expit(odds)))
+        inner = np.flatnonzero((curvature[1:-1] >= curvature[:-2]) & (curvature[1:-1] >= curvature[2:])) + 1
+        for centre in odds[inner]:
+            near = self.score(expit(np.linspace(centre - 0.01, centre + 0.01, 401)))
+            values = self.curvature(near)
+            peaks.append((float(near[values.argmax()]), float(values.max())))
+        return peaks
 
     def __repr__(self) -> str:
         return f"{type(self).__name__.removeprefix('_')}({self.loss!r})"
@@ -297,7 +322,7 @@ class _CanonicalAlphaLink(_AlphaLink, CanonicalLink, closed_form_for=AlphaLoss):
     @property
     def clip_curvature(self) -> float:
         """Infinite above alpha = 2, 1/2 at 2, 0 below."""
-        return 0.0 if math.isinf(self._a) or self._a < 2 else 0.5 if self._a == 2 else math.inf
+        return 0.0 if self._a < 2 else 0.5 if self._a == 2 else math.inf
 
 
 class _ClippedAlphaLink(_AlphaLink, ClippedLink, closed_form_for=AlphaLoss):
@@ -337,7 +362,7 @@ class _ClippedAlphaLink(_AlphaLink, ClippedLink, closed_form_for=AlphaLoss):
     @property
     def clip_curvature(self) -> float:
         """Infinite above alpha = 2, 2**-1.5 at 2, 0 below."""
-        return 0.0 if math.isinf(self._a) or self._a < 2 else 2.0**-1.5 if self._a == 2 else math.inf
+        return 0.0 if self._a < 2 else 2.0**-1.5 if self._a == 2 else math.inf
 
 
 class _CanonicalSquareLink(CanonicalLink, closed_form_for=SquareLoss):

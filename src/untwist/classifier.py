@@ -1,0 +1,318 @@
+"""PILBoostClassifier: PILBoost as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import train_test_split
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from untwist.arguments import Array, positive, real
+from untwist.boosting import Round, ValidationRisk, WeakLearner, logged, pilboost, staged_scores, until_stale
+from untwist.certificate import Certificate, certify
+from untwist.links import CanonicalLink, ClippedLink, Link, default_step_size
+from untwist.losses import AlphaLoss, Loss
+
+__all__ = ["PILBoostClassifier"]
+
+
+class PILBoostClassifier(ClassifierMixin, BaseEstimator):
+    """Boosting with the alpha-loss, which learns the clean posterior from twisted labels. Two classes.
+
+    Parameters
+    ----------
+    alpha : float in [-inf, +inf] except 0, default 2
+        1 trains the log-loss, which believes every label. Larger values undo more label noise; negative ones undo a
+        twist that turns most labels over.
+    step_size : float > 0 or "auto", default "auto"
+        The paper's a_f, typically 1 to 15. "auto" is 2 * min(alpha, alpha / (alpha - 1)).
+    n_estimators : int, default 100
+        Number of boosting rounds; fewer if every training row is beyond the clip or early stopping ends them.
+    max_depth : int or None, default 3
+        Depth of the regression trees that serve as weak learners.
+    link : "clipped" or "exact", default "clipped"
+        The paper's clipped inverse link or the exact one.
+    loss : Loss or None, default None
+        A loss to boost instead of the alpha-loss; `alpha` then plays no part.
+    estimator : scikit-learn regressor or None, default None
+        A weak learner of your own, fitted to labels -1 and +1 with sample weights; `max_depth` then plays no part.
+    early_stopping : bool, default False
+        Stop when the margin loss on validation rows has not fallen for `n_iter_no_change` rounds, and keep the rounds
+        up to its minimum. Validation rows are those given to `fit`, else a random `validation_fraction`.
+    validation_fraction : float in (0, 1), default 0.1
+    n_iter_no_change : int, default 10
+    verbose : int, default 0
+        Report to standard error every so many rounds.
+    random_state : int, RandomState instance or None, default None
+
+    Attributes
+    ----------
+    classes_ : the two labels; the second is the positive class
+    estimators_, leverages_, edges_ : the weak hypotheses, their coefficients, and their edges, per round
+    link_, step_size_, n_iter_ : the link and step that were used, and the number of rounds kept
+    validation_risk_ : mean margin loss on the validation rows after each round, if there were any
+    validation_rows_ : indices of the training rows that `fit` held out for validation (empty if none)
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = PILBoostClassifier(alpha=2.0, n_estimators=50, random_state=0).fit(X, y)
+    >>> model.predict(X[:3]), model.decision_function(X[:3]).round(2)
+    (array([0, 0, 0]), array([-2.29, -2.1 , -2.93]))
+    """
+
+    def __init__(
+        self,
+        alpha: float = 2.0,
+        *,
+        step_size: float | str = "auto",
+        n_estimators: int = 100,
+        max_depth: int | None = 3,
+        link: str = "clipped",
+        loss: Loss | None = None,
+        estimator: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.step_size = step_size
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.link = link
+        self.loss = loss
+        self.estimator = estimator
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.verbose = verbose
+        self.random_state = random_state
+
+    # ---- training ----
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: ArrayLike | None = None,
+    ) -> Self:
+        """Boost on (X, y). Validation rows, if given, serve to follow the risk and to stop early, never to train.
+
+        A sample weight of 2 is a repeated row, of 0 an absent one.
+        """
+        self.link_ = self._link()
+        self.step_size_ = (
+            default_step_size(self.link_) if self.step_size == "auto" else positive("step_size", self.step_size)
+        )
+        most_rounds = _count("n_estimators", self.n_estimators)
+        X, y = validate_data(self, X, y, dtype=self._dtype(), ensure_all_finite=self._finite())
+        check_classification_targets(y)
+        signs = self._learn_classes(y)
+        weight = (
+            np.ones(len(X))
+            if sample_weight is None
+            else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        )
+        random = check_random_state(self.random_state)
+        risk = self._validation(X_val, y_val, sample_weight_val)
+        rows, held_out = np.flatnonzero(weight), np.zeros(0, dtype=np.intp)
+        if self.early_stopping and risk is None:
+            rows, held_out = self._hold_out(rows, signs, random)
+            risk = ValidationRisk(X[held_out], signs[held_out], self.link_, weight[held_out])
+        self.validation_rows_ = held_out
+        X, signs, weight = X[rows], signs[rows], weight[rows]
+        if np.unique(signs).size < 2:
+            raise ValueError("y must have two classes among the rows with positive sample_weight, got only one")
+        self._n_samples = max(len(X), float(weight.sum()))
+
+        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
+        rounds = pilboost(X, signs, self._weak_learner(), self.link_, self.step_size_, sample_weight=weight, rng=rng)
+        rounds = islice(rounds, most_rounds)
+        if _count("verbose", self.verbose, low=0):
+            rounds = logged(rounds, self.verbose, lambda line: print(line, file=sys.stderr))
+        if risk is not None:
+            patience = _count("n_iter_no_change", self.n_iter_no_change) if self.early_stopping else sys.maxsize
+            rounds = until_stale(rounds, risk, patience)
+        kept = [(one.hypothesis, one.leverage, one.edge) for one in rounds]
+        self.validation_risk_ = np.array([] if risk is None else risk.history)
+        if self.early_stopping:
+            kept = kept[: int(np.argmin(self.validation_risk_)) + 1]
+        self.estimators_ = [hypothesis for hypothesis, _, _ in kept]
+        self.leverages_, self.edges_ = np.array([row[1] for row in kept]), np.array([row[2] for row in kept])
+        self.n_iter_ = len(kept)
+        return self
+
+    def _link(self) -> Link:
+        loss = AlphaLoss(self.alpha) if self.loss is None else self.loss
+        kinds: dict[str, type[Link]] = {"clipped": ClippedLink, "exact": CanonicalLink}
+        if self.link not in kinds:
+            raise ValueError(f'link must be "clipped" or "exact", got {self.link!r}')
+        return kinds[self.link](loss)
+
+    def _weak_learner(self) -> WeakLearner:
+        if self.estimator is not None:
+            return self.estimator  # type: ignore[no-any-return]
+        return DecisionTreeRegressor(max_depth=self.max_depth)  # type: ignore[no-any-return]
+
+    def _dtype(self) -> Any:
+        return np.float32 if self.estimator is None else np.float64  # what the trees of scikit-learn work on anyway
+
+    def _finite(self) -> bool | str:
+        return "allow-nan" if get_tags(self._weak_learner()).input_tags.allow_nan else True
+
+    def _learn_classes(self, y: NDArray[Any]) -> Array:
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if self.classes_.size > 2:
+            kind = type_of_target(y)
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}: "
+                f"y has {self.classes_.size} classes, {self.classes_[:5]}..."
+            )
+        if self.classes_.size < 2:
+            raise ValueError(f"y must have two classes, got one class only: {self.classes_[0]!r}")
+        return np.where(codes == 1, 1.0, -1.0)
+
+    def _validation(self, X_val: Any, y_val: Any, sample_weight_val: ArrayLike | None) -> ValidationRisk | None:
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val must be given together")
+        if X_val is None:
+            return None
+        X_val, y_val = validate_data(
+            self, X_val, y_val, reset=False, dtype=self._dtype(), ensure_all_finite=self._finite()
+        )
+        return ValidationRisk(X_val, self._signs("y_val", y_val), self.link_, sample_weight_val)
+
+    def _hold_out(self, rows: NDArray[np.intp], signs: Array, random: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows to train on and rows to validate on, each class in its proportion."""
+        share = real("validation_fraction", self.validation_fraction, low=0.0, open_low=True)
+        if share >= 1:
+            raise ValueError(f"validation_fraction must be below 1, got {share}")
+        train, held_out = train_test_split(rows, test_size=share, stratify=signs[rows], random_state=random)
+        return np.sort(train), np.sort(held_out)
+
+    def _signs(self, name: str, y: Any) -> Array:
+        """Labels as -1 and +1."""
+        y = np.asarray(y)
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(f"{name} has labels that the training labels have not: {unknown[:5]}")
+        return np.where(y == self.classes_[1], 1.0, -1.0)
+
+    # ---- prediction ----
+
+    def decision_function(self, X: Any) -> Array:
+        """Score of the clean posterior: positive where `predict` says classes_[1]."""
+        scores = np.zeros(len(X := self._rows(X)))
+        for scores in staged_scores(self._rounds(), X):  # noqa: B007 - the last stage is the answer
+            pass
+        return self._orientation * scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class whose clean posterior is larger; classes_[0] at a score of exactly 0."""
+        return self._decide(self.decision_function(X))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Clean posterior of both classes, kept within [1/(n+2), 1 - 1/(n+2)] for n training rows.
+
+        Beyond the clip the estimate is exactly 0 or 1; by the rule of succession n rows cannot justify more.
+        """
+        return self._clean(self.decision_function(X))
+
+    def predict_proba_twisted(self, X: Any) -> Array:
+        """Posterior of both classes as the twisted training labels follow it, within the same limits."""
+        scores = self._orientation * self.decision_function(X)
+        return self._probabilities(self.link_.inverse(scores))
+
+    def staged_decision_function(self, X: Any) -> Iterator[Array]:
+        """`decision_function` after each round."""
+        for scores in staged_scores(self._rounds(), self._rows(X)):
+            yield self._orientation * scores
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """`predict` after each round."""
+        return map(self._decide, self.staged_decision_function(X))
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """`predict_proba` after each round."""
+        return map(self._clean, self.staged_decision_function(X))
+
+    @property
+    def feature_importances_(self) -> Array:
+        """The paper's importances: sum over rounds of leverage times the tree's impurity importances, normalised."""
+        check_is_fitted(self)
+        total = np.zeros(self.n_features_in_)
+        for leverage, hypothesis in self._rounds():
+            total += leverage * hypothesis.feature_importances_  # type: ignore[attr-defined]
+        return total / total.sum() if total.sum() else total
+
+    def certificate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
+        """The convergence certificate of this fit; takes the very data that `fit` was given."""
+        X, signs = self._rows(X), self._signs("y", y)
+        if len(X) != len(signs):
+            raise ValueError(f"X and y must have as many rows, got {len(X)} and {len(signs)}")
+        weight = np.ones(len(X)) if sample_weight is None else _check_sample_weight(sample_weight, X, copy=True)
+        weight[self.validation_rows_] = 0.0
+        rows = np.flatnonzero(weight)
+        X, signs, weight = X[rows], signs[rows], weight[rows]
+        return certify(self._replay(X, signs, weight), self.link_, self.step_size_, sample_weight=weight)
+
+    def _replay(self, X: Any, signs: Array, weight: Array) -> Iterator[Round]:
+        """The rounds of the fit again, from its hypotheses."""
+        margins = np.zeros(len(signs))
+        for index, (leverage, hypothesis) in enumerate(self._rounds()):
+            weights, agreement = self.link_.weights(margins), signs * hypothesis.predict(X)
+            edge = float(np.average(weights * agreement, weights=weight))
+            if not np.isclose(edge, self.edges_[index], rtol=1e-6, atol=1e-9):
+                raise ValueError("X, y and sample_weight must be the data that fit was given: the edges differ")
+            margins = margins + leverage * agreement
+            yield Round(index, hypothesis, edge, leverage, weights, agreement, margins)
+
+    def _rounds(self) -> Iterator[tuple[float, WeakLearner]]:
+        return zip(self.leverages_, self.estimators_, strict=True)
+
+    def _rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=self._dtype(), ensure_all_finite=self._finite())
+
+    @property
+    def _orientation(self) -> float:
+        """-1 for a negative alpha, which complements the clean posterior."""
+        return -1.0 if isinstance(self.link_.loss, AlphaLoss) and self.link_.loss.alpha < 0 else 1.0
+
+    def _decide(self, scores: Array) -> NDArray[Any]:
+        return np.asarray(self.classes_[(scores > 0).astype(np.intp)])
+
+    def _clean(self, scores: Array) -> Array:
+        return self._probabilities(self.link_.tilted(self._orientation * scores))
+
+    def _probabilities(self, positive_class: Array) -> Array:
+        least = 1.0 / (self._n_samples + 2.0)
+        p = np.clip(positive_class, least, 1.0 - least)
+        return np.column_stack([1.0 - p, p])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = self._finite() == "allow-nan"
+        return tags
+
+
+def _count(name: str, value: Any, low: int = 1) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < low:
+        raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
+    return int(value)
