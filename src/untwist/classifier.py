@@ -202,6 +202,12 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         share = real("validation_fraction", self.validation_fraction, low=0.0, open_low=True)
         if share >= 1:
             raise ValueError(f"validation_fraction must be below 1, got {share}")
+        smallest = min(np.sum(signs[rows] > 0), np.sum(signs[rows] < 0))
+        if smallest < 2 or len(rows) * min(share, 1.0 - share) < 2:
+            raise ValueError(
+                f"early_stopping cannot hold out {share:g} of {len(rows)} rows, {smallest} in the smaller class: "
+                "give X_val and y_val, or more rows"
+            )
         train, held_out = train_test_split(rows, test_size=share, stratify=signs[rows], random_state=random)
         return np.sort(train), np.sort(held_out)
 

@@ -399,29 +399,48 @@ def _damped(slope: Array, w: Array) -> Array:
 
 
 def _minimisers(loss: Loss, eta: Array) -> tuple[Array, Array]:
-    """Leftmost and rightmost minimiser of L(., eta): a grid on the logit scale, then the slope's root beside it."""
+    """Leftmost and rightmost minimiser of L(., eta): a grid on the logit scale, then a root search beside it."""
     grid = np.concatenate([[0.0], expit(np.linspace(-36.0, 36.0, 2001)), [1.0]])  # u -> 1-u maps it onto itself
     ends = np.clip(logit(grid), -740.0, 37.0)  # finite stand-ins for the logits of 0 and 1
     cost_pos, cost_neg = loss.partial_pos(grid), loss.partial_neg(grid)
+    final = grid.size - 1
 
-    def edge(index: NDArray[np.intp], eta: Array, slack: Array) -> Array:
+    def isolated(index: NDArray[np.intp], eta: Array) -> Array:
+        """The minimum near a grid point: where the slope of the risk changes sign."""
+
         def rising(x: Array) -> Array:
             with np.errstate(invalid="ignore"):
                 pull_pos = eta * loss.partial_pos_derivative(expit(x))
                 pull_neg = (1.0 - eta) * loss.partial_neg_derivative(expit(x))
-            return np.asarray(pull_pos + pull_neg + slack * (np.abs(pull_pos) + np.abs(pull_neg)) > 0)
+            return np.asarray(pull_pos + pull_neg > 0)
 
-        last = grid.size - 1
-        root = expit(bisect(rising, ends[np.maximum(index - 1, 0)], ends[np.minimum(index + 1, last)]))
-        return np.where((index == 0) | (index == last), grid[index], root)
+        root = expit(bisect(rising, ends[np.maximum(index - 1, 0)], ends[np.minimum(index + 1, final)]))
+        return np.where((index == 0) | (index == final), grid[index], root)
+
+    def rim(index: NDArray[np.intp], beyond: int, eta: Array, level: Array) -> Array:
+        """The end of a flat piece, between a grid point on it and the next one, in direction `beyond`, off it."""
+
+        def on(x: Array) -> Array:
+            return np.asarray(loss.conditional_risk(expit(x), eta) <= level)
+
+        next_off = ends[np.clip(index + beyond, 0, final)]
+        root = expit(bisect(on, next_off, ends[index]))
+        return np.where((index == 0) | (index == final), grid[index], root)
 
     low, high = np.empty_like(eta), np.empty_like(eta)
     for rows in np.array_split(np.arange(eta.size), max(1, eta.size // 2048)):  # bounds the memory of the grid
-        risk = _expectation(eta[rows, None], cost_pos, cost_neg)
-        best = risk.min(axis=1, keepdims=True)
-        optimal = (risk <= best + 1e-12 * np.abs(best)) | (risk == best)
-        first, last = optimal.argmax(axis=1), grid.size - 1 - optimal[:, ::-1].argmax(axis=1)
-        slack = np.where(first == last, 0.0, 1e-9)  # a flat piece is flat only up to rounding
-        low[rows] = edge(first, eta[rows], slack)
-        high[rows] = low[rows] if (first == last).all() else np.maximum(low[rows], edge(last, eta[rows], -slack))
+        some = eta[rows]
+        risk = _expectation(some[:, None], cost_pos, cost_neg)
+        best = risk.min(axis=1)
+        level = best + 1e-13 * np.abs(best)  # flat up to rounding
+        optimal = risk <= level[:, None]
+        first, last = optimal.argmax(axis=1), final - optimal[:, ::-1].argmax(axis=1)
+        low[rows] = high[rows] = isolated(first, some)
+        if (several := first < last).any():
+            each = np.arange(len(rows))
+            flat_low = optimal[each, np.minimum(first + 1, final)]
+            flat_high = optimal[each, np.maximum(last - 1, 0)]
+            lows = np.where(flat_low, rim(first, -1, some, level), low[rows])
+            highs = np.where(flat_high, rim(last, 1, some, level), isolated(last, some))
+            low[rows], high[rows] = np.where(several, lows, low[rows]), np.where(several, highs, high[rows])
     return low, high

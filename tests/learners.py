@@ -1,0 +1,46 @@
+"""Weak learners that do as they are told: test doubles for the loop."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+
+
+class Oracle(RegressorMixin, BaseEstimator):
+    """Predicts column 0 of X, times a factor: perfect, useless or adversarial as the column says."""
+
+    def __init__(self, factor=1.0):
+        self.factor = factor
+
+    def fit(self, X, y, sample_weight):
+        self.seen_weight_ = np.array(sample_weight)
+        return self
+
+    def predict(self, X):
+        return self.factor * np.asarray(X)[:, 0]
+
+
+class Plain:
+    """The protocol and nothing else: no get_params, no tags."""
+
+    def fit(self, X, y, sample_weight):
+        self.mean = np.average(y, weights=sample_weight)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean)
+
+
+class Spoiler(Oracle):
+    """Predicts well, then `value` from round `after` on (counted over clones by the weights it sees)."""
+
+    def __init__(self, value=np.nan):
+        self.value = value
+
+    def predict(self, X):
+        return np.where(self.seen_weight_.min() < 0.5, self.value, np.asarray(X, float)[:, 0])
+
+
+class Misshapen(Oracle):
+    """Predicts a column where a row is asked for."""
+
+    def predict(self, X):
+        return np.zeros((len(X), 1))

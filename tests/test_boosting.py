@@ -1,0 +1,197 @@
+"""The loop, against a transcription of the paper's algorithm with Python loops, and its consumers."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.tree import DecisionTreeRegressor
+
+from learners import Misshapen, Oracle, Plain, Spoiler
+from untwist.boosting import ValidationRisk, adaboost, logged, pilboost, staged_scores, until_stale
+from untwist.links import CanonicalLink, ClippedLink
+from untwist.losses import AlphaLoss, FocalLoss, LogLoss, MatusitaLoss, SquareLoss
+
+take = itertools.islice
+TREE = DecisionTreeRegressor(max_depth=2, random_state=0)
+
+
+@pytest.fixture
+def sample():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    y = np.where(X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=120) > 0, 1.0, -1.0)
+    return X, y
+
+
+def paper_weight(z, alpha):
+    """The paper's f~ as printed, eq. "eq:tildefupdate", one number at a time."""
+    c = alpha / (alpha - 1)
+    if z <= -c:
+        return 0.0
+    if z >= c:
+        return 1.0
+    near = (c - abs(z)) ** (1 / (alpha - 1))
+    far = (2 * c**c - (c - abs(z)) ** c) ** (1 / alpha)
+    return near / (near + far) if z <= 0 else far / (near + far)
+
+
+@pytest.mark.parametrize(("alpha", "step"), [(1.1, 8.0), (2.0, 8.0), (4.0, 1.0), (4.0, 8.0)])
+def test_pilboost_is_the_algorithm_of_the_paper(sample, alpha, step):
+    X, y = sample
+    m = len(y)
+    H = [0.0] * m
+    ours = list(take(pilboost(X, y, TREE, ClippedLink(AlphaLoss(alpha)), step), 15))
+    for one in ours:
+        w = [paper_weight(-y[i] * H[i], alpha) for i in range(m)]
+        h = DecisionTreeRegressor(max_depth=2, random_state=0).fit(X, y, sample_weight=w).predict(X)
+        eta = sum(w[i] * y[i] * h[i] for i in range(m)) / m
+        H = [H[i] + step * eta * h[i] for i in range(m)]
+        np.testing.assert_allclose(one.weights, w, atol=1e-12)
+        assert one.edge == pytest.approx(eta, rel=1e-9)
+        assert one.leverage == pytest.approx(step * eta, rel=1e-9)
+        np.testing.assert_allclose(one.margins, y * H, rtol=1e-8, atol=1e-10)
+    assert len(ours) == 15
+
+
+def test_adaboost_is_the_one_of_the_paper(sample):
+    X, y = sample
+    m = len(y)
+    w = [1.0 / m] * m
+    for one in take(adaboost(X, y, TREE), 15):
+        h = DecisionTreeRegressor(max_depth=2, random_state=0).fit(X, y, sample_weight=w).predict(X)
+        err = sum(w[i] for i in range(m) if np.sign(h[i]) != y[i])
+        beta = 0.5 * math.log((1 - err) / err)
+        assert one.leverage == pytest.approx(beta, rel=1e-8)
+        w = [w[i] * math.exp(-beta * y[i] * h[i]) for i in range(m)]
+        w = [value / sum(w) for value in w]
+
+
+def test_adaboost_survives_a_perfect_learner():
+    X = np.array([[1.0], [-1.0], [1.0]])
+    rounds = list(take(adaboost(X, X[:, 0], Oracle()), 50))
+    assert all(np.isfinite(one.leverage) for one in rounds)
+    assert np.isfinite(rounds[-1].margins).all()
+
+
+def test_boosting_stops_when_all_weights_are_zero():
+    X = np.array([[1.0], [-1.0]])
+    rounds = list(pilboost(X, X[:, 0], Oracle(), ClippedLink(AlphaLoss(2.0)), 4.0))
+    assert len(rounds) == 1  # edge 1/2, leverage 2: every margin at the clip at once
+    np.testing.assert_array_equal(rounds[0].margins, [2.0, 2.0])
+
+
+def test_an_adversarial_learner_is_turned_around():
+    X = np.array([[1.0], [-1.0], [-1.0]])
+    first = next(pilboost(X, X[:, 0], Oracle(factor=-1.0), ClippedLink(AlphaLoss(2.0)), 1.0))
+    assert first.edge == -0.5
+    assert (first.margins > 0).all()
+
+
+def test_a_useless_learner_changes_nothing_and_does_not_end_the_loop():
+    X = np.zeros((4, 1))
+    rounds = list(take(pilboost(X, [1, -1, 1, -1], Oracle(), ClippedLink(AlphaLoss(2.0)), 1.0), 5))
+    assert len(rounds) == 5
+    assert all(one.edge == 0 and not one.margins.any() for one in rounds)
+
+
+@pytest.mark.parametrize("learner", [TREE, Ridge(), Plain()], ids=lambda learner: type(learner).__name__)
+@pytest.mark.parametrize(
+    "link",
+    [
+        ClippedLink(loss)
+        for loss in (AlphaLoss(1.1), AlphaLoss(4.0), LogLoss(), SquareLoss(), MatusitaLoss(), FocalLoss(2.0))
+    ]
+    + [CanonicalLink(loss) for loss in (AlphaLoss(2.0), LogLoss(), SquareLoss(), MatusitaLoss())],
+    ids=repr,
+)
+def test_any_link_boosts_any_learner_and_the_risk_falls(sample, learner, link):
+    X, y = sample
+    step = 0.5 / float(link.largest_curvature(-0.2, 0.2))
+    margins = [one.margins for one in take(pilboost(X, y, learner, link, step), 10)]
+    risks = [np.mean(link.margin_loss(m)) for m in [np.zeros(len(y)), *margins]]
+    assert risks[-1] < risks[0] or isinstance(learner, Plain)
+    assert (np.diff(risks[:3]) <= 1e-12).all()
+
+
+def test_sample_weights_are_repeated_and_absent_rows(sample):
+    X, y = sample
+    weight = np.random.default_rng(1).integers(0, 3, len(y))
+    rows = np.repeat(np.arange(len(y)), weight)
+    link = ClippedLink(AlphaLoss(2.0))
+    weighted = take(pilboost(X, y, TREE, link, 3.0, sample_weight=weight), 8)
+    repeated = take(pilboost(X[rows], y[rows], TREE, link, 3.0), 8)
+    for one, other in zip(weighted, repeated, strict=True):
+        assert one.edge == pytest.approx(other.edge, rel=1e-9)
+        np.testing.assert_allclose(one.margins[rows], other.margins, rtol=1e-9, atol=1e-12)
+
+
+def test_huge_and_tiny_sample_weights_only_matter_by_ratio(sample):
+    X, y = sample
+    link = ClippedLink(AlphaLoss(2.0))
+    plain = list(take(pilboost(X, y, TREE, link, 3.0), 3))
+    for scale in (1e-12, 1e12):
+        scaled = list(take(pilboost(X, y, TREE, link, 3.0, sample_weight=np.full(len(y), scale)), 3))
+        np.testing.assert_allclose(scaled[-1].margins, plain[-1].margins, rtol=1e-6)
+
+
+def test_random_learners_get_seeds_of_their_own(sample):
+    X, y = sample
+    learner = DecisionTreeRegressor(max_depth=2, max_features=1)
+    link = ClippedLink(AlphaLoss(2.0))
+
+    def run(seed):
+        return [one.edge for one in take(pilboost(X, y, learner, link, 3.0, rng=np.random.default_rng(seed)), 5)]
+
+    assert run(0) == run(0) != run(1)
+
+
+def test_consumers(sample):
+    X, y = sample
+    link = ClippedLink(AlphaLoss(2.0))
+    lines = []
+    risk = ValidationRisk(X[:30], y[:30], link)
+    rounds = logged(until_stale(take(pilboost(X, y, TREE, link, 3.0), 20), risk, patience=20), 5, lines.append)
+    kept = list(rounds)
+    assert len(kept) == 20
+    assert len(lines) == 4
+    assert lines[0].startswith("round 5: edge 0.")
+    assert risk.history[-1] == pytest.approx(np.mean(link.margin_loss(kept[-1].margins[:30])))
+    *_, final = staged_scores([(one.leverage, one.hypothesis) for one in kept], X)
+    np.testing.assert_allclose(y * final, kept[-1].margins, atol=1e-12)
+
+
+def test_until_stale_waits_and_then_stops():
+    risks = iter([3.0, 2.0, 2.5, 2.4, 1.9, 2.0, 2.0, 2.0, 1.0])
+    passed = list(until_stale(range(9), lambda one: next(risks), patience=3))
+    assert passed == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": [0.0, 1.0]}, "y must hold labels -1 and \\+1 only, got"),
+        ({"y": []}, "y must be a non-empty"),
+        ({"step_size": 0.0}, "step_size must be a number > 0, got 0.0"),
+        ({"step_size": math.nan}, "step_size must be a number > 0, got nan"),
+        ({"step_size": math.inf}, "step_size must be finite"),
+        ({"sample_weight": [1.0, -1.0]}, "sample_weight must be 2 finite non-negative"),
+        ({"sample_weight": [0.0, 0.0]}, "sample_weight must be 2 finite non-negative"),
+        ({"sample_weight": [1.0]}, "sample_weight must be 2 finite non-negative"),
+        ({"weak_learner": Spoiler()}, "predicted nan in round 2"),
+        ({"weak_learner": Spoiler(math.inf)}, "predicted inf in round 2"),
+        ({"weak_learner": Misshapen()}, r"must predict 2 numbers, got shape \(2, 1\)"),
+    ],
+)
+def test_bad_input_is_named(change, message):
+    arguments = {"X": np.array([[1.0], [-1.0]]), "y": [1.0, -1.0], "weak_learner": Oracle(), "step_size": 1.0} | change
+    with pytest.raises(ValueError, match=message):
+        list(take(pilboost(link=ClippedLink(AlphaLoss(2.0)), **arguments), 3))
+
+
+def test_a_learner_without_sample_weights_says_so(sample):
+    X, y = sample
+    with pytest.raises(TypeError, match="sample_weight"):
+        next(pilboost(X, y, KNeighborsRegressor(), ClippedLink(AlphaLoss(2.0)), 1.0))

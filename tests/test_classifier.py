@@ -1,0 +1,246 @@
+"""PILBoostClassifier: scikit-learn's own checks, then what it promises beyond them."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from learners import Misshapen, Spoiler
+from untwist import PILBoostClassifier
+from untwist.boosting import pilboost
+from untwist.links import ClippedLink
+from untwist.losses import AlphaLoss, FocalLoss, LogLoss, SquareLoss
+from untwist.twisters import ClassNoise
+
+
+@parametrize_with_checks([PILBoostClassifier()])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def sample(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return sample()
+
+
+def test_it_is_the_loop_of_boosting(data):
+    X, y = data
+    model = PILBoostClassifier(alpha=1.5, step_size=2.0, n_estimators=12, random_state=0).fit(X, y)
+    tree = DecisionTreeRegressor(max_depth=3, random_state=0)
+    rounds = pilboost(X.astype(np.float32), 2.0 * y - 1, tree, ClippedLink(AlphaLoss(1.5)), 2.0)
+    for edge, one in zip(model.edges_, rounds, strict=False):
+        assert edge == pytest.approx(one.edge, rel=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 1.1, 2.0, 4.0, math.inf, -1.5, -math.inf])
+@pytest.mark.parametrize("link", ["clipped", "exact"])
+def test_decision_prediction_and_probabilities_agree(data, alpha, link):
+    X, y = data
+    model = PILBoostClassifier(alpha, link=link, n_estimators=20, random_state=0).fit(X, y)
+    score, clean, twisted = model.decision_function(X), model.predict_proba(X), model.predict_proba_twisted(X)
+    np.testing.assert_array_equal(model.predict(X), (score > 0).astype(int))
+    for probabilities in (clean, twisted):
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+        assert ((probabilities >= 1 / 302) & (probabilities <= 1 - 1 / 302)).all()
+    assert (clean[score > 0, 1] >= 0.5).all()
+    assert (clean[score < 0, 1] <= 0.5).all()
+    flip = -1 if alpha < 0 else 1
+    assert np.mean(flip * score * (2 * y - 1) > 0) > 0.9  # a negative alpha decides against the labels it saw
+    np.testing.assert_allclose(model.link_.inverse(flip * score).clip(1 / 302, 301 / 302), twisted[:, 1])
+
+
+def test_negative_alpha_undoes_a_majority_of_wrong_labels(data):
+    X, y = data
+    _, twisted, _ = ClassNoise(0.85).twist(X, y, np.random.default_rng(0))
+    assert PILBoostClassifier(-2.0, n_estimators=30, random_state=0).fit(X, twisted).score(X, y) > 0.8
+    assert PILBoostClassifier(2.0, n_estimators=30, random_state=0).fit(X, twisted).score(X, y) < 0.2
+
+
+def test_staged_predictions_end_where_the_others_are(data):
+    X, y = data
+    model = PILBoostClassifier(n_estimators=7, random_state=0).fit(X, y)
+    stages = [
+        list(stage(X)) for stage in (model.staged_decision_function, model.staged_predict, model.staged_predict_proba)
+    ]
+    assert [len(stage) for stage in stages] == [7, 7, 7]
+    np.testing.assert_array_equal(stages[0][-1], model.decision_function(X))
+    np.testing.assert_array_equal(stages[1][-1], model.predict(X))
+    np.testing.assert_array_equal(stages[2][-1], model.predict_proba(X))
+    shorter = PILBoostClassifier(n_estimators=3, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(stages[0][2], shorter.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    "labels", [np.array(["no", "yes"]), np.array([False, True]), np.array([-1, 1]), np.array([2.0, 7.0])]
+)
+def test_labels_of_any_kind(data, labels):
+    X, y = data
+    model = PILBoostClassifier(n_estimators=10, random_state=0).fit(X, labels[y])
+    np.testing.assert_array_equal(model.classes_, labels)
+    assert np.mean(model.predict(X) == labels[y]) > 0.9
+
+
+def test_data_frames_missing_values_and_constant_columns(data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(e=1.0)
+    frame.loc[::7, "a"] = np.nan
+    model = PILBoostClassifier(n_estimators=30, random_state=0).fit(frame, pd.Series(y))
+    assert model.feature_names_in_.tolist() == list("abcde")
+    assert model.score(frame, y) > 0.85
+    assert model.feature_importances_[4] == 0
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[list("edcba")])
+
+
+def test_early_stopping_keeps_the_rounds_up_to_the_best(data):
+    X, y = data
+    _, noisy, _ = ClassNoise(0.3).twist(X, y, np.random.default_rng(0))
+    model = PILBoostClassifier(early_stopping=True, n_estimators=200, random_state=0).fit(X, noisy)
+    assert model.n_iter_ == np.argmin(model.validation_risk_) + 1 == len(model.estimators_) < 200
+    assert len(model.validation_risk_) == model.n_iter_ + 10
+    assert len(model.validation_rows_) == 30
+    held_out = model.link_.margin_loss((2 * noisy - 1) * model.decision_function(X))[model.validation_rows_]
+    assert held_out.mean() == pytest.approx(model.validation_risk_.min(), rel=1e-6)
+
+
+def test_a_validation_set_of_your_own(data):
+    X, y = data
+    X_val, y_val = sample(seed=1)
+    followed = PILBoostClassifier(n_estimators=25, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    assert followed.n_iter_ == len(followed.validation_risk_) == 25
+    plain = PILBoostClassifier(n_estimators=25, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(followed.decision_function(X), plain.decision_function(X))
+    stopped = PILBoostClassifier(n_estimators=500, early_stopping=True, random_state=0).fit(
+        X, y, X_val=X_val, y_val=y_val
+    )
+    np.testing.assert_allclose(
+        stopped.validation_risk_[:25], followed.validation_risk_[: len(stopped.validation_risk_)][:25]
+    )
+    weighted = PILBoostClassifier(n_estimators=5, random_state=0)
+    weighted.fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=np.arange(300) < 10)
+    few = PILBoostClassifier(n_estimators=5, random_state=0).fit(X, y, X_val=X_val[:10], y_val=y_val[:10])
+    np.testing.assert_allclose(weighted.validation_risk_, few.validation_risk_)
+
+
+def test_certificate_of_a_fit(data):
+    X, y = data
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    for settings in ({}, {"early_stopping": True}, {"link": "exact"}, {"loss": FocalLoss(1.0)}):
+        model = PILBoostClassifier(n_estimators=15, random_state=0, **settings).fit(X, y, sample_weight=weight)
+        certificate = model.certificate(X, y, sample_weight=weight)
+        assert len(certificate.implied.verdicts) == model.n_iter_
+        assert "violated" not in certificate.exact.verdicts + certificate.implied.verdicts
+        with pytest.raises(ValueError, match="the data that fit was given"):
+            model.certificate(X, 1 - y, sample_weight=weight)
+    with pytest.raises(ValueError, match="labels that the training labels have not"):
+        model.certificate(X, y + 5)
+
+
+@pytest.mark.parametrize("loss", [LogLoss(), SquareLoss(), FocalLoss(2.0)], ids=repr)
+def test_any_loss_can_be_boosted(data, loss):
+    X, y = data
+    assert PILBoostClassifier(loss=loss, n_estimators=30, random_state=0).fit(X, y).score(X, y) > 0.9
+
+
+@pytest.mark.parametrize(
+    "estimator", [Ridge(), RandomForestRegressor(n_estimators=3, max_depth=3)], ids=["ridge", "forest"]
+)
+def test_any_regressor_can_be_the_weak_learner(data, estimator):
+    X, y = data
+    model = PILBoostClassifier(estimator=estimator, n_estimators=10, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.7
+    again = clone(model).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
+
+
+def test_it_lives_in_scikit_learns_world(data):
+    X, y = data
+    model = PILBoostClassifier(n_estimators=5, random_state=0)
+    search = GridSearchCV(make_pipeline(StandardScaler(), model), {"pilboostclassifier__alpha": [1.1, 2.0]}, cv=2).fit(
+        X, y
+    )
+    assert search.best_params_["pilboostclassifier__alpha"] in (1.1, 2.0)
+    assert CalibratedClassifierCV(model, cv=2).fit(X, y).predict_proba(X).shape == (300, 2)
+    assert cross_val_score(model, X, y, cv=3, scoring="roc_auc").min() > 0.8
+    restored = pickle.loads(pickle.dumps(model.fit(X, y)))
+    np.testing.assert_array_equal(restored.predict_proba(X), model.predict_proba(X))
+
+
+def test_verbose_reports_to_standard_error(data, capsys):
+    PILBoostClassifier(n_estimators=4, verbose=2).fit(*data)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("round") == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alpha": math.nan}, "alpha must be a number, got nan"),
+        ({"alpha": "auto"}, "alpha must be a number, got 'auto'"),
+        ({"alpha": 0}, "alpha must not be 0"),
+        ({"step_size": 0}, "step_size must be a number > 0, got 0"),
+        ({"step_size": -1.0}, "step_size must be a number > 0, got -1.0"),
+        ({"step_size": "big"}, "step_size must be a number, got 'big'"),
+        ({"n_estimators": 0}, "n_estimators must be an integer >= 1, got 0"),
+        ({"n_estimators": 10.0}, "n_estimators must be an integer >= 1, got 10.0"),
+        ({"link": "logit"}, 'link must be "clipped" or "exact", got \'logit\''),
+        ({"loss": "log"}, "loss must be a Loss, got 'log'"),
+        ({"verbose": -1}, "verbose must be an integer >= 0"),
+        ({"early_stopping": True, "validation_fraction": 1.5}, "validation_fraction must be below 1, got 1.5"),
+        ({"early_stopping": True, "n_iter_no_change": 0}, "n_iter_no_change must be an integer >= 1"),
+        ({"estimator": Spoiler()}, "predicted nan"),
+        ({"estimator": Misshapen()}, "must predict 300 numbers"),
+    ],
+)
+def test_bad_settings_are_named(data, settings, message):
+    with pytest.raises(ValueError, match=message):
+        PILBoostClassifier(**settings).fit(*data)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([[0.0], [1.0], [2.0]], [0, 1, 2], "Only binary classification is supported.*3 classes"),
+        ([[0.0], [1.0]], [1, 1], "two classes, got one class only"),
+        (np.zeros((0, 2)), [], "0 sample"),
+        ([[0.0], [math.inf]], [0, 1], "infinity"),
+        ([[0.0], [1.0]], [0, 1, 1], "inconsistent numbers of samples"),
+        ([[0.0], [1.0]], [0.3, 0.7], "continuous"),
+    ],
+)
+def test_bad_data_is_named(X, y, message):
+    with pytest.raises(ValueError, match=message):
+        PILBoostClassifier().fit(X, y)
+
+
+def test_misused_validation_and_weights_are_named(data):
+    X, y = data
+    model = PILBoostClassifier(n_estimators=3)
+    with pytest.raises(ValueError, match="must be given together"):
+        model.fit(X, y, X_val=X)
+    with pytest.raises(ValueError, match=r"y_val has labels that the training labels have not: \[9\]"):
+        model.fit(X, y, X_val=X[:2], y_val=[0, 9])
+    with pytest.raises(ValueError, match="two classes among the rows with positive sample_weight"):
+        model.fit(X, y, sample_weight=y)
+    with pytest.raises(ValueError, match="early_stopping"):
+        PILBoostClassifier(early_stopping=True).fit([[0.0], [1.0], [2.0]], [0, 1, 1])

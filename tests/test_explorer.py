@@ -1,0 +1,51 @@
+"""The explorer: which family undoes which twist."""
+
+import pytest
+
+from untwist.explorer import ALPHA, FOCAL, SUPER, LossFamily, explore
+from untwist.losses import AlphaLoss
+from untwist.twists import alpha_star
+
+BLUNTED, SHARPENED, CROSSED = (0.1, 0.3), (0.3, 0.1), (0.3, 0.7)
+
+
+@pytest.mark.parametrize("pair", [BLUNTED, SHARPENED, CROSSED])
+def test_alpha_loss_undoes_all_three(pair):
+    found = explore(ALPHA, *pair)
+    assert found.reached()
+    assert found.single
+    assert found.parameters["alpha"] == pytest.approx(float(alpha_star(*pair)), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("family", "pair", "reached", "distance"),
+    [
+        (FOCAL, BLUNTED, False, 0.2),
+        (FOCAL, SHARPENED, True, 0.0),
+        (FOCAL, CROSSED, False, 0.2),
+        (SUPER, BLUNTED, True, 0.0),
+        (SUPER, SHARPENED, False, 0.2),
+        (SUPER, CROSSED, False, 0.4),
+    ],
+    ids=lambda value: value.name if isinstance(value, LossFamily) else str(value),
+)
+def test_focal_and_super_loss_fail_where_the_theory_says(family, pair, reached, distance):
+    found = explore(family, *pair)
+    assert found.reached() is reached
+    assert found.distance == pytest.approx(distance, abs=1e-3)
+    assert ("reaches" in str(found)) is reached
+
+
+def test_a_whole_interval_is_the_answer_only_where_no_point_is():
+    found = explore(ALPHA, 0.2, 0.5)
+    assert found.reached()
+    assert not found.single
+    assert "one of several" in str(found)
+
+
+def test_any_family_can_be_explored():
+    positive_only = LossFamily("alpha > 0", AlphaLoss, {"alpha": (0.1, 1.0, 10.0)})
+    assert explore(positive_only, *BLUNTED).reached()
+    assert not explore(positive_only, *CROSSED).reached()
+    with pytest.raises(ValueError, match="eta_clean must lie"):
+        explore(ALPHA, 1.5, 0.5)

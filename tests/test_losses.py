@@ -1,0 +1,251 @@
+"""Every loss: its closed forms against the numerical definitions of the base class, and its properties.
+
+A new loss is tested by being added to LOSSES.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from untwist.losses import (
+    AlphaLoss,
+    ExponentialLoss,
+    FocalLoss,
+    LogLoss,
+    Loss,
+    MatusitaLoss,
+    SquareLoss,
+    SuperLoss,
+    tilt,
+)
+from untwist.properties import differentiable, extremes, monotone, proper, properties, strictly_proper, symmetric
+
+LOSSES = [
+    *(AlphaLoss(alpha) for alpha in (0.3, 0.9, 1 - 1e-12, 1.0, 1 + 1e-12, 1.0001, 1.1, 2.0, 4.0, 30.0, math.inf)),
+    *(AlphaLoss(alpha) for alpha in (-0.5, -1.0, -2.0, -8.0, -math.inf)),
+    LogLoss(),
+    SquareLoss(),
+    MatusitaLoss(),
+    ExponentialLoss(),
+    FocalLoss(0.0),
+    FocalLoss(0.5),
+    FocalLoss(2.0),
+    FocalLoss(7.0),
+    SuperLoss(LogLoss(), tau=0.7, lam=0.5),
+    SuperLoss(LogLoss(), tau=0.1, lam=2.0),
+    SuperLoss(SquareLoss(), tau=0.25, lam=0.3),
+    SuperLoss(AlphaLoss(2.0), tau=0.5, lam=1.0),
+]
+U = np.unique(
+    np.concatenate([np.linspace(0.001, 0.999, 97), np.geomspace(1e-9, 0.4, 20), 1 - np.geomspace(1e-9, 0.4, 20)])
+)
+ETA = np.array([0.0, 1e-6, 0.01, 0.1, 0.3, 0.5, 0.77, 0.99, 1 - 1e-6, 1.0])
+
+every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+
+
+class Numerical(Loss):
+    """A loss stripped of everything but its partial losses: the slow twin."""
+
+    def __init__(self, loss):
+        self.loss = loss
+
+    def partial_pos(self, u):
+        return self.loss.partial_pos(u)
+
+    def partial_neg(self, u):
+        return self.loss.partial_neg(u)
+
+
+@every_loss
+def test_derivatives_are_those_of_the_partial_losses(loss):
+    inside = U[(U > 1e-3) & (U < 1 - 1e-3)]
+    twin = Numerical(loss)
+    rtol = 1e-2 if isinstance(loss, SuperLoss) else 1e-8  # its slope has a square-root kink where it stops damping
+    np.testing.assert_allclose(loss.partial_pos_derivative(inside), twin.partial_pos_derivative(inside), rtol=rtol)
+    np.testing.assert_allclose(loss.partial_neg_derivative(inside), twin.partial_neg_derivative(inside), rtol=rtol)
+
+
+@every_loss
+def test_tilted_set_agrees_with_the_numerical_one(loss):
+    for closed, numerical in zip(loss.tilted_set(ETA), Numerical(loss).tilted_set(ETA), strict=True):
+        np.testing.assert_allclose(closed, numerical, atol=1e-7)
+
+
+@every_loss
+def test_no_estimate_beats_the_tilted_one(loss):
+    """Brute force: the Bayes risk is the conditional risk at both ends of the tilted set, and no u does better."""
+    grid = np.concatenate([[0.0], U, [1.0]])
+    risks = loss.conditional_risk(grid, ETA[:, None])
+    bayes = loss.bayes_risk(ETA)
+    for end in loss.tilted_set(ETA):
+        np.testing.assert_allclose(loss.conditional_risk(end, ETA), bayes, rtol=1e-9, atol=1e-12)
+    assert (risks >= bayes[:, None] - 1e-12 * (1 + np.abs(bayes[:, None]))).all()
+
+
+@every_loss
+def test_bayes_risk_agrees_with_the_numerical_one(loss):
+    np.testing.assert_allclose(loss.bayes_risk(ETA), Numerical(loss).bayes_risk(ETA), rtol=1e-9, atol=1e-12)
+
+
+@every_loss
+def test_tilted_estimate_lies_in_the_tilted_set(loss):
+    low, high = loss.tilted_set(ETA)
+    estimate = loss.tilted_estimate(ETA)
+    assert ((low <= estimate) & (estimate <= high)).all()
+
+
+def jumps(loss):
+    return isinstance(loss, SuperLoss) or (isinstance(loss, AlphaLoss) and math.isinf(loss.alpha))
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if not jumps(loss)], ids=repr)
+def test_tilted_inverse_undoes_the_tilted_estimate(loss):
+    estimate = loss.tilted_estimate(eta := np.linspace(0.05, 0.95, 19))
+    kept = np.abs(estimate - 0.5) < 0.5 - 1e-6  # closer to 1 than that, rounding has taken the answer away
+    assert kept.any()
+    np.testing.assert_allclose(loss.tilted_inverse(estimate[kept]), eta[kept], atol=1e-9)
+
+
+@every_loss
+def test_scalars_lists_and_arrays_of_any_shape(loss):
+    assert np.ndim(loss.partial_pos(0.3)) == np.ndim(loss.bayes_risk(0.3)) == np.ndim(loss.tilted_estimate(0.3)) == 0
+    square = np.linspace(0.1, 0.8, 6).reshape(2, 3)
+    for function in (loss.partial_pos, loss.partial_neg_derivative, loss.bayes_risk, loss.tilted_estimate):
+        np.testing.assert_allclose(function(square).ravel(), function(square.ravel().tolist()), rtol=1e-12)
+    assert loss.conditional_risk(square[:1], square[:, :1]).shape == (2, 3)
+    assert loss.bayes_risk([]).shape == (0,)
+
+
+@every_loss
+@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, math.inf, [0.5, 2.0], "half"])
+def test_values_outside_the_unit_interval_are_refused(loss, bad):
+    for call in (loss.partial_pos, loss.partial_neg, loss.partial_pos_derivative, loss.partial_neg_derivative):
+        with pytest.raises(ValueError, match=r"^u must"):
+            call(bad)
+    for call in (loss.bayes_risk, loss.tilted_estimate, loss.tilted_set):
+        with pytest.raises(ValueError, match=r"^eta must"):
+            call(bad)
+
+
+#: What each kind of loss is, letter by letter. The checks must find exactly this.
+EXPECTED = [
+    (AlphaLoss(2.0), "MDSE"),
+    (AlphaLoss(0.5), "MDSE"),
+    (AlphaLoss(1.0), "MDSEPp"),
+    (AlphaLoss(1.0001), "MDSE"),
+    (AlphaLoss(-2.0), "DS"),
+    (AlphaLoss(math.inf), "MDSE"),
+    (LogLoss(), "MDSEPp"),
+    (SquareLoss(), "MDSEPp"),
+    (MatusitaLoss(), "MDSEPp"),
+    (FocalLoss(0.0), "MDSEPp"),
+    (FocalLoss(2.0), "MDSE"),
+    (SuperLoss(LogLoss(), 0.7, 0.5), "MDS"),
+]
+
+
+@pytest.mark.parametrize(("loss", "letters"), EXPECTED, ids=[repr(loss) for loss, _ in EXPECTED])
+def test_properties_hold_exactly_where_they_should(loss, letters):
+    checks = {"M": monotone, "D": differentiable, "S": symmetric, "E": extremes, "P": proper, "p": strictly_proper}
+    assert "".join(letter for letter, check in checks.items() if check(loss)) == letters
+    assert sum(map(bool, properties(loss).values())) == len(letters)
+
+
+class Broken(Loss):
+    """The square loss with one thing wrong."""
+
+    def __init__(self, how):
+        self.how = how
+
+    def partial_pos(self, u):
+        u = np.asarray(u)
+        wrong = {"M": 0.2 * np.sin(9 * u), "D": 0.1 * np.abs(u - 0.637), "E": 0.01, "S": 0.05 * u * (1 - u)}[self.how]
+        return (1.0 - u) ** 2 + wrong
+
+    def partial_neg(self, u):
+        u = np.asarray(u)
+        return SquareLoss().partial_neg(u) if self.how == "S" else self.partial_pos(1.0 - u)
+
+
+@pytest.mark.parametrize(
+    ("how", "check", "where"),
+    [("M", monotone, None), ("D", differentiable, 0.637), ("E", extremes, 1.0), ("S", symmetric, None)],
+)
+def test_a_broken_property_is_found_and_its_place_named(how, check, where):
+    verdict = check(Broken(how))
+    assert not verdict
+    assert verdict.reason
+    assert 0 <= verdict.witness <= 1
+    if where is not None:
+        assert verdict.witness == pytest.approx(where, abs=1e-3)
+
+
+class Hinged(Loss):
+    """Strictly monotone with an affine piece on [.4, .6] (the remark after Lemma "proptilt"): t(1/2) = [.4, .6]."""
+
+    def partial_pos(self, u):
+        u = np.asarray(u, float)
+        shift = np.where(u < 0.4, (0.4 - u) ** 2, np.where(u > 0.6, (u - 0.6) ** 2, 0.0))
+        return 1.0 - u + shift
+
+
+def test_a_flat_piece_gives_an_interval():
+    low, high = Hinged().tilted_set(0.5)
+    assert (low, high) == (pytest.approx(0.4, abs=1e-6), pytest.approx(0.6, abs=1e-6))
+    assert Hinged().tilted_estimate(0.5) == pytest.approx(0.5)
+
+
+def test_alpha_loss_at_the_ends_of_its_range():
+    u = np.array([0.0, 0.25, 1.0])
+    np.testing.assert_allclose(AlphaLoss(math.inf).partial_pos(u), [1.0, 0.75, 0.0])
+    np.testing.assert_allclose(AlphaLoss(-math.inf).partial_pos(u), [0.0, 0.25, 1.0])
+    np.testing.assert_array_equal(AlphaLoss(0.0).partial_pos(u), [math.inf] * 3)
+    np.testing.assert_array_equal(AlphaLoss(0.0).bayes_risk(u), [math.inf] * 3)
+    np.testing.assert_array_equal(AlphaLoss(1.0).partial_pos(0.0), math.inf)
+    np.testing.assert_array_equal(AlphaLoss(2.0).partial_pos(0.0), 2.0)
+    assert AlphaLoss(0.0).tilted_set(0.3) == (0.0, 1.0)
+    assert AlphaLoss(-math.inf).tilted_set(0.5) == (0.0, 1.0)
+    assert AlphaLoss(math.inf).tilted_set(0.7) == (1.0, 1.0)
+    assert AlphaLoss(-math.inf).tilted_set(0.7) == (0.0, 0.0)
+
+
+def test_alpha_loss_is_continuous_through_one():
+    u = np.array([1e-12, 0.1, 0.5, 0.9])
+    for function in ("partial_pos", "partial_neg", "partial_pos_derivative", "bayes_risk", "tilted_estimate"):
+        at_one = getattr(AlphaLoss(1.0), function)(u)
+        for alpha in (1 - 1e-12, 1 + 1e-12):
+            np.testing.assert_allclose(getattr(AlphaLoss(alpha), function)(u), at_one, rtol=1e-9)
+
+
+def test_tilt_takes_one_alpha_per_point():
+    np.testing.assert_allclose(tilt([0.3, 0.7], [-1.0, 1.0]), [0.7, 0.7])
+    assert tilt(1.0, 0.0) == 0.5  # 0 * inf = 0
+    assert tilt(0.5, math.inf) == 0.5
+
+
+def test_losses_are_values():
+    assert AlphaLoss(2.0) == AlphaLoss(2) != AlphaLoss(3.0)
+    assert len({AlphaLoss(2.0), AlphaLoss(2), LogLoss(), LogLoss()}) == 2
+    assert repr(SuperLoss(LogLoss(), 0.5, 1.0)) == "SuperLoss(loss=LogLoss(), tau=0.5, lam=1.0)"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: AlphaLoss(math.nan), "alpha must be a number, got nan"),
+        (lambda: AlphaLoss("two"), "alpha must be a number, got 'two'"),
+        (lambda: AlphaLoss(True), "alpha must be a number, got True"),
+        (lambda: FocalLoss(-1.0), "gamma must be a number >= 0, got -1.0"),
+        (lambda: FocalLoss(math.inf), "gamma must be finite"),
+        (lambda: SuperLoss(LogLoss(), 0.0, 0.0), "lam must be a number > 0, got 0.0"),
+        (lambda: SuperLoss(LogLoss(), math.inf, 1.0), "tau must be finite"),
+        (lambda: SuperLoss("log", 0.0, 1.0), "loss must be a Loss, got 'log'"),
+        (lambda: AlphaLoss(0.0).tilted_inverse(0.5), "alpha must not be 0"),
+        (lambda: tilt(0.3, math.nan), "alpha must be a number, got nan"),
+    ],
+)
+def test_bad_hyperparameters_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

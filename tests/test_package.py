@@ -1,0 +1,157 @@
+"""The package as a whole: its public names, the direction of its imports, and that what is optional is optional."""
+
+import ast
+import importlib
+import importlib.metadata
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import untwist
+
+PACKAGE = Path(untwist.__file__).parent
+ROOT = Path(__file__).parent.parent
+
+#: Layers from the bottom up: a module imports from earlier lines only.
+LAYERS = [
+    {"arguments", "_core"},
+    {"numerics"},
+    {"losses"},
+    {"properties"},
+    {"links", "twists"},
+    {"explorer", "twisters", "boosting"},
+    {"certificate"},
+    {"classifier"},
+    {"demo"},
+]
+
+PUBLIC = {
+    "untwist": ["PILBoostClassifier", "__version__"],
+    "untwist.boosting": [
+        "Round",
+        "ValidationRisk",
+        "WeakLearner",
+        "adaboost",
+        "boost",
+        "logged",
+        "pilboost",
+        "staged_scores",
+        "until_stale",
+    ],
+    "untwist.certificate": ["Certificate", "StepCondition", "SurrogateCertificate", "certify", "step_condition"],
+    "untwist.explorer": ["ALPHA", "FOCAL", "SUPER", "Exploration", "LossFamily", "explore"],
+    "untwist.links": ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "default_step_size"],
+    "untwist.losses": [
+        "AlphaLoss",
+        "ExponentialLoss",
+        "FocalLoss",
+        "LogLoss",
+        "Loss",
+        "MatusitaLoss",
+        "SquareLoss",
+        "SuperLoss",
+        "tilt",
+        "tilted_logit",
+    ],
+    "untwist.properties": [
+        "Verdict",
+        "differentiable",
+        "extremes",
+        "monotone",
+        "proper",
+        "properties",
+        "strictly_proper",
+        "symmetric",
+    ],
+    "untwist.twisters": ["ClassNoise"],
+    "untwist.twists": [
+        "ClassConditionalNoise",
+        "ConstructiveAlpha",
+        "SymmetricNoise",
+        "alpha_star",
+        "best_fixed_alpha",
+        "binary_entropy",
+        "constructive_alpha",
+        "cross_entropy",
+        "cross_entropy_gain",
+        "cross_entropy_slope",
+        "entropy",
+        "is_bayes_blunting",
+        "kl_divergence",
+    ],
+}
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names_are_these_and_exist(module):
+    namespace = importlib.import_module(module)
+    assert namespace.__all__ == PUBLIC[module]
+    assert all(hasattr(namespace, name) for name in namespace.__all__)
+
+
+def test_imports_go_down_only():
+    height = {name: level for level, names in enumerate(LAYERS) for name in names}
+    files = [file for file in PACKAGE.glob("*.py") if file.stem != "__init__"]
+    assert {file.stem for file in files} | {"_core"} == set(height)
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "untwist":
+                names = [node.module.split(".")[1]] if "." in node.module else [alias.name for alias in node.names]
+                for name in names:
+                    assert height[name] < height[file.stem], f"{file.stem} imports {name}"
+
+
+def test_importing_the_package_loads_nothing_optional():
+    code = "import sys, untwist, untwist.demo; print(sorted({'xgboost', 'pandas', 'matplotlib'} & set(sys.modules)))"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert output.stdout.strip() == "[]"
+
+
+def test_the_demo_does_without_xgboost(monkeypatch):
+    from untwist import demo
+
+    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None)
+    assert list(demo.methods()) == ["PILBoost, alpha = 1.1", "PILBoost, alpha = 2", "PILBoost, alpha = 4", "AdaBoost"]
+
+
+def test_the_demo_measures_and_reports(monkeypatch):
+    from untwist import demo
+
+    monkeypatch.setattr(demo, "ROUNDS", 20)
+    accuracy = demo.one_split(0.3, seed=0)
+    assert list(accuracy) == list(demo.methods())
+    assert all(0.5 < value <= 1 for value in accuracy.values())
+    rows = demo.table({"a <b>": demo.np.array([0.5, 0.7]), "c": demo.np.array([0.9, 0.9])})
+    assert [row[0] for row in rows] == ["c", "a <b>"]
+    page = demo.report(rows, rate=0.3, runs=2)
+    assert "a &lt;b&gt;" in page
+    assert "30%" in page
+    assert "http" not in page  # self-contained
+
+
+def test_versions_agree():
+    assert untwist.__version__ == importlib.metadata.version("untwist")
+    assert f"## {untwist.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"version: {untwist.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert (PACKAGE / "py.typed").exists()
+
+
+def test_the_notation_page_names_code_and_tests_that_exist():
+    tests = "\n".join(file.read_text() for file in (ROOT / "tests").glob("test_*.py"))
+    rows = [line for line in (ROOT / "docs/notation.md").read_text().splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 40
+    for row in rows:
+        *_, code, file, test = (cell.strip() for cell in row.strip("|").split(" | "))
+        for name in re.findall(r"`([^`]+)`", code):
+            *owners, member = re.match(r"[\w.]+", name)[0].split(".")
+            text = (ROOT / file.strip("`")).read_text()
+            assert all(re.search(rf"\b{part}\b", text) for part in (*owners, member)), row
+        for name in re.findall(r"`([^`]+)`", test):
+            assert f"def {name}(" in tests, row
+
+
+def test_contributing_is_short():
+    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) < 50

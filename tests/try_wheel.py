@@ -1,0 +1,46 @@
+"""Build the wheel, install it with the core dependencies only, and use it outside the repository."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TRIAL = """
+import sys, numpy as np, untwist
+from sklearn.datasets import load_breast_cancer
+assert not {"xgboost", "pandas", "mpmath"} & set(sys.modules)
+X, y = load_breast_cancer(return_X_y=True)
+_, noisy, _ = __import__("untwist.twisters").twisters.ClassNoise(0.3).twist(X, y, np.random.default_rng(0))
+model = untwist.PILBoostClassifier(alpha=4.0, n_estimators=100, max_depth=1, random_state=0).fit(X, noisy)
+accuracy = model.score(X, y)
+assert accuracy > 0.9, accuracy
+print(untwist.__file__)
+"""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        there = Path(folder)
+
+        def run(*command: object) -> str:
+            return subprocess.run(
+                [str(part) for part in command], cwd=there, check=True, capture_output=True, text=True
+            ).stdout
+
+        run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", there, ROOT)
+        (wheel,) = there.glob("untwist-*.whl")
+        run(sys.executable, "-m", "venv", there / "bare")
+        python = there / "bare/bin/python"
+        run(python, "-m", "pip", "install", "--quiet", wheel)
+        installed = run(python, "-c", TRIAL).strip()
+        assert installed.startswith(str(there)), installed
+        listing = run(python, "-m", "zipfile", "--list", wheel)
+        assert "py.typed" in listing
+        assert "tests/" not in listing
+        assert "cpp/" not in listing
+        print(f"{wheel.name}: {wheel.stat().st_size / 1024:.0f} kB, works with the core dependencies only")
+
+
+if __name__ == "__main__":
+    main()
