@@ -5,7 +5,7 @@ READY := .venv/ready
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-wheel lint paper clean
+.PHONY: help setup demo test test-all test-slow test-wheel lint paper clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,10 +28,12 @@ lint: $(READY)  ## Linter, formatter and the strict type check
 	@$(BIN)/mypy
 
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 8 minutes
-	@$(BIN)/pytest --quiet --numprocesses=auto
+	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto  # one process per core: threads inside would fight
 
-test-all: test test-wheel  ## Also the tests that take minutes and the built wheel in a bare environment
-	@$(BIN)/pytest --quiet --numprocesses=auto -m slow
+test-all: test test-slow test-wheel  ## Everything, the tests that take minutes included
+
+test-slow: $(READY)  ## The tests that take minutes: the paper's own numbers
+	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto -m slow
 
 test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
 	@$(BIN)/python tests/try_wheel.py

@@ -68,7 +68,7 @@ def _both_signs(smallest: float, largest: float, count: int) -> tuple[float, ...
 
 
 #: alpha in [-inf, +inf].
-ALPHA = LossFamily("alpha-loss", AlphaLoss, {"alpha": (-math.inf, *_both_signs(1e-3, 1e3, 25), math.inf)})
+ALPHA = LossFamily("alpha-loss", AlphaLoss, {"alpha": (-math.inf, *_both_signs(1e-6, 1e9, 61), math.inf)})
 #: gamma >= 0.
 FOCAL = LossFamily("focal loss", FocalLoss, {"gamma": (0.0, *np.geomspace(1e-3, 1e3, 25).tolist())})
 #: Super Loss around the log-loss: any tau, lam > 0.

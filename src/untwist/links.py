@@ -152,7 +152,8 @@ class Link(ABC):
         return peaks
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__.removeprefix('_')}({self.loss!r})"
+        public = next(kind.__name__ for kind in type(self).__mro__ if not kind.__name__.startswith("_"))
+        return f"{public}({self.loss!r})"
 
     def __getnewargs__(self) -> tuple[Loss]:
         return (self.loss,)
