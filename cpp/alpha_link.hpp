@@ -32,8 +32,9 @@ inline double log_decay(double z, double alpha) {
 // Clipped inverse link (Lemma "lemPILalphaloss"): t = tail(z) below zero, 1 - tail(-z) above, with
 // tail = exp(-log_decay)/2. Below alpha = 1 nothing is clipped and the score is measured in units of 2^r.
 inline double clipped_logit(double z, double alpha) {
-  const double unit = alpha < 1.0 ? std::exp2(rate(alpha)) : 1.0;
-  const double decay = log_decay(unit * std::abs(z), alpha);
+  const double size = std::abs(z);
+  const double scaled = alpha < 1.0 && std::isfinite(size) ? size * std::exp2(rate(alpha)) : size;
+  const double decay = log_decay(scaled, alpha);
   return std::copysign(decay + std::log1p(-std::expm1(-decay)), z);
 }
 

@@ -128,11 +128,25 @@ def test_sample_weights_are_repeated_and_absent_rows(sample):
         np.testing.assert_allclose(one.margins[rows], other.margins, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "boost", [adaboost, lambda *data, **rest: pilboost(*data, ClippedLink(AlphaLoss(2.0)), 8.0, **rest)]
+)
+def test_rows_of_weight_zero_are_absent_in_every_round(boost):
+    """Even where an absent row keeps its weight after all others have lost theirs."""
+    X, y = np.array([[0.0], [1.0], [1.0], [3.0]]), np.array([-1.0, 1.0, -1.0, 1.0])
+    keep = np.array([0, 1, 3])
+    learner = DecisionTreeRegressor(random_state=0)
+    weighted = list(take(boost(X, y, learner, sample_weight=[1, 2, 0, 1]), 5))
+    without = list(take(boost(X[keep], y[keep], learner, sample_weight=[1, 2, 1]), 5))
+    assert len(weighted) == len(without) > 0
+    np.testing.assert_allclose([one.leverage for one in weighted], [one.leverage for one in without], rtol=1e-9)
+
+
 def test_huge_and_tiny_sample_weights_only_matter_by_ratio(sample):
     X, y = sample
     link = ClippedLink(AlphaLoss(2.0))
     plain = list(take(pilboost(X, y, TREE, link, 3.0), 3))
-    for scale in (1e-12, 1e12):
+    for scale in (1e-300, 1e300):
         scaled = list(take(pilboost(X, y, TREE, link, 3.0, sample_weight=np.full(len(y), scale)), 3))
         np.testing.assert_allclose(scaled[-1].margins, plain[-1].margins, rtol=1e-6)
 
@@ -182,6 +196,7 @@ def test_until_stale_waits_and_then_stops():
         ({"sample_weight": [1.0]}, "sample_weight must be 2 finite non-negative"),
         ({"weak_learner": Spoiler()}, "predicted nan in round 2"),
         ({"weak_learner": Spoiler(math.inf)}, "predicted inf in round 2"),
+        ({"weak_learner": Spoiler(1e200)}, "beyond 1e100 in round 2"),
         ({"weak_learner": Misshapen()}, r"must predict 2 numbers, got shape \(2, 1\)"),
     ],
 )

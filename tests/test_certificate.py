@@ -92,6 +92,7 @@ def test_margin_bound_of_the_second_part():
     assert 0 < needed < len(rounds)
     assert any(np.mean(one.margins <= 0.5) <= 0.5 for one in rounds[: math.ceil(needed)])
     assert certificate.implied.rounds_for(0.5, 0.1) > needed
+    assert certificate.implied.rounds_for(0.5, 1e-200) == math.inf
 
 
 def test_summary_is_plain_text():
@@ -122,6 +123,11 @@ def test_what_o2_says_of_the_default_step(alpha, holds):
     ("call", "message"),
     [
         (lambda: certify([], LINKS[0], 1.0), "rounds must not be empty"),
+        (lambda: certify(run(LINKS[4], 1.0, rounds=2), LINKS[4], 2.0), "rounds were not made with step_size 2"),
+        (
+            lambda: certify(run(LINKS[4], 1.0, rounds=2), LINKS[4], 1.0, sample_weight=[1.0]),
+            "weights must be 200 numbers",
+        ),
         (lambda: certify([], LINKS[0], 0.0), "step_size must be a number > 0"),
         (lambda: step_condition(LINKS[0], -1.0), "step_size must be a number > 0"),
         (lambda: certify(run(LINKS[4], 1.0, rounds=2), LINKS[4], 1.0).implied.rounds_for(2.5, 0.1), "below the clip"),

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -16,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from learners import Misshapen, Spoiler
+from learners import Misshapen, Plain, Spoiler
 from untwist import PILBoostClassifier
 from untwist.boosting import pilboost
 from untwist.links import ClippedLink
@@ -153,6 +154,8 @@ def test_certificate_of_a_fit(data):
             model.certificate(X, 1 - y, sample_weight=weight)
     with pytest.raises(ValueError, match="labels that the training labels have not"):
         model.certificate(X, y + 5)
+    with pytest.raises(ValueError, match="must be the 300 rows that fit was given, got 20 and 20"):
+        model.certificate(X[:20], y[:20])
 
 
 @pytest.mark.parametrize("loss", [LogLoss(), SquareLoss(), FocalLoss(2.0)], ids=repr)
@@ -185,6 +188,29 @@ def test_it_lives_in_scikit_learns_world(data):
     np.testing.assert_array_equal(restored.predict_proba(X), model.predict_proba(X))
 
 
+def test_a_learner_that_is_no_scikit_learn_estimator(data):
+    X, y = data
+    model = PILBoostClassifier(estimator=Plain(), n_estimators=3).fit(X, y)
+    assert model.n_iter_ == 3
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_the_size_of_all_weights_does_not_matter(data, scale):
+    X, y = data
+    plain = PILBoostClassifier(n_estimators=5, random_state=0).fit(X, y)
+    scaled = PILBoostClassifier(n_estimators=5, random_state=0).fit(X, y, sample_weight=np.full(300, scale))
+    np.testing.assert_allclose(scaled.decision_function(X), plain.decision_function(X), rtol=1e-9)
+
+
+def test_a_failed_fit_leaves_the_model_unfitted(data):
+    X, y = data
+    model = PILBoostClassifier(estimator=Spoiler())
+    with pytest.raises(ValueError, match="predicted nan"):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
 def test_verbose_reports_to_standard_error(data, capsys):
     PILBoostClassifier(n_estimators=4, verbose=2).fit(*data)
     captured = capsys.readouterr()
@@ -200,7 +226,10 @@ def test_verbose_reports_to_standard_error(data, capsys):
         ({"alpha": 0}, "alpha must not be 0"),
         ({"step_size": 0}, "step_size must be a number > 0, got 0"),
         ({"step_size": -1.0}, "step_size must be a number > 0, got -1.0"),
-        ({"step_size": "big"}, "step_size must be a number, got 'big'"),
+        ({"step_size": "big"}, "step_size must be a number > 0 or \"auto\", got 'big'"),
+        ({"early_stopping": "auto"}, "early_stopping must be True or False, got 'auto'"),
+        ({"estimator": "tree"}, "estimator must be an object with fit and predict, got 'tree'"),
+        ({"link": ["clipped"]}, "link must be"),
         ({"n_estimators": 0}, "n_estimators must be an integer >= 1, got 0"),
         ({"n_estimators": 10.0}, "n_estimators must be an integer >= 1, got 10.0"),
         ({"link": "logit"}, 'link must be "clipped" or "exact", got \'logit\''),
@@ -240,6 +269,10 @@ def test_misused_validation_and_weights_are_named(data):
         model.fit(X, y, X_val=X)
     with pytest.raises(ValueError, match=r"y_val has labels that the training labels have not: \[9\]"):
         model.fit(X, y, X_val=X[:2], y_val=[0, 9])
+    with pytest.raises(ValueError, match="sample_weight_val must come with"):
+        model.fit(X, y, sample_weight_val=np.ones(300))
+    with pytest.raises(ValueError, match="sample_weight_val must be 300 finite"):
+        model.fit(X, y, X_val=X, y_val=y, sample_weight_val=-np.ones(300))
     with pytest.raises(ValueError, match="two classes among the rows with positive sample_weight"):
         model.fit(X, y, sample_weight=y)
     with pytest.raises(ValueError, match="early_stopping"):

@@ -197,12 +197,43 @@ def test_largest_curvature_against_a_dense_look(kind, loss):
     assert link.largest_curvature(-math.inf, math.inf) >= link.curvature(0.0) * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("loss", BOOSTABLE, ids=repr)
+@both_kinds
+def test_far_margins(kind, loss):
+    """For symmetric losses the margin loss of -m exceeds that of m by exactly m, however large."""
+    link = kind(loss)
+    np.testing.assert_allclose(link.margin_loss([-1e3, -1e8, -1e300]), [1e3, 1e8, 1e300], rtol=1e-2)
+    assert link.margin_loss(math.inf) == 0
+    assert math.isnan(link.margin_loss(math.nan))
+    assert math.isnan(link.curvature(math.nan))
+
+
+@pytest.mark.parametrize("alpha", [5e-4, 1e-2])
+@both_kinds
+def test_tiny_alpha(kind, alpha):
+    link = kind(AlphaLoss(alpha))
+    np.testing.assert_array_equal(link.inverse([-math.inf, 0.0, math.inf]), [0.0, 0.5, 1.0])
+    assert 0 <= link.curvature(0.0) < 1e-20
+    assert link.inverse(1.0) >= 0.5
+
+
+@pytest.mark.parametrize("alpha", [-0.5, -2.0, -4.0])
+@both_kinds
+def test_score_and_tilted_undo_each_other_for_negative_alpha(kind, alpha):
+    link = kind(AlphaLoss(alpha))
+    u = np.linspace(0.05, 0.95, 19)
+    np.testing.assert_allclose(link.tilted(link.score(u)), u, rtol=1e-9)
+    slope = (link.score(u + 1e-6) - link.score(u - 1e-6)) / 2e-6
+    np.testing.assert_allclose(link.score_derivative(u), slope, rtol=1e-4)
+
+
 def test_half_logit_link_is_adaboost():
     link = HalfLogitLink(ExponentialLoss())
     m = np.linspace(-3, 3, 13)
     np.testing.assert_allclose(link.margin_loss(m), np.exp(-m))
     np.testing.assert_allclose(link.inverse(link.link([0.1, 0.8])), [0.1, 0.8])
     np.testing.assert_allclose(ExponentialLoss().partial_pos(link.tilted(m)), np.exp(-m))
+    assert link.largest_curvature(-math.inf, math.inf) == math.inf
     with pytest.raises(ValueError, match=r"loss must be ExponentialLoss\(\)"):
         HalfLogitLink(LogLoss())
 
@@ -236,6 +267,9 @@ class Lopsided(Loss):
         (lambda: ClippedLink.numerical(AlphaLoss(-2.0)), "property M"),
         (lambda: ClippedLink(AlphaLoss(0.0)), "alpha must not be 0"),
         (lambda: CanonicalLink(AlphaLoss(0.0)), "alpha must not be 0"),
+        (lambda: CanonicalLink.numerical(AlphaLoss(-2.0)), "property M"),
+        (lambda: CanonicalLink(SuperLoss(LogLoss(), 1.0, 1.0)), "invertible tilted estimate"),
+        (lambda: CanonicalLink.numerical("log"), "loss must be a Loss, got 'log'"),
         (lambda: CanonicalLink("log"), "loss must be a Loss, got 'log'"),
         (lambda: CanonicalLink(LogLoss()).link(1.5), r"must lie in \[0, 1\], got 1.5"),
     ],
@@ -262,6 +296,8 @@ def test_any_shape_dtype_and_layout(kind):
 @both_kinds
 def test_links_can_be_pickled_and_copied(kind):
     link = kind(AlphaLoss(1.7))
-    for twin in (pickle.loads(pickle.dumps(link)), copy.deepcopy(link)):
-        assert type(twin) is type(link)
-        np.testing.assert_array_equal(twin.inverse([-0.3, 0.7]), link.inverse([-0.3, 0.7]))
+    for one in (link, kind.numerical(AlphaLoss(1.7))):
+        for twin in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
+            assert type(twin) is type(one)
+            np.testing.assert_array_equal(twin.inverse([-0.3, 0.7]), one.inverse([-0.3, 0.7]))
+    assert repr(link) == f"{kind.__name__}(AlphaLoss(alpha=1.7))"

@@ -197,6 +197,15 @@ def test_a_flat_piece_gives_an_interval():
     assert Hinged().tilted_estimate(0.5) == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("ends", [(0.0, 0.1), (-0.1, 0.0)])
+def test_a_second_optimal_estimate_on_either_side_is_not_strictly_proper(ends):
+    class Wide(SquareLoss):
+        def tilted_set(self, eta):
+            return tuple(np.clip(eta + end, 0, 1) for end in ends)
+
+    assert not strictly_proper(Wide())
+
+
 def test_alpha_loss_at_the_ends_of_its_range():
     u = np.array([0.0, 0.25, 1.0])
     np.testing.assert_allclose(AlphaLoss(math.inf).partial_pos(u), [1.0, 0.75, 0.0])

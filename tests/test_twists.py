@@ -35,7 +35,7 @@ def test_noise_and_its_inverse():
         SymmetricNoise(0.5).inverse(0.5)
     with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\]"):
         SymmetricNoise(-0.1)
-    with pytest.raises(ValueError, match=r"rate_neg must lie in \[0, 1\]"):
+    with pytest.raises(ValueError, match="rate_neg must be a number, got nan"):
         ClassConditionalNoise(0.1, math.nan)
 
 
@@ -112,6 +112,7 @@ def test_extreme_posteriors_count_as_they_should():
     assert cross_entropy([0.0, 1.0], [0.3, 0.6], math.inf) == 0
     assert cross_entropy([0.5], [1.0], 0.0) == pytest.approx(math.log(2))
     assert cross_entropy([0.5, 1.0], [1.0, 1.0], 2.0, [0.0, 1.0]) == 0  # weight 0 = an absent point
+    assert kl_divergence([0.3], [0.1], 1000.0) == pytest.approx(0.3 * 1000 * math.log(9) - entropy([0.3]))
     assert binary_entropy([0.0, 1.0]).tolist() == [0.0, 0.0]
 
 
@@ -165,6 +166,18 @@ def test_certain_points_only_fix_the_sign():
     assert cross_entropy(clean, twisted, found) == pytest.approx(0.5 * math.log(2))
 
 
+def test_constructive_alpha_at_the_edges():
+    plain = constructive_alpha([0.1, 0.2], [0.3, 0.4], B=1.0)
+    absent = constructive_alpha([0.1, 0.2, 0.3], [0.3, 0.4, 0.01], B=1.0, weights=[1, 1, 0])
+    assert absent == plain
+    no_edge = constructive_alpha([0.5, 1.0], [0.5, 1.0], B=1.0)
+    assert (no_edge.alpha, no_edge.edge_outside) == (0.0, 0.0)
+    assert no_edge.cross_entropy == pytest.approx(math.log(2))
+    assert no_edge.bound >= no_edge.cross_entropy
+    certain = constructive_alpha([0.0, 1.0], [1 / (1 + math.e), math.e / (1 + math.e)], B=1.0)
+    assert certain.bound == pytest.approx(0, abs=1e-12)
+
+
 def test_best_fixed_alpha_is_scale_free():
     """Posteriors very close to 1/2: alpha is huge and still found."""
     clean = np.array([0.2, 0.7])
@@ -181,6 +194,10 @@ def test_best_fixed_alpha_is_scale_free():
         (lambda: alpha_star(1.2, 0.5), "eta_clean must lie"),
         (lambda: cross_entropy([0.5], [2.0], 1.0), "eta_twisted must lie"),
         (lambda: cross_entropy([], [], 1.0), "no points"),
+        (lambda: cross_entropy([0.5], [0.5], [1.0, 2.0]), "alpha must be one number or 1"),
+        (lambda: kl_divergence([0.5], [0.5], [[1.0]]), "alpha must be one number or 1"),
+        (lambda: entropy([[0.5]]), "one-dimensional"),
+        (lambda: entropy([0.5, 0.5], [1.0]), "weights must be 2 numbers"),
         (lambda: cross_entropy([0.5], [0.5], math.nan), "alpha must be a number, got nan"),
         (lambda: entropy([0.5, 0.5], [-1.0, 1.0]), "weights must be"),
         (lambda: entropy([0.5, 0.5], [0.0, 0.0]), "weights must be"),

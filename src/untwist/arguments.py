@@ -35,7 +35,9 @@ def distribution(weights: ArrayLike | None, size: int) -> Array:
         raise ValueError("weights: the distribution has no points")
     if weights is None:
         return np.full(size, 1.0 / size)
-    array = np.broadcast_to(numbers("weights", weights), (size,))
+    array = numbers("weights", weights)
+    if array.shape != (size,):
+        raise ValueError(f"weights must be {size} numbers, one per point, got shape {array.shape}")
     if not (np.isfinite(array).all() and (array >= 0).all() and (array > 0).any()):
         raise ValueError(f"weights must be finite, non-negative and not all zero, got {array}")
     array = array / array.max()  # first, so that huge weights do not overflow in the sum
@@ -46,7 +48,10 @@ def real(name: str, value: Any, *, low: float = -math.inf, open_low: bool = Fals
     """`value` as a float in [low, +inf] (or (low, +inf]); NaN is refused."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise ValueError(f"{name} must fit a float64, got {value!r:.20}...") from error
     if math.isnan(number) or number < low or (open_low and number == low):
         bound = "" if low == -math.inf else f" {'>' if open_low else '>='} {low:g}"
         raise ValueError(f"{name} must be a number{bound}, got {value!r}")
@@ -58,4 +63,12 @@ def positive(name: str, value: Any) -> float:
     number = real(name, value, low=0.0, open_low=True)
     if math.isinf(number):
         raise ValueError(f"{name} must be finite, got {value!r}")
+    return number
+
+
+def fraction(name: str, value: Any) -> float:
+    """`value` as a float in [0, 1]."""
+    number = real(name, value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
     return number

@@ -6,6 +6,7 @@ is the definition that faster engines are tested against.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -74,18 +75,31 @@ def boost(
     from each example's share of the weight (weights * sample_weight / total sample weight) and y * h(x). A weak
     learner with a `random_state` draws it from `rng`.
     """
-    y, sample_weight = _checked(y, sample_weight)
+    labels, weight = _checked(y, sample_weight)
+    return _rounds(X, labels, weight, weak_learner, weigh, leverage, rng)
+
+
+def _rounds(
+    X: Any,
+    y: Array,
+    sample_weight: Array,
+    weak_learner: WeakLearner,
+    weigh: Callable[[Array], Array],
+    leverage: Callable[[Array, Array], float],
+    rng: np.random.Generator | None,
+) -> Iterator[Round]:
     margins = np.zeros(y.size)
-    index = 0
-    while (weights := weigh(margins)).any():
+    for index in itertools.count():
+        weights = weigh(margins)
         share = weights * sample_weight
+        if not share.any():
+            return
         hypothesis = _fresh(weak_learner, rng).fit(X, y, sample_weight=share)
         agreement = y * _prediction(hypothesis, X, y.size, index)
         share = share / sample_weight.sum()
         beta = leverage(share, agreement)
         margins = margins + beta * agreement
         yield Round(index, hypothesis, float(share @ agreement), beta, weights, agreement, margins)
-        index += 1
 
 
 def pilboost(
@@ -124,6 +138,7 @@ def adaboost(
     err is the share of the weight where sign(h) != y, h = 0 counting as an error; it is kept at least 1e-10 away from
     0 and 1, where the coefficient would be infinite.
     """
+    present = _checked(y, sample_weight)[1] > 0  # the softmax must not spend weight on absent rows
 
     def leverage(share: Array, agreement: Array) -> float:
         error = min(max(float(share[agreement <= 0].sum() / share.sum()), 1e-10), 1.0 - 1e-10)
@@ -133,7 +148,7 @@ def adaboost(
         X,
         y,
         weak_learner,
-        weigh=lambda margins: margins.size * np.asarray(softmax(-margins)),
+        weigh=lambda margins: margins.size * np.asarray(softmax(np.where(present, -margins, -np.inf))),
         leverage=leverage,
         sample_weight=sample_weight,
         rng=rng,
@@ -158,7 +173,7 @@ class ValidationRisk:
 
     def __init__(self, X: Any, y: ArrayLike, link: Link, sample_weight: ArrayLike | None = None) -> None:
         self._X, self._link = X, link
-        self._y, weight = _checked(y, sample_weight)
+        self._y, weight = _checked(y, sample_weight, "sample_weight_val")
         self._share = weight / weight.sum()
         self._margins = np.zeros(self._y.size)
         self.history: list[float] = []
@@ -188,18 +203,17 @@ def staged_scores(rounds: Iterable[tuple[float, WeakLearner]], X: Any) -> Iterat
         yield scores
 
 
-def _checked(y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Array, Array]:
+def _checked(y: ArrayLike, sample_weight: ArrayLike | None, name: str = "sample_weight") -> tuple[Array, Array]:
+    """Labels -1 and +1, and weights scaled by the largest, so that their size does not matter."""
     y = numbers("y", y)
     if y.ndim != 1 or y.size == 0:
         raise ValueError(f"y must be a non-empty one-dimensional array, got shape {y.shape}")
     if not np.isin(y, (-1.0, 1.0)).all():
         raise ValueError(f"y must hold labels -1 and +1 only, got {np.unique(y)[:5]}")
-    weight = np.ones(y.size) if sample_weight is None else numbers("sample_weight", sample_weight)
+    weight = np.ones(y.size) if sample_weight is None else numbers(name, sample_weight)
     if weight.shape != y.shape or not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
-        raise ValueError(
-            f"sample_weight must be {y.size} finite non-negative numbers, not all 0, got {sample_weight!r}"
-        )
-    return y, weight
+        raise ValueError(f"{name} must be {y.size} finite non-negative numbers, not all 0, got {sample_weight!r}")
+    return y, weight / weight.max()
 
 
 def _fresh(weak_learner: WeakLearner, rng: np.random.Generator | None) -> WeakLearner:
@@ -220,4 +234,6 @@ def _prediction(hypothesis: WeakLearner, X: Any, size: int, index: int) -> Array
         raise ValueError(
             f"estimator {hypothesis!r} predicted {bad} in round {index + 1}: it must predict finite numbers"
         )
+    if np.abs(prediction).max() > 1e100:  # its square, times a step, must not overflow
+        raise ValueError(f"estimator {hypothesis!r} predicted a number beyond 1e100 in round {index + 1}")
     return prediction

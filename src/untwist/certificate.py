@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from untwist.arguments import Array, numbers, positive, real
+from untwist.arguments import Array, distribution, positive, real
 from untwist.boosting import Round
 from untwist.links import CanonicalLink, Link
 from untwist.losses import AlphaLoss
@@ -49,7 +49,8 @@ class StepCondition:
     @property
     def ideal_step(self) -> float:
         """The step with pi = 0, which the theorem likes best; 0 where the curvature is unbounded."""
-        return (1.0 - self.zeta) / (self.curvature * self.M**2) if self.curvature else math.inf
+        bend = self.curvature * self.M**2
+        return max(0.0, 1.0 - self.zeta) / bend if bend > 0 else math.inf
 
 
 def step_condition(link: Link, step_size: float, M: float = 1.0, zeta: float = 0.0) -> StepCondition:
@@ -110,7 +111,8 @@ class SurrogateCertificate:
             raise ValueError(f"epsilon must be at most 1, got {epsilon}")
         weight = float(self.link.weights(theta))
         gap = self.first_risk - epsilon * float(self.link.margin_loss(theta))
-        return max(0.0, self.Q * gap / (epsilon * weight) ** 2)
+        enough = (epsilon * weight) ** 2
+        return max(0.0, self.Q * gap / enough) if enough > 0 else math.inf
 
 
 @dataclass(frozen=True)
@@ -167,8 +169,11 @@ def certify(
     for one in rounds:
         before = np.zeros_like(one.margins) if margins is None else margins
         margins = one.margins
-        share = np.full(before.size, 1.0) if sample_weight is None else numbers("sample_weight", sample_weight)
-        share = share / share.sum()
+        share = distribution(sample_weight, before.size)
+        if not math.isclose(one.leverage, step_size * one.edge, rel_tol=1e-6, abs_tol=1e-12):
+            raise ValueError(
+                f"rounds were not made with step_size {step_size:g}: {one.leverage:g} is not it times the edge"
+            )
         M.append(float(np.abs(one.agreement).max()))
         edges.append(one.edge)
         mean_weights.append(float(share @ one.weights))

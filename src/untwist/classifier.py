@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeRegressor
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import check_random_state, column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -113,89 +113,93 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Boost on (X, y). Validation rows, if given, serve to follow the risk and to stop early, never to train.
 
-        A sample weight of 2 is a repeated row, of 0 an absent one.
+        A sample weight of 2 is a repeated row (up to the order in which ties are broken), of 0 an absent one.
         """
-        self.link_ = self._link()
-        self.step_size_ = (
-            default_step_size(self.link_) if self.step_size == "auto" else positive("step_size", self.step_size)
-        )
+        link, learner = self._link(), self._weak_learner()
+        step_size = self._step_size(link)
         most_rounds = _count("n_estimators", self.n_estimators)
+        if not isinstance(self.early_stopping, (bool, np.bool_)):
+            raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
         X, y = validate_data(self, X, y, dtype=self._dtype(), ensure_all_finite=self._finite())
         check_classification_targets(y)
-        signs = self._learn_classes(y)
+        self.classes_, signs = _two_classes(y)
         weight = (
             np.ones(len(X))
             if sample_weight is None
             else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         )
         random = check_random_state(self.random_state)
-        risk = self._validation(X_val, y_val, sample_weight_val)
+        risk = self._validation(link, X_val, y_val, sample_weight_val)
         rows, held_out = np.flatnonzero(weight), np.zeros(0, dtype=np.intp)
+        if np.unique(signs[rows]).size < 2:
+            raise ValueError("y must have two classes among the rows with positive sample_weight")
         if self.early_stopping and risk is None:
             rows, held_out = self._hold_out(rows, signs, random)
-            risk = ValidationRisk(X[held_out], signs[held_out], self.link_, weight[held_out])
-        self.validation_rows_ = held_out
-        X, signs, weight = X[rows], signs[rows], weight[rows]
-        if np.unique(signs).size < 2:
-            raise ValueError("y must have two classes among the rows with positive sample_weight, got only one")
-        self._n_samples = max(len(X), float(weight.sum()))
+            risk = ValidationRisk(X[held_out], signs[held_out], link, weight[held_out])
 
         rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
-        rounds = pilboost(X, signs, self._weak_learner(), self.link_, self.step_size_, sample_weight=weight, rng=rng)
+        rounds = pilboost(X[rows], signs[rows], learner, link, step_size, sample_weight=weight[rows], rng=rng)
         rounds = islice(rounds, most_rounds)
-        if _count("verbose", self.verbose, low=0):
-            rounds = logged(rounds, self.verbose, lambda line: print(line, file=sys.stderr))
+        if verbose := _count("verbose", int(self.verbose), low=0):
+            rounds = logged(rounds, verbose, lambda line: print(line, file=sys.stderr))
         if risk is not None:
             patience = _count("n_iter_no_change", self.n_iter_no_change) if self.early_stopping else sys.maxsize
             rounds = until_stale(rounds, risk, patience)
         kept = [(one.hypothesis, one.leverage, one.edge) for one in rounds]
-        self.validation_risk_ = np.array([] if risk is None else risk.history)
+        risks = np.array([] if risk is None else risk.history)
         if self.early_stopping:
-            kept = kept[: int(np.argmin(self.validation_risk_)) + 1]
-        self.estimators_ = [hypothesis for hypothesis, _, _ in kept]
+            kept = kept[: int(np.argmin(risks)) + 1]
+
+        self.link_, self.step_size_, self.validation_rows_, self.validation_risk_ = link, step_size, held_out, risks
         self.leverages_, self.edges_ = np.array([row[1] for row in kept]), np.array([row[2] for row in kept])
         self.n_iter_ = len(kept)
+        self._n_rows, self._n_samples = len(X), max(len(rows), float(weight[rows].sum()))
+        self.estimators_ = [hypothesis for hypothesis, _, _ in kept]
         return self
+
+    def _step_size(self, link: Link) -> float:
+        if isinstance(self.step_size, str):
+            if self.step_size != "auto":
+                raise ValueError(f'step_size must be a number > 0 or "auto", got {self.step_size!r}')
+            return default_step_size(link)
+        return positive("step_size", self.step_size)
 
     def _link(self) -> Link:
         loss = AlphaLoss(self.alpha) if self.loss is None else self.loss
-        kinds: dict[str, type[Link]] = {"clipped": ClippedLink, "exact": CanonicalLink}
-        if self.link not in kinds:
+        if self.link not in ("clipped", "exact"):
             raise ValueError(f'link must be "clipped" or "exact", got {self.link!r}')
-        return kinds[self.link](loss)
+        return ClippedLink(loss) if self.link == "clipped" else CanonicalLink(loss)
 
     def _weak_learner(self) -> WeakLearner:
-        if self.estimator is not None:
-            return self.estimator  # type: ignore[no-any-return]
-        return DecisionTreeRegressor(max_depth=self.max_depth)  # type: ignore[no-any-return]
+        if self.estimator is None:
+            return DecisionTreeRegressor(max_depth=self.max_depth)  # type: ignore[no-any-return]
+        if isinstance(self.estimator, type) or not (
+            hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")
+        ):
+            raise ValueError(f"estimator must be an object with fit and predict, got {self.estimator!r}")
+        return self.estimator  # type: ignore[no-any-return]
 
     def _dtype(self) -> Any:
         return np.float32 if self.estimator is None else np.float64  # what the trees of scikit-learn work on anyway
 
     def _finite(self) -> bool | str:
-        return "allow-nan" if get_tags(self._weak_learner()).input_tags.allow_nan else True
+        learner = self._weak_learner()
+        described = hasattr(learner, "__sklearn_tags__")
+        return "allow-nan" if described and get_tags(learner).input_tags.allow_nan else True
 
-    def _learn_classes(self, y: NDArray[Any]) -> Array:
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if self.classes_.size > 2:
-            kind = type_of_target(y)
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}: "
-                f"y has {self.classes_.size} classes, {self.classes_[:5]}..."
-            )
-        if self.classes_.size < 2:
-            raise ValueError(f"y must have two classes, got one class only: {self.classes_[0]!r}")
-        return np.where(codes == 1, 1.0, -1.0)
-
-    def _validation(self, X_val: Any, y_val: Any, sample_weight_val: ArrayLike | None) -> ValidationRisk | None:
+    def _validation(
+        self, link: Link, X_val: Any, y_val: Any, sample_weight_val: ArrayLike | None
+    ) -> ValidationRisk | None:
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together")
+        if X_val is None and sample_weight_val is not None:
+            raise ValueError("sample_weight_val must come with X_val and y_val")
         if X_val is None:
             return None
         X_val, y_val = validate_data(
             self, X_val, y_val, reset=False, dtype=self._dtype(), ensure_all_finite=self._finite()
         )
-        return ValidationRisk(X_val, self._signs("y_val", y_val), self.link_, sample_weight_val)
+        return ValidationRisk(X_val, self._signs("y_val", y_val), link, sample_weight_val)
 
     def _hold_out(self, rows: NDArray[np.intp], signs: Array, random: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows to train on and rows to validate on, each class in its proportion."""
@@ -213,7 +217,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _signs(self, name: str, y: Any) -> Array:
         """Labels as -1 and +1."""
-        y = np.asarray(y)
+        y = column_or_1d(y)
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(f"{name} has labels that the training labels have not: {unknown[:5]}")
@@ -233,9 +237,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return self._decide(self.decision_function(X))
 
     def predict_proba(self, X: Any) -> Array:
-        """Clean posterior of both classes, kept within [1/(n+2), 1 - 1/(n+2)] for n training rows.
+        """Clean posterior of both classes, kept within [1/(n+2), 1 - 1/(n+2)].
 
-        Beyond the clip the estimate is exactly 0 or 1; by the rule of succession n rows cannot justify more.
+        Beyond the clip the estimate is exactly 0 or 1; by the rule of succession n rows cannot justify more. n is the
+        number of training rows or their total weight, whichever is larger.
         """
         return self._clean(self.decision_function(X))
 
@@ -260,18 +265,20 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     @property
     def feature_importances_(self) -> Array:
         """The paper's importances: sum over rounds of leverage times the tree's impurity importances, normalised."""
-        check_is_fitted(self)
+        check_is_fitted(self, "estimators_")
         total = np.zeros(self.n_features_in_)
         for leverage, hypothesis in self._rounds():
-            total += leverage * hypothesis.feature_importances_  # type: ignore[attr-defined]
+            total += abs(leverage) * hypothesis.feature_importances_  # type: ignore[attr-defined]
         return total / total.sum() if total.sum() else total
 
     def certificate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
         """The convergence certificate of this fit; takes the very data that `fit` was given."""
         X, signs = self._rows(X), self._signs("y", y)
-        if len(X) != len(signs):
-            raise ValueError(f"X and y must have as many rows, got {len(X)} and {len(signs)}")
-        weight = np.ones(len(X)) if sample_weight is None else _check_sample_weight(sample_weight, X, copy=True)
+        if not len(X) == len(signs) == self._n_rows:
+            raise ValueError(
+                f"X and y must be the {self._n_rows} rows that fit was given, got {len(X)} and {len(signs)}"
+            )
+        weight = np.ones(len(X)) if sample_weight is None else np.array(_check_sample_weight(sample_weight, X))
         weight[self.validation_rows_] = 0.0
         rows = np.flatnonzero(weight)
         X, signs, weight = X[rows], signs[rows], weight[rows]
@@ -292,7 +299,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return zip(self.leverages_, self.estimators_, strict=True)
 
     def _rows(self, X: Any) -> Any:
-        check_is_fitted(self)
+        check_is_fitted(self, "estimators_")
         return validate_data(self, X, reset=False, dtype=self._dtype(), ensure_all_finite=self._finite())
 
     @property
@@ -316,6 +323,19 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = self._finite() == "allow-nan"
         return tags
+
+
+def _two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], Array]:
+    """The two classes and the labels as -1 and +1."""
+    classes, codes = np.unique(y, return_inverse=True)
+    if classes.size > 2:
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is {type_of_target(y)}: "
+            f"y has {classes.size} classes, {classes[:5]}..."
+        )
+    if classes.size < 2:
+        raise ValueError(f"y must have two classes, got one class only: {classes[0]!r}")
+    return classes, np.where(codes == 1, 1.0, -1.0)
 
 
 def _count(name: str, value: Any, low: int = 1) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from untwist.arguments import probabilities
+from untwist.arguments import fraction
 from untwist.losses import AlphaLoss, FocalLoss, LogLoss, Loss, SuperLoss
 
 __all__ = ["ALPHA", "FOCAL", "SUPER", "Exploration", "LossFamily", "explore"]
@@ -69,13 +69,13 @@ def _both_signs(smallest: float, largest: float, count: int) -> tuple[float, ...
 
 #: alpha in [-inf, +inf].
 ALPHA = LossFamily("alpha-loss", AlphaLoss, {"alpha": (-math.inf, *_both_signs(1e-6, 1e9, 61), math.inf)})
-#: gamma >= 0.
-FOCAL = LossFamily("focal loss", FocalLoss, {"gamma": (0.0, *np.geomspace(1e-3, 1e3, 25).tolist())})
-#: Super Loss around the log-loss: any tau, lam > 0.
+#: gamma in [0, 100]: beyond that, u**gamma is 0 to rounding for many u.
+FOCAL = LossFamily("focal loss", FocalLoss, {"gamma": (0.0, *np.geomspace(1e-3, 1e2, 25).tolist())})
+#: Super Loss around the log-loss: abs(tau) up to 100, lam from 1e-5 to 1000.
 SUPER = LossFamily(
     "Super Loss",
     lambda tau, lam: SuperLoss(LogLoss(), tau, lam),
-    {"tau": _both_signs(1e-2, 1e2, 9), "lam": tuple(np.geomspace(1e-3, 1e3, 13).tolist())},
+    {"tau": _both_signs(1e-2, 1e2, 9), "lam": tuple(np.geomspace(1e-5, 1e3, 17).tolist())},
 )
 
 
@@ -83,16 +83,15 @@ def explore(family: LossFamily, eta_clean: float, eta_twisted: float, *, refinem
     """The closest that the Bayes tilted estimate of `eta_twisted` comes to `eta_clean` within `family`.
 
     A grid over the family's values, then `refinements` ever finer looks along each axis around the best point so far.
-    Only global minimisers of the conditional risk count. A loss whose estimate is a whole interval (alpha = 0, say)
-    is the answer only where no loss with a single estimate reaches eta_clean.
+    A miss is a miss within the range searched. Only global minimisers of the conditional risk count. A loss whose
+    estimate is a whole interval (alpha = 0, say) is the answer only where no loss with a single estimate gets there.
 
     >>> print(explore(ALPHA, 0.1, 0.3))
     alpha-loss: 0.3 -> 0.1 reaches 0.1 at alpha = 2.593
     >>> print(explore(FOCAL, 0.1, 0.3))
     focal loss: 0.3 -> 0.1 misses by 0.2, closest 0.3 at gamma = 0
     """
-    clean = float(probabilities("eta_clean", eta_clean))
-    twisted = float(probabilities("eta_twisted", eta_twisted))
+    clean, twisted = fraction("eta_clean", eta_clean), fraction("eta_twisted", eta_twisted)
 
     def attempt(values: Iterable[float]) -> Exploration:
         parameters = dict(zip(family.values, values, strict=True))
@@ -136,4 +135,5 @@ def _around(value: float, axis: tuple[float, ...]) -> tuple[float, ...]:
     low, high = axis[max(index - 1, 0)], axis[min(index + 1, len(axis) - 1)]
     if math.isinf(low) or math.isinf(high):
         return (value,)
-    return tuple(sorted({value, *np.linspace(low, high, 7).tolist()}))
+    below, above = np.linspace(low, value, 4)[:-1], np.linspace(value, high, 4)[1:]  # `value` itself, to the bit
+    return tuple(sorted({*below.tolist(), value, *above.tolist()}))

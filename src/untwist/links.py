@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,9 +29,11 @@ from untwist import _core
 from untwist.arguments import Array, numbers, probabilities
 from untwist.losses import AlphaLoss, Loss, MatusitaLoss, SquareLoss, tilted_logit
 from untwist.numerics import bisect, integral_from_zero, slope
-from untwist.properties import extremes, monotone, symmetric
+from untwist.properties import Verdict, extremes, monotone, symmetric
 
 __all__ = ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "default_step_size"]
+
+AnyLink = TypeVar("AnyLink", bound="Link")
 
 
 class Link(ABC):
@@ -40,7 +43,7 @@ class Link(ABC):
     declared with ``closed_form_for=``); ``numerical(loss)`` never does.
     """
 
-    _closed_forms: ClassVar[dict[type[Loss], type[Link]]]
+    _closed_forms: ClassVar[dict[type[Loss], type[Link]]] = {}
     loss: Loss
 
     def __init_subclass__(cls, closed_form_for: type[Loss] | None = None) -> None:
@@ -50,26 +53,35 @@ class Link(ABC):
             cls._closed_forms[closed_form_for] = cls
 
     def __new__(cls, loss: Loss) -> Self:  # noqa: D102 - a magic method like those D105 spares
-        if not isinstance(loss, Loss):
-            raise ValueError(f"loss must be a Loss, got {loss!r}")
         closed = [cls._closed_forms[kind] for kind in type(loss).__mro__ if kind in cls._closed_forms]
         return object.__new__(closed[0] if closed and issubclass(closed[0], cls) else cls)
 
     def __init__(self, loss: Loss) -> None:
+        if not isinstance(loss, Loss):
+            raise ValueError(f"loss must be a Loss, got {loss!r}")
         self.loss = loss
         self._check()
 
     @classmethod
     def numerical(cls, loss: Loss) -> Self:
         """The link of `loss` from its partial losses alone, without any closed form."""
-        link: Self = object.__new__(cls)
-        link.loss = loss
-        link._check()
-        return link
+        return _restore(cls, loss)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.loss)
+
+    _needs: ClassVar[dict[str, Callable[[Loss], Verdict]]] = {"M": monotone}
 
     def _check(self) -> None:
-        """Raise ValueError if the loss does not meet the conditions of this link; here there are none."""
-        return
+        """Raise ValueError if the loss does not meet the conditions of this link: both posteriors must rise with z."""
+        for name, check in self._needs.items():
+            if not (verdict := check(self.loss)):
+                where = f"{verdict.reason} (near u = {verdict.witness:.4g})"
+                raise ValueError(f"loss must have property {name} for this link, but for {self.loss!r} {where}")
+        u = np.linspace(0.0, 1.0, 1001)
+        eta = self.loss.tilted_inverse(u)
+        if not (np.diff(self.score(u)) > 0).all() or not (np.diff(eta[np.isfinite(eta)]) > -1e-9).all():
+            raise ValueError(f"loss must have an invertible tilted estimate and link, which {self.loss!r} has not")
 
     @abstractmethod
     def score(self, u: ArrayLike) -> Array:
@@ -81,15 +93,18 @@ class Link(ABC):
 
     @property
     def clip(self) -> float:
-        """The score from which on the posterior is 1 (possibly infinite); minus it, 0."""
+        """The score from which on the posterior is 1, to rounding (possibly infinite); minus it, 0."""
         return float(self.score(1.0))
 
     def tilted(self, z: ArrayLike) -> Array:
         """Clean posterior at score z: the u with ``score(u) = z``; 0 and 1 beyond the clip, NaN for NaN."""
-        z = numbers("z", z)
-        odds = bisect(lambda x: np.asarray(self.score(expit(x)) > z), np.full(z.shape, -740.0), np.full(z.shape, 37.0))
-        u = np.where(z >= self.score(1.0), 1.0, np.where(z <= self.score(0.0), 0.0, expit(odds)))
-        return np.where(np.isnan(z), np.nan, u)[()]
+
+        def solve(z: Array) -> Array:
+            low, high = np.full(z.shape, -740.0), np.full(z.shape, 37.0)
+            odds = bisect(lambda x: np.asarray(self.score(expit(x)) > z), low, high)
+            return np.where(z >= self.score(1.0), 1.0, np.where(z <= self.score(0.0), 0.0, expit(odds)))
+
+        return _where_known(solve, numbers("z", z))
 
     def link(self, u: ArrayLike) -> Array:
         """Score of the twisted posterior u in [0, 1]."""
@@ -97,17 +112,17 @@ class Link(ABC):
 
     def inverse(self, z: ArrayLike) -> Array:
         """Twisted posterior at score z; NaN for NaN."""
-        z = numbers("z", z)
-        known = ~np.isnan(z)
-        return np.where(known, self.loss.tilted_inverse(self.tilted(np.where(known, z, 0.0))), np.nan)[()]
+        return _where_known(lambda known: self.loss.tilted_inverse(self.tilted(known)), numbers("z", z))
 
     def inverse_derivative(self, z: ArrayLike) -> Array:
         """Slope of ``inverse`` at score z; 0 beyond the clip."""
-        z = numbers("z", z)
-        u = self.tilted(z)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rate = slope(self.loss.tilted_inverse, u) / self.score_derivative(u)
-        return np.where((u <= 0) | (u >= 1), 0.0, rate)[()]
+
+        def rate(z: Array) -> Array:
+            u = self.tilted(z)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.where((u <= 0) | (u >= 1), 0.0, slope(self.loss.tilted_inverse, u) / self.score_derivative(u))
+
+        return _where_known(rate, numbers("z", z))
 
     def weights(self, margin: ArrayLike) -> Array:
         """Boosting weight of an example of margin y*H(x): ``inverse(-margin)``, in [0, 1] (Step 2.1)."""
@@ -134,7 +149,7 @@ class Link(ABC):
         """
         low, high = np.atleast_1d(numbers("low", low)), np.atleast_1d(numbers("high", high))
         ends = np.concatenate([low, high])
-        largest = float(np.max(self.curvature(ends[np.isfinite(ends)]), initial=0.0))
+        largest = float(np.max(self.curvature(ends), initial=0.0))
         inside = (peak for margin, peak in self._peaks if ((low <= margin) & (margin <= high)).any())
         return max(largest, *inside, 0.0)
 
@@ -144,7 +159,7 @@ class Link(ABC):
         peaks = [(side * self.clip, self.clip_curvature) for side in (-1.0, 1.0) if math.isfinite(self.clip)]
         odds = np.linspace(-26.0, 26.0, 5201)
         curvature = self.curvature(self.score(expit(odds)))
-        inner = np.flatnonzero((curvature[1:-1] >= curvature[:-2]) & (curvature[1:-1] >= curvature[2:])) + 1
+        inner = np.flatnonzero((curvature[1:-1] > curvature[:-2]) & (curvature[1:-1] >= curvature[2:])) + 1
         for centre in odds[inner]:
             near = self.score(expit(np.linspace(centre - 0.01, centre + 0.01, 401)))
             values = self.curvature(near)
@@ -154,9 +169,6 @@ class Link(ABC):
     def __repr__(self) -> str:
         public = next(kind.__name__ for kind in type(self).__mro__ if not kind.__name__.startswith("_"))
         return f"{public}({self.loss!r})"
-
-    def __getnewargs__(self) -> tuple[Loss]:
-        return (self.loss,)
 
 
 class CanonicalLink(Link):
@@ -180,9 +192,18 @@ class CanonicalLink(Link):
 
     def margin_loss(self, margin: ArrayLike) -> Array:
         """The surrogate F; its derivative is ``-weights``, its second derivative ``curvature``."""
-        margin = numbers("margin", margin)
-        excess = np.maximum(-margin - self.clip, 0.0) if math.isfinite(self.clip) else 0.0
-        return self.loss.partial_neg(self.tilted(-margin)) + excess
+
+        def surrogate(margin: Array) -> Array:
+            if self._symmetric:  # then F(-m) = F(m) + m, and close to 0 the posterior has all its digits
+                return self.loss.partial_neg(self.tilted(-np.abs(margin))) + np.maximum(-margin, 0.0)
+            beyond = np.maximum(-margin - self.clip, 0.0) if math.isfinite(self.clip) else 0.0
+            return self.loss.partial_neg(self.tilted(-margin)) + beyond
+
+        return _where_known(surrogate, numbers("margin", margin))
+
+    @cached_property
+    def _symmetric(self) -> bool:
+        return bool(symmetric(self.loss))
 
 
 class ClippedLink(Link):
@@ -197,15 +218,7 @@ class ClippedLink(Link):
     array([0.    , 0.2743, 0.5   , 0.7257, 1.    ])
     """
 
-    def _check(self) -> None:
-        for name, check in (("M", monotone), ("S", symmetric), ("E", extremes)):
-            if not (verdict := check(self.loss)):
-                raise ValueError(
-                    f"loss must have property {name} for a clipped link, but for {self.loss!r} {verdict.reason} "
-                    f"(near u = {verdict.witness:.4g})"
-                )
-        if not (np.diff(self.score(np.linspace(0.0, 1.0, 101))) > 0).all():
-            raise ValueError(f"loss must have invertible partial losses for a clipped link, got {self.loss!r}")
+    _needs: ClassVar[dict[str, Callable[[Loss], Verdict]]] = {"M": monotone, "S": symmetric, "E": extremes}
 
     @property
     def _stretch(self) -> float:
@@ -232,14 +245,17 @@ class ClippedLink(Link):
 
         That is the twisted posterior times the slope of the score: over u the range is finite.
         """
-        margin = numbers("margin", margin)
 
         def density(u: Array) -> Array:
-            with np.errstate(divide="ignore"):
-                return 1.0 / (1.0 / self.loss.partial_neg_derivative(u) - 1.0 / self.loss.partial_pos_derivative(u))
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                rise = 1.0 / self.loss.partial_neg_derivative(u) - 1.0 / self.loss.partial_pos_derivative(u)
+                return np.where(u > 0, 1.0 / rise, 0.0)
 
-        area = integral_from_zero(density, self.tilted(-np.abs(margin)))
-        return np.asarray(self._stretch * area + np.maximum(-margin, 0.0))[()]
+        def area(margin: Array) -> Array:
+            size = integral_from_zero(density, self.tilted(-np.abs(margin)))
+            return self._stretch * size + np.maximum(-margin, 0.0)
+
+        return _where_known(area, numbers("margin", margin))
 
 
 class _AlphaLink(ABC):
@@ -258,7 +274,29 @@ class _AlphaLink(ABC):
 
     @abstractmethod
     def _logit(self, z: Array) -> Array:
-        """The log-odds of the clean posterior of |alpha|."""
+        """The log-odds s of the clean posterior of |alpha|."""
+
+    @abstractmethod
+    def _score_of_logit(self, s: Array) -> Array:
+        """The score at those log-odds: the inverse of ``_logit``."""
+
+    def link(self, u: ArrayLike) -> Array:
+        """The score at s = a * logit(u)."""
+        return self._score_of_logit(tilted_logit(u, self._a))
+
+    def score(self, u: ArrayLike) -> Array:
+        """The score at s = logit(u), -logit(u) for alpha < 0."""
+        return self._score_of_logit(self._sign * logit(probabilities("u", u)))
+
+    def score_derivative(self, u: ArrayLike) -> Array:
+        """dz/ds * ds/du."""
+        u = probabilities("u", u)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            return np.asarray(self._sign * np.exp(-self._log_logit_derivative(np.abs(logit(u)))) / (u * (1.0 - u)))[()]
+
+    @property
+    def _sign(self) -> float:
+        return math.copysign(1.0, self.loss.alpha)
 
     @property
     def clip(self) -> float:
@@ -267,7 +305,7 @@ class _AlphaLink(ABC):
 
     def tilted(self, z: ArrayLike) -> Array:
         """sigma(s), or sigma(-s) for alpha < 0."""
-        return np.asarray(expit(math.copysign(1.0, self.loss.alpha) * self._logit(numbers("z", z))))[()]
+        return np.asarray(expit(self._sign * self._logit(numbers("z", z))))[()]
 
     def inverse(self, z: ArrayLike) -> Array:
         """sigma(s / a): 1/2 inside the clip at alpha = +-inf, exactly 0 and 1 from the clip on."""
@@ -300,21 +338,20 @@ class _CanonicalAlphaLink(_AlphaLink, CanonicalLink, closed_form_for=AlphaLoss):
         _core.exact_logit(np.ascontiguousarray(z).reshape(-1), self._a, out)
         return out.reshape(z.shape)
 
-    def link(self, u: ArrayLike) -> Array:
-        """sigma(|s|)**r * (1 - exp(-r*|s|)) / r with the sign of s, which does not cancel at 1/2."""
-        s = tilted_logit(u, self._a)
+    def _score_of_logit(self, s: Array) -> Array:
+        """sigma(|s|)**r * (1 - exp(-r*|s|)) / r with the sign of s, which does not cancel at 0."""
         size = np.abs(s)
         if self._r:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 size = np.exp(self._r * log_expit(size)) * -np.expm1(-self._r * size) / self._r
         return np.asarray(np.copysign(size, s))[()]
 
     def margin_loss(self, margin: ArrayLike) -> Array:
-        """l_1 at sigma(s(m)), plus the straight part below minus the clip."""
+        """l_1 at sigma(s(|m|)), plus max(0, -m)."""
         margin = numbers("margin", margin)
-        log_t = log_expit(self._logit(margin))
+        log_t = log_expit(self._logit(np.abs(margin)))
         cost = -np.expm1(self._r * log_t) / self._r if self._r else -log_t
-        return np.asarray(cost + (np.maximum(-margin - self.clip, 0.0) if self._a > 1 else 0.0))[()]
+        return np.asarray(cost + np.maximum(-margin, 0.0))[()]
 
     def _log_logit_derivative(self, s: Array) -> Array:
         log_p, log_q = log_expit(s), log_expit(-s)
@@ -330,24 +367,23 @@ class _ClippedAlphaLink(_AlphaLink, ClippedLink, closed_form_for=AlphaLoss):
     """The closed form (Lemma "lemPILalphaloss"): tail(z) = max(0, 1 - |z|/c)**c / 2 = exp(-T)/2, sigma(-|s|) = tail."""
 
     @property
-    def _unit(self) -> float:
+    def _log_unit(self) -> float:
         """Below alpha = 1 nothing is clipped, and the paper's recipe measures the score in units of 2**r."""
-        return 2.0**self._r if self._a < 1 else 1.0
+        return self._r * math.log(2.0) if self._a < 1 else 0.0
 
     def _logit(self, z: Array) -> Array:
         out = np.empty(z.size)
         _core.clipped_logit(np.ascontiguousarray(z).reshape(-1), self._a, out)
         return out.reshape(z.shape)
 
-    def link(self, u: ArrayLike) -> Array:
-        """(1 - exp(-r*T)) / r with T = -log(2 * sigma(-|s|)), s = a * logit(u)."""
-        s = tilted_logit(u, self._a)
+    def _score_of_logit(self, s: Array) -> Array:
+        """(1 - exp(-r*T)) / r with T = -log(2 * sigma(-|s|)), in units of 2**r below alpha = 1."""
         size = np.abs(s)
         decay = size + np.log1p(0.5 * np.expm1(-size))
-        if self._r:
-            with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self._r:
                 decay = -np.expm1(-self._r * decay) / self._r
-        return np.asarray(np.copysign(decay / self._unit, s))[()]
+            return np.asarray(np.copysign(decay * np.exp(-self._log_unit), s))[()]
 
     def margin_loss(self, margin: ArrayLike) -> Array:
         """Integral of 1 / (x**(1/a) + (2-x)**(1/a)) from 0 to 2*tail(|m|), in units of 2**r; plus max(0, -m)."""
@@ -355,10 +391,11 @@ class _ClippedAlphaLink(_AlphaLink, ClippedLink, closed_form_for=AlphaLoss):
         power = 1.0 / self._a
         tail = expit(-np.abs(self._logit(margin)))
         area = integral_from_zero(lambda x: 1.0 / (x**power + (2.0 - x) ** power), 2.0 * tail)
-        return np.asarray(area / self._unit + np.maximum(-margin, 0.0))[()]
+        with np.errstate(over="ignore"):
+            return np.asarray(area * np.exp(-self._log_unit) + np.maximum(-margin, 0.0))[()]
 
     def _log_logit_derivative(self, s: Array) -> Array:
-        return np.asarray(math.log(self._unit) - log_expit(s) - self._r * (math.log(2.0) + log_expit(-s)))
+        return np.asarray(self._log_unit - log_expit(s) - self._r * (math.log(2.0) + log_expit(-s)))
 
     @property
     def clip_curvature(self) -> float:
@@ -413,6 +450,19 @@ class HalfLogitLink(Link):
 
     margin_loss = weights
     curvature = weights
+
+
+def _restore(kind: type[AnyLink], loss: Loss) -> AnyLink:
+    """A link of exactly this class, past the choice of a closed form."""
+    link = object.__new__(kind)
+    link.__init__(loss)  # type: ignore[misc]  # what `kind(loss)` does after choosing the class
+    return link
+
+
+def _where_known(function: Callable[[Array], Array], z: Array) -> Array:
+    """`function(z)`, NaN where z is NaN."""
+    known = ~np.isnan(z)
+    return np.where(known, function(np.where(known, z, 0.0)), np.nan)[()]
 
 
 def default_step_size(link: Link) -> float:

@@ -47,11 +47,11 @@ class Loss(ABC):
         return self.partial_pos(1.0 - probabilities("u", u))
 
     def partial_pos_derivative(self, u: ArrayLike) -> Array:
-        """Derivative of ``partial_pos`` at u in [0, 1]; numerically to about 1e-9, at the ends from just inside."""
+        """Derivative of ``partial_pos`` at u in [0, 1], at the ends from just inside; numerically to about 1e-9."""
         return slope(self.partial_pos, probabilities("u", u))
 
     def partial_neg_derivative(self, u: ArrayLike) -> Array:
-        """Derivative of ``partial_neg`` at u in [0, 1]; numerically to about 1e-9, at the ends from just inside."""
+        """Derivative of ``partial_neg`` at u in [0, 1], at the ends from just inside; numerically to about 1e-9."""
         return slope(self.partial_neg, probabilities("u", u))
 
     def conditional_risk(self, u: ArrayLike, eta: ArrayLike) -> Array:
@@ -60,7 +60,8 @@ class Loss(ABC):
 
     def bayes_risk(self, eta: ArrayLike) -> Array:
         """Pointwise Bayes risk inf_u L(u, eta)."""
-        return self.conditional_risk(self.tilted_set(eta)[0], eta)
+        low, high = self.tilted_set(eta)
+        return np.minimum(self.conditional_risk(low, eta), self.conditional_risk(high, eta))
 
     def tilted_estimate(self, eta: ArrayLike) -> Array:
         """Bayes tilted estimate t(eta), the u that minimises L(u, eta) (eq. "defBTE"); the midpoint of a set."""
@@ -105,6 +106,8 @@ class AlphaLoss(Loss):
 
     def __init__(self, alpha: float) -> None:
         self.alpha = real("alpha", alpha)
+        if 0 < abs(self.alpha) < 1e-300:
+            raise ValueError(f"alpha must be 0 or at least 1e-300 in size, got {alpha!r}")
 
     @property
     def conjugate(self) -> float:
@@ -275,7 +278,7 @@ class MatusitaLoss(_StrictlyProper):
 class ExponentialLoss(MatusitaLoss):
     """The exponential loss exp(-m) as a loss on probabilities: Matusita's, read through the link logit(u) / 2.
 
-    It differs from MatusitaLoss only in the link under which it is boosted, `untwist.links.HalfLogitLink`.
+    It differs from MatusitaLoss only in the link under which it is AdaBoost's, `untwist.links.HalfLogitLink`.
     """
 
 
@@ -302,18 +305,18 @@ class FocalLoss(Loss):
         return np.asarray(-xlog1py(u**self.gamma, -u))[()] + 0.0
 
     def partial_pos_derivative(self, u: ArrayLike) -> Array:
-        """(1 - u)**(gamma-1) * (gamma * log(u) - (1 - u) / u)."""
-        return -self._slope_at(1.0 - probabilities("u", u))
+        """(1 - u)**gamma * (gamma * log(u) / (1 - u) - 1 / u)."""
+        u = probabilities("u", u)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            relative_log = np.where(u < 1, xlogy(self.gamma, u) / (1.0 - u), -self.gamma)
+            return np.asarray((1.0 - u) ** self.gamma * (relative_log - 1.0 / u))[()]
 
     def partial_neg_derivative(self, u: ArrayLike) -> Array:
-        """u**(gamma-1) * (u / (1 - u) - gamma * log(1 - u))."""
-        return self._slope_at(probabilities("u", u))
-
-    def _slope_at(self, u: Array) -> Array:
-        # u**gamma * (1/(1-u) + gamma * (-log(1-u)/u)), so that u = 0 needs no case of its own but the limit 1.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative_log = np.where(u > 0, -np.log1p(-u) / u, 1.0)
-            return np.asarray(u**self.gamma * (1.0 / (1.0 - u) + self.gamma * relative_log))[()]
+        """u**gamma * (1 / (1 - u) - gamma * log(1 - u) / u)."""
+        u = probabilities("u", u)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            relative_log = np.where(u > 0, xlog1py(self.gamma, -u) / u, -self.gamma)
+            return np.asarray(u**self.gamma * (1.0 / (1.0 - u) - relative_log))[()]
 
 
 class SuperLoss(Loss):
@@ -409,13 +412,15 @@ def _minimisers(loss: Loss, eta: Array) -> tuple[Array, Array]:
         """The minimum near a grid point: where the slope of the risk changes sign."""
 
         def rising(x: Array) -> Array:
-            with np.errstate(invalid="ignore"):
+            with np.errstate(invalid="ignore", over="ignore"):
                 pull_pos = eta * loss.partial_pos_derivative(expit(x))
                 pull_neg = (1.0 - eta) * loss.partial_neg_derivative(expit(x))
             return np.asarray(pull_pos + pull_neg > 0)
 
         root = expit(bisect(rising, ends[np.maximum(index - 1, 0)], ends[np.minimum(index + 1, final)]))
-        return np.where((index == 0) | (index == final), grid[index], root)
+        found, known = loss.conditional_risk(root, eta), loss.conditional_risk(grid[index], eta)
+        inside = (index > 0) & (index < final)  # at an end or a jump the grid point itself may be the minimum
+        return np.where((found < known) | ((found == known) & inside), root, grid[index])
 
     def rim(index: NDArray[np.intp], beyond: int, eta: Array, level: Array) -> Array:
         """The end of a flat piece, between a grid point on it and the next one, in direction `beyond`, off it."""

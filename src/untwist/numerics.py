@@ -17,11 +17,14 @@ _WEIGHTS = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / (60.0 * _STEP)
 
 
 def slope(function: Function, u: Array) -> Array:
-    """Derivative of `function` on [0, 1]: six points on the logit scale, where the interval has no ends."""
-    inside = np.clip(u, 1e-12, 1.0 - 1e-12)
-    with np.errstate(invalid="ignore"):
+    """Derivative of `function` on [0, 1]: six points on the logit scale, where the interval has no ends.
+
+    To about 1e-9 where function is smooth; towards u = 1 rounding of u takes over (1e-7 at 1 - 1e-8).
+    """
+    inside = np.clip(u, 1e-300, 1.0 - 1e-12)  # close to 1, float64 has no room for the six points
+    with np.errstate(invalid="ignore", over="ignore"):
         along_logit = function(expit(logit(inside)[..., None] + _SHIFTS)) @ _WEIGHTS
-    return np.asarray(along_logit / (inside * (1.0 - inside)))[()]
+        return np.asarray(along_logit / (inside * (1.0 - inside)))[()]
 
 
 def bisect(rising: Callable[[Array], Array], low: Array, high: Array) -> Array:

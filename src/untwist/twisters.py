@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from untwist.arguments import Array, probabilities
+from untwist.arguments import Array, fraction
 from untwist.twists import SymmetricNoise
 
 __all__ = ["ClassNoise"]
@@ -28,7 +28,7 @@ class ClassNoise:
     rate: float
 
     def __post_init__(self) -> None:
-        probabilities("rate", self.rate)
+        fraction("rate", self.rate)
 
     def twist(self, X: Any, y: ArrayLike, rng: np.random.Generator) -> tuple[Any, NDArray[Any], NDArray[np.intp]]:
         """X as it is, y of two classes with labels flipped, and the indices of the flipped rows, in order."""

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import entr, expit, logit, rel_entr
+from scipy.special import entr, expit, logit
 
-from untwist.arguments import Array, distribution, positive, probabilities, real
+from untwist.arguments import Array, distribution, fraction, numbers, positive, probabilities, real
 from untwist.losses import tilt, tilted_logit
 
 __all__ = [
@@ -55,7 +55,7 @@ class ClassConditionalNoise:
 
     def __post_init__(self) -> None:
         for name in ("rate_pos", "rate_neg"):
-            probabilities(name, getattr(self, name))
+            fraction(name, getattr(self, name))
 
     def __call__(self, eta_clean: ArrayLike) -> Array:
         """The twisted posterior."""
@@ -72,18 +72,17 @@ class ClassConditionalNoise:
 
 @dataclass(frozen=True)
 class SymmetricNoise(ClassConditionalNoise):
-    """Every label flips with probability `rate`: ``eta_twisted = eta_clean*(1-p) + (1-eta_clean)*p``.
+    """Every label flips with probability p, the `rate`: ``eta_twisted = eta_clean*(1-p) + (1-eta_clean)*p``.
 
-    Bayes blunting for rate <= 1/2 (Lemma "lemSymLabFlip").
+    Bayes blunting for p <= 1/2 (Lemma "lemSymLabFlip").
 
     >>> float(SymmetricNoise(0.3)(1.0))
     0.7
     """
 
     def __init__(self, rate: float) -> None:
-        probabilities("rate", rate)
-        object.__setattr__(self, "rate_pos", rate)
-        object.__setattr__(self, "rate_neg", rate)
+        object.__setattr__(self, "rate_pos", fraction("rate", rate))
+        object.__setattr__(self, "rate_neg", self.rate_pos)
 
     def __repr__(self) -> str:
         return f"SymmetricNoise({self.rate_pos!r})"
@@ -138,8 +137,8 @@ def binary_entropy(u: ArrayLike) -> Array:
 
 def entropy(eta_clean: ArrayLike, weights: ArrayLike | None = None) -> float:
     """Averaged binary entropy H(eta_clean) (eq. "eq:avgcleanentropy")."""
-    values = np.atleast_1d(binary_entropy(eta_clean))
-    return _mean(values, distribution(weights, values.size))
+    clean, _, weight = _points(eta_clean, 0.5, weights)
+    return _mean(binary_entropy(clean), weight)
 
 
 def cross_entropy(
@@ -152,7 +151,7 @@ def cross_entropy(
     set, its midpoint 1/2 counts.
     """
     clean, twisted, weight = _points(eta_clean, eta_twisted, weights)
-    return _mean(_cost(clean, tilted_logit(twisted, alpha)), weight)
+    return _mean(_cost(clean, tilted_logit(twisted, _one_or_each(alpha, clean.size))), weight)
 
 
 def kl_divergence(
@@ -160,8 +159,8 @@ def kl_divergence(
 ) -> float:
     """KL divergence of the tilted estimate from the clean posterior, CE - H (eq. "eq:kldivalpha"), summed per point."""
     clean, twisted, weight = _points(eta_clean, eta_twisted, weights)
-    odds = tilted_logit(twisted, alpha)
-    return _mean(rel_entr(clean, expit(odds)) + rel_entr(1.0 - clean, expit(-odds)), weight)
+    cost = _cost(clean, tilted_logit(twisted, _one_or_each(alpha, clean.size)))
+    return _mean(np.maximum(0.0, cost - binary_entropy(clean)), weight)
 
 
 def cross_entropy_gain(eta_clean: ArrayLike, eta_twisted: ArrayLike, alpha: ArrayLike) -> Array:
@@ -184,7 +183,7 @@ def cross_entropy_slope(
     z = logit(twisted)
     if np.isinf(z).any():
         raise ValueError("eta_twisted must lie strictly inside (0, 1) for the slope of the cross-entropy")
-    return _mean(z * (tilt(twisted, alpha) - clean), weight)
+    return _mean(z * (tilt(twisted, real("alpha", alpha)) - clean), weight)
 
 
 def best_fixed_alpha(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: ArrayLike | None = None) -> float:
@@ -206,6 +205,8 @@ def best_fixed_alpha(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: Arra
     if certain.any() and sign == 0:
         return 0.0
     clean, z, weight = clean[~certain], logit(twisted[~certain]), weight[~certain]
+    if not z.any():
+        return sign if certain.any() else 1.0
     best = _logistic_root(clean, z, weight)
     if certain.any() and best * sign <= 0:  # the infimum lies at 0 from that side, and 0 itself costs log(2) there
         return sign * np.finfo(float).tiny
@@ -214,8 +215,6 @@ def best_fixed_alpha(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: Arra
 
 def _logistic_root(clean: Array, z: Array, weight: Array) -> float:
     informative = z != 0
-    if not informative.any():
-        return 1.0
     scale = float(np.abs(z).max())  # the root is sought for alpha * scale, so that its size does not matter
     z, clean, weight = z[informative] / scale, clean[informative], weight[informative]
 
@@ -279,6 +278,7 @@ def constructive_alpha(
     """
     B = positive("B", B)
     clean, twisted, weight = _points(eta_clean, eta_twisted, weights)
+    clean, twisted, weight = clean[weight > 0], twisted[weight > 0], weight[weight > 0]
     z = logit(twisted)
     inside = np.abs(z) <= B
     coverage = min(1.0, float(weight[inside].sum()))
@@ -293,7 +293,7 @@ def constructive_alpha(
     bound = coverage * (float(binary_entropy(0.5 * (1.0 + used))) + _product(0.5 * (used - edge), steepness))
     edge_outside = 0.0
     if not inside.all():
-        away = np.sign(used) * z[~inside]
+        away = np.sign(used) * z[~inside] if used else np.zeros(np.sum(~inside))
         loss_pos, loss_neg = np.maximum(0.0, -away), np.maximum(0.0, away)
         with np.errstate(invalid="ignore"):
             lost = np.where(clean[~inside] > 0, clean[~inside] * loss_pos, 0.0)
@@ -321,6 +321,14 @@ def _points(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: ArrayLike | N
     if clean.ndim != 1:
         raise ValueError(f"eta_clean and eta_twisted must be one-dimensional, got shape {clean.shape}")
     return clean, twisted, distribution(weights, clean.size)
+
+
+def _one_or_each(alpha: ArrayLike, size: int) -> Array:
+    """alpha as a number, or one number per point."""
+    array = numbers("alpha", alpha)
+    if array.shape not in ((), (size,)):
+        raise ValueError(f"alpha must be one number or {size}, one per point, got shape {array.shape}")
+    return array
 
 
 def _cost(clean: Array, odds: Array) -> Array:
