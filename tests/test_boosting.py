@@ -191,9 +191,9 @@ def test_until_stale_waits_and_then_stops():
         ({"step_size": 0.0}, "step_size must be a number > 0, got 0.0"),
         ({"step_size": math.nan}, "step_size must be a number > 0, got nan"),
         ({"step_size": math.inf}, "step_size must be finite"),
-        ({"sample_weight": [1.0, -1.0]}, "sample_weight must be 2 finite non-negative"),
-        ({"sample_weight": [0.0, 0.0]}, "sample_weight must be 2 finite non-negative"),
-        ({"sample_weight": [1.0]}, "sample_weight must be 2 finite non-negative"),
+        ({"sample_weight": [1.0, -1.0]}, "sample_weight must be finite and non-negative, not all 0, got -1.0 to 1.0"),
+        ({"sample_weight": [0.0, 0.0]}, "sample_weight must be finite and non-negative, not all 0"),
+        ({"sample_weight": [1.0]}, "sample_weight must be 2 numbers, one per row"),
         ({"weak_learner": Spoiler()}, "predicted nan in round 2"),
         ({"weak_learner": Spoiler(math.inf)}, "predicted inf in round 2"),
         ({"weak_learner": Spoiler(1e200)}, "beyond 1e100 in round 2"),
@@ -206,7 +206,12 @@ def test_bad_input_is_named(change, message):
         list(take(pilboost(link=ClippedLink(AlphaLoss(2.0)), **arguments), 3))
 
 
-def test_a_learner_without_sample_weights_says_so(sample):
+def test_unsuitable_learners_links_and_rows_are_named(sample):
     X, y = sample
-    with pytest.raises(TypeError, match="sample_weight"):
-        next(pilboost(X, y, KNeighborsRegressor(), ClippedLink(AlphaLoss(2.0)), 1.0))
+    link = ClippedLink(AlphaLoss(2.0))
+    with pytest.raises(ValueError, match=r"KNeighborsRegressor.* its fit takes no sample_weight"):
+        pilboost(X, y, KNeighborsRegressor(), link, 1.0)
+    with pytest.raises(ValueError, match="link must be a Link"):
+        pilboost(X, y, TREE, AlphaLoss(2.0), 1.0)
+    with pytest.raises(ValueError, match="as many rows, got 120 and 119"):
+        pilboost(X, y[:-1], TREE, link, 1.0)

@@ -98,6 +98,8 @@ def test_margin_bound_of_the_second_part():
 def test_summary_is_plain_text():
     link, step = ClippedLink(AlphaLoss(4.0)), 8.0
     text = str(certify(run(link, step), link, step))
+    assert "promised a decrease in" in text
+    assert "was kept" in text
     for part in (
         "over 40 rounds, step size 8",
         "exact surrogate F",

@@ -230,6 +230,8 @@ def test_verbose_reports_to_standard_error(data, capsys):
         ({"early_stopping": "auto"}, "early_stopping must be True or False, got 'auto'"),
         ({"estimator": "tree"}, "estimator must be an object with fit and predict, got 'tree'"),
         ({"link": ["clipped"]}, "link must be"),
+        ({"step_size": None}, 'step_size must be a number > 0 or "auto", got None'),
+        ({"max_depth": 0}, "max_depth must be an integer >= 1, got 0"),
         ({"n_estimators": 0}, "n_estimators must be an integer >= 1, got 0"),
         ({"n_estimators": 10.0}, "n_estimators must be an integer >= 1, got 10.0"),
         ({"link": "logit"}, 'link must be "clipped" or "exact", got \'logit\''),
@@ -255,6 +257,9 @@ def test_bad_settings_are_named(data, settings, message):
         ([[0.0], [math.inf]], [0, 1], "infinity"),
         ([[0.0], [1.0]], [0, 1, 1], "inconsistent numbers of samples"),
         ([[0.0], [1.0]], [0.3, 0.7], "continuous"),
+        ([[0.0], [1.0]], np.array(["a", None], dtype=object), "y must hold labels of one kind, none missing"),
+        (pd.DataFrame({"age": [1, 2], "job": ["x", "y"]}), [0, 1], r"columns \['job'\] hold text.*OrdinalEncoder"),
+        (np.array([["x"], ["y"]]), [0, 1], "it holds text.*OrdinalEncoder"),
     ],
 )
 def test_bad_data_is_named(X, y, message):
@@ -271,7 +276,7 @@ def test_misused_validation_and_weights_are_named(data):
         model.fit(X, y, X_val=X[:2], y_val=[0, 9])
     with pytest.raises(ValueError, match="sample_weight_val must come with"):
         model.fit(X, y, sample_weight_val=np.ones(300))
-    with pytest.raises(ValueError, match="sample_weight_val must be 300 finite"):
+    with pytest.raises(ValueError, match="sample_weight_val must be finite and non-negative"):
         model.fit(X, y, X_val=X, y_val=y, sample_weight_val=-np.ones(300))
     with pytest.raises(ValueError, match="two classes among the rows with positive sample_weight"):
         model.fit(X, y, sample_weight=y)

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from untwist.links import CanonicalLink, ClippedLink, default_step_size
 from untwist.losses import (
     AlphaLoss,
     ExponentialLoss,
@@ -195,6 +196,76 @@ def test_a_flat_piece_gives_an_interval():
     low, high = Hinged().tilted_set(0.5)
     assert (low, high) == (pytest.approx(0.4, abs=1e-6), pytest.approx(0.6, abs=1e-6))
     assert Hinged().tilted_estimate(0.5) == pytest.approx(0.5)
+
+
+class Power(Loss):
+    """scale * (1 - u)**p + extra * (1 - u): smooth at both ends, given by its partial loss alone."""
+
+    def __init__(self, scale, p, extra=0.0):
+        self.scale, self.p, self.extra = scale, p, extra
+
+    def partial_pos(self, u):
+        return self.scale * (1.0 - u) ** self.p + self.extra * (1.0 - u)
+
+
+@pytest.mark.parametrize("scale", [0.25, 1.0, 3.0, 5.75])
+@pytest.mark.parametrize(("p", "extra"), [(1.2, 0.0), (1.5, 0.0), (2.0, 0.0), (2.0, 0.1), (3.0, 0.0)])
+def test_numerical_derivatives_up_to_the_ends(scale, p, extra):
+    loss = Power(scale, p, extra)
+    u = np.array([0.0, 1e-300, 1e-20, 1e-12, 1e-7, 1e-3, 0.5, 0.999, 1 - 1e-7, 1 - 1e-12, 1.0])
+    exact = -scale * p * (1.0 - u) ** (p - 1) - extra
+    np.testing.assert_allclose(loss.partial_pos_derivative(u), exact, rtol=2e-4, atol=1e-6 * scale)
+    for kind in (CanonicalLink, ClippedLink):
+        link = kind(loss)
+        z = np.linspace(-2, 2, 21) * link.clip
+        for values in (link.inverse(z), link.tilted(z), link.margin_loss(z)):
+            assert np.isfinite(values).all()
+        assert (np.diff(link.inverse(z)) >= 0).all()
+
+
+def test_numerical_derivatives_of_singular_losses():
+    u = np.array([1e-300, 1e-20, 1e-9, 1e-7])
+    for loss in (LogLoss(), MatusitaLoss(), AlphaLoss(2.0), AlphaLoss(0.5)):
+        np.testing.assert_allclose(Numerical(loss).partial_pos_derivative(u), loss.partial_pos_derivative(u), rtol=1e-3)
+    np.testing.assert_array_equal(Numerical(LogLoss()).partial_pos_derivative(0.0), -math.inf)
+
+
+def test_a_loss_with_infinities_does_not_warn():
+    class Plain(Loss):
+        def partial_pos(self, u):
+            return -np.log(u)
+
+    np.testing.assert_allclose(Plain().bayes_risk([0.0, 0.3, 1.0]), LogLoss().bayes_risk([0.0, 0.3, 1.0]), atol=1e-12)
+    np.testing.assert_allclose(
+        CanonicalLink(Plain()).inverse([-3.0, 1.0]), CanonicalLink(LogLoss()).inverse([-3.0, 1.0])
+    )
+
+
+@pytest.mark.parametrize(
+    ("partial", "message"),
+    [
+        (lambda u: np.nan * u, "partial_pos is NaN"),
+        (lambda u: 0.5, "partial_pos gives shape"),
+        (lambda u: 1.0 if u < 0.5 else 0.0, "partial_pos does not take an array"),
+    ],
+)
+def test_a_malformed_loss_is_told_what_is_wrong(partial, message):
+    class Bad(Loss):
+        def partial_pos(self, u):
+            return partial(u)
+
+    assert message in monotone(Bad()).reason
+    with pytest.raises(ValueError, match=message):
+        ClippedLink(Bad())
+
+
+def test_a_straight_loss_has_no_default_step():
+    class Straight(Loss):
+        def partial_pos(self, u):
+            return 1.0 - u
+
+    with pytest.raises(ValueError, match="step_size: there is no default"):
+        default_step_size(ClippedLink(Straight()))
 
 
 @pytest.mark.parametrize("ends", [(0.0, 0.1), (-0.1, 0.0)])

@@ -65,6 +65,7 @@ PUBLIC = {
         "properties",
         "strictly_proper",
         "symmetric",
+        "well_formed",
     ],
     "untwist.twisters": ["ClassNoise"],
     "untwist.twists": [

@@ -193,7 +193,9 @@ def test_best_fixed_alpha_is_scale_free():
     [
         (lambda: alpha_star(1.2, 0.5), "eta_clean must lie"),
         (lambda: cross_entropy([0.5], [2.0], 1.0), "eta_twisted must lie"),
-        (lambda: cross_entropy([], [], 1.0), "no points"),
+        (lambda: cross_entropy([], [], 1.0), "at least one point"),
+        (lambda: alpha_star([0.9, 0.8], [0.6, 0.6, 0.7]), r"must match, got shapes \(2,\) and \(3,\)"),
+        (lambda: alpha_star(None, 0.7), "eta_clean must be numbers, got None"),
         (lambda: cross_entropy([0.5], [0.5], [1.0, 2.0]), "alpha must be one number or 1"),
         (lambda: kl_divergence([0.5], [0.5], [[1.0]]), "alpha must be one number or 1"),
         (lambda: entropy([[0.5]]), "one-dimensional"),

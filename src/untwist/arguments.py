@@ -15,6 +15,8 @@ Array = NDArray[np.float64]
 def numbers(name: str, value: ArrayLike) -> Array:
     """`value` as a float64 array (0-d for a scalar)."""
     try:
+        if value is None:
+            raise TypeError
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers, got {value!r}") from error
@@ -32,7 +34,7 @@ def probabilities(name: str, value: ArrayLike) -> Array:
 def distribution(weights: ArrayLike | None, size: int) -> Array:
     """Non-negative `weights` of `size` points, scaled to sum to one; uniform when None."""
     if size == 0:
-        raise ValueError("weights: the distribution has no points")
+        raise ValueError("a distribution must have at least one point")
     if weights is None:
         return np.full(size, 1.0 / size)
     array = numbers("weights", weights)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from untwist.arguments import Array, numbers, positive
 from untwist.links import Link
@@ -45,15 +46,17 @@ class WeakLearner(Protocol):
 
 @dataclass(frozen=True)
 class Round:
-    """One round of boosting, H += leverage * hypothesis."""
+    """One round of boosting, H += leverage * hypothesis.
+
+    `edge` is the mean of weight * y * h(x) over the sample, `leverage` the coefficient beta, for PILBoost a_f * edge.
+    Per example: the boosting `weights` that the hypothesis was fitted with, `agreement` = y * h(x), and the `margins`
+    y * H(x) after the round.
+    """
 
     index: int
     hypothesis: WeakLearner
-    #: Mean of weight * y * h(x) over the sample.
     edge: float
-    #: The coefficient of the hypothesis, beta = a_f * edge for PILBoost.
     leverage: float
-    #: Boosting weights the hypothesis was fitted with, y * h(x), and the margins y * H(x) after the round.
     weights: Array
     agreement: Array
     margins: Array
@@ -76,6 +79,10 @@ def boost(
     learner with a `random_state` draws it from `rng`.
     """
     labels, weight = _checked(y, sample_weight)
+    if hasattr(X, "shape") and X.shape[0] != labels.size:
+        raise ValueError(f"X and y must have as many rows, got {X.shape[0]} and {labels.size}")
+    if not has_fit_parameter(weak_learner, "sample_weight"):
+        raise ValueError(f"estimator {weak_learner!r} cannot boost: its fit takes no sample_weight")
     return _rounds(X, labels, weight, weak_learner, weigh, leverage, rng)
 
 
@@ -94,7 +101,8 @@ def _rounds(
         share = weights * sample_weight
         if not share.any():
             return
-        hypothesis = _fresh(weak_learner, rng).fit(X, y, sample_weight=share)
+        hypothesis = _fresh(weak_learner, rng)
+        hypothesis.fit(X, y, sample_weight=share)
         agreement = y * _prediction(hypothesis, X, y.size, index)
         share = share / sample_weight.sum()
         beta = leverage(share, agreement)
@@ -114,6 +122,8 @@ def pilboost(
 ) -> Iterator[Round]:
     """PILBoost: weights inverse(-margin) of any link, coefficient step_size * edge."""
     step = positive("step_size", step_size)
+    if not isinstance(link, Link):
+        raise ValueError(f"link must be a Link, such as ClippedLink(AlphaLoss(2.0)), got {link!r}")
     return boost(
         X,
         y,
@@ -211,8 +221,10 @@ def _checked(y: ArrayLike, sample_weight: ArrayLike | None, name: str = "sample_
     if not np.isin(y, (-1.0, 1.0)).all():
         raise ValueError(f"y must hold labels -1 and +1 only, got {np.unique(y)[:5]}")
     weight = np.ones(y.size) if sample_weight is None else numbers(name, sample_weight)
-    if weight.shape != y.shape or not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
-        raise ValueError(f"{name} must be {y.size} finite non-negative numbers, not all 0, got {sample_weight!r}")
+    if weight.shape != y.shape:
+        raise ValueError(f"{name} must be {y.size} numbers, one per row, got shape {weight.shape}")
+    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
+        raise ValueError(f"{name} must be finite and non-negative, not all 0, got {weight.min()} to {weight.max()}")
     return y, weight / weight.max()
 
 

@@ -71,7 +71,12 @@ def step_condition(link: Link, step_size: float, M: float = 1.0, zeta: float = 0
 
 @dataclass(frozen=True)
 class SurrogateCertificate:
-    """The theorem on one margin loss: per round the decrease, the bound it must meet, and the verdict."""
+    """The theorem on one margin loss.
+
+    Per round: `zeta`, the largest `curvature` on the way, the `decrease` of the risk, the `bound` on it (a promise
+    where positive) and the verdict. For the run: the risk before the first and after the last round, `step` for (O2)
+    with the run's largest zeta and curvature, and `gamma` and `mean_weights` of the weak learner.
+    """
 
     name: str
     zeta: Array
@@ -79,10 +84,8 @@ class SurrogateCertificate:
     decrease: Array
     bound: Array
     verdicts: tuple[str, ...]
-    #: Risk before the first and after the last round, and its infimum.
     first_risk: float
     last_risk: float
-    #: The run's own constants.
     step: StepCondition
     gamma: float
     mean_weights: Array
@@ -117,24 +120,30 @@ class SurrogateCertificate:
 
 @dataclass(frozen=True)
 class Certificate:
-    """A run's certificate: the weak learner's constants, and the theorem on the exact and on the implied loss."""
+    """A run's certificate: the weak learner's constants, and the theorem on the exact and on the implied loss.
+
+    `M` is the largest abs(h), `gamma` the smallest normalised edge |edge| / (mean weight * M), with which (WLA) holds;
+    `sufficient_o1` says which rounds meet the paper's sufficient conditions for (O1), None unless for the alpha-loss.
+    """
 
     M: float
-    #: Smallest normalised edge |edge| / (mean weight * M): (WLA) holds with it.
     gamma: float
     mean_weights: Array
     step_size: float
     exact: SurrogateCertificate
     implied: SurrogateCertificate
-    #: Rounds that meet the paper's sufficient conditions for (O1), or None for a loss other than the alpha-loss.
     sufficient_o1: tuple[bool, ...] | None
 
     def summary(self) -> str:
         """The certificate in plain text."""
         rounds = len(self.mean_weights)
         weights = f"mean weight {self.mean_weights[0]:.3g} to {self.mean_weights[-1]:.3g}"
+        promised = sum(verdict != NOT_APPLICABLE for verdict in self.implied.verdicts)
+        kept = "was broken" if VIOLATED in self.implied.verdicts else "was kept"
+        fell = f"risk of the loss it descends {self.implied.first_risk:.4g} -> {self.implied.last_risk:.4g}"
         lines = [
             f"Convergence certificate over {rounds} rounds, step size {self.step_size:g}",
+            f"  in short: {fell}; the theorem promised a decrease in {promised} of {rounds} rounds and {kept}",
             f"  weak learner: M = max |h| = {self.M:.4g}, smallest normalised edge gamma = {self.gamma:.4g}, {weights}",
         ]
         for one in (self.exact, self.implied):

@@ -35,13 +35,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         1 trains the log-loss, which believes every label. Larger values undo more label noise; negative ones undo a
         twist that turns most labels over.
     step_size : float > 0 or "auto", default "auto"
-        The paper's a_f, typically 1 to 15. "auto" is 2 * min(alpha, alpha / (alpha - 1)).
+        The paper's a_f, typically 1 to 15. "auto" is 2*a up to a = 2 and 2*a/(a-1) above, for a = abs(alpha).
     n_estimators : int, default 100
         Number of boosting rounds; fewer if every training row is beyond the clip or early stopping ends them.
     max_depth : int or None, default 3
         Depth of the regression trees that serve as weak learners.
     link : "clipped" or "exact", default "clipped"
-        The paper's clipped inverse link or the exact one.
+        The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`).
     loss : Loss or None, default None
         A loss to boost instead of the alpha-loss; `alpha` then plays no part.
     estimator : scikit-learn regressor or None, default None
@@ -120,8 +120,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         most_rounds = _count("n_estimators", self.n_estimators)
         if not isinstance(self.early_stopping, (bool, np.bool_)):
             raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
-        X, y = validate_data(self, X, y, dtype=self._dtype(), ensure_all_finite=self._finite())
-        check_classification_targets(y)
+        X, y = self._numeric(X, y)
         self.classes_, signs = _two_classes(y)
         weight = (
             np.ones(len(X))
@@ -158,10 +157,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _step_size(self, link: Link) -> float:
-        if isinstance(self.step_size, str):
-            if self.step_size != "auto":
-                raise ValueError(f'step_size must be a number > 0 or "auto", got {self.step_size!r}')
+        if isinstance(self.step_size, str) and self.step_size == "auto":
             return default_step_size(link)
+        if self.step_size is None or isinstance(self.step_size, str):
+            raise ValueError(f'step_size must be a number > 0 or "auto", got {self.step_size!r}')
         return positive("step_size", self.step_size)
 
     def _link(self) -> Link:
@@ -172,12 +171,27 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _weak_learner(self) -> WeakLearner:
         if self.estimator is None:
+            if self.max_depth is not None:
+                _count("max_depth", self.max_depth)
             return DecisionTreeRegressor(max_depth=self.max_depth)  # type: ignore[no-any-return]
         if isinstance(self.estimator, type) or not (
             hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")
         ):
             raise ValueError(f"estimator must be an object with fit and predict, got {self.estimator!r}")
         return self.estimator  # type: ignore[no-any-return]
+
+    def _numeric(self, X: Any, *y: Any, reset: bool = True) -> Any:
+        """X (and y) as scikit-learn checks them, with a word on text columns."""
+        text = [name for name, kind in getattr(X, "dtypes", {}).items() if str(kind) in ("object", "str", "string")]
+        try:
+            return validate_data(self, X, *y, reset=reset, dtype=self._dtype(), ensure_all_finite=self._finite())
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            where = f"columns {text[:5]} hold" if text else "it holds"
+            raise ValueError(
+                f"X must be numbers, but {where} text ({error}): encode it, say with OrdinalEncoder"
+            ) from error
 
     def _dtype(self) -> Any:
         return np.float32 if self.estimator is None else np.float64  # what the trees of scikit-learn work on anyway
@@ -196,9 +210,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("sample_weight_val must come with X_val and y_val")
         if X_val is None:
             return None
-        X_val, y_val = validate_data(
-            self, X_val, y_val, reset=False, dtype=self._dtype(), ensure_all_finite=self._finite()
-        )
+        X_val, y_val = self._numeric(X_val, y_val, reset=False)
         return ValidationRisk(X_val, self._signs("y_val", y_val), link, sample_weight_val)
 
     def _hold_out(self, rows: NDArray[np.intp], signs: Array, random: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -300,7 +312,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self, "estimators_")
-        return validate_data(self, X, reset=False, dtype=self._dtype(), ensure_all_finite=self._finite())
+        return self._numeric(X, reset=False)
 
     @property
     def _orientation(self) -> float:
@@ -327,14 +339,18 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
 def _two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], Array]:
     """The two classes and the labels as -1 and +1."""
-    classes, codes = np.unique(y, return_inverse=True)
+    try:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"y must hold labels of one kind, none missing ({error})") from error
     if classes.size > 2:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is {type_of_target(y)}: "
-            f"y has {classes.size} classes, {classes[:5]}..."
+            f"y has {classes.size} classes, such as {classes[:5].tolist()}"
         )
     if classes.size < 2:
-        raise ValueError(f"y must have two classes, got one class only: {classes[0]!r}")
+        raise ValueError(f"y must have two classes, got one class only: {classes.tolist()[0]!r}")
     return classes, np.where(codes == 1, 1.0, -1.0)
 
 

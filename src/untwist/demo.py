@@ -133,7 +133,8 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error("--rate must lie in [0, 1] and --runs be at least 2")
     rows = table(measure(options.rate, options.runs))
     print(f"Breast cancer, {options.rate:.0%} of the training labels wrong.")
-    print(f"Accuracy on clean test labels, mean and 95 % interval over {options.runs} splits:\n")
+    print(f"Accuracy on clean test labels, mean and 95 % interval over {options.runs} splits")
+    print("(bars from .5, a coin toss, to 1):\n")
     for name, mean, half in rows:
         print(f"  {name:<24} {mean:.3f} ± {half:.3f}  {'█' * round(40 * max(0.0, mean - 0.5) / 0.5)}")
     options.output.parent.mkdir(parents=True, exist_ok=True)

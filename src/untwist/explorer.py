@@ -91,6 +91,8 @@ def explore(family: LossFamily, eta_clean: float, eta_twisted: float, *, refinem
     >>> print(explore(FOCAL, 0.1, 0.3))
     focal loss: 0.3 -> 0.1 misses by 0.2, closest 0.3 at gamma = 0
     """
+    if not isinstance(family, LossFamily):
+        raise ValueError(f"family must be a LossFamily, such as ALPHA, got {family!r}")
     clean, twisted = fraction("eta_clean", eta_clean), fraction("eta_twisted", eta_twisted)
 
     def attempt(values: Iterable[float]) -> Exploration:

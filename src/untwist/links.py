@@ -76,7 +76,7 @@ class Link(ABC):
         """Raise ValueError if the loss does not meet the conditions of this link: both posteriors must rise with z."""
         for name, check in self._needs.items():
             if not (verdict := check(self.loss)):
-                where = f"{verdict.reason} (near u = {verdict.witness:.4g})"
+                where = verdict.reason + (f" (near u = {verdict.witness:.4g})" if verdict.witness is not None else "")
                 raise ValueError(f"loss must have property {name} for this link, but for {self.loss!r} {where}")
         u = np.linspace(0.0, 1.0, 1001)
         eta = self.loss.tilted_inverse(u)
@@ -211,7 +211,7 @@ class ClippedLink(Link):
 
     One partial loss on each side: ``score(u) = a * (l_1(1/2) - l_1(u))`` for u <= 1/2, mirrored above, with
     ``a = l_1(0) / (l_1(0) - l_1(1/2))``, which is 1 where l_1(0) is infinite. Without S the pieces would not meet the
-    canonical link at 1/2.
+    canonical link at 1/2. Where t(u) rounds to 0 or 1, as for a large alpha, ``inverse(link(u))`` cannot bring u back.
 
     >>> from untwist.losses import AlphaLoss
     >>> ClippedLink(AlphaLoss(2.0)).inverse([-2.0, -1.0, 0.0, 1.0, 2.0]).round(4)
@@ -282,7 +282,7 @@ class _AlphaLink(ABC):
 
     def link(self, u: ArrayLike) -> Array:
         """The score at s = a * logit(u)."""
-        return self._score_of_logit(tilted_logit(u, self._a))
+        return self._score_of_logit(tilted_logit(probabilities("u", u), self._a))
 
     def score(self, u: ArrayLike) -> Array:
         """The score at s = logit(u), -logit(u) for alpha < 0."""
@@ -479,4 +479,9 @@ def default_step_size(link: Link) -> float:
     if isinstance(link.loss, AlphaLoss):
         a = abs(link.loss.alpha)
         return 2.0 * a if a <= 2 else 2.0 * link.loss.conjugate
-    return 1.0 / float(link.curvature(0.0))
+    bend = float(link.curvature(0.0))
+    if not bend > 1e-6:
+        raise ValueError(
+            f"step_size: there is no default for {link!r}, whose margin loss is straight at 0; give a number"
+        )
+    return 1.0 / bend

@@ -16,7 +16,17 @@ from scipy.special import expit
 from untwist.arguments import Array
 from untwist.losses import Loss
 
-__all__ = ["Verdict", "differentiable", "extremes", "monotone", "proper", "properties", "strictly_proper", "symmetric"]
+__all__ = [
+    "Verdict",
+    "differentiable",
+    "extremes",
+    "monotone",
+    "proper",
+    "properties",
+    "strictly_proper",
+    "symmetric",
+    "well_formed",
+]
 
 _GRID = np.unique(np.concatenate([np.linspace(0.0, 1.0, 1001), expit(np.linspace(-20.0, 20.0, 401))]))
 _ROUNDING = 1e-9
@@ -34,8 +44,24 @@ class Verdict:
         return self.holds
 
 
+def well_formed(loss: Loss) -> Verdict:
+    """Both partial losses give one cost, not NaN, for every u in [0, 1]."""
+    for name, partial in (("partial_pos", loss.partial_pos), ("partial_neg", loss.partial_neg)):
+        try:
+            costs = partial(_GRID)
+        except (TypeError, ValueError) as error:
+            return Verdict(False, None, f"{name} does not take an array: {error}")
+        if np.shape(costs) != _GRID.shape:
+            return Verdict(False, None, f"{name} gives shape {np.shape(costs)} for {_GRID.shape} estimates")
+        if np.isnan(costs).any():
+            return _unless(np.isnan(costs), f"{name} is NaN")
+    return Verdict(True)
+
+
 def monotone(loss: Loss) -> Verdict:
     """(M): partial_pos is non-increasing and partial_neg non-decreasing."""
+    if not (verdict := well_formed(loss)):
+        return verdict
     falls = _unless(_steps(loss.partial_pos(_GRID)) > 0, "partial_pos increases")
     return _unless(_steps(loss.partial_neg(_GRID)) < 0, "partial_neg decreases") if falls else falls
 

@@ -30,16 +30,19 @@ class ClassNoise:
     def __post_init__(self) -> None:
         fraction("rate", self.rate)
 
-    def twist(self, X: Any, y: ArrayLike, rng: np.random.Generator) -> tuple[Any, NDArray[Any], NDArray[np.intp]]:
-        """X as it is, y of two classes with labels flipped, and the indices of the flipped rows, in order."""
+    def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, NDArray[np.intp]]:
+        """X as it is, a copy of y (two classes) with labels flipped, and the indices of the flipped rows, in order."""
         labels = np.asarray(y)
-        classes = np.unique(labels)
-        if classes.size != 2:
-            raise ValueError(f"y must have two classes to flip between, got {classes.size}: {classes[:5]}")
+        if X is not None and len(X) != labels.size:
+            raise ValueError(f"X and y must have as many rows, got {len(X)} and {labels.size}")
+        classes = np.unique(labels[labels == labels])  # NaN differs from itself
+        if classes.size != 2 or (labels != labels).any():
+            raise ValueError(f"y must have two classes to flip between and none missing, got {classes[:5]}")
         count = math.ceil(round(self.rate * labels.size, 9))  # .3 * 10 is 3, not the 4 that rounding would make of it
-        flipped = np.sort(rng.choice(labels.size, size=count, replace=False))
-        twisted = labels.copy()
-        twisted[flipped] = np.where(labels[flipped] == classes[0], classes[1], classes[0])
+        flipped = np.sort(np.random.default_rng(rng).choice(labels.size, size=count, replace=False))
+        twisted: Any = y.copy() if hasattr(y, "iloc") else labels.copy()  # a pandas Series stays one
+        entries = twisted.iloc if hasattr(y, "iloc") else twisted
+        entries[flipped] = np.where(labels[flipped] == classes[0], classes[1], classes[0])
         return X, twisted, flipped
 
     def posterior(self, eta_clean: ArrayLike) -> Array:

@@ -115,9 +115,7 @@ def alpha_star(eta_clean: ArrayLike, eta_twisted: ArrayLike) -> Array:
     >>> alpha_star([0.1, 0.3, 0.3, 0.5, 0.9], [0.3, 0.1, 0.7, 0.2, 0.5]).round(4)
     array([ 2.5932,  0.3856, -1.    ,  0.    ,     inf])
     """
-    clean, twisted = np.broadcast_arrays(
-        probabilities("eta_clean", eta_clean), probabilities("eta_twisted", eta_twisted)
-    )
+    clean, twisted = _matched(probabilities("eta_clean", eta_clean), probabilities("eta_twisted", eta_twisted))
     odds_clean, odds_twisted = logit(clean), logit(twisted)
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = odds_clean / odds_twisted
@@ -240,20 +238,20 @@ def _logistic_root(clean: Array, z: Array, weight: Array) -> float:
 
 @dataclass(frozen=True)
 class ConstructiveAlpha:
-    """What `constructive_alpha` found: the alpha, the numbers that gave it, and the bound it guarantees."""
+    """What `constructive_alpha` found: the alpha, the numbers that gave it, and the bound it guarantees.
+
+    `edge` is e = E[Y * logit(eta_twisted)] / B within the support B and `edge_used` the one that alpha was made from
+    (the estimate, if given); `coverage` the weight of that support, `edge_outside` the edge lost outside it; `bound` is
+    the upper bound on the `cross_entropy`, and `curvature` that of the bound at alpha: flat when alpha is large.
+    """
 
     alpha: float
-    #: The edge e = E[Y * logit(eta_twisted)] / B within the support B, true and as used (estimated, if given).
     edge: float
     edge_used: float
-    #: Weight of the support where abs(logit(eta_twisted)) <= B.
     coverage: float
-    #: The edge that is lost outside that support.
     edge_outside: float
-    #: Upper bound on the cross-entropy, and the cross-entropy itself.
     bound: float
     cross_entropy: float
-    #: Curvature of the bound at alpha: flat when alpha is large.
     curvature: float
 
 
@@ -315,12 +313,22 @@ def constructive_alpha(
 
 
 def _points(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array, Array]:
-    clean, twisted = np.broadcast_arrays(
+    clean, twisted = _matched(
         np.atleast_1d(probabilities("eta_clean", eta_clean)), np.atleast_1d(probabilities("eta_twisted", eta_twisted))
     )
     if clean.ndim != 1:
         raise ValueError(f"eta_clean and eta_twisted must be one-dimensional, got shape {clean.shape}")
     return clean, twisted, distribution(weights, clean.size)
+
+
+def _matched(clean: Array, twisted: Array) -> tuple[Array, Array]:
+    try:
+        clean, twisted = np.broadcast_arrays(clean, twisted)
+    except ValueError as error:
+        raise ValueError(
+            f"eta_clean and eta_twisted must match, got shapes {clean.shape} and {twisted.shape}"
+        ) from error
+    return clean, twisted
 
 
 def _one_or_each(alpha: ArrayLike, size: int) -> Array:
