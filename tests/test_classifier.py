@@ -25,7 +25,7 @@ from untwist.losses import AlphaLoss, FocalLoss, LogLoss, SquareLoss
 from untwist.twisters import ClassNoise
 
 
-@parametrize_with_checks([PILBoostClassifier()])
+@parametrize_with_checks([PILBoostClassifier(), PILBoostClassifier(engine="reference")])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -44,7 +44,7 @@ def data():
 
 def test_it_is_the_loop_of_boosting(data):
     X, y = data
-    model = PILBoostClassifier(alpha=1.5, step_size=2.0, n_estimators=12, random_state=0).fit(X, y)
+    model = PILBoostClassifier(alpha=1.5, step_size=2.0, n_estimators=12, engine="reference", random_state=0).fit(X, y)
     tree = DecisionTreeRegressor(max_depth=3, random_state=0)
     rounds = pilboost(X.astype(np.float32), 2.0 * y - 1, tree, ClippedLink(AlphaLoss(1.5)), 2.0)
     for edge, one in zip(model.edges_, rounds, strict=False):
@@ -228,6 +228,12 @@ def test_verbose_reports_to_standard_error(data, capsys):
         ({"step_size": -1.0}, "step_size must be a number > 0, got -1.0"),
         ({"step_size": "big"}, "step_size must be a number > 0 or \"auto\", got 'big'"),
         ({"early_stopping": "auto"}, "early_stopping must be True or False, got 'auto'"),
+        ({"engine": "fast"}, "engine must be"),
+        ({"engine": "compiled", "estimator": Ridge()}, "engine='compiled' and estimator= exclude each other"),
+        ({"engine": "compiled", "loss": LogLoss(), "link": "exact", "l2": -1.0}, "l2 must be a number >= 0"),
+        ({"engine": "compiled", "loss": SquareLoss()}, "boosts the alpha-loss only"),
+        ({"max_bins": 256}, "max_bins must be at most 255"),
+        ({"n_jobs": 0}, "n_jobs must not be 0"),
         ({"estimator": "tree"}, "estimator must be an object with fit and predict, got 'tree'"),
         ({"link": ["clipped"]}, "link must be"),
         ({"step_size": None}, 'step_size must be a number > 0 or "auto", got None'),

@@ -22,7 +22,7 @@ LAYERS = [
     {"losses"},
     {"properties"},
     {"links", "twists"},
-    {"explorer", "twisters", "boosting"},
+    {"explorer", "twisters", "boosting", "trees"},
     {"certificate"},
     {"classifier"},
     {"demo"},
@@ -31,7 +31,9 @@ LAYERS = [
 PUBLIC = {
     "untwist": ["PILBoostClassifier", "__version__"],
     "untwist.boosting": [
+        "Hypothesis",
         "Round",
+        "Step",
         "ValidationRisk",
         "WeakLearner",
         "adaboost",
@@ -67,6 +69,7 @@ PUBLIC = {
         "symmetric",
         "well_formed",
     ],
+    "untwist.trees": ["Forest", "Tree", "TreeRound", "booster", "grown", "rounds", "threads"],
     "untwist.twisters": ["ClassNoise"],
     "untwist.twists": [
         "ClassConditionalNoise",

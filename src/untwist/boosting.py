@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,9 @@ from untwist.arguments import Array, numbers, positive
 from untwist.links import Link
 
 __all__ = [
+    "Hypothesis",
     "Round",
+    "Step",
     "ValidationRisk",
     "WeakLearner",
     "adaboost",
@@ -34,14 +36,41 @@ __all__ = [
 ]
 
 
-class WeakLearner(Protocol):
+class Hypothesis(Protocol):
+    """A weak hypothesis h."""
+
+    def predict(self, X: Any) -> Array:
+        """A real number per row, its sign the guess."""
+
+
+class WeakLearner(Hypothesis, Protocol):
     """What boosting asks of a weak learner; every regressor of scikit-learn has it."""
 
     def fit(self, X: Any, y: Array, sample_weight: Array) -> Self:
         """Fit to labels y in {-1, +1} with non-negative weights."""
 
-    def predict(self, X: Any) -> Array:
-        """A real number per row, its sign the guess."""
+
+class Step(Protocol):
+    """What early stopping and logging look at: any round, of this loop or of the compiled engine."""
+
+    @property
+    def index(self) -> int:
+        """Which round, from 0."""
+
+    @property
+    def hypothesis(self) -> Hypothesis:
+        """The weak hypothesis."""
+
+    @property
+    def edge(self) -> float:
+        """Its edge."""
+
+    @property
+    def leverage(self) -> float:
+        """Its coefficient."""
+
+
+AnyStep = TypeVar("AnyStep", bound=Step)
 
 
 @dataclass(frozen=True)
@@ -54,7 +83,7 @@ class Round:
     """
 
     index: int
-    hypothesis: WeakLearner
+    hypothesis: Hypothesis
     edge: float
     leverage: float
     weights: Array
@@ -166,8 +195,8 @@ def adaboost(
 
 
 def until_stale(
-    rounds: Iterable[Round], risk: Callable[[Round], float], patience: int, tolerance: float = 0.0
-) -> Iterator[Round]:
+    rounds: Iterable[AnyStep], risk: Callable[[AnyStep], float], patience: int, tolerance: float = 0.0
+) -> Iterator[AnyStep]:
     """Pass rounds on until `risk` has not fallen by more than `tolerance` for `patience` rounds."""
     best, waited = math.inf, 0
     for one in rounds:
@@ -188,7 +217,7 @@ class ValidationRisk:
         self._margins = np.zeros(self._y.size)
         self.history: list[float] = []
 
-    def __call__(self, one: Round) -> float:
+    def __call__(self, one: Step) -> float:
         """Add the round's hypothesis and return the risk."""
         prediction = _prediction(one.hypothesis, self._X, self._y.size, one.index)
         self._margins = self._margins + one.leverage * self._y * prediction
@@ -196,16 +225,15 @@ class ValidationRisk:
         return self.history[-1]
 
 
-def logged(rounds: Iterable[Round], every: int, log: Callable[[str], None]) -> Iterator[Round]:
+def logged(rounds: Iterable[AnyStep], every: int, log: Callable[[str], None]) -> Iterator[AnyStep]:
     """Pass rounds on and report every so many of them."""
     for one in rounds:
         if (one.index + 1) % every == 0:
-            wrong = float(np.mean(one.margins <= 0))
-            log(f"round {one.index + 1}: edge {one.edge:.4f}, training error {wrong:.4f}")
+            log(f"round {one.index + 1}: edge {one.edge:.4f}, leverage {one.leverage:.4f}")
         yield one
 
 
-def staged_scores(rounds: Iterable[tuple[float, WeakLearner]], X: Any) -> Iterator[Array]:
+def staged_scores(rounds: Iterable[tuple[float, Hypothesis]], X: Any) -> Iterator[Array]:
     """The scores H(x) of the rows of X after each round, given as (leverage, hypothesis)."""
     scores: Array | float = 0.0
     for leverage, hypothesis in rounds:
@@ -236,7 +264,7 @@ def _fresh(weak_learner: WeakLearner, rng: np.random.Generator | None) -> WeakLe
     return copy  # type: ignore[no-any-return]
 
 
-def _prediction(hypothesis: WeakLearner, X: Any, size: int, index: int) -> Array:
+def _prediction(hypothesis: Hypothesis, X: Any, size: int, index: int) -> Array:
     """The checked predictions of a weak hypothesis."""
     prediction = np.asarray(hypothesis.predict(X), dtype=np.float64)
     if prediction.shape != (size,):

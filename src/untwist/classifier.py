@@ -17,8 +17,18 @@ from sklearn.utils import check_random_state, column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from untwist import trees
 from untwist.arguments import Array, positive, real
-from untwist.boosting import Round, ValidationRisk, WeakLearner, logged, pilboost, staged_scores, until_stale
+from untwist.boosting import (
+    Hypothesis,
+    Round,
+    ValidationRisk,
+    WeakLearner,
+    logged,
+    pilboost,
+    staged_scores,
+    until_stale,
+)
 from untwist.certificate import Certificate, certify
 from untwist.links import CanonicalLink, ClippedLink, Link, default_step_size
 from untwist.losses import AlphaLoss, Loss
@@ -39,18 +49,29 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     n_estimators : int, default 100
         Number of boosting rounds; fewer if every training row is beyond the clip or early stopping ends them.
     max_depth : int or None, default 3
-        Depth of the regression trees that serve as weak learners.
+        Depth of the trees that serve as weak learners; None for as deep as they get.
+    l2 : float >= 0, default 0
+        Shrinks a leaf with few rows: its value is G / (W + l2), in units of one row. Compiled engine only.
+    max_bins : int in [2, 255], default 255
+        A column with more distinct values than this is binned. Compiled engine only.
     link : "clipped" or "exact", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`).
     loss : Loss or None, default None
         A loss to boost instead of the alpha-loss; `alpha` then plays no part.
+    engine : "auto", "compiled" or "reference", default "auto"
+        "compiled" grows histogram trees, all rounds in compiled code: the same model for any number of threads and any
+        order of the rows. "reference" runs the loop of `untwist.boosting` over regression trees of scikit-learn. "auto"
+        is "compiled" for the alpha-loss unless an `estimator` is given.
     estimator : scikit-learn regressor or None, default None
-        A weak learner of your own, fitted to labels -1 and +1 with sample weights; `max_depth` then plays no part.
+        A weak learner of your own, fitted to labels -1 and +1 with sample weights; `max_depth` then plays no part. Not
+        together with `engine`.
     early_stopping : bool, default False
         Stop when the margin loss on validation rows has not fallen for `n_iter_no_change` rounds, and keep the rounds
         up to its minimum. Validation rows are those given to `fit`, else a random `validation_fraction`.
     validation_fraction : float in (0, 1), default 0.1
     n_iter_no_change : int, default 10
+    n_jobs : int or None, default None
+        Threads of the compiled engine; None for as many as the process may use. The model does not depend on it.
     verbose : int, default 0
         Report to standard error every so many rounds.
     random_state : int, RandomState instance or None, default None
@@ -59,6 +80,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : the two labels; the second is the positive class
     estimators_, leverages_, edges_ : the weak hypotheses, their coefficients, and their edges, per round
+    forest_ : the trees of the compiled engine as arrays, None for another engine
     link_, step_size_, n_iter_ : the link and step that were used, and the number of rounds kept
     validation_risk_ : mean margin loss on the validation rows after each round, if there were any
     validation_rows_ : indices of the training rows that `fit` held out for validation (empty if none)
@@ -68,7 +90,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = PILBoostClassifier(alpha=2.0, n_estimators=50, random_state=0).fit(X, y)
     >>> model.predict(X[:3]), model.decision_function(X[:3]).round(2)
-    (array([0, 0, 0]), array([-2.29, -2.1 , -2.93]))
+    (array([0, 0, 0]), array([-2.33, -2.48, -3.3 ]))
     """
 
     def __init__(
@@ -78,12 +100,16 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         step_size: float | str = "auto",
         n_estimators: int = 100,
         max_depth: int | None = 3,
+        l2: float = 0.0,
+        max_bins: int = 255,
         link: str = "clipped",
         loss: Loss | None = None,
+        engine: str = "auto",
         estimator: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
+        n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
@@ -91,12 +117,16 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.step_size = step_size
         self.n_estimators = n_estimators
         self.max_depth = max_depth
+        self.l2 = l2
+        self.max_bins = max_bins
         self.link = link
         self.loss = loss
+        self.engine = engine
         self.estimator = estimator
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
@@ -115,9 +145,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
         A sample weight of 2 is a repeated row (up to the order in which ties are broken), of 0 an absent one.
         """
-        link, learner = self._link(), self._weak_learner()
+        link = self._link()
         step_size = self._step_size(link)
         most_rounds = _count("n_estimators", self.n_estimators)
+        compiled = self._compiled()
         if not isinstance(self.early_stopping, (bool, np.bool_)):
             raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
         X, y = self._numeric(X, y)
@@ -135,26 +166,58 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if self.early_stopping and risk is None:
             rows, held_out = self._hold_out(rows, signs, random)
             risk = ValidationRisk(X[held_out], signs[held_out], link, weight[held_out])
+        if len(rows) < len(X):
+            X, signs, weight = X[rows], signs[rows], weight[rows]
 
-        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
-        rounds = pilboost(X[rows], signs[rows], learner, link, step_size, sample_weight=weight[rows], rng=rng)
-        rounds = islice(rounds, most_rounds)
-        if verbose := _count("verbose", int(self.verbose), low=0):
+        if compiled:
+            engine = self._booster(X, signs, weight, link, step_size)
+            rounds: Iterator[Any] = trees.rounds(engine, most_rounds, step_size, X.shape[1])
+        else:
+            rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
+            rounds = pilboost(X, signs, self._weak_learner(), link, step_size, sample_weight=weight, rng=rng)
+            rounds = islice(rounds, most_rounds)
+        verbose = _count("verbose", int(self.verbose), low=0)
+        if verbose:
             rounds = logged(rounds, verbose, lambda line: print(line, file=sys.stderr))
         if risk is not None:
             patience = _count("n_iter_no_change", self.n_iter_no_change) if self.early_stopping else sys.maxsize
             rounds = until_stale(rounds, risk, patience)
-        kept = [(one.hypothesis, one.leverage, one.edge) for one in rounds]
+        if compiled and not verbose and risk is None:
+            engine.boost(most_rounds)  # nobody looks at single rounds: no Python in between
+            kept = []
+        else:
+            kept = [(one.hypothesis, one.leverage, one.edge) for one in rounds]
         risks = np.array([] if risk is None else risk.history)
-        if self.early_stopping:
-            kept = kept[: int(np.argmin(risks)) + 1]
 
+        forest = trees.grown(engine, step_size) if compiled else None
+        count = int(np.argmin(risks)) + 1 if self.early_stopping else len(forest) if forest is not None else len(kept)
         self.link_, self.step_size_, self.validation_rows_, self.validation_risk_ = link, step_size, held_out, risks
-        self.leverages_, self.edges_ = np.array([row[1] for row in kept]), np.array([row[2] for row in kept])
-        self.n_iter_ = len(kept)
-        self._n_rows, self._n_samples = len(X), max(len(rows), float(weight[rows].sum()))
-        self.estimators_ = [hypothesis for hypothesis, _, _ in kept]
+        self.forest_ = None if forest is None else forest.first(count)
+        if self.forest_ is not None:
+            self.leverages_, self.edges_ = self.forest_.leverage, self.forest_.edge
+            self.estimators_ = [trees.Tree(self.forest_, index, X.shape[1]) for index in range(count)]
+        else:
+            self.leverages_, self.edges_ = (np.array([row[i] for row in kept[:count]]) for i in (1, 2))
+            self.estimators_ = [hypothesis for hypothesis, _, _ in kept[:count]]
+        self.n_iter_ = count
+        self._n_rows, self._n_samples = len(y), max(len(X), float(weight.sum()))
         return self
+
+    def _compiled(self) -> bool:
+        if self.engine not in ("auto", "compiled", "reference"):
+            raise ValueError(f'engine must be "auto", "compiled" or "reference", got {self.engine!r}')
+        if self.engine != "auto" and self.estimator is not None:
+            raise ValueError(f"engine={self.engine!r} and estimator= exclude each other: give one of them")
+        return self.engine == "compiled" or (self.engine == "auto" and self.estimator is None and self.loss is None)
+
+    def _booster(self, X: Any, signs: Array, weight: Array, link: Link, step_size: float) -> Any:
+        max_bins = _count("max_bins", self.max_bins, low=2)
+        if max_bins > 255:
+            raise ValueError(f"max_bins must be at most 255, got {max_bins}")
+        depth = 60 if self.max_depth is None else min(60, _count("max_depth", self.max_depth))
+        l2 = real("l2", self.l2, low=0.0)
+        bins = {"max_depth": depth, "max_bins": max_bins}
+        return trees.booster(X, signs, weight, link, step_size, l2=l2, n_jobs=self.n_jobs, **bins)
 
     def _step_size(self, link: Link) -> float:
         if isinstance(self.step_size, str) and self.step_size == "auto":
@@ -194,9 +257,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             ) from error
 
     def _dtype(self) -> Any:
+        if self._compiled():
+            return [np.float64, np.float32]  # either, as it comes
         return np.float32 if self.estimator is None else np.float64  # what the trees of scikit-learn work on anyway
 
     def _finite(self) -> bool | str:
+        if self._compiled():
+            return "allow-nan"
         learner = self._weak_learner()
         described = hasattr(learner, "__sklearn_tags__")
         return "allow-nan" if described and get_tags(learner).input_tags.allow_nan else True
@@ -239,7 +306,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> Array:
         """Score of the clean posterior: positive where `predict` says classes_[1]."""
-        scores = np.zeros(len(X := self._rows(X)))
+        X = self._rows(X)
+        if self.forest_ is not None:
+            return self._orientation * self.forest_.scores(X, n_jobs=self.n_jobs)
+        scores = np.zeros(len(X))
         for scores in staged_scores(self._rounds(), X):  # noqa: B007 - the last stage is the answer
             pass
         return self._orientation * scores
@@ -302,12 +372,12 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         for index, (leverage, hypothesis) in enumerate(self._rounds()):
             weights, agreement = self.link_.weights(margins), signs * hypothesis.predict(X)
             edge = float(np.average(weights * agreement, weights=weight))
-            if not np.isclose(edge, self.edges_[index], rtol=1e-6, atol=1e-9):
+            if not np.isclose(edge, self.edges_[index], rtol=1e-3, atol=1e-6):  # the engine rounds its weights
                 raise ValueError("X, y and sample_weight must be the data that fit was given: the edges differ")
             margins = margins + leverage * agreement
-            yield Round(index, hypothesis, edge, leverage, weights, agreement, margins)
+            yield Round(index, hypothesis, self.edges_[index], leverage, weights, agreement, margins)
 
-    def _rounds(self) -> Iterator[tuple[float, WeakLearner]]:
+    def _rounds(self) -> Iterator[tuple[float, Hypothesis]]:
         return zip(self.leverages_, self.estimators_, strict=True)
 
     def _rows(self, X: Any) -> Any:

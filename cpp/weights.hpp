@@ -1,0 +1,110 @@
+// Boosting weights in fixed point: round(unit * weight(margin) * sample weight), unit a power of two.
+//
+// The clipped link of the alpha-loss in single precision, by polynomials that the compiler can vectorise.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "alpha_link.hpp"
+
+namespace untwist {
+
+// Compiled for several vector widths, one of them chosen at load time. Nothing is fused, so all compute the same.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define UNTWIST_VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define UNTWIST_VECTORISED
+#endif
+
+// The largest bits with rows * 2^bits <= 2^31 within [18, 24]: few rows get all that single precision has to give.
+inline int weight_bits(std::size_t rows) {
+  int bits = 24;
+  while (bits > 18 && (rows << bits) > (std::size_t{1} << 31)) --bits;
+  return bits;
+}
+
+// log(x) for finite x > 0 (subnormal x is taken for the smallest normal).
+inline float fast_log(float x) {
+  std::int32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const std::int32_t shifted = bits - 0x3F3504F3;  // mantissa in [sqrt(1/2), sqrt(2))
+  const float exponent = static_cast<float>(shifted >> 23);
+  const std::int32_t mantissa_bits = bits - ((shifted >> 23) << 23);
+  float m;
+  std::memcpy(&m, &mantissa_bits, sizeof m);
+  const float t = (m - 1.0f) / (m + 1.0f);
+  const float s = t * t;
+  const float series = 2.0f + s * (0.66666667f + s * (0.4f + s * (0.28571430f + s * 0.2222221f)));
+  return t * series + exponent * 0.69314718f;
+}
+
+// exp(x) for x <= 0, and exp(-87) below -87, which is nothing.
+inline float fast_exp(float x) {
+  const float clamped = x < -87.0f ? -87.0f : x;
+  const float whole = static_cast<float>(static_cast<std::int32_t>(clamped * 1.44269504f - 0.5f));
+  const float f = (clamped - whole * 0.693359375f) + whole * 2.12194440e-4f;
+  const float p =
+      1.0f + f * (1.0f + f * (0.5f + f * (0.16666667f + f * (0.041666645f + f * (0.008333452f + f * 0.0013888f)))));
+  const std::int32_t bits = (static_cast<std::int32_t>(whole) + 127) << 23;
+  float scale;
+  std::memcpy(&scale, &bits, sizeof scale);
+  return p * scale;
+}
+
+// The clipped link of one alpha in (0, inf]: weight(m) = f(-m) = a / (1 + a) with a = (x / (2 - x))^(1/alpha) and
+// x = (1 - |m|/c)^c for m >= 0, its complement below.
+struct ClippedWeight {
+  explicit ClippedWeight(double alpha)
+      : unit(alpha < 1.0 ? std::exp2(rate(alpha)) : 1.0),
+        rate_of_gap(rate(alpha)),
+        clip(rate_of_gap > 0.0 ? 1.0 / rate_of_gap : kInfinity),
+        power_of_gap(std::abs(rate_of_gap) < 1e-6 ? 0.0f : static_cast<float>(1.0 / rate_of_gap)),
+        slope(std::abs(rate_of_gap) < 1e-6 ? -1.0f : 0.0f),
+        power(static_cast<float>(1.0 / alpha)) {}
+
+  float operator()(double margin) const {
+    const double size = std::abs(margin) * unit;
+    const double gap = 1.0 - rate_of_gap * size;  // in double: near the clip it cancels
+    const float y = static_cast<float>(gap < 1e-30 ? 1e-30 : gap);
+    const float log_x = power_of_gap * fast_log(y) + slope * static_cast<float>(size);  // one term is 0
+    const float x = fast_exp(log_x < 0.0f ? log_x : 0.0f);
+    const float a = fast_exp(power * (log_x - fast_log(2.0f - x)));
+    // Masks as numbers, not branches, so that the loop over margins becomes vector instructions.
+    const float inside = size < clip ? 1.0f : 0.0f;
+    const float wrong = margin < 0.0 ? 1.0f : 0.0f;
+    const float right = inside * a / (1.0f + a);
+    return right + wrong * (1.0f - 2.0f * right);
+  }
+
+  double unit, rate_of_gap, clip;
+  float power_of_gap, slope, power;
+};
+
+// round(unit * weight(margin) * own), own = 1 where it is null.
+UNTWIST_VECTORISED inline void clipped_weights(const ClippedWeight weight, float unit, const double* __restrict margin,
+                                               const float* __restrict own, std::size_t count, std::uint32_t* __restrict out) {
+  if (own == nullptr) {
+    for (std::size_t i = 0; i < count; ++i) {
+      out[i] = static_cast<std::uint32_t>(static_cast<std::int32_t>(weight(margin[i]) * unit + 0.5f));
+    }
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      out[i] = static_cast<std::uint32_t>(static_cast<std::int32_t>(weight(margin[i]) * own[i] * unit + 0.5f));
+    }
+  }
+}
+
+// The same for the exact link, in double precision and one at a time.
+inline void exact_weights(double alpha, float unit, const double* margin, const float* own, std::size_t count, std::uint32_t* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const double s = exact_logit(-margin[i], alpha);
+    const double w = std::isinf(s) ? (s > 0.0 ? 1.0 : 0.0) : 1.0 / (1.0 + std::exp(-s / alpha));
+    const double share = own == nullptr ? w : w * static_cast<double>(own[i]);
+    out[i] = static_cast<std::uint32_t>(share * static_cast<double>(unit) + 0.5);
+  }
+}
+
+}  // namespace untwist

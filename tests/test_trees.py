@@ -1,0 +1,202 @@
+"""The compiled engine: equal to its naive twin, to the reference loop, and to itself on any threads and row order."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeRegressor
+
+import histogram_twin
+from untwist import PILBoostClassifier, trees
+from untwist.boosting import pilboost
+from untwist.links import CanonicalLink, ClippedLink, default_step_size
+from untwist.losses import AlphaLoss
+
+
+def sample(n, columns, seed, values=None, missing=0.0, noise=0.2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, columns))
+    if values is not None:
+        X = np.round(X * values / 4)
+    y = np.where(X[:, 0] + X[:, 1] * X[:, -1] > 0, 1.0, -1.0)
+    y = np.where(rng.random(n) < noise, -y, y)
+    y[:2] = -1, 1
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, y
+
+
+def forest(X, y, link, step, rounds, *, depth=3, max_bins=255, l2=0.0, weight=None, n_jobs=1):
+    engine = trees.booster(X, y, weight, link, step, max_depth=depth, max_bins=max_bins, l2=l2, n_jobs=n_jobs)
+    engine.boost(rounds)
+    return trees.grown(engine, step)
+
+
+CASES = [
+    {},
+    {"depth": 1},
+    {"depth": 5},
+    {"max_bins": 4},
+    {"max_bins": 16, "missing": 0.2},
+    {"missing": 0.3},
+    {"values": 3},
+    {"values": 2, "missing": 0.1},
+    {"l2": 2.5},
+    {"weighted": True},
+    {"weighted": True, "max_bins": 7, "missing": 0.1},
+    {"n": 3},
+]
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 1.1, 2.0, 4.0, math.inf])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_equals_the_naive_twin(alpha, case):
+    X, y = sample(case.get("n", 60), 4, seed=7, values=case.get("values"), missing=case.get("missing", 0.0))
+    rng = np.random.default_rng(1)
+    weight = rng.integers(1, 5, len(y)).astype(float) if case.get("weighted") else None
+    settings = {"depth": case.get("depth", 3), "max_bins": case.get("max_bins", 255), "l2": case.get("l2", 0.0)}
+    link = ClippedLink(AlphaLoss(alpha))
+    step = 0.97 * default_step_size(link)  # the step itself can put margins on the clip to the last bit
+    ours = forest(X, y, link, step, 6, weight=weight, **settings)
+    twin = list(histogram_twin.boost(X, y, link, step, rounds=6, sample_weight=weight, **settings))
+    assert len(ours) == len(twin)
+    for t, (_, edge, scores) in enumerate(twin):
+        # one unit of a fixed-point weight may round the other way in single precision
+        assert ours.edge[t] == pytest.approx(edge, rel=2e-6, abs=1e-7)
+        np.testing.assert_allclose(ours.scores(X, last=t + 1), scores, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", [ClippedLink, CanonicalLink])
+@pytest.mark.parametrize("alpha", [1.1, 2.0, 4.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_equals_the_reference_loop_where_both_see_the_same_splits(kind, alpha, seed):
+    """Few distinct values per column, real-valued noise in the sample weights so that no two gains are equal."""
+    X, y = sample(300, 5, seed=seed, values=6)
+    weight = np.random.default_rng(seed).uniform(0.5, 1.0, len(y))
+    link = kind(AlphaLoss(alpha))
+    learner = DecisionTreeRegressor(max_depth=3, random_state=0)
+    ours = forest(X, y, link, 1.0, 10, weight=weight)
+    loop = pilboost(X, y, learner, link, 1.0, sample_weight=weight)
+    for t, one in enumerate(itertools.islice(loop, 10)):
+        assert ours.edge[t] == pytest.approx(one.edge, rel=1e-4)
+        np.testing.assert_allclose(y * ours.scores(X, last=t + 1), one.margins, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [50, 9000, 70_000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_same_bits_for_any_threads_and_any_order_of_the_rows(n, weighted):
+    X, y = sample(n, 12, seed=3, missing=0.05)
+    X[:, 3] = np.round(X[:, 3])
+    rng = np.random.default_rng(0)
+    weight = rng.random(n) if weighted else None
+    order = rng.permutation(n)
+    link = ClippedLink(AlphaLoss(4.0))
+    reference = forest(X, y, link, 2.0, 12, depth=5, weight=weight)
+    shuffled = None if weight is None else weight[order]
+    for other in (
+        forest(X, y, link, 2.0, 12, depth=5, weight=weight, n_jobs=2),
+        forest(X, y, link, 2.0, 12, depth=5, weight=weight, n_jobs=5),
+        forest(X[order], y[order], link, 2.0, 12, depth=5, weight=shuffled, n_jobs=2),
+        forest(np.asfortranarray(X), y, link, 2.0, 12, depth=5, weight=weight),
+    ):
+        for name in ("edge", "offset", "feature", "left", "threshold", "missing_left", "value", "gain"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(reference, name))
+    np.testing.assert_array_equal(reference.scores(X, n_jobs=1), reference.scores(X, n_jobs=2))
+
+
+def test_many_rows_agree_with_exact_arithmetic_to_the_stated_tolerance():
+    """18 bits from 8192 rows on: the first edge is within 2^-18 of exact."""
+    X, y = sample(30_000, 6, seed=5)
+    X = np.round(3 * X)
+    link = ClippedLink(AlphaLoss(2.0))
+    ours = forest(X, y, link, 4.0, 20, n_jobs=2)
+    learner = DecisionTreeRegressor(max_depth=3, random_state=0)
+    for t, one in enumerate(itertools.islice(pilboost(X, y, learner, link, 4.0), 20)):
+        assert ours.edge[t] == pytest.approx(one.edge, abs=2**-16)
+
+
+def test_rows_beyond_the_clip_come_back_when_the_tree_turns_against_them():
+    """Margins of rows of weight 0 are still updated: the scores of the forest are those of training."""
+    X, y = sample(400, 3, seed=9, noise=0.3)
+    link = ClippedLink(AlphaLoss(8.0))
+    ours = forest(X, y, link, 5.0, 60)
+    beyond = [(np.abs(y * ours.scores(X, last=t)) >= link.clip) for t in range(1, 61)]
+    assert any((before & ~after).any() for before, after in itertools.pairwise(beyond))
+    for t in (1, 30, 59):
+        weights = link.weights(y * ours.scores(X, last=t))
+        h = ours.scores(X, t, t + 1) / ours.leverage[t]
+        assert np.mean(weights * y * h) == pytest.approx(ours.edge[t], abs=1e-6)
+
+
+def test_missing_values_learn_a_direction_and_unseen_ones_follow_the_majority():
+    X = np.array([[0.0], [0.0], [1.0], [1.0], [1.0], [np.nan], [np.nan]])
+    y = np.array([-1.0, -1.0, 1.0, 1.0, 1.0, -1.0, -1.0])
+    link = ClippedLink(AlphaLoss(2.0))
+    learned = forest(X, y, link, 1.0, 1, depth=1)
+    assert learned.scores(np.array([[np.nan]]))[0] < 0
+    unseen = forest(X[:5], y[:5], link, 1.0, 1, depth=1)
+    assert unseen.scores(np.array([[np.nan]]))[0] > 0  # three of five are positive
+    only_missing = forest(np.where(np.isnan(X), np.nan, 3.0), y, link, 1.0, 1, depth=1)
+    assert only_missing.scores(np.array([[np.nan], [3.0], [-9.0]])).round(3).tolist() == pytest.approx(
+        only_missing.scores(np.array([[np.nan], [3.0], [3.0]])).round(3).tolist()
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_extreme_values(dtype):
+    big = np.finfo(dtype).max
+    X = np.array([[-big, 5e-324], [-1, 0], [0, 0], [1, 0], [big, -0.0], [big, 1e-300]], dtype=dtype)
+    y = np.array([-1.0, -1, -1, 1, 1, 1])
+    ours = forest(X, y, ClippedLink(AlphaLoss(2.0)), 1.0, 3, depth=2)
+    assert (np.sign(ours.scores(X)) == y).all()
+    assert np.isfinite(ours.scores(np.array([[np.inf, np.inf], [-np.inf, np.nan]], dtype=dtype))).all()
+
+
+def test_constant_columns_and_ties():
+    X, y = sample(100, 3, seed=4)
+    link = ClippedLink(AlphaLoss(2.0))
+    plain = forest(X, y, link, 2.0, 5)
+    padded = forest(np.column_stack([np.ones(100), X, X]), y, link, 2.0, 5)
+    np.testing.assert_array_equal(padded.feature, np.where(plain.feature >= 0, plain.feature + 1, -1))
+    np.testing.assert_array_equal(padded.value, plain.value)
+    flat = forest(np.ones((100, 2)), y, link, 2.0, 3)
+    assert (flat.feature == -1).all()
+
+
+def test_a_fit_ends_when_all_weights_are_zero():
+    X = np.repeat([[0.0], [1.0]], 5, axis=0)
+    y = np.repeat([-1.0, 1.0], 5)
+    assert len(forest(X, y, ClippedLink(AlphaLoss(2.0)), 4.0, 50)) == 1
+
+
+@pytest.mark.parametrize(("n_jobs", "expected"), [(1, 1), (3, 3)])
+def test_n_jobs(n_jobs, expected):
+    assert trees.threads(n_jobs) == expected
+    assert trees.threads(None) == trees.threads(-1) >= trees.threads(-2) >= 1
+
+
+def test_strided_and_read_only_input():
+    X, y = sample(200, 8, seed=2)
+    link = ClippedLink(AlphaLoss(2.0))
+    view = X[:, ::2]
+    frozen = view.copy()
+    frozen.flags.writeable = False
+    one, other = forest(view, y, link, 2.0, 5), forest(frozen, y, link, 2.0, 5)
+    np.testing.assert_array_equal(one.value, other.value)
+    np.testing.assert_array_equal(one.scores(view), other.scores(frozen))
+
+
+def test_importances_are_the_gain_share():
+    X, y = sample(500, 4, seed=1)
+    compiled = PILBoostClassifier(n_estimators=30, random_state=0).fit(X, y)
+    reference = PILBoostClassifier(n_estimators=30, engine="reference", random_state=0).fit(X, y)
+    np.testing.assert_allclose(compiled.feature_importances_, reference.feature_importances_, atol=0.05)
+
+
+def test_the_border_refuses_what_does_not_fit():
+    X, y = sample(20, 3, seed=1)
+    ours = forest(X, y, ClippedLink(AlphaLoss(2.0)), 1.0, 2)
+    with pytest.raises(ValueError, match="fewer trees"):
+        ours.scores(X, last=3)
+    with pytest.raises(ValueError, match="one label per row"):
+        forest(X, y[:-1], ClippedLink(AlphaLoss(2.0)), 1.0, 2)
