@@ -4,13 +4,17 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "threads.hpp"
+#include "vectors.hpp"
 
 namespace untwist {
 
@@ -51,36 +55,92 @@ double between(Real low, Real high) {
   return middle < static_cast<double>(high) ? middle : static_cast<double>(low);
 }
 
-// The bins of one column from its values (NaN already removed) with their weights, which are whole numbers so that their order cannot matter.
+// Floating-point numbers as whole ones of the same order, and back. -0.0 counts as 0.0.
 template <typename Real>
-std::vector<double> thresholds_of(std::vector<std::pair<Real, std::uint64_t>>& values, int max_bins) {
-  std::sort(values.begin(), values.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+struct Ordered;
+template <>
+struct Ordered<float> {
+  using Key = std::uint32_t;
+};
+template <>
+struct Ordered<double> {
+  using Key = std::uint64_t;
+};
+
+template <typename Real, typename Key = typename Ordered<Real>::Key>
+Key to_key(Real value) {
+  const Real plain = value + Real{0};
+  Key bits;
+  std::memcpy(&bits, &plain, sizeof bits);
+  constexpr Key sign = Key{1} << (8 * sizeof(Key) - 1);
+  return bits & sign ? ~bits : bits | sign;
+}
+
+template <typename Real, typename Key = typename Ordered<Real>::Key>
+Real from_key(Key key) {
+  constexpr Key sign = Key{1} << (8 * sizeof(Key) - 1);
+  const Key bits = key & sign ? key ^ sign : ~key;
+  Real value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+template <typename Key>
+struct Weighted {
+  Key key;
+  std::uint64_t weight;
+};
+
+// Sorts by key, eleven bits at a time from the lowest up; digits that are all alike cost one look.
+template <typename Key>
+void radix_sort(std::vector<Weighted<Key>>& entries, std::vector<Weighted<Key>>& spare) {
+  constexpr int kDigit = 11;
+  constexpr std::size_t kValues = std::size_t{1} << kDigit;
+  spare.resize(entries.size());
+  for (int shift = 0; shift < static_cast<int>(8 * sizeof(Key)); shift += kDigit) {
+    std::array<std::size_t, kValues> start{};
+    for (const auto& entry : entries) ++start[entry.key >> shift & (kValues - 1)];
+    if (std::find(start.begin(), start.end(), entries.size()) != start.end()) continue;
+    std::size_t sum = 0;
+    for (auto& count : start) sum += std::exchange(count, sum);
+    for (const auto& entry : entries) spare[start[entry.key >> shift & (kValues - 1)]++] = entry;
+    entries.swap(spare);
+  }
+}
+
+// Entries with the same key become one; the number of keys.
+template <typename Key>
+void merge_equal(std::vector<Weighted<Key>>& entries) {
   std::size_t distinct = 0;
-  for (const auto& [value, weight] : values) {
-    if (distinct > 0 && values[distinct - 1].first == value) {
-      values[distinct - 1].second += weight;
+  for (const auto& entry : entries) {
+    if (distinct > 0 && entries[distinct - 1].key == entry.key) {
+      entries[distinct - 1].weight += entry.weight;
     } else {
-      values[distinct++] = {value, weight};
+      entries[distinct++] = entry;
     }
   }
-  values.resize(distinct);
+  entries.resize(distinct);
+}
+
+// Thresholds between distinct values in order: one between each two if there are few, else bins of about equal weight.
+// Weights are whole numbers, so that the order in which they were added cannot matter.
+template <typename Real, typename Key>
+std::vector<double> thresholds_of(const std::vector<Weighted<Key>>& values, int max_bins) {
+  const std::size_t distinct = values.size();
+  const bool few = distinct <= static_cast<std::size_t>(max_bins);
   std::vector<double> thresholds;
-  if (distinct <= static_cast<std::size_t>(max_bins)) {
-    for (std::size_t i = 1; i < distinct; ++i) thresholds.push_back(between(values[i - 1].first, values[i].first));
-    return thresholds;
-  }
   std::uint64_t left = 0;
-  for (const auto& entry : values) left += entry.second;
+  for (const auto& entry : values) left += entry.weight;
   std::uint64_t bins_left = static_cast<std::uint64_t>(max_bins);
   std::uint64_t filled = 0;
   for (std::size_t i = 0; i + 1 < distinct && bins_left > 1; ++i) {
-    filled += values[i].second;
-    // Close the bin once it holds its share of what is left, or once every value left can have a bin of its own.
-    if (filled >= left / bins_left || distinct - i <= bins_left) {
-      thresholds.push_back(between(values[i].first, values[i + 1].first));
+    filled += values[i].weight;
+    // A bin is closed once it holds its share of what is left, or once every value left can have a bin of its own.
+    if (few || filled >= left / bins_left || distinct - i <= bins_left) {
+      thresholds.push_back(between(from_key<Real>(values[i].key), from_key<Real>(values[i + 1].key)));
       left -= filled;
       filled = 0;
-      --bins_left;
+      bins_left -= few ? 0 : 1;
     }
   }
   return thresholds;
@@ -101,59 +161,85 @@ std::uint64_t row_hash(const Matrix<Real>& X, std::size_t row) {
   return hash ^ (hash >> 32);
 }
 
+// The bins of all columns. More rows than kSample are sampled, by their contents, to place the thresholds; a column that
+// shows few values in the sample is then looked at in full, so that all of its values count.
 template <typename Real>
 std::vector<Column> find_bins(const Matrix<Real>& X, const std::uint64_t* weight, int max_bins, ThreadPool& pool) {
-  constexpr std::size_t kSample = 200000;  // more rows than this are sampled to place the thresholds
+  using Key = typename Ordered<Real>::Key;
+  constexpr std::size_t kSample = 100000;
   std::vector<std::size_t> rows;
-  rows.reserve(std::min(X.rows, 2 * kSample));
-  const std::uint64_t keep = X.rows <= kSample ? ~0ULL : ~0ULL / X.rows * kSample;
-  for (std::size_t row = 0; row < X.rows; ++row) {
-    if (keep == ~0ULL || row_hash(X, row) <= keep) rows.push_back(row);
+  if (X.rows > kSample) {
+    const std::uint64_t keep = ~0ULL / X.rows * kSample;
+    std::vector<char> kept(X.rows);
+    pool.chunks(X.rows, 4096, [&](int, std::size_t first, std::size_t last) {
+      for (std::size_t row = first; row < last; ++row) kept[row] = row_hash(X, row) <= keep;
+    });
+    for (std::size_t row = 0; row < X.rows; ++row) {
+      if (kept[row]) rows.push_back(row);
+    }
   }
+  const bool sampled = !rows.empty();
   std::vector<Column> columns(X.columns);
   pool.chunks(X.columns, 1, [&](int, std::size_t first, std::size_t last) {
-    std::vector<std::pair<Real, std::uint64_t>> values;
-    for (std::size_t column = first; column < last; ++column) {
+    std::vector<Weighted<Key>> values, spare;
+    const auto collect = [&](std::size_t column, std::size_t count, const std::size_t* chosen) {
       values.clear();
-      for (const std::size_t row : rows) {
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t row = chosen == nullptr ? i : chosen[i];
         const Real value = X(row, column);
-        if (!std::isnan(value)) values.emplace_back(value, weight[row]);
+        if (!std::isnan(value)) values.push_back({to_key(value), weight[row]});
       }
-      columns[column].thresholds = thresholds_of(values, max_bins);
+      radix_sort(values, spare);
+      merge_equal(values);
+    };
+    for (std::size_t column = first; column < last; ++column) {
+      if (sampled) collect(column, rows.size(), rows.data());
+      if (!sampled || values.size() <= static_cast<std::size_t>(max_bins)) collect(column, X.rows, nullptr);
+      columns[column].thresholds = thresholds_of<Real>(values, max_bins);
     }
   });
   return columns;
 }
 
-// The code of a value: the number of thresholds below it, by a search without branches.
-inline Code code_of(const std::vector<double>& thresholds, double value) {
-  const double* first = thresholds.data();
-  std::size_t length = thresholds.size();
-  while (length > 0) {
-    const std::size_t half = (length + 1) / 2;
-    first += first[half - 1] < value ? half : 0;
-    length -= half;
+// Codes of values: the number of thresholds below each, by halving a table padded to `size` = 2^k - 1 entries.
+UNTWIST_VECTORISED inline void find_codes(const double* __restrict table, int size, const double* __restrict value,
+                                          std::size_t count, std::int32_t* __restrict code) {
+  for (std::size_t i = 0; i < count; ++i) code[i] = 0;
+  for (int half = (size + 1) / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < count; ++i) code[i] += table[code[i] + half - 1] < value[i] ? half : 0;
   }
-  return static_cast<Code>(first - thresholds.data());
 }
 
 // Codes of the rows of X in the given order, row by row; notes in `columns` which have missing values.
 template <typename Real>
 void encode(const Matrix<Real>& X, const std::vector<std::size_t>& order, std::vector<Column>& columns, Code* codes,
             ThreadPool& pool) {
+  std::vector<std::vector<double>> tables(X.columns);
+  for (std::size_t column = 0; column < X.columns; ++column) {
+    tables[column] = columns[column].thresholds;
+    std::size_t size = 1;
+    while (size < tables[column].size()) size = 2 * size + 1;
+    tables[column].resize(size, std::numeric_limits<double>::infinity());
+  }
+  constexpr std::size_t kBlock = 256;
   std::vector<std::vector<char>> missing(static_cast<std::size_t>(pool.size()), std::vector<char>(X.columns, 0));
-  pool.chunks(order.size(), 512, [&](int thread, std::size_t first, std::size_t last) {
-    for (std::size_t column = 0; column < X.columns; ++column) {
-      const Column& bins = columns[column];
-      for (std::size_t row = first; row < last; ++row) {
-        const double value = static_cast<double>(X(order[row], column));
-        Code code = bins.missing_code();
-        if (std::isnan(value)) {
-          missing[static_cast<std::size_t>(thread)][column] = 1;
-        } else {
-          code = code_of(bins.thresholds, value);
+  pool.chunks(order.size(), kBlock, [&](int thread, std::size_t first, std::size_t last) {
+    std::array<double, kBlock> value;
+    std::array<std::int32_t, kBlock> code;
+    for (std::size_t start = first; start < last; start += kBlock) {
+      const std::size_t count = std::min(kBlock, last - start);
+      for (std::size_t column = 0; column < X.columns; ++column) {
+        for (std::size_t i = 0; i < count; ++i) value[i] = static_cast<double>(X(order[start + i], column));
+        const auto& table = tables[column];
+        find_codes(table.data(), static_cast<int>(table.size()), value.data(), count, code.data());
+        const Code absent = columns[column].missing_code();
+        char any = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+          const bool lost = std::isnan(value[i]);
+          any |= static_cast<char>(lost);
+          codes[(start + i) * X.columns + column] = lost ? absent : static_cast<Code>(code[i]);
         }
-        codes[row * X.columns + column] = code;
+        missing[static_cast<std::size_t>(thread)][column] |= any;
       }
     }
   });

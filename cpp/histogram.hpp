@@ -19,30 +19,60 @@ using Sum = std::uint64_t;
 
 inline constexpr std::size_t kBins = 256;
 
-// Adds `count` rows to the 32-bit sums of all features, kBins apart.
-inline void add_rows(const Code* codes, std::size_t features, const Row* rows, std::size_t count,
-                     const std::uint32_t* weight, std::uint32_t* sums) {
-  constexpr std::size_t kAhead = 24;
-  const std::size_t whole = features / 8 * 8;
+// A row in the list of a node, with its weight: summing up then reads weights in order.
+struct Entry {
+  Row row;
+  std::uint32_t weight;
+};
+
+// Adds `count` codes, packed into `codes` from the lowest byte up, to sums kBins apart.
+template <int count>
+inline void add_codes(std::uint64_t codes, std::uint32_t weight, std::uint32_t* sums) {
+  if constexpr (count > 0) {
+    sums[codes & 255] += weight;
+    add_codes<count - 1>(codes >> 8, weight, sums + kBins);
+  }
+}
+
+template <int rest>
+void add_rows(const Code* codes, std::size_t features, const Entry* entries, std::size_t count, std::uint32_t* sums) {
+  constexpr std::size_t kAhead = 20;
+  const std::size_t whole = features - rest;
+  const Row first = entries[0].row;
+  const Row last = entries[count - 1].row;
+  const bool scattered = (first < last ? last - first : first - last) > 2 * count;  // else the hardware sees the pattern
   for (std::size_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) __builtin_prefetch(codes + rows[i + kAhead] * features);
-    const std::uint32_t w = weight[rows[i]];
-    const Code* row = codes + rows[i] * features;
-    std::uint32_t* sum = sums;
-    std::size_t feature = 0;
-    for (; feature < whole; feature += 8, sum += 8 * kBins) {
-      std::uint64_t eight;
-      std::memcpy(&eight, row + feature, sizeof eight);
-      sum[0 * kBins + (eight & 255)] += w;
-      sum[1 * kBins + (eight >> 8 & 255)] += w;
-      sum[2 * kBins + (eight >> 16 & 255)] += w;
-      sum[3 * kBins + (eight >> 24 & 255)] += w;
-      sum[4 * kBins + (eight >> 32 & 255)] += w;
-      sum[5 * kBins + (eight >> 40 & 255)] += w;
-      sum[6 * kBins + (eight >> 48 & 255)] += w;
-      sum[7 * kBins + (eight >> 56)] += w;
+    if (scattered && i + kAhead < count) {
+      const Code* next = codes + entries[i + kAhead].row * features;
+      __builtin_prefetch(next);
+      __builtin_prefetch(next + features - 1);
     }
-    for (; feature < features; ++feature, sum += kBins) sum[row[feature]] += w;
+    const std::uint32_t weight = entries[i].weight;
+    const Code* row = codes + entries[i].row * features;
+    std::uint32_t* sum = sums;
+    std::uint64_t eight;
+    for (std::size_t feature = 0; feature < whole; feature += 8, sum += 8 * kBins) {
+      std::memcpy(&eight, row + feature, sizeof eight);
+      add_codes<8>(eight, weight, sum);
+    }
+    if constexpr (rest > 0) {
+      std::memcpy(&eight, row + whole, sizeof eight);
+      add_codes<rest>(eight, weight, sum);
+    }
+  }
+}
+
+// Adds entries to the 32-bit sums of all features. Reads up to 7 bytes past the last code.
+inline void add_rows(const Code* codes, std::size_t features, const Entry* entries, std::size_t count, std::uint32_t* sums) {
+  switch (features % 8) {
+    case 0: return add_rows<0>(codes, features, entries, count, sums);
+    case 1: return add_rows<1>(codes, features, entries, count, sums);
+    case 2: return add_rows<2>(codes, features, entries, count, sums);
+    case 3: return add_rows<3>(codes, features, entries, count, sums);
+    case 4: return add_rows<4>(codes, features, entries, count, sums);
+    case 5: return add_rows<5>(codes, features, entries, count, sums);
+    case 6: return add_rows<6>(codes, features, entries, count, sums);
+    default: return add_rows<7>(codes, features, entries, count, sums);
   }
 }
 

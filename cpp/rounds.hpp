@@ -105,16 +105,21 @@ class Booster {
   };
 
   static constexpr std::size_t kThreadsPayOff = 50000;  // rows * features
-  static constexpr std::size_t kPiece = 4096;
+  static constexpr std::size_t kPiece = 2048;
+  static constexpr std::size_t kFewRows = 2048;
+  static constexpr std::size_t kAhead = 24;  // entries to fetch ahead
 
   static void cut(std::vector<Piece>& pieces, std::size_t owner, int side, std::size_t first, std::size_t last,
                   std::size_t size) {
     for (; first < last; first += size) pieces.push_back({owner, side, first, std::min(last, first + size), 0, 0, 0});
   }
 
+  // Calls task(thread, piece) for all pieces; a few rows are not worth waking anyone.
   template <typename Task>
   void each(std::vector<Piece>& pieces, const Task& task) {
-    pool_.chunks(pieces.size(), 1, [&](int thread, std::size_t first, std::size_t last) {
+    std::size_t rows = 0;
+    for (const Piece& piece : pieces) rows += piece.last - piece.first;
+    pool_.chunks(pieces.size(), rows < kFewRows ? pieces.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) task(thread, pieces[i]);
     });
   }
@@ -133,10 +138,10 @@ class Booster {
       } else {
         clipped_weights(clipped_, static_cast<float>(unit_), margins_.data() + piece.first, own, length, weight_.data() + piece.first);
       }
-      Row* kept = scratch_.data() + piece.first;
+      Entry* kept = scratch_.data() + piece.first;
       Sum sum = 0;
       for (std::size_t row = piece.first; row < piece.last; ++row) {
-        *kept = static_cast<Row>(row);
+        *kept = {static_cast<Row>(row), weight_[row]};
         kept += weight_[row] > 0;
         sum += weight_[row];
       }
@@ -255,10 +260,13 @@ class Booster {
     pieces_.clear();
     for (const std::size_t i : chosen) {
       level[i].histogram = fresh();
-      std::fill(level[i].histogram->begin(), level[i].histogram->end(), 0);
-      for (int side = 0; side < 2; ++side) {
-        const std::size_t s = static_cast<std::size_t>(side);
-        cut(pieces_, i, side, level[i].first[s], level[i].last[s], flush_rows_);
+      for (std::size_t side = 0; side < 2; ++side) {
+        const std::size_t rows = level[i].last[side] - level[i].first[side];
+        if (rows == 0 || rows > flush_rows_) {  // else the one piece overwrites what is there
+          Sum* sums = level[i].histogram->data() + side * features_ * kBins;
+          std::fill(sums, sums + features_ * kBins, 0);
+        }
+        cut(pieces_, i, static_cast<int>(side), level[i].first[side], level[i].last[side], flush_rows_);
       }
     }
     each(pieces_, [&](int thread, Piece& piece) {
@@ -266,15 +274,21 @@ class Booster {
       for (std::size_t feature = 0; feature < features_; ++feature) {
         std::fill_n(sums + feature * kBins, sample_.columns[feature].bins(), 0U);
       }
-      add_rows(sample_.codes.data(), features_, active_.data() + piece.first, piece.last - piece.first, weight_.data(), sums);
+      add_rows(sample_.codes.data(), features_, active_.data() + piece.first, piece.last - piece.first, sums);
       const Growing& node = level[piece.owner];
       const std::size_t side = static_cast<std::size_t>(piece.side);
+      const bool alone = node.last[side] - node.first[side] <= flush_rows_;
       Sum* into = node.histogram->data() + side * features_ * kBins;
       std::unique_lock<std::mutex> guard(flush_, std::defer_lock);
-      if (node.last[side] - node.first[side] > flush_rows_) guard.lock();  // others add to the same sums
+      if (!alone) guard.lock();  // others add to the same sums
       for (std::size_t feature = 0; feature < features_; ++feature) {
-        const std::size_t bins = static_cast<std::size_t>(sample_.columns[feature].bins());
-        for (std::size_t bin = 0; bin < bins; ++bin) into[feature * kBins + bin] += sums[feature * kBins + bin];
+        const std::size_t start = feature * kBins;
+        const std::size_t end = start + static_cast<std::size_t>(sample_.columns[feature].bins());
+        if (alone) {
+          for (std::size_t bin = start; bin < end; ++bin) into[bin] = sums[bin];
+        } else {
+          for (std::size_t bin = start; bin < end; ++bin) into[bin] += sums[bin];
+        }
       }
     });
   }
@@ -282,7 +296,7 @@ class Booster {
   // The best split of every node of a level, ties going to the smaller feature and code.
   void find_splits(const std::vector<Growing>& level) {
     candidates_.assign(level.size() * features_, Split{});
-    const std::size_t chunk = level.size() * features_ * kBins < 20000 ? candidates_.size() : 8;
+    const std::size_t chunk = level.size() * features_ < 40 ? candidates_.size() : 8;
     pool_.chunks(candidates_.size(), chunk, [&](int, std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) candidates_[i] = best_code(level[i / features_], i % features_);
     });
@@ -297,19 +311,13 @@ class Booster {
     const Sum* negative = node.histogram->data() + feature * kBins;
     const Sum* positive = negative + features_ * kBins;
     std::array<double, kBins> G_left, W_left, value;
-    std::array<Code, kBins> codes;
-    std::array<std::array<Sum, 2>, kBins> sides;
+    const int values = column.values();
     std::array<Sum, 2> left{0, 0};
-    int count = 0;
-    for (int code = 0; code < column.values(); ++code) {  // empty bins add no candidate
-      if ((negative[code] | positive[code]) == 0) continue;
+    for (int code = 0; code < values; ++code) {
       left[0] += negative[code];
       left[1] += positive[code];
-      const std::size_t i = static_cast<std::size_t>(count++);
-      sides[i] = left;
-      codes[i] = static_cast<Code>(code);
-      G_left[i] = difference(left);
-      W_left[i] = static_cast<double>(left[0] + left[1]);
+      G_left[static_cast<std::size_t>(code)] = difference(left);
+      W_left[static_cast<std::size_t>(code)] = static_cast<double>(static_cast<std::int64_t>(left[0] + left[1]));
     }
     const std::array<Sum, 2> missing{node.weight[0] - left[0], node.weight[1] - left[1]};
     const bool any_missing = missing[0] + missing[1] > 0;
@@ -318,32 +326,39 @@ class Booster {
     const double l2 = settings_.l2 * unit_;
     const double none = G * G / (W + l2);
     double best = none + 1e-12 * W;  // a split must beat none by more than rounding
-    Split split;
-    const auto take_best = [&](int candidates, bool missing_left) {
-      split_values(G_left.data(), W_left.data(), candidates, G, W, l2, value.data());
-      int at = -1;
-      for (int i = 0; i < candidates; ++i) {
-        if (value[static_cast<std::size_t>(i)] > best) {
-          best = value[static_cast<std::size_t>(i)];
-          at = i;
+    int best_at = -1;
+    bool best_missing_left = false;
+    // An empty bin repeats the candidate before it, and an empty side gives NaN without l2 and `none` with it: neither
+    // is better than what was there.
+    const auto look = [&](bool missing_left) {
+      split_values(G_left.data(), W_left.data(), values, G, W, l2, value.data());
+      for (int code = 0; code < values; ++code) {
+        if (value[static_cast<std::size_t>(code)] > best) {
+          best = value[static_cast<std::size_t>(code)];
+          best_at = code;
+          best_missing_left = missing_left;
         }
       }
-      if (at < 0) return;
-      const std::size_t i = static_cast<std::size_t>(at);
-      split = {best - none, static_cast<std::int32_t>(feature), codes[i], missing_left, sides[i]};
-      // Missing values that training never saw here go to the heavier side.
-      if (!any_missing) split.missing_left = 2.0 * W_left[i] >= W;
     };
-    take_best(any_missing ? count : count - 1, false);
+    look(false);
     if (any_missing) {
-      for (std::size_t i = 0; i + 1 < static_cast<std::size_t>(count); ++i) {
-        for (std::size_t c = 0; c < 2; ++c) sides[i][c] += missing[c];
-        G_left[i] = difference(sides[i]);
-        W_left[i] = static_cast<double>(sides[i][0] + sides[i][1]);
+      const double G_missing = difference(missing);
+      const double W_missing = static_cast<double>(missing[0] + missing[1]);
+      for (std::size_t code = 0; code < static_cast<std::size_t>(values); ++code) {
+        G_left[code] += G_missing;  // whole numbers below 2^53: exact
+        W_left[code] += W_missing;
       }
-      take_best(count - 1, true);
+      look(true);
     }
-    return split;
+    if (best_at < 0) return {};
+    std::array<Sum, 2> sums{best_missing_left ? missing[0] : 0, best_missing_left ? missing[1] : 0};
+    for (int code = 0; code <= best_at; ++code) {
+      sums[0] += negative[code];
+      sums[1] += positive[code];
+    }
+    // Missing values that training never saw here go to the heavier side.
+    if (!any_missing) best_missing_left = 2 * (sums[0] + sums[1]) >= node.weight[0] + node.weight[1];
+    return {best - none, static_cast<std::int32_t>(feature), static_cast<Code>(best_at), best_missing_left, sums};
   }
 
   // Sends the rows of every node to its children and gives these their histograms.
@@ -358,13 +373,15 @@ class Booster {
       const Node& node = tree[static_cast<std::size_t>(nodes[piece.owner].node)];
       const std::size_t feature = static_cast<std::size_t>(node.feature);
       const Code missing = missing_codes_[feature];
-      Row* left = scratch_.data() + piece.first;
-      Row* right = scratch_.data() + piece.last;  // filled backwards; the order of rows does not matter
+      Entry* left = scratch_.data() + piece.first;
+      Entry* right = scratch_.data() + piece.last;  // filled backwards; the order of rows does not matter
+      const Code* column = sample_.codes.data() + feature;
       for (std::size_t i = piece.first; i < piece.last; ++i) {
-        const Row row = active_[i];
-        const bool is_left = goes_left(node, sample_.codes[row * features_ + feature], missing);
-        *left = row;
-        right[-1] = row;
+        if (i + kAhead < piece.last) __builtin_prefetch(column + active_[i + kAhead].row * features_);
+        const Entry entry = active_[i];
+        const bool is_left = goes_left(node, column[entry.row * features_], missing);
+        *left = entry;
+        right[-1] = entry;
         left += is_left;
         right -= !is_left;
       }
@@ -398,7 +415,7 @@ class Booster {
       }
     }
     each(pieces_, [&](int, Piece& piece) {
-      const Row* from = scratch_.data() + piece.first;
+      const Entry* from = scratch_.data() + piece.first;
       std::copy(from, from + piece.count, active_.data() + piece.to);
       std::copy(from + piece.count, from + (piece.last - piece.first), active_.data() + piece.to_other);
     });
@@ -408,7 +425,7 @@ class Booster {
       smaller.push_back(2 * i + (children[2 * i].rows() <= children[2 * i + 1].rows() ? 0 : 1));
     }
     build(children, smaller);
-    pool_.chunks(nodes.size(), 1, [&](int, std::size_t first, std::size_t last) {
+    pool_.chunks(nodes.size(), nodes.size() * features_ < 100 ? nodes.size() : 1, [&](int, std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) {
         Histogram& parent = *nodes[i].histogram;
         const Histogram& child = *children[smaller[i]].histogram;
@@ -440,14 +457,15 @@ class Booster {
       const Node& node = tree[static_cast<std::size_t>(finished_[piece.owner].node)];
       const double sign = piece.side == 1 ? 1.0 : -1.0;
       if (node.feature < 0) {
-        for (std::size_t i = piece.first; i < piece.last; ++i) margins_[active_[i]] += sign * node.value;
+        for (std::size_t i = piece.first; i < piece.last; ++i) margins_[active_[i].row] += sign * node.value;
         return;
       }
       const std::size_t feature = static_cast<std::size_t>(node.feature);
       const double left = sign * tree[static_cast<std::size_t>(node.left)].value;
       const double right = sign * tree[static_cast<std::size_t>(node.left) + 1].value;
       for (std::size_t i = piece.first; i < piece.last; ++i) {
-        const Row row = active_[i];
+        if (i + kAhead < piece.last) __builtin_prefetch(sample_.codes.data() + active_[i + kAhead].row * features_ + feature);
+        const Row row = active_[i].row;
         margins_[row] += goes_left(node, sample_.codes[row * features_ + feature], missing_codes_[feature]) ? left : right;
       }
     });
@@ -473,7 +491,7 @@ class Booster {
   ThreadPool pool_;
   std::vector<double> margins_;
   std::vector<std::uint32_t> weight_;
-  std::vector<Row> active_, scratch_;
+  std::vector<Entry> active_, scratch_;
   std::vector<std::vector<std::uint32_t>> sums_;  // one per thread
   std::vector<Code> missing_codes_;
   std::vector<Piece> pieces_;

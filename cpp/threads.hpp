@@ -43,9 +43,7 @@ class ThreadPool {
     }
     wake_.notify_all();
     job(0);
-    for (int spins = 0; busy_.load(std::memory_order_acquire) > 0; ++spins) {
-      if (spins > kSpins) std::this_thread::yield();
-    }
+    for (int spins = 0; busy_.load(std::memory_order_acquire) > 0; ++spins) wait_a_little(spins);
   }
 
   // Splits [0, count) into chunks of `chunk` that the threads take as they come: task(thread, first, last).
@@ -66,13 +64,20 @@ class ThreadPool {
   }
 
  private:
-  static constexpr int kSpins = 2000;
+  static constexpr int kSpins = 2000;  // tens of microseconds: about as long as a phase of a round takes
+
+  static void wait_a_little(int spins) {
+    if (spins > kSpins) return std::this_thread::yield();
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
 
   void serve(int thread) {
     std::size_t seen = 0;
     for (;;) {
-      for (int spins = 0; spins < kSpins && generation_.load(std::memory_order_acquire) == seen; ++spins) {
-        if (spins % 64 == 63) std::this_thread::yield();
+      for (int spins = 0; spins < kSpins + 100 && generation_.load(std::memory_order_acquire) == seen; ++spins) {
+        wait_a_little(spins);
       }
       if (generation_.load(std::memory_order_acquire) == seen) {
         std::unique_lock<std::mutex> lock(mutex_);

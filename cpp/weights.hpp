@@ -9,15 +9,9 @@
 #include <cstring>
 
 #include "alpha_link.hpp"
+#include "vectors.hpp"
 
 namespace untwist {
-
-// Compiled for several vector widths, one of them chosen at load time. Nothing is fused, so all compute the same.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define UNTWIST_VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define UNTWIST_VECTORISED
-#endif
 
 // The largest bits with rows * 2^bits <= 2^31 within [18, 24]: few rows get all that single precision has to give.
 inline int weight_bits(std::size_t rows) {
