@@ -101,7 +101,7 @@ std::unique_ptr<Booster> make_booster(const Table<Real>& X, const Vector<std::ui
   nb::gil_scoped_release unlocked;
   ThreadPool pool(threads);
   Sample sample = make_sample(matrix, label, own, max_bins, pool);
-  return std::make_unique<Booster>(std::move(sample), Settings{alpha, exact_link, step_size, max_depth, l2}, threads);
+  return make_rounds(std::move(sample), Settings{alpha, exact_link, step_size, max_depth, l2}, threads);
 }
 
 std::size_t boost(Booster& booster, int rounds) {

@@ -42,10 +42,32 @@ struct Sample {
 
 inline constexpr std::size_t kPadding = 8;
 
+// What Python sees of a run: the trees so far.
 class Booster {
  public:
-  Booster(Sample sample, Settings settings, int threads)
-      : sample_(std::move(sample)),
+  virtual ~Booster() = default;
+
+  // Runs up to `rounds` rounds; fewer if all weights become zero.
+  virtual void boost(int rounds) = 0;
+
+  const Sample& sample() const { return sample_; }
+  const std::vector<Tree>& trees() const { return trees_; }
+  const std::vector<double>& edges() const { return edges_; }
+
+ protected:
+  explicit Booster(Sample sample) : sample_(std::move(sample)) {}
+
+  Sample sample_;
+  std::vector<Tree> trees_;
+  std::vector<double> edges_;
+};
+
+// The run, with histograms of 32-bit sums where all weights together fit into one, else of 64-bit sums.
+template <typename Bin>
+class Rounds final : public Booster {
+ public:
+  Rounds(Sample sample, Settings settings, int threads)
+      : Booster(std::move(sample)),
         settings_(settings),
         clipped_(settings.alpha),
         bits_(weight_bits(sample_.rows)),
@@ -61,8 +83,7 @@ class Booster {
     for (const Column& column : sample_.columns) missing_codes_.push_back(column.missing_code());
   }
 
-  // Runs up to `rounds` rounds; fewer if all weights become zero.
-  void boost(int rounds) {
+  void boost(int rounds) override {
     for (int round = 0; round < rounds; ++round) {
       weigh();
       if (total_[0] + total_[1] == 0) return;
@@ -71,13 +92,8 @@ class Booster {
     }
   }
 
-  const Sample& sample() const { return sample_; }
-  const std::vector<Tree>& trees() const { return trees_; }
-  const std::vector<double>& edges() const { return edges_; }
-  const std::vector<double>& margins() const { return margins_; }  // y * H, in the order of the sample
-
  private:
-  using Histogram = std::vector<Sum>;  // [class][feature][bin]
+  using Histogram = std::vector<Bin>;  // [class][feature][bin]
 
   struct Growing {  // a node with its rows: those of each class in a range of active_
     std::int32_t node = 0;
@@ -263,8 +279,8 @@ class Booster {
       for (std::size_t side = 0; side < 2; ++side) {
         const std::size_t rows = level[i].last[side] - level[i].first[side];
         if (rows == 0 || rows > flush_rows_) {  // else the one piece overwrites what is there
-          Sum* sums = level[i].histogram->data() + side * features_ * kBins;
-          std::fill(sums, sums + features_ * kBins, 0);
+          Bin* sums = level[i].histogram->data() + side * features_ * kBins;
+          std::fill(sums, sums + features_ * kBins, Bin{0});
         }
         cut(pieces_, i, static_cast<int>(side), level[i].first[side], level[i].last[side], flush_rows_);
       }
@@ -278,7 +294,7 @@ class Booster {
       const Growing& node = level[piece.owner];
       const std::size_t side = static_cast<std::size_t>(piece.side);
       const bool alone = node.last[side] - node.first[side] <= flush_rows_;
-      Sum* into = node.histogram->data() + side * features_ * kBins;
+      Bin* into = node.histogram->data() + side * features_ * kBins;
       std::unique_lock<std::mutex> guard(flush_, std::defer_lock);
       if (!alone) guard.lock();  // others add to the same sums
       for (std::size_t feature = 0; feature < features_; ++feature) {
@@ -308,8 +324,8 @@ class Booster {
 
   Split best_code(const Growing& node, std::size_t feature) const {
     const Column& column = sample_.columns[feature];
-    const Sum* negative = node.histogram->data() + feature * kBins;
-    const Sum* positive = negative + features_ * kBins;
+    const Bin* negative = node.histogram->data() + feature * kBins;
+    const Bin* positive = negative + features_ * kBins;
     std::array<double, kBins> G_left, W_left, value;
     const int values = column.values();
     std::array<Sum, 2> left{0, 0};
@@ -481,7 +497,6 @@ class Booster {
     });
   }
 
-  Sample sample_;
   Settings settings_;
   ClippedWeight clipped_;
   int bits_;                 // of the fixed-point weights
@@ -501,8 +516,12 @@ class Booster {
   std::mutex flush_;
   std::array<Sum, 2> total_{};
   Growing root_;
-  std::vector<Tree> trees_;
-  std::vector<double> edges_;
 };
+
+inline std::unique_ptr<Booster> make_rounds(Sample sample, Settings settings, int threads) {
+  const bool fits = sample.rows << weight_bits(sample.rows) <= std::size_t{1} << 31;
+  if (fits) return std::make_unique<Rounds<std::uint32_t>>(std::move(sample), settings, threads);
+  return std::make_unique<Rounds<std::uint64_t>>(std::move(sample), settings, threads);
+}
 
 }  // namespace untwist

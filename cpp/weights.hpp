@@ -13,10 +13,11 @@
 
 namespace untwist {
 
-// The largest bits with rows * 2^bits <= 2^31 within [18, 24]: few rows get all that single precision has to give.
+// The largest bits with rows * 2^bits <= 2^31 within [17, 24]: few rows get all that single precision has to give, and
+// up to 16384 rows fit into one 32-bit sum.
 inline int weight_bits(std::size_t rows) {
   int bits = 24;
-  while (bits > 18 && (rows << bits) > (std::size_t{1} << 31)) --bits;
+  while (bits > 17 && (rows << bits) > (std::size_t{1} << 31)) --bits;
   return bits;
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 
 
 def weight_bits(rows):
-    return next(bits for bits in range(24, 17, -1) if bits == 18 or rows * 2**bits <= 2**31)
+    return next(bits for bits in range(24, 16, -1) if bits == 17 or rows * 2**bits <= 2**31)
 
 
 def thresholds(values, weights, max_bins):

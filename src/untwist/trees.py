@@ -1,7 +1,7 @@
 """The compiled engine: PILBoost over histogram trees, all rounds in compiled code.
 
 Columns are binned once into one-byte codes, weights are fixed-point numbers and all sums whole numbers, so that the
-model is the same, bit for bit, for any number of threads and any order of the rows. The rounding of the weights (2^-18
+model is the same, bit for bit, for any number of threads and any order of the rows. The rounding of the weights (2^-17
 for many rows, 2^-24 for few) is all that separates it from exact arithmetic over the same splits.
 """
 
