@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+SANITIZE := -std=c++17 -O1 -g -Wall -Wextra -Wconversion -Werror -ffp-contract=off -pthread -DUNTWIST_VECTORISED=
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-wheel lint paper clean
+.PHONY: help setup demo test test-all test-slow test-wheel sanitize lint paper bench clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,16 +31,26 @@ lint: $(READY)  ## Linter, formatter and the strict type check
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 8 minutes
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto  # one process per core: threads inside would fight
 
-test-all: test test-slow test-wheel  ## Everything, the tests that take minutes included
+test-all: test test-slow test-wheel sanitize  ## Everything, the tests that take minutes included
 
 test-slow: $(READY)  ## The tests that take minutes: the paper's own numbers
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto -m slow
+
+sanitize:  ## The compiled engine under the address, undefined-behaviour and thread sanitizers
+	@mkdir -p build
+	@$(CXX) $(SANITIZE) -fsanitize=address,undefined -fno-sanitize-recover=all -o build/check-memory tests/engine_check.cpp
+	@build/check-memory
+	@$(CXX) $(SANITIZE) -fsanitize=thread -o build/check-threads tests/engine_check.cpp
+	@build/check-threads
 
 test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
 	@$(BIN)/python tests/try_wheel.py
 
 paper: $(READY)  ## The paper's xd6 figures with class noise .15, beside the published ones
 	@$(BIN)/python benchmarks/xd6_class_noise.py
+
+bench: $(READY)  ## Fit and predict times against XGBoost, LightGBM and HistGradientBoosting
+	@$(BIN)/python -W ignore benchmarks/speed.py
 
 clean:  ## Remove what make made
 	rm -rf .venv build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -73,10 +73,21 @@ def main() -> None:
             print(f"  {n} x {columns}: {name} ...", end="\r", file=sys.stderr, flush=True)
             fit = best_time(repeats, lambda model=model, X=X, y=y: model.fit(X, y))
             predict = best_time(repeats, lambda model=model, X=X: model.predict_proba(X))
-            rows.append({"rows": n, "columns": columns, "rounds": rounds, "depth": depth, "method": name, "fit": fit, "predict": predict})
+            rows.append(
+                {
+                    "rows": n,
+                    "columns": columns,
+                    "rounds": rounds,
+                    "depth": depth,
+                    "method": name,
+                    "fit": fit,
+                    "predict": predict,
+                }
+            )
         here = rows[-4:]
         fastest = min(row["fit"] for row in here[1:])
-        print(f"\n{n} x {columns}, {rounds} rounds, depth {depth}: our fit / fastest peer = {here[0]['fit'] / fastest:.2f}")
+        ratio = here[0]["fit"] / fastest
+        print(f"\n{n} x {columns}, {rounds} rounds, depth {depth}: our fit / fastest peer = {ratio:.2f}")
         for row in here:
             print(f"  {row['method']:<22} fit {row['fit']:8.3f}   predict {row['predict']:8.3f}")
     options.output.parent.mkdir(parents=True, exist_ok=True)

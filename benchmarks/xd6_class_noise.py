@@ -37,19 +37,20 @@ def xd6() -> tuple[np.ndarray, np.ndarray]:
     return X[rows], y[rows]
 
 
-def run(job: tuple[float, int, int]) -> dict[str, float]:
-    alpha, seed, rounds = job
+def run(job: tuple[float, int, int, str]) -> dict[str, float]:
+    alpha, seed, rounds, engine = job
     X, y = xd6()
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
     X_train, y_twisted, _ = ClassNoise(0.15).twist(X_train, y_train, np.random.default_rng(seed))
-    model = PILBoostClassifier(alpha, step_size=8.0, n_estimators=rounds, max_depth=3, random_state=seed)
+    settings = {"n_estimators": rounds, "max_depth": 3, "engine": engine, "random_state": seed}
+    model = PILBoostClassifier(alpha, step_size=8.0, **settings)
     accuracy = model.fit(X_train, y_twisted).score(X_test, y_test)
     return {"alpha": alpha, "seed": seed, "rounds": model.n_iter_, "accuracy": accuracy}
 
 
-def reproduce(runs: int = 10, rounds: int = 1000) -> list[dict[str, float]]:
+def reproduce(runs: int, rounds: int, engine: str) -> list[dict[str, float]]:
     """One row per alpha and split."""
-    jobs = [(alpha, seed, rounds) for alpha in PUBLISHED for seed in range(runs)]
+    jobs = [(alpha, seed, rounds, engine) for alpha in PUBLISHED for seed in range(runs)]
     rows = []
     with ProcessPoolExecutor() as pool:
         for done, row in enumerate(pool.map(run, jobs), 1):
@@ -63,9 +64,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--engine", choices=("compiled", "reference"), default="reference")
     parser.add_argument("--output", type=Path, default=Path("results/xd6_class_noise.csv"))
     options = parser.parse_args()
-    rows = reproduce(options.runs, options.rounds)
+    rows = reproduce(options.runs, options.rounds, options.engine)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     with options.output.open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]))

@@ -27,7 +27,7 @@ inline float fast_log(float x) {
   std::memcpy(&bits, &x, sizeof bits);
   const std::int32_t shifted = bits - 0x3F3504F3;  // mantissa in [sqrt(1/2), sqrt(2))
   const float exponent = static_cast<float>(shifted >> 23);
-  const std::int32_t mantissa_bits = bits - ((shifted >> 23) << 23);
+  const std::int32_t mantissa_bits = bits - (shifted & static_cast<std::int32_t>(0xFF800000U));
   float m;
   std::memcpy(&m, &mantissa_bits, sizeof m);
   const float t = (m - 1.0f) / (m + 1.0f);

@@ -69,7 +69,7 @@ PUBLIC = {
         "symmetric",
         "well_formed",
     ],
-    "untwist.trees": ["Forest", "Tree", "TreeRound", "booster", "grown", "rounds", "threads"],
+    "untwist.trees": ["Forest", "Tree", "TreeRound", "booster", "grown", "rounds", "run", "threads"],
     "untwist.twisters": ["ClassNoise"],
     "untwist.twists": [
         "ClassConditionalNoise",

@@ -25,7 +25,8 @@ def test_xd6_has_the_published_structure():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", xd6_class_noise.PUBLISHED)
-def test_xd6_class_noise_gives_the_published_accuracy(alpha):
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_xd6_class_noise_gives_the_published_accuracy(alpha, engine):
     """Table 3, p = .15: .981, .992, .999 on average over 10 seeded splits, to within .01."""
-    accuracy = [xd6_class_noise.run((alpha, seed, 1000))["accuracy"] for seed in range(10)]
+    accuracy = [xd6_class_noise.run((alpha, seed, 1000, engine))["accuracy"] for seed in range(10)]
     assert np.mean(accuracy) == pytest.approx(xd6_class_noise.PUBLISHED[alpha][0], abs=0.01)

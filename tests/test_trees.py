@@ -167,6 +167,19 @@ def test_a_fit_ends_when_all_weights_are_zero():
     X = np.repeat([[0.0], [1.0]], 5, axis=0)
     y = np.repeat([-1.0, 1.0], 5)
     assert len(forest(X, y, ClippedLink(AlphaLoss(2.0)), 4.0, 50)) == 1
+    assert PILBoostClassifier(alpha=2.0, step_size=4.0, n_estimators=50).fit(X, y).n_iter_ == 1
+
+
+def test_rounds_in_blocks_one_at_a_time_and_at_once_are_the_same():
+    X, y = sample(300, 4, seed=6)
+    link = ClippedLink(AlphaLoss(1.5))
+    settings = {"max_depth": 3, "max_bins": 255, "l2": 0.0, "n_jobs": 1}
+    at_once, blocks, single = (trees.booster(X, y, None, link, 2.0, **settings) for _ in range(3))
+    at_once.boost(37)
+    trees.run(blocks, 37)
+    edges = [one.edge for one in trees.rounds(single, 37, 2.0, 4)]
+    np.testing.assert_array_equal(trees.grown(at_once, 2.0).edge, trees.grown(blocks, 2.0).edge)
+    np.testing.assert_array_equal(trees.grown(at_once, 2.0).edge, edges)
 
 
 @pytest.mark.parametrize(("n_jobs", "expected"), [(1, 1), (3, 3)])

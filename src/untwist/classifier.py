@@ -183,7 +183,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             patience = _count("n_iter_no_change", self.n_iter_no_change) if self.early_stopping else sys.maxsize
             rounds = until_stale(rounds, risk, patience)
         if compiled and not verbose and risk is None:
-            engine.boost(most_rounds)  # nobody looks at single rounds: no Python in between
+            trees.run(engine, most_rounds)  # nobody looks at single rounds
             kept = []
         else:
             kept = [(one.hypothesis, one.leverage, one.edge) for one in rounds]

@@ -20,7 +20,7 @@ from untwist.arguments import Array
 from untwist.links import CanonicalLink, Link
 from untwist.losses import AlphaLoss
 
-__all__ = ["Forest", "Tree", "TreeRound", "booster", "grown", "rounds", "threads"]
+__all__ = ["Forest", "Tree", "TreeRound", "booster", "grown", "rounds", "run", "threads"]
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,15 @@ def booster(
     exact, alpha = isinstance(link, CanonicalLink), abs(link.loss.alpha)
     labels = (signs > 0).astype(np.uint8)
     return _core.booster(X, labels, weight, alpha, exact, step_size, max_depth, l2, max_bins, threads(n_jobs))
+
+
+def run(engine: _core.Booster, most: int) -> None:
+    """All rounds without looking at them, a few at a time so that Ctrl-C is heard in between."""
+    done = 0
+    while done < most:
+        before, done = done, engine.boost(min(16, most - done))
+        if done == before:
+            return
 
 
 def grown(engine: _core.Booster, step_size: float) -> Forest:
