@@ -20,7 +20,7 @@ $(READY): $(SOURCES)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	@touch $@
 
-demo: $(READY)  ## Who survives 30 % wrong labels? A table and a report in under a minute
+demo: $(READY)  ## Who survives 30 % wrong labels? A table and a report in seconds
 	@$(BIN)/python -m untwist.demo
 
 lint: $(READY)  ## Linter, formatter and the strict type check

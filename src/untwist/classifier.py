@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from untwist import trees
 from untwist.arguments import Array, positive, real
 from untwist.boosting import (
+    AnyStep,
     Hypothesis,
     Round,
     ValidationRisk,
@@ -147,17 +148,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """
         link = self._link()
         step_size = self._step_size(link)
-        most_rounds = _count("n_estimators", self.n_estimators)
-        compiled = self._compiled()
         if not isinstance(self.early_stopping, (bool, np.bool_)):
             raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
         X, y = self._numeric(X, y)
         self.classes_, signs = _two_classes(y)
-        weight = (
-            np.ones(len(X))
-            if sample_weight is None
-            else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        )
+        weight = np.ones(len(X))
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         random = check_random_state(self.random_state)
         risk = self._validation(link, X_val, y_val, sample_weight_val)
         rows, held_out = np.flatnonzero(weight), np.zeros(0, dtype=np.intp)
@@ -169,39 +166,61 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if len(rows) < len(X):
             X, signs, weight = X[rows], signs[rows], weight[rows]
 
-        if compiled:
-            engine = self._booster(X, signs, weight, link, step_size)
-            rounds: Iterator[Any] = trees.rounds(engine, most_rounds, step_size, X.shape[1])
+        boost = self._boost_compiled if self._compiled() else self._boost_reference
+        estimators, leverages, edges = boost(X, signs, weight, link, step_size, risk, random)
+        risks = np.array([] if risk is None else risk.history)
+        count = int(np.argmin(risks)) + 1 if self.early_stopping else len(edges)
+        self.link_, self.step_size_, self.validation_rows_, self.validation_risk_ = link, step_size, held_out, risks
+        self.estimators_, self.leverages_, self.edges_ = estimators[:count], leverages[:count], edges[:count]
+        self.forest_: trees.Forest | None = estimators[0].forest.first(count) if self._compiled() else None
+        self.n_iter_ = count
+        self._n_rows, self._n_samples = len(y), max(len(X), float(weight.sum()))
+        return self
+
+    def _boost_compiled(
+        self, X: Any, signs: Array, weight: Array, link: Link, step_size: float, risk: ValidationRisk | None, _: Any
+    ) -> tuple[list[Any], Array, Array]:
+        """Trees of the compiled engine, their leverages and edges; Python looks at single rounds only if it must."""
+        max_bins = _count("max_bins", self.max_bins, low=2)
+        if max_bins > 255:
+            raise ValueError(f"max_bins must be at most 255, got {max_bins}")
+        depth = 60 if self.max_depth is None else min(60, _count("max_depth", self.max_depth))
+        l2, most = real("l2", self.l2, low=0.0), _count("n_estimators", self.n_estimators)
+        bins = {"max_depth": depth, "max_bins": max_bins}
+        engine = trees.booster(X, signs, weight, link, step_size, l2=l2, n_jobs=self.n_jobs, **bins)
+        if risk is None and not self.verbose:
+            trees.run(engine, most)
         else:
-            rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
-            rounds = pilboost(X, signs, self._weak_learner(), link, step_size, sample_weight=weight, rng=rng)
-            rounds = islice(rounds, most_rounds)
-        verbose = _count("verbose", int(self.verbose), low=0)
-        if verbose:
+            for _ in self._watched(trees.rounds(engine, most, step_size, X.shape[1]), risk):
+                pass
+        forest = trees.grown(engine, step_size)
+        return [trees.Tree(forest, index, X.shape[1]) for index in range(len(forest))], forest.leverage, forest.edge
+
+    def _boost_reference(
+        self,
+        X: Any,
+        signs: Array,
+        weight: Array,
+        link: Link,
+        step_size: float,
+        risk: ValidationRisk | None,
+        random: Any,
+    ) -> tuple[list[Any], Array, Array]:
+        """Weak hypotheses of the loop in `untwist.boosting`, their leverages and edges."""
+        most, learner = _count("n_estimators", self.n_estimators), self._weak_learner()
+        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
+        rounds = islice(pilboost(X, signs, learner, link, step_size, sample_weight=weight, rng=rng), most)
+        kept = [(one.hypothesis, one.leverage, one.edge) for one in self._watched(rounds, risk)]
+        return [row[0] for row in kept], np.array([row[1] for row in kept]), np.array([row[2] for row in kept])
+
+    def _watched(self, rounds: Iterator[AnyStep], risk: ValidationRisk | None) -> Iterator[AnyStep]:
+        """The rounds, logged if verbose, their validation risk followed, until it is stale if early_stopping."""
+        if verbose := _count("verbose", int(self.verbose), low=0):
             rounds = logged(rounds, verbose, lambda line: print(line, file=sys.stderr))
         if risk is not None:
             patience = _count("n_iter_no_change", self.n_iter_no_change) if self.early_stopping else sys.maxsize
             rounds = until_stale(rounds, risk, patience)
-        if compiled and not verbose and risk is None:
-            trees.run(engine, most_rounds)  # nobody looks at single rounds
-            kept = []
-        else:
-            kept = [(one.hypothesis, one.leverage, one.edge) for one in rounds]
-        risks = np.array([] if risk is None else risk.history)
-
-        forest = trees.grown(engine, step_size) if compiled else None
-        count = int(np.argmin(risks)) + 1 if self.early_stopping else len(forest) if forest is not None else len(kept)
-        self.link_, self.step_size_, self.validation_rows_, self.validation_risk_ = link, step_size, held_out, risks
-        self.forest_ = None if forest is None else forest.first(count)
-        if self.forest_ is not None:
-            self.leverages_, self.edges_ = self.forest_.leverage, self.forest_.edge
-            self.estimators_ = [trees.Tree(self.forest_, index, X.shape[1]) for index in range(count)]
-        else:
-            self.leverages_, self.edges_ = (np.array([row[i] for row in kept[:count]]) for i in (1, 2))
-            self.estimators_ = [hypothesis for hypothesis, _, _ in kept[:count]]
-        self.n_iter_ = count
-        self._n_rows, self._n_samples = len(y), max(len(X), float(weight.sum()))
-        return self
+        return rounds
 
     def _compiled(self) -> bool:
         if self.engine not in ("auto", "compiled", "reference"):
@@ -209,15 +228,6 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if self.engine != "auto" and self.estimator is not None:
             raise ValueError(f"engine={self.engine!r} and estimator= exclude each other: give one of them")
         return self.engine == "compiled" or (self.engine == "auto" and self.estimator is None and self.loss is None)
-
-    def _booster(self, X: Any, signs: Array, weight: Array, link: Link, step_size: float) -> Any:
-        max_bins = _count("max_bins", self.max_bins, low=2)
-        if max_bins > 255:
-            raise ValueError(f"max_bins must be at most 255, got {max_bins}")
-        depth = 60 if self.max_depth is None else min(60, _count("max_depth", self.max_depth))
-        l2 = real("l2", self.l2, low=0.0)
-        bins = {"max_depth": depth, "max_bins": max_bins}
-        return trees.booster(X, signs, weight, link, step_size, l2=l2, n_jobs=self.n_jobs, **bins)
 
     def _step_size(self, link: Link) -> float:
         if isinstance(self.step_size, str) and self.step_size == "auto":
