@@ -122,26 +122,33 @@ void merge_equal(std::vector<Weighted<Key>>& entries) {
   entries.resize(distinct);
 }
 
-// Thresholds between distinct values in order: one between each two if there are few, else bins of about equal weight.
-// Weights are whole numbers, so that the order in which they were added cannot matter.
+// Thresholds between distinct values in order: one between each two if there are few, else bins of about equal weight,
+// where a value that would fill a bin has one to itself. Weights are whole numbers: their order cannot matter.
 template <typename Real, typename Key>
 std::vector<double> thresholds_of(const std::vector<Weighted<Key>>& values, int max_bins) {
   const std::size_t distinct = values.size();
-  const bool few = distinct <= static_cast<std::size_t>(max_bins);
-  std::vector<double> thresholds;
-  std::uint64_t left = 0;
-  for (const auto& entry : values) left += entry.weight;
   std::uint64_t bins_left = static_cast<std::uint64_t>(max_bins);
+  const bool few = distinct <= bins_left;
+  std::uint64_t total = 0;
+  for (const auto& entry : values) total += entry.weight;
+  const auto heavy = [&](std::size_t i) { return values[i].weight >= total / static_cast<std::uint64_t>(max_bins); };
+  std::uint64_t light = 0;  // weight of the light values left, and number of the heavy ones
+  std::uint64_t heavies = 0;
+  for (std::size_t i = 0; i < distinct; ++i) (heavy(i) ? heavies : light) += heavy(i) ? 1 : values[i].weight;
+  std::vector<double> thresholds;
   std::uint64_t filled = 0;
-  for (std::size_t i = 0; i + 1 < distinct && bins_left > 1; ++i) {
+  for (std::size_t i = 0; i + 1 < distinct && (few || bins_left > 1); ++i) {
     filled += values[i].weight;
-    // A bin is closed once it holds its share of what is left, or once every value left can have a bin of its own.
-    if (few || filled >= left / bins_left || distinct - i <= bins_left) {
-      thresholds.push_back(between(from_key<Real>(values[i].key), from_key<Real>(values[i + 1].key)));
-      left -= filled;
-      filled = 0;
-      bins_left -= few ? 0 : 1;
+    const std::uint64_t share = light / (bins_left > heavies ? bins_left - heavies : 1);
+    if (!few && !heavy(i) && !heavy(i + 1) && filled < share && distinct - i > bins_left) continue;
+    thresholds.push_back(between(from_key<Real>(values[i].key), from_key<Real>(values[i + 1].key)));
+    if (heavy(i)) {
+      --heavies;
+    } else {
+      light -= filled;
     }
+    filled = 0;
+    --bins_left;
   }
   return thresholds;
 }

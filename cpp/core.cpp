@@ -98,8 +98,12 @@ std::unique_ptr<Booster> make_booster(const Table<Real>& X, const Vector<std::ui
   require(alpha > 0.0 && step_size > 0.0 && max_depth >= 1 && l2 >= 0.0 && threads >= 1, "a setting is out of range");
   const double* own = weight.shape(0) == 0 ? nullptr : weight.data();
   const std::uint8_t* label = positive.data();
+  for (std::size_t row = 0; row < matrix.rows; ++row) {
+    require(label[row] <= 1, "labels must be 0 and 1");
+    require(own == nullptr || (own[row] > 0.0 && std::isfinite(own[row])), "sample weights must be positive and finite");
+  }
   nb::gil_scoped_release unlocked;
-  ThreadPool pool(threads);
+  ThreadPool pool(matrix.rows * matrix.columns < 20000 ? 1 : threads);
   Sample sample = make_sample(matrix, label, own, max_bins, pool);
   return make_rounds(std::move(sample), Settings{alpha, exact_link, step_size, max_depth, l2}, threads);
 }
@@ -150,6 +154,16 @@ void scores(const Table<Real>& X, const Vector<std::int64_t>& offset, const Vect
   const std::size_t nodes = feature.shape(0);
   require(left.shape(0) == nodes && threshold.shape(0) == nodes && missing_left.shape(0) == nodes && value.shape(0) == nodes,
           "one entry per node");
+  for (std::size_t tree = first; tree < last; ++tree) {
+    const std::int64_t root = offset.data()[tree];
+    const std::int64_t end = offset.data()[tree + 1];
+    require(0 <= root && root < end && static_cast<std::size_t>(end) <= nodes, "a tree has nodes of its own");
+    for (std::int64_t node = root; node < end; ++node) {
+      if (feature.data()[node] < 0) continue;
+      require(static_cast<std::size_t>(feature.data()[node]) < matrix.columns, "X has fewer columns than the trees");
+      require(left.data()[node] > node - root && left.data()[node] + 1 < end - root, "children follow their parent");
+    }
+  }
   const Forest forest{offset.data(), feature.data(), left.data(), threshold.data(), missing_left.data(), value.data()};
   double* to = out.data();
   nb::gil_scoped_release unlocked;
@@ -166,8 +180,8 @@ NB_MODULE(_core, module) {
   nb::class_<Booster>(module, "Booster")
       .def("boost", &boost, nb::arg("rounds"), "Run rounds; the number of trees so far.")
       .def("trees", &trees, nb::arg("first"), "Flat arrays of the trees from `first` on.");
-  module.def("booster", &make_booster<float>, "PILBoost over histogram trees for binned rows.");
   module.def("booster", &make_booster<double>, "PILBoost over histogram trees for binned rows.");
-  module.def("add_scores", &scores<float>, "Add the scores of trees [first, last) to out.");
+  module.def("booster", &make_booster<float>, "PILBoost over histogram trees for binned rows.");
   module.def("add_scores", &scores<double>, "Add the scores of trees [first, last) to out.");
+  module.def("add_scores", &scores<float>, "Add the scores of trees [first, last) to out.");
 }

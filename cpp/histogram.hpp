@@ -1,7 +1,6 @@
 // Histograms: for every feature and bin the sum of the weights, one class at a time, as whole numbers.
 //
-// Rows are added into 32-bit sums, at most 2^(31 - bits) of them so that weights of up to 2^bits cannot overflow, and
-// these are then added to 64-bit ones. Whole numbers have no rounding, so neither threads nor the order of the rows matter, and a
+// Rows are added into 32-bit sums, only so many at a time that these cannot overflow, and the sums then to wider ones. Whole numbers have no rounding, so neither threads nor the order of the rows matter, and a
 // sibling is its parent minus its sibling, exactly.
 #pragma once
 

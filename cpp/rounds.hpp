@@ -70,9 +70,7 @@ class Rounds final : public Booster {
       : Booster(std::move(sample)),
         settings_(settings),
         clipped_(settings.alpha),
-        bits_(weight_bits(sample_.rows)),
-        flush_rows_(std::size_t{1} << (31 - bits_)),
-        unit_(std::ldexp(1.0, bits_)),
+        unit_(std::ldexp(1.0, weight_bits(sample_.total_weight, sample_.rows))),
         features_(sample_.columns.size()),
         pool_(sample_.rows * features_ < kThreadsPayOff ? 1 : threads),
         margins_(sample_.rows, 0.0),
@@ -121,6 +119,7 @@ class Rounds final : public Booster {
   };
 
   static constexpr std::size_t kThreadsPayOff = 50000;  // rows * features
+  static constexpr std::size_t kFlushRows = 8192;  // of weights up to 2^17 fit into a 32-bit sum, or all do
   static constexpr std::size_t kPiece = 2048;
   static constexpr std::size_t kFewRows = 2048;
   static constexpr std::size_t kAhead = 24;  // entries to fetch ahead
@@ -278,11 +277,11 @@ class Rounds final : public Booster {
       level[i].histogram = fresh();
       for (std::size_t side = 0; side < 2; ++side) {
         const std::size_t rows = level[i].last[side] - level[i].first[side];
-        if (rows == 0 || rows > flush_rows_) {  // else the one piece overwrites what is there
+        if (rows == 0 || rows > kFlushRows) {  // else the one piece overwrites what is there
           Bin* sums = level[i].histogram->data() + side * features_ * kBins;
           std::fill(sums, sums + features_ * kBins, Bin{0});
         }
-        cut(pieces_, i, static_cast<int>(side), level[i].first[side], level[i].last[side], flush_rows_);
+        cut(pieces_, i, static_cast<int>(side), level[i].first[side], level[i].last[side], kFlushRows);
       }
     }
     each(pieces_, [&](int thread, Piece& piece) {
@@ -293,7 +292,7 @@ class Rounds final : public Booster {
       add_rows(sample_.codes.data(), features_, active_.data() + piece.first, piece.last - piece.first, sums);
       const Growing& node = level[piece.owner];
       const std::size_t side = static_cast<std::size_t>(piece.side);
-      const bool alone = node.last[side] - node.first[side] <= flush_rows_;
+      const bool alone = node.last[side] - node.first[side] <= kFlushRows;
       Bin* into = node.histogram->data() + side * features_ * kBins;
       std::unique_lock<std::mutex> guard(flush_, std::defer_lock);
       if (!alone) guard.lock();  // others add to the same sums
@@ -499,9 +498,7 @@ class Rounds final : public Booster {
 
   Settings settings_;
   ClippedWeight clipped_;
-  int bits_;                 // of the fixed-point weights
-  std::size_t flush_rows_;   // how many fit into a 32-bit sum
-  double unit_;              // the weight 1
+  double unit_;  // the fixed-point weight 1
   std::size_t features_;
   ThreadPool pool_;
   std::vector<double> margins_;
@@ -519,8 +516,7 @@ class Rounds final : public Booster {
 };
 
 inline std::unique_ptr<Booster> make_rounds(Sample sample, Settings settings, int threads) {
-  const bool fits = sample.rows << weight_bits(sample.rows) <= std::size_t{1} << 31;
-  if (fits) return std::make_unique<Rounds<std::uint32_t>>(std::move(sample), settings, threads);
+  if (fits_32_bits(sample.total_weight, sample.rows)) return std::make_unique<Rounds<std::uint32_t>>(std::move(sample), settings, threads);
   return std::make_unique<Rounds<std::uint64_t>>(std::move(sample), settings, threads);
 }
 

@@ -4,9 +4,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace untwist {
@@ -14,7 +17,11 @@ namespace untwist {
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
+    try {
+      for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
+    } catch (const std::system_error&) {
+      // No more threads to be had: those that are there will do, as no result depends on their number.
+    }
   }
 
   ThreadPool(const ThreadPool&) = delete;
@@ -32,7 +39,7 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls job(thread) once per thread, on this one too, and returns when all are done.
+  // Calls job(thread) once per thread, on this one too, and returns when all are done; throws what one of them threw.
   void run(const std::function<void(int)>& job) {
     if (workers_.empty()) return job(0);
     {
@@ -42,8 +49,9 @@ class ThreadPool {
       generation_.fetch_add(1, std::memory_order_release);
     }
     wake_.notify_all();
-    job(0);
-    for (int spins = 0; busy_.load(std::memory_order_acquire) > 0; ++spins) wait_a_little(spins);
+    attempt(job, 0);
+    for (int spins = 0; busy_.load(std::memory_order_acquire) > 0; spins += spins <= kSpins) wait_a_little(spins);
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
   // Splits [0, count) into chunks of `chunk` that the threads take as they come: task(thread, first, last).
@@ -73,6 +81,15 @@ class ThreadPool {
 #endif
   }
 
+  void attempt(const std::function<void(int)>& job, int thread) noexcept {
+    try {
+      job(thread);
+    } catch (...) {
+      const std::lock_guard<std::mutex> guard(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+
   void serve(int thread) {
     std::size_t seen = 0;
     for (;;) {
@@ -85,7 +102,7 @@ class ThreadPool {
       }
       seen = generation_.load(std::memory_order_acquire);
       if (stop_) return;
-      (*job_)(thread);
+      attempt(*job_, thread);
       busy_.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -96,6 +113,7 @@ class ThreadPool {
   std::atomic<std::size_t> generation_{0};
   std::atomic<int> busy_{0};
   const std::function<void(int)>* job_ = nullptr;
+  std::exception_ptr failure_;
   bool stop_ = false;
 };
 

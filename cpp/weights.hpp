@@ -13,12 +13,16 @@
 
 namespace untwist {
 
-// The largest bits with rows * 2^bits <= 2^31 within [17, 24]: few rows get all that single precision has to give, and
-// up to 16384 rows fit into one 32-bit sum.
-inline int weight_bits(std::size_t rows) {
+// The largest bits within [17, 24] for which all weights together stay below 2^31, given the total sample weight in units
+// of the largest; 17 where none does. Few rows get all that single precision has to give.
+inline int weight_bits(double total_weight, std::size_t rows) {
   int bits = 24;
-  while (bits > 17 && (rows << bits) > (std::size_t{1} << 31)) --bits;
+  while (bits > 17 && std::ldexp(total_weight, bits) + 0.5 * static_cast<double>(rows) > 2147483648.0) --bits;
   return bits;
+}
+
+inline bool fits_32_bits(double total_weight, std::size_t rows) {
+  return std::ldexp(total_weight, weight_bits(total_weight, rows)) + 0.5 * static_cast<double>(rows) <= 2147483648.0;
 }
 
 // log(x) for finite x > 0 (subnormal x is taken for the smallest normal).
@@ -56,18 +60,27 @@ struct ClippedWeight {
       : unit(alpha < 1.0 ? std::exp2(rate(alpha)) : 1.0),
         rate_of_gap(rate(alpha)),
         clip(rate_of_gap > 0.0 ? 1.0 / rate_of_gap : kInfinity),
-        power_of_gap(std::abs(rate_of_gap) < 1e-6 ? 0.0f : static_cast<float>(1.0 / rate_of_gap)),
-        slope(std::abs(rate_of_gap) < 1e-6 ? -1.0f : 0.0f),
+        always_near(std::abs(rate_of_gap) < 1e-6 ? 1.0f : 0.0f),
+        power_of_gap(always_near > 0.0f ? 0.0f : static_cast<float>(1.0 / rate_of_gap)),
         power(static_cast<float>(1.0 / alpha)) {}
 
+  // Masks are numbers, not branches, so that the loop over margins becomes vector instructions.
   float operator()(double margin) const {
-    const double size = std::abs(margin) * unit;
+    const double far_away = std::abs(margin) * unit;
+    const double size = far_away < 1e30 ? far_away : 1e30;
     const double gap = 1.0 - rate_of_gap * size;  // in double: near the clip it cancels
-    const float y = static_cast<float>(gap < 1e-30 ? 1e-30 : gap);
-    const float log_x = power_of_gap * fast_log(y) + slope * static_cast<float>(size);  // one term is 0
+    const float u = static_cast<float>(rate_of_gap * size);
+    // log(x) = log(1 - r*size) / r: far from 0 as it stands, near 0 by the series of log1p, which needs no 1/r.
+    const float far = power_of_gap * fast_log(static_cast<float>(gap < 1e-30 ? 1e-30 : gap));
+    const float t = u / (2.0f - u);
+    const float s = t * t;
+    const float series = 2.0f + s * (0.66666667f + s * (0.4f + s * (0.28571430f + s * 0.2222221f)));
+    const float near = -static_cast<float>(size) / (2.0f - u) * series;
+    const bool is_near = (u < 0.3f) & (u > -0.3f);
+    const float mask = is_near ? 1.0f : always_near;
+    const float log_x = mask > 0.0f ? near : far;
     const float x = fast_exp(log_x < 0.0f ? log_x : 0.0f);
     const float a = fast_exp(power * (log_x - fast_log(2.0f - x)));
-    // Masks as numbers, not branches, so that the loop over margins becomes vector instructions.
     const float inside = size < clip ? 1.0f : 0.0f;
     const float wrong = margin < 0.0 ? 1.0f : 0.0f;
     const float right = inside * a / (1.0f + a);
@@ -75,7 +88,7 @@ struct ClippedWeight {
   }
 
   double unit, rate_of_gap, clip;
-  float power_of_gap, slope, power;
+  float always_near, power_of_gap, power;
 };
 
 // round(unit * weight(margin) * own), own = 1 where it is null.

@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 
 
-def weight_bits(rows):
-    return next(bits for bits in range(24, 16, -1) if bits == 17 or rows * 2**bits <= 2**31)
+def weight_bits(total_weight, rows):
+    return next(bits for bits in range(24, 16, -1) if bits == 17 or total_weight * 2**bits + rows / 2 <= 2**31)
 
 
 def thresholds(values, weights, max_bins):
@@ -21,15 +21,23 @@ def thresholds(values, weights, max_bins):
     total = dict.fromkeys(distinct, 0)
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         total[value] += weight
-    cuts, left, filled, bins = [], sum(total.values()), 0, max_bins
+    few, bins, everything = len(distinct) <= max_bins, max_bins, sum(total.values())
+    heavy = {value: total[value] >= everything // max_bins for value in distinct}
+    light, heavies = sum(total[v] for v in distinct if not heavy[v]), sum(heavy.values())
+    cuts, filled = [], 0
     for i in range(len(distinct) - 1):
-        if len(distinct) > max_bins:
+        if not few:
             if bins <= 1:
                 break
             filled += total[distinct[i]]
-            if not (filled >= left // bins or len(distinct) - i <= bins):
+            alone = heavy[distinct[i]] or heavy[distinct[i + 1]]
+            if not (alone or filled >= light // max(1, bins - heavies) or len(distinct) - i <= bins):
                 continue
-            left, filled, bins = left - filled, 0, bins - 1
+            if heavy[distinct[i]]:
+                heavies -= 1
+            else:
+                light -= filled
+            filled, bins = 0, bins - 1
         middle = 0.5 * distinct[i] + 0.5 * distinct[i + 1]
         cuts.append(middle if middle < distinct[i + 1] else distinct[i])
     return cuts
@@ -91,7 +99,7 @@ def boost(X, y, link, step_size, *, rounds, depth, max_bins=255, l2=0.0, sample_
     weight = np.ones(len(y)) if sample_weight is None else sample_weight / sample_weight.max()
     whole = np.array([round(w * 2**32) for w in weight.tolist()], dtype=object)
     cuts = [thresholds(X[:, f].astype(float), whole, max_bins) for f in range(X.shape[1])]
-    unit = 2 ** weight_bits(len(y))
+    unit = 2 ** weight_bits(sum(whole) * 2**-32, len(y))
     scores = np.zeros(len(y))
     for _ in range(rounds):
         q = np.floor(link.weights(y * scores) * weight * unit + 0.5).astype(np.int64)

@@ -48,7 +48,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("alpha", [0.5, 1.0, 1.1, 2.0, 4.0, math.inf])
+@pytest.mark.parametrize("alpha", [0.5, 1 - 1e-5, 1.0, 1 + 1e-12, 1 + 1e-5, 1.001, 1.1, 2.0, 4.0, math.inf])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_equals_the_naive_twin(alpha, case):
     X, y = sample(case.get("n", 60), 4, seed=7, values=case.get("values"), missing=case.get("missing", 0.0))
@@ -213,3 +213,55 @@ def test_the_border_refuses_what_does_not_fit():
         ours.scores(X, last=3)
     with pytest.raises(ValueError, match="one label per row"):
         forest(X, y[:-1], ClippedLink(AlphaLoss(2.0)), 1.0, 2)
+    with pytest.raises(ValueError, match="fewer columns"):
+        ours.scores(X[:, :1])
+    whole = np.array([[2**24], [2**24 + 1]])
+    split = forest(whole.astype(float), np.array([-1.0, 1.0]), ClippedLink(AlphaLoss(2.0)), 1.0, 1)
+    np.testing.assert_array_equal(np.sign(split.scores(whole)), [-1, 1])  # not rounded to float32 on the way
+    packed = np.zeros(20, dtype=[("flag", "i1"), ("x", "f8", 3)])
+    packed["x"] = X
+    np.testing.assert_array_equal(ours.scores(packed["x"]), ours.scores(X))
+
+
+def test_l2_counts_rows_whatever_the_weights():
+    X, y = sample(200, 4, seed=8)
+    link = ClippedLink(AlphaLoss(2.0))
+    copies = np.repeat(np.arange(200), np.where(np.arange(200) == 0, 50, 2))
+    weight = np.where(np.arange(200) == 0, 50.0, 2.0)
+    for rows, weights in ((np.repeat(np.arange(200), 2), np.full(200, 2.0)), (copies, weight)):
+        weighted = forest(X, y, link, 2.0, 8, l2=5.0, weight=weights)
+        repeated = forest(X[rows], y[rows], link, 2.0, 8, l2=5.0)
+        np.testing.assert_allclose(weighted.scores(X), repeated.scores(X), rtol=1e-4, atol=1e-5)
+
+
+def test_one_heavy_row_does_not_wipe_out_the_others():
+    X, _ = sample(20_000, 3, seed=1)
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    weight = np.ones(20_000)
+    weight[0] = 1e4
+    ours = forest(X, y, ClippedLink(AlphaLoss(2.0)), 4.0, 30, weight=weight)
+    assert np.mean(np.sign(ours.scores(X)) == y) > 0.99
+
+
+@pytest.mark.parametrize("step", [1e39, 1e100])
+def test_absurd_steps_keep_the_edges_in_bounds(step):
+    X, y = sample(300, 3, seed=1)
+    assert (np.abs(forest(X, y, ClippedLink(AlphaLoss(2.0)), step, 10).edge) <= 1).all()
+
+
+def test_a_heavy_value_takes_one_bin_wherever_it_lies():
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(20_000) < 0.95, 0.0, rng.uniform(-1.0, -0.001, 20_000))
+    y = np.where(np.sin(40 * x) >= 0, 1.0, -1.0)
+    accuracy = []
+    for X in (x[:, None], -x[:, None]):
+        ours = forest(X, y, ClippedLink(AlphaLoss(1.1)), 2.0, 30, depth=5)
+        accuracy.append(np.mean(np.sign(ours.scores(X))[x < 0] == y[x < 0]))
+    assert min(accuracy) > 0.95
+    assert abs(accuracy[0] - accuracy[1]) < 0.02
+
+
+def test_the_certificate_allows_for_the_rounding_of_many_rows():
+    X, y = np.repeat([[0.0], [1.0]], 10_000, axis=0), np.repeat([0, 1], 10_000)
+    model = PILBoostClassifier(1.1, step_size=2.0, n_estimators=100).fit(X, y)
+    assert "violated" not in model.certificate(X, y).implied.verdicts

@@ -2,7 +2,9 @@
 
 Columns are binned once into one-byte codes, weights are fixed-point numbers and all sums whole numbers, so that the
 model is the same, bit for bit, for any number of threads and any order of the rows. The rounding of the weights (2^-17
-for many rows, 2^-24 for few) is all that separates it from exact arithmetic over the same splits.
+for many rows, 2^-24 for few; relative to the largest sample weight) and single precision in computing them are all that
+separates it from exact arithmetic over the same splits. A row whose sample weight is below that of the largest counts
+for nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -59,6 +62,7 @@ class Forest:
 
     def scores(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int | None = None) -> Array:
         """Scores of rows of float32 or float64 numbers: the sum over trees [first, last)."""
+        X = _table(X)
         out = np.zeros(len(X))
         nodes = (self.offset, self.feature, self.left, self.threshold, self.missing_left, self.value)
         _core.add_scores(X, *nodes, first, len(self) if last is None else last, threads(n_jobs), out)
@@ -103,9 +107,17 @@ def threads(n_jobs: int | None) -> int:
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
         return available
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0; use 1 for one thread, None for all")
-    return max(1, available + 1 + n_jobs) if n_jobs < 0 else n_jobs
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be an integer other than 0, or None for all threads, got {n_jobs!r}")
+    return max(1, available + 1 + int(n_jobs)) if n_jobs < 0 else min(int(n_jobs), 256)
+
+
+def _table(X: Any) -> Any:
+    """X as float32 or float64 numbers in a layout that the core reads."""
+    X = np.asarray(X)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    return np.ascontiguousarray(X) if any(stride % X.itemsize for stride in X.strides) else X
 
 
 def booster(
@@ -123,10 +135,15 @@ def booster(
     """A booster for the links of the alpha-loss, its rows binned, no round run yet."""
     if not isinstance(link.loss, AlphaLoss):
         raise ValueError(f"the compiled engine boosts the alpha-loss only, got {link.loss!r}")
-    weight = np.zeros(0) if sample_weight is None or (sample_weight == sample_weight[0]).all() else sample_weight
+    weight, largest = np.zeros(0), 1.0
+    if sample_weight is not None:
+        largest = float(sample_weight.max())
+        weight = weight if (sample_weight == largest).all() else sample_weight
     exact, alpha = isinstance(link, CanonicalLink), abs(link.loss.alpha)
     labels = (signs > 0).astype(np.uint8)
-    return _core.booster(X, labels, weight, alpha, exact, step_size, max_depth, l2, max_bins, threads(n_jobs))
+    return _core.booster(
+        _table(X), labels, weight, alpha, exact, step_size, max_depth, l2 / largest, max_bins, threads(n_jobs)
+    )
 
 
 def run(engine: _core.Booster, most: int) -> None:
