@@ -119,7 +119,7 @@ class Rounds final : public Booster {
   };
 
   static constexpr std::size_t kThreadsPayOff = 50000;  // rows * features
-  static constexpr std::size_t kFlushRows = 8192;  // of weights up to 2^17 fit into a 32-bit sum, or all do
+  static constexpr std::size_t kFlushRows = 16384;  // of weights up to 2^17 fit into a 32-bit sum, or all do
   static constexpr std::size_t kPiece = 2048;
   static constexpr std::size_t kFewRows = 2048;
   static constexpr std::size_t kAhead = 24;  // entries to fetch ahead
