@@ -114,8 +114,10 @@ class Rounds final : public Booster {
     std::size_t owner;
     int side;
     std::size_t first, last;
-    std::size_t count;  // of rows kept (weigh) or sent left (partition), packed at the start of the piece in scratch_
-    std::size_t to, to_other;
+    std::size_t count = 0;  // of rows kept (weigh) or sent left (partition), packed at the start of the piece in scratch_
+    std::size_t to = 0;     // where in active_ these go, and the others
+    std::size_t to_other = 0;
+    Sum weight = 0;
   };
 
   static constexpr std::size_t kThreadsPayOff = 50000;  // rows * features
@@ -126,7 +128,7 @@ class Rounds final : public Booster {
 
   static void cut(std::vector<Piece>& pieces, std::size_t owner, int side, std::size_t first, std::size_t last,
                   std::size_t size) {
-    for (; first < last; first += size) pieces.push_back({owner, side, first, std::min(last, first + size), 0, 0, 0});
+    for (; first < last; first += size) pieces.push_back({owner, side, first, std::min(last, first + size)});
   }
 
   // Calls task(thread, piece) for all pieces; a few rows are not worth waking anyone.
@@ -161,16 +163,15 @@ class Rounds final : public Booster {
         sum += weight_[row];
       }
       piece.count = static_cast<std::size_t>(kept - scratch_.data()) - piece.first;
-      piece.to_other = sum;
+      piece.weight = sum;
     });
     std::size_t count = 0;
     total_ = {0, 0};
     root_ = Growing{};
     for (Piece& piece : pieces_) {
-      if (piece.side == 1 && root_.last[1] == 0) root_.first[1] = count;
       piece.to = count;
       count += piece.count;
-      total_[static_cast<std::size_t>(piece.side)] += piece.to_other;
+      total_[static_cast<std::size_t>(piece.side)] += piece.weight;
       root_.last[static_cast<std::size_t>(piece.side)] = count;
     }
     root_.first[1] = root_.last[0];
