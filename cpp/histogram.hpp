@@ -1,13 +1,13 @@
 // Histograms: for every feature and bin the sum of the weights, one class at a time, as whole numbers.
 //
-// Rows are added into 32-bit sums, only so many at a time that these cannot overflow, and the sums then to wider ones. Whole numbers have no rounding, so neither threads nor the order of the rows matter, and a
-// sibling is its parent minus its sibling, exactly.
+// Rows are added into 32-bit sums, only so many at a time that these cannot overflow, and the sums then to wider ones.
+// Whole numbers have no rounding, so neither threads nor the order of the rows matter, and a sibling is its parent minus
+// its sibling, exactly.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <vector>
 
 #include "binning.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "binning.hpp"
-#include "weights.hpp"
+#include "vectors.hpp"
 
 namespace untwist {
 
@@ -35,7 +35,8 @@ inline double leaf_value(const Tree& tree, const std::vector<Code>& missing_code
   return node->value;
 }
 
-// For every candidate split, sum of G^2 / (W + l2) over its two sides, with one division each. No side is empty.
+// For every candidate split, sum of G^2 / (W + l2) over its two sides, with one division each. NaN where a
+// side is empty and l2 is 0.
 UNTWIST_VECTORISED inline void split_values(const double* __restrict G_left, const double* __restrict W_left, int count,
                                             double G, double W, double l2, double* __restrict value) {
   for (int i = 0; i < count; ++i) {

@@ -25,7 +25,7 @@ inline bool fits_32_bits(double total_weight, std::size_t rows) {
   return std::ldexp(total_weight, weight_bits(total_weight, rows)) + 0.5 * static_cast<double>(rows) <= 2147483648.0;
 }
 
-// log(x) for finite x > 0 (subnormal x is taken for the smallest normal).
+// log(x) for normal x > 0.
 inline float fast_log(float x) {
   std::int32_t bits;
   std::memcpy(&bits, &x, sizeof bits);

@@ -30,7 +30,7 @@ class Plain:
 
 
 class Spoiler(Oracle):
-    """Predicts well, then `value` from round `after` on (counted over clones by the weights it sees)."""
+    """Predicts well while no weight is below 1/2, as in the first round, then `value`."""
 
     def __init__(self, value=np.nan):
         self.value = value

@@ -119,6 +119,8 @@ def test_early_stopping_keeps_the_rounds_up_to_the_best(data):
     assert model.n_iter_ == np.argmin(model.validation_risk_) + 1 == len(model.estimators_) < 200
     assert len(model.validation_risk_) == model.n_iter_ + 10
     assert len(model.validation_rows_) == 30
+    assert len(model.forest_) == model.n_iter_
+    assert all(tree.forest is model.forest_ for tree in model.estimators_)  # nothing is kept, or pickled, twice
     held_out = model.link_.margin_loss((2 * noisy - 1) * model.decision_function(X))[model.validation_rows_]
     assert held_out.mean() == pytest.approx(model.validation_risk_.min(), rel=1e-6)
 

@@ -1,4 +1,4 @@
-"""Links: closed forms against 50-digit arithmetic, and against the general recipe that works for any loss."""
+"""Links: closed forms against 80-digit arithmetic, and against the general recipe that works for any loss."""
 
 import copy
 import math

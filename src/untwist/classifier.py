@@ -166,21 +166,30 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if len(rows) < len(X):
             X, signs, weight = X[rows], signs[rows], weight[rows]
 
-        boost = self._boost_compiled if self._compiled() else self._boost_reference
-        estimators, leverages, edges = boost(X, signs, weight, link, step_size, risk, random)
+        boosted: tuple[Any, Array, Array]
+        if self._compiled():
+            forest = self._boost_compiled(X, signs, weight, link, step_size, risk)
+            boosted = forest.trees(X.shape[1]), forest.leverage, forest.edge
+        else:
+            forest = None
+            boosted = self._boost_reference(X, signs, weight, link, step_size, risk, random)
         risks = np.array([] if risk is None else risk.history)
-        count = int(np.argmin(risks)) + 1 if self.early_stopping else len(edges)
+        count = int(np.argmin(risks)) + 1 if self.early_stopping else len(boosted[0])
+        if forest is not None and count < len(forest):
+            forest = forest.first(count)
+            boosted = forest.trees(X.shape[1]), forest.leverage, forest.edge
         self.link_, self.step_size_, self.validation_rows_, self.validation_risk_ = link, step_size, held_out, risks
+        estimators, leverages, edges = boosted
         self.estimators_, self.leverages_, self.edges_ = estimators[:count], leverages[:count], edges[:count]
-        self.forest_: trees.Forest | None = estimators[0].forest.first(count) if self._compiled() else None
+        self.forest_ = forest
         self.n_iter_ = count
         self._n_rows, self._n_samples = len(y), max(len(X), float(weight.sum()))
         return self
 
     def _boost_compiled(
-        self, X: Any, signs: Array, weight: Array, link: Link, step_size: float, risk: ValidationRisk | None, _: Any
-    ) -> tuple[list[Any], Array, Array]:
-        """Trees of the compiled engine, their leverages and edges; Python looks at single rounds only if it must."""
+        self, X: Any, signs: Array, weight: Array, link: Link, step_size: float, risk: ValidationRisk | None
+    ) -> trees.Forest:
+        """All trees of the compiled engine; Python looks at single rounds only if it must."""
         max_bins = _count("max_bins", self.max_bins, low=2)
         if max_bins > 255:
             raise ValueError(f"max_bins must be at most 255, got {max_bins}")
@@ -193,8 +202,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         else:
             for _ in self._watched(trees.rounds(engine, most, step_size, X.shape[1]), risk):
                 pass
-        forest = trees.grown(engine, step_size)
-        return [trees.Tree(forest, index, X.shape[1]) for index in range(len(forest))], forest.leverage, forest.edge
+        return trees.grown(engine, step_size)
 
     def _boost_reference(
         self,
@@ -246,12 +254,12 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if self.estimator is None:
             if self.max_depth is not None:
                 _count("max_depth", self.max_depth)
-            return DecisionTreeRegressor(max_depth=self.max_depth)  # type: ignore[no-any-return]
+            return DecisionTreeRegressor(max_depth=self.max_depth)  # type: ignore[no-any-return]  # untyped
         if isinstance(self.estimator, type) or not (
             hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")
         ):
             raise ValueError(f"estimator must be an object with fit and predict, got {self.estimator!r}")
-        return self.estimator  # type: ignore[no-any-return]
+        return self.estimator  # type: ignore[no-any-return]  # just checked
 
     def _numeric(self, X: Any, *y: Any, reset: bool = True) -> Any:
         """X (and y) as scikit-learn checks them, with a word on text columns."""

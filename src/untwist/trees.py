@@ -3,8 +3,8 @@
 Columns are binned once into one-byte codes, weights are fixed-point numbers and all sums whole numbers, so that the
 model is the same, bit for bit, for any number of threads and any order of the rows. The rounding of the weights (2^-17
 for many rows, 2^-24 for few; relative to the largest sample weight) and single precision in computing them are all that
-separates it from exact arithmetic over the same splits. A row whose sample weight is below that of the largest counts
-for nothing.
+separates it from exact arithmetic over the same splits. A row with a sample weight smaller than that share of the
+largest counts for nothing.
 """
 
 from __future__ import annotations
@@ -52,6 +52,10 @@ class Forest:
     def leverage(self) -> Array:
         """The coefficient of each tree, step_size * edge."""
         return self.step_size * self.edge
+
+    def trees(self, n_features: int) -> list[Tree]:
+        """Each tree as a weak hypothesis."""
+        return [Tree(self, index, n_features) for index in range(len(self))]
 
     def first(self, count: int) -> Forest:
         """The forest of the first `count` trees."""
