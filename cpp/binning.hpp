@@ -1,6 +1,7 @@
 // Binning: every column becomes one-byte codes. A column with few distinct values gets one bin per value (exact
 // splits, thresholds half way between neighbours); any other gets bins of about equal sample weight. Missing values have a
-// bin of their own, the last one. Nothing depends on the order of the rows.
+// bin of their own, the last one. A categorical column comes as the numbers of its categories, which are its codes. Nothing
+// depends on the order of the rows.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +23,11 @@ using Code = std::uint8_t;
 
 struct Column {
   std::vector<double> thresholds;  // code = number of thresholds below the value: value <= thresholds[b] is bin <= b
-  bool missing = false;            // whether a missing value was seen
+  int categories = 0;              // of a categorical column, whose codes are its categories; 0 for numbers
+  bool missing = false;            // whether a value is missing in any row
+  bool varies = false;             // whether rows with a weight differ
 
-  int values() const { return static_cast<int>(thresholds.size()) + 1; }
+  int values() const { return categories > 0 ? categories : static_cast<int>(thresholds.size()) + 1; }
   Code missing_code() const { return static_cast<Code>(values()); }
   int bins() const { return values() + (missing ? 1 : 0); }
 };
@@ -168,12 +171,15 @@ std::uint64_t row_hash(const Matrix<Real>& X, std::size_t row) {
   return hash ^ (hash >> 32);
 }
 
-// The bins of all columns. More rows than kSample are sampled, by their contents, to place the thresholds; a column that
-// shows few values in the sample is then looked at in full, so that all of its values count.
+// The most rows looked at to place the thresholds of a column with many values.
+inline constexpr std::size_t kSample = 100000;
+
+// The bins of all columns; rows of weight 0 have no say. More rows than kSample are sampled, by their contents, to place
+// the thresholds; a column that shows few values in the sample is then looked at in full, so that all of its values count.
 template <typename Real>
-std::vector<Column> find_bins(const Matrix<Real>& X, const std::uint64_t* weight, int max_bins, ThreadPool& pool) {
+std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& categories, const std::uint64_t* weight,
+                              int max_bins, ThreadPool& pool) {
   using Key = typename Ordered<Real>::Key;
-  constexpr std::size_t kSample = 100000;
   std::vector<std::size_t> rows;
   if (X.rows > kSample) {
     const std::uint64_t keep = ~0ULL / X.rows * kSample;
@@ -182,7 +188,7 @@ std::vector<Column> find_bins(const Matrix<Real>& X, const std::uint64_t* weight
       for (std::size_t row = first; row < last; ++row) kept[row] = row_hash(X, row) <= keep;
     });
     for (std::size_t row = 0; row < X.rows; ++row) {
-      if (kept[row]) rows.push_back(row);
+      if (kept[row] && weight[row] > 0) rows.push_back(row);
     }
   }
   const bool sampled = !rows.empty();
@@ -194,15 +200,19 @@ std::vector<Column> find_bins(const Matrix<Real>& X, const std::uint64_t* weight
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t row = chosen == nullptr ? i : chosen[i];
         const Real value = X(row, column);
-        if (!std::isnan(value)) values.push_back({to_key(value), weight[row]});
+        if (!std::isnan(value) && weight[row] > 0) values.push_back({to_key(value), weight[row]});
       }
       radix_sort(values, spare);
       merge_equal(values);
     };
     for (std::size_t column = first; column < last; ++column) {
+      columns[column].categories = categories[column];
+      columns[column].varies = categories[column] > 1;
+      if (categories[column] > 0) continue;
       if (sampled) collect(column, rows.size(), rows.data());
       if (!sampled || values.size() <= static_cast<std::size_t>(max_bins)) collect(column, X.rows, nullptr);
       columns[column].thresholds = thresholds_of<Real>(values, max_bins);
+      columns[column].varies = values.size() > 1;
     }
   });
   return columns;
@@ -217,10 +227,12 @@ UNTWIST_VECTORISED inline void find_codes(const double* __restrict table, int si
   }
 }
 
-// Codes of the rows of X in the given order, row by row; notes in `columns` which have missing values.
+// Codes of the rows of X in the given order, as rows of `width` codes and as columns; notes in `columns` which have missing
+// values. A category that a column does not know counts as missing.
 template <typename Real>
-void encode(const Matrix<Real>& X, const std::vector<std::size_t>& order, std::vector<Column>& columns, Code* codes,
-            ThreadPool& pool) {
+void encode(const Matrix<Real>& X, const std::uint64_t* weight, const std::vector<std::uint32_t>& order, Column* columns,
+            Code* by_row, std::size_t width, Code* by_column, ThreadPool& pool) {
+  enum : char { kMissing = 1, kMissingWithWeight = 2, kKnownWithWeight = 4 };
   std::vector<std::vector<double>> tables(X.columns);
   for (std::size_t column = 0; column < X.columns; ++column) {
     tables[column] = columns[column].thresholds;
@@ -237,23 +249,36 @@ void encode(const Matrix<Real>& X, const std::vector<std::size_t>& order, std::v
       const std::size_t count = std::min(kBlock, last - start);
       for (std::size_t column = 0; column < X.columns; ++column) {
         for (std::size_t i = 0; i < count; ++i) value[i] = static_cast<double>(X(order[start + i], column));
-        const auto& table = tables[column];
-        find_codes(table.data(), static_cast<int>(table.size()), value.data(), count, code.data());
+        const int categories = columns[column].categories;
+        if (categories > 0) {
+          for (std::size_t i = 0; i < count; ++i) {
+            if (!(value[i] >= 0.0 && value[i] < categories)) value[i] = std::numeric_limits<double>::quiet_NaN();
+            code[i] = std::isnan(value[i]) ? 0 : static_cast<std::int32_t>(value[i]);
+          }
+        } else {
+          find_codes(tables[column].data(), static_cast<int>(tables[column].size()), value.data(), count, code.data());
+        }
         const Code absent = columns[column].missing_code();
         char any = 0;
+        Code* run = by_column + column * order.size() + start;
         for (std::size_t i = 0; i < count; ++i) {
           const bool lost = std::isnan(value[i]);
-          any |= static_cast<char>(lost);
-          codes[(start + i) * X.columns + column] = lost ? absent : static_cast<Code>(code[i]);
+          any |= lost ? kMissing : 0;
+          any |= weight[order[start + i]] == 0 ? 0 : lost ? kMissingWithWeight : kKnownWithWeight;
+          run[i] = lost ? absent : static_cast<Code>(code[i]);
         }
+        for (std::size_t i = 0; i < count; ++i) by_row[(start + i) * width + column] = run[i];
         missing[static_cast<std::size_t>(thread)][column] |= any;
       }
     }
   });
   for (const auto& seen : missing) {
-    for (std::size_t column = 0; column < X.columns; ++column) {
-      if (seen[column]) columns[column].missing = true;
-    }
+    for (std::size_t column = 0; column < X.columns; ++column) missing[0][column] |= seen[column];
+  }
+  for (std::size_t column = 0; column < X.columns; ++column) {
+    const char seen = missing[0][column];
+    columns[column].missing = (seen & kMissing) != 0;
+    if ((seen & kMissingWithWeight) && (seen & kKnownWithWeight)) columns[column].varies = true;
   }
 }
 

@@ -1,6 +1,7 @@
 // The compiled core: functions over arrays. Checks at the border, the GIL released inside, the module table last.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
@@ -57,72 +58,105 @@ void fill(const Vector<double>& z, double alpha, const Output& out) {
 
 // ---- the engine ----
 
-// Rows in the order of their class, binned. Sample weights are scaled by their largest.
-template <typename Real>
-Sample make_sample(const Matrix<Real>& X, const std::uint8_t* positive, const double* weight, int max_bins, ThreadPool& pool) {
-  Sample sample;
-  sample.rows = X.rows;
-  std::vector<std::size_t> order;
-  for (std::uint8_t side = 0; side < 2; ++side) {
-    for (std::size_t row = 0; row < X.rows; ++row) {
-      if (positive[row] == side) order.push_back(row);
-    }
-    if (side == 0) sample.negatives = order.size();
+template <typename T>
+std::vector<T> copied(const Vector<T>& values) {
+  return {values.data(), values.data() + values.shape(0)};
+}
+
+std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::size_t classes, std::size_t features) {
+  const std::size_t rows = labels.shape(0);
+  require(rows > 0 && features > 0 && rows < std::numeric_limits<Row>::max(), "X must have rows and columns");
+  for (std::size_t row = 0; row < rows; ++row) require(labels.data()[row] < classes, "labels must be below the number of classes");
+  return std::make_shared<Dataset>(labels.data(), rows, classes, features);
+}
+
+// Weights as whole numbers relative to the largest, in units of 2^-32: sums without rounding.
+std::vector<std::uint64_t> whole_weights(const Vector<double>& weight, std::size_t rows) {
+  std::vector<std::uint64_t> whole(rows, std::uint64_t{1} << 32);
+  if (weight.shape(0) == 0) return whole;
+  const double largest = *std::max_element(weight.data(), weight.data() + rows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const double share = weight.data()[row] / largest;
+    whole[row] = static_cast<std::uint64_t>(std::llround(std::ldexp(share, 32)));
+    if (share > 0.0) whole[row] = std::max<std::uint64_t>(whole[row], 1);  // a row with a weight is there
   }
-  const double largest = weight == nullptr ? 1.0 : *std::max_element(weight, weight + X.rows);
-  std::vector<std::uint64_t> whole(X.rows, std::uint64_t{1} << 32);  // in units of 2^-32: sums without rounding
-  if (weight != nullptr) {
-    for (std::size_t row = 0; row < X.rows; ++row) {
-      whole[row] = static_cast<std::uint64_t>(std::llround(std::ldexp(weight[row] / largest, 32)));
-    }
-    for (const std::size_t row : order) sample.weight.push_back(static_cast<float>(weight[row] / largest));
+  return whole;
+}
+
+void require_weights(const Vector<double>& weight, std::size_t rows) {
+  if (weight.shape(0) == 0) return;
+  require(weight.shape(0) == rows, "one weight per row, or none");
+  double largest = 0.0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    require(weight.data()[row] >= 0.0 && std::isfinite(weight.data()[row]), "weights must be finite and not negative");
+    largest = std::max(largest, weight.data()[row]);
   }
-  std::uint64_t total = 0;
-  for (const std::uint64_t share : whole) total += share;
-  sample.total_weight = std::ldexp(static_cast<double>(total), -32);
-  sample.columns = find_bins(X, whole.data(), max_bins, pool);
-  sample.codes.resize(X.rows * X.columns + kPadding);
-  encode(X, order, sample.columns, sample.codes.data(), pool);
-  return sample;
+  require(largest > 0.0, "a weight must be positive");
 }
 
 template <typename Real>
-std::unique_ptr<Booster> make_booster(const Table<Real>& X, const Vector<std::uint8_t>& positive, const Vector<double>& weight,
-                                      double alpha, bool exact_link, double step_size, int max_depth, double l2, int max_bins,
-                                      int threads) {
+void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, const Vector<std::int32_t>& categories,
+                 const Vector<double>& weight, int max_bins, int threads) {
   const Matrix<Real> matrix = view(X);
-  require(matrix.rows > 0 && matrix.columns > 0 && matrix.rows < std::numeric_limits<Row>::max(), "X must have rows and columns");
-  require(positive.shape(0) == matrix.rows, "one label per row");
-  require(weight.shape(0) == 0 || weight.shape(0) == matrix.rows, "one sample weight per row, or none");
-  require(2 <= max_bins && max_bins <= 255, "max_bins must be 2 to 255");
-  require(alpha > 0.0 && step_size > 0.0 && max_depth >= 1 && l2 >= 0.0 && threads >= 1, "a setting is out of range");
-  const double* own = weight.shape(0) == 0 ? nullptr : weight.data();
-  const std::uint8_t* label = positive.data();
-  for (std::size_t row = 0; row < matrix.rows; ++row) {
-    require(label[row] <= 1, "labels must be 0 and 1");
-    require(own == nullptr || (own[row] > 0.0 && std::isfinite(own[row])), "sample weights must be positive and finite");
+  require(matrix.rows == dataset.rows, "one label per row");
+  require(first <= dataset.features && matrix.columns <= dataset.features - first, "there are fewer features");
+  require(categories.shape(0) == matrix.columns, "one number of categories per column");
+  for (std::size_t i = 0; i < matrix.columns; ++i) {
+    require(0 <= categories.data()[i] && categories.data()[i] <= 254, "a column can have 254 categories");
   }
+  require(2 <= max_bins && max_bins <= 255 && threads >= 1, "max_bins must be 2 to 255");
+  require_weights(weight, dataset.rows);
   nb::gil_scoped_release unlocked;
   ThreadPool pool(matrix.rows * matrix.columns < 20000 ? 1 : threads);
-  Sample sample = make_sample(matrix, label, own, max_bins, pool);
-  return make_rounds(std::move(sample), Settings{alpha, exact_link, step_size, max_depth, l2}, threads);
+  const std::vector<std::uint64_t> whole = whole_weights(weight, dataset.rows);
+  dataset.add_columns(matrix, first, {categories.data(), categories.data() + matrix.columns}, whole.data(), max_bins, pool);
 }
 
-std::size_t boost(Booster& booster, int rounds) {
+nb::object hashes(Dataset& dataset) {
+  const auto& sorted = dataset.hashes();
+  std::vector<std::uint64_t> original(dataset.rows);
+  for (std::size_t i = 0; i < dataset.rows; ++i) original[dataset.order[i]] = sorted[i];
+  return to_numpy(std::move(original));
+}
+
+std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, std::size_t positive_class, const Vector<double>& weight,
+                                      const Vector<double>& watch, const Vector<double>& start, double alpha, bool exact_link,
+                                      double step_size, int max_depth, int max_leaves, double l2, double least_weight,
+                                      double least_rows, double smoothing, double row_share, double column_share,
+                                      std::uint64_t seed, int first_round, const Vector<std::int8_t>& monotone) {
+  const std::size_t rows = dataset->rows;
+  require(positive_class + 1 < dataset->class_start.size(), "there are fewer classes");
+  require_weights(weight, rows);
+  require_weights(watch, rows);
+  require(start.shape(0) == 0 || start.shape(0) == rows, "one score per row, or none");
+  require(std::all_of(start.data(), start.data() + start.shape(0), [](double score) { return std::isfinite(score); }), "scores must be finite");
+  require(alpha > 0.0 && step_size > 0.0 && max_depth >= 1 && max_leaves >= 0 && max_leaves != 1 && first_round >= 0, "a setting is out of range");
+  require(l2 >= 0.0 && least_weight >= 0.0 && least_rows >= 0.0 && smoothing >= 0.0, "a setting is negative");
+  require(row_share > 0.0 && row_share <= 1.0 && column_share > 0.0 && column_share <= 1.0, "shares must lie in (0, 1]");
+  require(monotone.shape(0) == 0 || monotone.shape(0) == dataset->features, "one direction per feature, or none");
+  Task task{positive_class, copied(weight), copied(watch), copied(start)};
+  Settings settings{alpha, exact_link, step_size, max_depth, max_leaves, l2, least_weight, least_rows, smoothing, row_share,
+                    column_share, seed, first_round, copied(monotone)};
   nb::gil_scoped_release unlocked;
-  booster.boost(rounds);
-  return booster.trees().size();
+  return make_rounds(std::move(dataset), task, std::move(settings));
 }
 
-// The trees from `first` on as flat arrays: (edge, offset, feature, left, threshold, missing_left, value, gain).
+std::size_t boost(Booster& booster, int rounds, int patience, int threads) {
+  require(threads >= 1, "threads must be positive");
+  nb::gil_scoped_release unlocked;
+  return booster.boost(rounds, patience, threads);
+}
+
+// The trees from `first` on as flat arrays: (edge, offset, feature, left, threshold, missing_left, value, gain, set, codes).
 nb::tuple trees(const Booster& booster, std::size_t first) {
   const auto& all = booster.trees();
   require(first <= all.size(), "there are fewer trees");
   std::vector<double> edge(booster.edges().begin() + static_cast<std::ptrdiff_t>(first), booster.edges().end());
   std::vector<std::int64_t> offset{0};
-  std::vector<std::int32_t> feature, left;
+  std::vector<std::int32_t> feature, left, set;
   std::vector<double> threshold, value, gain;
   std::vector<std::uint8_t> missing_left;
+  std::vector<std::uint64_t> codes;
   for (std::size_t tree = first; tree < all.size(); ++tree) {
     for (const Node& node : all[tree]) {
       feature.push_back(node.feature);
@@ -130,45 +164,65 @@ nb::tuple trees(const Booster& booster, std::size_t first) {
       missing_left.push_back(node.missing_left);
       value.push_back(node.value);
       gain.push_back(node.gain);
-      double limit = 0.0;
-      if (node.feature >= 0) {
-        const auto& limits = booster.sample().columns[static_cast<std::size_t>(node.feature)].thresholds;
-        limit = node.code < limits.size() ? limits[node.code] : kInfinity;  // all known values go left
+      set.push_back(-1);
+      threshold.push_back(0.0);
+      if (node.feature < 0) continue;
+      const Column& column = booster.dataset().columns[static_cast<std::size_t>(node.feature)];
+      if (column.categories > 0) {
+        set.back() = static_cast<std::int32_t>(codes.size() / 4);
+        codes.insert(codes.end(), node.goes_left.words().begin(), node.goes_left.words().end());
+      } else {
+        threshold.back() = node.code < column.thresholds.size() ? column.thresholds[node.code] : kInfinity;  // all known values go left
       }
-      threshold.push_back(limit);
     }
     offset.push_back(static_cast<std::int64_t>(feature.size()));
   }
   return nb::make_tuple(to_numpy(std::move(edge)), to_numpy(std::move(offset)), to_numpy(std::move(feature)),
                         to_numpy(std::move(left)), to_numpy(std::move(threshold)), to_numpy(std::move(missing_left)),
-                        to_numpy(std::move(value)), to_numpy(std::move(gain)));
+                        to_numpy(std::move(value)), to_numpy(std::move(gain)), to_numpy(std::move(set)), to_numpy(std::move(codes)));
+}
+
+// ---- forests ----
+
+std::unique_ptr<Forest> make_forest(const Vector<std::int64_t>& offset, const Vector<std::int32_t>& feature,
+                                    const Vector<std::int32_t>& left, const Vector<double>& threshold,
+                                    const Vector<std::uint8_t>& missing_left, const Vector<double>& value,
+                                    const Vector<std::int32_t>& set, const Vector<std::uint64_t>& codes, std::size_t features) {
+  const std::size_t nodes = feature.shape(0);
+  require(offset.shape(0) > 0, "offset must have one entry more than there are trees");
+  require(left.shape(0) == nodes && threshold.shape(0) == nodes && missing_left.shape(0) == nodes && value.shape(0) == nodes &&
+              set.shape(0) == nodes,
+          "one entry per node");
+  require(codes.shape(0) % 4 == 0, "a set of codes has four words");
+  return std::make_unique<Forest>(ForestArrays{offset.shape(0) - 1, nodes, codes.shape(0) / 4, offset.data(), feature.data(),
+                                               left.data(), threshold.data(), missing_left.data(), value.data(), set.data(),
+                                               codes.data()},
+                                  features);
 }
 
 template <typename Real>
-void scores(const Table<Real>& X, const Vector<std::int64_t>& offset, const Vector<std::int32_t>& feature,
-            const Vector<std::int32_t>& left, const Vector<double>& threshold, const Vector<std::uint8_t>& missing_left,
-            const Vector<double>& value, std::size_t first, std::size_t last, int threads, const Output& out) {
+void add_scores(const Forest& forest, const Table<Real>& X, std::size_t first, std::size_t last, int threads, const Output& out) {
   const Matrix<Real> matrix = view(X);
+  require(matrix.columns == forest.features(), "X has more or fewer columns than the trees were grown on");
   require(out.shape(0) == matrix.rows, "one score per row");
-  require(first <= last && last < offset.shape(0), "there are fewer trees");
-  const std::size_t nodes = feature.shape(0);
-  require(left.shape(0) == nodes && threshold.shape(0) == nodes && missing_left.shape(0) == nodes && value.shape(0) == nodes,
-          "one entry per node");
-  for (std::size_t tree = first; tree < last; ++tree) {
-    const std::int64_t root = offset.data()[tree];
-    const std::int64_t end = offset.data()[tree + 1];
-    require(0 <= root && root < end && static_cast<std::size_t>(end) <= nodes, "a tree has nodes of its own");
-    for (std::int64_t node = root; node < end; ++node) {
-      if (feature.data()[node] < 0) continue;
-      require(static_cast<std::size_t>(feature.data()[node]) < matrix.columns, "X has fewer columns than the trees");
-      require(left.data()[node] > node - root && left.data()[node] + 1 < end - root, "children follow their parent");
-    }
-  }
-  const Forest forest{offset.data(), feature.data(), left.data(), threshold.data(), missing_left.data(), value.data()};
+  require(first <= last && last <= forest.trees(), "there are fewer trees");
   double* to = out.data();
   nb::gil_scoped_release unlocked;
   ThreadPool pool(matrix.rows * (last - first) < 20000 ? 1 : threads);
-  add_scores(matrix, forest, first, last, to, pool);
+  forest.add_scores(matrix, first, last, to, pool);
+}
+
+template <typename Real>
+void leaves(const Forest& forest, const Table<Real>& X, std::size_t first, std::size_t last, int threads,
+            const nb::ndarray<std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out) {
+  const Matrix<Real> matrix = view(X);
+  require(matrix.columns == forest.features(), "X has more or fewer columns than the trees were grown on");
+  require(first <= last && last <= forest.trees(), "there are fewer trees");
+  require(out.shape(0) == matrix.rows && out.shape(1) == last - first, "one leaf per row and tree");
+  std::int32_t* to = out.data();
+  nb::gil_scoped_release unlocked;
+  ThreadPool pool(matrix.rows * (last - first) < 20000 ? 1 : threads);
+  forest.leaves(matrix, first, last, to, pool);
 }
 
 NB_MODULE(_core, module) {
@@ -177,11 +231,22 @@ NB_MODULE(_core, module) {
              "Log-odds of the clean posterior at scores z, clipped inverse link.");
   module.def("exact_logit", &fill<exact_logit>, nb::arg("z").noconvert(), nb::arg("alpha"), nb::arg("out").noconvert(),
              "Log-odds of the clean posterior at scores z, exact inverse link.");
+  nb::class_<Dataset>(module, "Dataset")
+      .def(nb::new_(&make_dataset), nb::arg("labels"), nb::arg("classes"), nb::arg("features"), "Rows to be binned, grouped by class.")
+      .def("add_columns", &add_columns<double>, "Bin columns and keep their codes from feature `first` on.")
+      .def("add_columns", &add_columns<float>, "Bin columns and keep their codes from feature `first` on.")
+      .def("hashes", &hashes, "A hash of each row's codes.");
   nb::class_<Booster>(module, "Booster")
-      .def("boost", &boost, nb::arg("rounds"), "Run rounds; the number of trees so far.")
-      .def("trees", &trees, nb::arg("first"), "Flat arrays of the trees from `first` on.");
-  module.def("booster", &make_booster<double>, "PILBoost over histogram trees for binned rows.");
-  module.def("booster", &make_booster<float>, "PILBoost over histogram trees for binned rows.");
-  module.def("add_scores", &scores<double>, "Add the scores of trees [first, last) to out.");
-  module.def("add_scores", &scores<float>, "Add the scores of trees [first, last) to out.");
+      .def("boost", &boost, nb::arg("rounds"), nb::arg("patience") = 0, nb::arg("threads") = 1, "Run rounds; the number of trees so far.")
+      .def("trees", &trees, nb::arg("first"), "Flat arrays of the trees from `first` on.")
+      .def("scores", [](const Booster& booster) { return to_numpy(booster.scores()); }, "Scores of all rows.")
+      .def("losses", [](const Booster& booster) { return to_numpy(std::vector<double>(booster.losses())); }, "Log-loss of the watched rows after each round.")
+      .def("errors", [](const Booster& booster) { return to_numpy(std::vector<double>(booster.errors())); }, "Their share of wrong signs.");
+  module.def("booster", &make_booster, "PILBoost over histogram trees for binned rows.");
+  nb::class_<Forest>(module, "Forest")
+      .def(nb::new_(&make_forest), "Trees prepared to be walked.")
+      .def("add_scores", &add_scores<double>, "Add the scores of trees [first, last) to out.")
+      .def("add_scores", &add_scores<float>, "Add the scores of trees [first, last) to out.")
+      .def("leaves", &leaves<double>, "The leaves of trees [first, last).")
+      .def("leaves", &leaves<float>, "The leaves of trees [first, last).");
 }

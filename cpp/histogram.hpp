@@ -24,17 +24,33 @@ struct Entry {
   std::uint32_t weight;
 };
 
+// What is summed up of an entry: its weight,
+struct WeightOnly {
+  using Cell = std::uint32_t;
+  Cell operator()(const Entry& entry) const { return entry.weight; }
+};
+
+// or in the upper half of the same sum its sample weight too.
+struct WeightAndRows {
+  using Cell = std::uint64_t;
+  Cell operator()(const Entry& entry) const { return Cell{own == nullptr ? one : own[entry.row]} << 32 | entry.weight; }
+
+  const std::uint32_t* own;
+  std::uint32_t one;
+};
+
 // Adds `count` codes, packed into `codes` from the lowest byte up, to sums kBins apart.
-template <int count>
-inline void add_codes(std::uint64_t codes, std::uint32_t weight, std::uint32_t* sums) {
+template <int count, typename Cell>
+inline void add_codes(std::uint64_t codes, Cell weight, Cell* sums) {
   if constexpr (count > 0) {
     sums[codes & 255] += weight;
     add_codes<count - 1>(codes >> 8, weight, sums + kBins);
   }
 }
 
-template <int rest>
-void add_rows(const Code* codes, std::size_t features, const Entry* entries, std::size_t count, std::uint32_t* sums) {
+template <int rest, typename Summand>
+void add_rows(const Code* codes, std::size_t features, const Entry* entries, std::size_t count, const Summand& summand,
+              typename Summand::Cell* sums) {
   constexpr std::size_t kAhead = 20;
   const std::size_t whole = features - rest;
   const Row first = entries[0].row;
@@ -46,9 +62,9 @@ void add_rows(const Code* codes, std::size_t features, const Entry* entries, std
       __builtin_prefetch(next);
       __builtin_prefetch(next + features - 1);
     }
-    const std::uint32_t weight = entries[i].weight;
+    const auto weight = summand(entries[i]);
     const Code* row = codes + entries[i].row * features;
-    std::uint32_t* sum = sums;
+    auto* sum = sums;
     std::uint64_t eight;
     for (std::size_t feature = 0; feature < whole; feature += 8, sum += 8 * kBins) {
       std::memcpy(&eight, row + feature, sizeof eight);
@@ -61,17 +77,19 @@ void add_rows(const Code* codes, std::size_t features, const Entry* entries, std
   }
 }
 
-// Adds entries to the 32-bit sums of all features. Reads up to 7 bytes past the last code.
-inline void add_rows(const Code* codes, std::size_t features, const Entry* entries, std::size_t count, std::uint32_t* sums) {
+// Adds entries to the sums of all features. Reads up to 7 bytes past the last code.
+template <typename Summand>
+void add_rows(const Code* codes, std::size_t features, const Entry* entries, std::size_t count, const Summand& summand,
+              typename Summand::Cell* sums) {
   switch (features % 8) {
-    case 0: return add_rows<0>(codes, features, entries, count, sums);
-    case 1: return add_rows<1>(codes, features, entries, count, sums);
-    case 2: return add_rows<2>(codes, features, entries, count, sums);
-    case 3: return add_rows<3>(codes, features, entries, count, sums);
-    case 4: return add_rows<4>(codes, features, entries, count, sums);
-    case 5: return add_rows<5>(codes, features, entries, count, sums);
-    case 6: return add_rows<6>(codes, features, entries, count, sums);
-    default: return add_rows<7>(codes, features, entries, count, sums);
+    case 0: return add_rows<0>(codes, features, entries, count, summand, sums);
+    case 1: return add_rows<1>(codes, features, entries, count, summand, sums);
+    case 2: return add_rows<2>(codes, features, entries, count, summand, sums);
+    case 3: return add_rows<3>(codes, features, entries, count, summand, sums);
+    case 4: return add_rows<4>(codes, features, entries, count, summand, sums);
+    case 5: return add_rows<5>(codes, features, entries, count, summand, sums);
+    case 6: return add_rows<6>(codes, features, entries, count, summand, sums);
+    default: return add_rows<7>(codes, features, entries, count, summand, sums);
   }
 }
 

@@ -1,7 +1,8 @@
 // PILBoost's rounds: weights, a tree, its edge from its own leaf sums, the margins. All of it here, nothing in Python.
 //
 // Rows are grouped by class, so that one sum per row, feature and bin is enough: G = W_pos - W_neg, W = W_pos + W_neg.
-// Rows beyond the clip have weight 0 and take no part in growing the tree; it is applied to them all the same.
+// Rows without a weight (beyond the clip, not drawn, or held out) take no part in growing the tree; it is applied to them
+// all the same, so that the margins of held-out rows are at hand after every round.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "binning.hpp"
+#include "dataset.hpp"
 #include "histogram.hpp"
+#include "splitting.hpp"
 #include "threads.hpp"
 #include "tree.hpp"
 #include "weights.hpp"
@@ -27,87 +29,144 @@ struct Settings {
   bool exact_link = false;
   double step_size = 4.0;
   int max_depth = 3;
-  double l2 = 0.0;  // in units of a row of the largest sample weight at boosting weight 1
+  int max_leaves = 0;  // 0: no limit, and trees grow level by level; else best split first
+  // in units of a row of the largest sample weight (l2, least_weight, smoothing: at boosting weight 1)
+  double l2 = 0.0;
+  double least_weight = 0.0;
+  double least_rows = 0.0;
+  double smoothing = 0.0;
+  double row_share = 1.0;  // of the rows, and of the columns that vary, drawn anew for every tree
+  double column_share = 1.0;
+  std::uint64_t seed = 0;
+  int first_round = 0;                // of a run that goes on where another ended
+  std::vector<std::int8_t> monotone;  // per feature -1, 0 or +1; empty for none
 };
 
-// Rows with their codes, row by row, the negative class first, and kPadding bytes after the last.
-struct Sample {
-  std::vector<Column> columns;
-  std::vector<Code> codes;
-  std::size_t rows = 0;
-  std::size_t negatives = 0;
-  std::vector<float> weight;  // sample weights scaled to (0, 1]; empty for all ones
-  double total_weight = 0.0;
+// Which rows train, by their place in the data that Python gave; every list may be empty.
+struct Task {
+  std::size_t positive_class = 1;
+  std::vector<double> weight;  // 0: held out
+  std::vector<double> watch;   // weights of the rows to follow the loss on
+  std::vector<double> start;   // scores to start from
 };
 
-inline constexpr std::size_t kPadding = 8;
-
-// What Python sees of a run: the trees so far.
+// What Python sees of a run.
 class Booster {
  public:
   virtual ~Booster() = default;
 
-  // Runs up to `rounds` rounds; fewer if all weights become zero.
-  virtual void boost(int rounds) = 0;
+  // Runs up to `rounds` rounds on so many threads; fewer if all weights become zero, or if the loss of the watched rows was
+  // at its lowest `patience` rounds ago (0: never mind). Returns the number of rounds so far.
+  virtual std::size_t boost(int rounds, int patience, int threads) = 0;
 
-  const Sample& sample() const { return sample_; }
+  // Scores of all rows, in the order that Python gave them.
+  virtual std::vector<double> scores() const = 0;
+
+  const Dataset& dataset() const { return *dataset_; }
   const std::vector<Tree>& trees() const { return trees_; }
   const std::vector<double>& edges() const { return edges_; }
+  const std::vector<double>& losses() const { return losses_; }  // log-loss of the watched rows after each round,
+  const std::vector<double>& errors() const { return errors_; }  // and their share of wrong signs
 
  protected:
-  explicit Booster(Sample sample) : sample_(std::move(sample)) {}
+  explicit Booster(std::shared_ptr<Dataset> dataset) : dataset_(std::move(dataset)) {}
 
-  Sample sample_;
+  std::shared_ptr<Dataset> dataset_;
   std::vector<Tree> trees_;
-  std::vector<double> edges_;
+  std::vector<double> edges_, losses_, errors_;
+};
+
+// A row's weight scaled to the largest, and their sum over the rows that have one, which does not depend on their order.
+struct OwnWeights {
+  OwnWeights(const std::vector<double>& weight, const Dataset& data) : rows(data.rows), total(static_cast<double>(data.rows)) {
+    if (weight.empty()) return;
+    const double largest = *std::max_element(weight.begin(), weight.end());
+    Sum whole = 0;
+    rows = 0;
+    own.resize(data.rows);
+    for (std::size_t i = 0; i < data.rows; ++i) {
+      const double share = weight[data.order[i]] / largest;
+      own[i] = static_cast<float>(share);
+      whole += static_cast<Sum>(std::llround(std::ldexp(share, 32)));
+      rows += share > 0.0;
+    }
+    total = std::ldexp(static_cast<double>(whole), -32);
+  }
+
+  std::size_t rows;
+  double total;
+  std::vector<float> own;  // empty for all ones
 };
 
 // The run, with histograms of 32-bit sums where all weights together fit into one, else of 64-bit sums.
 template <typename Bin>
 class Rounds final : public Booster {
  public:
-  Rounds(Sample sample, Settings settings, int threads)
-      : Booster(std::move(sample)),
-        settings_(settings),
-        clipped_(settings.alpha),
-        unit_(std::ldexp(1.0, weight_bits(sample_.total_weight, sample_.rows))),
-        features_(sample_.columns.size()),
-        pool_(sample_.rows * features_ < kThreadsPayOff ? 1 : threads),
-        margins_(sample_.rows, 0.0),
-        weight_(sample_.rows, 0),
-        active_(sample_.rows),
-        scratch_(sample_.rows),
-        sums_(static_cast<std::size_t>(pool_.size()), std::vector<std::uint32_t>(features_ * kBins)) {
-    for (const Column& column : sample_.columns) missing_codes_.push_back(column.missing_code());
-  }
-
-  void boost(int rounds) override {
-    for (int round = 0; round < rounds; ++round) {
-      weigh();
-      if (total_[0] + total_[1] == 0) return;
-      grow();
-      update();
+  Rounds(std::shared_ptr<Dataset> dataset, const Task& task, OwnWeights own, Settings settings)
+      : Booster(std::move(dataset)),
+        data_(*dataset_),
+        settings_(std::move(settings)),
+        positive_first_(data_.class_start[task.positive_class]),
+        positive_last_(data_.class_start[task.positive_class + 1]),
+        clipped_(settings_.alpha),
+        own_(std::move(own)),
+        unit_(std::ldexp(1.0, weight_bits(own_.total, own_.rows))),
+        rules_{settings_.l2 * unit_, settings_.least_weight * unit_, settings_.least_rows * kOneRow * kRounding, settings_.smoothing * unit_},
+        features_(data_.features),
+        varying_(data_.varying()),
+        playing_(varying_),
+        margins_(data_.rows, 0.0),
+        weight_(data_.rows, 0),
+        active_(data_.rows),
+        scratch_(data_.rows) {
+    if (counting()) {
+      for (const float own_weight : own_.own) rows_of_.push_back(static_cast<std::uint32_t>(own_weight * kOneRow + 0.5f));
+    }
+    for (std::size_t i = 0; i < data_.rows && !task.start.empty(); ++i) margins_[i] = signed_by_label(i, task.start[data_.order[i]]);
+    if (!task.watch.empty()) {
+      const double largest = *std::max_element(task.watch.begin(), task.watch.end());
+      for (std::size_t i = 0; i < data_.rows; ++i) {
+        const double share = task.watch[data_.order[i]] / largest;
+        if (share > 0.0) watched_.push_back({static_cast<Row>(i), static_cast<std::uint32_t>(std::llround(share * kOneRow))});
+      }
     }
   }
 
+  std::size_t boost(int rounds, int patience, int threads) override {
+    ThreadPool pool(data_.rows * features_ < kThreadsPayOff ? 1 : threads);  // none is left behind between calls
+    pool_ = &pool;
+    const std::size_t size = features_ * kBins;
+    while (sums_.size() < static_cast<std::size_t>(pool.size())) sums_.emplace_back(counting() ? 0 : size);
+    while (wide_sums_.size() < sums_.size()) wide_sums_.emplace_back(counting() ? size : 0);
+    for (int round = 0; round < rounds && !stale(patience); ++round) {
+      if (!weigh()) break;
+      draw_columns();
+      grow();
+      update();
+      if (!watched_.empty()) watch();
+    }
+    return trees_.size();
+  }
+
+  std::vector<double> scores() const override {
+    std::vector<double> scores(data_.rows);
+    for (std::size_t i = 0; i < data_.rows; ++i) scores[data_.order[i]] = signed_by_label(i, margins_[i]);
+    return scores;
+  }
+
  private:
-  using Histogram = std::vector<Bin>;  // [class][feature][bin]
+  using Histogram = std::vector<Bin>;  // [class][feature][bin], of weights and then, if they are counted, of rows
 
   struct Growing {  // a node with its rows: those of each class in a range of active_
     std::int32_t node = 0;
+    int depth = 0;
     std::array<std::size_t, 2> first{}, last{};
-    std::array<Sum, 2> weight{};
+    Weights weight{};
+    Bounds bounds;
     std::unique_ptr<Histogram> histogram;
+    Split split;
 
     std::size_t rows() const { return last[0] - first[0] + last[1] - first[1]; }
-  };
-
-  struct Split {
-    double gain = 0.0;
-    std::int32_t feature = -1;
-    Code code = 0;
-    bool missing_left = false;
-    std::array<Sum, 2> left{};
   };
 
   struct Piece {  // some rows of one class of one node: what a thread takes at a time
@@ -118,104 +177,158 @@ class Rounds final : public Booster {
     std::size_t to = 0;     // where in active_ these go, and the others
     std::size_t to_other = 0;
     Sum weight = 0;
+    Sum rows = 0;  // sample weight of the rows drawn
   };
 
   static constexpr std::size_t kThreadsPayOff = 50000;  // rows * features
   static constexpr std::size_t kFlushRows = 16384;  // of weights up to 2^17 fit into a 32-bit sum, or all do
   static constexpr std::size_t kPiece = 2048;
   static constexpr std::size_t kFewRows = 2048;
-  static constexpr std::size_t kAhead = 24;  // entries to fetch ahead
+  static constexpr std::size_t kLevel = 64;  // nodes split together, so that a deep tree does not keep too many histograms
+  static constexpr float kOneRow = 131072.0f;  // a row of the largest sample weight in fixed point,
+  static constexpr double kRounding = 1.0 - 0x1p-12;  // and what the rounding of many rows may cost
+
+  bool counting() const { return settings_.least_rows > 0.0; }
+
+  double signed_by_label(std::size_t row, double value) const {
+    return row >= positive_first_ && row < positive_last_ ? value : -value;
+  }
+
+  bool stale(int patience) const {
+    if (patience <= 0 || losses_.empty()) return false;
+    const auto lowest = std::min_element(losses_.begin(), losses_.end());
+    return losses_.end() - lowest > patience;
+  }
 
   static void cut(std::vector<Piece>& pieces, std::size_t owner, int side, std::size_t first, std::size_t last,
                   std::size_t size) {
     for (; first < last; first += size) pieces.push_back({owner, side, first, std::min(last, first + size)});
   }
 
-  // Calls task(thread, piece) for all pieces; a few rows are not worth waking anyone.
-  template <typename Task>
-  void each(std::vector<Piece>& pieces, const Task& task) {
+  // Calls job(thread, piece) for all pieces; a few rows are not worth waking anyone.
+  template <typename Job>
+  void each(std::vector<Piece>& pieces, const Job& job) {
     std::size_t rows = 0;
     for (const Piece& piece : pieces) rows += piece.last - piece.first;
-    pool_.chunks(pieces.size(), rows < kFewRows ? pieces.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) task(thread, pieces[i]);
+    pool_->chunks(pieces.size(), rows < kFewRows ? pieces.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) job(thread, pieces[i]);
     });
   }
 
   // ---- weights: fixed point, and the list of rows that have one ----
 
-  void weigh() {
+  std::uint64_t key_of_round() const {
+    const std::uint64_t round = static_cast<std::uint64_t>(settings_.first_round) + trees_.size();
+    return Dataset::mixed(settings_.seed ^ Dataset::mixed(round));
+  }
+
+  // False if no row has a weight.
+  bool weigh() {
+    const std::uint64_t* hash = settings_.row_share < 1.0 ? dataset_->hashes().data() : nullptr;
+    if (!weigh(nullptr, 0)) return false;
+    if (hash == nullptr) return true;
+    if (!weigh(hash, key_of_round())) weigh(nullptr, 0);  // a draw that leaves nothing is not made
+    return true;
+  }
+
+  bool weigh(const std::uint64_t* hash, std::uint64_t key) {
     pieces_.clear();
-    cut(pieces_, 0, 0, 0, sample_.negatives, kPiece);
-    cut(pieces_, 0, 1, sample_.negatives, sample_.rows, kPiece);
+    cut(pieces_, 0, 0, 0, positive_first_, kPiece);
+    cut(pieces_, 0, 0, positive_last_, data_.rows, kPiece);
+    cut(pieces_, 0, 1, positive_first_, positive_last_, kPiece);
+    const std::uint64_t limit = static_cast<std::uint64_t>(std::ldexp(settings_.row_share, 64) * (hash != nullptr));
     each(pieces_, [&](int, Piece& piece) {
-      const float* own = sample_.weight.empty() ? nullptr : sample_.weight.data() + piece.first;
+      const float* own = own_.own.empty() ? nullptr : own_.own.data() + piece.first;
       const std::size_t length = piece.last - piece.first;
-      if (settings_.exact_link) {
-        exact_weights(settings_.alpha, static_cast<float>(unit_), margins_.data() + piece.first, own, length, weight_.data() + piece.first);
+      std::uint32_t* weight = weight_.data() + piece.first;
+      if (hash != nullptr) {
+        for (std::size_t i = 0; i < length; ++i) {
+          const bool drawn = Dataset::mixed(hash[piece.first + i] ^ key) < limit;
+          weight[i] = drawn ? weight[i] : 0;
+          piece.rows += drawn ? own == nullptr ? kWholeRow : static_cast<Sum>(own[i] * static_cast<float>(kWholeRow)) : 0;
+        }
+      } else if (settings_.exact_link) {
+        exact_weights(settings_.alpha, static_cast<float>(unit_), margins_.data() + piece.first, own, length, weight);
       } else {
-        clipped_weights(clipped_, static_cast<float>(unit_), margins_.data() + piece.first, own, length, weight_.data() + piece.first);
+        clipped_weights(clipped_, static_cast<float>(unit_), margins_.data() + piece.first, own, length, weight);
       }
       Entry* kept = scratch_.data() + piece.first;
       Sum sum = 0;
-      for (std::size_t row = piece.first; row < piece.last; ++row) {
-        *kept = {static_cast<Row>(row), weight_[row]};
-        kept += weight_[row] > 0;
-        sum += weight_[row];
+      for (std::size_t i = 0; i < length; ++i) {
+        *kept = {static_cast<Row>(piece.first + i), weight[i]};
+        kept += weight[i] > 0;
+        sum += weight[i];
       }
       piece.count = static_cast<std::size_t>(kept - scratch_.data()) - piece.first;
       piece.weight = sum;
     });
     std::size_t count = 0;
-    total_ = {0, 0};
+    Sum rows = 0;
     root_ = Growing{};
     for (Piece& piece : pieces_) {
+      const std::size_t side = static_cast<std::size_t>(piece.side);
       piece.to = count;
       count += piece.count;
-      total_[static_cast<std::size_t>(piece.side)] += piece.weight;
-      root_.last[static_cast<std::size_t>(piece.side)] = count;
+      rows += piece.rows;
+      root_.weight[side] += piece.weight;
+      root_.last[side] = count;
     }
     root_.first[1] = root_.last[0];
     root_.last[1] = count;
-    root_.weight = total_;
+    total_rows_ = hash == nullptr ? own_.total : static_cast<double>(rows) / static_cast<double>(kWholeRow);
     each(pieces_, [&](int, Piece& piece) {
       std::copy_n(scratch_.begin() + static_cast<std::ptrdiff_t>(piece.first), piece.count,
                   active_.begin() + static_cast<std::ptrdiff_t>(piece.to));
     });
+    return count > 0;
   }
 
-  // ---- a tree, level by level ----
+  static constexpr Sum kWholeRow = Sum{1} << 30;
+
+  // The columns of this round: those that vary, with the smallest hashes of their place among these.
+  void draw_columns() {
+    if (settings_.column_share >= 1.0 || varying_.size() < 2) return;
+    const std::uint64_t key = Dataset::mixed(key_of_round() ^ 0x5851F42D4C957F2DULL);
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> drawn;
+    for (std::size_t i = 0; i < varying_.size(); ++i) drawn.emplace_back(Dataset::mixed(key ^ Dataset::mixed(i)), varying_[i]);
+    std::sort(drawn.begin(), drawn.end());
+    const double wanted = std::ceil(settings_.column_share * static_cast<double>(varying_.size()));
+    drawn.resize(std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));
+    playing_.clear();
+    for (const auto& one : drawn) playing_.push_back(one.second);
+    std::sort(playing_.begin(), playing_.end());
+  }
+
+  // ---- a tree ----
 
   void grow() {
     trees_.emplace_back(1);
     Tree& tree = trees_.back();
     finished_.clear();
-    std::vector<Growing> level;
-    level.push_back(std::move(root_));
-    build(level, {0});
-    for (int depth = 0; depth < settings_.max_depth && !level.empty(); ++depth) {
-      find_splits(level);
-      const bool last = depth + 1 == settings_.max_depth;
+    settle(tree[0], root_.weight, root_.bounds);
+    std::vector<Growing> open;  // nodes that have a split
+    std::vector<Growing> fresh_nodes;
+    fresh_nodes.push_back(std::move(root_));
+    if (can_split(fresh_nodes[0])) build(fresh_nodes, {0});
+    int leaves = 1;
+    for (;;) {
+      search(fresh_nodes, open);
+      if (open.empty()) break;
       std::vector<Growing> splitting;
-      std::vector<Split> splits;
-      for (std::size_t i = 0; i < level.size(); ++i) {
-        const Split& split = splits_[i];
-        if (split.feature >= 0) {
-          divide(tree, level[i], split);
-          if (!last) {
-            splitting.push_back(std::move(level[i]));
-            splits.push_back(split);
-            continue;
-          }
+      for (Growing& node : next(open, leaves)) {
+        const bool last = node.depth + 1 == settings_.max_depth || leaves == settings_.max_leaves;
+        divide(tree, node);
+        if (last) {
+          finish(std::move(node));
         } else {
-          settle(tree[static_cast<std::size_t>(level[i].node)], level[i].weight);
+          splitting.push_back(std::move(node));
         }
-        finish(std::move(level[i]));
       }
-      level = partition(tree, splitting, splits);
-    }
-    for (Growing& node : level) {  // max_depth = 0
-      settle(tree[static_cast<std::size_t>(node.node)], node.weight);
-      finish(std::move(node));
+      if (leaves == settings_.max_leaves) {
+        for (Growing& node : open) finish(std::move(node));
+        break;
+      }
+      fresh_nodes = partition(tree, splitting);
     }
     double edge = 0.0;
     for (const Node& node : tree) {
@@ -230,29 +343,69 @@ class Rounds final : public Booster {
     }
   }
 
-  double total_weight() const { return sample_.total_weight * unit_; }
+  double total_weight() const { return total_rows_ * unit_; }
 
-  static double difference(const std::array<Sum, 2>& weight) {
-    return static_cast<double>(static_cast<std::int64_t>(weight[1] - weight[0]));
+  void settle(Node& leaf, const Weights& weight, const Bounds& bounds) const {
+    leaf.value = leaf_value(weight, rules_.l2, bounds);
+    leaf.gain = difference(weight) * leaf.value;
   }
 
-  void settle(Node& leaf, const std::array<Sum, 2>& weight) const {
-    const double G = difference(weight);
-    leaf.value = G / (static_cast<double>(weight[0] + weight[1]) + settings_.l2 * unit_);
-    leaf.gain = G * leaf.value;
+  // A node of one class, or too light for two leaves, need not be looked at.
+  bool can_split(const Growing& node) const {
+    return node.weight[0] > 0 && node.weight[1] > 0 && total(node.weight) >= 2.0 * rules_.least_weight;
   }
 
-  void divide(Tree& tree, const Growing& node, const Split& split) const {
-    const std::int32_t left = static_cast<std::int32_t>(tree.size());
-    tree.resize(tree.size() + 2);
+  // The open nodes to split now, taken from the list; counts the leaves.
+  std::vector<Growing> next(std::vector<Growing>& open, int& leaves) const {
+    std::vector<Growing> chosen;
+    if (settings_.max_leaves > 0) {
+      std::size_t best = 0;
+      for (std::size_t i = 1; i < open.size(); ++i) {
+        const double gain = open[i].split.gain;
+        const double lead = open[best].split.gain;
+        if (gain > lead || (gain == lead && open[i].node < open[best].node)) best = i;
+      }
+      std::swap(open[best], open.back());
+      chosen.push_back(std::move(open.back()));
+      open.pop_back();
+    } else {
+      const std::size_t from = open.size() - std::min(open.size(), kLevel);
+      std::move(open.begin() + static_cast<std::ptrdiff_t>(from), open.end(), std::back_inserter(chosen));
+      open.resize(from);
+    }
+    leaves += static_cast<int>(chosen.size());
+    return chosen;
+  }
+
+  // Makes two leaves of a leaf.
+  void divide(Tree& tree, const Growing& node) const {
+    const Split& split = node.split;
+    const std::size_t left = tree.size();
+    tree.resize(left + 2);
     Node& parent = tree[static_cast<std::size_t>(node.node)];
     parent.feature = split.feature;
     parent.code = split.code;
     parent.missing_left = split.missing_left;
+    parent.goes_left = split.goes_left;
     parent.gain = split.gain / total_weight();
-    parent.left = left;
-    settle(tree[static_cast<std::size_t>(left)], split.left);
-    settle(tree[static_cast<std::size_t>(left) + 1], {node.weight[0] - split.left[0], node.weight[1] - split.left[1]});
+    parent.left = static_cast<std::int32_t>(left);
+    const auto bounds = child_bounds(node);
+    settle(tree[left], split.left, bounds[0]);
+    settle(tree[left + 1], node.weight - split.left, bounds[1]);
+  }
+
+  int monotone(std::int32_t feature) const { return settings_.monotone.empty() ? 0 : settings_.monotone[static_cast<std::size_t>(feature)]; }
+
+  // Below a monotone split all values of one side stay on its side of the middle.
+  std::array<Bounds, 2> child_bounds(const Growing& node) const {
+    std::array<Bounds, 2> bounds{node.bounds, node.bounds};
+    const int sign = monotone(node.split.feature);
+    if (sign == 0) return bounds;
+    const double middle = 0.5 * (leaf_value(node.split.left, rules_.l2, node.bounds) +
+                                 leaf_value(node.weight - node.split.left, rules_.l2, node.bounds));
+    (sign > 0 ? bounds[0].high : bounds[0].low) = middle;
+    (sign > 0 ? bounds[1].low : bounds[1].high) = middle;
+    return bounds;
   }
 
   void finish(Growing node) {
@@ -261,7 +414,7 @@ class Rounds final : public Booster {
   }
 
   std::unique_ptr<Histogram> fresh() {
-    if (spare_.empty()) return std::make_unique<Histogram>(2 * features_ * kBins);
+    if (spare_.empty()) return std::make_unique<Histogram>((counting() ? 4 : 2) * features_ * kBins);
     auto histogram = std::move(spare_.back());
     spare_.pop_back();
     return histogram;
@@ -271,131 +424,120 @@ class Rounds final : public Booster {
     if (histogram != nullptr) spare_.push_back(std::move(histogram));
   }
 
-  // Histograms of some nodes of a level from their rows.
-  void build(std::vector<Growing>& level, const std::vector<std::size_t>& chosen) {
+  // Histograms of some of the nodes from their rows.
+  void build(std::vector<Growing>& nodes, const std::vector<std::size_t>& chosen) {
     pieces_.clear();
     for (const std::size_t i : chosen) {
-      level[i].histogram = fresh();
+      nodes[i].histogram = fresh();
       for (std::size_t side = 0; side < 2; ++side) {
-        const std::size_t rows = level[i].last[side] - level[i].first[side];
+        const std::size_t rows = nodes[i].last[side] - nodes[i].first[side];
         if (rows == 0 || rows > kFlushRows) {  // else the one piece overwrites what is there
-          Bin* sums = level[i].histogram->data() + side * features_ * kBins;
-          std::fill(sums, sums + features_ * kBins, Bin{0});
+          for (std::size_t plane = side; plane < (counting() ? 4 : 2); plane += 2) {
+            Bin* sums = nodes[i].histogram->data() + plane * features_ * kBins;
+            std::fill(sums, sums + features_ * kBins, Bin{0});
+          }
         }
-        cut(pieces_, i, static_cast<int>(side), level[i].first[side], level[i].last[side], kFlushRows);
+        cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], kFlushRows);
       }
     }
     each(pieces_, [&](int thread, Piece& piece) {
-      std::uint32_t* sums = sums_[static_cast<std::size_t>(thread)].data();
-      for (std::size_t feature = 0; feature < features_; ++feature) {
-        std::fill_n(sums + feature * kBins, sample_.columns[feature].bins(), 0U);
-      }
-      add_rows(sample_.codes.data(), features_, active_.data() + piece.first, piece.last - piece.first, sums);
-      const Growing& node = level[piece.owner];
-      const std::size_t side = static_cast<std::size_t>(piece.side);
-      const bool alone = node.last[side] - node.first[side] <= kFlushRows;
-      Bin* into = node.histogram->data() + side * features_ * kBins;
-      std::unique_lock<std::mutex> guard(flush_, std::defer_lock);
-      if (!alone) guard.lock();  // others add to the same sums
-      for (std::size_t feature = 0; feature < features_; ++feature) {
-        const std::size_t start = feature * kBins;
-        const std::size_t end = start + static_cast<std::size_t>(sample_.columns[feature].bins());
-        if (alone) {
-          for (std::size_t bin = start; bin < end; ++bin) into[bin] = sums[bin];
-        } else {
-          for (std::size_t bin = start; bin < end; ++bin) into[bin] += sums[bin];
-        }
+      if (counting()) {
+        const std::uint32_t* own = rows_of_.empty() ? nullptr : rows_of_.data();
+        add_piece(nodes[piece.owner], piece, WeightAndRows{own, static_cast<std::uint32_t>(kOneRow)}, wide_sums_[static_cast<std::size_t>(thread)].data());
+      } else {
+        add_piece(nodes[piece.owner], piece, WeightOnly{}, sums_[static_cast<std::size_t>(thread)].data());
       }
     });
   }
 
-  // The best split of every node of a level, ties going to the smaller feature and code.
-  void find_splits(const std::vector<Growing>& level) {
-    candidates_.assign(level.size() * features_, Split{});
-    const std::size_t chunk = level.size() * features_ < 40 ? candidates_.size() : 8;
-    pool_.chunks(candidates_.size(), chunk, [&](int, std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) candidates_[i] = best_code(level[i / features_], i % features_);
-    });
-    splits_.assign(level.size(), Split{});
-    for (std::size_t i = 0; i < candidates_.size(); ++i) {
-      if (candidates_[i].gain > splits_[i / features_].gain) splits_[i / features_] = candidates_[i];
+  template <typename Summand>
+  void add_piece(const Growing& node, const Piece& piece, const Summand& summand, typename Summand::Cell* sums) {
+    for (std::size_t feature = 0; feature < features_; ++feature) {
+      std::fill_n(sums + feature * kBins, data_.columns[feature].bins(), typename Summand::Cell{0});
+    }
+    add_rows(data_.by_row.data(), features_, active_.data() + piece.first, piece.last - piece.first, summand, sums);
+    const std::size_t side = static_cast<std::size_t>(piece.side);
+    const bool alone = node.last[side] - node.first[side] <= kFlushRows;
+    std::unique_lock<std::mutex> guard(flush_, std::defer_lock);
+    if (!alone) guard.lock();  // others add to the same sums
+    Bin* weights = node.histogram->data() + side * features_ * kBins;
+    for (std::size_t feature = 0; feature < features_; ++feature) {
+      const std::size_t start = feature * kBins;
+      const std::size_t end = start + static_cast<std::size_t>(data_.columns[feature].bins());
+      flush(sums + start, sums + end, weights + start, alone, 0);
+      if constexpr (sizeof(typename Summand::Cell) == 8) {
+        flush(sums + start, sums + end, weights + 2 * features_ * kBins + start, alone, 32);
+      }
     }
   }
 
-  Split best_code(const Growing& node, std::size_t feature) const {
-    const Column& column = sample_.columns[feature];
+  // Sets or adds the 32 bits from `shift` on.
+  template <typename Cell>
+  static void flush(const Cell* from, const Cell* end, Bin* into, bool set, int shift) {
+    const std::ptrdiff_t count = end - from;
+    if (set) {
+      for (std::ptrdiff_t i = 0; i < count; ++i) into[i] = static_cast<std::uint32_t>(from[i] >> shift);
+    } else {
+      for (std::ptrdiff_t i = 0; i < count; ++i) into[i] += static_cast<std::uint32_t>(from[i] >> shift);
+    }
+  }
+
+  // The best split of every node, ties going to the smaller feature; nodes without one are finished leaves.
+  void search(std::vector<Growing>& nodes, std::vector<Growing>& open) {
+    const std::size_t width = playing_.size();
+    candidates_.assign(nodes.size() * width, {});
+    const std::size_t chunk = candidates_.size() < 40 ? candidates_.size() : 8;
+    pool_->chunks(candidates_.size(), chunk, [&](int, std::size_t first, std::size_t last) {
+      Candidates work;
+      for (std::size_t i = first; i < last; ++i) {
+        const Growing& node = nodes[i / width];
+        if (node.histogram != nullptr) candidates_[i] = column_search(node, playing_[i % width]).best(work);
+      }
+    });
+    Candidates work;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      Growing& node = nodes[i];
+      const double none = leaf_worth(node.weight, rules_.l2, node.bounds);
+      double best = none + 1e-12 * total(node.weight);  // a split must beat none by more than rounding
+      std::size_t at = width;
+      for (std::size_t k = 0; k < width; ++k) {
+        if (candidates_[i * width + k].worth > best) {
+          best = candidates_[i * width + k].worth;
+          at = k;
+        }
+      }
+      if (at == width) {
+        finish(std::move(node));
+        continue;
+      }
+      node.split = column_search(node, playing_[at]).split(work, candidates_[i * width + at], static_cast<std::int32_t>(playing_[at]));
+      node.split.gain = best - none;
+      open.push_back(std::move(node));
+    }
+  }
+
+  ColumnSearch<Bin> column_search(const Growing& node, std::size_t feature) const {
+    const std::size_t plane = features_ * kBins;
     const Bin* negative = node.histogram->data() + feature * kBins;
-    const Bin* positive = negative + features_ * kBins;
-    std::array<double, kBins> G_left, W_left, value;
-    const int values = column.values();
-    std::array<Sum, 2> left{0, 0};
-    for (int code = 0; code < values; ++code) {
-      left[0] += negative[code];
-      left[1] += positive[code];
-      G_left[static_cast<std::size_t>(code)] = difference(left);
-      W_left[static_cast<std::size_t>(code)] = static_cast<double>(static_cast<std::int64_t>(left[0] + left[1]));
-    }
-    const std::array<Sum, 2> missing{node.weight[0] - left[0], node.weight[1] - left[1]};
-    const bool any_missing = missing[0] + missing[1] > 0;
-    const double G = difference(node.weight);
-    const double W = static_cast<double>(node.weight[0] + node.weight[1]);
-    const double l2 = settings_.l2 * unit_;
-    const double none = G * G / (W + l2);
-    double best = none + 1e-12 * W;  // a split must beat none by more than rounding
-    int best_at = -1;
-    bool best_missing_left = false;
-    // An empty bin repeats the candidate before it, and an empty side gives NaN without l2 and `none` with it: neither
-    // is better than what was there.
-    const auto look = [&](bool missing_left) {
-      split_values(G_left.data(), W_left.data(), values, G, W, l2, value.data());
-      for (int code = 0; code < values; ++code) {
-        if (value[static_cast<std::size_t>(code)] > best) {
-          best = value[static_cast<std::size_t>(code)];
-          best_at = code;
-          best_missing_left = missing_left;
-        }
-      }
-    };
-    look(false);
-    if (any_missing) {
-      const double G_missing = difference(missing);
-      const double W_missing = static_cast<double>(missing[0] + missing[1]);
-      for (std::size_t code = 0; code < static_cast<std::size_t>(values); ++code) {
-        G_left[code] += G_missing;  // whole numbers below 2^53: exact
-        W_left[code] += W_missing;
-      }
-      look(true);
-    }
-    if (best_at < 0) return {};
-    std::array<Sum, 2> sums{best_missing_left ? missing[0] : 0, best_missing_left ? missing[1] : 0};
-    for (int code = 0; code <= best_at; ++code) {
-      sums[0] += negative[code];
-      sums[1] += positive[code];
-    }
-    // Missing values that training never saw here go to the heavier side.
-    if (!any_missing) best_missing_left = 2 * (sums[0] + sums[1]) >= node.weight[0] + node.weight[1];
-    return {best - none, static_cast<std::int32_t>(feature), static_cast<Code>(best_at), best_missing_left, sums};
+    const Bin* rows = counting() ? negative + 2 * plane : nullptr;
+    return {data_.columns[feature], negative, negative + plane, rows, rows == nullptr ? nullptr : rows + plane,
+            node.weight, rules_, node.bounds, monotone(static_cast<std::int32_t>(feature))};
   }
 
   // Sends the rows of every node to its children and gives these their histograms.
-  std::vector<Growing> partition(const Tree& tree, std::vector<Growing>& nodes, const std::vector<Split>& splits) {
+  std::vector<Growing> partition(const Tree& tree, std::vector<Growing>& nodes) {
     pieces_.clear();
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (int side = 0; side < 2; ++side) {
-        cut(pieces_, i, side, nodes[i].first[static_cast<std::size_t>(side)], nodes[i].last[static_cast<std::size_t>(side)], kPiece);
-      }
+      for (std::size_t side = 0; side < 2; ++side) cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], kPiece);
     }
     each(pieces_, [&](int, Piece& piece) {
-      const Node& node = tree[static_cast<std::size_t>(nodes[piece.owner].node)];
-      const std::size_t feature = static_cast<std::size_t>(node.feature);
-      const Code missing = missing_codes_[feature];
+      const CodeSet goes_left = nodes[piece.owner].split.goes_left;
+      const Code* column = data_.column(static_cast<std::size_t>(nodes[piece.owner].split.feature));
       Entry* left = scratch_.data() + piece.first;
       Entry* right = scratch_.data() + piece.last;  // filled backwards; the order of rows does not matter
-      const Code* column = sample_.codes.data() + feature;
       for (std::size_t i = piece.first; i < piece.last; ++i) {
-        if (i + kAhead < piece.last) __builtin_prefetch(column + active_[i + kAhead].row * features_);
         const Entry entry = active_[i];
-        const bool is_left = goes_left(node, column[entry.row * features_], missing);
+        const bool is_left = goes_left.has(column[entry.row]);
         *left = entry;
         right[-1] = entry;
         left += is_left;
@@ -405,10 +547,14 @@ class Rounds final : public Booster {
     });
     std::vector<Growing> children(2 * nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const std::int32_t left = tree[static_cast<std::size_t>(nodes[i].node)].left;
-      for (std::size_t k = 0; k < 2; ++k) children[2 * i + k].node = left + static_cast<std::int32_t>(k);
-      children[2 * i].weight = splits[i].left;
-      for (std::size_t c = 0; c < 2; ++c) children[2 * i + 1].weight[c] = nodes[i].weight[c] - splits[i].left[c];
+      const auto bounds = child_bounds(nodes[i]);
+      for (std::size_t k = 0; k < 2; ++k) {
+        Growing& child = children[2 * i + k];
+        child.node = tree[static_cast<std::size_t>(nodes[i].node)].left + static_cast<std::int32_t>(k);
+        child.depth = nodes[i].depth + 1;
+        child.weight = k == 0 ? nodes[i].split.left : nodes[i].weight - nodes[i].split.left;
+        child.bounds = bounds[k];
+      }
     }
     for (std::size_t p = 0; p < pieces_.size();) {  // the pieces of one class of one node are neighbours
       const std::size_t owner = pieces_[p].owner;
@@ -436,26 +582,34 @@ class Rounds final : public Booster {
       std::copy(from + piece.count, from + (piece.last - piece.first), active_.data() + piece.to_other);
     });
     // The child with fewer rows is summed up, its sibling is what remains of the parent.
-    std::vector<std::size_t> smaller;
+    std::vector<std::size_t> smaller, parents;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (!can_split(children[2 * i]) && !can_split(children[2 * i + 1])) {
+        recycle(std::move(nodes[i].histogram));
+        continue;
+      }
       smaller.push_back(2 * i + (children[2 * i].rows() <= children[2 * i + 1].rows() ? 0 : 1));
+      parents.push_back(i);
     }
     build(children, smaller);
-    pool_.chunks(nodes.size(), nodes.size() * features_ < 100 ? nodes.size() : 1, [&](int, std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) {
-        Histogram& parent = *nodes[i].histogram;
-        const Histogram& child = *children[smaller[i]].histogram;
-        for (std::size_t side = 0; side < 2; ++side) {
-          for (std::size_t feature = 0; feature < features_; ++feature) {
-            const std::size_t start = (side * features_ + feature) * kBins;
-            const std::size_t bins = static_cast<std::size_t>(sample_.columns[feature].bins());
-            for (std::size_t bin = start; bin < start + bins; ++bin) parent[bin] -= child[bin];
-          }
-        }
-      }
+    pool_->chunks(parents.size(), parents.size() * features_ < 100 ? parents.size() : 1, [&](int, std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) subtract(*nodes[parents[i]].histogram, *children[smaller[i]].histogram);
     });
-    for (std::size_t i = 0; i < nodes.size(); ++i) children[smaller[i] ^ 1].histogram = std::move(nodes[i].histogram);
+    for (std::size_t i = 0; i < parents.size(); ++i) children[smaller[i] ^ 1].histogram = std::move(nodes[parents[i]].histogram);
+    for (Growing& child : children) {
+      if (!can_split(child)) recycle(std::move(child.histogram));
+    }
     return children;
+  }
+
+  void subtract(Histogram& from, const Histogram& part) const {
+    for (std::size_t plane = 0; plane < (counting() ? 4 : 2); ++plane) {
+      for (std::size_t feature = 0; feature < features_; ++feature) {
+        const std::size_t start = (plane * features_ + feature) * kBins;
+        const std::size_t bins = static_cast<std::size_t>(data_.columns[feature].bins());
+        for (std::size_t bin = start; bin < start + bins; ++bin) from[bin] -= part[bin];
+      }
+    }
   }
 
   // ---- margins ----
@@ -464,9 +618,8 @@ class Rounds final : public Booster {
     const Tree& tree = trees_.back();
     pieces_.clear();
     for (std::size_t i = 0; i < finished_.size(); ++i) {
-      for (int side = 0; side < 2; ++side) {
-        const std::size_t s = static_cast<std::size_t>(side);
-        cut(pieces_, i, side, finished_[i].first[s], finished_[i].last[s], kPiece);
+      for (std::size_t side = 0; side < 2; ++side) {
+        cut(pieces_, i, static_cast<int>(side), finished_[i].first[side], finished_[i].last[side], kPiece);
       }
     }
     each(pieces_, [&](int, Piece& piece) {
@@ -476,49 +629,86 @@ class Rounds final : public Booster {
         for (std::size_t i = piece.first; i < piece.last; ++i) margins_[active_[i].row] += sign * node.value;
         return;
       }
-      const std::size_t feature = static_cast<std::size_t>(node.feature);
-      const double left = sign * tree[static_cast<std::size_t>(node.left)].value;
-      const double right = sign * tree[static_cast<std::size_t>(node.left) + 1].value;
+      const Code* column = data_.column(static_cast<std::size_t>(node.feature));
+      const CodeSet goes_left = node.goes_left;
+      const double value[2] = {sign * tree[static_cast<std::size_t>(node.left) + 1].value, sign * tree[static_cast<std::size_t>(node.left)].value};
       for (std::size_t i = piece.first; i < piece.last; ++i) {
-        if (i + kAhead < piece.last) __builtin_prefetch(sample_.codes.data() + active_[i + kAhead].row * features_ + feature);
         const Row row = active_[i].row;
-        margins_[row] += goes_left(node, sample_.codes[row * features_ + feature], missing_codes_[feature]) ? left : right;
+        margins_[row] += value[goes_left.has(column[row])];
       }
     });
     std::size_t present = 0;
     for (const Growing& node : finished_) present += node.rows();
-    if (present == sample_.rows) return;
-    pool_.chunks(sample_.rows, kPiece, [&](int, std::size_t first, std::size_t last) {
+    if (present == data_.rows) return;
+    pool_->chunks(data_.rows, kPiece, [&](int, std::size_t first, std::size_t last) {
       for (std::size_t row = first; row < last; ++row) {
-        if (weight_[row] > 0) continue;
-        const double value = leaf_value(tree, missing_codes_, sample_.codes.data() + row * features_);
-        margins_[row] += row >= sample_.negatives ? value : -value;
+        if (weight_[row] == 0) margins_[row] += signed_by_label(row, leaf_value(tree, data_.row(row)));
       }
     });
   }
 
-  Settings settings_;
-  ClippedWeight clipped_;
-  double unit_;  // the fixed-point weight 1
-  std::size_t features_;
-  ThreadPool pool_;
+  // Log-loss of the watched rows' own labels under the twisted posterior, which n rows cannot put beyond 1/(n+2), and the
+  // share of wrong signs. Whole numbers again: the order of the rows does not matter.
+  void watch() {
+    constexpr double kUnit = 1048576.0;
+    const double least = 1.0 / (static_cast<double>(own_.rows) + 2.0);
+    std::vector<std::array<Sum, 3>> sums(static_cast<std::size_t>(pool_->size()));
+    pool_->chunks(watched_.size(), kPiece, [&](int thread, std::size_t begin, std::size_t end) {
+      std::vector<double> margin(kPiece);
+      std::vector<float> posterior(kPiece);
+      for (std::size_t first = begin; first < end; first += kPiece) {  // one thread may get them all at once
+        const std::size_t count = std::min(kPiece, end - first);
+        for (std::size_t i = 0; i < count; ++i) margin[i] = margins_[watched_[first + i].row];
+        if (!settings_.exact_link) clipped_posteriors(clipped_, margin.data(), count, posterior.data());
+        auto& sum = sums[static_cast<std::size_t>(thread)];
+        for (std::size_t i = 0; i < count; ++i) {
+          const double p = settings_.exact_link ? exact_weight(settings_.alpha, -margin[i]) : static_cast<double>(posterior[i]);
+          const double loss = -std::log(std::min(std::max(p, least), 1.0 - least));
+          const std::uint32_t weight = watched_[first + i].weight;
+          const bool positive = signed_by_label(watched_[first + i].row, 1.0) > 0.0;
+          sum[0] += static_cast<Sum>(std::llround(loss * kUnit)) * weight;
+          sum[1] += margin[i] > 0.0 || (margin[i] == 0.0 && !positive) ? 0 : weight;  // a score of 0 is a guess at the negative
+          sum[2] += weight;
+        }
+      }
+    });
+    std::array<Sum, 3> all{};
+    for (const auto& sum : sums) all = {all[0] + sum[0], all[1] + sum[1], all[2] + sum[2]};
+    losses_.push_back(static_cast<double>(all[0]) / kUnit / static_cast<double>(all[2]));
+    errors_.push_back(static_cast<double>(all[1]) / static_cast<double>(all[2]));
+  }
+
+  Dataset& data_;
+  const Settings settings_;
+  const std::size_t positive_first_, positive_last_;
+  const ClippedWeight clipped_;
+  const OwnWeights own_;
+  const double unit_;  // the fixed-point weight 1
+  const LeafRules rules_;
+  const std::size_t features_;
+  const std::vector<std::uint32_t> varying_;
+  std::vector<std::uint32_t> playing_;  // the columns of this round
+  ThreadPool* pool_ = nullptr;          // of the call in progress
   std::vector<double> margins_;
-  std::vector<std::uint32_t> weight_;
-  std::vector<Entry> active_, scratch_;
+  std::vector<std::uint32_t> weight_, rows_of_;  // rows_of_: sample weights in fixed point, if rows are counted
+  std::vector<Entry> active_, scratch_, watched_;
   std::vector<std::vector<std::uint32_t>> sums_;  // one per thread
-  std::vector<Code> missing_codes_;
+  std::vector<std::vector<std::uint64_t>> wide_sums_;
   std::vector<Piece> pieces_;
-  std::vector<Split> candidates_, splits_;
+  std::vector<typename ColumnSearch<Bin>::Found> candidates_;
   std::vector<Growing> finished_;
   std::vector<std::unique_ptr<Histogram>> spare_;
   std::mutex flush_;
-  std::array<Sum, 2> total_{};
+  double total_rows_ = 0.0;  // sample weight of the rows that were drawn
   Growing root_;
 };
 
-inline std::unique_ptr<Booster> make_rounds(Sample sample, Settings settings, int threads) {
-  if (fits_32_bits(sample.total_weight, sample.rows)) return std::make_unique<Rounds<std::uint32_t>>(std::move(sample), settings, threads);
-  return std::make_unique<Rounds<std::uint64_t>>(std::move(sample), settings, threads);
+inline std::unique_ptr<Booster> make_rounds(std::shared_ptr<Dataset> dataset, const Task& task, Settings settings) {
+  OwnWeights own(task.weight, *dataset);
+  if (fits_32_bits(own.total, own.rows)) {
+    return std::make_unique<Rounds<std::uint32_t>>(std::move(dataset), task, std::move(own), std::move(settings));
+  }
+  return std::make_unique<Rounds<std::uint64_t>>(std::move(dataset), task, std::move(own), std::move(settings));
 }
 
 }  // namespace untwist

@@ -1,9 +1,11 @@
-// A pool of threads that waits politely: it spins for a moment, then yields, then sleeps.
+// A pool of threads that waits politely: it spins for a moment, then sleeps; and nobody waits for a thread that has not
+// come: on a busy machine the caller does the work alone.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -28,33 +30,15 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   ~ThreadPool() {
-    {
-      const std::lock_guard<std::mutex> guard(mutex_);
-      stop_ = true;
-      generation_.fetch_add(1, std::memory_order_release);
-    }
-    wake_.notify_all();
+    stop_.store(true);
+    announce();
     for (auto& worker : workers_) worker.join();
   }
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls job(thread) once per thread, on this one too, and returns when all are done; throws what one of them threw.
-  void run(const std::function<void(int)>& job) {
-    if (workers_.empty()) return job(0);
-    {
-      const std::lock_guard<std::mutex> guard(mutex_);
-      job_ = &job;
-      busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-      generation_.fetch_add(1, std::memory_order_release);
-    }
-    wake_.notify_all();
-    attempt(job, 0);
-    for (int spins = 0; busy_.load(std::memory_order_acquire) > 0; spins += spins <= kSpins) wait_a_little(spins);
-    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-  }
-
-  // Splits [0, count) into chunks of `chunk` that the threads take as they come: task(thread, first, last).
+  // Splits [0, count) into chunks of `chunk` that the threads take as they come: task(thread, first, last). Returns when all
+  // are done; throws what one of them threw.
   template <typename Task>
   void chunks(std::size_t count, std::size_t chunk, const Task& task) {
     if (workers_.empty() || count <= chunk) {
@@ -73,6 +57,27 @@ class ThreadPool {
 
  private:
   static constexpr int kSpins = 2000;  // tens of microseconds: about as long as a phase of a round takes
+  // state_: the number of the job, whether it is open to those who come, and how many workers are inside.
+  static constexpr std::uint64_t kInside = (std::uint64_t{1} << 31) - 1;
+  static constexpr std::uint64_t kOpen = std::uint64_t{1} << 31;
+  static constexpr std::uint64_t kJob = std::uint64_t{1} << 32;
+
+  // Calls job(thread) on this thread and on those that come before it is done.
+  void run(const std::function<void(int)>& job) {
+    job_ = &job;
+    announce();
+    attempt(job, 0);
+    state_.fetch_and(~kOpen, std::memory_order_acq_rel);
+    for (int spins = 0; (state_.load(std::memory_order_acquire) & kInside) > 0; spins += spins <= kSpins) wait_a_little(spins);
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+
+  void announce() {
+    state_.store((state_.load() / kJob + 1) * kJob | kOpen);  // nobody is inside
+    if (sleepers_.load() == 0) return;
+    { const std::lock_guard<std::mutex> guard(mutex_); }  // whoever saw the old state is asleep by now
+    wake_.notify_all();
+  }
 
   static void wait_a_little(int spins) {
     if (spins > kSpins) return std::this_thread::yield();
@@ -91,30 +96,34 @@ class ThreadPool {
   }
 
   void serve(int thread) {
-    std::size_t seen = 0;
+    std::uint64_t seen = 0;
+    const auto job_number = [this] { return state_.load() / kJob; };
     for (;;) {
-      for (int spins = 0; spins < kSpins + 100 && generation_.load(std::memory_order_acquire) == seen; ++spins) {
-        wait_a_little(spins);
-      }
-      if (generation_.load(std::memory_order_acquire) == seen) {
+      for (int spins = 0; spins < kSpins && job_number() == seen; ++spins) wait_a_little(spins);
+      if (job_number() == seen) {
         std::unique_lock<std::mutex> lock(mutex_);
-        wake_.wait(lock, [&] { return generation_.load(std::memory_order_acquire) != seen; });
+        ++sleepers_;
+        wake_.wait(lock, [&] { return job_number() != seen; });
+        --sleepers_;
       }
-      seen = generation_.load(std::memory_order_acquire);
-      if (stop_) return;
+      std::uint64_t state = state_.load();
+      while ((state & kOpen) && !state_.compare_exchange_weak(state, state + 1)) continue;
+      seen = state / kJob;
+      if (stop_.load()) return;  // asked after the state: the last one that is announced is no job
+      if (!(state & kOpen)) continue;  // too late
       attempt(*job_, thread);
-      busy_.fetch_sub(1, std::memory_order_release);
+      state_.fetch_sub(1, std::memory_order_release);
     }
   }
 
   std::vector<std::thread> workers_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<std::size_t> generation_{0};
-  std::atomic<int> busy_{0};
+  std::atomic<std::uint64_t> state_{0};
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> stop_{false};
   const std::function<void(int)>* job_ = nullptr;
   std::exception_ptr failure_;
-  bool stop_ = false;
 };
 
 }  // namespace untwist

@@ -17,12 +17,12 @@ namespace untwist {
 // of the largest; 17 where none does. Few rows get all that single precision has to give.
 inline int weight_bits(double total_weight, std::size_t rows) {
   int bits = 24;
-  while (bits > 17 && std::ldexp(total_weight, bits) + 0.5 * static_cast<double>(rows) > 2147483648.0) --bits;
+  while (bits > 17 && std::ldexp(total_weight, bits) + 0.5 * static_cast<double>(rows) >= 2147483648.0) --bits;
   return bits;
 }
 
 inline bool fits_32_bits(double total_weight, std::size_t rows) {
-  return std::ldexp(total_weight, weight_bits(total_weight, rows)) + 0.5 * static_cast<double>(rows) <= 2147483648.0;
+  return std::ldexp(total_weight, weight_bits(total_weight, rows)) + 0.5 * static_cast<double>(rows) < 2147483648.0;
 }
 
 // log(x) for normal x > 0.
@@ -105,11 +105,21 @@ UNTWIST_VECTORISED inline void clipped_weights(const ClippedWeight weight, float
   }
 }
 
+// weight(-margin), the posterior of a row's own label.
+UNTWIST_VECTORISED inline void clipped_posteriors(const ClippedWeight weight, const double* __restrict margin, std::size_t count,
+                                                  float* __restrict out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = weight(-margin[i]);
+}
+
+inline double exact_weight(double alpha, double margin) {
+  const double s = exact_logit(-margin, alpha);
+  return std::isinf(s) ? (s > 0.0 ? 1.0 : 0.0) : 1.0 / (1.0 + std::exp(-s / alpha));
+}
+
 // The same for the exact link, in double precision and one at a time.
 inline void exact_weights(double alpha, float unit, const double* margin, const float* own, std::size_t count, std::uint32_t* out) {
   for (std::size_t i = 0; i < count; ++i) {
-    const double s = exact_logit(-margin[i], alpha);
-    const double w = std::isinf(s) ? (s > 0.0 ? 1.0 : 0.0) : 1.0 / (1.0 + std::exp(-s / alpha));
+    const double w = exact_weight(alpha, margin[i]);
     const double share = own == nullptr ? w : w * static_cast<double>(own[i]);
     out[i] = static_cast<std::uint32_t>(share * static_cast<double>(unit) + 0.5);
   }

@@ -20,41 +20,42 @@ void check(bool condition, const char* what) {
 
 struct Data {
   std::vector<double> X;
-  std::vector<float> weight;
-  std::size_t rows, columns, negatives;
+  std::vector<double> weight;
+  std::vector<std::uint32_t> labels;
+  std::vector<int> categories;
+  std::size_t rows, columns;
+
+  Matrix<double> matrix() const { return {X.data(), rows, columns, static_cast<std::ptrdiff_t>(columns), 1}; }
 };
 
+// Numbers with many and with few values, categories in every fifth column, missing values; weights, some of them 0.
 Data make_data(std::size_t rows, std::size_t columns, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
-  Data data{std::vector<double>(rows * columns), {}, rows, columns, 1 + rows / 3};
+  Data data{std::vector<double>(rows * columns), {}, {}, std::vector<int>(columns, 0), rows, columns};
+  for (std::size_t column = 4; column < columns; column += 5) data.categories[column] = 3 + static_cast<int>(seed * 41 % 252);
   for (std::size_t i = 0; i < data.X.size(); ++i) {
     const double x = normal(random);
-    const bool few = i % columns % 2 == 1;
-    data.X[i] = random() % 13 == 0 ? std::numeric_limits<double>::quiet_NaN() : few ? std::round(x) : x;
+    const int categories = data.categories[i % columns];
+    const double value = categories > 0 ? static_cast<double>(random() % static_cast<unsigned>(categories)) : i % columns % 2 == 1 ? std::round(x) : x;
+    data.X[i] = random() % 13 == 0 ? std::numeric_limits<double>::quiet_NaN() : value;
   }
-  if (seed % 2 == 1) {
-    for (std::size_t i = 0; i < rows; ++i) data.weight.push_back(static_cast<float>(1 + random() % 4) / 4.0f);
+  for (std::size_t i = 0; i < rows; ++i) {
+    data.labels.push_back(i < 3 ? static_cast<std::uint32_t>(i) : random() % 3);
+    if (seed % 2 == 1) data.weight.push_back(i < 3 ? 1.0 : static_cast<double>(random() % 4));
   }
   return data;
 }
 
-std::unique_ptr<Booster> fit(const Data& data, const Settings& settings, int rounds, int threads) {
+std::unique_ptr<Booster> fit(const Data& data, const Task& task, const Settings& settings, int rounds, int threads) {
   ThreadPool pool(threads);
-  const Matrix<double> X(data.X.data(), data.rows, data.columns, static_cast<std::ptrdiff_t>(data.columns), 1);
-  const std::vector<std::uint64_t> whole(data.rows, std::uint64_t{1} << 32);
-  std::vector<std::size_t> order(data.rows);
-  for (std::size_t i = 0; i < data.rows; ++i) order[i] = i;
-  Sample sample;
-  sample.rows = data.rows;
-  sample.negatives = data.negatives;
-  sample.weight = data.weight;
-  sample.total_weight = static_cast<double>(data.rows);
-  sample.columns = find_bins(X, whole.data(), 255, pool);
-  sample.codes.resize(data.rows * data.columns + kPadding);
-  encode(X, order, sample.columns, sample.codes.data(), pool);
-  auto booster = make_rounds(std::move(sample), settings, threads);
-  booster->boost(rounds);
+  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, 3, data.columns);
+  std::vector<std::uint64_t> whole(data.rows, std::uint64_t{1} << 32);
+  for (std::size_t i = 0; i < data.weight.size(); ++i) whole[i] = static_cast<std::uint64_t>(data.weight[i]) << 30;
+  dataset->add_columns(data.matrix(), 0, data.categories, whole.data(), 255, pool);
+  auto booster = make_rounds(dataset, task, settings);
+  booster->boost(rounds / 2, 0, threads);
+  booster->boost(rounds - rounds / 2, 4, threads);
   return booster;
 }
 
@@ -65,41 +66,59 @@ int main() {
   for (const auto& shape : shapes) {
     for (const double alpha : alphas) {
       const Data data = make_data(shape[0], shape[1], static_cast<unsigned>(cases));
-      const Settings settings{alpha, cases % 5 == 4, 2.0, 1 + cases % 7, cases % 3 == 0 ? 1.5 : 0.0};
-      const int rounds = shape[0] > 5000 ? 3 : 10;
-      const auto one = fit(data, settings, rounds, 1);
-      const auto many = fit(data, settings, rounds, 3);
+      Settings settings;
+      settings.alpha = alpha;
+      settings.exact_link = cases % 5 == 4;
+      settings.step_size = 2.0;
+      settings.max_depth = cases % 4 == 3 ? 60 : 1 + cases % 7;
+      settings.max_leaves = cases % 4 == 3 ? 2 + cases : 0;
+      settings.l2 = cases % 3 == 0 ? 1.5 : 0.0;
+      settings.least_rows = cases % 3 == 1 ? 2.0 : 0.0;
+      settings.least_weight = cases % 6 == 2 ? 0.7 : 0.0;
+      settings.smoothing = 1.0;
+      settings.row_share = cases % 4 == 1 ? 0.6 : 1.0;
+      settings.column_share = cases % 4 == 2 ? 0.5 : 1.0;
+      settings.seed = static_cast<std::uint64_t>(cases);
+      for (std::size_t i = 0; i < shape[1] && cases % 7 == 0; ++i) settings.monotone.push_back(data.categories[i] > 0 ? 0 : static_cast<std::int8_t>(static_cast<int>(i % 3) - 1));
+      Task task{static_cast<std::size_t>(cases % 3), data.weight, std::vector<double>(data.rows, 1.0), {}};
+      const int rounds = shape[0] > 5000 ? 4 : 10;
+      const auto one = fit(data, task, settings, rounds, 1);
+      const auto many = fit(data, task, settings, rounds, 3);
       check(one->edges() == many->edges(), "the number of threads changed the edges");
+      check(one->losses() == many->losses() && one->errors() == many->errors(), "the number of threads changed the losses");
+      check(one->scores() == many->scores(), "the number of threads changed the scores");
 
       std::vector<std::int64_t> offset{0};
-      std::vector<std::int32_t> feature, left;
+      std::vector<std::int32_t> feature, left, set;
       std::vector<double> threshold, value;
       std::vector<std::uint8_t> missing_left;
+      std::vector<std::uint64_t> codes;
       for (const Tree& tree : one->trees()) {
         for (const Node& node : tree) {
           feature.push_back(node.feature);
           left.push_back(node.left);
           missing_left.push_back(node.missing_left);
           value.push_back(node.value);
-          const bool inner = node.feature >= 0;
-          const auto& limits = one->sample().columns[inner ? static_cast<std::size_t>(node.feature) : 0].thresholds;
-          threshold.push_back(inner && node.code < limits.size() ? limits[node.code] : kInfinity);
+          set.push_back(-1);
+          threshold.push_back(kInfinity);
+          if (node.feature < 0) continue;
+          const Column& column = one->dataset().columns[static_cast<std::size_t>(node.feature)];
+          if (column.categories > 0) {
+            set.back() = static_cast<std::int32_t>(codes.size() / 4);
+            codes.insert(codes.end(), node.goes_left.words().begin(), node.goes_left.words().end());
+          } else if (node.code < column.thresholds.size()) {
+            threshold.back() = column.thresholds[node.code];
+          }
         }
         offset.push_back(static_cast<std::int64_t>(feature.size()));
       }
-      const Forest forest{offset.data(), feature.data(), left.data(), threshold.data(), missing_left.data(), value.data()};
-      const Matrix<double> X(data.X.data(), data.rows, data.columns, static_cast<std::ptrdiff_t>(data.columns), 1);
-      std::vector<double> scores(data.rows, 0.0), expected(data.rows, 0.0);
+      const Forest forest(ForestArrays{one->trees().size(), feature.size(), codes.size() / 4, offset.data(), feature.data(), left.data(),
+                                       threshold.data(), missing_left.data(), value.data(), set.data(), codes.data()},
+                          data.columns);
+      std::vector<double> scores(data.rows, 0.0);
       ThreadPool pool(2);
-      add_scores(X, forest, 0, one->trees().size(), scores.data(), pool);
-      std::vector<Code> missing_codes;
-      for (const Column& column : one->sample().columns) missing_codes.push_back(column.missing_code());
-      for (const Tree& tree : one->trees()) {
-        for (std::size_t row = 0; row < data.rows; ++row) {
-          expected[row] += leaf_value(tree, missing_codes, one->sample().codes.data() + row * data.columns);
-        }
-      }
-      check(scores == expected, "raw rows and codes lead to different leaves");
+      forest.add_scores(data.matrix(), 0, one->trees().size(), scores.data(), pool);
+      check(scores == one->scores(), "raw rows and codes lead to different leaves");
       ++cases;
     }
   }

@@ -1,7 +1,7 @@
 """The compiled engine's rules in plain Python: the slow, obviously right twin.
 
-Bins by distinct values or equal weight, fixed-point weights, exact integer sums, one level of the tree at a time, ties
-to the smaller feature, then the smaller code, then missing values to the right.
+Bins by distinct values or equal weight, fixed-point weights, exact integer sums; ties to the smaller feature, then
+missing values to the right, then the smaller code; rows and columns drawn by the hashes that the engine uses.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def weight_bits(total_weight, rows):
-    return next(bits for bits in range(24, 16, -1) if bits == 17 or total_weight * 2**bits + rows / 2 <= 2**31)
+    return next(bits for bits in range(24, 16, -1) if bits == 17 or total_weight * 2**bits + rows / 2 < 2**31)
 
 
 def thresholds(values, weights, max_bins):
@@ -43,71 +43,223 @@ def thresholds(values, weights, max_bins):
     return cuts
 
 
-@dataclass
-class Leaf:
-    value: Fraction
+MASK = 2**64 - 1
+
+
+def mixed(x):
+    """One step of splitmix64."""
+    x = (x + 0x9E3779B97F4A7C15) & MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+    return x ^ (x >> 31)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the engine calls settings; weights and rows in the unit of the fixed-point weights and of sample weights."""
+
+    depth: int = 3
+    max_leaves: int = 0
+    l2: Fraction = Fraction(0)
+    min_weight: Fraction = Fraction(0)
+    min_rows: Fraction = Fraction(0)
+    smoothing: Fraction = Fraction(0)
+    monotone: tuple = ()
 
 
 @dataclass
-class Inner:
-    feature: int
-    threshold: float
-    missing_left: bool
-    left: object
-    right: object
+class Node:
+    """A leaf until it has a feature; `left_if` says of a value whether it goes left."""
+
+    rows: np.ndarray
+    depth: int
+    bounds: tuple
+    value: Fraction = Fraction(0)
+    feature: int = -1
+    left_if: object = None
+    children: tuple = ()
 
 
-def grow(X, cuts, y, q, depth, l2):
-    """A tree for integer weights q: l2 is in the same unit."""
-    G, W = int((q * y).sum()), int(q.sum())
-    leaf = Leaf(Fraction(G) / (W + l2))
-    if depth == 0:
-        return leaf
-    best, found = Fraction(G) ** 2 / (W + l2) + Fraction(1, 10**12) * W, None
-    for feature, limits in enumerate(cuts):
-        column = X[:, feature]
-        missing = np.isnan(column)
-        lost = missing & (q > 0)
-        for missing_left in (False, True) if lost.any() else (False,):
-            for limit in [*limits, np.inf]:
-                goes_left = np.where(missing, missing_left, column <= limit)
-                W_left = int(q[goes_left].sum())
-                if W_left in (0, W):
-                    continue
-                G_left = int((q * y)[goes_left].sum())
-                value = Fraction(G_left) ** 2 / (W_left + l2) + Fraction(G - G_left) ** 2 / (W - W_left + l2)
-                if value > best * (1 + Fraction(1, 10**13)):
-                    side = missing_left if lost.any() else 2 * W_left >= W
-                    best, found = value, (feature, limit, side, goes_left)
-    if found is None:
-        return leaf
-    feature, limit, side, goes_left = found
-    goes_left = np.where(np.isnan(X[:, feature]), side, X[:, feature] <= limit)
-    children = [grow(X[rows], cuts, y[rows], q[rows], depth - 1, l2) for rows in (goes_left, ~goes_left)]
-    return Inner(feature, limit, bool(side), *children)
+def clamp(value, bounds):
+    low, high = bounds
+    value = value if low is None or value > low else low
+    return value if high is None or value < high else high
+
+
+def leaf_value(G, W, rules, bounds):
+    return clamp(Fraction(G) / (W + rules.l2), bounds)
+
+
+def worth(G, W, rules, bounds):
+    value = leaf_value(G, W, rules, bounds)
+    return value * (2 * G - (W + rules.l2) * value)
+
+
+def candidates(column, cuts, categories, y, q, rules):
+    """(rows that go left, what says so of any value), in the order in which ties are broken."""
+    missing = np.isnan(column)
+    W = int(q.sum())
+    heavier = lambda left: 2 * int(q[left].sum()) >= W  # noqa: E731
+    if categories:
+        groups = {}
+        for code in [*range(categories), None]:
+            rows = missing if code is None else column == code
+            if q[rows].sum():
+                mean = Fraction(int((q * y)[rows].sum())) / (int(q[rows].sum()) + rules.l2 + rules.smoothing)
+                groups[code] = (float(mean), categories if code is None else code, rows)
+        order = sorted(groups, key=lambda code: groups[code][:2])
+        for count in range(1, len(order) + 1):
+            left = np.logical_or.reduce([groups[code][2] for code in order[:count]])
+            side = {code: i < count for i, code in enumerate(order)}
+            unseen = heavier(left)
+            yield left, lambda x, side=side, unseen=unseen: side.get(None if np.isnan(x) else int(x), unseen)
+        return
+    lost = (missing & (q > 0)).any()
+    for missing_left in (False, True) if lost else (False,):
+        for limit in [*cuts, np.inf]:
+            left = np.where(missing, missing_left, column <= limit)
+            side = missing_left if lost else heavier(left)
+            yield left, lambda x, limit=limit, side=side: bool(side) if np.isnan(x) else x <= limit
+
+
+def best_split(X, columns, y, q, own, node, rules, playing):
+    rows = node.rows
+    y, q, own = y[rows], q[rows], own[rows]
+    G, W, N = int((q * y).sum()), int(q.sum()), sum(own.tolist())
+    none = worth(G, W, rules, node.bounds)
+    best, found = none + Fraction(1, 10**12) * W, None
+    for feature in playing:
+        cuts, categories = columns[feature]
+        sign = rules.monotone[feature] if rules.monotone else 0
+        for left, left_if in candidates(X[rows, feature], cuts, categories, y, q, rules):
+            G_left, W_left, N_left = int((q * y)[left].sum()), int(q[left].sum()), sum(own[left].tolist())
+            if W_left in (0, W) or min(W_left, W - W_left) < rules.min_weight or min(N_left, N - N_left) < rules.min_rows:
+                continue
+            values = [leaf_value(*side, rules, node.bounds) for side in ((G_left, W_left), (G - G_left, W - W_left))]
+            if sign * (values[1] - values[0]) < 0:
+                continue
+            total = worth(G_left, W_left, rules, node.bounds) + worth(G - G_left, W - W_left, rules, node.bounds)
+            if total > best * (1 + Fraction(1, 10**13)):
+                best, found = total, (feature, left, left_if, values)
+    return None if found is None else (best - none, found)
+
+
+def grow(X, columns, y, q, own, rules, playing):
+    """A tree for integer weights q and sample weights `own`, over the rows that have a weight."""
+    root = Node(np.flatnonzero(q > 0), 0, (None, None))
+    made, open_nodes, leaves = [], [], 1
+
+    def settle(node):
+        rows = node.rows
+        node.value = leaf_value(int((q * y)[rows].sum()), int(q[rows].sum()), rules, node.bounds)
+        made.append(node)
+        if node.depth < rules.depth and abs(int((q * y)[rows].sum())) < int(q[rows].sum()):
+            split = best_split(X, columns, y, q, own, node, rules, playing)
+            if split is not None:
+                open_nodes.append((split, len(made), node))
+
+    settle(root)
+    while open_nodes and leaves != rules.max_leaves:
+        chosen = max(open_nodes, key=lambda entry: (entry[0][0], -entry[1])) if rules.max_leaves else open_nodes[0]
+        open_nodes.remove(chosen)
+        (_, (feature, left, left_if, values)), _, node = chosen
+        low, high = node.bounds
+        middle, sign = sum(values) / 2, rules.monotone[feature] if rules.monotone else 0
+        bounds = [(low, high)] * 2
+        if sign:
+            bounds = [(low, middle), (middle, high)][::sign]
+        node.feature, node.left_if = feature, left_if
+        node.children = tuple(
+            Node(node.rows[side], node.depth + 1, limits) for side, limits in zip((left, ~left), bounds, strict=True)
+        )
+        leaves += 1
+        for child in node.children:
+            settle(child)
+    return root
 
 
 def predict(tree, row):
-    while isinstance(tree, Inner):
-        x = row[tree.feature]
-        tree = tree.left if (tree.missing_left if np.isnan(x) else x <= tree.threshold) else tree.right
+    while tree.feature >= 0:
+        tree = tree.children[0 if tree.left_if(row[tree.feature]) else 1]
     return float(tree.value)
 
 
-def boost(X, y, link, step_size, *, rounds, depth, max_bins=255, l2=0.0, sample_weight=None):
+def encoded(X, columns):
+    """Codes: numbers of thresholds below, categories, and one more for missing values."""
+    codes = np.zeros(X.shape, dtype=int)
+    for feature, (cuts, categories) in enumerate(columns):
+        x = X[:, feature]
+        known = np.nan_to_num(x).astype(int) if categories else np.searchsorted(cuts, x, side="left")
+        codes[:, feature] = np.where(np.isnan(x), categories or len(cuts) + 1, known)
+    return codes
+
+
+def boost(
+    X,
+    y,
+    link,
+    step_size,
+    *,
+    rounds,
+    depth=3,
+    max_bins=255,
+    l2=0.0,
+    sample_weight=None,
+    categories=None,
+    max_leaves=0,
+    min_rows=1,
+    min_weight=0.0,
+    smoothing=10.0,
+    monotone=(),
+    subsample=1.0,
+    max_features=1.0,
+    seed=0,
+):
     """Yields (tree, edge, scores) per round."""
-    weight = np.ones(len(y)) if sample_weight is None else sample_weight / sample_weight.max()
+    X = X.astype(float)
+    given = np.ones(len(y)) if sample_weight is None else sample_weight
+    weight = given / given.max()
     whole = np.array([round(w * 2**32) for w in weight.tolist()], dtype=object)
-    cuts = [thresholds(X[:, f].astype(float), whole, max_bins) for f in range(X.shape[1])]
+    columns = []
+    for feature in range(X.shape[1]):
+        count = (categories or {}).get(feature, 0)
+        columns.append(([] if count else thresholds(X[:, feature], whole, max_bins), count))
+    codes = encoded(X, columns)
+    varying = [f for f in range(X.shape[1]) if len(set(codes[:, f].tolist())) > 1]
     unit = 2 ** weight_bits(sum(whole) * 2**-32, len(y))
+    scale = Fraction(unit) / Fraction(float(given.max()))
+    rules = Rules(
+        depth,
+        max_leaves,
+        Fraction(l2) * scale,
+        Fraction(min_weight) * scale,
+        Fraction(min_rows if min_rows > 1 else 0),
+        Fraction(smoothing) * scale,
+        tuple(monotone),
+    )
+    hashes = []
+    for row in codes:
+        key = 0x9E3779B97F4A7C15
+        for feature in varying:
+            key = mixed(key ^ int(row[feature]))
+        hashes.append(key)
     scores = np.zeros(len(y))
-    for _ in range(rounds):
+    for t in range(rounds):
         q = np.floor(link.weights(y * scores) * weight * unit + 0.5).astype(np.int64)
         if not q.any():
             return
-        active = q > 0
-        tree = grow(X[active].astype(float), cuts, y[active].astype(np.int64), q[active], depth, Fraction(l2) * unit)
-        h = np.array([predict(tree, row) for row in X.astype(float)])
-        edge = float((q * y * h).sum() / (sum(whole) * 2**-32 * unit))
+        key = mixed(seed ^ mixed(t))
+        drawn = np.array([mixed(one ^ key) < subsample * 2**64 for one in hashes])
+        if not q[drawn].any():
+            drawn[:] = True
+        q[~drawn] = 0
+        playing = varying
+        if max_features < 1 and len(varying) > 1:
+            column_key = mixed(key ^ 0x5851F42D4C957F2D)
+            ranked = sorted((mixed(column_key ^ mixed(i)), feature) for i, feature in enumerate(varying))
+            playing = sorted(feature for _, feature in ranked[: max(1, int(np.ceil(max_features * len(varying))))])
+        tree = grow(X, columns, y.astype(np.int64), q, given, rules, playing)
+        h = np.array([predict(tree, row) for row in X])
+        edge = float((q * y * h).sum() / (float(sum(whole[drawn])) * 2**-32 * unit))
         scores = scores + step_size * edge * h
         yield tree, edge, scores

@@ -26,10 +26,15 @@ def sample(n, columns, seed, values=None, missing=0.0, noise=0.2):
     return X, y
 
 
-def forest(X, y, link, step, rounds, *, depth=3, max_bins=255, l2=0.0, weight=None, n_jobs=1):
-    engine = trees.booster(X, y, weight, link, step, max_depth=depth, max_bins=max_bins, l2=l2, n_jobs=n_jobs)
-    engine.boost(rounds)
-    return trees.grown(engine, step)
+def engine_for(X, y, link, step, *, max_bins=255, weight=None, categories=None, n_jobs=1, **growth):
+    data = trees.dataset(X, y > 0, weight, categories=categories, max_bins=max_bins, n_jobs=n_jobs)
+    return trees.booster(data, link, step, trees.Growth(**growth), weight=weight)
+
+
+def forest(X, y, link, step, rounds, *, depth=3, n_jobs=1, **settings):
+    engine = engine_for(X, y, link, step, max_depth=depth, n_jobs=n_jobs, **settings)
+    engine.boost(rounds, threads=n_jobs)
+    return trees.grown(engine, step, X.shape[1])
 
 
 CASES = [
@@ -45,20 +50,52 @@ CASES = [
     {"weighted": True},
     {"weighted": True, "max_bins": 7, "missing": 0.1},
     {"n": 3},
+    {"max_leaf_nodes": 4, "depth": 60},
+    {"max_leaf_nodes": 6, "depth": 3, "missing": 0.1},
+    {"max_leaf_nodes": 2},
+    {"min_samples_leaf": 9},
+    {"min_samples_leaf": 9, "weighted": True, "missing": 0.2},
+    {"min_samples_leaf": 31},
+    {"min_weight_leaf": 2.5},
+    {"min_weight_leaf": 1.5, "weighted": True, "max_leaf_nodes": 5},
+    {"categories": 5},
+    {"categories": 5, "missing": 0.2},
+    {"categories": 9, "missing": 0.1, "weighted": True, "max_leaf_nodes": 7, "min_samples_leaf": 3},
+    {"monotone": (1, 0, 0, -1), "weighted": "real"},  # equal bounds make ties of unequal splits: weights break them
+    {"monotone": (-1, 1, 0, 0), "missing": 0.2, "depth": 5, "l2": 1.0, "weighted": "real"},
+    {"subsample": 0.6},
+    {"subsample": 0.01, "n": 12},
+    {"max_features": 0.5},
+    {"subsample": 0.7, "max_features": 0.3, "weighted": True, "missing": 0.1},
 ]
 
+TWIN_NAMES = {"max_leaf_nodes": "max_leaves", "min_samples_leaf": "min_rows", "min_weight_leaf": "min_weight"}
 
-@pytest.mark.parametrize("alpha", [0.5, 1 - 1e-5, 1.0, 1 + 1e-12, 1 + 1e-5, 1.001, 1.1, 2.0, 4.0, math.inf])
-@pytest.mark.parametrize("case", CASES, ids=str)
+
+ALPHAS = [0.5, 1 - 1e-5, 1.0, 1 + 1e-12, 1 + 1e-5, 1.001, 1.1, 2.0, 4.0, math.inf]
+
+
+@pytest.mark.parametrize(
+    ("case", "alpha"),
+    [(case, alpha) for i, case in enumerate(CASES) for alpha in (ALPHAS if i < 3 else (1.1, ALPHAS[i % 10]))],
+    ids=str,
+)
 def test_equals_the_naive_twin(alpha, case):
+    data = {"n", "values", "missing", "weighted", "categories"}
     X, y = sample(case.get("n", 60), 4, seed=7, values=case.get("values"), missing=case.get("missing", 0.0))
     rng = np.random.default_rng(1)
-    weight = rng.integers(1, 5, len(y)).astype(float) if case.get("weighted") else None
-    settings = {"depth": case.get("depth", 3), "max_bins": case.get("max_bins", 255), "l2": case.get("l2", 0.0)}
+    weight = {None: None, True: rng.integers(1, 5, len(y)).astype(float), "real": rng.uniform(1, 4, len(y))}[
+        case.get("weighted")
+    ]
+    settings = {"depth": 3, "seed": 5} | {name: value for name, value in case.items() if name not in data}
+    if "categories" in case:
+        X[:, 1:3] = np.where(np.isnan(X[:, 1:3]), np.nan, rng.integers(0, case["categories"], (len(y), 2)))
+        settings["categories"] = {1: case["categories"], 2: case["categories"]}
     link = ClippedLink(AlphaLoss(alpha))
     step = 0.97 * default_step_size(link)  # the step itself can put margins on the clip to the last bit
     ours = forest(X, y, link, step, 6, weight=weight, **settings)
-    twin = list(histogram_twin.boost(X, y, link, step, rounds=6, sample_weight=weight, **settings))
+    names = {TWIN_NAMES.get(name, name): value for name, value in settings.items()}
+    twin = list(histogram_twin.boost(X, y, link, step, rounds=6, sample_weight=weight, **names))
     assert len(ours) == len(twin)
     for t, (_, edge, scores) in enumerate(twin):
         # one unit of a fixed-point weight may round the other way in single precision
@@ -99,7 +136,7 @@ def test_the_same_bits_for_any_threads_and_any_order_of_the_rows(n, weighted):
         forest(X[order], y[order], link, 2.0, 12, depth=5, weight=shuffled, n_jobs=2),
         forest(np.asfortranarray(X), y, link, 2.0, 12, depth=5, weight=weight),
     ):
-        for name in ("edge", "offset", "feature", "left", "threshold", "missing_left", "value", "gain"):
+        for name in ("edge", "offset", "feature", "left", "threshold", "missing_left", "value", "gain", "set", "codes"):
             np.testing.assert_array_equal(getattr(other, name), getattr(reference, name))
     np.testing.assert_array_equal(reference.scores(X, n_jobs=1), reference.scores(X, n_jobs=2))
 
@@ -173,13 +210,19 @@ def test_a_fit_ends_when_all_weights_are_zero():
 def test_rounds_in_blocks_one_at_a_time_and_at_once_are_the_same():
     X, y = sample(300, 4, seed=6)
     link = ClippedLink(AlphaLoss(1.5))
-    settings = {"max_depth": 3, "max_bins": 255, "l2": 0.0, "n_jobs": 1}
-    at_once, blocks, single = (trees.booster(X, y, None, link, 2.0, **settings) for _ in range(3))
-    at_once.boost(37)
-    trees.run(blocks, 37)
-    edges = [one.edge for one in trees.rounds(single, 37, 2.0, 4)]
-    np.testing.assert_array_equal(trees.grown(at_once, 2.0).edge, trees.grown(blocks, 2.0).edge)
-    np.testing.assert_array_equal(trees.grown(at_once, 2.0).edge, edges)
+    for settings in ({}, {"subsample": 0.5, "max_features": 0.5, "seed": 3}):
+        at_once, single = (engine_for(X, y, link, 2.0, **settings) for _ in range(2))
+        at_once.boost(37)
+        for _ in range(37):
+            single.boost(1)
+        one, other = (trees.grown(engine, 2.0, 4) for engine in (at_once, single))
+        np.testing.assert_array_equal(one.value, other.value)
+        np.testing.assert_array_equal(at_once.scores(), one.scores(X))
+        rest = trees.booster(
+            trees.dataset(X, y > 0), link, 2.0, trees.Growth(**settings), start=one.first(20).scores(X), first_round=20
+        )
+        rest.boost(17)
+        np.testing.assert_array_equal(one.first(20).followed_by(trees.grown(rest, 2.0, 4)).value, one.value)
 
 
 @pytest.mark.parametrize(("n_jobs", "expected"), [(1, 1), (3, 3)])

@@ -3,39 +3,72 @@ from numpy.typing import NDArray
 
 Reals = NDArray[np.float64]
 Table = NDArray[np.float64] | NDArray[np.float32]
-Trees = tuple[Reals, NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], Reals, NDArray[np.uint8], Reals, Reals]
+Trees = tuple[
+    Reals,
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int32],
+    Reals,
+    NDArray[np.uint8],
+    Reals,
+    Reals,
+    NDArray[np.int32],
+    NDArray[np.uint64],
+]
 
 def clipped_logit(z: Reals, alpha: float, out: Reals) -> None: ...
 def exact_logit(z: Reals, alpha: float, out: Reals) -> None: ...
 
+class Dataset:
+    def __init__(self, labels: NDArray[np.uint32], classes: int, features: int) -> None: ...
+    def add_columns(
+        self, X: Table, first: int, categories: NDArray[np.int32], weight: Reals, max_bins: int, threads: int, /
+    ) -> None: ...
+    def hashes(self) -> NDArray[np.uint64]: ...
+
 class Booster:
-    def boost(self, rounds: int) -> int: ...
+    def boost(self, rounds: int, patience: int = 0, threads: int = 1) -> int: ...
     def trees(self, first: int) -> Trees: ...
+    def scores(self) -> Reals: ...
+    def losses(self) -> Reals: ...
+    def errors(self) -> Reals: ...
 
 def booster(
-    X: Table,
-    positive: NDArray[np.uint8],
+    dataset: Dataset,
+    positive_class: int,
     weight: Reals,
+    watch: Reals,
+    start: Reals,
     alpha: float,
     exact_link: bool,
     step_size: float,
     max_depth: int,
+    max_leaves: int,
     l2: float,
-    max_bins: int,
-    threads: int,
+    least_weight: float,
+    least_rows: float,
+    smoothing: float,
+    row_share: float,
+    column_share: float,
+    seed: int,
+    first_round: int,
+    monotone: NDArray[np.int8],
     /,
 ) -> Booster: ...
-def add_scores(
-    X: Table,
-    offset: NDArray[np.int64],
-    feature: NDArray[np.int32],
-    left: NDArray[np.int32],
-    threshold: Reals,
-    missing_left: NDArray[np.uint8],
-    value: Reals,
-    first: int,
-    last: int,
-    threads: int,
-    out: Reals,
-    /,
-) -> None: ...
+
+class Forest:
+    def __init__(
+        self,
+        offset: NDArray[np.int64],
+        feature: NDArray[np.int32],
+        left: NDArray[np.int32],
+        threshold: Reals,
+        missing_left: NDArray[np.uint8],
+        value: Reals,
+        set: NDArray[np.int32],
+        codes: NDArray[np.uint64],
+        features: int,
+        /,
+    ) -> None: ...
+    def add_scores(self, X: Table, first: int, last: int, threads: int, out: Reals, /) -> None: ...
+    def leaves(self, X: Table, first: int, last: int, threads: int, out: NDArray[np.int32], /) -> None: ...

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,15 +24,12 @@ from untwist.links import Link
 __all__ = [
     "Hypothesis",
     "Round",
-    "Step",
-    "ValidationRisk",
+    "ValidationLoss",
     "WeakLearner",
     "adaboost",
     "boost",
-    "logged",
     "pilboost",
     "staged_scores",
-    "until_stale",
 ]
 
 
@@ -48,29 +45,6 @@ class WeakLearner(Hypothesis, Protocol):
 
     def fit(self, X: Any, y: Array, sample_weight: Array) -> Self:
         """Fit to labels y in {-1, +1} with non-negative weights."""
-
-
-class Step(Protocol):
-    """What early stopping and logging look at: any round, of this loop or of the compiled engine."""
-
-    @property
-    def index(self) -> int:
-        """Which round, from 0."""
-
-    @property
-    def hypothesis(self) -> Hypothesis:
-        """The weak hypothesis."""
-
-    @property
-    def edge(self) -> float:
-        """Its edge."""
-
-    @property
-    def leverage(self) -> float:
-        """Its coefficient."""
-
-
-AnyStep = TypeVar("AnyStep", bound=Step)
 
 
 @dataclass(frozen=True)
@@ -99,9 +73,10 @@ def boost(
     weigh: Callable[[Array], Array],
     leverage: Callable[[Array, Array], float],
     sample_weight: ArrayLike | None = None,
+    start: Array | None = None,
     rng: np.random.Generator | None = None,
 ) -> Iterator[Round]:
-    """Rounds of boosting for labels y in {-1, +1}, until all weights are zero.
+    """Rounds of boosting for labels y in {-1, +1}, from the scores `start` on, until all weights are zero.
 
     ``weigh(margins)`` gives the weights of a round, ``leverage(share, agreement)`` the coefficient of its hypothesis
     from each example's share of the weight (weights * sample_weight / total sample weight) and y * h(x). A weak
@@ -112,19 +87,20 @@ def boost(
         raise ValueError(f"X and y must have as many rows, got {X.shape[0]} and {labels.size}")
     if not has_fit_parameter(weak_learner, "sample_weight"):
         raise ValueError(f"estimator {weak_learner!r} cannot boost: its fit takes no sample_weight")
-    return _rounds(X, labels, weight, weak_learner, weigh, leverage, rng)
+    margins = np.zeros(labels.size) if start is None else labels * start
+    return _rounds(X, labels, weight, margins, weak_learner, weigh, leverage, rng)
 
 
 def _rounds(
     X: Any,
     y: Array,
     sample_weight: Array,
+    margins: Array,
     weak_learner: WeakLearner,
     weigh: Callable[[Array], Array],
     leverage: Callable[[Array, Array], float],
     rng: np.random.Generator | None,
 ) -> Iterator[Round]:
-    margins = np.zeros(y.size)
     for index in itertools.count():
         weights = weigh(margins)
         share = weights * sample_weight
@@ -147,6 +123,7 @@ def pilboost(
     step_size: float,
     *,
     sample_weight: ArrayLike | None = None,
+    start: Array | None = None,
     rng: np.random.Generator | None = None,
 ) -> Iterator[Round]:
     """PILBoost: weights inverse(-margin) of any link, coefficient step_size * edge."""
@@ -160,6 +137,7 @@ def pilboost(
         weigh=link.weights,
         leverage=lambda share, agreement: step * float(share @ agreement),
         sample_weight=sample_weight,
+        start=start,
         rng=rng,
     )
 
@@ -194,43 +172,38 @@ def adaboost(
     )
 
 
-def until_stale(
-    rounds: Iterable[AnyStep], risk: Callable[[AnyStep], float], patience: int, tolerance: float = 0.0
-) -> Iterator[AnyStep]:
-    """Pass rounds on until `risk` has not fallen by more than `tolerance` for `patience` rounds."""
-    best, waited = math.inf, 0
-    for one in rounds:
-        yield one
-        value = risk(one)
-        best, waited = (value, 0) if value < best - tolerance else (best, waited + 1)
-        if waited >= patience:
-            return
+class ValidationLoss:
+    """Log-loss and error of rows that are not trained on, after each round; `losses` and `errors` keep them.
 
+    The loss is that of the rows' own labels under the twisted posterior, which is kept within `least` of 0 and 1.
+    """
 
-class ValidationRisk:
-    """The mean margin loss of rows that are not trained on, after each round; `history` keeps it."""
-
-    def __init__(self, X: Any, y: ArrayLike, link: Link, sample_weight: ArrayLike | None = None) -> None:
-        self._X, self._link = X, link
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        link: Link,
+        sample_weight: ArrayLike | None = None,
+        *,
+        start: Array | None = None,
+        least: float = 1e-6,
+    ) -> None:
+        self._X, self._link, self._least = X, link, least
         self._y, weight = _checked(y, sample_weight, "sample_weight_val")
         self._share = weight / weight.sum()
-        self._margins = np.zeros(self._y.size)
-        self.history: list[float] = []
+        self._margins = np.zeros(self._y.size) if start is None else self._y * start
+        self.losses: list[float] = []
+        self.errors: list[float] = []
 
-    def __call__(self, one: Step) -> float:
-        """Add the round's hypothesis and return the risk."""
+    def __call__(self, one: Round) -> float:
+        """Add the round's hypothesis and return the loss."""
         prediction = _prediction(one.hypothesis, self._X, self._y.size, one.index)
         self._margins = self._margins + one.leverage * self._y * prediction
-        self.history.append(float(self._share @ self._link.margin_loss(self._margins)))
-        return self.history[-1]
-
-
-def logged(rounds: Iterable[AnyStep], every: int, log: Callable[[str], None]) -> Iterator[AnyStep]:
-    """Pass rounds on and report every so many of them."""
-    for one in rounds:
-        if (one.index + 1) % every == 0:
-            log(f"round {one.index + 1}: edge {one.edge:.4f}, leverage {one.leverage:.4f}")
-        yield one
+        posterior = np.clip(self._link.weights(-self._margins), self._least, 1.0 - self._least)
+        right = (self._margins > 0) | ((self._margins == 0) & (self._y < 0))  # a score of 0 is a guess at the negative
+        self.losses.append(float(self._share @ -np.log(posterior)))
+        self.errors.append(float(self._share @ ~right))
+        return self.losses[-1]
 
 
 def staged_scores(rounds: Iterable[tuple[float, Hypothesis]], X: Any) -> Iterator[Array]:

@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from itertools import islice
+from dataclasses import dataclass
+from itertools import zip_longest
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state, column_or_1d, get_tags
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-
-from untwist import trees
-from untwist.arguments import Array, positive, real
-from untwist.boosting import (
-    AnyStep,
-    Hypothesis,
-    Round,
-    ValidationRisk,
-    WeakLearner,
-    logged,
-    pilboost,
-    staged_scores,
-    until_stale,
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_monotonic_cst,
+    _check_n_features,
+    _check_sample_weight,
+    check_array,
+    check_is_fitted,
+    validate_data,
 )
+
+from untwist import tables, trees
+from untwist.arguments import Array, positive, real
+from untwist.boosting import Round, ValidationLoss, WeakLearner, pilboost
 from untwist.certificate import Certificate, certify
+from untwist.folds import hold_out
 from untwist.links import CanonicalLink, ClippedLink, Link, default_step_size
 from untwist.losses import AlphaLoss, Loss
+from untwist.training import CompiledRun, Ensemble, ReferenceRun, Run, advance
 
 __all__ = ["PILBoostClassifier"]
 
 
 class PILBoostClassifier(ClassifierMixin, BaseEstimator):
-    """Boosting with the alpha-loss, which learns the clean posterior from twisted labels. Two classes.
+    """Boosting with the alpha-loss, which learns the clean posterior from twisted labels.
+
+    More than two classes are boosted one against the rest. Columns may be numbers, with missing values, or categories.
 
     Parameters
     ----------
@@ -51,10 +53,27 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Number of boosting rounds; fewer if every training row is beyond the clip or early stopping ends them.
     max_depth : int or None, default 3
         Depth of the trees that serve as weak learners; None for as deep as they get.
+    max_leaf_nodes : int >= 2 or None, default None
+        Grow the best split first up to so many leaves, instead of level by level.
+    min_samples_leaf : int, default 1
+        Rows in a leaf, at least; a row counts with its sample weight, and only if it has a boosting weight.
+    min_weight_leaf : float >= 0, default 0
+        Sum of the boosting weights in a leaf, at least, in units of one row at weight 1.
     l2 : float >= 0, default 0
-        Shrinks a leaf with few rows: its value is G / (W + l2), in units of one row. Compiled engine only.
+        Shrinks a leaf with few rows: its value is G / (W + l2), in units of one row.
+    subsample : float in (0, 1], default 1
+        Share of the rows drawn for every tree, by their contents: copies of a row are drawn together.
+    max_features : float in (0, 1], default 1
+        Share of the columns drawn for every tree.
     max_bins : int in [2, 255], default 255
-        A column with more distinct values than this is binned. Compiled engine only.
+        A column with more distinct values than this is binned.
+    categorical_features : "auto", None, or the columns as indices, names or a mask, default "auto"
+        Columns that hold categories. "auto": those of a category or text type. Categories beyond the 254 most
+        frequent of a column and those unseen in training count as missing.
+    monotonic_cst : array-like of -1, 0, +1, dict by name, or None, default None
+        Whether the score of the second class may only fall (-1) or rise (+1) with a column. Two classes only.
+    class_weight : dict, "balanced" or None, default None
+        Multiplies the sample weights of each class.
     link : "clipped" or "exact", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`).
     loss : Loss or None, default None
@@ -62,15 +81,21 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     engine : "auto", "compiled" or "reference", default "auto"
         "compiled" grows histogram trees, all rounds in compiled code: the same model for any number of threads and any
         order of the rows. "reference" runs the loop of `untwist.boosting` over regression trees of scikit-learn. "auto"
-        is "compiled" for the alpha-loss unless an `estimator` is given.
+        is "compiled" for the alpha-loss unless an `estimator` is given. Only the compiled engine knows categories and
+        the settings `min_weight_leaf`, `l2`, `subsample`, `max_features`, `max_bins` and `monotonic_cst`.
     estimator : scikit-learn regressor or None, default None
-        A weak learner of your own, fitted to labels -1 and +1 with sample weights; `max_depth` then plays no part. Not
-        together with `engine`.
+        A weak learner of your own, fitted to labels -1 and +1 with sample weights; the settings of trees then play no
+        part. Not together with `engine`.
     early_stopping : bool, default False
-        Stop when the margin loss on validation rows has not fallen for `n_iter_no_change` rounds, and keep the rounds
-        up to its minimum. Validation rows are those given to `fit`, else a random `validation_fraction`.
+        Stop when the log-loss of the twisted posterior on validation rows has not fallen for `n_iter_no_change` rounds,
+        and keep the rounds up to its minimum. Validation rows are those given to `fit`, else a `validation_fraction` of
+        every class, drawn by contents. Classes beyond two stop each by itself.
     validation_fraction : float in (0, 1), default 0.1
     n_iter_no_change : int, default 10
+    warm_start : bool, default False
+        Go on from the rounds of the last `fit` instead of starting anew; give the same data and a larger n_estimators.
+    callbacks : list of functions or None, default None
+        Each is called after every round with a `untwist.training.Progress`; a true answer ends the fit.
     n_jobs : int or None, default None
         Threads of the compiled engine; None for as many as the process may use. The model does not depend on it.
     verbose : int, default 0
@@ -79,13 +104,16 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_ : the two labels; the second is the positive class
-    estimators_, leverages_, edges_ : the weak hypotheses, their coefficients, and their edges, per round
-    forest_ : the trees of the compiled engine as arrays, None for another engine
+    classes_ : the labels; of two, the second is the positive class
+    estimators_, leverages_, edges_ : the weak hypotheses, their coefficients and edges, per round (per class first where
+        there are more than two)
+    forest_ : the trees of the compiled engine as arrays, None for another engine (one per class beyond two)
+    evals_result_ : {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows
     link_, step_size_, n_iter_ : the link and step that were used, and the number of rounds kept
-    validation_risk_ : mean margin loss on the validation rows after each round, if there were any
     validation_rows_ : indices of the training rows that `fit` held out for validation (empty if none)
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Ctrl-C during `fit` keeps the rounds done so far: the model is fitted, and KeyboardInterrupt goes on to the caller.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -101,8 +129,16 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         step_size: float | str = "auto",
         n_estimators: int = 100,
         max_depth: int | None = 3,
+        max_leaf_nodes: int | None = None,
+        min_samples_leaf: int = 1,
+        min_weight_leaf: float = 0.0,
         l2: float = 0.0,
+        subsample: float = 1.0,
+        max_features: float = 1.0,
         max_bins: int = 255,
+        categorical_features: Any = "auto",
+        monotonic_cst: Any = None,
+        class_weight: Any = None,
         link: str = "clipped",
         loss: Loss | None = None,
         engine: str = "auto",
@@ -110,6 +146,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
+        warm_start: bool = False,
+        callbacks: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
@@ -118,8 +156,16 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.step_size = step_size
         self.n_estimators = n_estimators
         self.max_depth = max_depth
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_leaf = min_weight_leaf
         self.l2 = l2
+        self.subsample = subsample
+        self.max_features = max_features
         self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.class_weight = class_weight
         self.link = link
         self.loss = loss
         self.engine = engine
@@ -127,6 +173,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.callbacks = callbacks
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -142,93 +190,211 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         y_val: Any = None,
         sample_weight_val: ArrayLike | None = None,
     ) -> Self:
-        """Boost on (X, y). Validation rows, if given, serve to follow the risk and to stop early, never to train.
+        """Boost on (X, y). Validation rows, if given, serve to follow the loss and to stop early, never to train.
 
         A sample weight of 2 is a repeated row (up to the order in which ties are broken), of 0 an absent one.
         """
         link = self._link()
         step_size = self._step_size(link)
-        if not isinstance(self.early_stopping, (bool, np.bool_)):
-            raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
-        X, y = self._numeric(X, y)
-        self.classes_, signs = _two_classes(y)
-        weight = np.ones(len(X))
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        random = check_random_state(self.random_state)
-        risk = self._validation(link, X_val, y_val, sample_weight_val)
-        rows, held_out = np.flatnonzero(weight), np.zeros(0, dtype=np.intp)
-        if np.unique(signs[rows]).size < 2:
-            raise ValueError("y must have two classes among the rows with positive sample_weight")
-        if self.early_stopping and risk is None:
-            rows, held_out = self._hold_out(rows, signs, random)
-            risk = ValidationRisk(X[held_out], signs[held_out], link, weight[held_out])
-        if len(rows) < len(X):
-            X, signs, weight = X[rows], signs[rows], weight[rows]
-
-        boosted: tuple[Any, Array, Array]
-        if self._compiled():
-            forest = self._boost_compiled(X, signs, weight, link, step_size, risk)
-            boosted = forest.trees(X.shape[1]), forest.leverage, forest.edge
-        else:
-            forest = None
-            boosted = self._boost_reference(X, signs, weight, link, step_size, risk, random)
-        risks = np.array([] if risk is None else risk.history)
-        count = int(np.argmin(risks)) + 1 if self.early_stopping else len(boosted[0])
-        if forest is not None and count < len(forest):
-            forest = forest.first(count)
-            boosted = forest.trees(X.shape[1]), forest.leverage, forest.edge
-        self.link_, self.step_size_, self.validation_rows_, self.validation_risk_ = link, step_size, held_out, risks
-        estimators, leverages, edges = boosted
-        self.estimators_, self.leverages_, self.edges_ = estimators[:count], leverages[:count], edges[:count]
-        self.forest_ = forest
-        self.n_iter_ = count
-        self._n_rows, self._n_samples = len(y), max(len(X), float(weight.sum()))
+        most, patience = self._rounds_and_patience()
+        before = self._ensembles if self.warm_start and hasattr(self, "_ensembles") else None
+        done = 0 if before is None else self.n_iter_
+        if done > most:
+            raise ValueError(f"n_estimators must be at least the {done} rounds of the last fit, got {most}")
+        if before is None:
+            self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        X, labels, weight = self._training_data(X, y, sample_weight, before is not None)
+        sample = self._sample(X, labels, weight, X_val, y_val, sample_weight_val)
+        runs: list[Run] = []
+        runs.extend((self._compiled_runs if self._compiled() else self._reference_runs)(sample, link, step_size, before))
+        callbacks, verbose = self.callbacks or (), int(self.verbose)
+        interrupt = advance(runs, most - done, patience=patience, callbacks=callbacks, verbose=verbose)
+        ensembles = [run.ensemble() for run in runs]
+        if before is not None:
+            ensembles = [old.followed_by(new) for old, new in zip(before, ensembles, strict=True)]
+        if patience:
+            ensembles = [one.first(one.best()) for one in ensembles]
+        if interrupt is not None and not any(map(len, ensembles)):
+            raise interrupt
+        self._ensembles, self.link_, self.step_size_ = ensembles, link, step_size
+        self.n_iter_ = max(map(len, ensembles))
+        self.validation_rows_ = np.flatnonzero(sample.held)
+        self._validation_shares = sample.held[self.validation_rows_]
+        self._n_rows, self._n_samples = len(labels), max(sample.n_rows, float(sample.weight.sum()))
+        if interrupt is not None:
+            raise interrupt
         return self
 
-    def _boost_compiled(
-        self, X: Any, signs: Array, weight: Array, link: Link, step_size: float, risk: ValidationRisk | None
-    ) -> trees.Forest:
-        """All trees of the compiled engine; Python looks at single rounds only if it must."""
-        max_bins = _count("max_bins", self.max_bins, low=2)
-        if max_bins > 255:
-            raise ValueError(f"max_bins must be at most 255, got {max_bins}")
-        depth = 60 if self.max_depth is None else min(60, _count("max_depth", self.max_depth))
-        l2, most = real("l2", self.l2, low=0.0), _count("n_estimators", self.n_estimators)
-        bins = {"max_depth": depth, "max_bins": max_bins}
-        engine = trees.booster(X, signs, weight, link, step_size, l2=l2, n_jobs=self.n_jobs, **bins)
-        if risk is None and not self.verbose:
-            trees.run(engine, most)
+    def _training_data(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, before: bool
+    ) -> tuple[Any, NDArray[np.intp], Array]:
+        """X as numbers, y as class numbers, and the sample weights, class weights included."""
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        schema = self._schema if before else tables.learn(X, self.categorical_features, sample_weight=weight)
+        if schema.categories and not self._compiled():
+            raise ValueError(
+                f"only the compiled engine knows categories, but columns {list(schema.categories)[:5]} hold some: encode "
+                "them, say with OrdinalEncoder"
+            )
+        numbers, y = validate_data(self, schema.encode(X), y, reset=not before, **self._checks())
+        _check_feature_names(self, X, reset=not before)
+        if before:
+            labels = self._class_numbers("y", y)
         else:
-            for _ in self._watched(trees.rounds(engine, most, step_size, X.shape[1]), risk):
-                pass
-        return trees.grown(engine, step_size)
+            self.classes_, labels = _classes(y)
+        self._schema = schema
+        weight = np.ones(len(y)) if weight is None else weight
+        present = np.bincount(labels, weights=weight > 0, minlength=len(self.classes_)) > 0
+        if present.sum() < 2:
+            raise ValueError("y must have two classes among the rows with positive sample_weight")
+        if self.class_weight is not None:
+            weight = weight * _class_weights(self.class_weight, self.classes_, labels, weight)[labels]
+        return numbers, labels, weight
 
-    def _boost_reference(
+    def _sample(
         self,
         X: Any,
-        signs: Array,
+        labels: NDArray[np.intp],
         weight: Array,
-        link: Link,
-        step_size: float,
-        risk: ValidationRisk | None,
-        random: Any,
-    ) -> tuple[list[Any], Array, Array]:
-        """Weak hypotheses of the loop in `untwist.boosting`, their leverages and edges."""
-        most, learner = _count("n_estimators", self.n_estimators), self._weak_learner()
-        rng = np.random.default_rng(random.randint(np.iinfo(np.int32).max))
-        rounds = islice(pilboost(X, signs, learner, link, step_size, sample_weight=weight, rng=rng), most)
-        kept = [(one.hypothesis, one.leverage, one.edge) for one in self._watched(rounds, risk)]
-        return [row[0] for row in kept], np.array([row[1] for row in kept]), np.array([row[2] for row in kept])
+        X_val: Any,
+        y_val: Any,
+        sample_weight_val: ArrayLike | None,
+    ) -> _Sample:
+        """The rows that train, and those that the loss is followed on."""
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val must be given together")
+        if X_val is None and sample_weight_val is not None:
+            raise ValueError("sample_weight_val must come with X_val and y_val")
+        watch, rows = None, len(labels)
+        if X_val is not None:
+            X_val, y_val = self._rows_of(X_val), self._class_numbers("y_val", y_val)
+            if X_val.shape[0] != len(y_val):
+                raise ValueError(f"X_val and y_val must have as many rows, got {X_val.shape[0]} and {len(y_val)}")
+            own = _check_sample_weight(sample_weight_val, X_val, dtype=np.float64)
+            if not ((own >= 0).all() and own.any()):
+                raise ValueError("sample_weight_val must be finite and non-negative, not all 0")
+            X = sparse.vstack([X, X_val], "csr") if sparse.issparse(X) else np.concatenate([X, X_val])
+            labels, watch = np.concatenate([labels, y_val]), np.concatenate([np.zeros(rows), own])
+            weight = np.concatenate([weight, np.zeros(len(y_val))])
+        data, held = None, np.zeros(rows)
+        drawing = self.early_stopping and watch is None
+        if self._compiled() or drawing:
+            max_bins = _count("max_bins", self.max_bins, low=2, high=255)
+            categories = {column: len(known) for column, known in self._schema.categories.items()}
+            own = None if (weight == weight[0]).all() else weight
+            data = trees.dataset(X, labels, own, categories=categories, max_bins=max_bins, n_jobs=self.n_jobs)
+        if drawing and data is not None:
+            held = hold_out(data.hashes(), labels, weight, self._share_to_hold_out(labels, weight), self._seed)
+            weight, watch = weight * (1.0 - held), weight * held
+        return _Sample(X, labels, weight, watch, data, held)
 
-    def _watched(self, rounds: Iterator[AnyStep], risk: ValidationRisk | None) -> Iterator[AnyStep]:
-        """The rounds, logged if verbose, their validation risk followed, until it is stale if early_stopping."""
-        if verbose := _count("verbose", int(self.verbose), low=0):
-            rounds = logged(rounds, verbose, lambda line: print(line, file=sys.stderr))
-        if risk is not None:
-            patience = _count("n_iter_no_change", self.n_iter_no_change) if self.early_stopping else sys.maxsize
-            rounds = until_stale(rounds, risk, patience)
-        return rounds
+    def _share_to_hold_out(self, labels: NDArray[np.intp], weight: Array) -> float:
+        share = real("validation_fraction", self.validation_fraction, low=0.0, open_low=True)
+        if share >= 1:
+            raise ValueError(f"validation_fraction must be below 1, got {share}")
+        counts = np.bincount(labels, weights=weight > 0)
+        rows, smallest = int(counts.sum()), int(counts[counts > 0].min())
+        if smallest < 2 or rows * min(share, 1.0 - share) < 2:
+            raise ValueError(
+                f"early_stopping cannot hold out {share:g} of {rows} rows, {smallest} in the smallest class: "
+                "give X_val and y_val, or more rows"
+            )
+        return share
+
+    def _compiled_runs(
+        self, sample: _Sample, link: Link, step_size: float, before: list[Ensemble] | None
+    ) -> list[CompiledRun]:
+        growth, n_features = self._growth(), sample.X.shape[1]
+        weight = None if (sample.weight == sample.weight[0]).all() else sample.weight
+        runs = []
+        for index, label in enumerate(self._positive_classes()):
+            start = None if before is None else before[index].scores(sample.X, self.n_jobs)
+            booster = trees.booster(
+                sample.data,
+                link,
+                step_size,
+                growth,
+                positive_class=label,
+                weight=weight,
+                watch=sample.watch,
+                start=start,
+                first_round=0 if before is None else len(before[index]),
+            )
+            runs.append(CompiledRun(booster, step_size, n_features, trees.threads(self.n_jobs)))
+        return runs
+
+    def _growth(self) -> trees.Growth:
+        leaves = self.max_leaf_nodes
+        return trees.Growth(
+            max_depth=60 if self.max_depth is None else min(60, _count("max_depth", self.max_depth)),
+            max_leaf_nodes=None if leaves is None else _count("max_leaf_nodes", leaves, low=2),
+            min_samples_leaf=_count("min_samples_leaf", self.min_samples_leaf),
+            min_weight_leaf=real("min_weight_leaf", self.min_weight_leaf, low=0.0),
+            l2=real("l2", self.l2, low=0.0),
+            subsample=_share("subsample", self.subsample),
+            max_features=_share("max_features", self.max_features),
+            seed=self._seed,
+            monotone=self._monotone(),
+        )
+
+    def _monotone(self) -> tuple[int, ...]:
+        if self.monotonic_cst is None:
+            return ()
+        directions = _check_monotonic_cst(self, self.monotonic_cst)
+        if not np.any(directions):
+            return ()
+        if len(self.classes_) > 2:
+            raise ValueError("monotonic_cst must be None where there are more than two classes")
+        for column in self._schema.categories:
+            if directions[column]:
+                raise ValueError(f"monotonic_cst must be 0 for column {column}, which holds categories")
+        orientation = -1 if self.loss is None and self.alpha < 0 else 1
+        return tuple(orientation * int(direction) for direction in directions)
+
+    def _reference_runs(
+        self, sample: _Sample, link: Link, step_size: float, before: list[Ensemble] | None
+    ) -> list[ReferenceRun]:
+        learner, n_rows = self._weak_learner(), sample.n_rows
+        train = np.flatnonzero(sample.weight)
+        watched = np.zeros(0, dtype=np.intp) if sample.watch is None else np.flatnonzero(sample.watch)
+        runs = []
+        for index, label in enumerate(self._positive_classes()):
+            signs = np.where(sample.labels == label, 1.0, -1.0)
+            start = np.zeros(len(signs)) if before is None else before[index].scores(sample.X)
+            rng = np.random.default_rng([self._seed, index, 0 if before is None else len(before[index])])
+            rounds = pilboost(
+                sample.X[train],
+                signs[train],
+                learner,
+                link,
+                step_size,
+                sample_weight=sample.weight[train],
+                start=start[train],
+                rng=rng,
+            )
+            loss = None
+            if sample.watch is not None:
+                own, least = sample.watch[watched], 1.0 / (n_rows + 2.0)
+                loss = ValidationLoss(
+                    sample.X[watched], signs[watched], link, own, start=start[watched], least=least
+                )
+            runs.append(ReferenceRun(rounds, loss))
+        return runs
+
+    def _positive_classes(self) -> list[int]:
+        """One problem for two classes, one against the rest each for more."""
+        return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
+
+    def _rounds_and_patience(self) -> tuple[int, int]:
+        if not isinstance(self.early_stopping, (bool, np.bool_)):
+            raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
+        _count("verbose", int(self.verbose), low=0)
+        if any(not callable(callback) for callback in self.callbacks or ()):
+            raise ValueError(f"callbacks must be functions, got {self.callbacks!r}")
+        patience = _count("n_iter_no_change", self.n_iter_no_change) if self.early_stopping else 0
+        return _count("n_estimators", self.n_estimators), patience
 
     def _compiled(self) -> bool:
         if self.engine not in ("auto", "compiled", "reference"):
@@ -251,108 +417,112 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return ClippedLink(loss) if self.link == "clipped" else CanonicalLink(loss)
 
     def _weak_learner(self) -> WeakLearner:
+        for name, default in _COMPILED_ONLY.items():
+            if getattr(self, name) is not default and getattr(self, name) != default:
+                raise ValueError(f"only the compiled engine knows {name}, got {name}={getattr(self, name)!r}")
         if self.estimator is None:
-            if self.max_depth is not None:
-                _count("max_depth", self.max_depth)
-            return DecisionTreeRegressor(max_depth=self.max_depth)  # type: ignore[no-any-return]  # untyped
+            depth, leaves = self.max_depth, self.max_leaf_nodes
+            return DecisionTreeRegressor(  # type: ignore[no-any-return]  # untyped
+                max_depth=None if depth is None else _count("max_depth", depth),
+                max_leaf_nodes=None if leaves is None else _count("max_leaf_nodes", leaves, low=2),
+                min_samples_leaf=_count("min_samples_leaf", self.min_samples_leaf),
+            )
         if isinstance(self.estimator, type) or not (
             hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")
         ):
             raise ValueError(f"estimator must be an object with fit and predict, got {self.estimator!r}")
         return self.estimator  # type: ignore[no-any-return]  # just checked
 
-    def _numeric(self, X: Any, *y: Any, reset: bool = True) -> Any:
-        """X (and y) as scikit-learn checks them, with a word on text columns."""
-        text = [name for name, kind in getattr(X, "dtypes", {}).items() if str(kind) in ("object", "str", "string")]
-        try:
-            return validate_data(self, X, *y, reset=reset, dtype=self._dtype(), ensure_all_finite=self._finite())
-        except ValueError as error:
-            if "could not convert string" not in str(error):
-                raise
-            where = f"columns {text[:5]} hold" if text else "it holds"
-            raise ValueError(
-                f"X must be numbers, but {where} text ({error}): encode it, say with OrdinalEncoder"
-            ) from error
+    # ---- tables ----
 
-    def _dtype(self) -> Any:
+    def _checks(self) -> dict[str, Any]:
+        """What scikit-learn is to check of X."""
+        takes = self._takes()
+        real_types = [np.float64, np.float32]  # either, as it comes
+        if not self._compiled():
+            real_types = np.float32 if self.estimator is None else np.float64  # what the trees of scikit-learn work on
+        return {
+            "dtype": real_types,
+            "ensure_all_finite": "allow-nan" if takes["allow_nan"] else True,
+            "accept_sparse": ["csr", "csc"] if takes["sparse"] else False,
+        }
+
+    def _takes(self) -> dict[str, bool]:
+        """Which tables the engine takes."""
         if self._compiled():
-            return [np.float64, np.float32]  # either, as it comes
-        return np.float32 if self.estimator is None else np.float64  # what the trees of scikit-learn work on anyway
+            return {"allow_nan": True, "sparse": True}
+        learner = DecisionTreeRegressor() if self.estimator is None else self.estimator
+        tags = get_tags(learner).input_tags if hasattr(learner, "__sklearn_tags__") else None
+        return {name: tags is not None and getattr(tags, name) for name in ("allow_nan", "sparse")}
 
-    def _finite(self) -> bool | str:
-        if self._compiled():
-            return "allow-nan"
-        learner = self._weak_learner()
-        described = hasattr(learner, "__sklearn_tags__")
-        return "allow-nan" if described and get_tags(learner).input_tags.allow_nan else True
+    def _rows(self, X: Any) -> Any:
+        """X as numbers, checked against what `fit` saw."""
+        if self._plain(X):
+            return X
+        check_is_fitted(self, "_ensembles")
+        return self._rows_of(X)
 
-    def _validation(
-        self, link: Link, X_val: Any, y_val: Any, sample_weight_val: ArrayLike | None
-    ) -> ValidationRisk | None:
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val must be given together")
-        if X_val is None and sample_weight_val is not None:
-            raise ValueError("sample_weight_val must come with X_val and y_val")
-        if X_val is None:
-            return None
-        X_val, y_val = self._numeric(X_val, y_val, reset=False)
-        return ValidationRisk(X_val, self._signs("y_val", y_val), link, sample_weight_val)
+    def _rows_of(self, X: Any) -> Any:
+        _check_feature_names(self, X, reset=False)
+        numbers = check_array(self._schema.encode(X), estimator=self, input_name="X", **self._checks())
+        _check_n_features(self, numbers, reset=False)
+        return numbers
 
-    def _hold_out(self, rows: NDArray[np.intp], signs: Array, random: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows to train on and rows to validate on, each class in its proportion."""
-        share = real("validation_fraction", self.validation_fraction, low=0.0, open_low=True)
-        if share >= 1:
-            raise ValueError(f"validation_fraction must be below 1, got {share}")
-        smallest = min(np.sum(signs[rows] > 0), np.sum(signs[rows] < 0))
-        if smallest < 2 or len(rows) * min(share, 1.0 - share) < 2:
-            raise ValueError(
-                f"early_stopping cannot hold out {share:g} of {len(rows)} rows, {smallest} in the smaller class: "
-                "give X_val and y_val, or more rows"
-            )
-        train, held_out = train_test_split(rows, test_size=share, stratify=signs[rows], random_state=random)
-        return np.sort(train), np.sort(held_out)
+    def _plain(self, X: Any) -> bool:
+        """Whether X is an array that needs no checking but this, which takes a microsecond: the path of single rows."""
+        return (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and X.dtype in (np.float64, np.float32)
+            and getattr(self, "_plain_columns", None) == X.shape[1]
+            and X.shape[0] > 0
+            and bool(np.isfinite(X.sum(dtype=np.float64)))
+        )
 
-    def _signs(self, name: str, y: Any) -> Array:
-        """Labels as -1 and +1."""
+    @property
+    def _plain_columns(self) -> int | None:
+        """The number of columns, if they are all numbers without a name and go to the compiled trees."""
+        plain = hasattr(self, "_ensembles") and not self._schema.categories and not hasattr(self, "feature_names_in_")
+        return self.n_features_in_ if plain and self._ensembles[0].forest is not None else None
+
+    def _class_numbers(self, name: str, y: Any) -> NDArray[np.intp]:
+        """Labels as indices of classes_."""
         y = column_or_1d(y)
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(f"{name} has labels that the training labels have not: {unknown[:5]}")
-        return np.where(y == self.classes_[1], 1.0, -1.0)
+        return np.searchsorted(self.classes_, y)
 
     # ---- prediction ----
 
     def decision_function(self, X: Any) -> Array:
-        """Score of the clean posterior: positive where `predict` says classes_[1]."""
-        X = self._rows(X)
-        if self.forest_ is not None:
-            return self._orientation * self.forest_.scores(X, n_jobs=self.n_jobs)
-        scores = np.zeros(len(X))
-        for scores in staged_scores(self._rounds(), X):  # noqa: B007 - the last stage is the answer
-            pass
-        return self._orientation * scores
+        """Score of the clean posterior: positive where `predict` says classes_[1]; a column per class beyond two."""
+        return self._orientation * self._scores(self._rows(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class whose clean posterior is larger; classes_[0] at a score of exactly 0."""
+        """The class whose clean posterior is largest; of two, classes_[0] at a score of exactly 0."""
         return self._decide(self.decision_function(X))
 
     def predict_proba(self, X: Any) -> Array:
-        """Clean posterior of both classes, kept within [1/(n+2), 1 - 1/(n+2)].
+        """Clean posterior of every class, kept within [1/(n+2), 1 - 1/(n+2)].
 
         Beyond the clip the estimate is exactly 0 or 1; by the rule of succession n rows cannot justify more. n is the
-        number of training rows or their total weight, whichever is larger.
+        number of training rows or their total weight, whichever is larger. More than two classes, each estimated
+        against the rest, are scaled to sum to one.
         """
         return self._clean(self.decision_function(X))
 
     def predict_proba_twisted(self, X: Any) -> Array:
-        """Posterior of both classes as the twisted training labels follow it, within the same limits."""
-        scores = self._orientation * self.decision_function(X)
-        return self._probabilities(self.link_.inverse(scores))
+        """Posterior of every class as the twisted training labels follow it, within the same limits."""
+        return self._probabilities(self.link_.inverse(self._scores(self._rows(X))))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
-        """`decision_function` after each round."""
-        for scores in staged_scores(self._rounds(), self._rows(X)):
-            yield self._orientation * scores
+        """`decision_function` after each round; a class whose rounds have ended keeps its scores."""
+        X = self._rows(X)
+        last: list[Array] = []
+        for stage in zip_longest(*(one.staged_scores(X) for one in self._ensembles)):
+            last = [old if new is None else new for old, new in zip_longest(last, stage)]
+            yield self._orientation * (last[0] if len(last) == 1 else np.column_stack(last))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """`predict` after each round."""
@@ -362,46 +532,32 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """`predict_proba` after each round."""
         return map(self._clean, self.staged_decision_function(X))
 
-    @property
-    def feature_importances_(self) -> Array:
-        """The paper's importances: sum over rounds of leverage times the tree's impurity importances, normalised."""
-        check_is_fitted(self, "estimators_")
-        total = np.zeros(self.n_features_in_)
-        for leverage, hypothesis in self._rounds():
-            total += abs(leverage) * hypothesis.feature_importances_  # type: ignore[attr-defined]
-        return total / total.sum() if total.sum() else total
+    def apply(self, X: Any) -> NDArray[np.int32]:
+        """The leaf of every row in every tree of the compiled engine, as an index into the tree's nodes.
 
-    def certificate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
-        """The convergence certificate of this fit; takes the very data that `fit` was given."""
-        X, signs = self._rows(X), self._signs("y", y)
-        if not len(X) == len(signs) == self._n_rows:
-            raise ValueError(
-                f"X and y must be the {self._n_rows} rows that fit was given, got {len(X)} and {len(signs)}"
-            )
-        weight = np.ones(len(X)) if sample_weight is None else np.array(_check_sample_weight(sample_weight, X))
-        weight[self.validation_rows_] = 0.0
-        rows = np.flatnonzero(weight)
-        X, signs, weight = X[rows], signs[rows], weight[rows]
-        return certify(self._replay(X, signs, weight), self.link_, self.step_size_, sample_weight=weight)
+        A third axis has the classes where there are more than two; -1 where the rounds of a class have ended.
+        """
+        X = self._rows(X)
+        if self._ensembles[0].forest is None:
+            raise ValueError("only the trees of the compiled engine have leaves to apply")
+        leaves = np.full((X.shape[0], self.n_iter_, len(self._ensembles)), -1, dtype=np.int32)
+        for index, one in enumerate(self._ensembles):
+            leaves[:, : len(one), index] = one.forest.leaves(X, self.n_jobs)
+        return leaves[:, :, 0] if len(self._ensembles) == 1 else leaves
 
-    def _replay(self, X: Any, signs: Array, weight: Array) -> Iterator[Round]:
-        """The rounds of the fit again, from its hypotheses."""
-        margins = np.zeros(len(signs))
-        rounding = 2.0**-17 * len(weight) * weight.max() / weight.sum()  # of the compiled engine's weights
-        for index, (leverage, hypothesis) in enumerate(self._rounds()):
-            weights, agreement = self.link_.weights(margins), signs * hypothesis.predict(X)
-            edge = float(np.average(weights * agreement, weights=weight))
-            if not np.isclose(edge, self.edges_[index], rtol=1e-3, atol=1e-6 + rounding):
-                raise ValueError("X, y and sample_weight must be the data that fit was given: the edges differ")
-            margins = margins + leverage * agreement
-            yield Round(index, hypothesis, self.edges_[index], leverage, weights, agreement, margins)
+    def margins(self, X: Any, y: ArrayLike) -> Array:
+        """y * H(x) of every row: how clearly the model agrees with its label; a column per class beyond two."""
+        scores, labels = self._scores(self._rows(X)), self._class_numbers("y", y)
+        signs = [np.where(labels == label, 1.0, -1.0) for label in self._positive_classes()]
+        return np.asarray(scores * (signs[0] if len(signs) == 1 else np.column_stack(signs)))
 
-    def _rounds(self) -> Iterator[tuple[float, Hypothesis]]:
-        return zip(self.leverages_, self.estimators_, strict=True)
+    def weights(self, X: Any, y: ArrayLike) -> Array:
+        """Boosting weight in [0, 1] of every row after the last round: what the model still has to learn of its label."""
+        return self.link_.weights(self.margins(X, y))
 
-    def _rows(self, X: Any) -> Any:
-        check_is_fitted(self, "estimators_")
-        return self._numeric(X, reset=False)
+    def _scores(self, X: Any) -> Array:
+        scores = [one.scores(X, self.n_jobs) for one in self._ensembles]
+        return scores[0] if len(scores) == 1 else np.column_stack(scores)
 
     @property
     def _orientation(self) -> float:
@@ -409,7 +565,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return -1.0 if isinstance(self.link_.loss, AlphaLoss) and self.link_.loss.alpha < 0 else 1.0
 
     def _decide(self, scores: Array) -> NDArray[Any]:
-        return np.asarray(self.classes_[(scores > 0).astype(np.intp)])
+        return np.asarray(self.classes_[scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)])
 
     def _clean(self, scores: Array) -> Array:
         return self._probabilities(self.link_.tilted(self._orientation * scores))
@@ -417,33 +573,169 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def _probabilities(self, positive_class: Array) -> Array:
         least = 1.0 / (self._n_samples + 2.0)
         p = np.clip(positive_class, least, 1.0 - least)
-        return np.column_stack([1.0 - p, p])
+        return np.column_stack([1.0 - p, p]) if p.ndim == 1 else p / p.sum(axis=1, keepdims=True)
+
+    # ---- what was learned ----
+
+    @property
+    def estimators_(self) -> Any:
+        """Weak hypotheses, one per round."""
+        return self._of_ensembles("hypotheses")
+
+    @property
+    def leverages_(self) -> Any:
+        """Their coefficients."""
+        return self._of_ensembles("leverages")
+
+    @property
+    def edges_(self) -> Any:
+        """Their edges."""
+        return self._of_ensembles("edges")
+
+    @property
+    def forest_(self) -> Any:
+        """The trees of the compiled engine as arrays."""
+        return self._of_ensembles("forest")
+
+    @property
+    def evals_result_(self) -> dict[str, dict[str, Any]]:
+        """Loss and error of the validation rows after each round."""
+        losses, errors = self._of_ensembles("losses"), self._of_ensembles("errors")
+        return {"validation": {"log_loss": losses, "error": errors}} if len(self._ensembles[0].losses) else {}
+
+    def _of_ensembles(self, name: str) -> Any:
+        if not hasattr(self, "_ensembles"):
+            raise AttributeError(f"this {type(self).__name__} has no {name} yet: call fit first")
+        found = [getattr(one, name) for one in self._ensembles]
+        return found[0] if len(found) == 1 else found
+
+    @property
+    def feature_importances_(self) -> Array:
+        """The paper's importances: sum over rounds of leverage times the tree's impurity importances, normalised."""
+        return self.importances("paper")
+
+    def importances(self, kind: str = "paper") -> Array:
+        """How much each column contributes, as shares: "paper", "gain" of all its splits, or the number of "splits"."""
+        check_is_fitted(self, "_ensembles")
+        if kind not in ("paper", "gain", "splits"):
+            raise ValueError(f'kind must be "paper", "gain" or "splits", got {kind!r}')
+        total = np.zeros(self.n_features_in_)
+        for one in self._ensembles:
+            if kind == "paper":
+                for leverage, hypothesis in one.rounds():
+                    total += abs(leverage) * hypothesis.feature_importances_  # type: ignore[attr-defined]
+                continue
+            if one.forest is None:
+                raise ValueError(f'kind={kind!r} needs the trees of the compiled engine: ask for kind="paper"')
+            inner = one.forest.feature >= 0
+            amount = one.forest.gain[inner] if kind == "gain" else np.ones(inner.sum())
+            total += np.bincount(one.forest.feature[inner], weights=amount, minlength=len(total))
+        return total / total.sum() if total.sum() else total
+
+    def certificate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
+        """The convergence certificate of this fit; takes the very data that `fit` was given. Two classes only."""
+        check_is_fitted(self, "_ensembles")
+        if len(self._ensembles) > 1:
+            raise ValueError("a certificate is for two classes")
+        if self.subsample != 1.0 and self._ensembles[0].forest is not None:
+            raise ValueError("a certificate is for rounds that see all rows: subsample=1")
+        X, labels = self._rows(X), self._class_numbers("y", y)
+        if not X.shape[0] == len(labels) == self._n_rows:
+            raise ValueError(
+                f"X and y must be the {self._n_rows} rows that fit was given, got {X.shape[0]} and {len(labels)}"
+            )
+        weight = np.ones(len(labels)) if sample_weight is None else np.array(_check_sample_weight(sample_weight, X))
+        if self.class_weight is not None:
+            weight = weight * _class_weights(self.class_weight, self.classes_, labels, weight)[labels]
+        weight[self.validation_rows_] *= 1.0 - self._validation_shares
+        rows = np.flatnonzero(weight)
+        signs = 2.0 * labels[rows] - 1.0
+        return certify(
+            self._replay(X[rows], signs, weight[rows]), self.link_, self.step_size_, sample_weight=weight[rows]
+        )
+
+    def _replay(self, X: Any, signs: Array, weight: Array) -> Iterator[Round]:
+        """The rounds of the fit again, from its hypotheses."""
+        margins = np.zeros(len(signs))
+        rounding = 2.0**-17 * len(weight) * weight.max() / weight.sum()  # of the compiled engine's weights
+        for index, (leverage, hypothesis) in enumerate(self._ensembles[0].rounds()):
+            weights, agreement = self.link_.weights(margins), signs * hypothesis.predict(X)
+            edge = float(np.average(weights * agreement, weights=weight))
+            if not np.isclose(edge, self.edges_[index], rtol=1e-3, atol=1e-6 + rounding):
+                raise ValueError("X, y and sample_weight must be the data that fit was given: the edges differ")
+            margins = margins + leverage * agreement
+            yield Round(index, hypothesis, self.edges_[index], leverage, weights, agreement, margins)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.allow_nan = self._finite() == "allow-nan"
+        for name, value in self._takes().items():
+            setattr(tags.input_tags, name, value)
+        tags.input_tags.categorical = tags.input_tags.string = self._compiled()
         return tags
 
 
-def _two_classes(y: NDArray[Any]) -> tuple[NDArray[Any], Array]:
-    """The two classes and the labels as -1 and +1."""
+#: Settings that play no part in another engine, with their defaults.
+_COMPILED_ONLY = {
+    "min_weight_leaf": 0.0,
+    "l2": 0.0,
+    "subsample": 1.0,
+    "max_features": 1.0,
+    "max_bins": 255,
+    "monotonic_cst": None,
+}
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Training rows, and after them the validation rows that were given; `held` is what was held out of the former."""
+
+    X: Any
+    labels: NDArray[np.intp]
+    weight: Array
+    watch: Array | None
+    data: Any
+    held: Array
+
+    @property
+    def n_rows(self) -> int:
+        return int(np.count_nonzero(self.weight))
+
+
+def _classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The classes and the labels as their indices."""
     try:
         check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, numbers = np.unique(y, return_inverse=True)
     except TypeError as error:
         raise ValueError(f"y must hold labels of one kind, none missing ({error})") from error
-    if classes.size > 2:
-        raise ValueError(
-            f"Only binary classification is supported. The type of the target is {type_of_target(y)}: "
-            f"y has {classes.size} classes, such as {classes[:5].tolist()}"
-        )
     if classes.size < 2:
         raise ValueError(f"y must have two classes, got one class only: {classes.tolist()[0]!r}")
-    return classes, np.where(codes == 1, 1.0, -1.0)
+    return classes, numbers
 
 
-def _count(name: str, value: Any, low: int = 1) -> int:
+def _class_weights(setting: Any, classes: NDArray[Any], labels: NDArray[np.intp], weight: Array) -> Array:
+    """The weight of each class; "balanced" gives all classes the same total sample weight."""
+    if isinstance(setting, str) and setting == "balanced":
+        mass = np.bincount(labels, weights=weight, minlength=len(classes))
+        return np.divide(mass.sum(), len(classes) * mass, out=np.zeros(len(classes)), where=mass > 0)
+    if not isinstance(setting, dict):
+        raise ValueError(f'class_weight must be a dict, "balanced" or None, got {setting!r}')
+    unknown = [label for label in setting if label not in classes]
+    if unknown:
+        raise ValueError(f"class_weight has labels that y has not: {unknown[:5]}")
+    return np.array([real(f"class_weight of {label!r}", setting.get(label, 1.0), low=0.0) for label in classes.tolist()])
+
+
+def _share(name: str, value: Any) -> float:
+    number = real(name, value, low=0.0, open_low=True)
+    if number > 1:
+        raise ValueError(f"{name} must lie in (0, 1], got {value!r}")
+    return number
+
+
+def _count(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < low:
         raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
+    if high is not None and value > high:
+        raise ValueError(f"{name} must be at most {high}, got {value!r}")
     return int(value)

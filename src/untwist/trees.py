@@ -10,20 +10,40 @@ largest counts for nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from untwist import _core
 from untwist.arguments import Array
 from untwist.links import CanonicalLink, Link
 from untwist.losses import AlphaLoss
 
-__all__ = ["Forest", "Tree", "TreeRound", "booster", "grown", "rounds", "run", "threads"]
+__all__ = ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "threads"]
+
+NONE = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How trees grow. `l2`, `min_weight_leaf` and `min_samples_leaf` count in rows."""
+
+    max_depth: int = 3
+    max_leaf_nodes: int | None = None
+    min_samples_leaf: float = 1
+    min_weight_leaf: float = 0.0
+    l2: float = 0.0
+    category_smoothing: float = 10.0  # rare categories must not lead the order in which categories are split
+    subsample: float = 1.0
+    max_features: float = 1.0
+    seed: int = 0
+    monotone: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -31,7 +51,8 @@ class Forest:
     """Trees as flat arrays, node by node and tree by tree.
 
     Tree t has the nodes offset[t] to offset[t+1]; `left` counts from its first node, and the right child follows the
-    left one. A row goes left where X[feature] <= threshold, a missing value where `missing_left`. feature is -1 at a
+    left one. A row goes left where X[feature] <= threshold, a missing value where `missing_left`. Where `set` is not
+    -1 the column holds categories, and those whose bit is set in codes[4*set : 4*set+4] go left. feature is -1 at a
     leaf, whose `value` is what the tree adds to the score.
     """
 
@@ -43,41 +64,68 @@ class Forest:
     missing_left: NDArray[np.uint8]
     value: Array
     gain: Array
+    set: NDArray[np.int32]
+    codes: NDArray[np.uint64]
+    n_features: int
     step_size: float
 
     def __len__(self) -> int:
         return len(self.edge)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def leverage(self) -> Array:
         """The coefficient of each tree, step_size * edge."""
         return self.step_size * self.edge
 
-    def trees(self, n_features: int) -> list[Tree]:
+    @cached_property
+    def prepared(self) -> _core.Forest:
+        """The trees as the compiled core walks them."""
+        nodes = (self.offset, self.feature, self.left, self.threshold, self.missing_left, self.value)
+        return _core.Forest(*nodes, self.set, self.codes, self.n_features)
+
+    def trees(self) -> list[Tree]:
         """Each tree as a weak hypothesis."""
-        return [Tree(self, index, n_features) for index in range(len(self))]
+        return [Tree(self, index) for index in range(len(self))]
 
     def first(self, count: int) -> Forest:
         """The forest of the first `count` trees."""
         nodes = slice(0, int(self.offset[count]))
-        names = ("feature", "left", "threshold", "missing_left", "value", "gain")
+        names = ("feature", "left", "threshold", "missing_left", "value", "gain", "set")
         arrays = {name: getattr(self, name)[nodes] for name in names}
-        return Forest(edge=self.edge[:count], offset=self.offset[: count + 1], step_size=self.step_size, **arrays)
+        return replace(self, edge=self.edge[:count], offset=self.offset[: count + 1], **arrays)
+
+    def followed_by(self, other: Forest) -> Forest:
+        """The trees of this forest, then those of the other."""
+        names = ("edge", "feature", "left", "threshold", "missing_left", "value", "gain", "codes")
+        arrays = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        offset = np.concatenate([self.offset, other.offset[1:] + self.offset[-1]])
+        moved = np.where(other.set >= 0, other.set + len(self.codes) // 4, -1).astype(np.int32)
+        return replace(self, offset=offset, set=np.concatenate([self.set, moved]), **arrays)
 
     def scores(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int | None = None) -> Array:
-        """Scores of rows of float32 or float64 numbers: the sum over trees [first, last)."""
-        X = _table(X)
-        out = np.zeros(len(X))
-        nodes = (self.offset, self.feature, self.left, self.threshold, self.missing_left, self.value)
-        _core.add_scores(X, *nodes, first, len(self) if last is None else last, threads(n_jobs), out)
+        """Scores of rows of numbers: the sum over trees [first, last)."""
+        last = len(self) if last is None else last
+        out = np.zeros(X.shape[0])
+        for rows, block in _row_blocks(X):
+            self.prepared.add_scores(block, first, last, threads(n_jobs), out[rows])
+        return out
+
+    def leaves(self, X: Any, n_jobs: int | None = None) -> NDArray[np.int32]:
+        """For every row and tree the leaf, as an index into the tree's nodes."""
+        out = np.zeros((X.shape[0], len(self)), dtype=np.int32)
+        for rows, block in _row_blocks(X):
+            self.prepared.leaves(block, 0, len(self), threads(n_jobs), out[rows])
         return out
 
 
 class Tree:
     """One tree of a forest as a weak hypothesis h: `predict` gives values in [-1, 1]."""
 
-    def __init__(self, forest: Forest, index: int, n_features: int) -> None:
-        self.forest, self.index, self.n_features = forest, index, n_features
+    def __init__(self, forest: Forest, index: int) -> None:
+        self.forest, self.index = forest, index
 
     def predict(self, X: Any) -> Array:
         """h(x): what the tree adds to the score, over its leverage."""
@@ -91,19 +139,9 @@ class Tree:
         nodes = slice(*self.forest.offset[self.index : self.index + 2])
         inner = self.forest.feature[nodes] >= 0
         gain = np.bincount(
-            self.forest.feature[nodes][inner], weights=self.forest.gain[nodes][inner], minlength=self.n_features
+            self.forest.feature[nodes][inner], weights=self.forest.gain[nodes][inner], minlength=self.forest.n_features
         )
         return np.asarray(gain / gain.sum() if gain.sum() else gain, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class TreeRound:
-    """One round of the compiled engine, as the consumers of `untwist.boosting` take it."""
-
-    index: int
-    hypothesis: Tree
-    edge: float
-    leverage: float
 
 
 def threads(n_jobs: int | None) -> int:
@@ -116,7 +154,32 @@ def threads(n_jobs: int | None) -> int:
     return max(1, available + 1 + int(n_jobs)) if n_jobs < 0 else min(int(n_jobs), 256)
 
 
-def _table(X: Any) -> Any:
+BLOCK = 1 << 23  # cells of a sparse table made dense at a time
+
+
+def _row_blocks(X: Any) -> Any:
+    """X in blocks of dense rows: (rows, block), one block unless it is sparse."""
+    if not sparse.issparse(X):
+        yield slice(None), _dense(X)
+        return
+    rows = X.tocsr()
+    step = max(1, BLOCK // max(1, X.shape[1]))
+    for first in range(0, X.shape[0], step):
+        yield slice(first, first + step), _dense(rows[first : first + step].toarray())
+
+
+def _column_blocks(X: Any) -> Any:
+    """The same by columns: (first column, block)."""
+    if not sparse.issparse(X):
+        yield 0, _dense(X)
+        return
+    columns = X.tocsc()
+    step = max(1, BLOCK // max(1, X.shape[0]))
+    for first in range(0, X.shape[1], step):
+        yield first, _dense(columns[:, first : first + step].toarray())
+
+
+def _dense(X: Any) -> Any:
     """X as float32 or float64 numbers in a layout that the core reads."""
     X = np.asarray(X)
     if X.dtype not in (np.float32, np.float64):
@@ -124,50 +187,76 @@ def _table(X: Any) -> Any:
     return np.ascontiguousarray(X) if any(stride % X.itemsize for stride in X.strides) else X
 
 
-def booster(
+def dataset(
     X: Any,
-    signs: Array,
-    sample_weight: Array | None,
+    labels: NDArray[Any],
+    weight: Array | None = None,
+    *,
+    categories: Mapping[int, int] | None = None,
+    max_bins: int = 255,
+    n_jobs: int | None = None,
+) -> _core.Dataset:
+    """Binned rows for any number of boosters. Labels are 0 to K-1; rows of weight 0 have no say in the bins.
+
+    `categories` tells how many categories a column has whose numbers are categories.
+    """
+    labels = np.ascontiguousarray(labels, dtype=np.uint32)
+    data = _core.Dataset(labels, int(labels.max(initial=0)) + 1, X.shape[1])
+    counts = np.zeros(X.shape[1], dtype=np.int32)
+    for column, count in (categories or {}).items():
+        counts[column] = count
+    own = NONE if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    for first, block in _column_blocks(X):
+        data.add_columns(block, first, counts[first : first + block.shape[1]], own, max_bins, threads(n_jobs))
+    return data
+
+
+def booster(
+    data: _core.Dataset,
     link: Link,
     step_size: float,
+    growth: Growth,
     *,
-    max_depth: int,
-    max_bins: int,
-    l2: float,
-    n_jobs: int | None,
+    positive_class: int = 1,
+    weight: Array | None = None,
+    watch: Array | None = None,
+    start: Array | None = None,
+    first_round: int = 0,
 ) -> _core.Booster:
-    """A booster for the links of the alpha-loss, its rows binned, no round run yet."""
+    """A booster of one class against the others, for the links of the alpha-loss; no round run yet.
+
+    Rows of weight 0 do not train. The log-loss of the rows with a weight in `watch` is followed. `start` are scores to go
+    on from, of the model that `first_round` rounds made.
+    """
     if not isinstance(link.loss, AlphaLoss):
         raise ValueError(f"the compiled engine boosts the alpha-loss only, got {link.loss!r}")
-    weight, largest = np.zeros(0), 1.0
-    if sample_weight is not None:
-        largest = float(sample_weight.max())
-        weight = weight if (sample_weight == largest).all() else sample_weight
-    exact, alpha = isinstance(link, CanonicalLink), abs(link.loss.alpha)
-    labels = (signs > 0).astype(np.uint8)
+    own, largest = NONE, 1.0
+    if weight is not None:
+        largest = float(weight.max())
+        own = NONE if (weight == largest).all() else weight
     return _core.booster(
-        _table(X), labels, weight, alpha, exact, step_size, max_depth, l2 / largest, max_bins, threads(n_jobs)
+        data,
+        positive_class,
+        own,
+        NONE if watch is None else watch,
+        NONE if start is None else start,
+        abs(link.loss.alpha),
+        isinstance(link, CanonicalLink),
+        step_size,
+        growth.max_depth,
+        growth.max_leaf_nodes or 0,
+        growth.l2 / largest,
+        growth.min_weight_leaf / largest,
+        growth.min_samples_leaf / largest if growth.min_samples_leaf > 1 else 0.0,
+        growth.category_smoothing / largest,
+        growth.subsample,
+        growth.max_features,
+        growth.seed,
+        first_round,
+        np.array(growth.monotone, dtype=np.int8),
     )
 
 
-def run(engine: _core.Booster, most: int) -> None:
-    """All rounds without looking at them, a few at a time so that Ctrl-C is heard in between."""
-    done = 0
-    while done < most:
-        before, done = done, engine.boost(min(16, most - done))
-        if done == before:
-            return
-
-
-def grown(engine: _core.Booster, step_size: float) -> Forest:
-    """All trees so far."""
-    return Forest(*engine.trees(0), step_size=step_size)
-
-
-def rounds(engine: _core.Booster, most: int, step_size: float, n_features: int) -> Iterator[TreeRound]:
-    """One round at a time, for whoever wants to look at each."""
-    for index in range(most):
-        if engine.boost(1) == index:
-            return
-        forest = Forest(*engine.trees(index), step_size=step_size)
-        yield TreeRound(index, Tree(forest, 0, n_features), float(forest.edge[0]), float(forest.leverage[0]))
+def grown(engine: _core.Booster, step_size: float, n_features: int, first: int = 0) -> Forest:
+    """The trees so far, from `first` on."""
+    return Forest(*engine.trees(first), n_features=n_features, step_size=step_size)

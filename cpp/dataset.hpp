@@ -1,0 +1,85 @@
+// Binned rows, grouped by class, that any number of boosters share.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "binning.hpp"
+
+namespace untwist {
+
+inline constexpr std::size_t kPadding = 8;
+
+class Dataset {
+ public:
+  // Rows are ordered by their class; within a class they keep their order.
+  Dataset(const std::uint32_t* label, std::size_t rows, std::size_t classes, std::size_t features)
+      : rows(rows), features(features), class_start(classes + 1, 0), order(rows), columns(features),
+        by_row(rows * features + kPadding), by_column(rows * features) {
+    for (std::size_t row = 0; row < rows; ++row) ++class_start[label[row] + 1];
+    for (std::size_t k = 0; k < classes; ++k) class_start[k + 1] += class_start[k];
+    std::vector<std::size_t> next(class_start.begin(), class_start.end() - 1);
+    for (std::size_t row = 0; row < rows; ++row) order[next[label[row]]++] = static_cast<std::uint32_t>(row);
+  }
+
+  // Bins the columns of X and keeps their codes from feature `first` on. Categories are counts, 0 for a column of numbers;
+  // weights are whole numbers, so that their order cannot matter.
+  template <typename Real>
+  void add_columns(const Matrix<Real>& X, std::size_t first, const std::vector<int>& categories, const std::uint64_t* weight,
+                   int max_bins, ThreadPool& pool) {
+    auto bins = find_bins(X, categories, weight, max_bins, pool);
+    std::move(bins.begin(), bins.end(), columns.begin() + static_cast<std::ptrdiff_t>(first));
+    encode(X, weight, order, columns.data() + first, by_row.data() + first, features, by_column.data() + first * rows, pool);
+  }
+
+  const Code* row(std::size_t index) const { return by_row.data() + index * features; }
+  const Code* column(std::size_t feature) const { return by_column.data() + feature * rows; }
+
+  // Columns that are not constant: the others play no part, in no draw either.
+  std::vector<std::uint32_t> varying() const {
+    std::vector<std::uint32_t> found;
+    for (std::size_t feature = 0; feature < features; ++feature) {
+      if (columns[feature].varies) found.push_back(static_cast<std::uint32_t>(feature));
+    }
+    return found;
+  }
+
+  // A hash of each row's codes: what is drawn by it does not depend on the order of the rows, and copies go together.
+  const std::vector<std::uint64_t>& hashes() {
+    std::call_once(hashed_, [this] {
+      hashes_.resize(rows);
+      const auto chosen = varying();
+      for (std::size_t index = 0; index < rows; ++index) {
+        std::uint64_t hash = 0x9E3779B97F4A7C15ULL;
+        for (const std::uint32_t feature : chosen) hash = mixed(hash ^ row(index)[feature]);
+        hashes_[index] = hash;
+      }
+    });
+    return hashes_;
+  }
+
+  // One step of splitmix64: every bit of the result depends on every bit of x.
+  static std::uint64_t mixed(std::uint64_t x) {
+    x += 0x9E3779B97F4A7C15ULL;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+    return x ^ (x >> 31);
+  }
+
+  const std::size_t rows, features;
+  std::vector<std::size_t> class_start;  // rows of class k are class_start[k] to class_start[k + 1]
+  std::vector<std::uint32_t> order;      // where each row came from
+  std::vector<Column> columns;
+  std::vector<Code> by_row;     // for sums over all features of a row; kPadding bytes after the last
+  std::vector<Code> by_column;  // for one feature of many rows
+
+ private:
+  std::once_flag hashed_;
+  std::vector<std::uint64_t> hashes_;
+};
+
+}  // namespace untwist

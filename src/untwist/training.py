@@ -1,0 +1,222 @@
+"""Runs of boosting, one per class, side by side: when they stop, what they report and what they leave behind."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from untwist import _core, trees
+from untwist.arguments import Array
+from untwist.boosting import Hypothesis, Round, ValidationLoss, staged_scores
+from untwist.trees import Forest
+
+__all__ = ["CompiledRun", "Ensemble", "Progress", "ReferenceRun", "Run", "advance"]
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Weak hypotheses with their leverages and edges, and the loss and error of the validation rows after each round."""
+
+    hypotheses: Sequence[Hypothesis]
+    leverages: Array
+    edges: Array
+    losses: Array
+    errors: Array
+    forest: Forest | None = None
+
+    @classmethod
+    def of(cls, forest: Forest, losses: Array, errors: Array) -> Ensemble:
+        """The trees of a forest as an ensemble."""
+        return cls(forest.trees(), forest.leverage, forest.edge, losses, errors, forest)
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def first(self, count: int) -> Ensemble:
+        """The first `count` rounds, with all that is known of the validation rows."""
+        if self.forest is not None:
+            return Ensemble.of(self.forest.first(count), self.losses, self.errors)
+        return Ensemble(
+            self.hypotheses[:count], self.leverages[:count], self.edges[:count], self.losses, self.errors, None
+        )
+
+    def best(self) -> int:
+        """The number of rounds up to the lowest validation loss; all of them where it is not known."""
+        return int(np.nanargmin(self.losses)) + 1 if np.isfinite(self.losses).any() else len(self)
+
+    def followed_by(self, other: Ensemble) -> Ensemble:
+        """These rounds, then those of the other, whose run went on where this one ended."""
+        unknown = np.full(len(self) - len(self.losses[: len(self)]), np.nan)  # rounds without validation rows
+        losses = np.concatenate([self.losses[: len(self)], unknown, other.losses])
+        errors = np.concatenate([self.errors[: len(self)], unknown, other.errors])
+        if self.forest is not None and other.forest is not None:
+            return Ensemble.of(self.forest.followed_by(other.forest), losses, errors)
+        return Ensemble(
+            [*self.hypotheses, *other.hypotheses],
+            np.concatenate([self.leverages, other.leverages]),
+            np.concatenate([self.edges, other.edges]),
+            losses,
+            errors,
+        )
+
+    def rounds(self) -> Iterator[tuple[float, Hypothesis]]:
+        """(leverage, hypothesis) of each round."""
+        return zip(self.leverages, self.hypotheses, strict=True)
+
+    def scores(self, X: Any, n_jobs: int | None = None) -> Array:
+        """The scores H(x) of the rows of X."""
+        if self.forest is not None:
+            return self.forest.scores(X, n_jobs=n_jobs)
+        scores = np.zeros(X.shape[0])
+        for scores in self.staged_scores(X):  # noqa: B007 - the last stage is the answer
+            pass
+        return scores
+
+    def staged_scores(self, X: Any) -> Iterator[Array]:
+        """The scores after each round."""
+        return staged_scores(self.rounds(), X)
+
+
+class Run(Protocol):
+    """A run of boosting that goes on when asked to."""
+
+    def boost(self, rounds: int, patience: int) -> bool:
+        """Up to `rounds` more rounds, fewer if the loss was at its lowest `patience` rounds ago; False at the end."""
+
+    def last_round(self) -> tuple[int, float, float, float]:
+        """Rounds so far; edge, validation loss and validation error of the last (NaN where there are none)."""
+
+    def ensemble(self) -> Ensemble:
+        """What the rounds so far leave behind."""
+
+
+@dataclass
+class CompiledRun:
+    """A run of the compiled engine."""
+
+    booster: _core.Booster
+    step_size: float
+    n_features: int
+    n_threads: int
+    count: int = 0
+
+    def boost(self, rounds: int, patience: int) -> bool:
+        """As Run says."""
+        wanted, self.count = self.count + rounds, self.booster.boost(rounds, patience, self.n_threads)
+        return self.count == wanted
+
+    def last_round(self) -> tuple[int, float, float, float]:
+        """As Run says."""
+        if self.count == 0:
+            return 0, np.nan, np.nan, np.nan
+        edge = self.booster.trees(self.count - 1)[0]
+        losses, errors = self.booster.losses(), self.booster.errors()
+        return self.count, float(edge[-1]), *((float(losses[-1]), float(errors[-1])) if len(losses) else (np.nan,) * 2)
+
+    def ensemble(self) -> Ensemble:
+        """As Run says."""
+        forest = trees.grown(self.booster, self.step_size, self.n_features)
+        return Ensemble.of(forest, self.booster.losses(), self.booster.errors())
+
+
+@dataclass
+class ReferenceRun:
+    """A run of the loop in `untwist.boosting`."""
+
+    rounds: Iterator[Round]
+    loss: ValidationLoss | None
+    kept: list[tuple[Hypothesis, float, float]] = field(default_factory=list)
+
+    def boost(self, rounds: int, patience: int) -> bool:
+        """As Run says."""
+        for _ in range(rounds):
+            losses = [] if self.loss is None else self.loss.losses
+            if patience and losses and len(losses) - int(np.argmin(losses)) > patience:
+                return False
+            one = next(self.rounds, None)
+            if one is None:
+                return False
+            self.kept.append((one.hypothesis, one.leverage, one.edge))
+            if self.loss is not None:
+                self.loss(one)
+        return True
+
+    def last_round(self) -> tuple[int, float, float, float]:
+        """As Run says."""
+        if not self.kept:
+            return 0, np.nan, np.nan, np.nan
+        seen = (np.nan, np.nan) if self.loss is None else (self.loss.losses[-1], self.loss.errors[-1])
+        return len(self.kept), self.kept[-1][2], *seen
+
+    def ensemble(self) -> Ensemble:
+        """As Run says."""
+        losses, errors = ([], []) if self.loss is None else (self.loss.losses, self.loss.errors)
+        hypotheses = [row[0] for row in self.kept]
+        numbers = (np.array([row[i] for row in self.kept]) for i in (1, 2))
+        return Ensemble(hypotheses, *numbers, np.array(losses), np.array(errors))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told after a round; means over the classes where there are more than two.
+
+    `round` counts from 1. `validation_loss` and `validation_error` are NaN without validation rows.
+    """
+
+    round: int
+    n_rounds: int
+    edge: float
+    validation_loss: float
+    validation_error: float
+    seconds: float
+
+    def __str__(self) -> str:
+        left = self.seconds / self.round * (self.n_rounds - self.round)
+        seen = "" if np.isnan(self.validation_loss) else f", validation log-loss {self.validation_loss:.4f}"
+        return f"round {self.round} of {self.n_rounds}: edge {self.edge:.4f}{seen}, {left:.0f} s left"
+
+
+Callback = Callable[[Progress], object]
+PULSE = 0.05  # seconds between two looks at Ctrl-C
+
+
+def advance(
+    runs: Sequence[Run], n_rounds: int, *, patience: int = 0, callbacks: Iterable[Callback] = (), verbose: int = 0
+) -> KeyboardInterrupt | None:
+    """Up to `n_rounds` of every run, side by side. Ctrl-C ends them early and is returned, with the rounds done kept.
+
+    A callback that returns something true ends them too. With `verbose` a line goes to standard error every so many
+    rounds.
+    """
+    callbacks = list(callbacks)
+    going, done, block, begin = list(runs), 0, 1, time.perf_counter()
+    try:
+        while going and done < n_rounds:
+            step = min(1 if callbacks else block, n_rounds - done, verbose - done % verbose if verbose else n_rounds)
+            start = time.perf_counter()
+            going = [run for run in going if run.boost(step, patience)]
+            done += step
+            block = 2 * block if time.perf_counter() - start < PULSE else max(1, block // 2)
+            if not (callbacks or (verbose and done % verbose == 0)):
+                continue
+            progress = _progress(runs, n_rounds, time.perf_counter() - begin)
+            if verbose and done % verbose == 0 and progress is not None:
+                print(progress, file=sys.stderr)
+            if progress is not None and any([callback(progress) for callback in callbacks]):
+                break
+    except KeyboardInterrupt as interrupt:
+        return interrupt
+    return None
+
+
+def _progress(runs: Sequence[Run], n_rounds: int, seconds: float) -> Progress | None:
+    last = [row for row in (run.last_round() for run in runs) if row[0] > 0]
+    if not last:
+        return None
+    means = (float(np.mean([row[i] for row in last])) for i in (1, 2, 3))
+    return Progress(max(row[0] for row in last), n_rounds, *means, seconds)
