@@ -121,7 +121,7 @@ nb::object hashes(Dataset& dataset) {
 
 std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, std::size_t positive_class, const Vector<double>& weight,
                                       const Vector<double>& watch, const Vector<double>& start, double alpha, bool exact_link,
-                                      double step_size, int max_depth, int max_leaves, double l2, double least_weight,
+                                      double step_size, int max_depth, int max_leaves, double least_share, double l2,
                                       double least_rows, double smoothing, double row_share, double column_share,
                                       std::uint64_t seed, int first_round, const Vector<std::int8_t>& monotone) {
   const std::size_t rows = dataset->rows;
@@ -131,11 +131,11 @@ std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, std::siz
   require(start.shape(0) == 0 || start.shape(0) == rows, "one score per row, or none");
   require(std::all_of(start.data(), start.data() + start.shape(0), [](double score) { return std::isfinite(score); }), "scores must be finite");
   require(alpha > 0.0 && step_size > 0.0 && max_depth >= 1 && max_leaves >= 0 && max_leaves != 1 && first_round >= 0, "a setting is out of range");
-  require(l2 >= 0.0 && least_weight >= 0.0 && least_rows >= 0.0 && smoothing >= 0.0, "a setting is negative");
+  require(least_share >= 0.0 && least_share <= 0.5 && l2 >= 0.0 && least_rows >= 0.0 && smoothing >= 0.0, "a setting is out of range");
   require(row_share > 0.0 && row_share <= 1.0 && column_share > 0.0 && column_share <= 1.0, "shares must lie in (0, 1]");
   require(monotone.shape(0) == 0 || monotone.shape(0) == dataset->features, "one direction per feature, or none");
   Task task{positive_class, copied(weight), copied(watch), copied(start)};
-  Settings settings{alpha, exact_link, step_size, max_depth, max_leaves, l2, least_weight, least_rows, smoothing, row_share,
+  Settings settings{alpha, exact_link, step_size, max_depth, max_leaves, least_share, l2, least_rows, smoothing, row_share,
                     column_share, seed, first_round, copied(monotone)};
   nb::gil_scoped_release unlocked;
   return make_rounds(std::move(dataset), task, std::move(settings));

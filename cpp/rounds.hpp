@@ -30,9 +30,9 @@ struct Settings {
   double step_size = 4.0;
   int max_depth = 3;
   int max_leaves = 0;  // 0: no limit, and trees grow level by level; else best split first
-  // in units of a row of the largest sample weight (l2, least_weight, smoothing: at boosting weight 1)
+  double least_share = 0.0;  // of the round's total weight in a leaf
+  // in units of a row of the largest sample weight (l2, smoothing: at boosting weight 1)
   double l2 = 0.0;
-  double least_weight = 0.0;
   double least_rows = 0.0;
   double smoothing = 0.0;
   double row_share = 1.0;  // of the rows, and of the columns that vary, drawn anew for every tree
@@ -111,7 +111,7 @@ class Rounds final : public Booster {
         clipped_(settings_.alpha),
         own_(std::move(own)),
         unit_(std::ldexp(1.0, weight_bits(own_.total, own_.rows))),
-        rules_{settings_.l2 * unit_, settings_.least_weight * unit_, settings_.least_rows * kOneRow * kRounding, settings_.smoothing * unit_},
+        rules_{settings_.l2 * unit_, 0.0, settings_.least_rows * kOneRow * kRounding, settings_.smoothing * unit_},
         features_(data_.features),
         varying_(data_.varying()),
         playing_(varying_),
@@ -305,6 +305,7 @@ class Rounds final : public Booster {
     trees_.emplace_back(1);
     Tree& tree = trees_.back();
     finished_.clear();
+    rules_.least_weight = settings_.least_share * total(root_.weight);
     settle(tree[0], root_.weight, root_.bounds);
     std::vector<Growing> open;  // nodes that have a split
     std::vector<Growing> fresh_nodes;
@@ -684,7 +685,7 @@ class Rounds final : public Booster {
   const ClippedWeight clipped_;
   const OwnWeights own_;
   const double unit_;  // the fixed-point weight 1
-  const LeafRules rules_;
+  LeafRules rules_;
   const std::size_t features_;
   const std::vector<std::uint32_t> varying_;
   std::vector<std::uint32_t> playing_;  // the columns of this round

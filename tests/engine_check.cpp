@@ -74,7 +74,7 @@ int main() {
       settings.max_leaves = cases % 4 == 3 ? 2 + cases : 0;
       settings.l2 = cases % 3 == 0 ? 1.5 : 0.0;
       settings.least_rows = cases % 3 == 1 ? 2.0 : 0.0;
-      settings.least_weight = cases % 6 == 2 ? 0.7 : 0.0;
+      settings.least_share = cases % 6 == 2 ? 0.1 : 0.0;
       settings.smoothing = 1.0;
       settings.row_share = cases % 4 == 1 ? 0.6 : 1.0;
       settings.column_share = cases % 4 == 2 ? 0.5 : 1.0;

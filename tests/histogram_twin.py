@@ -61,7 +61,7 @@ class Rules:
     depth: int = 3
     max_leaves: int = 0
     l2: Fraction = Fraction(0)
-    min_weight: Fraction = Fraction(0)
+    min_share: Fraction = Fraction(0)
     min_rows: Fraction = Fraction(0)
     smoothing: Fraction = Fraction(0)
     monotone: tuple = ()
@@ -123,7 +123,7 @@ def candidates(column, cuts, categories, y, q, rules):
 
 
 def best_split(X, columns, y, q, own, node, rules, playing):
-    rows = node.rows
+    rows, total_weight = node.rows, int(q.sum())
     y, q, own = y[rows], q[rows], own[rows]
     G, W, N = int((q * y).sum()), int(q.sum()), sum(own.tolist())
     none = worth(G, W, rules, node.bounds)
@@ -133,7 +133,8 @@ def best_split(X, columns, y, q, own, node, rules, playing):
         sign = rules.monotone[feature] if rules.monotone else 0
         for left, left_if in candidates(X[rows, feature], cuts, categories, y, q, rules):
             G_left, W_left, N_left = int((q * y)[left].sum()), int(q[left].sum()), sum(own[left].tolist())
-            if W_left in (0, W) or min(W_left, W - W_left) < rules.min_weight or min(N_left, N - N_left) < rules.min_rows:
+            too_light = min(W_left, W - W_left) < rules.min_share * total_weight
+            if W_left in (0, W) or too_light or min(N_left, N - N_left) < rules.min_rows:
                 continue
             values = [leaf_value(*side, rules, node.bounds) for side in ((G_left, W_left), (G - G_left, W - W_left))]
             if sign * (values[1] - values[0]) < 0:
@@ -208,7 +209,7 @@ def boost(
     categories=None,
     max_leaves=0,
     min_rows=1,
-    min_weight=0.0,
+    min_share=0.0,
     smoothing=10.0,
     monotone=(),
     subsample=1.0,
@@ -232,7 +233,7 @@ def boost(
         depth,
         max_leaves,
         Fraction(l2) * scale,
-        Fraction(min_weight) * scale,
+        Fraction(min_share),
         Fraction(min_rows if min_rows > 1 else 0),
         Fraction(smoothing) * scale,
         tuple(monotone),

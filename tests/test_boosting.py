@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from learners import Misshapen, Oracle, Plain, Spoiler
-from untwist.boosting import ValidationRisk, adaboost, logged, pilboost, staged_scores, until_stale
+from untwist.boosting import ValidationLoss, adaboost, pilboost, staged_scores
 from untwist.links import CanonicalLink, ClippedLink
 from untwist.losses import AlphaLoss, FocalLoss, LogLoss, MatusitaLoss, SquareLoss
 
@@ -165,22 +165,25 @@ def test_random_learners_get_seeds_of_their_own(sample):
 def test_consumers(sample):
     X, y = sample
     link = ClippedLink(AlphaLoss(2.0))
-    lines = []
-    risk = ValidationRisk(X[:30], y[:30], link)
-    rounds = logged(until_stale(take(pilboost(X, y, TREE, link, 3.0), 20), risk, patience=20), 5, lines.append)
-    kept = list(rounds)
-    assert len(kept) == 20
-    assert len(lines) == 4
-    assert lines[0].startswith("round 5: edge 0.")
-    assert risk.history[-1] == pytest.approx(np.mean(link.margin_loss(kept[-1].margins[:30])))
+    loss = ValidationLoss(X[:30], y[:30], link, least=0.01)
+    kept = list(take(pilboost(X, y, TREE, link, 3.0), 20))
+    for one in kept:
+        loss(one)
+    margins = kept[-1].margins[:30]
+    assert loss.losses[-1] == pytest.approx(-np.log(link.inverse(margins).clip(0.01, 0.99)).mean())
+    assert loss.errors[-1] == np.mean(margins < 0)
     *_, final = staged_scores([(one.leverage, one.hypothesis) for one in kept], X)
     np.testing.assert_allclose(y * final, kept[-1].margins, atol=1e-12)
 
 
-def test_until_stale_waits_and_then_stops():
-    risks = iter([3.0, 2.0, 2.5, 2.4, 1.9, 2.0, 2.0, 2.0, 1.0])
-    passed = list(until_stale(range(9), lambda one: next(risks), patience=3))
-    assert passed == list(range(8))
+def test_a_run_goes_on_from_the_scores_of_another(sample):
+    X, y = sample
+    link = ClippedLink(AlphaLoss(2.0))
+    kept = list(take(pilboost(X, y, TREE, link, 3.0), 8))
+    rest = list(take(pilboost(X, y, TREE, link, 3.0, start=y * kept[4].margins), 3))
+    np.testing.assert_allclose(rest[-1].margins, kept[-1].margins, rtol=1e-9)
+    loss = ValidationLoss(X, y, link, start=y * kept[-1].margins)
+    assert loss(rest[0]) <= ValidationLoss(X, y, link)(rest[0])
 
 
 @pytest.mark.parametrize(

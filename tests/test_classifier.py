@@ -116,32 +116,38 @@ def test_early_stopping_keeps_the_rounds_up_to_the_best(data):
     X, y = data
     _, noisy, _ = ClassNoise(0.3).twist(X, y, np.random.default_rng(0))
     model = PILBoostClassifier(early_stopping=True, n_estimators=200, random_state=0).fit(X, noisy)
-    assert model.n_iter_ == np.argmin(model.validation_risk_) + 1 == len(model.estimators_) < 200
-    assert len(model.validation_risk_) == model.n_iter_ + 10
-    assert len(model.validation_rows_) == 30
+    losses, errors = (model.evals_result_["validation"][name] for name in ("log_loss", "error"))
+    assert model.n_iter_ == np.argmin(losses) + 1 == len(model.estimators_) < 200
+    assert len(losses) == len(errors) == model.n_iter_ + 10
+    assert 28 <= len(model.validation_rows_) <= 32
     assert len(model.forest_) == model.n_iter_
     assert all(tree.forest is model.forest_ for tree in model.estimators_)  # nothing is kept, or pickled, twice
-    held_out = model.link_.margin_loss((2 * noisy - 1) * model.decision_function(X))[model.validation_rows_]
-    assert held_out.mean() == pytest.approx(model.validation_risk_.min(), rel=1e-6)
+    held_out = model.validation_rows_
+    posterior = model.predict_proba_twisted(X)[held_out, noisy[held_out]]
+    assert -np.log(posterior).mean() == pytest.approx(losses.min(), rel=1e-4)
+    assert np.mean(model.predict(X)[held_out] != noisy[held_out]) == pytest.approx(errors[model.n_iter_ - 1])
 
 
 def test_a_validation_set_of_your_own(data):
     X, y = data
     X_val, y_val = sample(seed=1)
     followed = PILBoostClassifier(n_estimators=25, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
-    assert followed.n_iter_ == len(followed.validation_risk_) == 25
+    losses = followed.evals_result_["validation"]["log_loss"]
+    assert followed.n_iter_ == len(losses) == 25
     plain = PILBoostClassifier(n_estimators=25, random_state=0).fit(X, y)
     np.testing.assert_array_equal(followed.decision_function(X), plain.decision_function(X))
     stopped = PILBoostClassifier(n_estimators=500, early_stopping=True, random_state=0).fit(
         X, y, X_val=X_val, y_val=y_val
     )
-    np.testing.assert_allclose(
-        stopped.validation_risk_[:25], followed.validation_risk_[: len(stopped.validation_risk_)][:25]
-    )
+    early = stopped.evals_result_["validation"]["log_loss"][:25]
+    np.testing.assert_array_equal(early, losses[: len(early)])
+    loop = PILBoostClassifier(n_estimators=5, engine="reference", random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    np.testing.assert_allclose(loop.evals_result_["validation"]["log_loss"], losses[:5], rtol=0.05)
     weighted = PILBoostClassifier(n_estimators=5, random_state=0)
     weighted.fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=np.arange(300) < 10)
     few = PILBoostClassifier(n_estimators=5, random_state=0).fit(X, y, X_val=X_val[:10], y_val=y_val[:10])
-    np.testing.assert_allclose(weighted.validation_risk_, few.validation_risk_)
+    for name in ("log_loss", "error"):
+        np.testing.assert_allclose(weighted.evals_result_["validation"][name], few.evals_result_["validation"][name])
 
 
 def test_certificate_of_a_fit(data):
@@ -260,15 +266,13 @@ def test_bad_settings_are_named(data, settings, message):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[0.0], [1.0], [2.0]], [0, 1, 2], "Only binary classification is supported.*3 classes"),
         ([[0.0], [1.0]], [1, 1], "two classes, got one class only"),
         (np.zeros((0, 2)), [], "0 sample"),
         ([[0.0], [math.inf]], [0, 1], "infinity"),
         ([[0.0], [1.0]], [0, 1, 1], "inconsistent numbers of samples"),
         ([[0.0], [1.0]], [0.3, 0.7], "continuous"),
         ([[0.0], [1.0]], np.array(["a", None], dtype=object), "y must hold labels of one kind, none missing"),
-        (pd.DataFrame({"age": [1, 2], "job": ["x", "y"]}), [0, 1], r"columns \['job'\] hold text.*OrdinalEncoder"),
-        (np.array([["x"], ["y"]]), [0, 1], "it holds text.*OrdinalEncoder"),
+        ([[0.0], [1.0]], [0, np.nan], "Input y contains NaN"),
     ],
 )
 def test_bad_data_is_named(X, y, message):

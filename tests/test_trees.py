@@ -56,8 +56,8 @@ CASES = [
     {"min_samples_leaf": 9},
     {"min_samples_leaf": 9, "weighted": True, "missing": 0.2},
     {"min_samples_leaf": 31},
-    {"min_weight_leaf": 2.5},
-    {"min_weight_leaf": 1.5, "weighted": True, "max_leaf_nodes": 5},
+    {"min_weight_fraction_leaf": 0.15},
+    {"min_weight_fraction_leaf": 0.05, "weighted": True, "max_leaf_nodes": 5},
     {"categories": 5},
     {"categories": 5, "missing": 0.2},
     {"categories": 9, "missing": 0.1, "weighted": True, "max_leaf_nodes": 7, "min_samples_leaf": 3},
@@ -69,7 +69,7 @@ CASES = [
     {"subsample": 0.7, "max_features": 0.3, "weighted": True, "missing": 0.1},
 ]
 
-TWIN_NAMES = {"max_leaf_nodes": "max_leaves", "min_samples_leaf": "min_rows", "min_weight_leaf": "min_weight"}
+TWIN_NAMES = {"max_leaf_nodes": "max_leaves", "min_samples_leaf": "min_rows", "min_weight_fraction_leaf": "min_share"}
 
 
 ALPHAS = [0.5, 1 - 1e-5, 1.0, 1 + 1e-12, 1 + 1e-5, 1.001, 1.1, 2.0, 4.0, math.inf]

@@ -57,8 +57,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Grow the best split first up to so many leaves, instead of level by level.
     min_samples_leaf : int, default 1
         Rows in a leaf, at least; a row counts with its sample weight, and only if it has a boosting weight.
-    min_weight_leaf : float >= 0, default 0
-        Sum of the boosting weights in a leaf, at least, in units of one row at weight 1.
+    min_weight_fraction_leaf : float in [0, 0.5], default 0
+        Share of the round's total boosting weight in a leaf, at least.
     l2 : float >= 0, default 0
         Shrinks a leaf with few rows: its value is G / (W + l2), in units of one row.
     subsample : float in (0, 1], default 1
@@ -82,7 +82,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         "compiled" grows histogram trees, all rounds in compiled code: the same model for any number of threads and any
         order of the rows. "reference" runs the loop of `untwist.boosting` over regression trees of scikit-learn. "auto"
         is "compiled" for the alpha-loss unless an `estimator` is given. Only the compiled engine knows categories and
-        the settings `min_weight_leaf`, `l2`, `subsample`, `max_features`, `max_bins` and `monotonic_cst`.
+        the settings `l2`, `subsample`, `max_features`, `max_bins` and `monotonic_cst`.
     estimator : scikit-learn regressor or None, default None
         A weak learner of your own, fitted to labels -1 and +1 with sample weights; the settings of trees then play no
         part. Not together with `engine`.
@@ -105,8 +105,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : the labels; of two, the second is the positive class
-    estimators_, leverages_, edges_ : the weak hypotheses, their coefficients and edges, per round (per class first where
-        there are more than two)
+    estimators_, leverages_, edges_ : the weak hypotheses, their coefficients and edges, per round (a list per class
+        where there are more than two)
     forest_ : the trees of the compiled engine as arrays, None for another engine (one per class beyond two)
     evals_result_ : {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows
     link_, step_size_, n_iter_ : the link and step that were used, and the number of rounds kept
@@ -131,7 +131,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         max_depth: int | None = 3,
         max_leaf_nodes: int | None = None,
         min_samples_leaf: int = 1,
-        min_weight_leaf: float = 0.0,
+        min_weight_fraction_leaf: float = 0.0,
         l2: float = 0.0,
         subsample: float = 1.0,
         max_features: float = 1.0,
@@ -158,7 +158,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.max_depth = max_depth
         self.max_leaf_nodes = max_leaf_nodes
         self.min_samples_leaf = min_samples_leaf
-        self.min_weight_leaf = min_weight_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.l2 = l2
         self.subsample = subsample
         self.max_features = max_features
@@ -178,6 +178,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+
+    _ensembles: list[Ensemble]
+    _schema: tables.Schema
+    n_iter_: int
 
     # ---- training ----
 
@@ -206,7 +210,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         X, labels, weight = self._training_data(X, y, sample_weight, before is not None)
         sample = self._sample(X, labels, weight, X_val, y_val, sample_weight_val)
         runs: list[Run] = []
-        runs.extend((self._compiled_runs if self._compiled() else self._reference_runs)(sample, link, step_size, before))
+        runs.extend(
+            (self._compiled_runs if self._compiled() else self._reference_runs)(sample, link, step_size, before)
+        )
         callbacks, verbose = self.callbacks or (), int(self.verbose)
         interrupt = advance(runs, most - done, patience=patience, callbacks=callbacks, verbose=verbose)
         ensembles = [run.ensemble() for run in runs]
@@ -235,8 +241,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         schema = self._schema if before else tables.learn(X, self.categorical_features, sample_weight=weight)
         if schema.categories and not self._compiled():
             raise ValueError(
-                f"only the compiled engine knows categories, but columns {list(schema.categories)[:5]} hold some: encode "
-                "them, say with OrdinalEncoder"
+                f"only the compiled engine knows categories, but columns {list(schema.categories)[:5]} hold some: "
+                "encode them, say with OrdinalEncoder"
             )
         numbers, y = validate_data(self, schema.encode(X), y, reset=not before, **self._checks())
         _check_feature_names(self, X, reset=not before)
@@ -331,13 +337,19 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             max_depth=60 if self.max_depth is None else min(60, _count("max_depth", self.max_depth)),
             max_leaf_nodes=None if leaves is None else _count("max_leaf_nodes", leaves, low=2),
             min_samples_leaf=_count("min_samples_leaf", self.min_samples_leaf),
-            min_weight_leaf=real("min_weight_leaf", self.min_weight_leaf, low=0.0),
+            min_weight_fraction_leaf=self._least_share(),
             l2=real("l2", self.l2, low=0.0),
             subsample=_share("subsample", self.subsample),
             max_features=_share("max_features", self.max_features),
             seed=self._seed,
             monotone=self._monotone(),
         )
+
+    def _least_share(self) -> float:
+        share = real("min_weight_fraction_leaf", self.min_weight_fraction_leaf, low=0.0)
+        if share > 0.5:
+            raise ValueError(f"min_weight_fraction_leaf must lie in [0, 0.5], got {self.min_weight_fraction_leaf!r}")
+        return share
 
     def _monotone(self) -> tuple[int, ...]:
         if self.monotonic_cst is None:
@@ -377,9 +389,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             loss = None
             if sample.watch is not None:
                 own, least = sample.watch[watched], 1.0 / (n_rows + 2.0)
-                loss = ValidationLoss(
-                    sample.X[watched], signs[watched], link, own, start=start[watched], least=least
-                )
+                loss = ValidationLoss(sample.X[watched], signs[watched], link, own, start=start[watched], least=least)
             runs.append(ReferenceRun(rounds, loss))
         return runs
 
@@ -426,6 +436,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 max_depth=None if depth is None else _count("max_depth", depth),
                 max_leaf_nodes=None if leaves is None else _count("max_leaf_nodes", leaves, low=2),
                 min_samples_leaf=_count("min_samples_leaf", self.min_samples_leaf),
+                min_weight_fraction_leaf=self._least_share(),
             )
         if isinstance(self.estimator, type) or not (
             hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")
@@ -438,11 +449,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def _checks(self) -> dict[str, Any]:
         """What scikit-learn is to check of X."""
         takes = self._takes()
-        real_types = [np.float64, np.float32]  # either, as it comes
+        kinds: Any = [np.float64, np.float32]  # either, as it comes
         if not self._compiled():
-            real_types = np.float32 if self.estimator is None else np.float64  # what the trees of scikit-learn work on
+            kinds = (
+                np.float32 if self.estimator is None else np.float64
+            )  # what the trees of scikit-learn work on anyway
         return {
-            "dtype": real_types,
+            "dtype": kinds,
             "ensure_all_finite": "allow-nan" if takes["allow_nan"] else True,
             "accept_sparse": ["csr", "csc"] if takes["sparse"] else False,
         }
@@ -491,13 +504,14 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(f"{name} has labels that the training labels have not: {unknown[:5]}")
-        return np.searchsorted(self.classes_, y)
+        return np.asarray(np.searchsorted(self.classes_, y), dtype=np.intp)
 
     # ---- prediction ----
 
     def decision_function(self, X: Any) -> Array:
         """Score of the clean posterior: positive where `predict` says classes_[1]; a column per class beyond two."""
-        return self._orientation * self._scores(self._rows(X))
+        X = self._rows(X)
+        return self._orientation * self._scores(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class whose clean posterior is largest; of two, classes_[0] at a score of exactly 0."""
@@ -514,7 +528,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba_twisted(self, X: Any) -> Array:
         """Posterior of every class as the twisted training labels follow it, within the same limits."""
-        return self._probabilities(self.link_.inverse(self._scores(self._rows(X))))
+        X = self._rows(X)
+        return self._probabilities(self.link_.inverse(self._scores(X)))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """`decision_function` after each round; a class whose rounds have ended keeps its scores."""
@@ -538,10 +553,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         A third axis has the classes where there are more than two; -1 where the rounds of a class have ended.
         """
         X = self._rows(X)
-        if self._ensembles[0].forest is None:
-            raise ValueError("only the trees of the compiled engine have leaves to apply")
         leaves = np.full((X.shape[0], self.n_iter_, len(self._ensembles)), -1, dtype=np.int32)
         for index, one in enumerate(self._ensembles):
+            if one.forest is None:
+                raise ValueError("only the trees of the compiled engine have leaves to apply")
             leaves[:, : len(one), index] = one.forest.leaves(X, self.n_jobs)
         return leaves[:, :, 0] if len(self._ensembles) == 1 else leaves
 
@@ -552,7 +567,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(scores * (signs[0] if len(signs) == 1 else np.column_stack(signs)))
 
     def weights(self, X: Any, y: ArrayLike) -> Array:
-        """Boosting weight in [0, 1] of every row after the last round: what the model still has to learn of its label."""
+        """Boosting weight in [0, 1] of every row after the last round: how much of its label is yet to be learned."""
         return self.link_.weights(self.margins(X, y))
 
     def _scores(self, X: Any) -> Array:
@@ -649,7 +664,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             weight = weight * _class_weights(self.class_weight, self.classes_, labels, weight)[labels]
         weight[self.validation_rows_] *= 1.0 - self._validation_shares
         rows = np.flatnonzero(weight)
-        signs = 2.0 * labels[rows] - 1.0
+        signs = np.where(labels[rows] == 1, 1.0, -1.0)
         return certify(
             self._replay(X[rows], signs, weight[rows]), self.link_, self.step_size_, sample_weight=weight[rows]
         )
@@ -670,13 +685,12 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         for name, value in self._takes().items():
             setattr(tags.input_tags, name, value)
-        tags.input_tags.categorical = tags.input_tags.string = self._compiled()
+        tags.input_tags.categorical = self._compiled()
         return tags
 
 
 #: Settings that play no part in another engine, with their defaults.
 _COMPILED_ONLY = {
-    "min_weight_leaf": 0.0,
     "l2": 0.0,
     "subsample": 1.0,
     "max_features": 1.0,
@@ -717,13 +731,15 @@ def _class_weights(setting: Any, classes: NDArray[Any], labels: NDArray[np.intp]
     """The weight of each class; "balanced" gives all classes the same total sample weight."""
     if isinstance(setting, str) and setting == "balanced":
         mass = np.bincount(labels, weights=weight, minlength=len(classes))
-        return np.divide(mass.sum(), len(classes) * mass, out=np.zeros(len(classes)), where=mass > 0)
+        return np.where(mass > 0, mass.sum() / (len(classes) * np.maximum(mass, np.finfo(float).tiny)), 0.0)
     if not isinstance(setting, dict):
         raise ValueError(f'class_weight must be a dict, "balanced" or None, got {setting!r}')
     unknown = [label for label in setting if label not in classes]
     if unknown:
         raise ValueError(f"class_weight has labels that y has not: {unknown[:5]}")
-    return np.array([real(f"class_weight of {label!r}", setting.get(label, 1.0), low=0.0) for label in classes.tolist()])
+    return np.array(
+        [real(f"class_weight of {label!r}", setting.get(label, 1.0), low=0.0) for label in classes.tolist()]
+    )
 
 
 def _share(name: str, value: Any) -> float:
@@ -734,8 +750,8 @@ def _share(name: str, value: Any) -> float:
 
 
 def _count(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < low:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or int(value) < low:
         raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
-    if high is not None and value > high:
+    if high is not None and int(value) > high:
         raise ValueError(f"{name} must be at most {high}, got {value!r}")
     return int(value)

@@ -1,7 +1,7 @@
 """Rows set aside by what they contain, not by where they stand: any order of the rows gives the same choice.
 
-Copies of a row stay together, and a row of weight 2 is two copies. Where a few contents carry most of the weight none of
-them can be spared whole; these are shared out: part of their weight is set aside, the rest stays.
+Copies of a row stay together, and a row of weight 2 is two copies. Where a few contents carry most of the weight none
+of them can be spared whole; these are shared out: part of their weight is set aside, the rest stays.
 """
 
 from __future__ import annotations

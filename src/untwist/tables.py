@@ -243,6 +243,8 @@ def _array_column(name: Any, values: NDArray[Any]) -> _Column:
         kind = "text" if any(issubclass(one, str) for one in types.values()) else min(odd) if odd else "number"
         if "NAType" in types:  # of pandas
             values = np.array([None if type(one).__name__ == "NAType" else one for one in values], dtype=object)
+        if "Decimal" in types:  # == with an integer of NumPy is an error
+            values = np.array([float(one) if type(one).__name__ == "Decimal" else one for one in values], dtype=object)
 
     def numbers() -> NDArray[Any]:
         try:

@@ -20,7 +20,7 @@ __all__ = ["CompiledRun", "Ensemble", "Progress", "ReferenceRun", "Run", "advanc
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Weak hypotheses with their leverages and edges, and the loss and error of the validation rows after each round."""
+    """Weak hypotheses with their leverages and edges; loss and error of the validation rows after each round."""
 
     hypotheses: Sequence[Hypothesis]
     leverages: Array
@@ -157,8 +157,8 @@ class ReferenceRun:
         """As Run says."""
         losses, errors = ([], []) if self.loss is None else (self.loss.losses, self.loss.errors)
         hypotheses = [row[0] for row in self.kept]
-        numbers = (np.array([row[i] for row in self.kept]) for i in (1, 2))
-        return Ensemble(hypotheses, *numbers, np.array(losses), np.array(errors))
+        leverages, edges = (np.array([row[i] for row in self.kept]) for i in (1, 2))
+        return Ensemble(hypotheses, leverages, edges, np.array(losses), np.array(errors))
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,8 @@ def advance(
             progress = _progress(runs, n_rounds, time.perf_counter() - begin)
             if verbose and done % verbose == 0 and progress is not None:
                 print(progress, file=sys.stderr)
-            if progress is not None and any([callback(progress) for callback in callbacks]):
+            answers = [callback(progress) for callback in callbacks if progress is not None]
+            if any(answers):
                 break
     except KeyboardInterrupt as interrupt:
         return interrupt
@@ -218,5 +219,5 @@ def _progress(runs: Sequence[Run], n_rounds: int, seconds: float) -> Progress | 
     last = [row for row in (run.last_round() for run in runs) if row[0] > 0]
     if not last:
         return None
-    means = (float(np.mean([row[i] for row in last])) for i in (1, 2, 3))
-    return Progress(max(row[0] for row in last), n_rounds, *means, seconds)
+    edge, loss, error = (float(np.mean([row[i] for row in last])) for i in (1, 2, 3))
+    return Progress(max(row[0] for row in last), n_rounds, edge, loss, error, seconds)

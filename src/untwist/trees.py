@@ -32,12 +32,12 @@ NONE = np.zeros(0)
 
 @dataclass(frozen=True)
 class Growth:
-    """How trees grow. `l2`, `min_weight_leaf` and `min_samples_leaf` count in rows."""
+    """How trees grow. `l2` and `min_samples_leaf` count in rows."""
 
     max_depth: int = 3
     max_leaf_nodes: int | None = None
     min_samples_leaf: float = 1
-    min_weight_leaf: float = 0.0
+    min_weight_fraction_leaf: float = 0.0
     l2: float = 0.0
     category_smoothing: float = 10.0  # rare categories must not lead the order in which categories are split
     subsample: float = 1.0
@@ -100,7 +100,7 @@ class Forest:
     def followed_by(self, other: Forest) -> Forest:
         """The trees of this forest, then those of the other."""
         names = ("edge", "feature", "left", "threshold", "missing_left", "value", "gain", "codes")
-        arrays = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
         offset = np.concatenate([self.offset, other.offset[1:] + self.offset[-1]])
         moved = np.where(other.set >= 0, other.set + len(self.codes) // 4, -1).astype(np.int32)
         return replace(self, offset=offset, set=np.concatenate([self.set, moved]), **arrays)
@@ -225,8 +225,8 @@ def booster(
 ) -> _core.Booster:
     """A booster of one class against the others, for the links of the alpha-loss; no round run yet.
 
-    Rows of weight 0 do not train. The log-loss of the rows with a weight in `watch` is followed. `start` are scores to go
-    on from, of the model that `first_round` rounds made.
+    Rows of weight 0 do not train. The log-loss of the rows with a weight in `watch` is followed. `start` are scores to
+    go on from, of the model that `first_round` rounds made.
     """
     if not isinstance(link.loss, AlphaLoss):
         raise ValueError(f"the compiled engine boosts the alpha-loss only, got {link.loss!r}")
@@ -245,8 +245,8 @@ def booster(
         step_size,
         growth.max_depth,
         growth.max_leaf_nodes or 0,
+        growth.min_weight_fraction_leaf,
         growth.l2 / largest,
-        growth.min_weight_leaf / largest,
         growth.min_samples_leaf / largest if growth.min_samples_leaf > 1 else 0.0,
         growth.category_smoothing / largest,
         growth.subsample,
