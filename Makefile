@@ -38,10 +38,12 @@ test-slow: $(READY)  ## The tests that take minutes: the paper's own numbers
 
 sanitize:  ## The compiled engine under the address, undefined-behaviour and thread sanitizers
 	@mkdir -p build
-	@$(CXX) $(SANITIZE) -fsanitize=address,undefined -fno-sanitize-recover=all -o build/check-memory tests/engine_check.cpp
-	@build/check-memory
-	@$(CXX) $(SANITIZE) -fsanitize=thread -o build/check-threads tests/engine_check.cpp
-	@build/check-threads
+	@for check in engine forest; do \
+	  $(CXX) $(SANITIZE) -fsanitize=address,undefined -fno-sanitize-recover=all -o build/$$check-memory tests/$${check}_check.cpp && \
+	  build/$$check-memory && \
+	  $(CXX) $(SANITIZE) -fsanitize=thread -o build/$$check-threads tests/$${check}_check.cpp && \
+	  build/$$check-threads || exit 1; \
+	done
 
 test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
 	@$(BIN)/python tests/try_wheel.py

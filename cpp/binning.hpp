@@ -263,8 +263,8 @@ void encode(const Matrix<Real>& X, const std::uint64_t* weight, const std::vecto
         Code* run = by_column + column * order.size() + start;
         for (std::size_t i = 0; i < count; ++i) {
           const bool lost = std::isnan(value[i]);
-          any |= lost ? kMissing : 0;
-          any |= weight[order[start + i]] == 0 ? 0 : lost ? kMissingWithWeight : kKnownWithWeight;
+          const int with_weight = weight[order[start + i]] == 0 ? 0 : lost ? kMissingWithWeight : kKnownWithWeight;
+          any = static_cast<char>(any | (lost ? kMissing : 0) | with_weight);
           run[i] = lost ? absent : static_cast<Code>(code[i]);
         }
         for (std::size_t i = 0; i < count; ++i) by_row[(start + i) * width + column] = run[i];

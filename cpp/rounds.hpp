@@ -136,8 +136,9 @@ class Rounds final : public Booster {
     ThreadPool pool(data_.rows * features_ < kThreadsPayOff ? 1 : threads);  // none is left behind between calls
     pool_ = &pool;
     const std::size_t size = features_ * kBins;
-    while (sums_.size() < static_cast<std::size_t>(pool.size())) sums_.emplace_back(counting() ? 0 : size);
-    while (wide_sums_.size() < sums_.size()) wide_sums_.emplace_back(counting() ? size : 0);
+    while (workers_.size() < static_cast<std::size_t>(pool.size())) {
+      workers_.push_back({std::vector<std::uint32_t>(counting() ? 0 : size), std::vector<std::uint64_t>(counting() ? size : 0)});
+    }
     for (int round = 0; round < rounds && !stale(patience); ++round) {
       if (!weigh()) break;
       draw_columns();
@@ -164,6 +165,7 @@ class Rounds final : public Booster {
     Weights weight{};
     Bounds bounds;
     std::unique_ptr<Histogram> histogram;
+    bool has_parents = false;  // the histogram is the parent's: the sibling's must be taken away
     Split split;
 
     std::size_t rows() const { return last[0] - first[0] + last[1] - first[1]; }
@@ -178,6 +180,12 @@ class Rounds final : public Booster {
     std::size_t to_other = 0;
     Sum weight = 0;
     Sum rows = 0;  // sample weight of the rows drawn
+  };
+
+  struct Worker {  // a thread's sums, and what they are of
+    std::vector<std::uint32_t> sums;
+    std::vector<std::uint64_t> wide_sums;  // with rows, if these are counted
+    std::size_t owner = 0, side = 0, rows = 0;
   };
 
   static constexpr std::size_t kThreadsPayOff = 50000;  // rows * features
@@ -205,14 +213,20 @@ class Rounds final : public Booster {
     for (; first < last; first += size) pieces.push_back({owner, side, first, std::min(last, first + size)});
   }
 
-  // Calls job(thread, piece) for all pieces; a few rows are not worth waking anyone.
-  template <typename Job>
-  void each(std::vector<Piece>& pieces, const Job& job) {
+  // Calls job(thread, piece) for all pieces, then last_words(thread); a few rows are not worth waking anyone.
+  template <typename Job, typename LastWords>
+  void each(std::vector<Piece>& pieces, const Job& job, const LastWords& last_words) {
     std::size_t rows = 0;
     for (const Piece& piece : pieces) rows += piece.last - piece.first;
-    pool_->chunks(pieces.size(), rows < kFewRows ? pieces.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
+    const auto work = [&](int thread, std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) job(thread, pieces[i]);
-    });
+    };
+    pool_->chunks(pieces.size(), rows < kFewRows ? pieces.size() : 1, work, last_words);
+  }
+
+  template <typename Job>
+  void each(std::vector<Piece>& pieces, const Job& job) {
+    each(pieces, job, [](int) {});
   }
 
   // ---- weights: fixed point, and the list of rows that have one ----
@@ -430,74 +444,92 @@ class Rounds final : public Booster {
     pieces_.clear();
     for (const std::size_t i : chosen) {
       nodes[i].histogram = fresh();
+      std::fill(nodes[i].histogram->begin(), nodes[i].histogram->end(), Bin{0});
       for (std::size_t side = 0; side < 2; ++side) {
-        const std::size_t rows = nodes[i].last[side] - nodes[i].first[side];
-        if (rows == 0 || rows > kFlushRows) {  // else the one piece overwrites what is there
-          for (std::size_t plane = side; plane < (counting() ? 4 : 2); plane += 2) {
-            Bin* sums = nodes[i].histogram->data() + plane * features_ * kBins;
-            std::fill(sums, sums + features_ * kBins, Bin{0});
-          }
-        }
-        cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], kFlushRows);
+        cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], kPiece);
       }
     }
-    each(pieces_, [&](int thread, Piece& piece) {
-      if (counting()) {
-        const std::uint32_t* own = rows_of_.empty() ? nullptr : rows_of_.data();
-        add_piece(nodes[piece.owner], piece, WeightAndRows{own, static_cast<std::uint32_t>(kOneRow)}, wide_sums_[static_cast<std::size_t>(thread)].data());
-      } else {
-        add_piece(nodes[piece.owner], piece, WeightOnly{}, sums_[static_cast<std::size_t>(thread)].data());
-      }
-    });
+    if (counting()) {
+      const std::uint32_t* own = rows_of_.empty() ? nullptr : rows_of_.data();
+      sum_up(nodes, WeightAndRows{own, static_cast<std::uint32_t>(kOneRow)});
+    } else {
+      sum_up(nodes, WeightOnly{});
+    }
+  }
+
+  // Every thread keeps sums of one class of one node as long as it gets pieces of it and they cannot overflow.
+  template <typename Summand>
+  void sum_up(std::vector<Growing>& nodes, const Summand& summand) {
+    const auto deliver = [&](int thread) {
+      Worker& worker = workers_[static_cast<std::size_t>(thread)];
+      if (worker.rows > 0) flush(*nodes[worker.owner].histogram, worker.side, sums<Summand>(thread));
+      worker.rows = 0;
+    };
+    each(
+        pieces_,
+        [&](int thread, Piece& piece) {
+          Worker& worker = workers_[static_cast<std::size_t>(thread)];
+          const std::size_t rows = piece.last - piece.first;
+          const bool other = worker.owner != piece.owner || worker.side != static_cast<std::size_t>(piece.side);
+          if (other || worker.rows + rows > kFlushRows) deliver(thread);
+          worker.owner = piece.owner;
+          worker.side = static_cast<std::size_t>(piece.side);
+          worker.rows += rows;
+          add_rows(data_.by_row.data(), features_, active_.data() + piece.first, rows, summand, sums<Summand>(thread));
+        },
+        deliver);
   }
 
   template <typename Summand>
-  void add_piece(const Growing& node, const Piece& piece, const Summand& summand, typename Summand::Cell* sums) {
-    for (std::size_t feature = 0; feature < features_; ++feature) {
-      std::fill_n(sums + feature * kBins, data_.columns[feature].bins(), typename Summand::Cell{0});
+  typename Summand::Cell* sums(int thread) {
+    Worker& worker = workers_[static_cast<std::size_t>(thread)];
+    if constexpr (sizeof(typename Summand::Cell) == 8) {
+      return worker.wide_sums.data();
+    } else {
+      return worker.sums.data();
     }
-    add_rows(data_.by_row.data(), features_, active_.data() + piece.first, piece.last - piece.first, summand, sums);
-    const std::size_t side = static_cast<std::size_t>(piece.side);
-    const bool alone = node.last[side] - node.first[side] <= kFlushRows;
-    std::unique_lock<std::mutex> guard(flush_, std::defer_lock);
-    if (!alone) guard.lock();  // others add to the same sums
-    Bin* weights = node.histogram->data() + side * features_ * kBins;
+  }
+
+  // Adds a thread's sums to a histogram and clears them.
+  template <typename Cell>
+  void flush(Histogram& histogram, std::size_t side, Cell* sums) {
+    const std::lock_guard<std::mutex> guard(flush_);
+    Bin* weights = histogram.data() + side * features_ * kBins;
     for (std::size_t feature = 0; feature < features_; ++feature) {
       const std::size_t start = feature * kBins;
       const std::size_t end = start + static_cast<std::size_t>(data_.columns[feature].bins());
-      flush(sums + start, sums + end, weights + start, alone, 0);
-      if constexpr (sizeof(typename Summand::Cell) == 8) {
-        flush(sums + start, sums + end, weights + 2 * features_ * kBins + start, alone, 32);
+      for (std::size_t i = start; i < end; ++i) weights[i] += static_cast<std::uint32_t>(sums[i]);
+      if constexpr (sizeof(Cell) == 8) {
+        for (std::size_t i = start; i < end; ++i) weights[2 * features_ * kBins + i] += static_cast<std::uint32_t>(sums[i] >> 32);
       }
+      std::fill(sums + start, sums + end, Cell{0});
     }
   }
 
-  // Sets or adds the 32 bits from `shift` on.
-  template <typename Cell>
-  static void flush(const Cell* from, const Cell* end, Bin* into, bool set, int shift) {
-    const std::ptrdiff_t count = end - from;
-    if (set) {
-      for (std::ptrdiff_t i = 0; i < count; ++i) into[i] = static_cast<std::uint32_t>(from[i] >> shift);
-    } else {
-      for (std::ptrdiff_t i = 0; i < count; ++i) into[i] += static_cast<std::uint32_t>(from[i] >> shift);
-    }
-  }
-
-  // The best split of every node, ties going to the smaller feature; nodes without one are finished leaves.
+  // The best split of every node, ties going to the smaller feature; nodes without one are finished leaves. Of two siblings
+  // one has the histogram of their parent until it is looked at: then what its sibling has is taken away.
   void search(std::vector<Growing>& nodes, std::vector<Growing>& open) {
     const std::size_t width = playing_.size();
-    candidates_.assign(nodes.size() * width, {});
-    const std::size_t chunk = candidates_.size() < 40 ? candidates_.size() : 8;
-    pool_->chunks(candidates_.size(), chunk, [&](int, std::size_t first, std::size_t last) {
+    const std::size_t pairs = (nodes.size() + 1) / 2;
+    candidates_.assign(2 * pairs * width, {});
+    const std::size_t tasks = pairs * width;
+    pool_->chunks(tasks, tasks < 20 ? tasks : 4, [&](int, std::size_t first, std::size_t last) {
       Candidates work;
       for (std::size_t i = first; i < last; ++i) {
-        const Growing& node = nodes[i / width];
-        if (node.histogram != nullptr) candidates_[i] = column_search(node, playing_[i % width]).best(work);
+        const std::size_t pair = i / width;
+        const std::size_t feature = playing_[i % width];
+        for (std::size_t k = 2 * pair; k < std::min(nodes.size(), 2 * pair + 2); ++k) {
+          if (nodes[k].has_parents) subtract(*nodes[k].histogram, *nodes[k ^ 1].histogram, feature);
+        }
+        for (std::size_t k = 2 * pair; k < std::min(nodes.size(), 2 * pair + 2); ++k) {
+          if (nodes[k].histogram != nullptr && can_split(nodes[k])) candidates_[k * width + i % width] = column_search(nodes[k], feature).best(work);
+        }
       }
     });
     Candidates work;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       Growing& node = nodes[i];
+      node.has_parents = false;
       const double none = leaf_worth(node.weight, rules_.l2, node.bounds);
       double best = none + 1e-12 * total(node.weight);  // a split must beat none by more than rounding
       std::size_t at = width;
@@ -514,6 +546,14 @@ class Rounds final : public Booster {
       node.split = column_search(node, playing_[at]).split(work, candidates_[i * width + at], static_cast<std::int32_t>(playing_[at]));
       node.split.gain = best - none;
       open.push_back(std::move(node));
+    }
+  }
+
+  void subtract(Histogram& from, const Histogram& part, std::size_t feature) const {
+    const std::size_t bins = static_cast<std::size_t>(data_.columns[feature].bins());
+    for (std::size_t plane = 0; plane < (counting() ? 4 : 2); ++plane) {
+      const std::size_t start = (plane * features_ + feature) * kBins;
+      for (std::size_t bin = start; bin < start + bins; ++bin) from[bin] -= part[bin];
     }
   }
 
@@ -583,34 +623,19 @@ class Rounds final : public Booster {
       std::copy(from + piece.count, from + (piece.last - piece.first), active_.data() + piece.to_other);
     });
     // The child with fewer rows is summed up, its sibling is what remains of the parent.
-    std::vector<std::size_t> smaller, parents;
+    std::vector<std::size_t> smaller;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!can_split(children[2 * i]) && !can_split(children[2 * i + 1])) {
         recycle(std::move(nodes[i].histogram));
         continue;
       }
       smaller.push_back(2 * i + (children[2 * i].rows() <= children[2 * i + 1].rows() ? 0 : 1));
-      parents.push_back(i);
+      Growing& larger = children[smaller.back() ^ 1];
+      larger.histogram = std::move(nodes[i].histogram);
+      larger.has_parents = true;
     }
     build(children, smaller);
-    pool_->chunks(parents.size(), parents.size() * features_ < 100 ? parents.size() : 1, [&](int, std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) subtract(*nodes[parents[i]].histogram, *children[smaller[i]].histogram);
-    });
-    for (std::size_t i = 0; i < parents.size(); ++i) children[smaller[i] ^ 1].histogram = std::move(nodes[parents[i]].histogram);
-    for (Growing& child : children) {
-      if (!can_split(child)) recycle(std::move(child.histogram));
-    }
     return children;
-  }
-
-  void subtract(Histogram& from, const Histogram& part) const {
-    for (std::size_t plane = 0; plane < (counting() ? 4 : 2); ++plane) {
-      for (std::size_t feature = 0; feature < features_; ++feature) {
-        const std::size_t start = (plane * features_ + feature) * kBins;
-        const std::size_t bins = static_cast<std::size_t>(data_.columns[feature].bins());
-        for (std::size_t bin = start; bin < start + bins; ++bin) from[bin] -= part[bin];
-      }
-    }
   }
 
   // ---- margins ----
@@ -693,8 +718,7 @@ class Rounds final : public Booster {
   std::vector<double> margins_;
   std::vector<std::uint32_t> weight_, rows_of_;  // rows_of_: sample weights in fixed point, if rows are counted
   std::vector<Entry> active_, scratch_, watched_;
-  std::vector<std::vector<std::uint32_t>> sums_;  // one per thread
-  std::vector<std::vector<std::uint64_t>> wide_sums_;
+  std::vector<Worker> workers_;
   std::vector<Piece> pieces_;
   std::vector<typename ColumnSearch<Bin>::Found> candidates_;
   std::vector<Growing> finished_;

@@ -37,22 +37,27 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Splits [0, count) into chunks of `chunk` that the threads take as they come: task(thread, first, last). Returns when all
-  // are done; throws what one of them threw.
-  template <typename Task>
-  void chunks(std::size_t count, std::size_t chunk, const Task& task) {
+  // Splits [0, count) into chunks of `chunk` that the threads take as they come: task(thread, first, last), and at its end
+  // each thread calls last_words(thread). Returns when all are done; throws what one of them threw.
+  template <typename Task, typename LastWords>
+  void chunks(std::size_t count, std::size_t chunk, const Task& task, const LastWords& last_words) {
     if (workers_.empty() || count <= chunk) {
       if (count > 0) task(0, std::size_t{0}, count);
-      return;
+      return last_words(0);
     }
     std::atomic<std::size_t> next{0};
     run([&](int thread) {
       for (;;) {
         const std::size_t first = next.fetch_add(chunk, std::memory_order_relaxed);
-        if (first >= count) return;
+        if (first >= count) return last_words(thread);
         task(thread, first, first + chunk < count ? first + chunk : count);
       }
     });
+  }
+
+  template <typename Task>
+  void chunks(std::size_t count, std::size_t chunk, const Task& task) {
+    chunks(count, chunk, task, [](int) {});
   }
 
  private:

@@ -62,7 +62,18 @@ struct ClippedWeight {
         clip(rate_of_gap > 0.0 ? 1.0 / rate_of_gap : kInfinity),
         always_near(std::abs(rate_of_gap) < 1e-6 ? 1.0f : 0.0f),
         power_of_gap(always_near > 0.0f ? 0.0f : static_cast<float>(1.0 / rate_of_gap)),
-        power(static_cast<float>(1.0 / alpha)) {}
+        power(static_cast<float>(1.0 / alpha)),
+        is_two(alpha == 2.0) {}
+
+  // The same at alpha = 2, where powers are squares and roots: (x / (2 - x))^(1/2) = g / sqrt(2 - g^2), g = 1 - |m|/2.
+  static float at_two(double margin) {
+    const double gap = 1.0 - 0.5 * std::abs(margin);
+    const float g = static_cast<float>(gap < 0.0 ? 0.0 : gap);
+    const float a = g / std::sqrt(2.0f - g * g);
+    const float wrong = margin < 0.0 ? 1.0f : 0.0f;
+    const float right = a / (1.0f + a);
+    return right + wrong * (1.0f - 2.0f * right);
+  }
 
   // Masks are numbers, not branches, so that the loop over margins becomes vector instructions.
   float operator()(double margin) const {
@@ -89,19 +100,21 @@ struct ClippedWeight {
 
   double unit, rate_of_gap, clip;
   float always_near, power_of_gap, power;
+  bool is_two;
 };
 
 // round(unit * weight(margin) * own), own = 1 where it is null.
 UNTWIST_VECTORISED inline void clipped_weights(const ClippedWeight weight, float unit, const double* __restrict margin,
                                                const float* __restrict own, std::size_t count, std::uint32_t* __restrict out) {
-  if (own == nullptr) {
-    for (std::size_t i = 0; i < count; ++i) {
-      out[i] = static_cast<std::uint32_t>(static_cast<std::int32_t>(weight(margin[i]) * unit + 0.5f));
-    }
+  const auto whole = [unit](float share) { return static_cast<std::uint32_t>(static_cast<std::int32_t>(share * unit + 0.5f)); };
+  if (weight.is_two && own == nullptr) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = whole(ClippedWeight::at_two(margin[i]));
+  } else if (weight.is_two) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = whole(ClippedWeight::at_two(margin[i]) * own[i]);
+  } else if (own == nullptr) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = whole(weight(margin[i]));
   } else {
-    for (std::size_t i = 0; i < count; ++i) {
-      out[i] = static_cast<std::uint32_t>(static_cast<std::int32_t>(weight(margin[i]) * own[i] * unit + 0.5f));
-    }
+    for (std::size_t i = 0; i < count; ++i) out[i] = whole(weight(margin[i]) * own[i]);
   }
 }
 

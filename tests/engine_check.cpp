@@ -41,7 +41,7 @@ Data make_data(std::size_t rows, std::size_t columns, unsigned seed) {
     data.X[i] = random() % 13 == 0 ? std::numeric_limits<double>::quiet_NaN() : value;
   }
   for (std::size_t i = 0; i < rows; ++i) {
-    data.labels.push_back(i < 3 ? static_cast<std::uint32_t>(i) : random() % 3);
+    data.labels.push_back(i < 3 ? static_cast<std::uint32_t>(i) : static_cast<std::uint32_t>(random() % 3));
     if (seed % 2 == 1) data.weight.push_back(i < 3 ? 1.0 : static_cast<double>(random() % 4));
   }
   return data;
