@@ -51,8 +51,9 @@ test-wheel: $(READY)  ## Build the wheel and try it in an environment with the c
 paper: $(READY)  ## The paper's xd6 figures with class noise .15, beside the published ones
 	@$(BIN)/python benchmarks/xd6_class_noise.py
 
-bench: $(READY)  ## Fit and predict times against XGBoost, LightGBM and HistGradientBoosting
-	@$(BIN)/python -W ignore benchmarks/speed.py
+bench: $(READY)  ## Time and memory beside XGBoost, LightGBM, CatBoost and HistGradientBoosting (QUICK=1: a minute)
+	@$(BIN)/python -c "import catboost" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]" || true
+	@$(BIN)/python benchmarks/speed.py $(if $(QUICK),--quick)
 
 clean:  ## Remove what make made
 	rm -rf .venv build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -31,11 +31,20 @@ inline double log_decay(double z, double alpha) {
 
 // Clipped inverse link (Lemma "lemPILalphaloss"): t = tail(z) below zero, 1 - tail(-z) above, with
 // tail = exp(-log_decay)/2. Below alpha = 1 nothing is clipped and the score is measured in units of 2^r.
-inline double clipped_logit(double z, double alpha) {
+inline double clipped_log_decay(double z, double alpha) {
   const double size = std::abs(z);
-  const double scaled = alpha < 1.0 && std::isfinite(size) ? size * std::exp2(rate(alpha)) : size;
-  const double decay = log_decay(scaled, alpha);
+  return log_decay(alpha < 1.0 && std::isfinite(size) ? size * std::exp2(rate(alpha)) : size, alpha);
+}
+
+inline double clipped_logit(double z, double alpha) {
+  const double decay = clipped_log_decay(z, alpha);
   return std::copysign(decay + std::log1p(-std::expm1(-decay)), z);
+}
+
+// The same as a probability, t itself.
+inline double clipped_posterior(double z, double alpha) {
+  const double tail = 0.5 * std::exp(-clipped_log_decay(z, alpha));
+  return z < 0.0 ? tail : 1.0 - tail;
 }
 
 // Exact inverse link: the s >= 0 with link(s) = (sigma(s)^r - sigma(-s)^r)/r = z.

@@ -229,6 +229,8 @@ NB_MODULE(_core, module) {
   module.doc() = "The compiled core of untwist.";
   module.def("clipped_logit", &fill<clipped_logit>, nb::arg("z").noconvert(), nb::arg("alpha"), nb::arg("out").noconvert(),
              "Log-odds of the clean posterior at scores z, clipped inverse link.");
+  module.def("clipped_posterior", &fill<clipped_posterior>, nb::arg("z").noconvert(), nb::arg("alpha"), nb::arg("out").noconvert(),
+             "The clean posterior at scores z, clipped inverse link.");
   module.def("exact_logit", &fill<exact_logit>, nb::arg("z").noconvert(), nb::arg("alpha"), nb::arg("out").noconvert(),
              "Log-odds of the clean posterior at scores z, exact inverse link.");
   nb::class_<Dataset>(module, "Dataset")

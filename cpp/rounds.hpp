@@ -135,6 +135,7 @@ class Rounds final : public Booster {
   std::size_t boost(int rounds, int patience, int threads) override {
     ThreadPool pool(data_.rows * features_ < kThreadsPayOff ? 1 : threads);  // none is left behind between calls
     pool_ = &pool;
+    piece_ = std::min(kPiece, std::max(kLeastPiece, data_.rows / (8 * static_cast<std::size_t>(pool.size()))));
     const std::size_t size = features_ * kBins;
     while (workers_.size() < static_cast<std::size_t>(pool.size())) {
       workers_.push_back({std::vector<std::uint32_t>(counting() ? 0 : size), std::vector<std::uint64_t>(counting() ? size : 0)});
@@ -190,7 +191,8 @@ class Rounds final : public Booster {
 
   static constexpr std::size_t kThreadsPayOff = 50000;  // rows * features
   static constexpr std::size_t kFlushRows = 16384;  // of weights up to 2^17 fit into a 32-bit sum, or all do
-  static constexpr std::size_t kPiece = 2048;
+  static constexpr std::size_t kLeastPiece = 256;
+  static constexpr std::size_t kPiece = 2048;  // at most; and enough of them that the last one keeps nobody waiting
   static constexpr std::size_t kFewRows = 2048;
   static constexpr std::size_t kLevel = 64;  // nodes split together, so that a deep tree does not keep too many histograms
   static constexpr float kOneRow = 131072.0f;  // a row of the largest sample weight in fixed point,
@@ -247,9 +249,9 @@ class Rounds final : public Booster {
 
   bool weigh(const std::uint64_t* hash, std::uint64_t key) {
     pieces_.clear();
-    cut(pieces_, 0, 0, 0, positive_first_, kPiece);
-    cut(pieces_, 0, 0, positive_last_, data_.rows, kPiece);
-    cut(pieces_, 0, 1, positive_first_, positive_last_, kPiece);
+    cut(pieces_, 0, 0, 0, positive_first_, piece_);
+    cut(pieces_, 0, 0, positive_last_, data_.rows, piece_);
+    cut(pieces_, 0, 1, positive_first_, positive_last_, piece_);
     const std::uint64_t limit = static_cast<std::uint64_t>(std::ldexp(settings_.row_share, 64) * (hash != nullptr));
     each(pieces_, [&](int, Piece& piece) {
       const float* own = own_.own.empty() ? nullptr : own_.own.data() + piece.first;
@@ -446,7 +448,7 @@ class Rounds final : public Booster {
       nodes[i].histogram = fresh();
       std::fill(nodes[i].histogram->begin(), nodes[i].histogram->end(), Bin{0});
       for (std::size_t side = 0; side < 2; ++side) {
-        cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], kPiece);
+        cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], piece_);
       }
     }
     if (counting()) {
@@ -569,7 +571,7 @@ class Rounds final : public Booster {
   std::vector<Growing> partition(const Tree& tree, std::vector<Growing>& nodes) {
     pieces_.clear();
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (std::size_t side = 0; side < 2; ++side) cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], kPiece);
+      for (std::size_t side = 0; side < 2; ++side) cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], piece_);
     }
     each(pieces_, [&](int, Piece& piece) {
       const CodeSet goes_left = nodes[piece.owner].split.goes_left;
@@ -645,7 +647,7 @@ class Rounds final : public Booster {
     pieces_.clear();
     for (std::size_t i = 0; i < finished_.size(); ++i) {
       for (std::size_t side = 0; side < 2; ++side) {
-        cut(pieces_, i, static_cast<int>(side), finished_[i].first[side], finished_[i].last[side], kPiece);
+        cut(pieces_, i, static_cast<int>(side), finished_[i].first[side], finished_[i].last[side], piece_);
       }
     }
     each(pieces_, [&](int, Piece& piece) {
@@ -715,6 +717,7 @@ class Rounds final : public Booster {
   const std::vector<std::uint32_t> varying_;
   std::vector<std::uint32_t> playing_;  // the columns of this round
   ThreadPool* pool_ = nullptr;          // of the call in progress
+  std::size_t piece_ = kPiece;          // rows to a piece
   std::vector<double> margins_;
   std::vector<std::uint32_t> weight_, rows_of_;  // rows_of_: sample weights in fixed point, if rows are counted
   std::vector<Entry> active_, scratch_, watched_;

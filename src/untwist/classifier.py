@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -488,8 +489,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             and X.ndim == 2
             and X.dtype in (np.float64, np.float32)
             and getattr(self, "_plain_columns", None) == X.shape[1]
-            and X.shape[0] > 0
-            and bool(np.isfinite(X.sum(dtype=np.float64)))
+            and X.size > 0
+            and X.flags.c_contiguous
+            and math.isfinite(np.dot(X.reshape(-1), X.reshape(-1)))  # no NaN, nothing infinite
         )
 
     @property

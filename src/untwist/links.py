@@ -376,6 +376,13 @@ class _ClippedAlphaLink(_AlphaLink, ClippedLink, closed_form_for=AlphaLoss):
         _core.clipped_logit(np.ascontiguousarray(z).reshape(-1), self._a, out)
         return out.reshape(z.shape)
 
+    def tilted(self, z: ArrayLike) -> Array:
+        """tail(z) below 0, 1 - tail(-z) above; turned over for alpha < 0."""
+        z = numbers("z", z)
+        out = np.empty(z.size)
+        _core.clipped_posterior(np.ascontiguousarray(self._sign * z).reshape(-1), self._a, out)
+        return out.reshape(z.shape)[()]
+
     def _score_of_logit(self, s: Array) -> Array:
         """(1 - exp(-r*T)) / r with T = -log(2 * sigma(-|s|)), in units of 2**r below alpha = 1."""
         size = np.abs(s)
