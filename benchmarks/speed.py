@@ -77,8 +77,9 @@ def data(rows: int, columns: int, real: bool, noise: float = 0.2, seed: int = 0)
 
 def new(method: str, rounds: int, depth: int) -> Any:
     """A model to fit; its library is imported, and no other. HistGradientBoosting takes all threads by itself."""
-    ours = {"n_estimators": rounds, "max_depth": depth, "n_jobs": THREADS}
-    peer = {"learning_rate": 0.1, **ours}
+    common = {"n_estimators": rounds, "max_depth": depth, "n_jobs": THREADS}
+    ours = {"learning_rate": 0.2, **common}  # per round they then learn about as much as the peers do
+    peer = {"learning_rate": 0.1, **common}
     cat = {"learning_rate": 0.1, "iterations": rounds, "depth": depth, "thread_count": THREADS, "border_count": 254}
     hist = {"learning_rate": 0.1, "max_iter": rounds, "max_depth": depth, "max_leaf_nodes": 2**depth, "max_bins": 255}
     module, name, settings = {

@@ -156,42 +156,12 @@ std::vector<double> thresholds_of(const std::vector<Weighted<Key>>& values, int 
   return thresholds;
 }
 
-// A hash of a row's contents, so that samples of rows do not depend on their order; equal rows go together.
-template <typename Real>
-std::uint64_t row_hash(const Matrix<Real>& X, std::size_t row) {
-  std::uint64_t hash = 0x9E3779B97F4A7C15ULL;
-  for (std::size_t column = 0; column < X.columns; ++column) {
-    const double value = static_cast<double>(X(row, column)) + 0.0;  // -0.0 and 0.0 are one value
-    std::uint64_t bits = 0;
-    if (!std::isnan(value)) std::memcpy(&bits, &value, sizeof bits);
-    hash = (hash ^ bits) * 0xBF58476D1CE4E5B9ULL;
-    hash ^= hash >> 29;
-  }
-  hash *= 0x94D049BB133111EBULL;
-  return hash ^ (hash >> 32);
-}
-
-// The most rows looked at to place the thresholds of a column with many values.
-inline constexpr std::size_t kSample = 100000;
-
-// The bins of all columns; rows of weight 0 have no say. More rows than kSample are sampled, by their contents, to place
-// the thresholds; a column that shows few values in the sample is then looked at in full, so that all of its values count.
+// The bins of all columns; rows of weight 0 have no say. Given a sample of the rows, thresholds are placed by it, but a column
+// that shows few values in the sample is looked at in full, so that all of its values count.
 template <typename Real>
 std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& categories, const std::uint64_t* weight,
-                              int max_bins, ThreadPool& pool) {
+                              const std::vector<std::size_t>& sample, int max_bins, ThreadPool& pool) {
   using Key = typename Ordered<Real>::Key;
-  std::vector<std::size_t> rows;
-  if (X.rows > kSample) {
-    const std::uint64_t keep = ~0ULL / X.rows * kSample;
-    std::vector<char> kept(X.rows);
-    pool.chunks(X.rows, 4096, [&](int, std::size_t first, std::size_t last) {
-      for (std::size_t row = first; row < last; ++row) kept[row] = row_hash(X, row) <= keep;
-    });
-    for (std::size_t row = 0; row < X.rows; ++row) {
-      if (kept[row] && weight[row] > 0) rows.push_back(row);
-    }
-  }
-  const bool sampled = !rows.empty();
   std::vector<Column> columns(X.columns);
   pool.chunks(X.columns, 1, [&](int, std::size_t first, std::size_t last) {
     std::vector<Weighted<Key>> values, spare;
@@ -209,8 +179,8 @@ std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& cat
       columns[column].categories = categories[column];
       columns[column].varies = categories[column] > 1;
       if (categories[column] > 0) continue;
-      if (sampled) collect(column, rows.size(), rows.data());
-      if (!sampled || values.size() <= static_cast<std::size_t>(max_bins)) collect(column, X.rows, nullptr);
+      if (!sample.empty()) collect(column, sample.size(), sample.data());
+      if (sample.empty() || values.size() <= static_cast<std::size_t>(max_bins)) collect(column, X.rows, nullptr);
       columns[column].thresholds = thresholds_of<Real>(values, max_bins);
       columns[column].varies = values.size() > 1;
     }

@@ -95,6 +95,19 @@ void require_weights(const Vector<double>& weight, std::size_t rows) {
 }
 
 template <typename Real>
+void look(Dataset& dataset, const Table<Real>& X, const Vector<double>& weight, int threads) {
+  const Matrix<Real> matrix = view(X);
+  require(matrix.rows == dataset.rows, "one label per row");
+  require_weights(weight, dataset.rows);
+  require(threads >= 1, "threads must be positive");
+  nb::gil_scoped_release unlocked;
+  if (dataset.rows <= Dataset::kSample) return;
+  ThreadPool pool(threads);
+  const std::vector<std::uint64_t> whole = whole_weights(weight, dataset.rows);
+  dataset.look(matrix, whole.data(), pool);
+}
+
+template <typename Real>
 void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, const Vector<std::int32_t>& categories,
                  const Vector<double>& weight, int max_bins, int threads) {
   const Matrix<Real> matrix = view(X);
@@ -121,7 +134,7 @@ nb::object hashes(Dataset& dataset) {
 
 std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, std::size_t positive_class, const Vector<double>& weight,
                                       const Vector<double>& watch, const Vector<double>& start, double alpha, bool exact_link,
-                                      double step_size, int max_depth, int max_leaves, double least_share, double l2,
+                                      double step_size, bool by_edge, double least, int max_depth, int max_leaves, double least_share, double l2,
                                       double least_rows, double smoothing, double row_share, double column_share,
                                       std::uint64_t seed, int first_round, const Vector<std::int8_t>& monotone) {
   const std::size_t rows = dataset->rows;
@@ -131,11 +144,11 @@ std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, std::siz
   require(start.shape(0) == 0 || start.shape(0) == rows, "one score per row, or none");
   require(std::all_of(start.data(), start.data() + start.shape(0), [](double score) { return std::isfinite(score); }), "scores must be finite");
   require(alpha > 0.0 && step_size > 0.0 && max_depth >= 1 && max_leaves >= 0 && max_leaves != 1 && first_round >= 0, "a setting is out of range");
-  require(least_share >= 0.0 && least_share <= 0.5 && l2 >= 0.0 && least_rows >= 0.0 && smoothing >= 0.0, "a setting is out of range");
+  require(least > 0.0 && least < 0.5 && least_share >= 0.0 && least_share <= 0.5 && l2 >= 0.0 && std::isfinite(l2) && least_rows >= 0.0 && smoothing >= 0.0, "a setting is out of range");
   require(row_share > 0.0 && row_share <= 1.0 && column_share > 0.0 && column_share <= 1.0, "shares must lie in (0, 1]");
   require(monotone.shape(0) == 0 || monotone.shape(0) == dataset->features, "one direction per feature, or none");
   Task task{positive_class, copied(weight), copied(watch), copied(start)};
-  Settings settings{alpha, exact_link, step_size, max_depth, max_leaves, least_share, l2, least_rows, smoothing, row_share,
+  Settings settings{alpha, exact_link, step_size, by_edge, least, max_depth, max_leaves, least_share, l2, least_rows, smoothing, row_share,
                     column_share, seed, first_round, copied(monotone)};
   nb::gil_scoped_release unlocked;
   return make_rounds(std::move(dataset), task, std::move(settings));
@@ -147,11 +160,13 @@ std::size_t boost(Booster& booster, int rounds, int patience, int threads) {
   return booster.boost(rounds, patience, threads);
 }
 
-// The trees from `first` on as flat arrays: (edge, offset, feature, left, threshold, missing_left, value, gain, set, codes).
+// The trees from `first` on as flat arrays: (edge, leverage, offset, feature, left, threshold, missing_left, value, gain, set, codes).
 nb::tuple trees(const Booster& booster, std::size_t first) {
   const auto& all = booster.trees();
   require(first <= all.size(), "there are fewer trees");
-  std::vector<double> edge(booster.edges().begin() + static_cast<std::ptrdiff_t>(first), booster.edges().end());
+  const std::ptrdiff_t skipped = static_cast<std::ptrdiff_t>(first);
+  std::vector<double> edge(booster.edges().begin() + skipped, booster.edges().end());
+  std::vector<double> leverage(booster.leverages().begin() + skipped, booster.leverages().end());
   std::vector<std::int64_t> offset{0};
   std::vector<std::int32_t> feature, left, set;
   std::vector<double> threshold, value, gain;
@@ -177,7 +192,7 @@ nb::tuple trees(const Booster& booster, std::size_t first) {
     }
     offset.push_back(static_cast<std::int64_t>(feature.size()));
   }
-  return nb::make_tuple(to_numpy(std::move(edge)), to_numpy(std::move(offset)), to_numpy(std::move(feature)),
+  return nb::make_tuple(to_numpy(std::move(edge)), to_numpy(std::move(leverage)), to_numpy(std::move(offset)), to_numpy(std::move(feature)),
                         to_numpy(std::move(left)), to_numpy(std::move(threshold)), to_numpy(std::move(missing_left)),
                         to_numpy(std::move(value)), to_numpy(std::move(gain)), to_numpy(std::move(set)), to_numpy(std::move(codes)));
 }
@@ -235,6 +250,8 @@ NB_MODULE(_core, module) {
              "Log-odds of the clean posterior at scores z, exact inverse link.");
   nb::class_<Dataset>(module, "Dataset")
       .def(nb::new_(&make_dataset), nb::arg("labels"), nb::arg("classes"), nb::arg("features"), "Rows to be binned, grouped by class.")
+      .def("look", &look<double>, "See all columns before the first are added.")
+      .def("look", &look<float>, "See all columns before the first are added.")
       .def("add_columns", &add_columns<double>, "Bin columns and keep their codes from feature `first` on.")
       .def("add_columns", &add_columns<float>, "Bin columns and keep their codes from feature `first` on.")
       .def("hashes", &hashes, "A hash of each row's codes.");

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -12,18 +13,56 @@
 
 namespace untwist {
 
-inline constexpr std::size_t kPadding = 8;
+inline constexpr std::size_t kPadding = 256;  // codes after the last that may be read, though they mean nothing
 
 class Dataset {
  public:
   // Rows are ordered by their class; within a class they keep their order.
   Dataset(const std::uint32_t* label, std::size_t rows, std::size_t classes, std::size_t features)
       : rows(rows), features(features), class_start(classes + 1, 0), order(rows), columns(features),
-        by_row(rows * features + kPadding), by_column(rows * features) {
+        by_row(rows * features + kPadding), by_column(rows * features + kPadding) {
     for (std::size_t row = 0; row < rows; ++row) ++class_start[label[row] + 1];
     for (std::size_t k = 0; k < classes; ++k) class_start[k + 1] += class_start[k];
     std::vector<std::size_t> next(class_start.begin(), class_start.end() - 1);
     for (std::size_t row = 0; row < rows; ++row) order[next[label[row]]++] = static_cast<std::uint32_t>(row);
+  }
+
+  // The most rows looked at to place the thresholds of a column with many values.
+  static constexpr std::size_t kSample = 100000;
+
+  // To be called with all columns before the first are added: draws the sample of rows that places thresholds if there are
+  // many. It is drawn by a sum of hashes of a row's values, from which constant columns are taken out again: neither the
+  // order of the rows nor columns that say nothing matter.
+  template <typename Real>
+  void look(const Matrix<Real>& X, const std::uint64_t* weight, ThreadPool& pool) {
+    std::size_t present = 0;
+    std::size_t one = rows;
+    for (std::size_t row = 0; row < rows; ++row) {
+      present += weight[row] > 0;
+      if (weight[row] > 0 && one == rows) one = row;
+    }
+    if (present <= kSample) return;
+    sums_.resize(rows, 0);
+    std::vector<std::vector<char>> differs(static_cast<std::size_t>(pool.size()), std::vector<char>(X.columns, 0));
+    pool.chunks(rows, 1024, [&](int thread, std::size_t first, std::size_t last) {
+      auto& varies = differs[static_cast<std::size_t>(thread)];
+      for (std::size_t row = first; row < last; ++row) {
+        for (std::size_t column = 0; column < X.columns; ++column) {
+          const std::uint64_t hash = hash_of(X(row, column));
+          sums_[row] += hash;
+          varies[column] |= weight[row] > 0 && hash != hash_of(X(one, column));
+        }
+      }
+    });
+    for (std::size_t column = 0; column < X.columns; ++column) {
+      const bool varies = std::any_of(differs.begin(), differs.end(), [&](const auto& seen) { return seen[column] != 0; });
+      if (!varies) constant_ += hash_of(X(one, column));
+    }
+    const std::uint64_t keep = ~0ULL / present * kSample;
+    sample_.clear();
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (weight[row] > 0 && mixed(sums_[row] - constant_) <= keep) sample_.push_back(row);
+    }
   }
 
   // Bins the columns of X and keeps their codes from feature `first` on. Categories are counts, 0 for a column of numbers;
@@ -31,7 +70,7 @@ class Dataset {
   template <typename Real>
   void add_columns(const Matrix<Real>& X, std::size_t first, const std::vector<int>& categories, const std::uint64_t* weight,
                    int max_bins, ThreadPool& pool) {
-    auto bins = find_bins(X, categories, weight, max_bins, pool);
+    auto bins = find_bins(X, categories, weight, sample_, max_bins, pool);
     std::move(bins.begin(), bins.end(), columns.begin() + static_cast<std::ptrdiff_t>(first));
     encode(X, weight, order, columns.data() + first, by_row.data() + first, features, by_column.data() + first * rows, pool);
   }
@@ -74,10 +113,22 @@ class Dataset {
   std::vector<std::size_t> class_start;  // rows of class k are class_start[k] to class_start[k + 1]
   std::vector<std::uint32_t> order;      // where each row came from
   std::vector<Column> columns;
-  std::vector<Code> by_row;     // for sums over all features of a row; kPadding bytes after the last
+  std::vector<Code> by_row;     // for sums over all features of a row
   std::vector<Code> by_column;  // for one feature of many rows
 
  private:
+  template <typename Real>
+  static std::uint64_t hash_of(Real x) {
+    const double value = static_cast<double>(x) + 0.0;  // -0.0 and 0.0 are one value
+    std::uint64_t bits = 0;
+    if (!std::isnan(value)) std::memcpy(&bits, &value, sizeof bits);
+    bits = (bits ^ (bits >> 32)) * 0xBF58476D1CE4E5B9ULL;
+    return (bits ^ (bits >> 29)) * 0x94D049BB133111EBULL;
+  }
+
+  std::vector<std::uint64_t> sums_;  // of hashes per row, as long as columns are looked at
+  std::uint64_t constant_ = 0;
+  std::vector<std::size_t> sample_;
   std::once_flag hashed_;
   std::vector<std::uint64_t> hashes_;
 };

@@ -17,6 +17,7 @@
 
 #include "dataset.hpp"
 #include "histogram.hpp"
+#include "labels.hpp"
 #include "splitting.hpp"
 #include "threads.hpp"
 #include "tree.hpp"
@@ -28,6 +29,8 @@ struct Settings {
   double alpha = 2.0;
   bool exact_link = false;
   double step_size = 4.0;
+  bool by_edge = true;  // whether the coefficient of a tree is step_size * edge, as in the paper, or step_size itself
+  double least = 1e-6;  // as near as posteriors of watched rows come to 0 and 1
   int max_depth = 3;
   int max_leaves = 0;  // 0: no limit, and trees grow level by level; else best split first
   double least_share = 0.0;  // of the round's total weight in a leaf
@@ -65,6 +68,7 @@ class Booster {
   const Dataset& dataset() const { return *dataset_; }
   const std::vector<Tree>& trees() const { return trees_; }
   const std::vector<double>& edges() const { return edges_; }
+  const std::vector<double>& leverages() const { return leverages_; }
   const std::vector<double>& losses() const { return losses_; }  // log-loss of the watched rows after each round,
   const std::vector<double>& errors() const { return errors_; }  // and their share of wrong signs
 
@@ -73,7 +77,7 @@ class Booster {
 
   std::shared_ptr<Dataset> dataset_;
   std::vector<Tree> trees_;
-  std::vector<double> edges_, losses_, errors_;
+  std::vector<double> edges_, leverages_, losses_, errors_;
 };
 
 // A row's weight scaled to the largest, and their sum over the rows that have one, which does not depend on their order.
@@ -135,16 +139,15 @@ class Rounds final : public Booster {
   std::size_t boost(int rounds, int patience, int threads) override {
     ThreadPool pool(data_.rows * features_ < kThreadsPayOff ? 1 : threads);  // none is left behind between calls
     pool_ = &pool;
-    piece_ = std::min(kPiece, std::max(kLeastPiece, data_.rows / (8 * static_cast<std::size_t>(pool.size()))));
     const std::size_t size = features_ * kBins;
     while (workers_.size() < static_cast<std::size_t>(pool.size())) {
       workers_.push_back({std::vector<std::uint32_t>(counting() ? 0 : size), std::vector<std::uint64_t>(counting() ? size : 0)});
     }
-    for (int round = 0; round < rounds && !stale(patience); ++round) {
-      if (!weigh()) break;
+    if (root_.rows() == 0) weigh(nullptr);
+    for (int round = 0; round < rounds && root_.rows() > 0 && !stale(patience); ++round) {
       draw_columns();
       grow();
-      update();
+      weigh(&trees_.back());
       if (!watched_.empty()) watch();
     }
     return trees_.size();
@@ -191,9 +194,8 @@ class Rounds final : public Booster {
 
   static constexpr std::size_t kThreadsPayOff = 50000;  // rows * features
   static constexpr std::size_t kFlushRows = 16384;  // of weights up to 2^17 fit into a 32-bit sum, or all do
-  static constexpr std::size_t kLeastPiece = 256;
-  static constexpr std::size_t kPiece = 2048;  // at most; and enough of them that the last one keeps nobody waiting
-  static constexpr std::size_t kFewRows = 2048;
+  static constexpr std::size_t kPiece = 2048;
+  static constexpr std::size_t kFewRows = 512;
   static constexpr std::size_t kLevel = 64;  // nodes split together, so that a deep tree does not keep too many histograms
   static constexpr float kOneRow = 131072.0f;  // a row of the largest sample weight in fixed point,
   static constexpr double kRounding = 1.0 - 0x1p-12;  // and what the rounding of many rows may cost
@@ -238,35 +240,39 @@ class Rounds final : public Booster {
     return Dataset::mixed(settings_.seed ^ Dataset::mixed(round));
   }
 
-  // False if no row has a weight.
-  bool weigh() {
-    const std::uint64_t* hash = settings_.row_share < 1.0 ? dataset_->hashes().data() : nullptr;
-    if (!weigh(nullptr, 0)) return false;
-    if (hash == nullptr) return true;
-    if (!weigh(hash, key_of_round())) weigh(nullptr, 0);  // a draw that leaves nothing is not made
-    return true;
+  // Applies the tree of the round, if there is one, and weighs the rows for the next: root_ has those with a weight.
+  void weigh(const Tree* tree) {
+    if (tree != nullptr) {
+      const LeafFinder leaves(*tree, data_);
+      weigh(&leaves, settings_.row_share < 1.0);
+    } else {
+      weigh(nullptr, settings_.row_share < 1.0);
+    }
+    if (root_.rows() == 0 && settings_.row_share < 1.0) weigh(nullptr, false);  // a draw that leaves nothing is not made
   }
 
-  bool weigh(const std::uint64_t* hash, std::uint64_t key) {
+  void weigh(const LeafFinder* leaves, bool draw) {
     pieces_.clear();
-    cut(pieces_, 0, 0, 0, positive_first_, piece_);
-    cut(pieces_, 0, 0, positive_last_, data_.rows, piece_);
-    cut(pieces_, 0, 1, positive_first_, positive_last_, piece_);
-    const std::uint64_t limit = static_cast<std::uint64_t>(std::ldexp(settings_.row_share, 64) * (hash != nullptr));
+    cut(pieces_, 0, 0, 0, positive_first_, kPiece);
+    cut(pieces_, 0, 0, positive_last_, data_.rows, kPiece);
+    cut(pieces_, 0, 1, positive_first_, positive_last_, kPiece);
+    const std::uint64_t* hash = draw ? dataset_->hashes().data() : nullptr;
+    const std::uint64_t key = key_of_round();
+    const std::uint64_t limit = draw ? static_cast<std::uint64_t>(std::ldexp(settings_.row_share, 64)) : 0;
     each(pieces_, [&](int, Piece& piece) {
+      if (leaves != nullptr) apply(*leaves, piece);
       const float* own = own_.own.empty() ? nullptr : own_.own.data() + piece.first;
       const std::size_t length = piece.last - piece.first;
       std::uint32_t* weight = weight_.data() + piece.first;
-      if (hash != nullptr) {
-        for (std::size_t i = 0; i < length; ++i) {
-          const bool drawn = Dataset::mixed(hash[piece.first + i] ^ key) < limit;
-          weight[i] = drawn ? weight[i] : 0;
-          piece.rows += drawn ? own == nullptr ? kWholeRow : static_cast<Sum>(own[i] * static_cast<float>(kWholeRow)) : 0;
-        }
-      } else if (settings_.exact_link) {
+      if (settings_.exact_link) {
         exact_weights(settings_.alpha, static_cast<float>(unit_), margins_.data() + piece.first, own, length, weight);
       } else {
         clipped_weights(clipped_, static_cast<float>(unit_), margins_.data() + piece.first, own, length, weight);
+      }
+      for (std::size_t i = 0; i < length && draw; ++i) {
+        const bool drawn = Dataset::mixed(hash[piece.first + i] ^ key) < limit;
+        weight[i] = drawn ? weight[i] : 0;
+        piece.rows += drawn ? own == nullptr ? kWholeRow : static_cast<Sum>(own[i] * static_cast<float>(kWholeRow)) : 0;
       }
       Entry* kept = scratch_.data() + piece.first;
       Sum sum = 0;
@@ -291,12 +297,22 @@ class Rounds final : public Booster {
     }
     root_.first[1] = root_.last[0];
     root_.last[1] = count;
-    total_rows_ = hash == nullptr ? own_.total : static_cast<double>(rows) / static_cast<double>(kWholeRow);
+    total_rows_ = draw ? static_cast<double>(rows) / static_cast<double>(kWholeRow) : own_.total;
+    if (count == data_.rows && positive_last_ == data_.rows) return active_.swap(scratch_);  // all in place already
     each(pieces_, [&](int, Piece& piece) {
       std::copy_n(scratch_.begin() + static_cast<std::ptrdiff_t>(piece.first), piece.count,
                   active_.begin() + static_cast<std::ptrdiff_t>(piece.to));
     });
-    return count > 0;
+  }
+
+  void apply(const LeafFinder& leaves, const Piece& piece) {
+    const double sign = piece.side == 1 ? 1.0 : -1.0;
+    std::array<double, kLabelled> value;
+    for (std::size_t first = piece.first; first < piece.last; first += kLabelled) {
+      const std::size_t count = std::min(kLabelled, piece.last - first);
+      leaves.values(first, count, value.data());
+      for (std::size_t i = 0; i < count; ++i) margins_[first + i] += sign * value[i];
+    }
   }
 
   static constexpr Sum kWholeRow = Sum{1} << 30;
@@ -320,7 +336,6 @@ class Rounds final : public Booster {
   void grow() {
     trees_.emplace_back(1);
     Tree& tree = trees_.back();
-    finished_.clear();
     rules_.least_weight = settings_.least_share * total(root_.weight);
     settle(tree[0], root_.weight, root_.bounds);
     std::vector<Growing> open;  // nodes that have a split
@@ -336,13 +351,13 @@ class Rounds final : public Booster {
         const bool last = node.depth + 1 == settings_.max_depth || leaves == settings_.max_leaves;
         divide(tree, node);
         if (last) {
-          finish(std::move(node));
+          recycle(std::move(node.histogram));
         } else {
           splitting.push_back(std::move(node));
         }
       }
       if (leaves == settings_.max_leaves) {
-        for (Growing& node : open) finish(std::move(node));
+        for (Growing& node : open) recycle(std::move(node.histogram));
         break;
       }
       fresh_nodes = partition(tree, splitting);
@@ -353,10 +368,11 @@ class Rounds final : public Booster {
     }
     edge /= total_weight();
     edges_.push_back(edge);
+    leverages_.push_back(settings_.by_edge ? settings_.step_size * edge : settings_.step_size);
     for (Node& node : tree) {
       if (node.feature >= 0) continue;
       node.gain = 0.0;
-      node.value *= settings_.step_size * edge;
+      node.value *= leverages_.back();
     }
   }
 
@@ -425,11 +441,6 @@ class Rounds final : public Booster {
     return bounds;
   }
 
-  void finish(Growing node) {
-    recycle(std::move(node.histogram));
-    finished_.push_back(std::move(node));
-  }
-
   std::unique_ptr<Histogram> fresh() {
     if (spare_.empty()) return std::make_unique<Histogram>((counting() ? 4 : 2) * features_ * kBins);
     auto histogram = std::move(spare_.back());
@@ -448,7 +459,7 @@ class Rounds final : public Booster {
       nodes[i].histogram = fresh();
       std::fill(nodes[i].histogram->begin(), nodes[i].histogram->end(), Bin{0});
       for (std::size_t side = 0; side < 2; ++side) {
-        cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], piece_);
+        cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], kPiece);
       }
     }
     if (counting()) {
@@ -508,14 +519,14 @@ class Rounds final : public Booster {
     }
   }
 
-  // The best split of every node, ties going to the smaller feature; nodes without one are finished leaves. Of two siblings
+  // The best split of every node, ties going to the smaller feature; nodes without one stay leaves. Of two siblings
   // one has the histogram of their parent until it is looked at: then what its sibling has is taken away.
   void search(std::vector<Growing>& nodes, std::vector<Growing>& open) {
     const std::size_t width = playing_.size();
     const std::size_t pairs = (nodes.size() + 1) / 2;
     candidates_.assign(2 * pairs * width, {});
     const std::size_t tasks = pairs * width;
-    pool_->chunks(tasks, tasks < 20 ? tasks : 4, [&](int, std::size_t first, std::size_t last) {
+    pool_->chunks(tasks, tasks < 8 ? tasks : 2, [&](int, std::size_t first, std::size_t last) {
       Candidates work;
       for (std::size_t i = first; i < last; ++i) {
         const std::size_t pair = i / width;
@@ -542,7 +553,7 @@ class Rounds final : public Booster {
         }
       }
       if (at == width) {
-        finish(std::move(node));
+        recycle(std::move(node.histogram));
         continue;
       }
       node.split = column_search(node, playing_[at]).split(work, candidates_[i * width + at], static_cast<std::int32_t>(playing_[at]));
@@ -571,7 +582,7 @@ class Rounds final : public Booster {
   std::vector<Growing> partition(const Tree& tree, std::vector<Growing>& nodes) {
     pieces_.clear();
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (std::size_t side = 0; side < 2; ++side) cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], piece_);
+      for (std::size_t side = 0; side < 2; ++side) cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], kPiece);
     }
     each(pieces_, [&](int, Piece& piece) {
       const CodeSet goes_left = nodes[piece.owner].split.goes_left;
@@ -640,46 +651,12 @@ class Rounds final : public Booster {
     return children;
   }
 
-  // ---- margins ----
+  // ---- rows to watch ----
 
-  void update() {
-    const Tree& tree = trees_.back();
-    pieces_.clear();
-    for (std::size_t i = 0; i < finished_.size(); ++i) {
-      for (std::size_t side = 0; side < 2; ++side) {
-        cut(pieces_, i, static_cast<int>(side), finished_[i].first[side], finished_[i].last[side], piece_);
-      }
-    }
-    each(pieces_, [&](int, Piece& piece) {
-      const Node& node = tree[static_cast<std::size_t>(finished_[piece.owner].node)];
-      const double sign = piece.side == 1 ? 1.0 : -1.0;
-      if (node.feature < 0) {
-        for (std::size_t i = piece.first; i < piece.last; ++i) margins_[active_[i].row] += sign * node.value;
-        return;
-      }
-      const Code* column = data_.column(static_cast<std::size_t>(node.feature));
-      const CodeSet goes_left = node.goes_left;
-      const double value[2] = {sign * tree[static_cast<std::size_t>(node.left) + 1].value, sign * tree[static_cast<std::size_t>(node.left)].value};
-      for (std::size_t i = piece.first; i < piece.last; ++i) {
-        const Row row = active_[i].row;
-        margins_[row] += value[goes_left.has(column[row])];
-      }
-    });
-    std::size_t present = 0;
-    for (const Growing& node : finished_) present += node.rows();
-    if (present == data_.rows) return;
-    pool_->chunks(data_.rows, kPiece, [&](int, std::size_t first, std::size_t last) {
-      for (std::size_t row = first; row < last; ++row) {
-        if (weight_[row] == 0) margins_[row] += signed_by_label(row, leaf_value(tree, data_.row(row)));
-      }
-    });
-  }
-
-  // Log-loss of the watched rows' own labels under the twisted posterior, which n rows cannot put beyond 1/(n+2), and the
-  // share of wrong signs. Whole numbers again: the order of the rows does not matter.
+  // Log-loss of the watched rows' own labels under the twisted posterior, and the share of wrong signs. Whole numbers again: the order of the rows does not matter.
   void watch() {
     constexpr double kUnit = 1048576.0;
-    const double least = 1.0 / (static_cast<double>(own_.rows) + 2.0);
+    const double least = settings_.least;
     std::vector<std::array<Sum, 3>> sums(static_cast<std::size_t>(pool_->size()));
     pool_->chunks(watched_.size(), kPiece, [&](int thread, std::size_t begin, std::size_t end) {
       std::vector<double> margin(kPiece);
@@ -717,14 +694,12 @@ class Rounds final : public Booster {
   const std::vector<std::uint32_t> varying_;
   std::vector<std::uint32_t> playing_;  // the columns of this round
   ThreadPool* pool_ = nullptr;          // of the call in progress
-  std::size_t piece_ = kPiece;          // rows to a piece
   std::vector<double> margins_;
   std::vector<std::uint32_t> weight_, rows_of_;  // rows_of_: sample weights in fixed point, if rows are counted
   std::vector<Entry> active_, scratch_, watched_;
   std::vector<Worker> workers_;
   std::vector<Piece> pieces_;
   std::vector<typename ColumnSearch<Bin>::Found> candidates_;
-  std::vector<Growing> finished_;
   std::vector<std::unique_ptr<Histogram>> spare_;
   std::mutex flush_;
   double total_rows_ = 0.0;  // sample weight of the rows that were drawn

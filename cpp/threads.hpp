@@ -18,7 +18,7 @@ namespace untwist {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads) {
+  explicit ThreadPool(int threads) : shares_(static_cast<std::size_t>(threads)) {
     try {
       for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
     } catch (const std::system_error&) {
@@ -37,21 +37,31 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Splits [0, count) into chunks of `chunk` that the threads take as they come: task(thread, first, last), and at its end
-  // each thread calls last_words(thread). Returns when all are done; throws what one of them threw.
+  // Splits [0, count) into chunks of `chunk`: task(thread, first, last). Each thread has a share of them, call after call
+  // the same, so that it finds in its cache what it left there; one that is through with its share helps the others. At
+  // its end each thread calls last_words(thread). Returns when all are done; throws what one of them threw.
   template <typename Task, typename LastWords>
   void chunks(std::size_t count, std::size_t chunk, const Task& task, const LastWords& last_words) {
     if (workers_.empty() || count <= chunk) {
       if (count > 0) task(0, std::size_t{0}, count);
       return last_words(0);
     }
-    std::atomic<std::size_t> next{0};
+    const std::size_t threads = shares_.size();
+    const std::size_t all = (count + chunk - 1) / chunk;
+    for (std::size_t i = 0; i < threads; ++i) {
+      shares_[i].next.store(all * i / threads, std::memory_order_relaxed);
+      shares_[i].end = all * (i + 1) / threads;
+    }
     run([&](int thread) {
-      for (;;) {
-        const std::size_t first = next.fetch_add(chunk, std::memory_order_relaxed);
-        if (first >= count) return last_words(thread);
-        task(thread, first, first + chunk < count ? first + chunk : count);
+      for (std::size_t i = 0; i < threads; ++i) {
+        Share& share = shares_[(static_cast<std::size_t>(thread) + i) % threads];
+        for (;;) {
+          const std::size_t taken = share.next.fetch_add(1, std::memory_order_relaxed);
+          if (taken >= share.end) break;
+          task(thread, taken * chunk, taken + 1 < all ? (taken + 1) * chunk : count);
+        }
       }
+      last_words(thread);
     });
   }
 
@@ -66,6 +76,11 @@ class ThreadPool {
   static constexpr std::uint64_t kInside = (std::uint64_t{1} << 31) - 1;
   static constexpr std::uint64_t kOpen = std::uint64_t{1} << 31;
   static constexpr std::uint64_t kJob = std::uint64_t{1} << 32;
+
+  struct alignas(64) Share {  // of the chunks, on a cache line of its own
+    std::atomic<std::size_t> next{0};
+    std::size_t end = 0;
+  };
 
   // Calls job(thread) on this thread and on those that come before it is done.
   void run(const std::function<void(int)>& job) {
@@ -122,6 +137,7 @@ class ThreadPool {
   }
 
   std::vector<std::thread> workers_;
+  std::vector<Share> shares_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::atomic<std::uint64_t> state_{0};

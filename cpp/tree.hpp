@@ -45,10 +45,11 @@ struct Node {
 
 using Tree = std::vector<Node>;  // the root first
 
-inline double leaf_value(const Tree& tree, const Code* codes) {
-  const Node* node = tree.data();
+// The leaf below `from` that a row comes to.
+inline const Node& leaf_below(const Tree& tree, const Node& from, const Code* codes) {
+  const Node* node = &from;
   while (node->feature >= 0) node = tree.data() + node->left + (node->goes_left.has(codes[node->feature]) ? 0 : 1);
-  return node->value;
+  return *node;
 }
 
 }  // namespace untwist

@@ -245,6 +245,8 @@ def test_verbose_reports_to_standard_error(data, capsys):
         ({"n_jobs": 2.0}, "n_jobs must be an integer other than 0"),
         ({"estimator": "tree"}, "estimator must be an object with fit and predict, got 'tree'"),
         ({"link": ["clipped"]}, "link must be"),
+        ({"learning_rate": 0.0}, "learning_rate must be a number > 0, got 0.0"),
+        ({"learning_rate": 0.1, "step_size": 2.0}, "step_size and learning_rate exclude each other"),
         ({"step_size": None}, 'step_size must be a number > 0 or "auto", got None'),
         ({"max_depth": 0}, "max_depth must be an integer >= 1, got 0"),
         ({"n_estimators": 0}, "n_estimators must be an integer >= 1, got 0"),

@@ -5,6 +5,7 @@ Reals = NDArray[np.float64]
 Table = NDArray[np.float64] | NDArray[np.float32]
 Trees = tuple[
     Reals,
+    Reals,
     NDArray[np.int64],
     NDArray[np.int32],
     NDArray[np.int32],
@@ -22,6 +23,7 @@ def exact_logit(z: Reals, alpha: float, out: Reals) -> None: ...
 
 class Dataset:
     def __init__(self, labels: NDArray[np.uint32], classes: int, features: int) -> None: ...
+    def look(self, X: Table, weight: Reals, threads: int, /) -> None: ...
     def add_columns(
         self, X: Table, first: int, categories: NDArray[np.int32], weight: Reals, max_bins: int, threads: int, /
     ) -> None: ...
@@ -43,6 +45,8 @@ def booster(
     alpha: float,
     exact_link: bool,
     step_size: float,
+    by_edge: bool,
+    least: float,
     max_depth: int,
     max_leaves: int,
     least_share: float,

@@ -123,10 +123,15 @@ def pilboost(
     step_size: float,
     *,
     sample_weight: ArrayLike | None = None,
+    by_edge: bool = True,
     start: Array | None = None,
     rng: np.random.Generator | None = None,
 ) -> Iterator[Round]:
-    """PILBoost: weights inverse(-margin) of any link, coefficient step_size * edge."""
+    """PILBoost: weights inverse(-margin) of any link, coefficient step_size * edge.
+
+    Edges shrink as the margins grow, and with them the steps: it is slow in the end. `by_edge=False` makes step_size
+    itself the coefficient, as the learning rate of other boosters.
+    """
     step = positive("step_size", step_size)
     if not isinstance(link, Link):
         raise ValueError(f"link must be a Link, such as ClippedLink(AlphaLoss(2.0)), got {link!r}")
@@ -135,7 +140,7 @@ def pilboost(
         y,
         weak_learner,
         weigh=link.weights,
-        leverage=lambda share, agreement: step * float(share @ agreement),
+        leverage=lambda share, agreement: step * float(share @ agreement) if by_edge else step,
         sample_weight=sample_weight,
         start=start,
         rng=rng,

@@ -25,9 +25,10 @@ def hold_out(hashes: NDArray[np.uint64], labels: NDArray[np.intp], weight: Array
         rows = np.flatnonzero((labels == label) & (weight > 0))
         _, first, group = np.unique(keys[rows], return_index=True, return_inverse=True)
         mass = np.bincount(group, weights=weight[rows], minlength=len(first))  # groups in the order of their keys
-        heavy = mass > share * mass.sum()  # more than may be set aside
+        heavy = mass > share * mass.sum() * (1 + 1e-9)  # more than may be set aside
         wanted = share * mass[~heavy].sum()
-        taken = np.cumsum(np.where(heavy, 0.0, mass)) - 0.5 * mass <= wanted * (1 + 1e-9)
+        filled = np.cumsum(np.where(heavy, 0.0, mass))
+        taken = (filled - 0.5 * mass <= wanted * (1 + 1e-9)) & (filled < mass.sum() * (1 - 1e-9))  # some must stay
         held[rows] = np.where(heavy, share, (taken & ~heavy).astype(float))[group]
     return held
 

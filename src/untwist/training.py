@@ -85,11 +85,15 @@ class Ensemble:
 class Run(Protocol):
     """A run of boosting that goes on when asked to."""
 
+    @property
+    def count(self) -> int:
+        """Rounds so far."""
+
     def boost(self, rounds: int, patience: int) -> bool:
         """Up to `rounds` more rounds, fewer if the loss was at its lowest `patience` rounds ago; False at the end."""
 
-    def last_round(self) -> tuple[int, float, float, float]:
-        """Rounds so far; edge, validation loss and validation error of the last (NaN where there are none)."""
+    def last_round(self) -> tuple[float, float, float]:
+        """Edge, validation loss and validation error of the last round (NaN where there are no validation rows)."""
 
     def ensemble(self) -> Ensemble:
         """What the rounds so far leave behind."""
@@ -100,7 +104,6 @@ class CompiledRun:
     """A run of the compiled engine."""
 
     booster: _core.Booster
-    step_size: float
     n_features: int
     n_threads: int
     count: int = 0
@@ -110,17 +113,15 @@ class CompiledRun:
         wanted, self.count = self.count + rounds, self.booster.boost(rounds, patience, self.n_threads)
         return self.count == wanted
 
-    def last_round(self) -> tuple[int, float, float, float]:
+    def last_round(self) -> tuple[float, float, float]:
         """As Run says."""
-        if self.count == 0:
-            return 0, np.nan, np.nan, np.nan
-        edge = self.booster.trees(self.count - 1)[0]
+        edge = float(self.booster.trees(self.count - 1)[0][-1])
         losses, errors = self.booster.losses(), self.booster.errors()
-        return self.count, float(edge[-1]), *((float(losses[-1]), float(errors[-1])) if len(losses) else (np.nan,) * 2)
+        return (edge, float(losses[-1]), float(errors[-1])) if len(losses) else (edge, np.nan, np.nan)
 
     def ensemble(self) -> Ensemble:
         """As Run says."""
-        forest = trees.grown(self.booster, self.step_size, self.n_features)
+        forest = trees.grown(self.booster, self.n_features)
         return Ensemble.of(forest, self.booster.losses(), self.booster.errors())
 
 
@@ -146,12 +147,15 @@ class ReferenceRun:
                 self.loss(one)
         return True
 
-    def last_round(self) -> tuple[int, float, float, float]:
+    @property
+    def count(self) -> int:
         """As Run says."""
-        if not self.kept:
-            return 0, np.nan, np.nan, np.nan
-        seen = (np.nan, np.nan) if self.loss is None else (self.loss.losses[-1], self.loss.errors[-1])
-        return len(self.kept), self.kept[-1][2], *seen
+        return len(self.kept)
+
+    def last_round(self) -> tuple[float, float, float]:
+        """As Run says."""
+        edge = self.kept[-1][2]
+        return (edge, np.nan, np.nan) if self.loss is None else (edge, self.loss.losses[-1], self.loss.errors[-1])
 
     def ensemble(self) -> Ensemble:
         """As Run says."""
@@ -174,11 +178,11 @@ class Progress:
     validation_loss: float
     validation_error: float
     seconds: float
+    seconds_left: float
 
     def __str__(self) -> str:
-        left = self.seconds / self.round * (self.n_rounds - self.round)
         seen = "" if np.isnan(self.validation_loss) else f", validation log-loss {self.validation_loss:.4f}"
-        return f"round {self.round} of {self.n_rounds}: edge {self.edge:.4f}{seen}, {left:.0f} s left"
+        return f"round {self.round} of {self.n_rounds}: edge {self.edge:.4f}{seen}, {self.seconds_left:.0f} s left"
 
 
 Callback = Callable[[Progress], object]
@@ -186,12 +190,18 @@ PULSE = 0.05  # seconds between two looks at Ctrl-C
 
 
 def advance(
-    runs: Sequence[Run], n_rounds: int, *, patience: int = 0, callbacks: Iterable[Callback] = (), verbose: int = 0
+    runs: Sequence[Run],
+    n_rounds: int,
+    *,
+    first_round: int = 0,
+    patience: int = 0,
+    callbacks: Iterable[Callback] = (),
+    verbose: int = 0,
 ) -> KeyboardInterrupt | None:
     """Up to `n_rounds` of every run, side by side. Ctrl-C ends them early and is returned, with the rounds done kept.
 
     A callback that returns something true ends them too. With `verbose` a line goes to standard error every so many
-    rounds.
+    rounds. `first_round` were made before.
     """
     callbacks = list(callbacks)
     going, done, block, begin = list(runs), 0, 1, time.perf_counter()
@@ -199,25 +209,27 @@ def advance(
         while going and done < n_rounds:
             step = min(1 if callbacks else block, n_rounds - done, verbose - done % verbose if verbose else n_rounds)
             start = time.perf_counter()
+            before = sum(run.count for run in runs)
             going = [run for run in going if run.boost(step, patience)]
             done += step
+            if sum(run.count for run in runs) == before:
+                break
             block = 2 * block if time.perf_counter() - start < PULSE else max(1, block // 2)
             if not (callbacks or (verbose and done % verbose == 0)):
                 continue
-            progress = _progress(runs, n_rounds, time.perf_counter() - begin)
-            if verbose and done % verbose == 0 and progress is not None:
+            progress = _progress(runs, first_round, n_rounds, time.perf_counter() - begin)
+            if verbose and done % verbose == 0:
                 print(progress, file=sys.stderr)
-            answers = [callback(progress) for callback in callbacks if progress is not None]
-            if any(answers):
+            if any([callback(progress) for callback in callbacks]):  # noqa: C419 - all of them are called
                 break
     except KeyboardInterrupt as interrupt:
         return interrupt
     return None
 
 
-def _progress(runs: Sequence[Run], n_rounds: int, seconds: float) -> Progress | None:
-    last = [row for row in (run.last_round() for run in runs) if row[0] > 0]
-    if not last:
-        return None
-    edge, loss, error = (float(np.mean([row[i] for row in last])) for i in (1, 2, 3))
-    return Progress(max(row[0] for row in last), n_rounds, edge, loss, error, seconds)
+def _progress(runs: Sequence[Run], first_round: int, n_rounds: int, seconds: float) -> Progress:
+    edge, loss, error = np.mean([run.last_round() for run in runs if run.count], axis=0).tolist()
+    done = max(run.count for run in runs)
+    return Progress(
+        first_round + done, first_round + n_rounds, edge, loss, error, seconds, seconds / done * (n_rounds - done)
+    )

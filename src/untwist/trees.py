@@ -57,6 +57,7 @@ class Forest:
     """
 
     edge: Array
+    leverage: Array
     offset: NDArray[np.int64]
     feature: NDArray[np.int32]
     left: NDArray[np.int32]
@@ -67,18 +68,12 @@ class Forest:
     set: NDArray[np.int32]
     codes: NDArray[np.uint64]
     n_features: int
-    step_size: float
 
     def __len__(self) -> int:
         return len(self.edge)
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @property
-    def leverage(self) -> Array:
-        """The coefficient of each tree, step_size * edge."""
-        return self.step_size * self.edge
 
     @cached_property
     def prepared(self) -> _core.Forest:
@@ -95,11 +90,12 @@ class Forest:
         nodes = slice(0, int(self.offset[count]))
         names = ("feature", "left", "threshold", "missing_left", "value", "gain", "set")
         arrays = {name: getattr(self, name)[nodes] for name in names}
-        return replace(self, edge=self.edge[:count], offset=self.offset[: count + 1], **arrays)
+        arrays |= {name: getattr(self, name)[:count] for name in ("edge", "leverage")}
+        return replace(self, offset=self.offset[: count + 1], **arrays)
 
     def followed_by(self, other: Forest) -> Forest:
         """The trees of this forest, then those of the other."""
-        names = ("edge", "feature", "left", "threshold", "missing_left", "value", "gain", "codes")
+        names = ("edge", "leverage", "feature", "left", "threshold", "missing_left", "value", "gain", "codes")
         arrays: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
         offset = np.concatenate([self.offset, other.offset[1:] + self.offset[-1]])
         moved = np.where(other.set >= 0, other.set + len(self.codes) // 4, -1).astype(np.int32)
@@ -206,6 +202,8 @@ def dataset(
     for column, count in (categories or {}).items():
         counts[column] = count
     own = NONE if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    for _, block in _column_blocks(X):
+        data.look(block, own, threads(n_jobs))
     for first, block in _column_blocks(X):
         data.add_columns(block, first, counts[first : first + block.shape[1]], own, max_bins, threads(n_jobs))
     return data
@@ -217,6 +215,8 @@ def booster(
     step_size: float,
     growth: Growth,
     *,
+    by_edge: bool = True,
+    least: float = 1e-6,
     positive_class: int = 1,
     weight: Array | None = None,
     watch: Array | None = None,
@@ -225,8 +225,10 @@ def booster(
 ) -> _core.Booster:
     """A booster of one class against the others, for the links of the alpha-loss; no round run yet.
 
-    Rows of weight 0 do not train. The log-loss of the rows with a weight in `watch` is followed. `start` are scores to
-    go on from, of the model that `first_round` rounds made.
+    Rows of weight 0 do not train. The log-loss of the rows with a weight in `watch` is followed, posteriors
+    kept within `least` of 0 and 1. `start` are scores to
+    go on from, of the model that `first_round` rounds made. The coefficient of a tree is step_size * edge, as in the
+    paper, or with `by_edge=False` step_size itself.
     """
     if not isinstance(link.loss, AlphaLoss):
         raise ValueError(f"the compiled engine boosts the alpha-loss only, got {link.loss!r}")
@@ -243,6 +245,8 @@ def booster(
         abs(link.loss.alpha),
         isinstance(link, CanonicalLink),
         step_size,
+        by_edge,
+        least,
         growth.max_depth,
         growth.max_leaf_nodes or 0,
         growth.min_weight_fraction_leaf,
@@ -257,6 +261,6 @@ def booster(
     )
 
 
-def grown(engine: _core.Booster, step_size: float, n_features: int, first: int = 0) -> Forest:
+def grown(engine: _core.Booster, n_features: int, first: int = 0) -> Forest:
     """The trees so far, from `first` on."""
-    return Forest(*engine.trees(first), n_features=n_features, step_size=step_size)
+    return Forest(*engine.trees(first), n_features=n_features)
