@@ -125,6 +125,36 @@ void merge_equal(std::vector<Weighted<Key>>& entries) {
   entries.resize(distinct);
 }
 
+// Few distinct keys with their weights, for columns too long to sort.
+template <typename Key>
+class FewValues {
+ public:
+  explicit FewValues(std::size_t most) : most_(most) {}
+
+  // False if there are too many.
+  bool add(Key key, std::uint64_t weight) {
+    std::size_t slot = static_cast<std::size_t>((key ^ (key >> 15)) * Key{0x9E3779B1} >> (8 * sizeof(Key) - 10));
+    while (slots_[slot].weight > 0 && slots_[slot].key != key) slot = (slot + 1) % slots_.size();
+    count_ += slots_[slot].weight == 0;
+    slots_[slot].key = key;
+    slots_[slot].weight += weight;
+    return count_ <= most_;
+  }
+
+  std::vector<Weighted<Key>> sorted() const {
+    std::vector<Weighted<Key>> values;
+    for (const auto& slot : slots_) {
+      if (slot.weight > 0) values.push_back(slot);
+    }
+    std::sort(values.begin(), values.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+    return values;
+  }
+
+ private:
+  std::array<Weighted<Key>, 1024> slots_{};
+  std::size_t most_, count_ = 0;
+};
+
 // Thresholds between distinct values in order: one between each two if there are few, else bins of about equal weight,
 // where a value that would fill a bin has one to itself. Weights are whole numbers: their order cannot matter.
 template <typename Real, typename Key>
@@ -156,10 +186,22 @@ std::vector<double> thresholds_of(const std::vector<Weighted<Key>>& values, int 
   return thresholds;
 }
 
+// Sample weights as whole numbers, so that their sums do not depend on any order; all alike where there are none.
+class WholeWeights {
+ public:
+  WholeWeights() = default;
+  explicit WholeWeights(std::vector<std::uint64_t> weight) : weight_(std::move(weight)) {}
+
+  std::uint64_t operator[](std::size_t row) const { return weight_.empty() ? std::uint64_t{1} << 32 : weight_[row]; }
+
+ private:
+  std::vector<std::uint64_t> weight_;
+};
+
 // The bins of all columns; rows of weight 0 have no say. Given a sample of the rows, thresholds are placed by it, but a column
 // that shows few values in the sample is looked at in full, so that all of its values count.
 template <typename Real>
-std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& categories, const std::uint64_t* weight,
+std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& categories, const WholeWeights& weight,
                               const std::vector<std::size_t>& sample, int max_bins, ThreadPool& pool) {
   using Key = typename Ordered<Real>::Key;
   std::vector<Column> columns(X.columns);
@@ -175,12 +217,25 @@ std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& cat
       radix_sort(values, spare);
       merge_equal(values);
     };
+    const auto count = [&](std::size_t column) {
+      FewValues<Key> few(static_cast<std::size_t>(max_bins));
+      for (std::size_t row = 0; row < X.rows; ++row) {
+        const Real value = X(row, column);
+        if (!std::isnan(value) && weight[row] > 0 && !few.add(to_key(value), weight[row])) return false;
+      }
+      values = few.sorted();
+      return true;
+    };
     for (std::size_t column = first; column < last; ++column) {
       columns[column].categories = categories[column];
       columns[column].varies = categories[column] > 1;
       if (categories[column] > 0) continue;
-      if (!sample.empty()) collect(column, sample.size(), sample.data());
-      if (sample.empty() || values.size() <= static_cast<std::size_t>(max_bins)) collect(column, X.rows, nullptr);
+      if (sample.empty()) {
+        collect(column, X.rows, nullptr);
+      } else {
+        collect(column, sample.size(), sample.data());
+        if (values.size() <= static_cast<std::size_t>(max_bins) && !count(column)) collect(column, X.rows, nullptr);
+      }
       columns[column].thresholds = thresholds_of<Real>(values, max_bins);
       columns[column].varies = values.size() > 1;
     }
@@ -200,7 +255,7 @@ UNTWIST_VECTORISED inline void find_codes(const double* __restrict table, int si
 // Codes of the rows of X in the given order, as rows of `width` codes and as columns; notes in `columns` which have missing
 // values. A category that a column does not know counts as missing.
 template <typename Real>
-void encode(const Matrix<Real>& X, const std::uint64_t* weight, const std::vector<std::uint32_t>& order, Column* columns,
+void encode(const Matrix<Real>& X, const WholeWeights& weight, const std::vector<std::uint32_t>& order, Column* columns,
             Code* by_row, std::size_t width, Code* by_column, ThreadPool& pool) {
   enum : char { kMissing = 1, kMissingWithWeight = 2, kKnownWithWeight = 4 };
   std::vector<std::vector<double>> tables(X.columns);

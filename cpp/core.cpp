@@ -70,17 +70,17 @@ std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::
   return std::make_shared<Dataset>(labels.data(), rows, classes, features);
 }
 
-// Weights as whole numbers relative to the largest, in units of 2^-32: sums without rounding.
-std::vector<std::uint64_t> whole_weights(const Vector<double>& weight, std::size_t rows) {
-  std::vector<std::uint64_t> whole(rows, std::uint64_t{1} << 32);
-  if (weight.shape(0) == 0) return whole;
+// Weights relative to the largest, in units of 2^-32.
+WholeWeights whole_weights(const Vector<double>& weight, std::size_t rows) {
+  if (weight.shape(0) == 0) return {};
+  std::vector<std::uint64_t> whole(rows);
   const double largest = *std::max_element(weight.data(), weight.data() + rows);
   for (std::size_t row = 0; row < rows; ++row) {
     const double share = weight.data()[row] / largest;
     whole[row] = static_cast<std::uint64_t>(std::llround(std::ldexp(share, 32)));
     if (share > 0.0) whole[row] = std::max<std::uint64_t>(whole[row], 1);  // a row with a weight is there
   }
-  return whole;
+  return WholeWeights(std::move(whole));
 }
 
 void require_weights(const Vector<double>& weight, std::size_t rows) {
@@ -103,8 +103,7 @@ void look(Dataset& dataset, const Table<Real>& X, const Vector<double>& weight, 
   nb::gil_scoped_release unlocked;
   if (dataset.rows <= Dataset::kSample) return;
   ThreadPool pool(threads);
-  const std::vector<std::uint64_t> whole = whole_weights(weight, dataset.rows);
-  dataset.look(matrix, whole.data(), pool);
+  dataset.look(matrix, whole_weights(weight, dataset.rows), pool);
 }
 
 template <typename Real>
@@ -121,8 +120,7 @@ void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, cons
   require_weights(weight, dataset.rows);
   nb::gil_scoped_release unlocked;
   ThreadPool pool(matrix.rows * matrix.columns < 20000 ? 1 : threads);
-  const std::vector<std::uint64_t> whole = whole_weights(weight, dataset.rows);
-  dataset.add_columns(matrix, first, {categories.data(), categories.data() + matrix.columns}, whole.data(), max_bins, pool);
+  dataset.add_columns(matrix, first, {categories.data(), categories.data() + matrix.columns}, whole_weights(weight, dataset.rows), max_bins, pool);
 }
 
 nb::object hashes(Dataset& dataset) {

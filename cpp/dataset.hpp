@@ -34,7 +34,7 @@ class Dataset {
   // many. It is drawn by a sum of hashes of a row's values, from which constant columns are taken out again: neither the
   // order of the rows nor columns that say nothing matter.
   template <typename Real>
-  void look(const Matrix<Real>& X, const std::uint64_t* weight, ThreadPool& pool) {
+  void look(const Matrix<Real>& X, const WholeWeights& weight, ThreadPool& pool) {
     std::size_t present = 0;
     std::size_t one = rows;
     for (std::size_t row = 0; row < rows; ++row) {
@@ -65,11 +65,11 @@ class Dataset {
     }
   }
 
-  // Bins the columns of X and keeps their codes from feature `first` on. Categories are counts, 0 for a column of numbers;
-  // weights are whole numbers, so that their order cannot matter.
+  // Bins the columns of X and keeps their codes from feature `first` on. Categories are counts, 0 for a column of numbers.
   template <typename Real>
-  void add_columns(const Matrix<Real>& X, std::size_t first, const std::vector<int>& categories, const std::uint64_t* weight,
+  void add_columns(const Matrix<Real>& X, std::size_t first, const std::vector<int>& categories, const WholeWeights& weight,
                    int max_bins, ThreadPool& pool) {
+    std::vector<std::uint64_t>().swap(sums_);  // the sample is drawn
     auto bins = find_bins(X, categories, weight, sample_, max_bins, pool);
     std::move(bins.begin(), bins.end(), columns.begin() + static_cast<std::ptrdiff_t>(first));
     encode(X, weight, order, columns.data() + first, by_row.data() + first, features, by_column.data() + first * rows, pool);

@@ -309,3 +309,16 @@ def test_the_certificate_allows_for_the_rounding_of_many_rows():
     X, y = np.repeat([[0.0], [1.0]], 10_000, axis=0), np.repeat([0, 1], 10_000)
     model = PILBoostClassifier(1.1, step_size=2.0, n_estimators=100).fit(X, y)
     assert "violated" not in model.certificate(X, y).implied.verdicts
+
+
+@pytest.mark.parametrize("common", [10, 250])
+def test_values_that_a_sample_of_many_rows_misses_still_count(common):
+    """Few values in the sample: the column is counted in full; 20 rare values make that too many for 250, not for 10."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, common, 120_000).astype(float)
+    rare = np.arange(20) * 6000
+    x[rare] = 1000 + np.arange(20)
+    y, weight = np.where(rng.random(len(x)) < 0.5, 1.0, -1.0), np.full(len(x), 1e-3)
+    y[rare], weight[rare] = np.where(np.arange(20) % 2, 1.0, -1.0), 10.0
+    ours = forest(x[:, None], y, ClippedLink(AlphaLoss(1.1)), 2.0, 10, depth=8, weight=weight)
+    assert (np.sign(ours.scores(x[rare][:, None])) == y[rare]).all()

@@ -250,7 +250,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _training_data(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, before: bool
-    ) -> tuple[Any, NDArray[np.intp], Array]:
+    ) -> tuple[Any, NDArray[np.uint32], Array]:
         """X as numbers, y as class numbers, and the sample weights, class weights included."""
         weight = None
         if sample_weight is not None:
@@ -269,17 +269,18 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             _check_feature_names(self, X, reset=True)
             self.classes_, labels = _classes(y)
         self._schema = schema
-        weight = np.ones(len(y)) if weight is None else weight
+        if weight is None:
+            weight = np.broadcast_to(1.0, len(labels))  # no memory for what is all the same
         if self.class_weight is not None:
             weight = weight * _class_weights(self.class_weight, self.classes_, labels, weight)[labels]
-        if np.count_nonzero(np.bincount(labels, weights=weight > 0)) < 2:
+        if np.unique(labels[weight > 0]).size < 2:
             raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
         return numbers, labels, weight
 
     def _sample(
         self,
         X: Any,
-        labels: NDArray[np.intp],
+        labels: NDArray[np.uint32],
         weight: Array,
         X_val: Any,
         y_val: Any,
@@ -315,7 +316,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             weight, watch = weight * (1.0 - held), weight * held
         return _Sample(X, labels, weight, watch, data, held)
 
-    def _share_to_hold_out(self, labels: NDArray[np.intp], weight: Array) -> float:
+    def _share_to_hold_out(self, labels: NDArray[np.uint32], weight: Array) -> float:
         share = real("validation_fraction", self.validation_fraction, low=0.0, open_low=True)
         if share >= 1:
             raise ValueError(f"validation_fraction must be below 1, got {share}")
@@ -527,7 +528,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         plain = hasattr(self, "_ensembles") and not self._schema.categories and not hasattr(self, "feature_names_in_")
         return self.n_features_in_ if plain and self._ensembles[0].forest is not None else None
 
-    def _class_numbers(self, name: str, y: Any) -> NDArray[np.intp]:
+    def _class_numbers(self, name: str, y: Any) -> NDArray[np.uint32]:
         """Labels as indices of classes_."""
         y = column_or_1d(y)
         try:
@@ -536,7 +537,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{name} must hold labels of one kind, none missing ({error})") from error
         if unknown.size:
             raise ValueError(f"{name} has labels that the training labels have not: {unknown[:5]}")
-        return np.asarray(np.searchsorted(self.classes_, y), dtype=np.intp)
+        return np.asarray(np.searchsorted(self.classes_, y), dtype=np.uint32)
 
     # ---- prediction ----
 
@@ -738,7 +739,7 @@ class _Sample:
     """Training rows, and after them the validation rows that were given; `held` is what was held out of the former."""
 
     X: Any
-    labels: NDArray[np.intp]
+    labels: NDArray[np.uint32]
     weight: Array
     watch: Array | None
     data: Any
@@ -756,7 +757,7 @@ def _turns_over(link: Link) -> bool:
     return isinstance(link.loss, AlphaLoss) and link.loss.alpha < 0
 
 
-def _classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """The classes and the labels as their indices."""
     try:
         check_classification_targets(y)
@@ -765,10 +766,10 @@ def _classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         raise ValueError(f"y must hold labels of one kind, none missing ({error})") from error
     if classes.size < 2:
         raise ValueError(f"y must have two classes, got one class only: {classes.tolist()[0]!r}")
-    return classes, numbers
+    return classes, numbers.astype(np.uint32)
 
 
-def _class_weights(setting: Any, classes: NDArray[Any], labels: NDArray[np.intp], weight: Array) -> Array:
+def _class_weights(setting: Any, classes: NDArray[Any], labels: NDArray[np.uint32], weight: Array) -> Array:
     """The weight of each class; "balanced" gives all classes the same total sample weight."""
     if isinstance(setting, str) and setting == "balanced":
         mass = np.bincount(labels, weights=weight, minlength=len(classes))

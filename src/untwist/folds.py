@@ -14,7 +14,7 @@ from untwist.arguments import Array
 __all__ = ["hold_out"]
 
 
-def hold_out(hashes: NDArray[np.uint64], labels: NDArray[np.intp], weight: Array, share: float, seed: int) -> Array:
+def hold_out(hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, share: float, seed: int) -> Array:
     """How much of each row's weight is set aside, in [0, 1], for about `share` of the weight of every class.
 
     `hashes` tell which rows have the same contents.

@@ -201,7 +201,7 @@ def dataset(
     counts = np.zeros(X.shape[1], dtype=np.int32)
     for column, count in (categories or {}).items():
         counts[column] = count
-    own = NONE if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    own = NONE if weight is None or (weight == weight[0]).all() else np.ascontiguousarray(weight, dtype=np.float64)
     for _, block in _column_blocks(X):
         data.look(block, own, threads(n_jobs))
     for first, block in _column_blocks(X):
