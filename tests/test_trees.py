@@ -313,7 +313,7 @@ def test_the_certificate_allows_for_the_rounding_of_many_rows():
 
 @pytest.mark.parametrize("common", [10, 250])
 def test_values_that_a_sample_of_many_rows_misses_still_count(common):
-    """Few values in the sample: the column is counted in full; 20 rare values are too many beside 250, not beside 10."""
+    """Few values in the sample: the column is counted in full; 20 rare ones are too many beside 250, not beside 10."""
     rng = np.random.default_rng(0)
     x = rng.integers(0, common, 120_000).astype(float)
     rare = np.arange(20) * 6000
