@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "binning.hpp"
 
@@ -48,22 +49,23 @@ inline void add_codes(std::uint64_t codes, Cell weight, Cell* sums) {
   }
 }
 
+// Adds entries to the sums of `width` features, whose codes stand `stride` apart from row to row.
 template <int rest, typename Summand>
-void add_rows(const Code* codes, std::size_t features, const Entry* entries, std::size_t count, const Summand& summand,
-              typename Summand::Cell* sums) {
+void add_rows(const Code* codes, std::size_t stride, std::size_t width, const Entry* entries, std::size_t count,
+              const Summand& summand, typename Summand::Cell* sums) {
   constexpr std::size_t kAhead = 20;
-  const std::size_t whole = features - rest;
+  const std::size_t whole = width - rest;
   const Row first = entries[0].row;
   const Row last = entries[count - 1].row;
   const bool scattered = (first < last ? last - first : first - last) > 2 * count;  // else the hardware sees the pattern
   for (std::size_t i = 0; i < count; ++i) {
     if (scattered && i + kAhead < count) {
-      const Code* next = codes + entries[i + kAhead].row * features;
+      const Code* next = codes + entries[i + kAhead].row * stride;
       __builtin_prefetch(next);
-      __builtin_prefetch(next + features - 1);
+      __builtin_prefetch(next + width - 1);
     }
     const auto weight = summand(entries[i]);
-    const Code* row = codes + entries[i].row * features;
+    const Code* row = codes + entries[i].row * stride;
     auto* sum = sums;
     std::uint64_t eight;
     for (std::size_t feature = 0; feature < whole; feature += 8, sum += 8 * kBins) {
@@ -77,19 +79,29 @@ void add_rows(const Code* codes, std::size_t features, const Entry* entries, std
   }
 }
 
-// Adds entries to the sums of all features. Reads up to 7 bytes past the last code.
+// Adds entries to the sums of all features, so many features at a time that their sums stay in a fast cache. Reads up
+// to 7 bytes past the last code.
 template <typename Summand>
 void add_rows(const Code* codes, std::size_t features, const Entry* entries, std::size_t count, const Summand& summand,
               typename Summand::Cell* sums) {
-  switch (features % 8) {
-    case 0: return add_rows<0>(codes, features, entries, count, summand, sums);
-    case 1: return add_rows<1>(codes, features, entries, count, summand, sums);
-    case 2: return add_rows<2>(codes, features, entries, count, summand, sums);
-    case 3: return add_rows<3>(codes, features, entries, count, summand, sums);
-    case 4: return add_rows<4>(codes, features, entries, count, summand, sums);
-    case 5: return add_rows<5>(codes, features, entries, count, summand, sums);
-    case 6: return add_rows<6>(codes, features, entries, count, summand, sums);
-    default: return add_rows<7>(codes, features, entries, count, summand, sums);
+  constexpr std::size_t kMost = 64;
+  const std::size_t blocks = (features + kMost - 1) / kMost;
+  const std::size_t block = (features + blocks - 1) / blocks;
+  for (std::size_t start = 0; start < features; start += block) {
+    const std::size_t width = features - start < block ? features - start : block;
+    const auto add = [&](auto rest) {
+      add_rows<decltype(rest)::value>(codes + start, features, width, entries, count, summand, sums + start * kBins);
+    };
+    switch (width % 8) {
+      case 0: add(std::integral_constant<int, 0>{}); break;
+      case 1: add(std::integral_constant<int, 1>{}); break;
+      case 2: add(std::integral_constant<int, 2>{}); break;
+      case 3: add(std::integral_constant<int, 3>{}); break;
+      case 4: add(std::integral_constant<int, 4>{}); break;
+      case 5: add(std::integral_constant<int, 5>{}); break;
+      case 6: add(std::integral_constant<int, 6>{}); break;
+      default: add(std::integral_constant<int, 7>{}); break;
+    }
   }
 }
 
