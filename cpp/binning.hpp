@@ -111,7 +111,7 @@ void radix_sort(std::vector<Weighted<Key>>& entries, std::vector<Weighted<Key>>&
   }
 }
 
-// Entries with the same key become one; the number of keys.
+// Entries with the same key become one.
 template <typename Key>
 void merge_equal(std::vector<Weighted<Key>>& entries) {
   std::size_t distinct = 0;
@@ -186,11 +186,26 @@ std::vector<double> thresholds_of(const std::vector<Weighted<Key>>& values, int 
   return thresholds;
 }
 
+// The power of two at or just above the largest weight, as an exponent: a weight divided by it is still exact.
+inline int scale_of(const double* weight, std::size_t count) {
+  int exponent = 0;
+  const double fraction = std::frexp(*std::max_element(weight, weight + count), &exponent);
+  return fraction == 0.5 ? exponent - 1 : exponent;
+}
+
 // Sample weights as whole numbers, so that their sums do not depend on any order; all alike where there are none.
 class WholeWeights {
  public:
   WholeWeights() = default;
-  explicit WholeWeights(std::vector<std::uint64_t> weight) : weight_(std::move(weight)) {}
+
+  // In units of 2^-32 of their scale.
+  WholeWeights(const double* weight, std::size_t count) {
+    const int scale = count == 0 ? 0 : scale_of(weight, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto whole = static_cast<std::uint64_t>(std::llround(std::ldexp(weight[i], 32 - scale)));
+      weight_.push_back(weight[i] > 0.0 ? std::max<std::uint64_t>(whole, 1) : 0);  // a row with a weight is there
+    }
+  }
 
   std::uint64_t operator[](std::size_t row) const { return weight_.empty() ? std::uint64_t{1} << 32 : weight_[row]; }
 
@@ -277,7 +292,8 @@ void encode(const Matrix<Real>& X, const WholeWeights& weight, const std::vector
         const int categories = columns[column].categories;
         if (categories > 0) {
           for (std::size_t i = 0; i < count; ++i) {
-            if (!(value[i] >= 0.0 && value[i] < categories)) value[i] = std::numeric_limits<double>::quiet_NaN();
+            const bool known = value[i] >= 0.0 && value[i] < categories && value[i] == std::floor(value[i]);
+            if (!known) value[i] = std::numeric_limits<double>::quiet_NaN();
             code[i] = std::isnan(value[i]) ? 0 : static_cast<std::int32_t>(value[i]);
           }
         } else {

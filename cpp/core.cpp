@@ -66,21 +66,9 @@ std::vector<T> copied(const Vector<T>& values) {
 std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::size_t classes, std::size_t features) {
   const std::size_t rows = labels.shape(0);
   require(rows > 0 && features > 0 && rows < std::numeric_limits<Row>::max(), "X must have rows and columns");
+  require(classes <= rows, "there cannot be more classes than rows");
   for (std::size_t row = 0; row < rows; ++row) require(labels.data()[row] < classes, "labels must be below the number of classes");
   return std::make_shared<Dataset>(labels.data(), rows, classes, features);
-}
-
-// Weights relative to the largest, in units of 2^-32.
-WholeWeights whole_weights(const Vector<double>& weight, std::size_t rows) {
-  if (weight.shape(0) == 0) return {};
-  std::vector<std::uint64_t> whole(rows);
-  const double largest = *std::max_element(weight.data(), weight.data() + rows);
-  for (std::size_t row = 0; row < rows; ++row) {
-    const double share = weight.data()[row] / largest;
-    whole[row] = static_cast<std::uint64_t>(std::llround(std::ldexp(share, 32)));
-    if (share > 0.0) whole[row] = std::max<std::uint64_t>(whole[row], 1);  // a row with a weight is there
-  }
-  return WholeWeights(std::move(whole));
 }
 
 void require_weights(const Vector<double>& weight, std::size_t rows) {
@@ -103,7 +91,7 @@ void look(Dataset& dataset, const Table<Real>& X, const Vector<double>& weight, 
   nb::gil_scoped_release unlocked;
   if (dataset.rows <= Dataset::kSample) return;
   ThreadPool pool(threads);
-  dataset.look(matrix, whole_weights(weight, dataset.rows), pool);
+  dataset.look(matrix, WholeWeights(weight.data(), weight.shape(0)), pool);
 }
 
 template <typename Real>
@@ -120,7 +108,8 @@ void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, cons
   require_weights(weight, dataset.rows);
   nb::gil_scoped_release unlocked;
   ThreadPool pool(matrix.rows * matrix.columns < 20000 ? 1 : threads);
-  dataset.add_columns(matrix, first, {categories.data(), categories.data() + matrix.columns}, whole_weights(weight, dataset.rows), max_bins, pool);
+  const WholeWeights whole(weight.data(), weight.shape(0));
+  dataset.add_columns(matrix, first, {categories.data(), categories.data() + matrix.columns}, whole, max_bins, pool);
 }
 
 nb::object hashes(Dataset& dataset) {
@@ -136,12 +125,12 @@ std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, std::siz
                                       double least_rows, double smoothing, double row_share, double column_share,
                                       std::uint64_t seed, int first_round, const Vector<std::int8_t>& monotone) {
   const std::size_t rows = dataset->rows;
-  require(positive_class + 1 < dataset->class_start.size(), "there are fewer classes");
+  require(positive_class < dataset->class_start.size() - 1, "there are fewer classes");
   require_weights(weight, rows);
   require_weights(watch, rows);
   require(start.shape(0) == 0 || start.shape(0) == rows, "one score per row, or none");
   require(std::all_of(start.data(), start.data() + start.shape(0), [](double score) { return std::isfinite(score); }), "scores must be finite");
-  require(alpha > 0.0 && step_size > 0.0 && max_depth >= 1 && max_leaves >= 0 && max_leaves != 1 && first_round >= 0, "a setting is out of range");
+  require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && max_depth >= 1 && max_leaves >= 0 && max_leaves != 1 && first_round >= 0, "a setting is out of range");
   require(least > 0.0 && least < 0.5 && least_share >= 0.0 && least_share <= 0.5 && l2 >= 0.0 && std::isfinite(l2) && least_rows >= 0.0 && smoothing >= 0.0, "a setting is out of range");
   require(row_share > 0.0 && row_share <= 1.0 && column_share > 0.0 && column_share <= 1.0, "shares must lie in (0, 1]");
   require(monotone.shape(0) == 0 || monotone.shape(0) == dataset->features, "one direction per feature, or none");
@@ -152,14 +141,38 @@ std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, std::siz
   return make_rounds(std::move(dataset), task, std::move(settings));
 }
 
+// A booster that runs is not to be touched by another thread.
+class Use {
+ public:
+  explicit Use(const Booster& booster) : booster_(booster) {
+    if (booster.busy.test_and_set()) throw std::runtime_error("this booster is at work in another thread");
+  }
+  ~Use() { booster_.busy.clear(); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  const Booster& booster_;
+};
+
 std::size_t boost(Booster& booster, int rounds, int patience, int threads) {
   require(threads >= 1, "threads must be positive");
-  nb::gil_scoped_release unlocked;
-  return booster.boost(rounds, patience, threads);
+  const Use use(booster);
+  bool interrupted = false;
+  {
+    nb::gil_scoped_release unlocked;
+    booster.boost(rounds, patience, threads, [&interrupted] {
+      const nb::gil_scoped_acquire locked;
+      return interrupted = PyErr_CheckSignals() != 0;
+    });
+  }
+  if (interrupted) throw nb::python_error();
+  return booster.trees().size();
 }
 
 // The trees from `first` on as flat arrays: (edge, leverage, offset, feature, left, threshold, missing_left, value, gain, set, codes).
 nb::tuple trees(const Booster& booster, std::size_t first) {
+  const Use use(booster);
   const auto& all = booster.trees();
   require(first <= all.size(), "there are fewer trees");
   const std::ptrdiff_t skipped = static_cast<std::ptrdiff_t>(first);
@@ -218,6 +231,7 @@ void add_scores(const Forest& forest, const Table<Real>& X, std::size_t first, s
   const Matrix<Real> matrix = view(X);
   require(matrix.columns == forest.features(), "X has more or fewer columns than the trees were grown on");
   require(out.shape(0) == matrix.rows, "one score per row");
+  require(threads >= 1, "threads must be positive");
   require(first <= last && last <= forest.trees(), "there are fewer trees");
   double* to = out.data();
   nb::gil_scoped_release unlocked;
@@ -232,6 +246,7 @@ void leaves(const Forest& forest, const Table<Real>& X, std::size_t first, std::
   require(matrix.columns == forest.features(), "X has more or fewer columns than the trees were grown on");
   require(first <= last && last <= forest.trees(), "there are fewer trees");
   require(out.shape(0) == matrix.rows && out.shape(1) == last - first, "one leaf per row and tree");
+  require(threads >= 1, "threads must be positive");
   std::int32_t* to = out.data();
   nb::gil_scoped_release unlocked;
   ThreadPool pool(matrix.rows * (last - first) < 20000 ? 1 : threads);
@@ -256,14 +271,14 @@ NB_MODULE(_core, module) {
   nb::class_<Booster>(module, "Booster")
       .def("boost", &boost, nb::arg("rounds"), nb::arg("patience") = 0, nb::arg("threads") = 1, "Run rounds; the number of trees so far.")
       .def("trees", &trees, nb::arg("first"), "Flat arrays of the trees from `first` on.")
-      .def("scores", [](const Booster& booster) { return to_numpy(booster.scores()); }, "Scores of all rows.")
-      .def("losses", [](const Booster& booster) { return to_numpy(std::vector<double>(booster.losses())); }, "Log-loss of the watched rows after each round.")
-      .def("errors", [](const Booster& booster) { return to_numpy(std::vector<double>(booster.errors())); }, "Their share of wrong signs.");
+      .def("scores", [](const Booster& booster) { const Use use(booster); return to_numpy(booster.scores()); }, "Scores of all rows.")
+      .def("losses", [](const Booster& booster) { const Use use(booster); return to_numpy(std::vector<double>(booster.losses())); }, "Log-loss of the watched rows after each round.")
+      .def("errors", [](const Booster& booster) { const Use use(booster); return to_numpy(std::vector<double>(booster.errors())); }, "Their share of wrong signs.");
   module.def("booster", &make_booster, "PILBoost over histogram trees for binned rows.");
   nb::class_<Forest>(module, "Forest")
       .def(nb::new_(&make_forest), "Trees prepared to be walked.")
-      .def("add_scores", &add_scores<double>, "Add the scores of trees [first, last) to out.")
-      .def("add_scores", &add_scores<float>, "Add the scores of trees [first, last) to out.")
-      .def("leaves", &leaves<double>, "The leaves of trees [first, last).")
-      .def("leaves", &leaves<float>, "The leaves of trees [first, last).");
+      .def("add_scores", &add_scores<double>, nb::arg("X"), nb::arg("first"), nb::arg("last"), nb::arg("threads"), nb::arg("out").noconvert(), "Add the scores of trees [first, last) to out.")
+      .def("add_scores", &add_scores<float>, nb::arg("X"), nb::arg("first"), nb::arg("last"), nb::arg("threads"), nb::arg("out").noconvert(), "Add the scores of trees [first, last) to out.")
+      .def("leaves", &leaves<double>, nb::arg("X"), nb::arg("first"), nb::arg("last"), nb::arg("threads"), nb::arg("out").noconvert(), "The leaves of trees [first, last).")
+      .def("leaves", &leaves<float>, nb::arg("X"), nb::arg("first"), nb::arg("last"), nb::arg("threads"), nb::arg("out").noconvert(), "The leaves of trees [first, last).");
 }

@@ -1,6 +1,6 @@
 // Histograms: for every feature and bin the sum of the weights, one class at a time, as whole numbers.
 //
-// Rows are added into 32-bit sums, only so many at a time that these cannot overflow, and the sums then to wider ones.
+// Rows are added into sums of a thread's own, only so many at a time that 32 bits cannot overflow, and these to the node's.
 // Whole numbers have no rounding, so neither threads nor the order of the rows matter, and a sibling is its parent minus
 // its sibling, exactly.
 #pragma once

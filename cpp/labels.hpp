@@ -32,8 +32,8 @@ class LeafFinder {
     nodes_.push_back(0);
     for (std::size_t i = 0; i < tree.size(); ++i) {  // parents come before their children
       const Node& node = tree[i];
-      if (node.feature < 0 || nodes_[label[i]] != i) continue;  // a leaf, or below what labels can tell
-      if (nodes_.size() > 255) break;
+      if (node.feature < 0) continue;
+      if (nodes_.size() > 255) break;  // the rest is more than labels can tell
       const std::uint8_t right = static_cast<std::uint8_t>(nodes_.size());
       const std::size_t left = static_cast<std::size_t>(node.left);
       label[left] = label[i];

@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -34,7 +37,7 @@ struct Settings {
   int max_depth = 3;
   int max_leaves = 0;  // 0: no limit, and trees grow level by level; else best split first
   double least_share = 0.0;  // of the round's total weight in a leaf
-  // in units of a row of the largest sample weight (l2, smoothing: at boosting weight 1)
+  // in units of the scale of the sample weights (l2, smoothing: at boosting weight 1)
   double l2 = 0.0;
   double least_rows = 0.0;
   double smoothing = 0.0;
@@ -59,11 +62,14 @@ class Booster {
   virtual ~Booster() = default;
 
   // Runs up to `rounds` rounds on so many threads; fewer if all weights become zero, or if the loss of the watched rows was
-  // at its lowest `patience` rounds ago (0: never mind). Returns the number of rounds so far.
-  virtual std::size_t boost(int rounds, int patience, int threads) = 0;
+  // at its lowest `patience` rounds ago (0: never mind), or if `interrupted`, which is asked now and then, says so: a tree
+  // half grown is dropped.
+  virtual void boost(int rounds, int patience, int threads, const std::function<bool()>& interrupted) = 0;
 
   // Scores of all rows, in the order that Python gave them.
   virtual std::vector<double> scores() const = 0;
+
+  mutable std::atomic_flag busy = ATOMIC_FLAG_INIT;
 
   const Dataset& dataset() const { return *dataset_; }
   const std::vector<Tree>& trees() const { return trees_; }
@@ -80,16 +86,16 @@ class Booster {
   std::vector<double> edges_, leverages_, losses_, errors_;
 };
 
-// A row's weight scaled to the largest, and their sum over the rows that have one, which does not depend on their order.
+// A row's weight relative to their scale, and the sum over the rows that have one, which does not depend on their order.
 struct OwnWeights {
   OwnWeights(const std::vector<double>& weight, const Dataset& data) : rows(data.rows), total(static_cast<double>(data.rows)) {
     if (weight.empty()) return;
-    const double largest = *std::max_element(weight.begin(), weight.end());
+    const int scale = scale_of(weight.data(), weight.size());
     Sum whole = 0;
     rows = 0;
     own.resize(data.rows);
     for (std::size_t i = 0; i < data.rows; ++i) {
-      const double share = weight[data.order[i]] / largest;
+      const double share = std::ldexp(weight[data.order[i]], -scale);
       own[i] = static_cast<float>(share);
       whole += static_cast<Sum>(std::llround(std::ldexp(share, 32)));
       rows += share > 0.0;
@@ -128,15 +134,15 @@ class Rounds final : public Booster {
     }
     for (std::size_t i = 0; i < data_.rows && !task.start.empty(); ++i) margins_[i] = signed_by_label(i, task.start[data_.order[i]]);
     if (!task.watch.empty()) {
-      const double largest = *std::max_element(task.watch.begin(), task.watch.end());
+      const int scale = scale_of(task.watch.data(), task.watch.size());
       for (std::size_t i = 0; i < data_.rows; ++i) {
-        const double share = task.watch[data_.order[i]] / largest;
+        const double share = std::ldexp(task.watch[data_.order[i]], -scale);
         if (share > 0.0) watched_.push_back({static_cast<Row>(i), static_cast<std::uint32_t>(std::llround(share * kOneRow))});
       }
     }
   }
 
-  std::size_t boost(int rounds, int patience, int threads) override {
+  void boost(int rounds, int patience, int threads, const std::function<bool()>& interrupted) override {
     ThreadPool pool(data_.rows * features_ < kThreadsPayOff ? 1 : threads);  // none is left behind between calls
     pool_ = &pool;
     const std::size_t size = features_ * kBins;
@@ -146,11 +152,10 @@ class Rounds final : public Booster {
     if (root_.rows() == 0) weigh(nullptr);
     for (int round = 0; round < rounds && root_.rows() > 0 && !stale(patience); ++round) {
       draw_columns();
-      grow();
+      if (!grow(interrupted)) break;
       weigh(&trees_.back());
       if (!watched_.empty()) watch();
     }
-    return trees_.size();
   }
 
   std::vector<double> scores() const override {
@@ -197,7 +202,7 @@ class Rounds final : public Booster {
   static constexpr std::size_t kPiece = 2048;
   static constexpr std::size_t kFewRows = 512;
   static constexpr std::size_t kLevel = 64;  // nodes split together, so that a deep tree does not keep too many histograms
-  static constexpr float kOneRow = 131072.0f;  // a row of the largest sample weight in fixed point,
+  static constexpr float kOneRow = 131072.0f;  // a row of the sample weights' scale in fixed point,
   static constexpr double kRounding = 1.0 - 0x1p-12;  // and what the rounding of many rows may cost
 
   bool counting() const { return settings_.least_rows > 0.0; }
@@ -333,7 +338,9 @@ class Rounds final : public Booster {
 
   // ---- a tree ----
 
-  void grow() {
+  // False if interrupted: then there is no tree, and root_ is to be made again.
+  bool grow(const std::function<bool()>& interrupted) {
+    auto asked = std::chrono::steady_clock::now();
     trees_.emplace_back(1);
     Tree& tree = trees_.back();
     rules_.least_weight = settings_.least_share * total(root_.weight);
@@ -361,6 +368,13 @@ class Rounds final : public Booster {
         break;
       }
       fresh_nodes = partition(tree, splitting);
+      const auto now = std::chrono::steady_clock::now();
+      if (now - asked < std::chrono::milliseconds(50)) continue;
+      if (interrupted()) {
+        trees_.pop_back();
+        return false;
+      }
+      asked = now;
     }
     double edge = 0.0;
     for (const Node& node : tree) {
@@ -374,6 +388,7 @@ class Rounds final : public Booster {
       node.gain = 0.0;
       node.value *= leverages_.back();
     }
+    return true;
   }
 
   double total_weight() const { return total_rows_ * unit_; }
@@ -657,7 +672,8 @@ class Rounds final : public Booster {
   void watch() {
     constexpr double kUnit = 1048576.0;
     const double least = settings_.least;
-    std::vector<std::array<Sum, 3>> sums(static_cast<std::size_t>(pool_->size()));
+    using Wide = unsigned __int128;
+    std::vector<std::array<Wide, 3>> sums(static_cast<std::size_t>(pool_->size()));
     pool_->chunks(watched_.size(), kPiece, [&](int thread, std::size_t begin, std::size_t end) {
       std::vector<double> margin(kPiece);
       std::vector<float> posterior(kPiece);
@@ -671,13 +687,13 @@ class Rounds final : public Booster {
           const double loss = -std::log(std::min(std::max(p, least), 1.0 - least));
           const std::uint32_t weight = watched_[first + i].weight;
           const bool positive = signed_by_label(watched_[first + i].row, 1.0) > 0.0;
-          sum[0] += static_cast<Sum>(std::llround(loss * kUnit)) * weight;
+          sum[0] += static_cast<Wide>(std::llround(loss * kUnit)) * weight;
           sum[1] += margin[i] > 0.0 || (margin[i] == 0.0 && !positive) ? 0 : weight;  // a score of 0 is a guess at the negative
           sum[2] += weight;
         }
       }
     });
-    std::array<Sum, 3> all{};
+    std::array<Wide, 3> all{};
     for (const auto& sum : sums) all = {all[0] + sum[0], all[1] + sum[1], all[2] + sum[2]};
     losses_.push_back(static_cast<double>(all[0]) / kUnit / static_cast<double>(all[2]));
     errors_.push_back(static_cast<double>(all[1]) / static_cast<double>(all[2]));

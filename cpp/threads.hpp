@@ -19,6 +19,7 @@ namespace untwist {
 class ThreadPool {
  public:
   explicit ThreadPool(int threads) : shares_(static_cast<std::size_t>(threads)) {
+    workers_.reserve(shares_.size());
     try {
       for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
     } catch (const std::system_error&) {

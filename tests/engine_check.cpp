@@ -50,14 +50,13 @@ Data make_data(std::size_t rows, std::size_t columns, unsigned seed) {
 std::unique_ptr<Booster> fit(const Data& data, const Task& task, const Settings& settings, int rounds, int threads) {
   ThreadPool pool(threads);
   auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, 3, data.columns);
-  std::vector<std::uint64_t> whole;
-  for (const double weight : data.weight) whole.push_back(static_cast<std::uint64_t>(weight) << 30);
-  const WholeWeights weights(whole);
+  const WholeWeights weights(data.weight.data(), data.weight.size());
   dataset->look(data.matrix(), weights, pool);
   dataset->add_columns(data.matrix(), 0, data.categories, weights, 255, pool);
   auto booster = make_rounds(dataset, task, settings);
-  booster->boost(rounds / 2, 0, threads);
-  booster->boost(rounds - rounds / 2, 4, threads);
+  const auto go_on = [] { return false; };
+  booster->boost(rounds / 2, 0, threads, go_on);
+  booster->boost(rounds - rounds / 2, 4, threads, go_on);
   return booster;
 }
 

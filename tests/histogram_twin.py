@@ -219,7 +219,8 @@ def boost(
     """Yields (tree, edge, scores) per round."""
     X = X.astype(float)
     given = np.ones(len(y)) if sample_weight is None else sample_weight
-    weight = given / given.max()
+    top = 2.0 ** np.ceil(np.log2(given.max())) if (given < given.max()).any() else given.max()
+    weight = given / top
     whole = np.array([round(w * 2**32) for w in weight.tolist()], dtype=object)
     columns = []
     for feature in range(X.shape[1]):
@@ -228,7 +229,7 @@ def boost(
     codes = encoded(X, columns)
     varying = [f for f in range(X.shape[1]) if len(set(codes[:, f].tolist())) > 1]
     unit = 2 ** weight_bits(sum(whole) * 2**-32, len(y))
-    scale = Fraction(unit) / Fraction(float(given.max()))
+    scale = Fraction(unit) / Fraction(float(top))
     rules = Rules(
         depth,
         max_leaves,

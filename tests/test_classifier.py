@@ -273,7 +273,11 @@ def test_bad_settings_are_named(data, settings, message):
         ([[0.0], [math.inf]], [0, 1], "infinity"),
         ([[0.0], [1.0]], [0, 1, 1], "inconsistent numbers of samples"),
         ([[0.0], [1.0]], [0.3, 0.7], "continuous"),
-        ([[0.0], [1.0]], np.array(["a", None], dtype=object), "y must hold labels of one kind, none missing"),
+        (
+            [[0.0], [1.0]],
+            np.array(["a", None], dtype=object),
+            "y must have no missing labels, got 1, the first in row 1",
+        ),
         ([[0.0], [1.0]], [0, np.nan], "Input y contains NaN"),
     ],
 )

@@ -430,7 +430,10 @@ def test_names_of_any_kind():
 def test_unseen_and_missing_are_nan():
     schema = learn([["a"], ["b"]])
     np.testing.assert_array_equal(schema.encode([["c"], [None], ["b"], [1]]), [[np.nan], [np.nan], [1], [np.nan]])
-    np.testing.assert_array_equal(schema.encode(np.array([[np.nan], [1.0]])), [[np.nan], [np.nan]])
+    with pytest.raises(ValueError, match="column 0 held text as categories when fitted, and numbers now"):
+        schema.encode(np.array([[np.nan], [1.0]]))
+    with pytest.raises(ValueError, match="column 'a' held numbers as categories when fitted, and text now"):
+        learn(pd.DataFrame({"a": [1, 2]}), ["a"]).encode(pd.DataFrame({"a": ["1", "2"]}))
 
 
 def test_text_without_any_value():

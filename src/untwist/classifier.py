@@ -116,7 +116,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         where there are more than two)
     forest_ : the trees of the compiled engine as arrays, None for another engine (one per class beyond two)
     evals_result_ : {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows
-    link_, step_size_, n_iter_ : the link and step (or learning rate) that were used, and the number of rounds kept
+    link_, step_size_, n_iter_ : the link and step (or learning rate) that were used, and the number of rounds kept (of
+        the class that kept most)
     validation_rows_ : indices of the training rows that `fit` held out for validation (empty if none)
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
@@ -190,6 +191,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     _ensembles: list[Ensemble]
     _schema: tables.Schema
+    link_: Link
     n_iter_: int
 
     # ---- training ----
@@ -205,7 +207,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Boost on (X, y). Validation rows, if given, serve to follow the loss and to stop early, never to train.
 
-        A sample weight of 2 is a repeated row (up to the order in which ties are broken), of 0 an absent one.
+        A sample weight of 2 is a repeated row (up to the order in which ties are broken, and up to the bins of columns
+        with many values beyond 100,000 rows), of 0 an absent one. The compiled engine keeps 17 to 24 bits of a weight:
+        rows that weigh a millionth of the heaviest count for little or nothing.
         """
         link = self._link()
         step_size = self._step_size(link)
@@ -213,6 +217,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         verbose = int(self.verbose) if isinstance(self.verbose, bool) else _count("verbose", self.verbose, low=0)
         before = self._ensembles if self.warm_start and hasattr(self, "_ensembles") else None
         done = 0 if before is None else self.n_iter_
+        if before is not None and repr(link) != repr(self.link_):
+            raise ValueError(f"a warm start goes on with the link of the last fit, {self.link_!r}, got {link!r}")
         if done > most:
             raise ValueError(f"n_estimators must be at least the {done} rounds of the last fit, got {most}")
         if before is None:
@@ -252,14 +258,19 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, before: bool
     ) -> tuple[Any, NDArray[np.uint32], Array]:
         """X as numbers, y as class numbers, and the sample weights, class weights included."""
+        _refuse_what_is_missing(y)
+        names = list(getattr(X, "column_names", getattr(X, "columns", [])))  # of Arrow, of pandas and polars
+        if len(set(names)) < len(names):
+            raise ValueError(f"X must have different names of columns, got {_several(names)} more than once")
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         schema = self._schema if before else tables.learn(X, self.categorical_features, sample_weight=weight)
         if schema.categories and not self._compiled():
+            holding = [names[column] if names else column for column in schema.categories]
             raise ValueError(
-                f"only the compiled engine knows categories, but columns {list(schema.categories)[:5]} hold some: "
-                "encode them, say with OrdinalEncoder"
+                f"only the compiled engine knows categories, but columns {holding} hold some: encode them, say with "
+                "OrdinalEncoder"
             )
         if before:
             numbers, labels = self._rows_of(X), self._class_numbers("y", y)
@@ -293,7 +304,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("sample_weight_val must come with X_val and y_val")
         watch, rows = None, len(labels)
         if X_val is not None:
-            X_val, y_val = self._rows_of(X_val), self._class_numbers("y_val", y_val)
+            try:
+                X_val, y_val = self._rows_of(X_val), self._class_numbers("y_val", y_val)
+            except ValueError as error:
+                raise ValueError(f"validation rows: {error}") from error
             if X_val.shape[0] != len(y_val):
                 raise ValueError(f"X_val and y_val must have as many rows, got {X_val.shape[0]} and {len(y_val)}")
             own = _check_sample_weight(sample_weight_val, X_val, dtype=np.float64)
@@ -382,7 +396,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("monotonic_cst must be None where there are more than two classes")
         for column in self._schema.categories:
             if directions[column]:
-                raise ValueError(f"monotonic_cst must be 0 for column {column}, which holds categories")
+                name = getattr(self, "feature_names_in_", range(self.n_features_in_))[column]
+                raise ValueError(f"monotonic_cst must be 0 for column {name!r}, which holds categories")
         turned = _turns_over(self._link())
         return tuple(int(-direction if turned else direction) for direction in directions)
 
@@ -490,7 +505,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _takes(self) -> dict[str, bool]:
         """Which tables the engine takes."""
-        if self._compiled():
+        if self.estimator is None and self.loss is None and self.engine != "reference":
             return {"allow_nan": True, "sparse": True}
         learner = DecisionTreeRegressor() if self.estimator is None else self.estimator
         tags = get_tags(learner).input_tags if hasattr(learner, "__sklearn_tags__") else None
@@ -562,7 +577,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba_twisted(self, X: Any) -> Array:
         """Posterior of every class as the twisted training labels follow it, within the same limits."""
         X = self._rows(X)
-        return self._probabilities(self.link_.inverse(self._scores(X)))
+        scores = self._scores(X)
+        return self._probabilities(self.link_.inverse(scores), scores)
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """`decision_function` after each round; a class whose rounds have ended keeps its scores."""
@@ -595,12 +611,17 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def margins(self, X: Any, y: ArrayLike) -> Array:
         """y * H(x) of every row: how clearly the model agrees with its label; a column per class beyond two."""
-        scores, labels = self._scores(self._rows(X)), self._class_numbers("y", y)
+        X, labels = self._rows(X), self._class_numbers("y", y)
+        check_consistent_length(X, labels)
+        scores = self._scores(X)
         signs = [np.where(labels == label, 1.0, -1.0) for label in self._positive_classes()]
         return np.asarray(scores * (signs[0] if len(signs) == 1 else np.column_stack(signs)))
 
     def weights(self, X: Any, y: ArrayLike) -> Array:
-        """Boosting weight in [0, 1] of every row after the last round: how much of its label is yet to be learned."""
+        """Boosting weight in [0, 1] of every row after the last round: how much of its label is yet to be learned.
+
+        A column per class beyond two.
+        """
         return self.link_.weights(self.margins(X, y))
 
     def _scores(self, X: Any) -> Array:
@@ -616,12 +637,15 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)])
 
     def _clean(self, scores: Array) -> Array:
-        return self._probabilities(self.link_.tilted(self._orientation * scores))
+        return self._probabilities(self.link_.tilted(self._orientation * scores), scores)
 
-    def _probabilities(self, positive_class: Array) -> Array:
+    def _probabilities(self, positive_class: Array, scores: Array) -> Array:
         least = 1.0 / (self._n_samples + 2.0)
         p = np.clip(positive_class, least, 1.0 - least)
-        return np.column_stack([1.0 - p, p]) if p.ndim == 1 else p / p.sum(axis=1, keepdims=True)
+        if p.ndim == 1:
+            return np.column_stack([1.0 - p, p])
+        p = p + 1e-6 * least * scores / (1.0 + np.abs(scores))  # beyond the clip the scores still tell which is larger
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     # ---- what was learned ----
 
@@ -720,7 +744,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         for name, value in self._takes().items():
             setattr(tags.input_tags, name, value)
-        tags.input_tags.categorical = self._compiled()
+        tags.input_tags.categorical = tags.input_tags.allow_nan and self.estimator is None
         return tags
 
 
@@ -749,7 +773,25 @@ class _Sample:
     def n_samples(self) -> float:
         """The number of training rows or their total weight, whichever is larger."""
         weight = self.weight[: len(self.held)]
-        return max(float(np.count_nonzero(weight)), float(weight.sum()))
+        return min(max(float(np.count_nonzero(weight)), float(weight.sum())), 2.0**53)
+
+
+def _several(names: list[Any]) -> list[Any]:
+    return [name for name in dict.fromkeys(names) if names.count(name) > 1]
+
+
+def _refuse_what_is_missing(y: Any) -> None:
+    """None, NaN and the like among labels that are not numbers, which scikit-learn has no good words for."""
+    values = np.asarray(y)
+    if y is None or values.dtype != object:
+        return
+    missing = [
+        i
+        for i, label in enumerate(values.ravel())
+        if label is None or type(label).__name__ == "NAType" or label != label
+    ]
+    if missing:
+        raise ValueError(f"y must have no missing labels, got {len(missing)}, the first in row {missing[0]}")
 
 
 def _turns_over(link: Link) -> bool:

@@ -55,11 +55,11 @@ class Schema:
             categories = {index: known for index, known in self.categories.items() if index < X.shape[1]}
             out = X.astype(_float(X.dtype)) if categories else _floats(X)
             for index, known in categories.items():
-                out[:, index] = _lookup(*_values(_array_column(index, X[:, index])), known)
+                out[:, index] = _places(_array_column(index, X[:, index]), known)
             return out
         columns = _columns(X)
         encoded = [
-            _lookup(*_values(column), self.categories[index]) if index in self.categories else _numbers(column)
+            _places(column, self.categories[index]) if index in self.categories else _numbers(column)
             for index, column in enumerate(columns)
         ]
         if text := [column.name for column, values in zip(columns, encoded, strict=True) if values is None]:
@@ -140,6 +140,16 @@ def _known(column: _Column, weight: NDArray[np.float64], most: int) -> tuple[Cat
         total = np.add.reduceat(weight[order], np.searchsorted(places[order], np.arange(len(known))))
         known = [known[place] for place in np.sort(np.argsort(-total, kind="stable")[:most])]
     return tuple(known)
+
+
+def _places(column: _Column, known: tuple[Category, ...]) -> NDArray[np.float32]:
+    """The index of each row's category; text must not come where all were numbers, nor numbers where all were text."""
+    codes, values = _values(column)
+    kinds, known_kinds = ({isinstance(value, str) for value in some if value is not None} for some in (values, known))
+    if kinds and known_kinds and not kinds & known_kinds:
+        before, now = ("text", "numbers") if True in known_kinds else ("numbers", "text")
+        raise ValueError(f"column {column.name!r} held {before} as categories when fitted, and {now} now: convert it")
+    return _lookup(codes, values, known)
 
 
 def _lookup(codes: NDArray[np.intp], values: list[Any], known: Iterable[Category]) -> NDArray[np.float32]:
