@@ -128,6 +128,9 @@ std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, std::siz
   require(positive_class < dataset->class_start.size() - 1, "there are fewer classes");
   require_weights(weight, rows);
   require_weights(watch, rows);
+  const double largest = weight.shape(0) == 0 ? 1.0 : *std::max_element(weight.data(), weight.data() + rows);
+  const bool counts = std::all_of(weight.data(), weight.data() + weight.shape(0), [](double one) { return one == std::floor(one); });
+  require(largest <= (counts ? OwnWeights::kMostCopies : 1.0), "weights must be at most 1, or counts");
   require(start.shape(0) == 0 || start.shape(0) == rows, "one score per row, or none");
   require(std::all_of(start.data(), start.data() + start.shape(0), [](double score) { return std::isfinite(score); }), "scores must be finite");
   require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && max_depth >= 1 && max_leaves >= 0 && max_leaves != 1 && first_round >= 0, "a setting is out of range");

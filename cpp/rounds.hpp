@@ -37,7 +37,7 @@ struct Settings {
   int max_depth = 3;
   int max_leaves = 0;  // 0: no limit, and trees grow level by level; else best split first
   double least_share = 0.0;  // of the round's total weight in a leaf
-  // in units of the scale of the sample weights (l2, smoothing: at boosting weight 1)
+  // in units of a row of sample weight 1 (l2, smoothing: at boosting weight 1)
   double l2 = 0.0;
   double least_rows = 0.0;
   double smoothing = 0.0;
@@ -51,7 +51,7 @@ struct Settings {
 // Which rows train, by their place in the data that Python gave; every list may be empty.
 struct Task {
   std::size_t positive_class = 1;
-  std::vector<double> weight;  // 0: held out
+  std::vector<double> weight;  // at most 1, or whole numbers up to kMostCopies; 0: held out
   std::vector<double> watch;   // weights of the rows to follow the loss on
   std::vector<double> start;   // scores to start from
 };
@@ -86,25 +86,35 @@ class Booster {
   std::vector<double> edges_, leverages_, losses_, errors_;
 };
 
-// A row's weight relative to their scale, and the sum over the rows that have one, which does not depend on their order.
+// Sample weights by row of the dataset, and their sum, which does not depend on the order. Where all are whole numbers they
+// count copies: a row then has so many times the fixed-point weight of one copy, exactly.
 struct OwnWeights {
   OwnWeights(const std::vector<double>& weight, const Dataset& data) : rows(data.rows), total(static_cast<double>(data.rows)) {
     if (weight.empty()) return;
-    const int scale = scale_of(weight.data(), weight.size());
     Sum whole = 0;
     rows = 0;
     own.resize(data.rows);
+    counts = true;
     for (std::size_t i = 0; i < data.rows; ++i) {
-      const double share = std::ldexp(weight[data.order[i]], -scale);
-      own[i] = static_cast<float>(share);
-      whole += static_cast<Sum>(std::llround(std::ldexp(share, 32)));
-      rows += share > 0.0;
+      const double given = weight[data.order[i]];
+      own[i] = static_cast<float>(given);
+      whole += static_cast<Sum>(std::llround(std::ldexp(given, 32)));
+      rows += given > 0.0;
+      counts = counts && given == std::floor(given);
+      largest = std::max(largest, given);
     }
     total = std::ldexp(static_cast<double>(whole), -32);
   }
 
+  static constexpr double kMostCopies = 128.0;
+
+  // How many weights are rounded: those of all copies.
+  std::size_t roundings() const { return counts ? static_cast<std::size_t>(total) : rows; }
+
   std::size_t rows;
   double total;
+  double largest = 1.0;
+  bool counts = false;
   std::vector<float> own;  // empty for all ones
 };
 
@@ -120,7 +130,9 @@ class Rounds final : public Booster {
         positive_last_(data_.class_start[task.positive_class + 1]),
         clipped_(settings_.alpha),
         own_(std::move(own)),
-        unit_(std::ldexp(1.0, weight_bits(own_.total, own_.rows))),
+        unit_(std::ldexp(1.0, weight_bits(own_.total, own_.roundings()))),
+        flush_rows_(kFlushRows / static_cast<std::size_t>(std::ceil(own_.largest))),
+        piece_(std::min(kPiece, flush_rows_)),
         rules_{settings_.l2 * unit_, 0.0, settings_.least_rows * kOneRow * kRounding, settings_.smoothing * unit_},
         features_(data_.features),
         varying_(data_.varying()),
@@ -198,11 +210,11 @@ class Rounds final : public Booster {
   };
 
   static constexpr std::size_t kThreadsPayOff = 50000;  // rows * features
-  static constexpr std::size_t kFlushRows = 16384;  // of weights up to 2^17 fit into a 32-bit sum, or all do
+  static constexpr std::size_t kFlushRows = 16384;  // of weights up to 2^17 fit into a 32-bit sum
   static constexpr std::size_t kPiece = 2048;
   static constexpr std::size_t kFewRows = 512;
   static constexpr std::size_t kLevel = 64;  // nodes split together, so that a deep tree does not keep too many histograms
-  static constexpr float kOneRow = 131072.0f;  // a row of the sample weights' scale in fixed point,
+  static constexpr float kOneRow = 131072.0f;  // a row of sample weight 1 in fixed point,
   static constexpr double kRounding = 1.0 - 0x1p-12;  // and what the rounding of many rows may cost
 
   bool counting() const { return settings_.least_rows > 0.0; }
@@ -266,7 +278,8 @@ class Rounds final : public Booster {
     const std::uint64_t limit = draw ? static_cast<std::uint64_t>(std::ldexp(settings_.row_share, 64)) : 0;
     each(pieces_, [&](int, Piece& piece) {
       if (leaves != nullptr) apply(*leaves, piece);
-      const float* own = own_.own.empty() ? nullptr : own_.own.data() + piece.first;
+      const float* all_own = own_.own.empty() ? nullptr : own_.own.data() + piece.first;
+      const float* own = own_.counts ? nullptr : all_own;
       const std::size_t length = piece.last - piece.first;
       std::uint32_t* weight = weight_.data() + piece.first;
       if (settings_.exact_link) {
@@ -274,10 +287,13 @@ class Rounds final : public Booster {
       } else {
         clipped_weights(clipped_, static_cast<float>(unit_), margins_.data() + piece.first, own, length, weight);
       }
+      if (own_.counts) {
+        for (std::size_t i = 0; i < length; ++i) weight[i] *= static_cast<std::uint32_t>(all_own[i]);
+      }
       for (std::size_t i = 0; i < length && draw; ++i) {
         const bool drawn = Dataset::mixed(hash[piece.first + i] ^ key) < limit;
         weight[i] = drawn ? weight[i] : 0;
-        piece.rows += drawn ? own == nullptr ? kWholeRow : static_cast<Sum>(own[i] * static_cast<float>(kWholeRow)) : 0;
+        piece.rows += drawn ? all_own == nullptr ? kWholeRow : static_cast<Sum>(all_own[i] * static_cast<float>(kWholeRow)) : 0;
       }
       Entry* kept = scratch_.data() + piece.first;
       Sum sum = 0;
@@ -474,7 +490,7 @@ class Rounds final : public Booster {
       nodes[i].histogram = fresh();
       std::fill(nodes[i].histogram->begin(), nodes[i].histogram->end(), Bin{0});
       for (std::size_t side = 0; side < 2; ++side) {
-        cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], kPiece);
+        cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], piece_);
       }
     }
     if (counting()) {
@@ -499,7 +515,7 @@ class Rounds final : public Booster {
           Worker& worker = workers_[static_cast<std::size_t>(thread)];
           const std::size_t rows = piece.last - piece.first;
           const bool other = worker.owner != piece.owner || worker.side != static_cast<std::size_t>(piece.side);
-          if (other || worker.rows + rows > kFlushRows) deliver(thread);
+          if (other || worker.rows + rows > flush_rows_) deliver(thread);
           worker.owner = piece.owner;
           worker.side = static_cast<std::size_t>(piece.side);
           worker.rows += rows;
@@ -705,6 +721,7 @@ class Rounds final : public Booster {
   const ClippedWeight clipped_;
   const OwnWeights own_;
   const double unit_;  // the fixed-point weight 1
+  const std::size_t flush_rows_, piece_;
   LeafRules rules_;
   const std::size_t features_;
   const std::vector<std::uint32_t> varying_;
@@ -724,7 +741,7 @@ class Rounds final : public Booster {
 
 inline std::unique_ptr<Booster> make_rounds(std::shared_ptr<Dataset> dataset, const Task& task, Settings settings) {
   OwnWeights own(task.weight, *dataset);
-  if (fits_32_bits(own.total, own.rows)) {
+  if (fits_32_bits(own.total, own.roundings())) {
     return std::make_unique<Rounds<std::uint32_t>>(std::move(dataset), task, std::move(own), std::move(settings));
   }
   return std::make_unique<Rounds<std::uint64_t>>(std::move(dataset), task, std::move(own), std::move(settings));

@@ -219,7 +219,9 @@ def boost(
     """Yields (tree, edge, scores) per round."""
     X = X.astype(float)
     given = np.ones(len(y)) if sample_weight is None else sample_weight
-    top = 2.0 ** np.ceil(np.log2(given.max())) if (given < given.max()).any() else given.max()
+    counts = (given == np.floor(given)).all() and given.max() <= 128
+    same = (given == given.max()).all()
+    top = 1.0 if counts else given.max() if same else 2.0 ** np.ceil(np.log2(given.max()))
     weight = given / top
     whole = np.array([round(w * 2**32) for w in weight.tolist()], dtype=object)
     columns = []
@@ -228,7 +230,7 @@ def boost(
         columns.append(([] if count else thresholds(X[:, feature], whole, max_bins), count))
     codes = encoded(X, columns)
     varying = [f for f in range(X.shape[1]) if len(set(codes[:, f].tolist())) > 1]
-    unit = 2 ** weight_bits(sum(whole) * 2**-32, len(y))
+    unit = 2 ** weight_bits(sum(whole) * 2**-32, given.sum() if counts else len(y))
     scale = Fraction(unit) / Fraction(float(top))
     rules = Rules(
         depth,
@@ -247,7 +249,9 @@ def boost(
         hashes.append(key)
     scores = np.zeros(len(y))
     for t in range(rounds):
-        q = np.floor(link.weights(y * scores) * weight * unit + 0.5).astype(np.int64)
+        w = link.weights(y * scores)
+        q = np.floor(w * unit + 0.5) * weight if counts else np.floor(w * weight * unit + 0.5)
+        q = q.astype(np.int64)
         if not q.any():
             return
         key = mixed(seed ^ mixed(t))

@@ -24,8 +24,10 @@ from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss, FocalLoss, LogLoss, SquareLoss
 from untwist.twisters import ClassNoise
 
+CHOOSING = PILBoostClassifier("auto", n_estimators="auto", max_depth="auto")
 
-@parametrize_with_checks([PILBoostClassifier(), PILBoostClassifier(engine="reference")])
+
+@parametrize_with_checks([PILBoostClassifier(), PILBoostClassifier(engine="reference"), CHOOSING])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -230,7 +232,7 @@ def test_verbose_reports_to_standard_error(data, capsys):
     ("settings", "message"),
     [
         ({"alpha": math.nan}, "alpha must be a number, got nan"),
-        ({"alpha": "auto"}, "alpha must be a number, got 'auto'"),
+        ({"alpha": "some"}, "alpha must be a number, got 'some'"),
         ({"alpha": 0}, "alpha must not be 0"),
         ({"step_size": 0}, "step_size must be a number > 0, got 0"),
         ({"step_size": -1.0}, "step_size must be a number > 0, got -1.0"),

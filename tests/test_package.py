@@ -23,7 +23,7 @@ LAYERS = [
     {"properties"},
     {"links", "twists"},
     {"explorer", "twisters", "boosting", "trees", "tables", "folds"},
-    {"certificate", "training"},
+    {"certificate", "training", "automatic"},
     {"classifier"},
     {"demo"},
 ]
@@ -66,7 +66,8 @@ PUBLIC = {
         "symmetric",
         "well_formed",
     ],
-    "untwist.folds": ["hold_out"],
+    "untwist.automatic": ["ALPHAS", "DEPTHS", "N_FOLDS", "Candidate", "Choice", "Folds", "choose"],
+    "untwist.folds": ["cross_folds", "hold_out"],
     "untwist.tables": ["Category", "Schema", "learn"],
     "untwist.training": ["CompiledRun", "Ensemble", "Progress", "ReferenceRun", "Run", "advance"],
     "untwist.trees": ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "threads"],

@@ -27,11 +27,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from untwist import tables, trees
+from untwist import automatic, tables, trees
 from untwist.arguments import Array, positive, real
 from untwist.boosting import Round, ValidationLoss, WeakLearner, pilboost
 from untwist.certificate import Certificate, certify
-from untwist.folds import hold_out
+from untwist.folds import cross_folds, hold_out
 from untwist.links import CanonicalLink, ClippedLink, Link, default_step_size
 from untwist.losses import AlphaLoss, Loss
 from untwist.training import CompiledRun, Ensemble, ReferenceRun, Run, advance
@@ -46,18 +46,19 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    alpha : float in [-inf, +inf] except 0, default 2
+    alpha : float in [-inf, +inf] except 0, or "auto", default 2
         1 trains the log-loss, which believes every label. Larger values undo more label noise; negative ones undo a
-        twist that turns most labels over.
+        twist that turns most labels over. "auto", here, for `n_estimators` or for `max_depth`: what is left open is
+        chosen from the data, see below.
     step_size : float > 0 or "auto", default "auto"
         The paper's a_f, typically 1 to 15: the coefficient of a tree is step_size * edge. "auto" is 2*a up to a = 2 and
         2*a/(a-1) above, for a = abs(alpha).
     learning_rate : float > 0 or None, default None
         The coefficient of every tree instead, as in other boosters: as edges shrink while boosting goes on, the paper's
         steps do too, and these do not. 0.2 learns about as fast as XGBoost at 0.1. Not together with `step_size`.
-    n_estimators : int, default 100
+    n_estimators : int or "auto", default 100
         Number of boosting rounds; fewer if every training row is beyond the clip or early stopping ends them.
-    max_depth : int or None, default 3
+    max_depth : int, None or "auto", default 3
         Depth of the trees that serve as weak learners; None for as deep as they get.
     max_leaf_nodes : int >= 2 or None, default None
         Grow the best split first up to so many leaves, instead of level by level.
@@ -66,12 +67,14 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         and only if it has a boosting weight.
     min_weight_fraction_leaf : float in [0, 0.5], default 0
         Share of the round's total boosting weight in a leaf, at least.
-    l2 : float >= 0, default 0
-        Shrinks a leaf with few rows: its value is G / (W + l2), in units of one row.
-    subsample : float in (0, 1], default 1
-        Share of the rows drawn for every tree, by their contents: copies of a row are drawn together.
-    max_features : float in (0, 1], default 1
-        Share of the columns drawn for every tree.
+    l2 : float >= 0 or "auto", default "auto"
+        Shrinks a leaf with few rows: its value is G / (W + l2), in units of one row. "auto" is 0, or 1 if something is
+        chosen from the data.
+    subsample : float in (0, 1] or "auto", default "auto"
+        Share of the rows drawn for every tree, by their contents: copies of a row are drawn together. "auto" is 1, or
+        0.7.
+    max_features : float in (0, 1] or "auto", default "auto"
+        Share of the columns drawn for every tree. "auto" is 1, or 0.7.
     max_bins : int in [2, 255], default 255
         A column with more distinct values than this is binned.
     categorical_features : "auto", None, or the columns as indices, names or a mask, default "auto"
@@ -123,6 +126,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     Ctrl-C during `fit` keeps the rounds done so far: the model is fitted, and KeyboardInterrupt goes on to the caller.
 
+    With "auto" for alpha, n_estimators or max_depth the compiled engine boosts candidates on five folds (or beside the
+    validation rows given), at a learning rate of 0.1 unless a step is given, and judges them by the log-loss of the
+    twisted posterior on rows set aside. The model is the mean of the fold models of the best candidate, `choice_` tells
+    what was tried, and `n_iter_` counts the trees of all folds.
+
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = PILBoostClassifier(alpha=2.0, n_estimators=50, random_state=0).fit(X, y)
@@ -132,18 +140,18 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        alpha: float = 2.0,
+        alpha: float | str = 2.0,
         *,
         step_size: float | str = "auto",
         learning_rate: float | None = None,
-        n_estimators: int = 100,
-        max_depth: int | None = 3,
+        n_estimators: int | str = 100,
+        max_depth: int | str | None = 3,
         max_leaf_nodes: int | None = None,
         min_samples_leaf: int = 1,
         min_weight_fraction_leaf: float = 0.0,
-        l2: float = 0.0,
-        subsample: float = 1.0,
-        max_features: float = 1.0,
+        l2: float | str = "auto",
+        subsample: float | str = "auto",
+        max_features: float | str = "auto",
         max_bins: int = 255,
         categorical_features: Any = "auto",
         monotonic_cst: Any = None,
@@ -211,6 +219,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         with many values beyond 100,000 rows), of 0 an absent one. The compiled engine keeps 17 to 24 bits of a weight:
         rows that weigh a millionth of the heaviest count for little or nothing.
         """
+        if self._automatic():
+            return self._fit_automatic(X, y, sample_weight, X_val, y_val, sample_weight_val)
         link = self._link()
         step_size = self._step_size(link)
         most, patience = self._rounds_and_patience()
@@ -253,6 +263,75 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if interrupt is not None:
             raise interrupt
         return self
+
+    def _automatic(self) -> bool:
+        """Whether something is to be chosen from the data."""
+        return any(_is_auto(value) for value in (self.alpha, self.n_estimators, self.max_depth))
+
+    def _fit_automatic(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        X_val: Any,
+        y_val: Any,
+        sample_weight_val: ArrayLike | None,
+    ) -> Self:
+        """What is left open chosen by folds; the mean of the fold models."""
+        if not self._compiled() or self.loss is not None:
+            raise ValueError('only the compiled engine and the alpha-loss can choose what is "auto"')
+        for name, plain in (("warm_start", False), ("early_stopping", False), ("callbacks", None)):
+            if getattr(self, name) != plain:
+                raise ValueError(f'{name} must be {plain} where alpha, n_estimators or max_depth is "auto"')
+        alphas: Any = automatic.ALPHAS if _is_auto(self.alpha) else (self.alpha,)
+        depths = automatic.DEPTHS if _is_auto(self.max_depth) else (self._depth(),)
+        n_rounds = None if _is_auto(self.n_estimators) else _count("n_estimators", self.n_estimators)
+        self.__dict__.pop("_ensembles", None)
+        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        numbers, labels, weight = self._training_data(X, y, sample_weight, before=False)
+        sample = self._sample(numbers, labels, weight, X_val, y_val, sample_weight_val)
+        held = np.zeros((0, len(labels)))
+        if sample.watch is None:
+            held = cross_folds(sample.data.hashes(), labels, weight, automatic.N_FOLDS, self._seed)
+
+        def booster(link: Link, growth: trees.Growth, label: int, fold: int) -> Any:
+            train, watch = sample.weight, sample.watch
+            if watch is None:
+                train, watch = sample.weight - held[fold], held[fold]
+            return trees.booster(
+                sample.data,
+                link,
+                self._step_size(link),
+                growth,
+                by_edge=self._by_edge(),
+                least=1.0 / (sample.n_samples + 2.0),
+                positive_class=label,
+                weight=train,
+                watch=watch,
+            )
+
+        fold_weights = held.sum(axis=1) if sample.watch is None else np.ones(1)
+        folds = automatic.Folds(
+            booster, self._positive_classes(), fold_weights, numbers.shape[1], trees.threads(self.n_jobs)
+        )
+        self.choice_ = automatic.choose(
+            folds, self._growth(), self._link_at, alphas=alphas, depths=depths, n_rounds=n_rounds
+        )
+        none = np.zeros(0)
+        self._ensembles = [Ensemble.of(trees.Forest.mean(forests), none, none) for forests in self.choice_.forests]
+        self.alpha_, self.link_ = self.choice_.best.alpha, self._link_at(self.choice_.best.alpha)
+        self.step_size_ = self._step_size(self.link_)
+        self.n_iter_ = max(map(len, self._ensembles))
+        self.validation_rows_, self._validation_shares = np.zeros(0, dtype=np.intp), np.zeros(0)
+        self._n_rows, self._n_samples = len(labels), sample.n_samples
+        return self
+
+    def _by_edge(self) -> bool:
+        return self.learning_rate is None and not (self._automatic() and _is_auto(self.step_size))
+
+    def _depth(self) -> int:
+        depth: Any = 3 if _is_auto(self.max_depth) else self.max_depth
+        return 60 if depth is None else min(60, _count("max_depth", depth))
 
     def _training_data(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, before: bool
@@ -355,7 +434,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 link,
                 step_size,
                 growth,
-                by_edge=self.learning_rate is None,
+                by_edge=self._by_edge(),
                 least=1.0 / (sample.n_samples + 2.0),
                 positive_class=label,
                 weight=sample.weight,
@@ -369,16 +448,20 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def _growth(self) -> trees.Growth:
         leaves = self.max_leaf_nodes
         return trees.Growth(
-            max_depth=60 if self.max_depth is None else min(60, _count("max_depth", self.max_depth)),
+            max_depth=self._depth(),
             max_leaf_nodes=None if leaves is None else _count("max_leaf_nodes", leaves, low=2),
             min_samples_leaf=_count("min_samples_leaf", self.min_samples_leaf),
             min_weight_fraction_leaf=self._least_share(),
-            l2=_finite("l2", self.l2),
-            subsample=_share("subsample", self.subsample),
-            max_features=_share("max_features", self.max_features),
+            l2=_finite("l2", self._given(self.l2, plain=0.0, chosen=1.0)),
+            subsample=_share("subsample", self._given(self.subsample, plain=1.0, chosen=0.7)),
+            max_features=_share("max_features", self._given(self.max_features, plain=1.0, chosen=0.7)),
             seed=self._seed,
             monotone=self._monotone(),
         )
+
+    def _given(self, value: Any, *, plain: float, chosen: float) -> Any:
+        """A setting as it is, or what "auto" stands for in a plain fit, and where something is chosen from the data."""
+        return value if not _is_auto(value) else chosen if self._automatic() else plain
 
     def _least_share(self) -> float:
         share = real("min_weight_fraction_leaf", self.min_weight_fraction_leaf, low=0.0)
@@ -398,7 +481,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             if directions[column]:
                 name = getattr(self, "feature_names_in_", range(self.n_features_in_))[column]
                 raise ValueError(f"monotonic_cst must be 0 for column {name!r}, which holds categories")
-        turned = _turns_over(self._link())
+        turned = not _is_auto(self.alpha) and _turns_over(self._link())
         return tuple(int(-direction if turned else direction) for direction in directions)
 
     def _reference_runs(
@@ -419,7 +502,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 link,
                 step_size,
                 sample_weight=sample.weight[train],
-                by_edge=self.learning_rate is None,
+                by_edge=self._by_edge(),
                 start=start[train],
                 rng=rng,
             )
@@ -452,10 +535,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return self.engine == "compiled" or (self.engine == "auto" and self.estimator is None and self.loss is None)
 
     def _step_size(self, link: Link) -> float:
-        if isinstance(self.step_size, str) and self.step_size == "auto":
-            return (
-                default_step_size(link) if self.learning_rate is None else positive("learning_rate", self.learning_rate)
-            )
+        if _is_auto(self.step_size):
+            if self.learning_rate is not None:
+                return positive("learning_rate", self.learning_rate)
+            return default_step_size(link) if self._by_edge() else 0.1
         if self.learning_rate is not None:
             raise ValueError("step_size and learning_rate exclude each other: give one of them")
         if self.step_size is None or isinstance(self.step_size, str):
@@ -463,7 +546,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return positive("step_size", self.step_size)
 
     def _link(self) -> Link:
-        loss = AlphaLoss(self.alpha) if self.loss is None else self.loss
+        return self._link_at(self.alpha)
+
+    def _link_at(self, alpha: Any) -> Link:
+        loss = AlphaLoss(alpha) if self.loss is None else self.loss
         if self.link not in ("clipped", "exact"):
             raise ValueError(f'link must be "clipped" or "exact", got {self.link!r}')
         return ClippedLink(loss) if self.link == "clipped" else CanonicalLink(loss)
@@ -709,9 +795,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "_ensembles")
         if len(self._ensembles) > 1:
             raise ValueError("a certificate is for two classes")
-        if self.learning_rate is not None:
-            raise ValueError("a certificate is for the paper's steps: learning_rate=None")
-        if self.subsample != 1.0 and self._ensembles[0].forest is not None:
+        if not self._by_edge():
+            raise ValueError("a certificate is for the paper's steps: learning_rate=None and nothing chosen by folds")
+        if self._given(self.subsample, plain=1.0, chosen=0.7) != 1.0 and self._ensembles[0].forest is not None:
             raise ValueError("a certificate is for rounds that see all rows: subsample=1")
         X, labels = self._rows(X), self._class_numbers("y", y)
         if not X.shape[0] == len(labels) == self._n_rows:
@@ -750,9 +836,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
 #: Settings that play no part in another engine, with their defaults.
 _COMPILED_ONLY = {
-    "l2": 0.0,
-    "subsample": 1.0,
-    "max_features": 1.0,
+    "l2": "auto",
+    "subsample": "auto",
+    "max_features": "auto",
     "max_bins": 255,
     "monotonic_cst": None,
 }
@@ -760,7 +846,7 @@ _COMPILED_ONLY = {
 
 @dataclass(frozen=True)
 class _Sample:
-    """Training rows, and after them the validation rows that were given; `held` is what was held out of the former."""
+    """Training rows, then the validation rows that were given; `held` is what was held out of the former."""
 
     X: Any
     labels: NDArray[np.uint32]
@@ -792,6 +878,10 @@ def _refuse_what_is_missing(y: Any) -> None:
     ]
     if missing:
         raise ValueError(f"y must have no missing labels, got {len(missing)}, the first in row {missing[0]}")
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def _turns_over(link: Link) -> bool:

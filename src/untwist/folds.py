@@ -7,13 +7,15 @@ own, and part of them is drawn.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
 from untwist.arguments import Array
 
-__all__ = ["hold_out"]
+__all__ = ["cross_folds", "hold_out"]
 
 FREQUENT = 10  # copies from which on a content with several labels is a sample of its own
 
@@ -23,23 +25,85 @@ def hold_out(hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Arr
 
     `hashes` tell which rows have the same contents.
     """
-    keys, content = np.unique(_mixed(hashes ^ _mixed(np.array([seed], dtype=np.uint64))), return_inverse=True)
-    classes, label = np.unique(labels, return_inverse=True)
-    mass = np.zeros((len(keys), len(classes)))  # of each content, in the order of their keys, and class
-    np.add.at(mass, (content, label), weight)
-    own_sample = (mass.sum(axis=1) >= FREQUENT) & ((mass > 0).sum(axis=1) > 1)
-    held = np.zeros_like(mass)
-    for k in range(len(classes)):
-        copies = np.maximum(1, np.rint(mass[:, k]))
-        chance = (_mixed(keys ^ np.uint64(k)) >> np.uint64(11)) * 2.0**-53
-        drawn = np.minimum(binom.ppf(chance, copies, share), np.maximum(copies - 1, 0)).clip(0)  # some must stay
-        whole = np.where(own_sample, 0.0, mass[:, k])
-        heavy = whole > share * mass[:, k].sum() * (1 + 1e-9)  # more than may be set aside: shared out
+    contents = _Contents(hashes, labels, weight, seed)
+    held = np.zeros_like(contents.mass)
+    for k, mass in enumerate(contents.mass.T):
+        copies = np.maximum(1, np.rint(mass))
+        drawn = np.minimum(binom.ppf(contents.chance(k), copies, share), np.maximum(copies - 1, 0)).clip(0)  # some stay
+        whole = np.where(contents.own_sample, 0.0, mass)
+        heavy = whole > share * mass.sum() * (1 + 1e-9)  # more than may be set aside: shared out
         light = np.where(heavy, 0.0, whole)
         filled = np.cumsum(light)
-        taken = (filled - 0.5 * light <= share * light.sum() * (1 + 1e-9)) & (filled < mass[:, k].sum() * (1 - 1e-9))
-        held[:, k] = np.where(own_sample, drawn / copies, np.where(heavy, share, taken & (light > 0)))
-    return np.asarray(held[content, label])
+        taken = (filled - 0.5 * light <= share * light.sum() * (1 + 1e-9)) & (filled < mass.sum() * (1 - 1e-9))
+        held[:, k] = np.where(contents.own_sample, drawn / copies, np.where(heavy, share, taken & (light > 0)))
+    return contents.of_rows(held)
+
+
+def cross_folds(
+    hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, n_folds: int, seed: int
+) -> NDArray[np.float64]:
+    """For every fold, the weight of each row that it sets aside; over the folds that is all of it."""
+    contents = _Contents(hashes, labels, weight, seed)
+    ends = np.zeros((n_folds + 1, *contents.mass.shape))  # fold f has the copies between ends f and f + 1, as shares
+    for k, mass in enumerate(contents.mass.T):
+        whole = np.where(contents.own_sample, 0.0, mass)
+        heavy = whole > mass.sum() / n_folds * (1 + 1e-9)
+        light = np.where(heavy, 0.0, whole)
+        middle = (np.cumsum(light) - 0.5 * light) / max(light.sum(), np.finfo(float).tiny)
+        place = np.minimum((middle * n_folds * (1 + 1e-9)).astype(int), n_folds - 1)
+        copies = np.maximum(1, np.rint(mass))
+        drawn = np.zeros_like(copies)
+        first = np.floor(contents.chance(k) * n_folds)  # the fold that begins to share out a heavy content
+        for fold in range(n_folds):
+            chance = contents.chance(1 + k * n_folds + fold)
+            drawn = drawn + binom.ppf(chance, copies - drawn, 1.0 / (n_folds - fold)).clip(0)
+            dealt = np.floor((copies * (fold + 1) + first) / n_folds)
+            mixed = np.where(contents.own_sample, drawn / copies, np.minimum(dealt / copies, 1.0))
+            ends[fold + 1, :, k] = np.where(contents.own_sample | heavy, mixed, place <= fold)
+        ends[-1, :, k] = 1.0
+    return np.stack([contents.weight_within(low, high) for low, high in pairwise(ends)])
+
+
+class _Contents:
+    """Rows by what they contain: the weight of each content, in an order drawn by `seed`, and class.
+
+    The copies of a content in a class lie side by side on [0, 1], each as long as its weight: a part of that line is a
+    part of the copies, and which of them does not matter.
+    """
+
+    def __init__(self, hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, seed: int) -> None:
+        drawn = _mixed(hashes ^ _mixed(np.array([seed], dtype=np.uint64)))
+        self._keys, self._content = np.unique(drawn, return_inverse=True)
+        classes, self._label = np.unique(labels, return_inverse=True)
+        self._weight, self._counts = weight, bool((weight == np.floor(weight)).all())
+        self.mass = np.zeros((len(self._keys), len(classes)))
+        np.add.at(self.mass, (self._content, self._label), weight)
+        self.own_sample = (self.mass.sum(axis=1) >= FREQUENT) & ((self.mass > 0).sum(axis=1) > 1)
+        group = self._content * len(classes) + self._label
+        order = np.argsort(group, kind="stable")
+        until = np.cumsum(weight[order])
+        start_of_group = np.searchsorted(group[order], group[order], side="left")
+        before = until[start_of_group] - weight[order][start_of_group]
+        mass = np.maximum(self.mass[self._content, self._label][order], np.finfo(float).tiny)
+        self._start, self._end = np.empty(len(weight)), np.empty(len(weight))
+        self._start[order] = (until - weight[order] - before) / mass
+        self._end[order] = (until - before) / mass
+
+    def chance(self, salt: int) -> Array:
+        """A number in [0, 1) for each content."""
+        return np.asarray((_mixed(self._keys ^ np.uint64(salt)) >> np.uint64(11)) * 2.0**-53)
+
+    def of_rows(self, table: Array) -> Array:
+        """What a table by content and class says of each row."""
+        return np.asarray(table[self._content, self._label])
+
+    def weight_within(self, low: Array, high: Array) -> Array:
+        """The weight of each row between the places `low` and `high` of its content and class."""
+        low, high = self.of_rows(low), self.of_rows(high)
+        length = np.maximum(self._end - self._start, np.finfo(float).tiny)
+        share = (np.minimum(self._end, high) - np.maximum(self._start, low)) / length
+        part = self._weight * share.clip(0.0, 1.0)
+        return np.asarray(np.rint(part) if self._counts else part)  # whole copies stay whole
 
 
 def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:

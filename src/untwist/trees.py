@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Integral
@@ -29,6 +29,7 @@ from untwist.losses import AlphaLoss
 __all__ = ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "threads"]
 
 NONE = np.zeros(0)
+MOST_COPIES = 128  # whole sample weights up to here count copies
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,26 @@ class Forest:
         offset = np.concatenate([self.offset, other.offset[1:] + self.offset[-1]])
         moved = np.where(other.set >= 0, other.set + len(self.codes) // 4, -1).astype(np.int32)
         return replace(self, offset=offset, set=np.concatenate([self.set, moved]), **arrays)
+
+    @staticmethod
+    def mean(forests: Sequence[Forest]) -> Forest:
+        """The forest whose scores are the mean: a tree of each in turn, its value divided by their number."""
+        turns = [(t, f) for t in range(max(map(len, forests))) for f in forests if t < len(f)]
+        nodes = [slice(int(f.offset[t]), int(f.offset[t + 1])) for t, f in turns]
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(f, name)[part] for (_, f), part in zip(turns, nodes, strict=True)])
+            for name in ("feature", "left", "threshold", "missing_left", "value", "gain")
+        }
+        arrays |= {name: np.array([getattr(f, name)[t] for t, f in turns]) for name in ("edge", "leverage")}
+        arrays["value"], arrays["leverage"] = arrays["value"] / len(forests), arrays["leverage"] / len(forests)
+        before = dict(zip(map(id, forests), np.cumsum([0, *(len(f.codes) // 4 for f in forests)]), strict=False))
+        sets = [
+            np.where(f.set[part] >= 0, f.set[part] + before[id(f)], -1)
+            for (_, f), part in zip(turns, nodes, strict=True)
+        ]
+        offset = np.cumsum([0, *(part.stop - part.start for part in nodes)])
+        codes = np.concatenate([f.codes for f in forests])
+        return replace(forests[0], offset=offset, set=np.concatenate(sets).astype(np.int32), codes=codes, **arrays)
 
     def scores(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int | None = None) -> Array:
         """Scores of rows of numbers: the sum over trees [first, last)."""
@@ -233,11 +254,7 @@ def booster(
     """
     if not isinstance(link.loss, AlphaLoss):
         raise ValueError(f"the compiled engine boosts the alpha-loss only, got {link.loss!r}")
-    own, unit = NONE, 1.0  # the sample weight that the core takes for 1
-    if weight is not None:
-        unit = float(weight.max())
-        if (weight < unit).any():
-            own, unit = weight, _power_of_two(unit)
+    own, unit = (NONE, 1.0) if weight is None or (weight == 1).all() else _own_weights(weight)
     return _core.booster(
         data,
         positive_class,
@@ -263,10 +280,20 @@ def booster(
     )
 
 
-def _power_of_two(x: float) -> float:
-    """The power of two at or just above x: dividing by it keeps ratios of weights exact."""
-    fraction, exponent = math.frexp(x)
-    return math.ldexp(1.0, min(exponent - (fraction == 0.5), 1023))
+def _own_weights(weight: Array) -> tuple[Array, float]:
+    """Sample weights as the core takes them, and the weight that is its 1.
+
+    Whole numbers count copies, exactly. Weights that are all the same (or 0) are ones. Any others are divided by a
+    power of two, which keeps their ratios, so that none is above 1.
+    """
+    largest = float(weight.max())
+    if largest <= MOST_COPIES and (weight == np.floor(weight)).all():
+        return weight, 1.0
+    if ((weight == largest) | (weight == 0)).all():
+        return (weight > 0).astype(np.float64), largest
+    fraction, exponent = math.frexp(largest)
+    unit = math.ldexp(1.0, min(exponent - (fraction == 0.5), 1023))
+    return weight / unit, unit
 
 
 def grown(engine: _core.Booster, n_features: int, first: int = 0) -> Forest:

@@ -1,0 +1,213 @@
+"""What is left open is chosen from the twisted data alone, by folds drawn by content."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from untwist import PILBoostClassifier, automatic, trees
+from untwist.folds import cross_folds
+from untwist.links import ClippedLink
+from untwist.losses import AlphaLoss, SquareLoss
+from untwist.twisters import ClassNoise
+
+
+def sample(n=400, seed=0, noise=0.2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
+    return X, ClassNoise(noise).twist(X, y, rng)[1], y
+
+
+def auto(**settings):
+    return PILBoostClassifier(
+        **{"alpha": "auto", "n_estimators": "auto", "max_depth": "auto", "random_state": 0, **settings}
+    )
+
+
+# ---- folds ----
+
+
+def folds_of(X, y, weight=None, seed=0):
+    weight = np.ones(len(y)) if weight is None else weight
+    return cross_folds(trees.dataset(X, y, weight).hashes(), y.astype(np.uint32), weight, 5, seed)
+
+
+def test_every_row_is_set_aside_once_and_classes_are_shared_evenly():
+    X, y, _ = sample(1000)
+    held = folds_of(X, y)
+    np.testing.assert_allclose(held.sum(axis=0), 1.0)
+    assert set(np.unique(held)) == {0.0, 1.0}
+    for label in (0, 1):
+        assert np.abs(held[:, y == label].sum(axis=1) / np.sum(y == label) - 0.2).max() < 0.01
+    assert (folds_of(X, y, seed=1) != held).any()
+
+
+def test_folds_do_not_depend_on_the_order_of_rows_and_keep_copies_together():
+    X, y, _ = sample()
+    order = np.random.default_rng(1).permutation(len(y))
+    held = folds_of(X, y)
+    np.testing.assert_array_equal(folds_of(X[order], y[order]), held[:, order])
+    copies = np.repeat(np.arange(len(y)), 1 + np.arange(len(y)) % 3)
+    twice = folds_of(X[copies], y[copies])
+    weighted = folds_of(X, y, 1.0 + np.arange(len(y)) % 3)
+    np.testing.assert_array_equal(twice > 0, weighted[:, copies] > 0)
+    assert set(np.unique(twice)) == {0.0, 1.0}
+
+
+def test_heavy_contents_are_dealt_out_copy_by_copy():
+    X, y, copies = np.array([[0.0], [1.0]]), np.array([0, 1]), np.array([7, 3])
+    weighted = folds_of(X, y, copies.astype(float))
+    single = folds_of(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    assert set(np.unique(single)) == {0.0, 1.0}
+    np.testing.assert_array_equal(np.add.reduceat(single, [0, 7], axis=1), weighted)
+    assert sorted(weighted[:, 0]) == [1, 1, 1, 2, 2]
+    assert sorted(weighted[:, 1]) == [0, 0, 1, 1, 1]
+
+
+def test_frequent_contents_with_several_labels_are_samples_of_their_own():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (600, 1)).astype(float), rng.integers(0, 2, 600)
+    held = folds_of(X, y)
+    np.testing.assert_allclose(held.sum(axis=0), 1.0)
+    for value in range(3):
+        inside = held[:, X[:, 0] == value].mean(axis=1)
+        assert (inside > 0.05).all()  # no fold loses a value
+        assert np.ptp(inside) > 0  # and they are drawn, not shared out evenly
+
+
+def test_the_mean_of_forests_is_the_mean_of_their_scores():
+    X, y, _ = sample()
+    X[:, 3] = np.abs(np.round(X[:, 3]))
+    data = trees.dataset(X, y, categories={3: 6})
+    forests = []
+    for seed, rounds in enumerate((3, 7, 5)):
+        engine = trees.booster(
+            data, ClippedLink(AlphaLoss(2.0)), 0.3, trees.Growth(subsample=0.6, seed=seed), by_edge=False
+        )
+        engine.boost(rounds)
+        forests.append(trees.grown(engine, 4))
+    mean = trees.Forest.mean(forests)
+    assert len(mean) == 15
+    assert (mean.set >= 0).any()
+    np.testing.assert_allclose(
+        mean.scores(X), np.mean([one.scores(X) for one in forests], axis=0), rtol=1e-12, atol=1e-14
+    )
+    np.testing.assert_allclose(mean.leverage, 0.1)
+
+
+# ---- the choice ----
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
+    X, y, _ = sample()
+    y = y + (X[:, 3] > 1) if classes == 3 else y
+    model = auto().fit(X, y)
+    best = model.choice_.best
+    data = trees.dataset(X, y)
+    held = cross_folds(data.hashes(), y.astype(np.uint32), np.ones(len(y)), 5, model._seed)
+    link = ClippedLink(AlphaLoss(best.alpha))
+    growth = trees.Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model._seed)
+    scores, losses = [], []
+    for label in [1] if classes == 2 else range(3):
+        folds = []
+        for one in held:
+            engine = trees.booster(data, link, 0.1, growth, by_edge=False, positive_class=label, weight=1 - one)
+            engine.boost(best.n_rounds)
+            folds.append(trees.grown(engine, 4).scores(X))
+        scores.append(np.mean(folds, axis=0))
+        apart = np.take_along_axis(np.array(folds), held.argmax(axis=0)[None], axis=0)[0]
+        posterior = link.inverse(np.where(y == label, 1, -1) * apart).clip(1 / 402, 401 / 402)
+        losses.append(-np.log(posterior).mean())
+    expected = scores[0] if classes == 2 else np.column_stack(scores)
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-9, atol=1e-12)
+    assert best.loss == pytest.approx(np.mean(losses), rel=1e-3)
+    assert best.loss == min(one.loss for one in model.choice_.tried)
+    assert model.alpha_ == best.alpha
+    assert f"alpha {best.alpha:g}, depth {best.max_depth}, {best.n_rounds} rounds" in str(model.choice_)
+
+
+def test_depth_is_chosen_first_and_then_alpha():
+    X, y, _ = sample()
+    tried = [(one.alpha, one.max_depth) for one in auto().fit(X, y).choice_.tried]
+    depth = tried[-1][1]
+    assert tried == [(2.0, 3), (2.0, 6), (1.0, depth), (4.0, depth)]
+
+
+def test_values_that_are_given_stay():
+    X, y, _ = sample()
+    given = auto(alpha=1.5, max_depth=2).fit(X, y)
+    assert [(one.alpha, one.max_depth) for one in given.choice_.tried] == [(1.5, 2)]
+    counted = auto(n_estimators=7, step_size=2.0).fit(X, y)
+    assert {one.n_rounds for one in counted.choice_.tried} == {7}
+    assert counted.n_iter_ == 35
+    assert counted.step_size_ == 2.0
+    assert auto(learning_rate=0.3).fit(X, y).step_size_ == 0.3
+    assert auto().fit(X, y).step_size_ == 0.1
+    assert auto(alpha=-2.0).fit(X, 1 - y).score(X, y) > 0.7
+
+
+def test_neither_the_order_of_rows_nor_threads_matter_and_weights_are_copies():
+    X, y, _ = sample()
+    model = auto().fit(X, y)
+    order = np.random.default_rng(1).permutation(len(y))
+    for other in (auto().fit(X[order], y[order]), auto(n_jobs=2).fit(X, y), auto(n_jobs=1).fit(X, y)):
+        np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+    weight = 1 + np.arange(len(y)) % 2
+    weighted = auto(alpha=2.0, max_depth=3).fit(X, y, sample_weight=weight)
+    copies = auto(alpha=2.0, max_depth=3).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert weighted.choice_.best.n_rounds == copies.choice_.best.n_rounds
+    np.testing.assert_allclose(weighted.decision_function(X), copies.decision_function(X), atol=2e-3)
+
+
+def test_validation_rows_judge_in_place_of_folds():
+    X, y, _ = sample()
+    X_val, y_val, _ = sample(seed=1)
+    model = auto().fit(X, y, X_val=X_val, y_val=y_val)
+    best = model.choice_.best
+    assert model.n_iter_ == best.n_rounds
+    posterior = model.predict_proba_twisted(X_val)[np.arange(400), y_val]
+    assert -np.log(posterior).mean() == pytest.approx(best.loss, rel=1e-3)
+
+
+def test_it_learns_the_truth_behind_the_labels():
+    X, noisy, truth = sample(3000, noise=0.3)
+    assert auto().fit(X, noisy).score(X, truth) > 0.9
+
+
+def test_tables_with_categories_and_missing_values():
+    X, y, _ = sample()
+    frame = pd.DataFrame(X).assign(kind=np.where(y == 1, "a", "b")).rename(columns=str)
+    frame.loc[::5, "0"] = np.nan
+    assert auto().fit(frame, y).score(frame, y) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"engine": "reference"}, "only the compiled engine and the alpha-loss can choose"),
+        ({"loss": SquareLoss()}, "only the compiled engine and the alpha-loss can choose"),
+        ({"warm_start": True}, "warm_start must be False where"),
+        ({"early_stopping": True}, "early_stopping must be False where"),
+        ({"callbacks": [print]}, "callbacks must be None where"),
+        ({"alpha": "Auto"}, "alpha must be a number, got 'Auto'"),
+        ({"alpha": 2.0, "max_depth": 3, "n_estimators": "many"}, "n_estimators must be an integer >= 1, got 'many'"),
+        ({"alpha": 2.0, "max_depth": "deep", "n_estimators": 5}, "max_depth must be an integer >= 1, got 'deep'"),
+        ({"l2": "much"}, "l2 must be a number"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    X, y, _ = sample(50)
+    with pytest.raises(ValueError, match=message):
+        auto(**settings).fit(X, y)
+
+
+def test_a_fit_of_folds_has_no_certificate():
+    X, y, _ = sample(100)
+    with pytest.raises(ValueError, match="nothing chosen by folds"):
+        auto().fit(X, y).certificate(X, y)
+
+
+def test_the_candidates_are_these():
+    assert automatic.ALPHAS == (1.0, 2.0, 4.0)
+    assert automatic.DEPTHS == (3, 6)
