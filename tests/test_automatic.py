@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from untwist import PILBoostClassifier, automatic, trees
 from untwist.folds import cross_folds
@@ -173,6 +174,32 @@ def test_validation_rows_judge_in_place_of_folds():
 def test_it_learns_the_truth_behind_the_labels():
     X, noisy, truth = sample(3000, noise=0.3)
     assert auto().fit(X, noisy).score(X, truth) > 0.9
+
+
+def test_candidates_are_reported_and_ctrl_c_keeps_the_best_so_far(capsys, monkeypatch):
+    X, y, _ = sample()
+    whole = auto(verbose=1).fit(X, y)
+    assert capsys.readouterr().err.splitlines() == [str(one) for one in whole.choice_.tried]
+    boosted, calls = automatic._boosted, []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == stop:
+            raise KeyboardInterrupt
+        return boosted(*arguments)
+
+    monkeypatch.setattr(automatic, "_boosted", interrupted)
+    stop, model = 3, auto()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.choice_.tried == whole.choice_.tried[:2]
+    assert model.predict(X).shape == y.shape
+    calls.clear()
+    stop, model = 1, auto()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 def test_tables_with_categories_and_missing_values():

@@ -34,6 +34,12 @@ class Candidate:
     loss: float
     error: float
 
+    def __str__(self) -> str:
+        return (
+            f"alpha {self.alpha:<4g} depth {self.max_depth}, {self.n_rounds:4d} rounds: "
+            f"log-loss {self.loss:.4f}, error {self.error:.4f}"
+        )
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -45,12 +51,7 @@ class Choice:
 
     def __str__(self) -> str:
         lines = [f"alpha {self.best.alpha:g}, depth {self.best.max_depth}, {self.best.n_rounds} rounds, chosen from:"]
-        lines += [
-            f"  alpha {one.alpha:<4g} depth {one.max_depth}, {one.n_rounds:4d} rounds: "
-            f"log-loss {one.loss:.4f}, error {one.error:.4f}"
-            for one in self.tried
-        ]
-        return "\n".join(lines)
+        return "\n".join(lines + [f"  {one}" for one in self.tried])
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,12 @@ def choose(
     alphas: Sequence[float] = ALPHAS,
     depths: Sequence[int] = DEPTHS,
     n_rounds: int | None = None,
-) -> Choice:
-    """The best depth at the middle alpha, then the best alpha. `n_rounds` None leaves the rounds open too."""
+    report: Callable[[Candidate], object] = lambda _: None,
+) -> tuple[Choice, KeyboardInterrupt | None]:
+    """The best depth at the middle alpha, then the best alpha. `n_rounds` None leaves the rounds open too.
+
+    `report` is told of every candidate. Ctrl-C, once there is one, ends the search and is returned.
+    """
     tried: dict[tuple[float, int], Candidate] = {}
     best: tuple[Candidate, list[list[_core.Booster]]] | None = None
 
@@ -88,16 +93,23 @@ def choose(
             tried[alpha, depth] = Candidate(alpha, depth, *_boosted(runs, folds, n_rounds))
             if best is None or tried[alpha, depth].loss < best[0].loss:
                 best = tried[alpha, depth], runs
+            report(tried[alpha, depth])
         return tried[alpha, depth]
 
-    depth = min((attempt(alphas[len(alphas) // 2], depth) for depth in depths), key=lambda one: one.loss).max_depth
-    for alpha in alphas:
-        attempt(alpha, depth)
+    interrupt = None
+    try:
+        depth = min((attempt(alphas[len(alphas) // 2], depth) for depth in depths), key=lambda one: one.loss).max_depth
+        for alpha in alphas:
+            attempt(alpha, depth)
+    except KeyboardInterrupt as error:
+        interrupt = error
+        if best is None:
+            raise
     assert best is not None  # there is at least one candidate
     forests = tuple(
         tuple(_kept(trees.grown(run, folds.n_features), best[0].n_rounds) for run in runs) for runs in best[1]
     )
-    return Choice(best[0], tuple(tried.values()), forests)
+    return Choice(best[0], tuple(tried.values()), forests), interrupt
 
 
 def _kept(forest: trees.Forest, count: int) -> trees.Forest:

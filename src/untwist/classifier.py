@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -129,7 +130,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     With "auto" for alpha, n_estimators or max_depth the compiled engine boosts candidates on five folds (or beside the
     validation rows given), at a learning rate of 0.1 unless a step is given, and judges them by the log-loss of the
     twisted posterior on rows set aside. The model is the mean of the fold models of the best candidate, `choice_` tells
-    what was tried, and `n_iter_` counts the trees of all folds.
+    what was tried, and `n_iter_` counts the trees of all folds. Ctrl-C then keeps the best candidate so far.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -314,8 +315,15 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         folds = automatic.Folds(
             booster, self._positive_classes(), fold_weights, numbers.shape[1], trees.threads(self.n_jobs)
         )
-        self.choice_ = automatic.choose(
-            folds, self._growth(), self._link_at, alphas=alphas, depths=depths, n_rounds=n_rounds
+        verbose = int(self.verbose) if isinstance(self.verbose, bool) else _count("verbose", self.verbose, low=0)
+        self.choice_, interrupt = automatic.choose(
+            folds,
+            self._growth(),
+            self._link_at,
+            alphas=alphas,
+            depths=depths,
+            n_rounds=n_rounds,
+            report=lambda one: print(one, file=sys.stderr) if verbose else None,
         )
         none = np.zeros(0)
         self._ensembles = [Ensemble.of(trees.Forest.mean(forests), none, none) for forests in self.choice_.forests]
@@ -324,6 +332,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = max(map(len, self._ensembles))
         self.validation_rows_, self._validation_shares = np.zeros(0, dtype=np.intp), np.zeros(0)
         self._n_rows, self._n_samples = len(labels), sample.n_samples
+        if interrupt is not None:
+            raise interrupt
         return self
 
     def _by_edge(self) -> bool:
