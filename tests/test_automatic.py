@@ -96,6 +96,17 @@ def test_the_mean_of_forests_is_the_mean_of_their_scores():
     np.testing.assert_allclose(mean.leverage, 0.1)
 
 
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 12])
+def test_a_handful_of_rows_has_fewer_folds(n):
+    X, y = np.arange(float(n))[:, None], np.arange(n) % 2
+    held = folds_of(X, y)
+    assert (held.sum(axis=1) > 0).all()
+    np.testing.assert_array_equal(held.sum(axis=0), 1.0)
+    assert auto().fit(X, y).predict(X).shape == (n,)
+    repeated = auto().fit(np.zeros((n, 1)), y)
+    assert repeated.predict_proba(np.zeros((1, 1))).shape == (1, 2)
+
+
 # ---- the choice ----
 
 
@@ -124,8 +135,9 @@ def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
     np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-9, atol=1e-12)
     assert best.loss == pytest.approx(np.mean(losses), rel=1e-3)
     assert best.loss == min(one.loss for one in model.choice_.tried)
-    assert model.alpha_ == best.alpha
     assert f"alpha {best.alpha:g}, depth {best.max_depth}, {best.n_rounds} rounds" in str(model.choice_)
+    assert model.alpha_ == best.alpha
+    assert not hasattr(model.set_params(alpha=2.0, n_estimators=3, max_depth=2).fit(X, y), "choice_")
 
 
 def test_depth_is_chosen_first_and_then_alpha():

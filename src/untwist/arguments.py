@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -74,3 +74,28 @@ def fraction(name: str, value: Any) -> float:
     if not 0 <= number <= 1:
         raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
     return number
+
+
+def non_negative(name: str, value: Any) -> float:
+    """`value` as a finite float >= 0."""
+    number = real(name, value, low=0.0)
+    if math.isinf(number):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    return number
+
+
+def share(name: str, value: Any) -> float:
+    """`value` as a float in (0, 1]."""
+    number = real(name, value, low=0.0, open_low=True)
+    if number > 1:
+        raise ValueError(f"{name} must lie in (0, 1], got {value!r}")
+    return number
+
+
+def count(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
+    """`value` as an integer in [low, high]."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or int(value) < low:
+        raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
+    if high is not None and int(value) > high:
+        raise ValueError(f"{name} must be at most {high}, got {value!r}")
+    return min(int(value), 2**31 - 1)  # more than anybody waits for

@@ -43,11 +43,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """The best candidate, all that were tried, and for each class the forests of its folds."""
+    """The best candidate, and all that were tried."""
 
     best: Candidate
     tried: tuple[Candidate, ...]
-    forests: tuple[tuple[trees.Forest, ...], ...]
 
     def __str__(self) -> str:
         lines = [f"alpha {self.best.alpha:g}, depth {self.best.max_depth}, {self.best.n_rounds} rounds, chosen from:"]
@@ -74,10 +73,11 @@ def choose(
     depths: Sequence[int] = DEPTHS,
     n_rounds: int | None = None,
     report: Callable[[Candidate], object] = lambda _: None,
-) -> tuple[Choice, KeyboardInterrupt | None]:
-    """The best depth at the middle alpha, then the best alpha. `n_rounds` None leaves the rounds open too.
+) -> tuple[Choice, list[trees.Forest], KeyboardInterrupt | None]:
+    """The best depth at the middle alpha, then the best alpha; for every class the mean of its fold models.
 
-    `report` is told of every candidate. Ctrl-C, once there is one, ends the search and is returned.
+    `n_rounds` None leaves the rounds open too. `report` is told of every candidate. Ctrl-C, once there is one, ends the
+    search and is returned.
     """
     tried: dict[tuple[float, int], Candidate] = {}
     best: tuple[Candidate, list[list[_core.Booster]]] | None = None
@@ -106,14 +106,10 @@ def choose(
         if best is None:
             raise
     assert best is not None  # there is at least one candidate
-    forests = tuple(
-        tuple(_kept(trees.grown(run, folds.n_features), best[0].n_rounds) for run in runs) for runs in best[1]
-    )
-    return Choice(best[0], tuple(tried.values()), forests), interrupt
-
-
-def _kept(forest: trees.Forest, count: int) -> trees.Forest:
-    return forest.first(min(count, len(forest)))
+    chosen, runs = best
+    grown = [[trees.grown(run, folds.n_features) for run in each_fold] for each_fold in runs]
+    means = [trees.Forest.mean([one.first(min(chosen.n_rounds, len(one))) for one in each_fold]) for each_fold in grown]
+    return Choice(chosen, tuple(tried.values())), means, interrupt
 
 
 def _boosted(runs: list[list[_core.Booster]], folds: Folds, n_rounds: int | None) -> tuple[int, float, float]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state, column_or_1d, get_tags
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_monotonic_cst,
@@ -29,10 +28,11 @@ from sklearn.utils.validation import (
 )
 
 from untwist import automatic, tables, trees
-from untwist.arguments import Array, positive, real
+from untwist.arguments import Array, count, non_negative, positive, real, share
 from untwist.boosting import Round, ValidationLoss, WeakLearner, pilboost
 from untwist.certificate import Certificate, certify
 from untwist.folds import cross_folds, hold_out
+from untwist.labels import class_weights, classes_of, refuse_missing
 from untwist.links import CanonicalLink, ClippedLink, Link, default_step_size
 from untwist.losses import AlphaLoss, Loss
 from untwist.training import CompiledRun, Ensemble, ReferenceRun, Run, advance
@@ -225,7 +225,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         link = self._link()
         step_size = self._step_size(link)
         most, patience = self._rounds_and_patience()
-        verbose = int(self.verbose) if isinstance(self.verbose, bool) else _count("verbose", self.verbose, low=0)
+        verbose = self._report_every()
         before = self._ensembles if self.warm_start and hasattr(self, "_ensembles") else None
         done = 0 if before is None else self.n_iter_
         if before is not None and repr(link) != repr(self.link_):
@@ -233,8 +233,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if done > most:
             raise ValueError(f"n_estimators must be at least the {done} rounds of the last fit, got {most}")
         if before is None:
-            self.__dict__.pop("_ensembles", None)  # a fit that fails leaves no mixture of old and new
-            self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            self._begin()
         X, labels, weight = self._training_data(X, y, sample_weight, before is not None)
         sample = self._sample(X, labels, weight, X_val, y_val, sample_weight_val)
         runs: list[Run] = []
@@ -265,6 +264,15 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise interrupt
         return self
 
+    def _begin(self) -> None:
+        """Forgets an earlier fit, so that one that fails leaves no mixture of old and new, and draws a seed."""
+        for name in ("_ensembles", "choice_", "alpha_"):
+            self.__dict__.pop(name, None)
+        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _report_every(self) -> int:
+        return int(self.verbose) if isinstance(self.verbose, bool) else count("verbose", self.verbose, low=0)
+
     def _automatic(self) -> bool:
         """Whether something is to be chosen from the data."""
         return any(_is_auto(value) for value in (self.alpha, self.n_estimators, self.max_depth))
@@ -286,9 +294,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f'{name} must be {plain} where alpha, n_estimators or max_depth is "auto"')
         alphas: Any = automatic.ALPHAS if _is_auto(self.alpha) else (self.alpha,)
         depths = automatic.DEPTHS if _is_auto(self.max_depth) else (self._depth(),)
-        n_rounds = None if _is_auto(self.n_estimators) else _count("n_estimators", self.n_estimators)
-        self.__dict__.pop("_ensembles", None)
-        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        n_rounds = None if _is_auto(self.n_estimators) else count("n_estimators", self.n_estimators)
+        self._begin()
         numbers, labels, weight = self._training_data(X, y, sample_weight, before=False)
         sample = self._sample(numbers, labels, weight, X_val, y_val, sample_weight_val)
         held = np.zeros((0, len(labels)))
@@ -315,8 +322,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         folds = automatic.Folds(
             booster, self._positive_classes(), fold_weights, numbers.shape[1], trees.threads(self.n_jobs)
         )
-        verbose = int(self.verbose) if isinstance(self.verbose, bool) else _count("verbose", self.verbose, low=0)
-        self.choice_, interrupt = automatic.choose(
+        verbose = self._report_every()
+        choice, forests, interrupt = automatic.choose(
             folds,
             self._growth(),
             self._link_at,
@@ -326,8 +333,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             report=lambda one: print(one, file=sys.stderr) if verbose else None,
         )
         none = np.zeros(0)
-        self._ensembles = [Ensemble.of(trees.Forest.mean(forests), none, none) for forests in self.choice_.forests]
-        self.alpha_, self.link_ = self.choice_.best.alpha, self._link_at(self.choice_.best.alpha)
+        self._ensembles = [Ensemble.of(forest, none, none) for forest in forests]
+        self.choice_, self.alpha_, self.link_ = choice, choice.best.alpha, self._link_at(choice.best.alpha)
         self.step_size_ = self._step_size(self.link_)
         self.n_iter_ = max(map(len, self._ensembles))
         self.validation_rows_, self._validation_shares = np.zeros(0, dtype=np.intp), np.zeros(0)
@@ -341,16 +348,16 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _depth(self) -> int:
         depth: Any = 3 if _is_auto(self.max_depth) else self.max_depth
-        return 60 if depth is None else min(60, _count("max_depth", depth))
+        return 60 if depth is None else min(60, count("max_depth", depth))
 
     def _training_data(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, before: bool
     ) -> tuple[Any, NDArray[np.uint32], Array]:
         """X as numbers, y as class numbers, and the sample weights, class weights included."""
-        _refuse_what_is_missing(y)
+        refuse_missing(y)
         names = list(getattr(X, "column_names", getattr(X, "columns", [])))  # of Arrow, of pandas and polars
-        if len(set(names)) < len(names):
-            raise ValueError(f"X must have different names of columns, got {_several(names)} more than once")
+        if repeated := [name for name, times in Counter(names).items() if times > 1]:
+            raise ValueError(f"X must have different names of columns, got {repeated} more than once")
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -367,12 +374,12 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         else:
             numbers, y = validate_data(self, schema.encode(X), y, **self._checks())
             _check_feature_names(self, X, reset=True)
-            self.classes_, labels = _classes(y)
+            self.classes_, labels = classes_of(y)
         self._schema = schema
         if weight is None:
             weight = np.broadcast_to(1.0, len(labels))  # no memory for what is all the same
         if self.class_weight is not None:
-            weight = weight * _class_weights(self.class_weight, self.classes_, labels, weight)[labels]
+            weight = weight * class_weights(self.class_weight, self.classes_, labels, weight)[labels]
         if np.unique(labels[weight > 0]).size < 2:
             raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
         return numbers, labels, weight
@@ -411,7 +418,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         data, held = None, np.zeros(rows)
         drawing = self.early_stopping and watch is None
         if self._compiled() or drawing:
-            max_bins = _count("max_bins", self.max_bins, low=2, high=255)
+            max_bins = count("max_bins", self.max_bins, low=2, high=255)
             categories = {column: len(known) for column, known in self._schema.categories.items()}
             data = trees.dataset(X, labels, weight, categories=categories, max_bins=max_bins, n_jobs=self.n_jobs)
         if drawing and data is not None:
@@ -459,12 +466,12 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         leaves = self.max_leaf_nodes
         return trees.Growth(
             max_depth=self._depth(),
-            max_leaf_nodes=None if leaves is None else _count("max_leaf_nodes", leaves, low=2),
-            min_samples_leaf=_count("min_samples_leaf", self.min_samples_leaf),
+            max_leaf_nodes=None if leaves is None else count("max_leaf_nodes", leaves, low=2),
+            min_samples_leaf=count("min_samples_leaf", self.min_samples_leaf),
             min_weight_fraction_leaf=self._least_share(),
-            l2=_finite("l2", self._given(self.l2, plain=0.0, chosen=1.0)),
-            subsample=_share("subsample", self._given(self.subsample, plain=1.0, chosen=0.7)),
-            max_features=_share("max_features", self._given(self.max_features, plain=1.0, chosen=0.7)),
+            l2=non_negative("l2", self._given(self.l2, plain=0.0, chosen=1.0)),
+            subsample=share("subsample", self._given(self.subsample, plain=1.0, chosen=0.7)),
+            max_features=share("max_features", self._given(self.max_features, plain=1.0, chosen=0.7)),
             seed=self._seed,
             monotone=self._monotone(),
         )
@@ -534,8 +541,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"warm_start must be True or False, got {self.warm_start!r}")
         if not isinstance(self.callbacks or [], (list, tuple)) or not all(map(callable, self.callbacks or [])):
             raise ValueError(f"callbacks must be a list of functions, got {self.callbacks!r}")
-        patience = _count("n_iter_no_change", self.n_iter_no_change) if self.early_stopping else 0
-        return _count("n_estimators", self.n_estimators), patience
+        patience = count("n_iter_no_change", self.n_iter_no_change) if self.early_stopping else 0
+        return count("n_estimators", self.n_estimators), patience
 
     def _compiled(self) -> bool:
         if self.engine not in ("auto", "compiled", "reference"):
@@ -572,9 +579,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if self.estimator is None:
             depth, leaves = self.max_depth, self.max_leaf_nodes
             return DecisionTreeRegressor(  # type: ignore[no-any-return]  # untyped
-                max_depth=None if depth is None else _count("max_depth", depth),
-                max_leaf_nodes=None if leaves is None else _count("max_leaf_nodes", leaves, low=2),
-                min_samples_leaf=_count("min_samples_leaf", self.min_samples_leaf),
+                max_depth=None if depth is None else count("max_depth", depth),
+                max_leaf_nodes=None if leaves is None else count("max_leaf_nodes", leaves, low=2),
+                min_samples_leaf=count("min_samples_leaf", self.min_samples_leaf),
                 min_weight_fraction_leaf=self._least_share(),
             )
         if isinstance(self.estimator, type) or not (
@@ -816,7 +823,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             )
         weight = np.ones(len(labels)) if sample_weight is None else np.array(_check_sample_weight(sample_weight, X))
         if self.class_weight is not None:
-            weight = weight * _class_weights(self.class_weight, self.classes_, labels, weight)[labels]
+            weight = weight * class_weights(self.class_weight, self.classes_, labels, weight)[labels]
         weight[self.validation_rows_] *= 1.0 - self._validation_shares
         rows = np.flatnonzero(weight)
         signs = np.where(labels[rows] == 1, 1.0, -1.0)
@@ -872,24 +879,6 @@ class _Sample:
         return min(max(float(np.count_nonzero(weight)), float(weight.sum())), 2.0**53)
 
 
-def _several(names: list[Any]) -> list[Any]:
-    return [name for name in dict.fromkeys(names) if names.count(name) > 1]
-
-
-def _refuse_what_is_missing(y: Any) -> None:
-    """None, NaN and the like among labels that are not numbers, which scikit-learn has no good words for."""
-    values = np.asarray(y)
-    if y is None or values.dtype != object:
-        return
-    missing = [
-        i
-        for i, label in enumerate(values.ravel())
-        if label is None or type(label).__name__ == "NAType" or label != label
-    ]
-    if missing:
-        raise ValueError(f"y must have no missing labels, got {len(missing)}, the first in row {missing[0]}")
-
-
 def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
@@ -897,50 +886,3 @@ def _is_auto(value: Any) -> bool:
 def _turns_over(link: Link) -> bool:
     """Whether the clean posterior is the complement of the twisted one: a negative alpha."""
     return isinstance(link.loss, AlphaLoss) and link.loss.alpha < 0
-
-
-def _classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """The classes and the labels as their indices."""
-    try:
-        check_classification_targets(y)
-        classes, numbers = np.unique(y, return_inverse=True)
-    except TypeError as error:
-        raise ValueError(f"y must hold labels of one kind, none missing ({error})") from error
-    if classes.size < 2:
-        raise ValueError(f"y must have two classes, got one class only: {classes.tolist()[0]!r}")
-    return classes, numbers.astype(np.uint32)
-
-
-def _class_weights(setting: Any, classes: NDArray[Any], labels: NDArray[np.uint32], weight: Array) -> Array:
-    """The weight of each class; "balanced" gives all classes the same total sample weight."""
-    if isinstance(setting, str) and setting == "balanced":
-        mass = np.bincount(labels, weights=weight, minlength=len(classes))
-        return np.where(mass > 0, mass.sum() / (len(classes) * np.maximum(mass, np.finfo(float).tiny)), 0.0)
-    if not isinstance(setting, dict):
-        raise ValueError(f'class_weight must be a dict, "balanced" or None, got {setting!r}')
-    unknown = [label for label in setting if label not in classes]
-    if unknown:
-        raise ValueError(f"class_weight has labels that y has not: {unknown[:5]}")
-    return np.array([_finite(f"class_weight of {label!r}", setting.get(label, 1.0)) for label in classes.tolist()])
-
-
-def _finite(name: str, value: Any) -> float:
-    number = real(name, value, low=0.0)
-    if math.isinf(number):
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    return number
-
-
-def _share(name: str, value: Any) -> float:
-    number = real(name, value, low=0.0, open_low=True)
-    if number > 1:
-        raise ValueError(f"{name} must lie in (0, 1], got {value!r}")
-    return number
-
-
-def _count(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or int(value) < low:
-        raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
-    if high is not None and int(value) > high:
-        raise ValueError(f"{name} must be at most {high}, got {value!r}")
-    return min(int(value), 2**31 - 1)  # more than anybody waits for

@@ -36,13 +36,18 @@ def hold_out(hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Arr
         filled = np.cumsum(light)
         taken = (filled - 0.5 * light <= share * light.sum() * (1 + 1e-9)) & (filled < mass.sum() * (1 - 1e-9))
         held[:, k] = np.where(contents.own_sample, drawn / copies, np.where(heavy, share, taken & (light > 0)))
+    if not (held * contents.mass).any():
+        held[:] = share  # few copies, and none was drawn: each gives a part
     return contents.of_rows(held)
 
 
 def cross_folds(
     hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, n_folds: int, seed: int
 ) -> NDArray[np.float64]:
-    """For every fold, the weight of each row that it sets aside; over the folds that is all of it."""
+    """For every fold, the weight of each row that it sets aside; over the folds that is all of it.
+
+    There are fewer folds where there is not a row for each.
+    """
     contents = _Contents(hashes, labels, weight, seed)
     ends = np.zeros((n_folds + 1, *contents.mass.shape))  # fold f has the copies between ends f and f + 1, as shares
     for k, mass in enumerate(contents.mass.T):
@@ -61,7 +66,8 @@ def cross_folds(
             mixed = np.where(contents.own_sample, drawn / copies, np.minimum(dealt / copies, 1.0))
             ends[fold + 1, :, k] = np.where(contents.own_sample | heavy, mixed, place <= fold)
         ends[-1, :, k] = 1.0
-    return np.stack([contents.weight_within(low, high) for low, high in pairwise(ends)])
+    held = np.stack([contents.weight_within(low, high) for low, high in pairwise(ends)])
+    return np.asarray(held[held.any(axis=1)])
 
 
 class _Contents:
