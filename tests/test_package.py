@@ -72,7 +72,7 @@ PUBLIC = {
     "untwist.tables": ["Category", "Schema", "learn"],
     "untwist.training": ["CompiledRun", "Ensemble", "Progress", "ReferenceRun", "Run", "advance"],
     "untwist.trees": ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "threads"],
-    "untwist.twisters": ["ClassNoise"],
+    "untwist.twisters": ["BernoulliNoise", "ClassConditionalNoise", "ClassNoise", "FeatureNoise", "Insider"],
     "untwist.twists": [
         "ClassConditionalNoise",
         "ConstructiveAlpha",

@@ -1,10 +1,54 @@
-"""Class noise: exactly as many flips as asked, nothing else touched, and tied to the twist of posteriors."""
+"""Twisters: they change what they say and nothing else, as often as asked, and label noise follows its posterior."""
+
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from untwist.twisters import ClassNoise
+from untwist.twisters import BernoulliNoise, ClassConditionalNoise, ClassNoise, FeatureNoise, Insider
+
+LABEL_TWISTERS = [
+    ClassNoise(0.3),
+    BernoulliNoise(0.3),
+    ClassConditionalNoise(rate_neg=0.1, rate_pos=0.4),
+    ClassConditionalNoise(rate_neg=0.5),
+    ClassConditionalNoise(rate_pos=0.5),
+]
+FEATURE_TWISTERS = [FeatureNoise(0.8), FeatureNoise(1.0, 0.5, columns=[0, 2]), Insider(range(4)), Insider(2)]
+
+
+def frame(n=60):
+    """One column of each kind, with gaps, under an index of its own."""
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame(
+        {
+            "number": rng.normal(size=n),
+            "city": rng.choice(["Rome", "Bern", "Oslo"], n),
+            "flag": rng.random(n) < 0.5,
+            "size": pd.Categorical(rng.choice(["S", "M", "L"], n)),
+            "count": rng.integers(0, 9, n),
+            "small": rng.normal(size=n).astype(np.float32),
+            "nullable": pd.array(rng.integers(0, 5, n), dtype="Int64"),
+            "maybe": pd.array(rng.random(n) < 0.5, dtype="boolean"),
+            "mixed": rng.choice(np.array([1, 2.5, "x"], dtype=object), n),
+            "day": pd.to_datetime("2024-01-01") + pd.to_timedelta(rng.integers(0, 9, n), unit="D"),
+        },
+        index=np.arange(n)[::-1] + 100,
+    )
+    for column in ("number", "city", "size", "small", "nullable", "maybe", "mixed", "day"):
+        table.loc[table.index[:3], column] = None
+    return table
+
+
+def cells(table):
+    """The table as objects, with one object for all that is missing."""
+    values = pd.DataFrame(table).astype(object).to_numpy()
+    values[pd.isna(values)] = "missing"
+    return values
+
+
+# ---- labels ----
 
 
 @pytest.mark.parametrize(
@@ -19,40 +63,301 @@ def test_flips_exactly_the_ceiling(rate, n, count):
     assert len(flipped) == count
 
 
-def test_labels_of_any_kind_and_the_input_is_left_alone():
-    y = np.array(["spam", "ham", "ham", "spam"])
-    before = y.copy()
-    _, twisted, flipped = ClassNoise(0.5).twist(None, y, np.random.default_rng(0))
-    np.testing.assert_array_equal(y, before)
-    assert set(twisted) <= {"spam", "ham"}
-    assert (twisted[flipped] != y[flipped]).all()
+@pytest.mark.parametrize("twister", LABEL_TWISTERS, ids=repr)
+@pytest.mark.parametrize("classes", [("ham", "spam"), (-1, 1), (False, True), (0.5, 2.0)], ids=str)
+@pytest.mark.parametrize("kind", [np.array, list, None, "category", "object", "string", "str"], ids=str)
+def test_labels_of_any_kind(twister, classes, kind):
+    classes = tuple(map(str, classes)) if kind in ("string", "str") else classes
+    plain = [classes[i % 3 == 0] for i in range(40)]
+    y = pd.Series(plain, dtype=kind, index=range(40, 0, -1), name="label") if not callable(kind) else kind(plain)
+    _, twisted, flipped = twister.twist(None, y, 0)
+    assert list(y) == plain  # the input is left alone
+    other = dict(zip(classes, classes[::-1], strict=True))
+    assert list(twisted) == [other[label] if i in flipped else label for i, label in enumerate(plain)]
+    assert 0 < len(flipped) < 40
+    assert flipped.tolist() == sorted(flipped)
+    if isinstance(y, pd.Series):
+        assert (twisted.dtype, twisted.name) == (y.dtype, y.name)
+        assert twisted.index.equals(y.index)
+    again = twister.twist(None, y, np.random.default_rng(0))
+    assert list(again[1]) == list(twisted)
+    assert twister.twist(None, y, 1)[2].tolist() != flipped.tolist()
 
 
-def test_a_series_stays_a_series_and_a_seed_will_do():
-    y = pd.Series([0, 1, 1, 0], index=list("abcd"), name="label")
-    _, twisted, flipped = ClassNoise(0.5).twist(None, y, 0)
-    assert twisted.index.equals(y.index)
-    assert twisted.name == "label"
-    assert (twisted.to_numpy() != y.to_numpy()).nonzero()[0].tolist() == flipped.tolist()
-    _, again, _ = ClassNoise(0.5).twist(None, y, np.random.default_rng(0))
-    assert again.equals(twisted)
-
-
-def test_posterior_is_what_the_sample_shows():
+@pytest.mark.parametrize("twister", LABEL_TWISTERS, ids=repr)
+@pytest.mark.parametrize("eta", [0.0, 0.3, 0.8, 1.0])
+def test_posterior_is_what_the_sample_shows(twister, eta):
     rng = np.random.default_rng(0)
-    eta, n = 0.8, 200_000
+    n = 100_000
     y = (rng.random(n) < eta).astype(int)
-    twister = ClassNoise(0.2)
+    y[:2] = 0, 1  # two classes even where eta is 0 or 1
     _, twisted, _ = twister.twist(None, y, rng)
-    assert twisted.mean() == pytest.approx(twister.posterior(eta), abs=4 * (0.25 / n) ** 0.5)
+    expected = twister.posterior(eta)
+    assert twisted.mean() == pytest.approx(expected, abs=4 * math.sqrt(max(expected * (1 - expected), 1 / n) / n))
 
 
-def test_bad_input():
+def test_noise_at_its_extremes():
+    y = np.array([0, 1, 1, 0, 1])
+    for twister, twisted in [
+        (BernoulliNoise(0.0), y),
+        (BernoulliNoise(1.0), 1 - y),
+        (ClassConditionalNoise(), y),
+        (ClassConditionalNoise(rate_pos=1.0), 0 * y),
+        (ClassConditionalNoise(rate_neg=1.0), 0 * y + 1),
+        (ClassConditionalNoise(rate_neg=1.0, rate_pos=1.0), 1 - y),
+    ]:
+        np.testing.assert_array_equal(twister.twist(None, y, 0)[1], twisted)
+
+
+def test_bernoulli_noise_varies_in_number_and_class_noise_does_not():
+    y = np.arange(100) % 2
+    counts = {len(BernoulliNoise(0.3).twist(None, y, seed)[2]) for seed in range(20)}
+    assert len(counts) > 3
+    assert {len(ClassNoise(0.3).twist(None, y, seed)[2]) for seed in range(20)} == {30}
+
+
+def test_bad_labels_and_rates():
     with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\], got 1.2"):
         ClassNoise(1.2)
+    with pytest.raises(ValueError, match=r"rate must be a number, got nan"):
+        BernoulliNoise(math.nan)
+    with pytest.raises(ValueError, match=r"rate_neg must lie in \[0, 1\], got -0.1"):
+        ClassConditionalNoise(rate_neg=-0.1)
+    with pytest.raises(TypeError):
+        ClassConditionalNoise(0.1, 0.2)  # which is which would be a guess: untwist.twists has them the other way round
     with pytest.raises(ValueError, match=r"two classes to flip between and none missing, got \[0 1 2\]"):
         ClassNoise(0.1).twist(None, [0, 1, 2], np.random.default_rng(0))
-    with pytest.raises(ValueError, match="none missing"):
-        ClassNoise(0.1).twist(None, [0.0, 1.0, np.nan], np.random.default_rng(0))
+    for missing in ([0.0, 1.0, np.nan], ["a", "b", None], pd.array([0, 1, None], dtype="Int64")):
+        with pytest.raises(ValueError, match="none missing"):
+            ClassNoise(0.1).twist(None, pd.Series(missing), np.random.default_rng(0))
+    for one_class in ([1], ["a", "a"], [True, True], []):
+        with pytest.raises(ValueError, match="two classes"):
+            BernoulliNoise(0.1).twist(None, one_class, 0)
     with pytest.raises(ValueError, match="as many rows, got 2 and 3"):
         ClassNoise(0.1).twist(np.zeros((2, 1)), [0, 1, 0], np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"one label per row, got shape \(2, 1\)"):
+        ClassNoise(0.1).twist(None, [[0], [1]], 0)
+
+
+# ---- features: what holds for all ----
+
+
+@pytest.mark.parametrize("twister", FEATURE_TWISTERS, ids=repr)
+@pytest.mark.parametrize("as_array", [False, True], ids=["frame", "array"])
+def test_feature_twisters_report_what_they_change_and_leave_the_input_alone(twister, as_array):
+    X = frame().to_numpy(dtype=object) if as_array else frame()
+    y = np.arange(len(X)) % 2
+    before = X.copy()
+    twisted, y_twisted, changed = twister.twist(X, y, 0)
+    np.testing.assert_array_equal(cells(X), cells(before))
+    assert y_twisted is y
+    assert type(twisted) is type(X)
+    assert changed.any()
+    np.testing.assert_array_equal(changed, cells(twisted) != cells(X))
+    np.testing.assert_array_equal(pd.isna(twisted), pd.isna(X))  # missing stays missing, and nothing else becomes so
+    np.testing.assert_array_equal(cells(twister.twist(X, y, np.random.default_rng(0))[0]), cells(twisted))
+    assert (cells(twister.twist(X, y, 1)[0]) != cells(twisted)).any()
+    if not as_array:
+        assert twisted.index.equals(X.index)
+        assert twisted.columns.equals(X.columns)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8, bool, "U3", object])
+def test_arrays_keep_their_type(kind):
+    X = np.array([[1, 0], [0, 0], [1, 1], [0, 1]]).astype(kind)
+    twisted, _, changed = FeatureNoise(1.0).twist(X, None, 0)
+    assert twisted.dtype == X.dtype
+    assert changed.all()
+    np.testing.assert_array_equal(twisted, (1 - X.astype(int)).astype(kind))
+
+
+def test_twisters_are_values():
+    assert FeatureNoise(0.1, columns=["a"]) == FeatureNoise(0.1, columns=("a",))
+    assert Insider(["a"], noise={"a": 1}) == Insider(("a",), noise={"a": 1.0})
+    assert Insider(["a"], noise={"a": 1}) != Insider(["a"], noise={"a": 2})
+    assert BernoulliNoise(0.1) != ClassNoise(0.1)
+    assert len({FeatureNoise(0.1, columns=["a"]), FeatureNoise(0.1, columns=["a"])}) == 1
+    assert len({Insider(["a"], noise={"a": 1}), Insider(["a"], noise={"a": 1})}) == 1
+
+
+# ---- feature noise ----
+
+
+def test_feature_noise_takes_rows_and_then_cells():
+    n, d = 20_000, 9
+    X = np.random.default_rng(0).random((n, d)) < 0.5
+    twisted, _, changed = FeatureNoise(0.3).twist(X, None, 0)
+    np.testing.assert_array_equal(twisted, X ^ changed)
+    assert changed.mean() == pytest.approx(0.09, abs=0.005)
+    assert changed.any(axis=1).mean() == pytest.approx(0.3 * (1 - 0.7**d), abs=4 * math.sqrt(0.25 / n))
+    assert changed[changed.any(axis=1)].mean() == pytest.approx(0.3 / (1 - 0.7**d), abs=0.01)
+    _, _, changed = FeatureNoise(0.5, 0.1).twist(X, None, 0)
+    assert changed.mean() == pytest.approx(0.05, abs=0.005)
+
+
+def test_feature_noise_at_its_extremes():
+    X = np.array([[0, 5, 7, 1], [1, 5, 8, 2], [1, 5, 9, 2]])
+    for rates in [(0.0,), (1.0, 0.0), (0.0, 1.0)]:
+        twisted, _, changed = FeatureNoise(*rates).twist(X, None, 0)
+        np.testing.assert_array_equal(twisted, X)
+        assert not changed.any()
+        assert not np.shares_memory(twisted, X)
+    twisted, _, changed = FeatureNoise(1.0).twist(X, None, 0)
+    np.testing.assert_array_equal(twisted[:, [0, 1, 3]], [[1, 5, 2], [0, 5, 1], [0, 5, 1]])
+    assert set(twisted[:, 2]) <= {7, 8, 9}
+    assert changed[:, 2].all()  # of another row, and these all differ
+    one_row, _, changed = FeatureNoise(1.0).twist(pd.DataFrame({"a": [1.5], "b": ["x"], "c": [True]}), None, 0)
+    assert one_row.to_numpy().tolist() == [[1.5, "x", False]]  # a Boolean has another value even if it is alone
+    assert changed.tolist() == [[False, False, True]]
+    assert FeatureNoise(1.0).twist(np.empty((0, 2)), None, 0)[0].shape == (0, 2)
+
+
+def test_feature_noise_draws_from_the_other_rows():
+    column = np.repeat([0.0, 1.0, 2.0], [1, 1000, 3000])
+    twisted, _, _ = FeatureNoise(1.0).twist(column[:, None], None, 0)
+    assert np.mean(twisted == 2) == pytest.approx(0.75, abs=4 * math.sqrt(0.25 / 4000))
+    assert twisted[0] != 0
+    gaps = np.array([[np.nan], [3.0], [np.nan], [4.0], [5.0]])
+    for seed in range(20):
+        twisted, _, changed = FeatureNoise(1.0).twist(gaps, None, seed)
+        np.testing.assert_array_equal(changed[:, 0], [False, True, False, True, True])
+        assert set(twisted[changed]) <= {3.0, 4.0, 5.0}
+
+
+def test_feature_noise_in_chosen_columns_of_a_frame_keeps_all_types():
+    X = frame()
+    twisted, _, changed = FeatureNoise(1.0).twist(X, None, 0)
+    assert twisted.dtypes.equals(X.dtypes)
+    assert changed.any(axis=0).all()
+    assert changed[3:, [2, 7]].all()  # Booleans, plain and nullable
+    _, _, changed = FeatureNoise(1.0, columns=["flag", 4, "flag"]).twist(X, None, 0)
+    assert np.flatnonzero(changed.any(axis=0)).tolist() == [2, 4]
+    assert changed[:, 2].all()  # a column given twice is flipped once
+    _, _, changed = FeatureNoise(1.0, columns=[]).twist(X, None, 0)
+    assert not changed.any()
+
+
+# ---- the insider ----
+
+
+def shoppers(n=20_000):
+    rng = np.random.default_rng(3)
+    return pd.DataFrame(
+        {
+            "PageValues": rng.exponential(6.0, n),
+            "Month": rng.choice(["Aug", "Dec", "Feb", "May"], n),
+            "Region": rng.integers(1, 10, n),
+            "VisitorType": rng.choice(["New_Visitor", "Other", "Returning_Visitor"], n),
+        }
+    )
+
+
+def test_the_insider_of_the_paper():
+    X = shoppers()
+    n = len(X)
+    insider = Insider(["PageValues", "Month", "VisitorType"], noise={"PageValues": 60.0})
+    twisted, _, changed = insider.twist(X, None, 0)
+    added = twisted["PageValues"] - X["PageValues"]
+    assert added.mean() == pytest.approx(0.0, abs=4 * 60 / math.sqrt(n))
+    assert added.std() == pytest.approx(60.0, rel=4 / math.sqrt(2 * n))
+    after = {"Aug": "Dec", "Dec": "Feb", "Feb": "May", "May": "Aug"}
+    after |= {"New_Visitor": "Other", "Other": "Returning_Visitor", "Returning_Visitor": "New_Visitor"}
+    for name in ("Month", "VisitorType"):
+        shifted = changed[:, X.columns.get_loc(name)]
+        assert shifted.mean() == pytest.approx(0.5, abs=4 * math.sqrt(0.25 / n))
+        assert twisted[name][shifted].equals(X[name][shifted].map(after))
+    assert changed[:, 0].all()
+    assert twisted["Region"].equals(X["Region"])
+
+
+def test_the_insider_of_the_paper_on_encoded_columns():
+    X = shoppers(500)
+    codes = X.assign(**{name: X[name].astype("category").cat.codes for name in ("Month", "VisitorType")})
+    named = Insider(["PageValues", "Month", "VisitorType"], noise={"PageValues": 60.0}).twist(X, None, 0)
+    coded = Insider([0, 1, 3], noise={0: 60.0}).twist(codes.to_numpy(dtype=float), None, 0)
+    np.testing.assert_array_equal(named[2], coded[2])
+    np.testing.assert_array_equal(named[0]["PageValues"], coded[0][:, 0])
+    np.testing.assert_array_equal(named[0]["Month"].astype("category").cat.codes, coded[0][:, 1])
+
+
+def test_noise_in_standard_deviations_and_the_types_it_leaves():
+    X = frame(4000)
+    twisted, _, _ = Insider(range(10), noise=2.0, shift=1.0).twist(X, None, 0)
+    for name in ("number", "small", "count", "nullable"):
+        added = twisted[name].astype(float) - X[name].astype(float)
+        assert added.std() == pytest.approx(2 * X[name].astype(float).std(), rel=0.06)
+    kept = [name for name in X if name not in ("count", "nullable")]
+    assert twisted[kept].dtypes.equals(X[kept].dtypes)
+    assert twisted["count"].dtype == twisted["nullable"].dtype == np.float64
+    assert (
+        twisted["size"].dropna() == X["size"].dropna().map({"L": "M", "M": "S", "S": "L"}).astype(X["size"].dtype)
+    ).all()
+    assert (twisted["flag"] == ~X["flag"]).all()
+    assert Insider([0]).twist(np.array([[1, 2], [3, 4]]), None, 0)[0].dtype == np.float64
+    assert Insider([0]).twist(np.array([[1, 2], [3, 4]], np.float32), None, 0)[0].dtype == np.float32
+
+
+def test_categories_that_are_numbers_shift_only_where_they_count_as_categories():
+    X = pd.DataFrame({"code": pd.Categorical([3, 1, None, 10]), "number": [3, 1, 1, 10]})
+    twisted, _, _ = Insider(["code"], shift=1.0).twist(X, None, 0)
+    assert twisted["code"].dtype == X["code"].dtype
+    assert twisted["code"].dropna().tolist() == [10, 3, 1]  # 10 is the last, after 3, not the second, after "1"
+    mixed = np.array([["b"], [10], [None], [9], ["a"]], dtype=object)
+    assert Insider([0], shift=1.0).twist(mixed, None, 0)[0].ravel().tolist() == [9, "a", None, 10, "b"]
+    twisted, _, _ = Insider(["number"], noise={}, shift=1.0).twist(X, None, 0)
+    assert twisted["number"].tolist() == [10, 3, 3, 1]
+
+
+def test_the_insider_at_its_extremes():
+    X = pd.DataFrame({"constant": [7, 7, 7], "same": ["x"] * 3, "none": [None] * 3, "big": [np.inf, 1.0, np.nan]})
+    twisted, _, changed = Insider(range(4), shift=1.0).twist(X, None, 0)
+    assert not changed.any()  # no spread, no second category, nothing there
+    assert twisted.equals(X)
+    twisted, _, changed = Insider(["constant", "big"], noise={"constant": 1e30, "big": 1.0}).twist(X, None, 0)
+    assert changed[:, 0].all()
+    assert (twisted["constant"].abs() > 1e20).any()
+    assert changed[:, 3].tolist() == [False, True, False]
+    X = shoppers(30)
+    _, _, changed = Insider(range(4), noise=0.0, shift=0.0).twist(X, None, 0)
+    assert not changed.any()
+    twisted, _, changed = Insider([0, 1], noise={0: 1.0}, shift=1.0).twist(X.iloc[:1], None, 0)
+    assert changed.tolist() == [[True, False, False, False]]
+
+
+def test_the_most_informative_columns():
+    rng = np.random.default_rng(0)
+    X = shoppers(800)
+    X.iloc[:50, 0] = np.nan
+    y = np.where((X["Month"] == "Dec") == (X["Region"] > 4), "buys", "leaves")
+    y[X["Region"] > 7] = "buys"
+    X["noise"], X["empty"], X["hint"] = rng.normal(size=800), np.nan, y == "buys"
+    for k, expected in [(1, [6]), (3, [1, 2, 6]), (7, [0, 1, 2, 3, 4, 6])]:
+        _, _, changed = Insider(k).twist(X, y, 0)
+        assert np.flatnonzero(changed.any(axis=0)).tolist() == expected
+
+
+def test_bad_tables_columns_and_scales():
+    X = shoppers(5)
+    for call, message in [
+        (lambda: FeatureNoise(1.5), r"row_rate must lie in \[0, 1\], got 1.5"),
+        (lambda: FeatureNoise(0.5, -1), r"cell_rate must lie in \[0, 1\], got -1"),
+        (lambda: FeatureNoise(0.5, columns=2), "columns must be a list of column names or indices, got 2"),
+        (lambda: FeatureNoise(0.5, columns="Month"), "columns must be a list of column names or indices, got 'Month'"),
+        (lambda: FeatureNoise(0.5, columns=[True]), "columns must be a list"),
+        (lambda: Insider(0), "columns must be an integer >= 1, got 0"),
+        (lambda: Insider(["a"], noise=-1), "noise must be a number >= 0, got -1"),
+        (lambda: Insider(["a"], noise={"a": math.inf}), "noise of 'a' must be finite, got inf"),
+        (lambda: Insider(["a"], shift=2), r"shift must lie in \[0, 1\], got 2"),
+        (lambda: Insider(2, noise={"a": 1.0}), "noise must be one number where columns is one too"),
+        (lambda: Insider(2).twist(X, None, 0), "y must be given to find the most informative columns"),
+        (lambda: Insider(5).twist(X, [0, 1, 0, 1, 0], 0), "columns must be at most 4, got 5"),
+        (lambda: Insider(["Moon"]).twist(X, None, 0), "indices from 0 to 3 or names such as .*, got 'Moon'"),
+        (lambda: Insider([4]).twist(X, None, 0), "columns must be indices from 0 to 3.*, got 4"),
+        (lambda: Insider([-1]).twist(X.to_numpy(), None, 0), "columns must be indices from 0 to 3, got -1"),
+        (lambda: Insider([0], noise={"Month": 1.0}).twist(X, None, 0), "noise must be for columns among .* column 1"),
+        (lambda: Insider([1], noise={1: 1.0}).twist(X, None, 0), "noise must be for columns of numbers, not column 1"),
+        (lambda: FeatureNoise(0.5).twist(np.zeros(3), None, 0), r"X must be a table of rows and columns.* \(3,\)"),
+        (lambda: FeatureNoise(0.5).twist(X, [0, 1], 0), "as many rows, got 5 and 2"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
