@@ -25,10 +25,12 @@ from threadpoolctl import threadpool_limits
 
 from untwist.experiments.datasets import FOLDER, load, names
 from untwist.experiments.methods import METHODS
+from untwist.experiments.page import page
 from untwist.experiments.protocol import TWISTS, Split, applies, split
 from untwist.experiments.results import Key, Row, read, reliability, writing
+from untwist.experiments.verdict import Verdict, sections
 
-__all__ = ["judged", "keys", "main", "measure"]
+__all__ = ["described", "judged", "keys", "main", "measure"]
 
 cached_load = cache(load)
 
@@ -208,7 +210,21 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         print(f"\nStopped; what is done is in {options.out}, and the same command goes on from there.", file=sys.stderr)
         raise
-    print(f"{len(rows)} fits are in {options.out}")
+    setting, verdict = described(rows), Verdict(rows)
+    if verdict.incomplete:
+        setting += f" {verdict.incomplete} runs that not every method has finished are left out."
+    print(setting + "\n", *sections(verdict), sep="\n")
+    options.out.with_suffix(".html").write_text(page(verdict, setting), encoding="utf-8")
+    print(f"Rows: {options.out}\nPage: {options.out.with_suffix('.html')}")
+
+
+def described(rows: list[Row]) -> str:
+    """What was run, in words."""
+    counts = {what: len({getattr(row, what) for row in rows}) for what in ("data", "twist", "method", "seed")}
+    rows_at_most = ", ".join(str(size) for size in sorted({row.max_rows for row in rows}))
+    versions = ", ".join(sorted({row.version for row in rows if row.version}))
+    words = "{data} data sets, {twist} twists, {method} methods, {seed} splits".format(**counts)
+    return f"{words}, at most {rows_at_most} training rows; judged on clean test rows. {versions}."
 
 
 if __name__ == "__main__":
