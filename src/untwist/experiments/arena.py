@@ -27,7 +27,7 @@ from untwist.experiments.datasets import FOLDER, load, names
 from untwist.experiments.methods import METHODS
 from untwist.experiments.page import page
 from untwist.experiments.protocol import TWISTS, Split, applies, split
-from untwist.experiments.results import Key, Row, read, reliability, writing
+from untwist.experiments.results import Key, Row, Writer, read, reliability
 from untwist.experiments.verdict import Verdict, sections
 
 __all__ = ["described", "judged", "keys", "main", "measure"]
@@ -96,7 +96,7 @@ def measure(
     """The rows of what is wanted. What the file lacks is run and added; so are errors and the methods `again`."""
     done = {row.key for row in read(path) if not row.error and row.method not in again}
     missing = [key for key in wanted if key not in done]
-    with writing(path) as results:
+    with Writer(path) as results:
         start = time.monotonic()
         for count, row in enumerate(_run(missing, folder, jobs), start=1):
             results.add(row)
@@ -146,7 +146,7 @@ def _duration(seconds: float) -> str:
 QUICK: dict[str, Any] = {
     "sets": ["cancer", "digits_odd", "german_credit", "jira_lucene-2.3.0", "pima", "xd6"],
     "twists": ["none", "symmetric-0.2", "symmetric-0.4", "class-0.1-0.4", "insider", "real"],
-    "seeds": 2,
+    "seeds": 3,
     "rows": 600,
     "out": Path("results/arena-quick.csv"),
 }
@@ -205,6 +205,8 @@ def main(arguments: list[str] | None = None) -> None:
         if name not in installed:
             print(f'{METHODS[name].words} is left out: pip install "untwist[arena]" brings it.', file=sys.stderr)
     wanted = keys(options.sets, options.twists, installed, options.seeds, options.rows, options.data)
+    if not wanted:
+        raise ValueError("none of these data sets has the labels that these twists need")
     try:
         rows = measure(wanted, options.out, options.data, options.jobs, set(options.again))
     except KeyboardInterrupt:

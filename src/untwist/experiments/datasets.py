@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits
 
-__all__ = ["FOLDER", "Table", "load", "names"]
+__all__ = ["FOLDER", "Labels", "Table", "load", "names"]
 
 FOLDER = "UNTWIST_DATA"  # the environment variable that names the folder
 PAIRS = {"_train.csv": "_test.csv", "_train_noisy.csv": "_test_clean.csv"}
@@ -83,7 +83,7 @@ def load(name: str, folder: str | Path | None = None) -> Table:
             X, y, y_noisy = _read(there / (name + train))
             X_test, y_test, _ = _read(there / (name + test))
             y, y_noisy = (None, y) if "noisy" in train else (y, y_noisy)
-            return Table(name, X, y, y_noisy, _alike(X_test, X), y_test)
+            return Table(name, X, y, y_noisy, _alike(X_test, X, name), y_test)
     raise ValueError(f"no data set {name!r} in {there}: it has {', '.join(names(there))}")
 
 
@@ -112,14 +112,14 @@ def _read(file: Path) -> tuple[Any, Labels, Labels | None]:
             labels[column] = frame.pop(column).to_numpy(dtype=np.int64)
     if "label" not in labels:
         raise ValueError(f"{file} has no column 'label'")
-    text = frame.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]]
-    flags = frame.columns[frame.dtypes == np.bool_]
-    frame = frame.astype(dict.fromkeys(text, "category") | dict.fromkeys(flags, "int64"))
-    return frame, labels["label"], labels.get("label_noisy")
+    text = frame.select_dtypes(exclude=["number", "bool"])
+    kinds = dict.fromkeys(text, "category") | dict.fromkeys(frame.select_dtypes("bool"), "int64")
+    return frame.astype(kinds), labels["label"], labels.get("label_noisy")
 
 
-def _alike(X_test: Any, X: Any) -> Any:
-    """The test columns with the order and the types of the training columns, so that categories mean the same."""
-    if set(X_test.columns) != set(X.columns):
-        raise ValueError("the training and the test file have different columns")
-    return X_test[X.columns].astype({name: kind for name, kind in X.dtypes.items() if kind == "category"})
+def _alike(X_test: Any, X: Any, name: str) -> Any:
+    """The test columns with the order and the categories of the training columns."""
+    text, text_test = (set(part.select_dtypes("category")) for part in (X, X_test))
+    if set(X_test) != set(X) or text_test != text:
+        raise ValueError(f"training and test file of {name!r} have different columns")
+    return X_test[X.columns].assign(**{one: X_test[one].cat.set_categories(X[one].cat.categories) for one in text})

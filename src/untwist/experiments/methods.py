@@ -41,16 +41,16 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """How to fit, what it is in words, and the distribution whose version counts."""
+    """How to fit, what it is in words, and the distributions it may come from."""
 
     fit: Callable[[Any, Any, int], Model]
     words: str
-    package: str = "scikit-learn"
+    packages: tuple[str, ...] = ("scikit-learn",)
 
     @property
     def version(self) -> str:
         """The package with its version, or nothing if it is not installed."""
-        for package in self.package.split("|"):  # XGBoost goes by two names
+        for package in self.packages:
             try:
                 return f"{package} {importlib.metadata.version(package)}"
             except importlib.metadata.PackageNotFoundError:
@@ -204,18 +204,18 @@ def _cleanlab(X: Any, y: Any, seed: int) -> Model:
     return model.fit(X, y)  # type: ignore[no-any-return]
 
 
-XGBOOST = "xgboost-cpu|xgboost"
+XGBOOST = ("xgboost-cpu", "xgboost")  # it goes by two names
 METHODS = {
-    OURS: Method(_untwist, "untwist, as it comes", "untwist"),
-    "pilboost-paper": Method(_paper, "PILBoost as in the paper", "untwist"),
+    OURS: Method(_untwist, "untwist, as it comes", ("untwist",)),
+    "pilboost-paper": Method(_paper, "PILBoost as in the paper", ("untwist",)),
     "xgboost": Method(_xgboost, "XGBoost, as it comes", XGBOOST),
     PEER: Method(_xgboost_stopped, "XGBoost, stopped early", XGBOOST),
     TIMED: Method(_xgboost_refitted, "XGBoost, stopped early, refitted", XGBOOST),
     "xgboost-alpha": Method(_xgboost_alpha, "XGBoost with the alpha-loss", XGBOOST),
-    "lightgbm-stopped": Method(_lightgbm_stopped, "LightGBM, stopped early", "lightgbm"),
-    "catboost-stopped": Method(_catboost_stopped, "CatBoost, stopped early", "catboost"),
+    "lightgbm-stopped": Method(_lightgbm_stopped, "LightGBM, stopped early", ("lightgbm",)),
+    "catboost-stopped": Method(_catboost_stopped, "CatBoost, stopped early", ("catboost",)),
     "hist-gradient": Method(_hist_gradient_boosting, "HistGradientBoosting, stopped early"),
     "random-forest": Method(_random_forest, "random forest"),
     "adaboost": Method(_adaboost, "AdaBoost"),
-    "cleanlab": Method(_cleanlab, "cleanlab around LightGBM", "cleanlab"),
+    "cleanlab": Method(_cleanlab, "cleanlab around LightGBM", ("cleanlab",)),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from itertools import pairwise
 
-from untwist.experiments.methods import OURS, PEER
+from untwist.experiments.methods import OURS
 from untwist.experiments.verdict import Section, Verdict, critical_difference, sections, shares
 
 __all__ = ["page", "rank_figure", "reliability_figure"]
@@ -30,9 +30,9 @@ def rank_figure(ranks: dict[str, float], cd: float) -> str:
         return left + (rank - 1) * scale
 
     parts = [f'<line x1="{x(1):.1f}" y1="{top}" x2="{x(count):.1f}" y2="{top}"/>']
-    for rank in range(1, count + 1):
-        parts.append(f'<line x1="{x(rank):.1f}" y1="{top - 6}" x2="{x(rank):.1f}" y2="{top}"/>')
-        parts.append(f'<text x="{x(rank):.1f}" y="{top - 11}" text-anchor="middle">{rank}</text>')
+    for tick in range(1, count + 1):
+        parts.append(f'<line x1="{x(tick):.1f}" y1="{top - 6}" x2="{x(tick):.1f}" y2="{top}"/>')
+        parts.append(f'<text x="{x(tick):.1f}" y="{top - 11}" text-anchor="middle">{tick}</text>')
     parts.append(f'<line class="bar" x1="{x(1):.1f}" y1="18" x2="{x(1 + cd):.1f}" y2="18"/>')
     parts.append(f'<text x="{x(1 + cd) + 8:.1f}" y="22">critical difference {cd:.2f}</text>')
     values = list(ranks.values())
@@ -92,8 +92,7 @@ def _figure(name: str, verdict: Verdict) -> str:
         cells = int(verdict.where(True).sum())
         return rank_figure(verdict.ranks, critical_difference(len(verdict.methods), cells))
     if name == "reliability":
-        shown = [method for method in (OURS, PEER) if method in verdict.methods]
-        curves = {method: shares(verdict, method)[:, 1:] for method in shown}
+        curves = {method: shares(verdict, method)[:, 1:] for method in verdict.compared}
         return reliability_figure({m: [(p, y) for p, y in curve.tolist() if p == p] for m, curve in curves.items()})
     return ""
 
@@ -109,12 +108,10 @@ def _table(section: Section) -> str:
 
 def page(verdict: Verdict, setting: str) -> str:
     """The whole page; `setting` says in words what was run."""
-    parts = [
-        f"<h2>{html.escape(one.title)}</h2>\n<p>{html.escape(one.note)}</p>\n"
-        + _figure(one.figure, verdict)
-        + _table(one)
-        for one in sections(verdict)
-    ]
+    parts = []
+    for one in sections(verdict):
+        parts += [f"<h2>{html.escape(one.title)}</h2>\n<p>{html.escape(one.note)}</p>\n"]
+        parts += [_figure(one.figure, verdict), _table(one)]
     return f"""<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
 <title>untwist arena</title><style>
 {STYLE}

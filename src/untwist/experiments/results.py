@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -94,7 +92,7 @@ def read(path: Path) -> list[Row]:
 
 
 class Writer:
-    """Appends rows."""
+    """Appends rows, after the last whole one."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,16 +109,8 @@ class Writer:
         self._csv.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in astuple(row)])
         self._file.flush()
 
-    def close(self) -> None:
-        """Close the file."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._file.close()
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[Writer]:
-    """A writer that is closed in the end."""
-    writer = Writer(path)
-    try:
-        yield writer
-    finally:
-        writer.close()

@@ -18,7 +18,7 @@ from untwist.arguments import Array
 from untwist.experiments.methods import OURS, PEER, TIMED
 from untwist.experiments.results import BINS, Row
 
-__all__ = ["Section", "Verdict", "critical_difference", "holm", "sections", "signed_rank"]
+__all__ = ["Section", "Verdict", "critical_difference", "holm", "sections", "shares", "signed_rank"]
 
 UNTWISTED = "none"
 LOSS = 0.02  # what counts as losing a cell
@@ -111,6 +111,11 @@ class Verdict:
             return {}
         mean = rankdata(-accuracy, axis=1).mean(axis=0)
         return dict(sorted(zip(self.methods, mean.tolist(), strict=True), key=lambda pair: pair[1]))
+
+    @property
+    def compared(self) -> list[str]:
+        """Ours and the peer that it must not lose to, or who is there of them."""
+        return [method for method in (OURS, PEER) if method in self.methods] or self.methods[:1]
 
     @property
     def peers(self) -> list[str]:
@@ -217,7 +222,7 @@ def _ranks(verdict: Verdict) -> Section:
     ]
     if OURS in verdict.methods:
         note += (
-            " Wilcoxon's p (Holm) of our lead: over cells and, as the cells of a data set are related, over data sets."
+            " Wilcoxon's p (Holm) of our lead: over cells and, as cells of one data set are related, over data sets."
         )
         header += ["our lead", "won", "tied", "lost", "p, cells", "p, data sets"]
         p = {peer: [signed_rank(verdict.against(peer, by_data)) for by_data in (False, True)] for peer in verdict.peers}
@@ -267,14 +272,13 @@ def shares(verdict: Verdict, method: str) -> Array:
 
 
 def _reliability(verdict: Verdict) -> Section:
-    shown = [name for name in (OURS, PEER) if name in verdict.methods] or verdict.methods[:1]
-    columns = [shares(verdict, name) for name in shown]
+    columns = [shares(verdict, name) for name in verdict.compared]
     table = [
         [f"{i / BINS:.1f} to {(i + 1) / BINS:.1f}", *(cell for one in columns for cell in
          (f"{one[i, 0]:.0f}", *("-" if math.isnan(x) else f"{x:.3f}" for x in one[i, 1:])))]
         for i in range(BINS)
     ]  # fmt: skip
-    header = ["P(1)", *(f"{name}{what}" for name in shown for what in (": rows", ", said", ", true"))]
+    header = ["P(1)", *(f"{name}{what}" for name in verdict.compared for what in (": rows", ", said", ", true"))]
     note = "Twisted cells together: where a method says so much, how often is the clean label 1?"
     return Section("Reliability", note, header, table, figure="reliability")
 
