@@ -297,7 +297,7 @@ def test_two_methods_rank_as_friedman_has_it():
 
 
 def test_losing_cases_come_first_and_the_untwisted_apart():
-    rows = made_rows([[0.9, 0.8], [0.70, 0.73], [0.8, 0.81]]) + made_rows([[0.80, 0.804]], twist="none")
+    rows = made_rows([[0.9, 0.8], [0.70, 0.73], [0.76, 0.78]]) + made_rows([[0.80, 0.804]], twist="none")
     losses, aims = sections(Verdict(rows))[:2]
     assert losses.title == "Losing cases: 1 of 4"
     assert losses.table == [["set1", "symmetric-0.2", "0.700", "0.730", "-0.030"]]
