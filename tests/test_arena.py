@@ -452,3 +452,11 @@ def test_what_is_not_installed_is_left_out_in_one_line(calls, tmp_path, capsys, 
     output = capsys.readouterr()
     assert 'Two is left out: pip install "untwist[arena]" brings it.' in output.err
     assert "1 methods" in output.out
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in cli.COMMANDS)])
+def test_every_command_answers_help(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([*command, "--help"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out.startswith(" ".join(["usage: untwist", *command]) + " ")

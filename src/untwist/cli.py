@@ -7,7 +7,7 @@ import importlib
 import sys
 
 COMMANDS = {  # the module whose main(arguments) it is, and what it does
-    "demo": ("untwist.demo", "who survives 30 % wrong labels? a table and a report in seconds"),
+    "demo": ("untwist.demo", "who survives wrong labels? a table and a report in seconds"),
     "arena": ("untwist.experiments.arena", "the benchmark: data sets x twists x methods, and a verdict"),
 }
 
