@@ -6,7 +6,7 @@ SANITIZE := -std=c++17 -O1 -g -Wall -Wextra -Wconversion -Werror -ffp-contract=o
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-wheel sanitize lint paper bench clean
+.PHONY: help setup demo test test-all test-slow test-wheel sanitize lint paper bench arena clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,10 @@ paper: $(READY)  ## The paper's xd6 figures with class noise .15, beside the pub
 bench: $(READY)  ## Time and memory beside XGBoost, LightGBM, CatBoost and HistGradientBoosting (QUICK=1: a minute)
 	@$(BIN)/python -c "import catboost" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]" || true
 	@$(BIN)/python benchmarks/speed.py $(if $(QUICK),--quick)
+
+arena: $(READY)  ## Who learns the truth from twisted data? UNTWIST_DATA=FOLDER names more data (QUICK=1: two minutes)
+	@$(BIN)/python -c "import catboost, cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[arena]" || true
+	@$(BIN)/untwist arena $(if $(QUICK),--quick)
 
 clean:  ## Remove what make made
 	rm -rf .venv build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Who survives 30 % wrong labels? ``python -m untwist.demo``: a table, and a report to open.
+"""Who survives 30 % wrong labels? ``untwist demo``: a table, and a report to open.
 
 Breast cancer data (from scikit-learn), 70/30 splits, 30 % of the training labels flipped, 1000 stumps for everybody:
 the paper's cell of Table 2. Accuracy on clean test labels.
@@ -124,7 +124,7 @@ labels; mean and 95&nbsp;% interval over {runs} splits. Bars run from .5, a coin
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the demo."""
-    parser = argparse.ArgumentParser(prog="python -m untwist.demo", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="untwist demo", description=__doc__.splitlines()[0])
     parser.add_argument("--rate", type=float, default=0.3, help="share of training labels to flip (default .3)")
     parser.add_argument("--runs", type=int, default=10, help="number of splits, at least 2 (default 10)")
     parser.add_argument("--output", type=Path, default=Path("results/demo.html"), help="where the report goes")

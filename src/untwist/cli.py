@@ -1,0 +1,33 @@
+"""The command line: ``untwist demo``, ``untwist arena``. Results go to standard output, progress to standard error."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+COMMANDS = {  # the module whose main(arguments) it is, and what it does
+    "demo": ("untwist.demo", "who survives wrong labels? a table and a report in seconds"),
+    "arena": ("untwist.experiments.arena", "the benchmark: data sets x twists x methods, and a verdict"),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit status: 0 done, 1 it could not be done, 2 not understood, 130 stopped by Ctrl-C."""
+    parser = argparse.ArgumentParser(prog="untwist", description="Learn the truth from data that lies.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (_, summary) in COMMANDS.items():
+        commands.add_parser(name, help=summary, add_help=False)  # the command itself answers --help
+    chosen, rest = parser.parse_known_args(arguments)
+    try:
+        importlib.import_module(COMMANDS[chosen.command][0]).main(rest)
+    except (ValueError, OSError, ImportError) as error:
+        print(f"untwist {chosen.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Experiments that anyone can rerun: data sets, the methods compared, the arena and what it shows."""

@@ -1,0 +1,116 @@
+"""The results file: a tidy row per fit, written as soon as it is known, readable whatever interrupted the writing."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from untwist.arguments import Array
+
+__all__ = ["BINS", "Key", "Row", "Writer", "read", "reliability"]
+
+BINS = 10
+
+
+class Key(NamedTuple):
+    """What was run: a fit is done when its key is in the file."""
+
+    data: str
+    twist: str
+    seed: int
+    max_rows: int
+    method: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fit, judged on clean test labels, or the error it ended with."""
+
+    data: str
+    twist: str
+    seed: int
+    max_rows: int  # training rows, at most
+    method: str
+    accuracy: float = 0.5  # a method that fails is as good as a coin
+    auc: float = 0.5
+    log_loss: float = float(np.log(2))
+    brier: float = 0.25
+    seconds: float = 0.0  # of processor time, for the fit
+    reliability: str = ""  # per tenth of predicted P(1), with a space between: rows/sum of P(1)/sum of labels
+    version: str = ""
+    error: str = ""
+
+    @property
+    def key(self) -> Key:
+        """What was run."""
+        return Key(self.data, self.twist, self.seed, self.max_rows, self.method)
+
+    @property
+    def bins(self) -> Array:
+        """`reliability` as numbers, BINS x 3; zeros if there is none."""
+        if not self.reliability:
+            return np.zeros((BINS, 3))
+        return np.array([[float(number) for number in one.split("/")] for one in self.reliability.split(" ")])
+
+
+HEADER = [field.name for field in fields(Row)]
+KINDS = [{"int": int, "float": float, "str": str}[str(field.type)] for field in fields(Row)]
+
+
+def reliability(p: Array, y: Array) -> str:
+    """Rows, sum of predictions and sum of clean labels in each tenth of the predictions.
+
+    >>> reliability(np.array([0.02, 0.04, 1.0]), np.array([0, 1, 1])).split(" ")[0]
+    '2/0.06/1'
+    """
+    tenth = np.minimum((p * BINS).astype(int), BINS - 1)
+    sums = [np.bincount(tenth, weights, minlength=BINS) for weights in (np.ones_like(p), p, y)]
+    return " ".join(f"{n:g}/{sum_p:.6g}/{sum_y:g}" for n, sum_p, sum_y in zip(*sums, strict=True))
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a file, none if there is no file; of rows with the same key the last one counts."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    lines = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))  # a torn last line is no row
+    if lines and lines[0] != HEADER:
+        raise ValueError(f"{path} is no results file of this version: choose another file")
+    rows = {}
+    for number, cells in enumerate(lines[1:], start=2):
+        try:
+            row = Row(*(kind(cell) for kind, cell in zip(KINDS, cells, strict=True)))
+            assert row.bins.shape == (BINS, 3)
+        except (ValueError, AssertionError) as error:
+            raise ValueError(f"{path}, line {number} is no row of results: {','.join(cells)[:60]!r}") from error
+        rows[row.key] = row
+    return list(rows.values())
+
+
+class Writer:
+    """Appends rows, after the last whole one."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = path.read_bytes() if path.exists() else b""
+        self._file = path.open("r+" if content else "w", encoding="utf-8", newline="", buffering=1)
+        self._file.truncate(content.rfind(b"\n") + 1)  # drops a torn last line
+        self._file.seek(0, 2)
+        self._csv = csv.writer(self._file, lineterminator="\n")
+        if b"\n" not in content:
+            self._csv.writerow(HEADER)
+
+    def add(self, row: Row) -> None:
+        """Write the row; it is in the file when this returns."""
+        self._csv.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in astuple(row)])
+        self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
