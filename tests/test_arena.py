@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import entropy, friedmanchisquare, rankdata, wilcoxon
+from scipy.stats import friedmanchisquare, rankdata, wilcoxon
 from threadpoolctl import threadpool_limits
 
 from untwist import cli
@@ -116,14 +116,12 @@ def test_the_insider_hits_the_two_most_informative_columns():
     y = made.y
     X = made.X.assign(key=y + np.random.default_rng(1).normal(size=y.size), text=np.where(y, "b", "a"))
     X["text"] = X["text"].astype(made.X["text"].dtype)
-    assert protocol.information(X["key"], y) > 10 * protocol.information(X["noise"], y)
-    assert protocol.information(X["text"], y) == pytest.approx(entropy(np.bincount(y)), abs=1e-9)
     noisy, _ = protocol.twisted("insider", X, y, np.random.default_rng(0))
     pd.testing.assert_series_equal(noisy["noise"], X["noise"])
     assert (noisy["key"] - X["key"]).std() == pytest.approx(2 * X["key"].std(), rel=0.03)
     moved = noisy["text"] != X["text"]
     assert moved.mean() == pytest.approx(0.5, abs=0.02)
-    assert set(zip(X["text"][moved], noisy["text"][moved], strict=True)) == {("a", "b"), ("b", "c")}
+    assert set(zip(X["text"][moved], noisy["text"][moved], strict=True)) == {("a", "b"), ("b", "a")}
 
 
 def test_real_noise_comes_from_the_table():

@@ -6,18 +6,24 @@ Whatever is drawn depends on data set, twist and seed alone, so that all methods
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
 from untwist.experiments.datasets import Labels, Table
-from untwist.twisters import ClassNoise
+from untwist.twisters import ClassConditionalNoise, ClassNoise, FeatureNoise, Insider
 
 __all__ = ["REAL", "TWISTS", "Split", "applies", "split", "twisted"]
 
 REAL = "real"
+
+
+class Twister(Protocol):
+    """What is in `untwist.twisters`."""
+
+    def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, Any]:
+        """Twisted X and y, and what was changed."""
 
 
 class Split(NamedTuple):
@@ -34,67 +40,22 @@ def stable(*parts: object) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32("|".join(map(str, parts)).encode()))
 
 
-def _class_noise(negative: float, positive: float, X: Any, y: Labels, rng: np.random.Generator) -> tuple[Any, Labels]:
-    flips = rng.random(y.size) < np.where(y == 1, positive, negative)
-    return X, np.where(flips, 1 - y, y)
-
-
-def _feature_noise(p: float, X: Any, y: Labels, rng: np.random.Generator) -> tuple[Any, Labels]:
-    """A row is hit with probability p, then each of its cells with probability p: a draw from its column."""
-    hit = (rng.random(y.size) < p)[:, None] & (rng.random(X.shape) < p)
-    X = X.copy()
-    for j, column in enumerate(X):
-        source = np.where(hit[:, j], rng.integers(y.size, size=y.size), np.arange(y.size))
-        X[column] = X[column].iloc[source].set_axis(X.index)
-    return X, y
-
-
-def _insider(X: Any, y: Labels, rng: np.random.Generator) -> tuple[Any, Labels]:
-    """The two most informative columns: noise of two standard deviations, or categories shifted in half of the rows."""
-    X = X.copy()
-    for column in sorted(X, key=lambda name: -information(X[name], y))[:2]:
-        if X[column].dtype == "category":
-            codes, kind = X[column].cat.codes.to_numpy(), X[column].dtype
-            shifted = (codes + (rng.random(y.size) < 0.5)) % len(kind.categories)
-            X[column] = type(X[column].array).from_codes(np.where(codes < 0, -1, shifted), dtype=kind)
-        else:
-            X[column] = X[column] + rng.normal(scale=2.0 * X[column].std(ddof=0), size=y.size)
-    return X, y
-
-
-def information(column: Any, y: Labels) -> float:
-    """Mutual information of a column, in tenths if it holds numbers, with the labels."""
-    if column.dtype == "category":
-        codes = column.cat.codes.to_numpy() + 1  # 0 is missing
-    else:
-        known = column.dropna()
-        edges = np.unique(known.quantile(np.linspace(0, 1, 11)[1:-1])) if len(known) else np.zeros(0)
-        codes = np.where(column.isna(), 0, 1 + np.searchsorted(edges, column.fillna(0.0)))
-    joint = np.histogram2d(codes, y, bins=(codes.max() + 1, 2))[0] / y.size
-    apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-    there = joint > 0
-    return float(np.sum(joint[there] * np.log(joint[there] / apart[there])))
-
-
-def _symmetric(rate: float) -> Callable[[Any, Labels, np.random.Generator], tuple[Any, Labels]]:
-    return lambda X, y, rng: ClassNoise(rate).twist(X, y, rng)[:2]
-
-
 #: What is done to the training data; "real" stands for real noisy labels, which are there already.
-TWISTS: dict[str, Callable[[Any, Labels, np.random.Generator], tuple[Any, Labels]]] = {
-    "none": lambda X, y, _: (X, y),
-    **{f"symmetric-{rate}": _symmetric(rate) for rate in (0.1, 0.2, 0.3, 0.4)},
-    "class-0.1-0.4": lambda X, y, rng: _class_noise(0.1, 0.4, X, y, rng),  # of the negatives, of the positives
-    "class-0.4-0.1": lambda X, y, rng: _class_noise(0.4, 0.1, X, y, rng),
-    "features": lambda X, y, rng: _feature_noise(0.3, X, y, rng),
-    "insider": _insider,
-    REAL: lambda X, y, _: (X, y),
+TWISTS: dict[str, Twister | None] = {
+    "none": None,
+    **{f"symmetric-{rate}": ClassNoise(rate) for rate in (0.1, 0.2, 0.3, 0.4)},
+    "class-0.1-0.4": ClassConditionalNoise(rate_neg=0.1, rate_pos=0.4),
+    "class-0.4-0.1": ClassConditionalNoise(rate_neg=0.4, rate_pos=0.1),
+    "features": FeatureNoise(0.3),
+    "insider": Insider(2, noise=2.0),
+    REAL: None,
 }
 
 
 def twisted(twist: str, X: Any, y: Labels, rng: np.random.Generator) -> tuple[Any, Labels]:
     """Training data (a DataFrame and labels 0, 1) as the twist leaves it; the arguments stay as they are."""
-    return TWISTS[twist](X, y, rng)
+    twister = TWISTS[twist]
+    return (X, y) if twister is None else twister.twist(X, y, rng)[:2]
 
 
 def applies(twist: str, table: Table) -> bool:
