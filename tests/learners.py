@@ -1,7 +1,9 @@
-"""Weak learners that do as they are told: test doubles for the loop."""
+"""Weak learners that do as they are told, and a classifier that chooses nothing: test doubles."""
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+
+from untwist import PILBoostClassifier
 
 
 class Oracle(RegressorMixin, BaseEstimator):
@@ -44,3 +46,8 @@ class Misshapen(Oracle):
 
     def predict(self, X):
         return np.zeros((len(X), 1))
+
+
+def paper_style(alpha=2.0, **settings):
+    """A classifier with nothing left open: alpha 2, 100 rounds and depth 3 unless `settings` say otherwise."""
+    return PILBoostClassifier(alpha, **({"n_estimators": 100, "max_depth": 3} | settings))

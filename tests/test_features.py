@@ -34,7 +34,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
-from untwist import PILBoostClassifier, trees
+from learners import paper_style
+from untwist import trees
 from untwist.folds import hold_out
 from untwist.losses import AlphaLoss
 from untwist.training import CompiledRun
@@ -54,7 +55,7 @@ def sample(n=240, classes=2, seed=0, noise=0.1, missing=0.0):
 
 
 def model(rounds=6, **settings):
-    return PILBoostClassifier(**{"n_estimators": rounds, "random_state": 0, **settings})
+    return paper_style(**{"n_estimators": rounds, "random_state": 0, **settings})
 
 
 def forests(fitted):
@@ -1529,7 +1530,7 @@ def test_validation_labels_that_are_missing_are_named():
 
 def test_predictions_and_probabilities_name_the_same_class_beyond_the_clip():
     X, test, y, _ = train_test_split(*load_wine(return_X_y=True), random_state=0)
-    fitted = PILBoostClassifier(2.0, random_state=0).fit(X, y)
+    fitted = paper_style(2.0, random_state=0).fit(X, y)
     assert min(map(len, fitted.edges_)) < 100  # a class is told apart at once, and all its rows are beyond the clip
     np.testing.assert_array_equal(fitted.predict(test), fitted.predict_proba(test).argmax(axis=1))
 
@@ -1543,7 +1544,7 @@ def test_early_stopping_works_where_contents_repeat(column):
     X = column(rng, 8000)[:, None]
     rate = 0.5 + 0.4 * np.sin(X[:, 0] * (0.3 if X.max() > 50 else 3))
     y = (rng.random(8000) < rate).astype(int)
-    stopped = PILBoostClassifier(
+    stopped = paper_style(
         1.0, learning_rate=0.3, max_depth=6, n_estimators=200, early_stopping=True, random_state=0
     ).fit(X, y)
     assert np.abs(stopped.predict_proba(X)[:, 1] - rate).mean() < 0.07
@@ -1552,8 +1553,8 @@ def test_early_stopping_works_where_contents_repeat(column):
 def test_weights_are_copies_whatever_their_ratios():
     X, y = sample()
     weight = np.random.default_rng(3).integers(0, 4, len(y))
-    weighted = PILBoostClassifier(2.0, n_estimators=1, min_samples_leaf=7, l2=2.0).fit(X, y, sample_weight=weight)
-    copies = PILBoostClassifier(2.0, n_estimators=1, min_samples_leaf=7, l2=2.0).fit(
+    weighted = paper_style(2.0, n_estimators=1, min_samples_leaf=7, l2=2.0).fit(X, y, sample_weight=weight)
+    copies = paper_style(2.0, n_estimators=1, min_samples_leaf=7, l2=2.0).fit(
         np.repeat(X, weight, axis=0), np.repeat(y, weight)
     )
     np.testing.assert_array_equal(weighted.forest_.feature, copies.forest_.feature)
@@ -1564,7 +1565,7 @@ def test_weights_are_copies_whatever_their_ratios():
 def test_a_signal_is_heard_within_a_slow_tree():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60_000, 20)), rng.integers(0, 2, 60_000)
-    slow = PILBoostClassifier(1.0, n_estimators=1000, max_depth=None, learning_rate=0.1)
+    slow = paper_style(1.0, n_estimators=1000, max_depth=None, learning_rate=0.1)
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     before = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     start = time.perf_counter()
@@ -1579,14 +1580,14 @@ def test_a_signal_is_heard_within_a_slow_tree():
 
 def test_lengths_labels_names_and_links_that_do_not_fit_are_named():
     X, y = sample()
-    fitted = PILBoostClassifier(2.0, n_estimators=3).fit(X, y)
+    fitted = paper_style(2.0, n_estimators=3).fit(X, y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         fitted.weights(X[:5], y[:1])
     with pytest.raises(ValueError, match="a warm start goes on with the link of the last fit"):
         fitted.set_params(warm_start=True, alpha=8.0, n_estimators=5).fit(X, y)
     with pytest.raises(ValueError, match="validation rows: X has 2 features"):
-        PILBoostClassifier(2.0).fit(X, y, X_val=X[:, :2], y_val=y)
+        paper_style(2.0).fit(X, y, X_val=X[:, :2], y_val=y)
     with pytest.raises(ValueError, match="no missing labels, got 1, the first in row 3"):
-        PILBoostClassifier(2.0).fit(X, np.array(["a", "b", "a", None, *["b"] * (len(y) - 4)], dtype=object))
+        paper_style(2.0).fit(X, np.array(["a", "b", "a", None, *["b"] * (len(y) - 4)], dtype=object))
     with pytest.raises(ValueError, match=r"different names of columns, got \['a'\] more than once"):
-        PILBoostClassifier(2.0).fit(pd.DataFrame(X, columns=["a", "a", "b", "c"]), y)
+        paper_style(2.0).fit(pd.DataFrame(X, columns=["a", "a", "b", "c"]), y)

@@ -8,7 +8,8 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 import histogram_twin
-from untwist import PILBoostClassifier, trees
+from learners import paper_style
+from untwist import trees
 from untwist.boosting import pilboost
 from untwist.links import CanonicalLink, ClippedLink, default_step_size
 from untwist.losses import AlphaLoss
@@ -205,7 +206,7 @@ def test_a_fit_ends_when_all_weights_are_zero():
     X = np.repeat([[0.0], [1.0]], 5, axis=0)
     y = np.repeat([-1.0, 1.0], 5)
     assert len(forest(X, y, ClippedLink(AlphaLoss(2.0)), 4.0, 50)) == 1
-    assert PILBoostClassifier(alpha=2.0, step_size=4.0, n_estimators=50).fit(X, y).n_iter_ == 1
+    assert paper_style(alpha=2.0, step_size=4.0, n_estimators=50).fit(X, y).n_iter_ == 1
 
 
 def test_rounds_in_blocks_one_at_a_time_and_at_once_are_the_same():
@@ -245,8 +246,8 @@ def test_strided_and_read_only_input():
 
 def test_importances_are_the_gain_share():
     X, y = sample(500, 4, seed=1)
-    compiled = PILBoostClassifier(n_estimators=30, random_state=0).fit(X, y)
-    reference = PILBoostClassifier(n_estimators=30, engine="reference", random_state=0).fit(X, y)
+    compiled = paper_style(n_estimators=30, random_state=0).fit(X, y)
+    reference = paper_style(n_estimators=30, engine="reference", random_state=0).fit(X, y)
     np.testing.assert_allclose(compiled.feature_importances_, reference.feature_importances_, atol=0.05)
 
 
@@ -307,7 +308,7 @@ def test_a_heavy_value_takes_one_bin_wherever_it_lies():
 
 def test_the_certificate_allows_for_the_rounding_of_many_rows():
     X, y = np.repeat([[0.0], [1.0]], 10_000, axis=0), np.repeat([0, 1], 10_000)
-    model = PILBoostClassifier(1.1, step_size=2.0, n_estimators=100).fit(X, y)
+    model = paper_style(1.1, step_size=2.0, n_estimators=100).fit(X, y)
     assert "violated" not in model.certificate(X, y).implied.verdicts
 
 

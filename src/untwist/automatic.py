@@ -1,12 +1,14 @@
 """What the user left open, chosen from the twisted data alone, by folds over one binned table.
 
 Every candidate (an alpha and a depth) is boosted on all folds side by side. The log-loss of the twisted posterior on
-the rows set aside, which needs no clean label, says how many rounds to keep and which candidate is best; the model is
-the mean of its fold models. Depth is chosen first, at an alpha in the middle, then alpha.
+the rows set aside, which needs no clean label, says how many rounds to keep and which candidate is best. Depth is
+chosen first, at the first alpha, then alpha. The model is the mean of the fold models, and what they say of the rows
+they have not seen tells how noisy the labels are (`untwist.noise`).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,13 +17,15 @@ import numpy as np
 from untwist import _core, trees
 from untwist.arguments import Array
 from untwist.links import Link
+from untwist.training import Progress
 
-__all__ = ["ALPHAS", "DEPTHS", "N_FOLDS", "Candidate", "Choice", "Folds", "choose"]
+__all__ = ["ALPHAS", "DEPTHS", "N_FOLDS", "Candidate", "Choice", "Chosen", "Folds", "choose"]
 
 N_FOLDS = 5
 DEPTHS = (3, 6)
-ALPHAS = (1.0, 2.0, 4.0)
-MOST_ROUNDS, PATIENCE, BLOCK = 2000, 50, 10
+ALPHAS = (1.0, 2.0)
+MOST_ROUNDS, BLOCK = 2000, 10
+LEAST_PATIENCE, PATIENCE = 20, 0.4  # rounds without progress, at least, and as a share of the rounds up to the best
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,15 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """The choice, the forests of every class and fold cut to its rounds, and Ctrl-C if that ended the search."""
+
+    choice: Choice
+    forests: list[list[trees.Forest]]
+    interrupt: KeyboardInterrupt | None
+
+
+@dataclass(frozen=True)
 class Folds:
     """What boosts a class on a fold, ``booster(link, growth, label, fold)``; the weight that each fold sets aside."""
 
@@ -64,6 +77,52 @@ class Folds:
     n_threads: int
 
 
+@dataclass
+class _Run:
+    """A candidate on all folds and classes."""
+
+    alpha: float
+    depth: int
+    boosters: list[list[_core.Booster]]  # by class, then fold
+    fold_weights: Array
+    n_threads: int
+    done: int = 0
+
+    def boost(self, rounds: int) -> None:
+        """So many rounds more."""
+        for booster in (booster for each_fold in self.boosters for booster in each_fold):
+            booster.boost(rounds, threads=self.n_threads)
+        self.done += rounds
+
+    def losses(self) -> Array:
+        """Log-loss of the rows set aside after each round."""
+        return self._mean([[booster.losses() for booster in each_fold] for each_fold in self.boosters])
+
+    def candidate(self, n_rounds: int | None) -> Candidate:
+        """What it has come to after so many rounds, or after the best number of them."""
+        losses = self.losses()
+        errors = self._mean([[booster.errors() for booster in each_fold] for each_fold in self.boosters])
+        at = int(np.argmin(losses)) if n_rounds is None else self.done - 1
+        return Candidate(self.alpha, self.depth, at + 1, float(losses[at]), float(errors[at]))
+
+    def progress(self, most: int, begin: float) -> Progress:
+        """What a callback is told."""
+        edges = [one.trees(len(one.losses()) - 1)[0][-1] for each_fold in self.boosters for one in each_fold]
+        errors = self._mean([[booster.errors() for booster in each_fold] for each_fold in self.boosters])
+        seconds = time.perf_counter() - begin
+        edge, loss, error = float(np.mean(edges)), float(self.losses()[-1]), float(errors[-1])
+        return Progress(self.done, most, edge, loss, error, seconds, float("nan"))
+
+    def _mean(self, curves: list[list[Array]]) -> Array:
+        """The mean over classes and folds after each round; a run that has ended stays where it was."""
+        total = np.zeros(self.done)
+        for each_fold in curves:
+            for curve, weight in zip(each_fold, self.fold_weights, strict=True):
+                kept = curve[: self.done]  # Ctrl-C may leave some folds ahead
+                total += weight * np.pad(kept, (0, self.done - len(kept)), mode="edge")
+        return np.asarray(total / (len(curves) * self.fold_weights.sum()))
+
+
 def choose(
     folds: Folds,
     growth: trees.Growth,
@@ -72,67 +131,62 @@ def choose(
     alphas: Sequence[float] = ALPHAS,
     depths: Sequence[int] = DEPTHS,
     n_rounds: int | None = None,
+    at_most: bool = False,
     report: Callable[[Candidate], object] = lambda _: None,
-) -> tuple[Choice, list[trees.Forest], KeyboardInterrupt | None]:
-    """The best depth at the middle alpha, then the best alpha; for every class the mean of its fold models.
+    tell: Callable[[Progress], bool] | None = None,
+) -> Chosen:
+    """The best depth at the first alpha, then the best alpha; the forests of the best candidate.
 
-    `n_rounds` None leaves the rounds open too. `report` is told of every candidate. Ctrl-C, once there is one, ends the
-    search and is returned.
+    `n_rounds` None leaves the rounds open too; `at_most` leaves them open up to `n_rounds`. `report` hears of every
+    candidate, `tell` of progress every few rounds; a true answer ends the search, and so does Ctrl-C, with what there
+    is.
     """
+    fixed = None if at_most else n_rounds
+    most = MOST_ROUNDS if n_rounds is None else n_rounds
     tried: dict[tuple[float, int], Candidate] = {}
-    best: tuple[Candidate, list[list[_core.Booster]]] | None = None
+    best: tuple[Candidate, _Run] | None = None
+    interrupt: KeyboardInterrupt | None = None
+    begin = time.perf_counter()
+    stopped = False
 
-    def attempt(alpha: float, depth: int) -> Candidate:
-        nonlocal best
-        if (alpha, depth) not in tried:
-            link, shape = link_of(alpha), replace(growth, max_depth=depth)
-            runs = [
-                [folds.booster(link, shape, label, fold) for fold in range(len(folds.weights))]
-                for label in folds.classes
-            ]
-            tried[alpha, depth] = Candidate(alpha, depth, *_boosted(runs, folds, n_rounds))
-            if best is None or tried[alpha, depth].loss < best[0].loss:
-                best = tried[alpha, depth], runs
-            report(tried[alpha, depth])
-        return tried[alpha, depth]
+    def attempt(alpha: float, depth: int) -> float:
+        nonlocal best, stopped, interrupt
+        if stopped or (alpha, depth) in tried:
+            return tried[alpha, depth].loss if (alpha, depth) in tried else np.inf
+        link, shape = link_of(alpha), replace(growth, max_depth=depth)
+        boosters = [
+            [folds.booster(link, shape, label, fold) for fold in range(len(folds.weights))] for label in folds.classes
+        ]
+        run = _Run(alpha, depth, boosters, folds.weights, folds.n_threads)
+        try:
+            while run.done < most and not stopped:
+                run.boost(min(BLOCK, most - run.done))
+                if fixed is None and _rests(run.losses()):
+                    break
+                stopped = tell is not None and tell(run.progress(most, begin))
+        except KeyboardInterrupt as error:
+            interrupt, stopped = error, True
+            if best is not None or run.done == 0:
+                return np.inf  # a candidate that was compared with others is better than half of one
+        tried[alpha, depth] = run.candidate(fixed)
+        if best is None or tried[alpha, depth].loss < best[0].loss:
+            best = tried[alpha, depth], run
+        report(tried[alpha, depth])
+        return tried[alpha, depth].loss
 
-    interrupt = None
-    try:
-        depth = min((attempt(alphas[len(alphas) // 2], depth) for depth in depths), key=lambda one: one.loss).max_depth
-        for alpha in alphas:
-            attempt(alpha, depth)
-    except KeyboardInterrupt as error:
-        interrupt = error
-        if best is None:
-            raise
-    assert best is not None  # there is at least one candidate
-    chosen, runs = best
-    grown = [[trees.grown(run, folds.n_features) for run in each_fold] for each_fold in runs]
-    means = [trees.Forest.mean([one.first(min(chosen.n_rounds, len(one))) for one in each_fold]) for each_fold in grown]
-    return Choice(chosen, tuple(tried.values())), means, interrupt
-
-
-def _boosted(runs: list[list[_core.Booster]], folds: Folds, n_rounds: int | None) -> tuple[int, float, float]:
-    """Boosts until the loss of the rows set aside has not fallen for long; the best round, its loss and error."""
-    most, done = MOST_ROUNDS if n_rounds is None else n_rounds, 0
-    losses = np.zeros(0)
-    while done < most:
-        step = min(BLOCK, most - done)
-        for run in (run for each_fold in runs for run in each_fold):
-            run.boost(step, threads=folds.n_threads)
-        done += step
-        losses = _mean_curve([[run.losses() for run in each_fold] for each_fold in runs], folds.weights, done)
-        if n_rounds is None and done - int(np.argmin(losses)) > PATIENCE:
-            break
-    errors = _mean_curve([[run.errors() for run in each_fold] for each_fold in runs], folds.weights, done)
-    at = int(np.argmin(losses)) if n_rounds is None else done - 1
-    return at + 1, float(losses[at]), float(errors[at])
+    depth = min(depths, key=lambda depth: attempt(alphas[0], depth))
+    for alpha in alphas:
+        attempt(alpha, depth)
+    if best is None:
+        assert interrupt is not None
+        raise interrupt  # not even a few rounds of the first candidate
+    chosen, run = best
+    grown = [[trees.grown(booster, folds.n_features) for booster in each_fold] for each_fold in run.boosters]
+    forests = [[one.first(min(chosen.n_rounds, len(one))) for one in each_fold] for each_fold in grown]
+    return Chosen(Choice(chosen, tuple(tried.values())), forests, interrupt)
 
 
-def _mean_curve(curves: list[list[Array]], weights: Array, length: int) -> Array:
-    """The mean over classes and folds after each round; a run that has ended stays where it was."""
-    total = np.zeros(length)
-    for each_fold in curves:
-        for curve, weight in zip(each_fold, weights, strict=True):
-            total += weight * np.pad(curve, (0, length - len(curve)), mode="edge")
-    return np.asarray(total / (len(curves) * weights.sum()))
+def _rests(losses: Array) -> bool:
+    """Whether the loss has not fallen for long."""
+    best = int(np.argmin(losses))
+    return len(losses) - best > max(LEAST_PATIENCE, PATIENCE * best)

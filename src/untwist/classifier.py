@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Self
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state, column_or_1d, get_tags
@@ -28,16 +30,19 @@ from sklearn.utils.validation import (
 )
 
 from untwist import automatic, tables, trees
-from untwist.arguments import Array, count, non_negative, positive, real, share
+from untwist.arguments import Array, count, fraction, non_negative, positive, real, share
 from untwist.boosting import Round, ValidationLoss, WeakLearner, pilboost
 from untwist.certificate import Certificate, certify
 from untwist.folds import cross_folds, hold_out
 from untwist.labels import class_weights, classes_of, refuse_missing
 from untwist.links import CanonicalLink, ClippedLink, Link, default_step_size
 from untwist.losses import AlphaLoss, Loss
-from untwist.training import CompiledRun, Ensemble, ReferenceRun, Run, advance
+from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting, estimate_noise, menon
+from untwist.training import CompiledRun, Ensemble, Progress, ReferenceRun, Run, advance
 
 __all__ = ["PILBoostClassifier"]
+
+PLAIN_ROUNDS, PLAIN_DEPTH = 100, 3  # what "auto" stands for where nothing can be chosen
 
 
 class PILBoostClassifier(ClassifierMixin, BaseEstimator):
@@ -47,19 +52,19 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    alpha : float in [-inf, +inf] except 0, or "auto", default 2
+    alpha : float in [-inf, +inf] except 0, "auto" or "menon", default "auto"
         1 trains the log-loss, which believes every label. Larger values undo more label noise; negative ones undo a
         twist that turns most labels over. "auto", here, for `n_estimators` or for `max_depth`: what is left open is
-        chosen from the data, see below.
+        chosen from the data, see below. "menon" is the paper's estimate (`untwist.noise.menon`; two classes).
     step_size : float > 0 or "auto", default "auto"
         The paper's a_f, typically 1 to 15: the coefficient of a tree is step_size * edge. "auto" is 2*a up to a = 2 and
         2*a/(a-1) above, for a = abs(alpha).
     learning_rate : float > 0 or None, default None
         The coefficient of every tree instead, as in other boosters: as edges shrink while boosting goes on, the paper's
         steps do too, and these do not. 0.2 learns about as fast as XGBoost at 0.1. Not together with `step_size`.
-    n_estimators : int or "auto", default 100
+    n_estimators : int or "auto", default "auto"
         Number of boosting rounds; fewer if every training row is beyond the clip or early stopping ends them.
-    max_depth : int, None or "auto", default 3
+    max_depth : int, None or "auto", default "auto"
         Depth of the trees that serve as weak learners; None for as deep as they get.
     max_leaf_nodes : int >= 2 or None, default None
         Grow the best split first up to so many leaves, instead of level by level.
@@ -85,6 +90,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Whether the score of the second class may only fall (-1) or rise (+1) with a column. Two classes only.
     class_weight : dict, "balanced" or None, default None
         Multiplies the sample weights of each class.
+    noise_rates : "auto", (float, float) or None, default "auto"
+        The share of the first class that bears the label of the second, and the share of the second that bears that
+        of the first, if you know them: probabilities and threshold are then untwisted by them. "auto": by the rates
+        that fit the out-of-fold posteriors, where alpha is "auto" (`untwist.noise.estimate_noise`), else not at all.
+        None: not at all, so that the clean posterior is the one that alpha implies.
     link : "clipped" or "exact", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`).
     loss : Loss or None, default None
@@ -98,6 +108,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         A weak learner of your own, fitted to labels -1 and +1 with sample weights; the settings of trees then play no
         part. Not together with `engine`.
     early_stopping : bool, default False
+        Where rounds are chosen from the data, that is done in any case, and this makes a given `n_estimators` the most.
+        Otherwise:
         Stop when the log-loss of the twisted posterior on validation rows has not fallen for `n_iter_no_change` rounds,
         and keep the rounds up to its minimum. Validation rows are those given to `fit`, else a `validation_fraction` of
         every class, drawn by contents. Classes beyond two stop each by itself.
@@ -122,6 +134,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     evals_result_ : {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows
     link_, step_size_, n_iter_ : the link and step (or learning rate) that were used, and the number of rounds kept (of
         the class that kept most)
+    alpha_, choice_, noise_ : the alpha that was used; what was tried and chosen; how noisy the labels are and how sure
+        that is. All three can be printed. `noise_` is None where nothing was estimated.
+    oof_proba_ : the twisted posterior of every class for the training rows, each by models that have not seen the row;
+        where something was chosen by folds
     validation_rows_ : indices of the training rows that `fit` held out for validation (empty if none)
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
@@ -129,24 +145,28 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     With "auto" for alpha, n_estimators or max_depth the compiled engine boosts candidates on five folds (or beside the
     validation rows given), at a learning rate of 0.1 unless a step is given, and judges them by the log-loss of the
-    twisted posterior on rows set aside. The model is the mean of the fold models of the best candidate, `choice_` tells
-    what was tried, and `n_iter_` counts the trees of all folds. Ctrl-C then keeps the best candidate so far.
+    twisted posterior on rows set aside. The model is the mean of the fold models of the best candidate; `n_iter_`
+    counts the trees of all folds. With alpha "auto" the rows set aside also tell how noisy each class is, and the
+    posterior is untwisted by that, row by row; `predict` follows. Ctrl-C keeps the best candidate so far. With another
+    engine, a loss or an estimator of your own "auto" stands for alpha 2, 100 rounds and depth 3.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = PILBoostClassifier(alpha=2.0, n_estimators=50, random_state=0).fit(X, y)
+    >>> model = PILBoostClassifier(random_state=0).fit(X, y)
+    >>> model.predict(X[:3]), model.alpha_, print(model.noise_)
+    >>> model = PILBoostClassifier(alpha=2.0, n_estimators=50, max_depth=3).fit(X, y)  # as in the paper
     >>> model.predict(X[:3]), model.decision_function(X[:3]).round(2)
     (array([0, 0, 0]), array([-2.31, -2.54, -3.27]))
     """
 
     def __init__(
         self,
-        alpha: float | str = 2.0,
+        alpha: float | str = "auto",
         *,
         step_size: float | str = "auto",
         learning_rate: float | None = None,
-        n_estimators: int | str = 100,
-        max_depth: int | str | None = 3,
+        n_estimators: int | str = "auto",
+        max_depth: int | str | None = "auto",
         max_leaf_nodes: int | None = None,
         min_samples_leaf: int = 1,
         min_weight_fraction_leaf: float = 0.0,
@@ -157,6 +177,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         categorical_features: Any = "auto",
         monotonic_cst: Any = None,
         class_weight: Any = None,
+        noise_rates: Any = "auto",
         link: str = "clipped",
         loss: Loss | None = None,
         engine: str = "auto",
@@ -185,6 +206,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.categorical_features = categorical_features
         self.monotonic_cst = monotonic_cst
         self.class_weight = class_weight
+        self.noise_rates = noise_rates
         self.link = link
         self.loss = loss
         self.engine = engine
@@ -202,6 +224,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     _schema: tables.Schema
     link_: Link
     n_iter_: int
+    noise_: NoiseEstimate | None
+    _untwisting: Untwisting | None
 
     # ---- training ----
 
@@ -222,19 +246,22 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """
         if self._automatic():
             return self._fit_automatic(X, y, sample_weight, X_val, y_val, sample_weight_val)
-        link = self._link()
-        step_size = self._step_size(link)
         most, patience = self._rounds_and_patience()
         verbose = self._report_every()
         before = self._ensembles if self.warm_start and hasattr(self, "_ensembles") else None
         done = 0 if before is None else self.n_iter_
-        if before is not None and repr(link) != repr(self.link_):
-            raise ValueError(f"a warm start goes on with the link of the last fit, {self.link_!r}, got {link!r}")
+        self._check_noise_rates()
         if done > most:
             raise ValueError(f"n_estimators must be at least the {done} rounds of the last fit, got {most}")
         if before is None:
             self._begin()
         X, labels, weight = self._training_data(X, y, sample_weight, before is not None)
+        noise = self._menon(X, labels, weight) if self._is_menon() else None
+        alpha = self._given_alpha() if noise is None else noise.alpha
+        link = self._link_at(alpha)
+        step_size = self._step_size(link)
+        if before is not None and repr(link) != repr(self.link_):
+            raise ValueError(f"a warm start goes on with the link of the last fit, {self.link_!r}, got {link!r}")
         sample = self._sample(X, labels, weight, X_val, y_val, sample_weight_val)
         runs: list[Run] = []
         runs.extend(
@@ -256,6 +283,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if interrupt is not None and not all(map(len, ensembles)):
             raise interrupt  # not even a round of every class
         self._ensembles, self.link_, self.step_size_ = ensembles, link, step_size
+        self.alpha_, self.noise_, self._untwisting = alpha, noise, None
+        if self.noise_rates is not None and not _is_auto(self.noise_rates):
+            self.noise_ = self._untwisting = Untwisting.by(self._known_rates())
         self.n_iter_ = max(map(len, ensembles))
         self.validation_rows_ = np.flatnonzero(sample.held)
         self._validation_shares = sample.held[self.validation_rows_]
@@ -266,7 +296,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _begin(self) -> None:
         """Forgets an earlier fit, so that one that fails leaves no mixture of old and new, and draws a seed."""
-        for name in ("_ensembles", "choice_", "alpha_"):
+        for name in ("_ensembles", "choice_", "alpha_", "noise_", "oof_proba_", "_untwisting"):
             self.__dict__.pop(name, None)
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
@@ -275,7 +305,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _automatic(self) -> bool:
         """Whether something is to be chosen from the data."""
-        return any(_is_auto(value) for value in (self.alpha, self.n_estimators, self.max_depth))
+        open_ = any(_is_auto(value) for value in (self.alpha, self.n_estimators, self.max_depth))
+        return open_ and self._compiled() and self.loss is None
 
     def _fit_automatic(
         self,
@@ -287,25 +318,30 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         sample_weight_val: ArrayLike | None,
     ) -> Self:
         """What is left open chosen by folds; the mean of the fold models."""
-        if not self._compiled() or self.loss is not None:
-            raise ValueError('only the compiled engine and the alpha-loss can choose what is "auto"')
-        for name, plain in (("warm_start", False), ("early_stopping", False), ("callbacks", None)):
-            if getattr(self, name) != plain:
-                raise ValueError(f'{name} must be {plain} where alpha, n_estimators or max_depth is "auto"')
-        alphas: Any = automatic.ALPHAS if _is_auto(self.alpha) else (self.alpha,)
+        if self.warm_start:
+            raise ValueError("warm_start needs alpha, n_estimators and max_depth to be given")
+        self._check_flags()
+        self._check_noise_rates()
         depths = automatic.DEPTHS if _is_auto(self.max_depth) else (self._depth(),)
         n_rounds = None if _is_auto(self.n_estimators) else count("n_estimators", self.n_estimators)
+        verbose = self._report_every()
+        if not (_is_auto(self.alpha) or self._is_menon()):
+            self._link_at(self.alpha)  # refuses what is no alpha, before any work
         self._begin()
         numbers, labels, weight = self._training_data(X, y, sample_weight, before=False)
+        alphas: Any = automatic.ALPHAS if _is_auto(self.alpha) else (self.alpha,)
+        noise = self._menon(numbers, labels, weight) if self._is_menon() else None
+        if noise is not None:
+            alphas = (noise.alpha,)
         sample = self._sample(numbers, labels, weight, X_val, y_val, sample_weight_val)
-        held = np.zeros((0, len(labels)))
-        if sample.watch is None:
-            held = cross_folds(sample.data.hashes(), labels, weight, automatic.N_FOLDS, self._seed)
+        given = sample.watch is not None  # validation rows take the place of folds
+        held = (
+            sample.watch[None, :]
+            if sample.watch is not None
+            else cross_folds(sample.data.hashes(), labels, weight, automatic.N_FOLDS, self._seed)
+        )
 
         def booster(link: Link, growth: trees.Growth, label: int, fold: int) -> Any:
-            train, watch = sample.weight, sample.watch
-            if watch is None:
-                train, watch = sample.weight - held[fold], held[fold]
             return trees.booster(
                 sample.data,
                 link,
@@ -314,40 +350,111 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 by_edge=self._by_edge(),
                 least=1.0 / (sample.n_samples + 2.0),
                 positive_class=label,
-                weight=train,
-                watch=watch,
+                weight=sample.weight if given else sample.weight - held[fold],
+                watch=held[fold],
             )
 
-        fold_weights = held.sum(axis=1) if sample.watch is None else np.ones(1)
-        folds = automatic.Folds(
-            booster, self._positive_classes(), fold_weights, numbers.shape[1], trees.threads(self.n_jobs)
-        )
-        verbose = self._report_every()
-        choice, forests, interrupt = automatic.choose(
-            folds,
+        chosen = automatic.choose(
+            automatic.Folds(
+                booster, self._positive_classes(), held.sum(axis=1), numbers.shape[1], trees.threads(self.n_jobs)
+            ),
             self._growth(),
             self._link_at,
             alphas=alphas,
             depths=depths,
             n_rounds=n_rounds,
+            at_most=bool(self.early_stopping),
             report=lambda one: print(one, file=sys.stderr) if verbose else None,
+            tell=self._told if self.callbacks else None,
         )
-        none = np.zeros(0)
-        self._ensembles = [Ensemble.of(forest, none, none) for forest in forests]
-        self.choice_, self.alpha_, self.link_ = choice, choice.best.alpha, self._link_at(choice.best.alpha)
+        self.choice_, self.alpha_ = chosen.choice, chosen.choice.best.alpha
+        self.link_ = self._link_at(self.alpha_)
         self.step_size_ = self._step_size(self.link_)
-        self.n_iter_ = max(map(len, self._ensembles))
         self.validation_rows_, self._validation_shares = np.zeros(0, dtype=np.intp), np.zeros(0)
-        self._n_rows, self._n_samples = len(labels), sample.n_samples
-        if interrupt is not None:
-            raise interrupt
+        self._n_rows, self._n_samples, self._labels_seen = len(labels), sample.n_samples, crc32(labels.tobytes())
+        unseen = self._unseen(chosen.forests, sample, held)
+        self.noise_, self._untwisting = noise, None
+        if self.noise_rates is not None and (_is_auto(self.alpha) or not _is_auto(self.noise_rates)):
+            self.noise_ = self._untwisting = self._noise(unseen)
+        if not given:
+            self.oof_proba_ = self._mean_posterior(unseen, len(labels))
+        none = np.zeros(0)
+        self._ensembles = [Ensemble.of(trees.Forest.mean(each_fold), none, none) for each_fold in chosen.forests]
+        self.n_iter_ = max(map(len, self._ensembles))
+        if chosen.interrupt is not None:
+            raise chosen.interrupt
         return self
+
+    def _told(self, progress: Progress) -> bool:
+        return any([callback(progress) for callback in self.callbacks])  # noqa: C419 - all of them are called
+
+    def _unseen(self, forests: list[list[trees.Forest]], sample: _Sample, held: Array) -> _Unseen:
+        """The rows that each fold has not seen, one after the other, with the scores of its models."""
+        rows = [np.flatnonzero(weight) for weight in held]
+        scores = [
+            np.concatenate([one.scores(sample.X[own], n_jobs=self.n_jobs) for one, own in zip(each, rows, strict=True)])
+            for each in forests
+        ]
+        weights = [weight[own] for weight, own in zip(held, rows, strict=True)]
+        places = np.concatenate(rows)
+        return _Unseen(places, sample.labels[places], np.concatenate(weights), np.column_stack(scores))
+
+    def _noise(self, unseen: _Unseen) -> Untwisting:
+        """The noise that the posteriors of rows show to models that have not seen them."""
+        rates = None if _is_auto(self.noise_rates) else self._known_rates()
+        posterior, n_classes = self.link_.inverse(unseen.scores), len(self.classes_)
+        if n_classes == 2:
+            return estimate_noise(posterior[:, 0], unseen.labels, sample_weight=unseen.weight, rates=rates)
+        if rates is not None:
+            raise ValueError("noise_rates are for two classes")
+        bears = unseen.labels[:, None] == np.arange(n_classes)
+        weight = np.repeat(unseen.weight / (n_classes - 1), n_classes)  # a row is counted once for every class
+        return estimate_noise(posterior.ravel(), bears.ravel(), sample_weight=weight, n_classes=n_classes)
+
+    def _mean_posterior(self, unseen: _Unseen, n_rows: int) -> Array:
+        """The twisted posterior of every row; the mean where several folds had a part of it, NaN where none had."""
+        total = np.bincount(unseen.rows, unseen.weight, n_rows)
+        with np.errstate(invalid="ignore"):
+            scores = [np.bincount(unseen.rows, unseen.weight * each, n_rows) / total for each in unseen.scores.T]
+        table = scores[0] if len(scores) == 1 else np.column_stack(scores)
+        known = total > 0
+        posterior = np.full((n_rows, len(self.classes_)), np.nan)
+        posterior[known] = self._probabilities(self.link_.inverse(table[known]), table[known])
+        return posterior
+
+    def _menon(self, X: Any, labels: NDArray[np.uint32], weight: Array) -> MenonEstimate:
+        if len(self.classes_) > 2:
+            raise ValueError('alpha="menon" is for two classes')
+        rows = np.flatnonzero(weight)
+        table = X[rows].toarray() if sparse.issparse(X) else X[rows]
+        return menon(table, labels[rows], sample_weight=weight[rows], random_state=self._seed)
+
+    def _is_menon(self) -> bool:
+        return isinstance(self.alpha, str) and self.alpha == "menon"
+
+    def _given_alpha(self) -> Any:
+        return 2.0 if _is_auto(self.alpha) else self.alpha
+
+    def _check_noise_rates(self) -> None:
+        if self.noise_rates is not None and not _is_auto(self.noise_rates):
+            self._known_rates()
+
+    def _known_rates(self) -> tuple[float, float]:
+        try:
+            neg, pos = (fraction("noise_rates", rate) for rate in self.noise_rates)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f'noise_rates must be "auto", None or two numbers in [0, 1], got {self.noise_rates!r}'
+            ) from error
+        if neg + pos >= 1:
+            raise ValueError(f"noise_rates must sum to less than 1, got {self.noise_rates!r}: swap the labels first")
+        return neg, pos
 
     def _by_edge(self) -> bool:
         return self.learning_rate is None and not (self._automatic() and _is_auto(self.step_size))
 
     def _depth(self) -> int:
-        depth: Any = 3 if _is_auto(self.max_depth) else self.max_depth
+        depth: Any = PLAIN_DEPTH if _is_auto(self.max_depth) else self.max_depth
         return 60 if depth is None else min(60, count("max_depth", depth))
 
     def _training_data(
@@ -498,7 +605,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             if directions[column]:
                 name = getattr(self, "feature_names_in_", range(self.n_features_in_))[column]
                 raise ValueError(f"monotonic_cst must be 0 for column {name!r}, which holds categories")
-        turned = not _is_auto(self.alpha) and _turns_over(self._link())
+        turned = not isinstance(self.alpha, str) and _turns_over(self._link_at(self.alpha))
         return tuple(int(-direction if turned else direction) for direction in directions)
 
     def _reference_runs(
@@ -534,15 +641,19 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """One problem for two classes, one against the rest each for more."""
         return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
 
-    def _rounds_and_patience(self) -> tuple[int, int]:
+    def _check_flags(self) -> None:
         if not isinstance(self.early_stopping, (bool, np.bool_)):
             raise ValueError(f"early_stopping must be True or False, got {self.early_stopping!r}")
         if not isinstance(self.warm_start, (bool, np.bool_)):
             raise ValueError(f"warm_start must be True or False, got {self.warm_start!r}")
         if not isinstance(self.callbacks or [], (list, tuple)) or not all(map(callable, self.callbacks or [])):
             raise ValueError(f"callbacks must be a list of functions, got {self.callbacks!r}")
+
+    def _rounds_and_patience(self) -> tuple[int, int]:
+        self._check_flags()
         patience = count("n_iter_no_change", self.n_iter_no_change) if self.early_stopping else 0
-        return count("n_estimators", self.n_estimators), patience
+        rounds: Any = PLAIN_ROUNDS if _is_auto(self.n_estimators) else self.n_estimators
+        return count("n_estimators", rounds), patience
 
     def _compiled(self) -> bool:
         if self.engine not in ("auto", "compiled", "reference"):
@@ -562,9 +673,6 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f'step_size must be a number > 0 or "auto", got {self.step_size!r}')
         return positive("step_size", self.step_size)
 
-    def _link(self) -> Link:
-        return self._link_at(self.alpha)
-
     def _link_at(self, alpha: Any) -> Link:
         loss = AlphaLoss(alpha) if self.loss is None else self.loss
         if self.link not in ("clipped", "exact"):
@@ -577,7 +685,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             if value is not default and (default is None or value != default):
                 raise ValueError(f"only the compiled engine knows {name}, got {name}={value!r}")
         if self.estimator is None:
-            depth, leaves = self.max_depth, self.max_leaf_nodes
+            depth: Any = PLAIN_DEPTH if _is_auto(self.max_depth) else self.max_depth
+            leaves = self.max_leaf_nodes
             return DecisionTreeRegressor(  # type: ignore[no-any-return]  # untyped
                 max_depth=None if depth is None else count("max_depth", depth),
                 max_leaf_nodes=None if leaves is None else count("max_leaf_nodes", leaves, low=2),
@@ -661,8 +770,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> Array:
         """Score of the clean posterior: positive where `predict` says classes_[1]; a column per class beyond two."""
-        X = self._rows(X)
-        return self._orientation * self._scores(X)
+        return self._oriented(self._scores(self._rows(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class whose clean posterior is largest; of two, classes_[0] at a score of exactly 0."""
@@ -671,9 +779,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Clean posterior of every class, kept within [1/(n+2), 1 - 1/(n+2)].
 
-        Beyond the clip the estimate is exactly 0 or 1; by the rule of succession n rows cannot justify more. n is the
-        number of training rows or their total weight, whichever is larger. More than two classes, each estimated
-        against the rest, are scaled to sum to one.
+        It is the twisted posterior untwisted by the noise that was estimated or given, else by alpha. Beyond the clip
+        the estimate is exactly 0 or 1; by the rule of succession n rows cannot justify more. n is the number of
+        training rows or their total weight, whichever is larger. More than two classes, each estimated against the
+        rest, are scaled to sum to one.
         """
         return self._clean(self.decision_function(X))
 
@@ -689,7 +798,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         last: list[Array] = []
         for stage in zip_longest(*(one.staged_scores(X) for one in self._ensembles)):
             last = [old if new is None else new for old, new in zip_longest(last, stage)]
-            yield self._orientation * (last[0] if len(last) == 1 else np.column_stack(last))
+            yield self._oriented(last[0] if len(last) == 1 else np.column_stack(last))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """`predict` after each round."""
@@ -731,16 +840,22 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         scores = [one.scores(X, self.n_jobs) for one in self._ensembles]
         return scores[0] if len(scores) == 1 else np.column_stack(scores)
 
-    @property
-    def _orientation(self) -> float:
-        """-1 for a negative alpha, which complements the clean posterior."""
-        return -1.0 if _turns_over(self.link_) else 1.0
+    def _oriented(self, scores: Array) -> Array:
+        """Scores of the clean posterior: those of the boosted trees, or the log-odds that noise rates make of them."""
+        if self._untwisting is None:
+            return -scores if _turns_over(self.link_) else scores  # a negative alpha complements the clean posterior
+        least = 1.0 / (self._n_samples + 2.0)
+        twisted = logit(np.clip(self.link_.inverse(scores), least, 1.0 - least))
+        beyond = 1e-6 * scores / (1.0 + np.abs(scores))  # beyond the clip the scores still tell which is larger
+        return self._untwisting.clean_log_odds(twisted + beyond)
 
     def _decide(self, scores: Array) -> NDArray[Any]:
         return np.asarray(self.classes_[scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)])
 
     def _clean(self, scores: Array) -> Array:
-        return self._probabilities(self.link_.tilted(self._orientation * scores), scores)
+        if self._untwisting is not None:
+            return self._probabilities(expit(scores), scores)
+        return self._probabilities(self.link_.tilted(-scores if _turns_over(self.link_) else scores), scores)
 
     def _probabilities(self, positive_class: Array, scores: Array) -> Array:
         least = 1.0 / (self._n_samples + 2.0)
@@ -877,6 +992,16 @@ class _Sample:
         """The number of training rows or their total weight, whichever is larger."""
         weight = self.weight[: len(self.held)]
         return min(max(float(np.count_nonzero(weight)), float(weight.sum())), 2.0**53)
+
+
+@dataclass(frozen=True)
+class _Unseen:
+    """Rows with their labels, weights and scores (a column per class) by models that have not seen them."""
+
+    rows: NDArray[np.intp]
+    labels: NDArray[np.uint32]
+    weight: Array
+    scores: Array
 
 
 def _is_auto(value: Any) -> bool:

@@ -169,7 +169,8 @@ class ReferenceRun:
 class Progress:
     """What a callback is told after a round; means over the classes where there are more than two.
 
-    `round` counts from 1. `validation_loss` and `validation_error` are NaN without validation rows.
+    `round` counts from 1. `validation_loss` and `validation_error` are NaN without validation rows, `seconds_left`
+    where the number of rounds is open.
     """
 
     round: int
@@ -182,7 +183,8 @@ class Progress:
 
     def __str__(self) -> str:
         seen = "" if np.isnan(self.validation_loss) else f", validation log-loss {self.validation_loss:.4f}"
-        return f"round {self.round} of {self.n_rounds}: edge {self.edge:.4f}{seen}, {self.seconds_left:.0f} s left"
+        left = "" if np.isnan(self.seconds_left) else f", {self.seconds_left:.0f} s left"
+        return f"round {self.round} of {self.n_rounds}: edge {self.edge:.4f}{seen}{left}"
 
 
 Callback = Callable[[Progress], object]

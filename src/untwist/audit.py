@@ -1,0 +1,347 @@
+"""Which labels are wrong? Every row with the probability that its label is, and reasons a person can check.
+
+    audit = audit_labels(X, y)
+    print(audit)                        # how noisy the labels are, class by class
+    audit.suspects()                    # rows that are more likely wrong than right, the worst first
+    audit.suspects(budget=50)           # the 50 rows to look at first
+    print(audit.explain(audit.suspects()[0]))
+    audit.to_frame()                    # the columns of cleanlab
+
+No row is judged by a model that has seen it: the posteriors are out of fold. How much doubt a disagreement deserves
+follows from the noise that the data show as a whole (`untwist.noise`): where there is no evidence of noise there are
+no suspects, however hard the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.special import logit, ndtri
+
+from untwist.arguments import Array, count, share
+from untwist.classifier import PILBoostClassifier
+from untwist.noise import Untwisting, estimate_noise
+
+__all__ = ["Explanation", "LabelAudit", "Reason", "Slice", "audit_labels"]
+
+N_SIMILAR, MOST_LOOKED_AT = 20, 10_000  # rows similar to a suspect, and among how many they are looked for
+LEAST_IN_SLICE = 20
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A column that speaks against a label: its value, what is usual for that label, and by how many log-odds."""
+
+    column: Any
+    value: Any
+    usual: Any
+    effect: float
+
+    def __str__(self) -> str:
+        return f"{self.column} is {_shown(self.value)}, usually {_shown(self.usual)} ({self.effect:+.2f})"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a label is doubted. Of the most similar rows, `n_similar`, so many bear another label."""
+
+    row: int
+    given: Any
+    predicted: Any
+    wrong: float
+    reasons: tuple[Reason, ...]
+    n_disagreeing: int
+    n_similar: int
+
+    def __str__(self) -> str:
+        lines = [
+            f"row {self.row}: labelled {self.given}, looks like {self.predicted}, {self.wrong:.0%} likely wrong",
+            f"  {self.n_disagreeing} of the {self.n_similar} most similar rows bear another label",
+        ]
+        return "\n".join(lines + [f"  {reason}" for reason in self.reasons])
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of the data in which more labels are wrong than elsewhere: `column` is `where`."""
+
+    column: Any
+    where: str
+    rows: int
+    share_wrong: float
+
+    def __str__(self) -> str:
+        return f"{self.share_wrong:.1%} of the {self.rows} rows where {self.column} is {self.where}"
+
+
+@dataclass(frozen=True)
+class LabelAudit:
+    """What `audit_labels` found; all arrays have one entry per row.
+
+    - `wrong`: the probability that the label is wrong (NaN for rows of weight 0, which are not judged);
+    - `given`, `predicted`: the label, and the one that the other rows speak for;
+    - `posterior`: the twisted posterior of each class, out of fold;
+    - `noise`: the rates that fit, `noise.found` whether there is evidence of noise at all;
+    - `noise_rate`: the share of wrong labels, with its 95 % interval;
+    - `rate_by_label`: the same among the rows of each given label.
+    """
+
+    classes: NDArray[Any]
+    given: NDArray[Any]
+    predicted: NDArray[Any]
+    posterior: Array
+    wrong: Array
+    noise: Untwisting
+    noise_rate: tuple[float, float, float]
+    rate_by_label: dict[Any, tuple[float, float, float]]
+    model: PILBoostClassifier
+    X: Any
+
+    def __str__(self) -> str:
+        if not self.noise.found:
+            return f"{len(self.given)} labels: {self.noise}"
+        rate, low, high = self.noise_rate
+        share = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
+        lines = [f"{len(self.given)} labels, {share}; {len(self.suspects())} are more likely wrong than right"]
+        for label, (rate, low, high) in self.rate_by_label.items():
+            lines.append(f"  of those that say {label}: {rate:.1%} ({low:.1%} to {high:.1%})")
+        return "\n".join(lines)
+
+    @property
+    def ranking(self) -> NDArray[np.intp]:
+        """All judged rows, the most suspect first."""
+        judged = np.flatnonzero(~np.isnan(self.wrong))
+        own = self.posterior[np.arange(len(self.given)), np.searchsorted(self.classes, self.given)]
+        return np.asarray(judged[np.lexsort((judged, own[judged], -self.wrong[judged]))])
+
+    def suspects(self, *, false_discovery_rate: float | None = None, budget: int | None = None) -> NDArray[np.intp]:
+        """The rows to review, the most suspect first.
+
+        Those that are more likely wrong than right; or as many as keep the expected share of right labels among them
+        below `false_discovery_rate`; or the first `budget`, whatever they are worth. Without evidence of noise there
+        are none but those of a budget.
+        """
+        if false_discovery_rate is not None and budget is not None:
+            raise ValueError("false_discovery_rate and budget exclude each other: give one of them")
+        order = self.ranking
+        if budget is not None:
+            return order[: count("budget", budget, low=0)]
+        if not self.noise.found:
+            return order[:0]
+        wrong = self.wrong[order]
+        if false_discovery_rate is None:
+            return order[wrong > 0.5]
+        right = np.cumsum(1.0 - wrong) / np.arange(1, len(wrong) + 1)  # rises, as the worst come first
+        return order[right <= share("false_discovery_rate", false_discovery_rate)]
+
+    def corrected(self, rows: ArrayLike | None = None) -> NDArray[Any]:
+        """A copy of the labels in which `rows`, by default `suspects()`, have what the other rows speak for."""
+        rows = self.suspects() if rows is None else np.asarray(rows)
+        labels = self.given.copy()
+        labels[rows] = self.predicted[rows]
+        return labels
+
+    def explain(self, row: int, n_reasons: int = 3) -> Explanation:
+        """Why the label of a row is doubted.
+
+        A column speaks against a label if the row would look more like that label with what is usual for it there: the
+        median, or the most frequent category, of the rows that bear it. Similar rows share most leaves of the trees.
+        """
+        row, n_reasons = count("row", row, low=0, high=len(self.given) - 1), count("n_reasons", n_reasons, low=0)
+        table = self._numbers
+        bears = np.flatnonzero(self.given == self.given[row])
+        here = table[[row]]
+        usual = _usual(table[bears], self.model._schema.categories)
+        changed = np.repeat(here, table.shape[1], axis=0)
+        np.fill_diagonal(changed, usual)
+        score = self._scores(np.concatenate([here, changed]), row)
+        effects = score[1:] - score[0]
+        names = getattr(self.model, "feature_names_in_", range(table.shape[1]))
+        reasons = [
+            Reason(names[j], self._value(j, here[0, j]), self._value(j, usual[j]), float(effects[j]))
+            for j in np.argsort(-effects, kind="stable")[:n_reasons]
+            if effects[j] > 0
+        ]
+        similar = self._similar(row)
+        disagreeing = int(np.count_nonzero(self.given[similar] != self.given[row]))
+        return Explanation(
+            row,
+            self.given[row],
+            self.predicted[row],
+            float(self.wrong[row]),
+            tuple(reasons),
+            disagreeing,
+            len(similar),
+        )
+
+    def slices(self) -> list[Slice]:
+        """Where wrong labels concentrate, clearly more than chance would have it: the largest excess first.
+
+        A slice is a category, a missing value, or a quarter of a column of numbers.
+        """
+        if not self.noise.found:
+            return []
+        judged = np.flatnonzero(~np.isnan(self.wrong))
+        wrong, table = self.wrong[judged], self._numbers[judged]
+        overall = float(wrong.mean())
+        found: list[tuple[float, Slice]] = []
+        names = getattr(self.model, "feature_names_in_", range(table.shape[1]))
+        parts = [(j, where, rows) for j in range(table.shape[1]) for where, rows in self._parts(j, table[:, j])]
+        for j, where, rows in parts:
+            size = int(np.count_nonzero(rows))
+            if not LEAST_IN_SLICE <= size < len(judged):
+                continue
+            mean = float(wrong[rows].mean())
+            doubt = ndtri(1.0 - 0.05 / len(parts)) * np.sqrt(overall * (1.0 - overall) / size)
+            if mean > overall + doubt:
+                found.append((size * (mean - overall), Slice(names[j], where, size, mean)))
+        return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with the columns of cleanlab, and the probability that the label is wrong."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError('to_frame needs pandas: pip install "untwist[frames]"') from error
+
+        issue = np.zeros(len(self.given), dtype=np.bool_)
+        issue[self.suspects()] = True
+        return pd.DataFrame(
+            {
+                "is_label_issue": issue,
+                "label_quality": 1.0 - self.wrong,
+                "given_label": self.given,
+                "predicted_label": self.predicted,
+            },
+            index=getattr(self.X, "index", None),
+        )
+
+    @property
+    def _numbers(self) -> Any:
+        table = self.model._rows(self.X)
+        return table.toarray() if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
+
+    def _scores(self, table: Array, row: int) -> Array:
+        """How much rows look like the label of `row`, in log-odds."""
+        place = int(np.searchsorted(self.classes, self.given[row]))
+        scores = self.model._oriented(self.model._scores(np.ascontiguousarray(table)))
+        if scores.ndim == 1:
+            return scores if place == 1 else -scores
+        return np.asarray(scores[:, place] - np.delete(scores, place, axis=1).max(axis=1))
+
+    def _similar(self, row: int) -> NDArray[np.intp]:
+        others = np.delete(np.arange(len(self.given)), row)
+        if len(others) > MOST_LOOKED_AT:
+            others = np.sort(np.random.default_rng(row).choice(others, MOST_LOOKED_AT, replace=False))
+        table = self._numbers
+        shared = np.zeros(len(others))
+        for one in self.model._ensembles:
+            assert one.forest is not None  # folds are the compiled engine's
+            own = one.forest.leaves(table[[row]])
+            for start in range(0, len(others), 1000):
+                leaves = one.forest.leaves(table[others[start : start + 1000]])
+                shared[start : start + 1000] += (leaves == own).sum(axis=1)
+        return np.asarray(others[np.argsort(-shared, kind="stable")[:N_SIMILAR]])
+
+    def _value(self, column: int, number: float) -> Any:
+        """A number of the encoded table as the user knows it."""
+        if np.isnan(number):
+            return None
+        known = self.model._schema.categories.get(column)
+        return float(number) if known is None else known[int(number)]
+
+    def _parts(self, column: int, values: Array) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """The slices of a column: what they are called, and their rows."""
+        missing = np.isnan(values)
+        if missing.any():
+            yield "missing", missing
+        if column in self.model._schema.categories or len(np.unique(values[~missing])) <= 4:
+            for level in np.unique(values[~missing]):
+                yield _shown(self._value(column, level)), values == level
+            return
+        edges = np.unique(np.quantile(values[~missing], (0.25, 0.5, 0.75)))
+        place = np.where(missing, -1, np.searchsorted(edges, values))
+        for part in range(len(edges) + 1):
+            low = "" if part == 0 else f"above {edges[part - 1]:g}"
+            high = "" if part == len(edges) else f"at most {edges[part]:g}"
+            yield " and ".join(filter(None, (low, high))), place == part
+
+
+def audit_labels(
+    X: Any,
+    y: Any,
+    model: PILBoostClassifier | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+) -> LabelAudit:
+    """Judge every label of (X, y) by models that have not seen it.
+
+    `model`, if given, is a classifier that chose by folds (as `PILBoostClassifier()` does) and was fitted to the very
+    same rows, so that nothing has to be fitted again.
+    """
+    if model is None:
+        model = PILBoostClassifier(n_jobs=n_jobs, random_state=random_state).fit(X, y, sample_weight=sample_weight)
+    elif sample_weight is not None:
+        raise ValueError("sample_weight belongs to the fit of the model that is given: leave it out")
+    elif not hasattr(model, "oof_proba_"):
+        raise ValueError(
+            "model must be a PILBoostClassifier that chose by folds: fitted, with alpha, n_estimators or max_depth "
+            '"auto", and without X_val'
+        )
+    labels = model._class_numbers("y", y)
+    if len(labels) != model._n_rows or crc32(labels.tobytes()) != model._labels_seen:
+        raise ValueError("X and y must be the rows that the model was fitted to, in the same order")
+    posterior, n_classes = model.oof_proba_, len(model.classes_)
+    judged = np.flatnonzero(~np.isnan(posterior[:, 0]))
+    weight = np.zeros(len(labels))
+    weight[judged] = 1.0
+    if n_classes == 2:
+        noise = estimate_noise(posterior[judged, 1], labels[judged])
+        odds, own = logit(posterior[:, 1]), labels
+    else:
+        bears = labels[judged, None] == np.arange(n_classes)
+        each = np.full(bears.size, 1.0 / (n_classes - 1))  # a row is counted once for every class
+        noise = estimate_noise(posterior[judged].ravel(), bears.ravel(), sample_weight=each, n_classes=n_classes)
+        odds, own = logit(posterior[np.arange(len(labels)), labels]), np.ones(len(labels), dtype=np.uint32)
+    clean = noise.clean(logit(posterior)) if n_classes > 2 else noise.clean(odds)
+    predicted = np.nan_to_num(clean, nan=-1.0).argmax(axis=1) if n_classes > 2 else (clean > 0.5).astype(np.intp)
+    return LabelAudit(
+        classes=model.classes_,
+        given=model.classes_[labels],
+        predicted=model.classes_[predicted],
+        posterior=posterior,
+        wrong=noise.wrong(odds, own),
+        noise=noise,
+        noise_rate=noise.share_wrong(odds[judged], own[judged], 1.0),
+        rate_by_label={
+            label: noise.share_wrong(odds[judged], own[judged], labels[judged] == number)
+            for number, label in enumerate(model.classes_.tolist())
+        },
+        model=model,
+        X=X,
+    )
+
+
+def _usual(table: Array, categories: Any) -> Array:
+    """The median of every column, the most frequent value of one with categories; NaN where all is missing."""
+    usual = np.full(table.shape[1], np.nan)
+    for j, values in enumerate(table.T):
+        known = values[~np.isnan(values)]
+        if j in categories and known.size:
+            levels, times = np.unique(known, return_counts=True)
+            usual[j] = levels[times.argmax()]
+        elif known.size:
+            usual[j] = np.median(known)
+    return usual
+
+
+def _shown(value: Any) -> str:
+    return "missing" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
