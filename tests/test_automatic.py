@@ -114,7 +114,7 @@ def test_a_handful_of_rows_has_fewer_folds(n):
 def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
     X, y, _ = sample()
     y = y + (X[:, 3] > 1) if classes == 3 else y
-    model = auto().fit(X, y)
+    model = auto(noise_rates=None).fit(X, y)
     best = model.choice_.best
     data = trees.dataset(X, y)
     held = cross_folds(data.hashes(), y.astype(np.uint32), np.ones(len(y)), 5, model._seed)
@@ -133,6 +133,9 @@ def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
         losses.append(-np.log(posterior).mean())
     expected = scores[0] if classes == 2 else np.column_stack(scores)
     np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(
+        auto().fit(X, y).margins(X, y), model.margins(X, y)
+    )  # untwisting trains no other trees
     assert best.loss == pytest.approx(np.mean(losses), rel=1e-3)
     assert best.loss == min(one.loss for one in model.choice_.tried)
     assert f"alpha {best.alpha:g}, depth {best.max_depth}, {best.n_rounds} rounds" in str(model.choice_)
@@ -188,26 +191,65 @@ def test_it_learns_the_truth_behind_the_labels():
     assert auto().fit(X, noisy).score(X, truth) > 0.9
 
 
-def test_candidates_are_reported_and_ctrl_c_keeps_the_best_so_far(capsys, monkeypatch):
+class Interrupted:
+    """A booster that hears Ctrl-C before a certain round."""
+
+    def __init__(self, booster, at):
+        self.booster, self.at = booster, at
+
+    def boost(self, rounds, threads):
+        if len(self.booster.losses()) + rounds > self.at:
+            raise KeyboardInterrupt
+        return self.booster.boost(rounds, threads=threads)
+
+    def __getattr__(self, name):
+        return getattr(self.booster, name)
+
+
+def interrupting(monkeypatch, candidate, fold, at):
+    """Ctrl-C while this fold of this candidate is at this round."""
+    made, build = [], trees.booster
+
+    def booster(*arguments, **settings):
+        made.append(build(*arguments, **settings))
+        hit = len(made) - 1 == 5 * candidate + fold
+        return Interrupted(made[-1], at) if hit else made[-1]
+
+    monkeypatch.setattr(trees, "booster", booster)
+
+
+def test_candidates_are_reported(capsys):
     X, y, _ = sample()
     whole = auto(verbose=1).fit(X, y)
     assert capsys.readouterr().err.splitlines() == [str(one) for one in whole.choice_.tried]
-    boosted, calls = automatic._boosted, []
 
-    def interrupted(*arguments):
-        calls.append(arguments)
-        if len(calls) == stop:
-            raise KeyboardInterrupt
-        return boosted(*arguments)
 
-    monkeypatch.setattr(automatic, "_boosted", interrupted)
-    stop, model = 3, auto()
+def test_ctrl_c_keeps_the_best_candidate_so_far(monkeypatch):
+    X, y, _ = sample()
+    whole = auto().fit(X, y)
+    interrupting(monkeypatch, candidate=2, fold=1, at=10)
+    model = auto()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert model.choice_.tried == whole.choice_.tried[:2]
     assert model.predict(X).shape == y.shape
-    calls.clear()
-    stop, model = 1, auto()
+
+
+def test_ctrl_c_in_the_first_candidate_keeps_its_rounds(monkeypatch):
+    X, y, _ = sample()
+    interrupting(monkeypatch, candidate=0, fold=2, at=20)
+    model = auto()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert len(model.choice_.tried) == 1
+    assert model.choice_.best.n_rounds <= 20
+    assert model.predict_proba(X).shape == (len(y), 2)
+
+
+def test_ctrl_c_before_the_first_round_leaves_nothing(monkeypatch):
+    X, y, _ = sample()
+    interrupting(monkeypatch, candidate=0, fold=0, at=5)
+    model = auto()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     with pytest.raises(NotFittedError):
@@ -224,11 +266,11 @@ def test_tables_with_categories_and_missing_values():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"engine": "reference"}, "only the compiled engine and the alpha-loss can choose"),
-        ({"loss": SquareLoss()}, "only the compiled engine and the alpha-loss can choose"),
-        ({"warm_start": True}, "warm_start must be False where"),
-        ({"early_stopping": True}, "early_stopping must be False where"),
-        ({"callbacks": [print]}, "callbacks must be None where"),
+        ({"warm_start": True}, "warm_start needs alpha, n_estimators and max_depth to be given"),
+        ({"early_stopping": "yes"}, "early_stopping must be True or False"),
+        ({"callbacks": print}, "callbacks must be a list of functions"),
+        ({"noise_rates": (0.5, 0.6)}, "noise_rates must sum to less than 1"),
+        ({"noise_rates": 0.2}, "noise_rates must be"),
         ({"alpha": "Auto"}, "alpha must be a number, got 'Auto'"),
         ({"alpha": 2.0, "max_depth": 3, "n_estimators": "many"}, "n_estimators must be an integer >= 1, got 'many'"),
         ({"alpha": 2.0, "max_depth": "deep", "n_estimators": 5}, "max_depth must be an integer >= 1, got 'deep'"),
@@ -239,6 +281,15 @@ def test_bad_settings_are_named(settings, message):
     X, y, _ = sample(50)
     with pytest.raises(ValueError, match=message):
         auto(**settings).fit(X, y)
+
+
+@pytest.mark.parametrize("settings", [{"engine": "reference"}, {"loss": SquareLoss()}])
+def test_where_nothing_can_be_chosen_auto_stands_for_plain_values(settings):
+    X, y, _ = sample(100)
+    open_, given = auto(**settings).fit(X, y), auto(**settings | {"alpha": 2.0, "n_estimators": 100, "max_depth": 3})
+    np.testing.assert_array_equal(open_.decision_function(X), given.fit(X, y).decision_function(X))
+    assert open_.n_iter_ == 100
+    assert open_.noise_ is None
 
 
 def test_a_fit_of_folds_has_no_certificate():

@@ -1,10 +1,10 @@
 """How many labels are wrong, read off the twisted data alone, and what undoes it.
 
 Noise is described by the share of each true class that bears the other label: `rate_neg` of the negatives, `rate_pos`
-of the positives. It can be told from hard data only by plateaus: where the features leave no doubt, the posterior of
-the twisted labels stops at rate_neg and at 1 - rate_pos and rises no further, however sure the model becomes; on hard
-but clean data it goes on rising. `estimate_noise` looks for plateaus in out-of-fold posteriors and keeps all rates
-that fit, each with its weight: where there is nothing to see, the answer is "no evidence of noise".
+of the positives. The posterior of the twisted labels then lies between rate_neg and 1 - rate_pos, however clear the
+features: it has plateaus. `estimate_noise` weighs all rates by what out-of-fold posteriors say of them: rows beyond a
+plateau must not be more certain than the plateau is, and clean labels should follow from the features. On hard but
+clean data the extremes speak against noise, and the answer is "no evidence of noise".
 
 `menon` is the paper's estimator. `original_learned` and `taylor` are its other two ways to alpha; they need clean
 labels.
@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,14 +29,18 @@ from untwist.twists import alpha_star
 __all__ = ["MenonEstimate", "NoiseEstimate", "Untwisting", "estimate_noise", "menon", "original_learned", "taylor"]
 
 CONFIDENCE = 0.95
-ENOUGH = 2.0  # nats of log-likelihood that noise must explain to count as found
-EVEN_ODDS = 0.8  # how likely, beforehand, both classes are equally noisy
+ENOUGH = 3.0  # nats by which noise must be more plausible than none to count as found
+EVEN_ODDS = 0.9  # how likely, beforehand, both classes are equally noisy
+UNEXPLAINED = 0.1  # the share of the variance of clean labels that features leave unexplained, as expected beforehand
 HIGHEST, STEP, FINE_STEP = 0.48, 0.04, 0.01  # the rates that are considered
 N_BINS = 64
 LEAST = 1e-4  # a posterior nearer to 0 or 1 counts as so near
 REACH = 20.0  # log-odds up to which functions of them are tabulated
 TABLE = np.linspace(-REACH, REACH, 4097)
-SLOPE_SPREAD, OFFSET_SPREAD = 3.0, 0.25  # of the curve around a calibrated posterior, beforehand
+SLOPES = np.geomspace(0.35, 3.5, 25)
+SLOPE_SPREAD = 0.5  # of the logarithm of the slope around that of a calibrated posterior, beforehand
+CLEAREST = 0.005  # a clean posterior is not taken to be nearer to 0 or 1 than this, before the slope
+LEAK = 1e-3  # beyond that a twisted posterior that is higher still means a little
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,10 @@ class NoiseEstimate:
 class Untwisting(NoiseEstimate):
     """All rates that fit the twisted labels, each with its weight and the slope of its clean posterior.
 
-    Under a pair of rates the clean posterior is expit(slope * (z - z0)), for z the log-odds of the twisted posterior
-    and z0 those of (1 + rate_neg - rate_pos) / 2, where the clean posterior is one half. Everything here is the mean
-    over the pairs. `evidence` is the log-likelihood that noise explains, in nats (NaN if the rates were given).
+    Under a pair of rates the clean posterior is expit(slope * u), u the log-odds of
+    (twisted - rate_neg) / (1 - rate_neg - rate_pos); a slope of 1 takes the twisted posterior at its word. Everything
+    here is the mean over the pairs. `evidence` says by how many nats noise is more plausible than none (NaN if the
+    rates were given).
     """
 
     weights: Array
@@ -108,28 +113,23 @@ class Untwisting(NoiseEstimate):
 
     @cached_property
     def _clean_table(self) -> Array:
-        true, false = np.full(TABLE.shape, -np.inf), np.full(TABLE.shape, -np.inf)
-        for weight, slope, zero in zip(np.log(self.weights), self.slopes, self._zeros(), strict=True):
-            true = np.logaddexp(true, weight + log_expit(slope * (TABLE - zero)))
-            false = np.logaddexp(false, weight + log_expit(-slope * (TABLE - zero)))
+        odds = self.slopes[:, None] * _untwisted(TABLE, np.stack([self.rates_neg, self.rates_pos]))
+        weight = np.log(self.weights)[:, None]
+        true, false = (np.logaddexp.reduce(weight + log_expit(each), axis=0) for each in (odds, -odds))
         return np.asarray(true - false)
 
     @cached_property
     def _wrong_tables(self) -> tuple[Array, Array]:
         """The probability of a negative and of a positive label to be wrong, for each pair of rates."""
         rate_neg, rate_pos = self.rates_neg[:, None], self.rates_pos[:, None]
-        clean = expit(self.slopes[:, None] * (TABLE - self._zeros()[:, None]))
+        clean = expit(self.slopes[:, None] * _untwisted(TABLE, np.stack([self.rates_neg, self.rates_pos])))
         twisted = rate_neg + (1.0 - rate_neg - rate_pos) * clean
-        tiny = np.finfo(float).tiny
-        return rate_pos * clean / np.maximum(1.0 - twisted, tiny), rate_neg * (1.0 - clean) / np.maximum(twisted, tiny)
+        return rate_pos * clean / (1.0 - twisted), rate_neg * (1.0 - clean) / twisted
 
     @classmethod
     def by(cls, rates: tuple[float, float]) -> Untwisting:
-        """By rates that are known, of a posterior that is taken at its word where the clean one is near one half."""
-        pair = _pair(rates)
-        middle = (1.0 + pair[0] - pair[1]) / 2.0
-        slope = 4.0 * middle * (1.0 - middle) / (1.0 - pair.sum(axis=0))
-        return cls._of(pair, np.ones(1), slope, evidence=math.nan, found=True)
+        """By rates that are known, of a posterior that is taken at its word."""
+        return cls._of(_pair(rates), np.ones(1), np.ones(1), evidence=math.nan, found=True)
 
     @classmethod
     def _of(cls, grid: Array, weights: Array, slopes: Array, evidence: float, found: bool) -> Untwisting:
@@ -149,9 +149,6 @@ class Untwisting(NoiseEstimate):
             evidence=evidence,
         )
 
-    def _zeros(self) -> Array:
-        return _threshold(self.rates_neg, self.rates_pos)
-
 
 def estimate_noise(
     posterior: ArrayLike,
@@ -163,19 +160,19 @@ def estimate_noise(
 ) -> Untwisting:
     """The noise of labels y (0 or 1), from posteriors of a model that has not seen them: out of fold.
 
-    The twisted labels follow rate_neg + (1 - rate_neg - rate_pos) * expit(slope * (z - z0) + offset), z the log-odds
-    of the posterior. All pairs of rates on a grid are weighed by their likelihood at the best slope and offset, with a
-    prior that says four to one that both classes are equally noisy. The offset takes up what is not quite calibrated
-    and plays no further part. `rates`, if known, are taken as given: (rate_neg, rate_pos).
+    The twisted labels follow rate_neg + (1 - rate_neg - rate_pos) * clean, with `clean` as `Untwisting` has it. All
+    pairs of rates on a grid are weighed by their likelihood at the best slope, and by what is likely beforehand: nine
+    to one, both classes are equally noisy; and features explain most of the clean labels (the unexplained share of
+    their variance is exponential with mean 0.1), so that of a disagreement that would fit either, noise gets more than
+    bad luck. `rates`, if known, are taken as given: (rate_neg, rate_pos).
 
     `n_classes` above 2: y says whether a row bears one of so many labels, and a wrong label is as likely any other;
     rate_neg is then rate_pos / (n_classes - 1).
 
     >>> rng = np.random.default_rng(0)
-    >>> clean = rng.integers(2, size=4000)
-    >>> y = np.where(rng.random(4000) < np.where(clean == 1, 0.3, 0.1), 1 - clean, clean)
-    >>> print(estimate_noise(np.where(clean == 1, 0.7, 0.1) + rng.normal(scale=0.02, size=4000), y))
-    wrong labels: 10.0% (8.8% to 11.7%) of the negatives, 28.0% (26.3% to 30.2%) of the positives
+    >>> clean = expit(6.0 * rng.normal(size=4000))
+    >>> twisted = 0.1 + (1.0 - 0.1 - 0.3) * clean
+    >>> print(estimate_noise(twisted, rng.random(4000) < twisted))
     """
     p, labels = probabilities("posterior", posterior), np.asarray(y)
     if p.ndim != 1 or labels.shape != p.shape or p.size == 0:
@@ -189,11 +186,11 @@ def estimate_noise(
     binned = _binned(z, labels.astype(np.float64), weight)
     if rates is not None:
         pair = _pair(rates)
-        return Untwisting._of(pair, np.ones(1), _fitted(binned, pair)[1], evidence=math.nan, found=True)
-    grid, likelihood, slopes = _searched(binned, n_classes)
-    weights = _prior(grid, n_classes) * np.exp(likelihood - likelihood.max())
-    evidence = float(likelihood.max() - _fitted(binned, np.zeros((2, 1)))[0][0])
-    return Untwisting._of(grid, weights / weights.sum(), slopes, evidence, found=evidence >= ENOUGH)
+        return Untwisting._of(pair, np.ones(1), _fitted(binned, pair).slope, evidence=math.nan, found=True)
+    grid, curves = _searched(binned, n_classes)
+    weights = _prior(grid, n_classes) * np.exp(curves.plausibility - curves.plausibility.max())
+    evidence = float(curves.plausibility.max() - _fitted(binned, np.zeros((2, 1))).plausibility[0])
+    return Untwisting._of(grid, weights / weights.sum(), curves.slope, evidence, found=evidence >= ENOUGH)
 
 
 def _pair(rates: tuple[float, float]) -> Array:
@@ -203,14 +200,27 @@ def _pair(rates: tuple[float, float]) -> Array:
     return pair
 
 
-def _searched(binned: Array, n_classes: int) -> tuple[Array, Array, Array]:
-    """Pairs of rates, how well each fits, and its slope; where few fit, only those, on a finer grid."""
+class _Curves(NamedTuple):
+    """For each pair of rates the best curve: its log-likelihood, its slope, and what it leaves unexplained."""
+
+    likelihood: Array
+    slope: Array
+    unexplained: Array
+
+    @property
+    def plausibility(self) -> Array:
+        """The log-likelihood, and how easy the clean problem would be."""
+        return self.likelihood - self.unexplained / UNEXPLAINED
+
+
+def _searched(binned: Array, n_classes: int) -> tuple[Array, _Curves]:
+    """Pairs of rates and their curves; where few fit, only those, on a finer grid."""
     coarse, fine = _grid(STEP, n_classes), _grid(FINE_STEP, n_classes)
-    likelihood, slopes = _fitted(binned, coarse)
-    plausible = coarse[:, likelihood > likelihood.max() - 8.0]
+    curves = _fitted(binned, coarse)
+    plausible = coarse[:, curves.plausibility > curves.plausibility.max() - 8.0]
     distance = np.abs(fine[:, :, None] - plausible[:, None, :]).max(axis=0).min(axis=1)
     near = fine[:, distance <= STEP / 2 + 1e-9]
-    return (near, *_fitted(binned, near)) if near.shape[1] <= 2 * coarse.shape[1] else (coarse, likelihood, slopes)
+    return (near, _fitted(binned, near)) if near.shape[1] <= 2 * coarse.shape[1] else (coarse, curves)
 
 
 def _grid(step: float, n_classes: int) -> Array:
@@ -241,47 +251,28 @@ def _binned(z: Array, y: Array, weight: Array) -> Array:
     return np.asarray(np.stack([means, total, positives])[:, total > 0])
 
 
-def _threshold(rate_neg: Array, rate_pos: Array) -> Array:
-    """The twisted log-odds where the clean posterior is one half."""
-    return np.asarray(np.log1p(rate_neg - rate_pos) - np.log1p(rate_pos - rate_neg))
-
-
-def _fitted(binned: Array, grid: Array) -> tuple[Array, Array]:
-    """For each pair of rates the log-likelihood at the best slope and offset, and the slope: Newton, all at once."""
-    z, total, positives = binned
+def _untwisted(log_odds: Array, grid: Array) -> Array:
+    """For each pair of rates the log-odds of the clean posterior where the twisted one has these."""
     rate_neg, span = grid[0][:, None], (1.0 - grid.sum(axis=0))[:, None]
-    x = z - _threshold(*grid)[:, None]
-    slope, offset = 1.0 / span, np.zeros_like(span)
-    damping = np.full_like(span, 1e-3)
+    clean = np.clip((expit(log_odds) - rate_neg) / span, CLEAREST, 1.0 - CLEAREST)
+    middle = np.log1p(grid[0] - grid[1]) - np.log1p(grid[1] - grid[0])  # where the clean posterior is one half
+    return np.asarray(logit(clean) + LEAK * (log_odds - middle[:, None]))
 
-    def fit(slope: Array, offset: Array) -> tuple[Array, Array, Array]:
-        clean = expit(slope * x + offset)
-        p = np.clip(rate_neg + span * clean, 1e-12, 1.0 - 1e-12)
-        likelihood = (positives * np.log(p) + (total - positives) * np.log1p(-p)).sum(axis=1, keepdims=True)
-        unlikely = ((slope - 1.0) / SLOPE_SPREAD) ** 2 + (offset / OFFSET_SPREAD) ** 2
-        return likelihood - 0.5 * unlikely, clean, p
 
-    best, clean, p = fit(slope, offset)
-    for _ in range(60):
-        steepness = span * clean * (1.0 - clean)
-        pull = (positives / p - (total - positives) / (1.0 - p)) * steepness
-        curve = total * steepness**2 / (p * (1.0 - p))
-        of_offset = pull.sum(axis=1, keepdims=True) - offset / OFFSET_SPREAD**2
-        of_slope = (pull * x).sum(axis=1, keepdims=True) - (slope - 1.0) / SLOPE_SPREAD**2
-        a = (curve.sum(axis=1, keepdims=True) + OFFSET_SPREAD**-2) * (1.0 + damping)
-        b = (curve * x).sum(axis=1, keepdims=True)
-        c = ((curve * x**2).sum(axis=1, keepdims=True) + SLOPE_SPREAD**-2) * (1.0 + damping)
-        new_slope = np.maximum(slope + (a * of_slope - b * of_offset) / (a * c - b**2), 0.05)
-        new_offset = offset + (c * of_offset - b * of_slope) / (a * c - b**2)
-        new, new_clean, new_p = fit(new_slope, new_offset)
-        better = new > best
-        gain = float(np.where(better, new - best, 0.0).max())
-        slope, offset = np.where(better, new_slope, slope), np.where(better, new_offset, offset)
-        best, clean, p = np.where(better, new, best), np.where(better, new_clean, clean), np.where(better, new_p, p)
-        damping = np.clip(np.where(better, 0.3, 5.0) * damping, 1e-9, 1e9)
-        if gain < 1e-10 and (better | (damping > 1.0)).all():
-            break
-    return best[:, 0], slope[:, 0]
+def _fitted(binned: Array, grid: Array) -> _Curves:
+    """The best slope for each pair of rates."""
+    z, total, positives = binned
+    odds, share = _untwisted(z, grid), total / total.sum()
+    rate_neg, span = grid[0][:, None], (1.0 - grid.sum(axis=0))[:, None]
+    likelihood, slope = np.full(grid.shape[1], -np.inf), np.ones(grid.shape[1])
+    for each in SLOPES:
+        twisted = rate_neg + span * expit(each * odds)
+        own = np.log(twisted) @ positives + np.log1p(-twisted) @ (total - positives)
+        own = own - 0.5 * (math.log(each) / SLOPE_SPREAD) ** 2
+        likelihood, slope = np.maximum(likelihood, own), np.where(own > likelihood, each, slope)
+    clean = expit(slope[:, None] * odds)
+    mean = clean @ share
+    return _Curves(likelihood, slope, (clean * (1.0 - clean)) @ share / (mean * (1.0 - mean)))
 
 
 def _interval(rates: Array, weights: Array) -> tuple[float, float]:
