@@ -1,0 +1,692 @@
+"""Noise read off the twisted data: beside slow twins, on simulations whose truth is known, and where nothing can be."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+from scipy.stats import binom
+from sklearn.tree import DecisionTreeClassifier
+
+from untwist import noise
+from untwist.noise import Untwisting, estimate_noise, menon, original_learned, taylor
+from untwist.twists import alpha_star
+
+EXTREMES = [-math.inf, -50.0, -20.0, -7.3, -1.0, 0.0, 1e-9, 0.4, 3.0, 20.0, 50.0, math.inf]
+
+
+def simulated(n, rate_neg, rate_pos, seed=0, spread=3.0):
+    """A posterior that is too sure of itself at its ends and labels with these rates: the model of `estimate_noise`."""
+    rng = np.random.default_rng(seed)
+    score = rng.normal(scale=spread, size=n)
+    y = twisted(rng.random(n) < expit(score), rate_neg, rate_pos, rng)
+    middle = math.log((1 + rate_neg - rate_pos) / (1 - rate_neg + rate_pos))
+    return expit(middle + (1 - rate_neg - rate_pos) * score), y
+
+
+def twisted(clean, rate_neg, rate_pos, rng):
+    return (clean ^ (rng.random(clean.size) < np.where(clean, rate_pos, rate_neg))).astype(int)
+
+
+# ---- slow twins ----
+
+
+class Twin:
+    """`estimate_noise` for at most 64 rows of equal weight: every pair of rates by itself, with plain loops."""
+
+    def __init__(self, posterior, y, weight=1.0, n_classes=2):
+        self.z = [math.log(p / (1 - p)) for p in (min(max(p, 1e-4), 1 - 1e-4) for p in posterior)]
+        self.y, self.weight, self.n_classes = list(y), weight, n_classes
+        self.seen = {}
+        coarse, fine = self.pairs(0.04, 13), self.pairs(0.01, 49)
+        best = max(self.fit(pair)[0] for pair in coarse)
+        likely = [pair for pair in coarse if self.fit(pair)[0] > best - 8]
+        near = [one for one in fine if any(max(map(abs, np.subtract(one, pair))) < 0.02 + 1e-9 for pair in likely)]
+        self.fine = len(near) <= 2 * len(coarse)
+        grid, levels = (near, 49) if self.fine else (coarse, 13)
+        self.best = max(self.fit(pair)[0] for pair in grid)
+        weights = [self.prior(pair, levels) * math.exp(self.fit(pair)[0] - self.best) for pair in grid]
+        total = sum(weights)
+        self.weights = {pair: weight / total for pair, weight in zip(grid, weights, strict=True)}
+        self.rates = max(self.weights, key=self.weights.get)
+        self.evidence = self.best - self.fit((0.0, 0.0))[0]
+
+    def pairs(self, step, levels):
+        each = [k * step for k in range(levels)]
+        if self.n_classes > 2:
+            return [(rate / (self.n_classes - 1), rate) for rate in each]
+        return [(neg, pos) for neg in each for pos in each]
+
+    def prior(self, pair, levels):
+        if self.n_classes > 2 or pair[0] == pair[1]:
+            return 0.8 / levels
+        return 0.2 / (levels * (levels - 1))
+
+    def fit(self, pair):
+        """The log-likelihood at the best slope and offset, and that slope."""
+        if pair not in self.seen:
+            neg, pos = pair
+            x = np.array(self.z) - math.log((1 + neg - pos) / (1 - neg + pos))
+            y = np.array(self.y)
+
+            def cost(parameters):
+                slope, offset = parameters
+                p = np.clip(neg + (1 - neg - pos) * expit(slope * x + offset), 1e-12, 1 - 1e-12)
+                fits = self.weight * np.log(np.where(y == 1, p, 1 - p)).sum()
+                return -fits + ((slope - 1) / 3) ** 2 / 2 + (offset / 0.25) ** 2 / 2
+
+            found = [minimize(cost, (slope, 0.0), method="L-BFGS-B", bounds=[(0.05, None), (None, None)])
+                     for slope in (1.0, 4.0)]  # fmt: skip
+            best = min(found, key=lambda one: one.fun)
+            self.seen[pair] = -best.fun, best.x[0]
+        return self.seen[pair]
+
+    def interval(self, which):
+        """By the definition: the mass of a level is spread over what is nearer to it than to any other."""
+        mass = {}
+        for pair, weight in self.weights.items():
+            if weight > 1e-6:
+                mass[pair[which]] = mass.get(pair[which], 0.0) + weight
+        levels = sorted(mass)
+        ends = [levels[0], *((a + b) / 2 for a, b in pairwise(levels)), levels[-1]]
+
+        def quantile(q):
+            before = 0.0
+            for k, level in enumerate(levels):
+                if before + mass[level] >= q * sum(mass.values()):
+                    return ends[k] + (q - before) / mass[level] * (ends[k + 1] - ends[k])
+                before += mass[level]
+            raise AssertionError
+
+        return quantile(0.025), quantile(0.975)
+
+
+@pytest.mark.parametrize(
+    ("n", "rates", "weight", "n_classes", "fine"),
+    [
+        (40, (0.2, 0.2), 1.0, 2, False),
+        (64, (0.05, 0.25), 30.0, 2, True),
+        (60, (0.1, 0.2), 1.0, 3, False),
+        (64, (0.075, 0.3), 20.0, 5, True),
+    ],
+)
+def test_the_estimate_is_that_of_a_slow_twin(n, rates, weight, n_classes, fine):
+    posterior, y = simulated(n, *rates, seed=1)
+    found = estimate_noise(posterior, y, sample_weight=np.full(n, weight), n_classes=n_classes)
+    twin = Twin(posterior, y, weight, n_classes)
+    assert twin.fine == fine
+    assert (found.rate_neg, found.rate_pos) == pytest.approx(twin.rates, abs=1e-12)
+    assert found.evidence == pytest.approx(twin.evidence, abs=0.05)  # nats; the fast one stops after 60 steps
+    for which, interval in enumerate((found.interval_neg, found.interval_pos)):
+        assert interval == pytest.approx(twin.interval(which), abs=2e-3)
+    weights = {(round(a, 6), round(b, 6)): weight for (a, b), weight in twin.weights.items()}
+    slopes = {(round(a, 6), round(b, 6)): twin.fit((a, b))[1] for a, b in twin.weights}
+    assert found.weights.sum() == pytest.approx(1.0)
+    assert sum(weight > 1e-5 for weight in weights.values()) <= found.weights.size <= len(weights)
+    for neg, pos, own, slope in zip(found.rates_neg, found.rates_pos, found.weights, found.slopes, strict=True):
+        pair = round(neg, 6), round(pos, 6)
+        assert own == pytest.approx(weights[pair], abs=2e-3)
+        if own > 1e-2:
+            assert slope == pytest.approx(slopes[pair], rel=0.05)
+
+
+def test_known_rates_are_taken_as_given_with_the_slope_of_the_twin():
+    posterior, y = simulated(64, 0.1, 0.3)
+    found = estimate_noise(posterior, y, rates=(0.1, 0.3))
+    assert (found.rate_neg, found.rate_pos, found.found) == (0.1, 0.3, True)
+    assert (found.interval_neg, found.interval_pos) == ((0.1, 0.1), (0.3, 0.3))
+    assert math.isnan(found.evidence)
+    twin = Twin.__new__(Twin)
+    twin.z, twin.y, twin.weight, twin.seen = logit(posterior), y, 1.0, {}
+    assert found.slopes == pytest.approx([twin.fit((0.1, 0.3))[1]], rel=1e-3)
+
+
+@pytest.mark.xfail(reason="60 damped Newton steps do not always arrive: 0.02 to 0.2 nats are left in small samples")
+def test_every_pair_of_rates_is_fitted_to_the_end():
+    posterior, y = simulated(60, 0.2, 0.2, seed=1, spread=2.0)
+    z = logit(posterior)
+    pair = np.array([[0.32], [0.44]])
+    fast = noise._fitted(noise._binned(z, y.astype(float), np.ones(60)), pair)[0][0]
+    twin = Twin.__new__(Twin)
+    twin.z, twin.y, twin.weight, twin.seen = z, y, 1.0, {}
+    assert fast == pytest.approx(twin.fit((0.32, 0.44))[0], abs=1e-4)
+
+
+# ---- tables ----
+
+
+def hypotheses(found):
+    """(weight, rate_neg, rate_pos, log-odds -> clean posterior) of each pair."""
+    for weight, neg, pos, slope in zip(found.weights, found.rates_neg, found.rates_pos, found.slopes, strict=True):
+        middle = math.log((1 + neg - pos) / (1 - neg + pos))
+        yield weight, neg, pos, lambda z, slope=slope, middle=middle: expit(slope * (z - middle))
+
+
+ESTIMATES = [
+    estimate_noise(*simulated(200, 0.2, 0.2)),
+    estimate_noise(*simulated(3000, 0.0, 0.3)),
+    estimate_noise(*simulated(50, 0.0, 0.0, spread=8.0)),
+    estimate_noise([0.5], [1]),
+    Untwisting.by((0.1, 0.3)),
+    Untwisting.by((0.0, 0.0)),
+]
+
+
+@pytest.mark.parametrize("found", ESTIMATES, ids=str)
+def test_tables_are_sums_over_all_rates_that_fit(found):
+    z = np.array(EXTREMES)
+    clean = [sum(weight * f(one) for weight, _, _, f in hypotheses(found)) for one in EXTREMES]
+    np.testing.assert_allclose(found.clean(z), clean, atol=5e-3)
+    tabulated = np.abs(z) <= 20
+    np.testing.assert_allclose(found.clean(z)[tabulated], np.array(clean)[tabulated], rtol=1e-4, atol=1e-8)
+    inside = np.abs(z) < 8  # where 1 - clean does not cancel
+    np.testing.assert_allclose(found.clean_log_odds(z[inside]), logit(np.array(clean)[inside]), atol=1e-4)
+    for label in (0, 1):
+        wrong = []
+        for one in np.clip(EXTREMES, -20, 20):
+            total = 0.0
+            for weight, neg, pos, f in hypotheses(found):
+                eta = float(f(one))
+                says = neg * (1 - eta) + (1 - pos) * eta if label else (1 - neg) * (1 - eta) + pos * eta
+                flipped = neg * (1 - eta) if label else pos * eta
+                total += weight * flipped / says if says else 0.0
+            wrong.append(total)
+        np.testing.assert_allclose(found.wrong(z, np.full(z.size, label)), wrong, atol=1e-4)
+
+
+@pytest.mark.parametrize("found", ESTIMATES, ids=str)
+def test_tables_rise_and_fall_as_they_must(found):
+    z = np.sort(np.concatenate([EXTREMES, np.random.default_rng(0).normal(scale=8, size=2000)]))
+    assert (np.diff(found.clean_log_odds(z)[1:-1]) > 0).all()
+    assert (np.diff(found.clean(z)) >= 0).all()
+    assert (np.diff(found.wrong(z, np.ones(z.size))) <= 1e-12).all()  # a positive label is safer where z is higher
+    assert (np.diff(found.wrong(z, np.zeros(z.size))) >= -1e-12).all()
+    assert ((found.wrong(z, z > 0) >= 0) & (found.wrong(z, z < 0) <= 1)).all()
+    assert found.clean(-math.inf) == 0
+    assert found.clean(math.inf) == 1
+
+
+@pytest.mark.parametrize("found", ESTIMATES, ids=str)
+def test_the_share_of_wrong_labels_is_the_mean_and_its_interval_is_over_the_rates(found):
+    rng = np.random.default_rng(2)
+    z, y, weight = rng.normal(scale=3, size=500), rng.integers(0, 2, 500), rng.integers(0, 3, 500).astype(float)
+    share, low, high = found.share_wrong(z, y, weight)
+    assert share == pytest.approx(np.average(found.wrong(z, y), weights=weight), abs=2e-3)
+    assert low <= share <= high
+    single = []
+    for _, neg, pos, f in hypotheses(found):
+        eta = f(z)
+        with np.errstate(invalid="ignore"):
+            positive = neg * (1 - eta) / (neg * (1 - eta) + (1 - pos) * eta)
+            negative = pos * eta / (pos * eta + (1 - neg) * (1 - eta))
+        single.append(np.average(np.nan_to_num(np.where(y == 1, positive, negative)), weights=weight))
+    order = np.argsort(single)
+    until = np.cumsum(found.weights[order])
+    ordered = np.array(single)[order]
+    gap = 2e-3 + np.diff(ordered).max(initial=0.0)
+    assert low == pytest.approx(ordered[np.searchsorted(until, 0.025)], abs=gap)
+    assert high == pytest.approx(ordered[np.searchsorted(until, 0.975 * until[-1])], abs=gap)
+    assert found.share_wrong(z, y, 0.0)[0] == 0
+
+
+@pytest.mark.xfail(reason='"within 1e-4" ends at log-odds of 20, beyond which the slope is taken to be 1')
+def test_the_table_of_log_odds_holds_beyond_its_ends():
+    found = Untwisting.by((0.1, 0.3))
+    middle = math.log(0.8 / 1.2)
+    assert found.clean_log_odds(30.0) == pytest.approx(found.slopes[0] * (30.0 - middle), abs=1e-4)
+
+
+def test_known_rates_put_one_half_where_the_twist_puts_it_and_keep_the_slope_there():
+    for neg, pos in [(0.1, 0.3), (0.0, 0.4), (0.2, 0.2), (0.0, 0.0)]:
+        found = Untwisting.by((neg, pos))
+        middle = (1 + neg - pos) / 2
+        assert found.clean(logit(middle)) == pytest.approx(0.5, abs=1e-5)
+        step = 1e-2  # of the twisted posterior: the clean one moves by 1 / (1 - neg - pos) as much
+        rise = found.clean(logit(middle + step)) - found.clean(logit(middle - step))
+        assert rise == pytest.approx(2 * step / (1 - neg - pos), rel=2e-3)
+
+
+# ---- simulations with known noise ----
+
+
+@pytest.mark.parametrize(
+    "rates", [(0.1, 0.1), (0.2, 0.2), (0.4, 0.4), (0.1, 0.3), (0.3, 0.05), (0.0, 0.3), (0.25, 0.0)]
+)
+def test_rates_are_recovered(rates):
+    found = [estimate_noise(*simulated(4000, *rates, seed, spread=5.0)) for seed in range(4)]
+    assert all(one.found for one in found)
+    assert np.mean([(one.rate_neg, one.rate_pos) for one in found], axis=0) == pytest.approx(rates, abs=0.025)
+    assert "wrong labels: " in str(found[0])
+
+
+@pytest.mark.parametrize("n_classes", [3, 4, 5])
+def test_uniform_noise_among_several_classes_is_recovered(n_classes):
+    rng = np.random.default_rng(0)
+    n, rate = 3000, 0.3
+    truth = rng.integers(0, n_classes, n)
+    labels = np.where(rng.random(n) < rate, (truth + rng.integers(1, n_classes, n)) % n_classes, truth)
+    posterior = np.clip(np.where(truth[:, None] == np.arange(n_classes), 0.7, 0.3 / (n_classes - 1)), 0, 1)
+    posterior = expit(logit(posterior) + rng.normal(scale=0.7, size=posterior.shape))
+    bears = labels[:, None] == np.arange(n_classes)
+    each = np.full(bears.size, 1 / (n_classes - 1))
+    found = estimate_noise(posterior.ravel(), bears.ravel(), sample_weight=each, n_classes=n_classes)
+    assert found.found
+    assert found.rate_pos == pytest.approx(rate, abs=0.03)
+    np.testing.assert_allclose(found.rates_neg, found.rates_pos / (n_classes - 1))
+
+
+def test_more_noise_is_reported_as_more():
+    rates = [np.add.reduce([[*simulated_rates(rate, seed)] for seed in range(3)]) for rate in (0, 0.1, 0.2, 0.3, 0.4)]
+    assert (np.diff(rates, axis=0) > 0).all()
+
+
+def simulated_rates(rate, seed):
+    found = estimate_noise(*simulated(1500, rate, rate, seed, spread=5.0))
+    return found.rate_neg, found.rate_pos
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.0, 2.0, 6.0], ids=lambda spread: f"spread {spread}")
+def test_clean_data_hard_or_easy_show_no_evidence_of_noise(spread):
+    found = [estimate_noise(*simulated(400, 0.0, 0.0, seed, spread)) for seed in range(25)]
+    assert sum(one.found for one in found) <= 3  # about 1 in 20 is expected
+    silent = next(one for one in found if not one.found)
+    assert str(silent).startswith("no evidence of label noise (up to ")
+
+
+def test_overlapping_gaussians_with_their_true_posterior_are_clean():
+    alarms = 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 2, 500)
+        x = rng.normal(loc=1.5 * y)
+        alarms += estimate_noise(expit(1.5 * x - 1.125), y).found
+    assert alarms <= 3
+
+
+@pytest.mark.parametrize("rates", [(0.2, 0.2), (0.1, 0.3)])
+def test_intervals_hold_the_truth_in_95_of_100_simulations(rates):
+    found = [estimate_noise(*simulated(1000, *rates, seed, spread=5.0)) for seed in range(30)]
+    hits = sum(one.interval_neg[0] <= rates[0] <= one.interval_neg[1] for one in found)
+    hits += sum(one.interval_pos[0] <= rates[1] <= one.interval_pos[1] for one in found)
+    assert hits >= binom.ppf(0.005, 60, 0.95)  # 52 of 60
+    assert np.mean([one.interval_pos[1] - one.interval_pos[0] for one in found]) < 0.2  # and they say something
+
+
+@pytest.mark.xfail(
+    reason="half a grid step is cut in the middle: no interval begins at 0, so that none holds a rate of 0"
+)
+@pytest.mark.parametrize("rates", [(0.0, 0.0), (0.0, 0.3)])
+def test_intervals_hold_a_rate_of_0(rates):
+    found = [estimate_noise(*simulated(1000, *rates, seed, spread=5.0)) for seed in range(10)]
+    assert sum(one.interval_neg[0] <= 0.0 for one in found) >= 8
+
+
+@pytest.mark.xfail(reason="the mode lies outside the interval whenever it is 0")
+def test_the_reported_rate_lies_in_its_interval():
+    for found in (*ESTIMATES, estimate_noise(*simulated(400, 0.0, 0.0))):
+        assert found.interval_neg[0] <= found.rate_neg <= found.interval_neg[1]
+        assert found.interval_pos[0] <= found.rate_pos <= found.interval_pos[1]
+
+
+@pytest.mark.xfail(
+    reason="a posterior that is exactly right needs no plateau: (0, 0) fits, and 30 % noise is ruled out"
+)
+def test_a_posterior_that_knows_the_twisted_truth_does_not_rule_out_the_noise():
+    held = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        eta = expit(rng.normal(scale=6.0, size=3000))
+        y = twisted(rng.random(3000) < eta, 0.1, 0.3, rng)
+        found = estimate_noise(0.1 + 0.6 * eta, y)
+        held += found.interval_pos[0] <= 0.3 <= found.interval_pos[1]
+    assert held >= 5
+
+
+# ---- what must not matter ----
+
+
+def same(one, other, tolerance=1e-9):
+    assert one.found == other.found
+    for name in ("rate_neg", "rate_pos", "interval_neg", "interval_pos", "evidence", "weights", "slopes"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=tolerance, atol=tolerance)
+
+
+def test_neither_the_order_of_rows_nor_the_kind_of_labels_matters():
+    posterior, y = simulated(997, 0.1, 0.3)
+    found = estimate_noise(posterior, y)
+    order = np.random.default_rng(1).permutation(997)
+    same(estimate_noise(posterior[order], y[order]), found)
+    same(estimate_noise(posterior.tolist(), y.astype(bool).tolist()), found)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_weight_2_is_a_repeated_row_and_weight_0_an_absent_one(n_classes):
+    posterior, y = simulated(300, 0.1, 0.3)
+    copies = np.arange(300) % 3
+    weighted = estimate_noise(posterior, y, sample_weight=copies, n_classes=n_classes)
+    repeated = estimate_noise(np.repeat(posterior, copies), np.repeat(y, copies), n_classes=n_classes)
+    same(weighted, repeated)
+    posterior[copies == 0], y[copies == 0] = 0.0, 1
+    same(estimate_noise(posterior, y, sample_weight=copies, n_classes=n_classes), weighted)
+
+
+def test_swapping_the_classes_swaps_the_rates():
+    posterior, y = simulated(997, 0.1, 0.3)
+    found, other = estimate_noise(posterior, y), estimate_noise(1 - posterior, 1 - y)
+    assert (other.rate_neg, other.rate_pos) == pytest.approx((found.rate_pos, found.rate_neg))
+    assert other.interval_neg == pytest.approx(found.interval_pos, abs=2e-3)
+    assert other.interval_pos == pytest.approx(found.interval_neg, abs=2e-3)
+    z = np.linspace(-5, 5, 50)
+    np.testing.assert_allclose(other.clean(z), 1 - found.clean(-z), atol=2e-3)
+    np.testing.assert_allclose(other.wrong(z, z > 1), found.wrong(-z, z <= 1), atol=2e-3)
+
+
+# ---- the edges ----
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    ("posterior", "y", "weight"),
+    [
+        ([0.5], [1], None),
+        ([0.0], [1], None),
+        ([0.3] * 20, [0] * 20, None),
+        ([0.3] * 20, [0, 1] * 10, None),
+        ([0.0, 1.0], [0, 1], None),
+        ([0.0, 1.0], [1, 0], None),
+        ([0.2, 0.9, 0.4], [0, 1, 1], [0.0, 1e-9, 0.0]),
+    ],
+    ids=[
+        "one row",
+        "one row, certain and wrong",
+        "one label",
+        "one posterior",
+        "certain",
+        "certain and wrong",
+        "light",
+    ],
+)
+def test_where_nothing_can_be_seen_the_answer_is_defined_and_says_so(posterior, y, weight, n_classes):
+    found = estimate_noise(posterior, y, sample_weight=weight, n_classes=n_classes)
+    assert not found.found
+    assert np.isfinite([found.evidence, *found.interval_neg, *found.interval_pos, *found.slopes]).all()
+    assert found.weights.sum() == pytest.approx(1.0)
+    assert found.interval_pos[1] > 0.19  # much would not show
+    assert np.isfinite(found.clean_log_odds([-30.0, 0.0, 30.0])).all()
+    assert found.share_wrong([0.0], [1], 1.0)[0] == pytest.approx(found.wrong([0.0], [1])[0])
+
+
+def test_a_thousand_certain_rows_that_are_right_leave_no_room_for_noise():
+    y = np.arange(1000) % 2
+    found = estimate_noise(y.astype(float), y)
+    assert not found.found
+    assert max(found.interval_neg[1], found.interval_pos[1]) < 0.02
+    assert found.wrong(logit([1e-4, 1 - 1e-4]), [0, 1]).max() < 1e-3
+
+
+def test_two_certain_values_of_which_a_fifth_is_wrong_may_be_noise_or_too_much_confidence():
+    truth = np.arange(1000) % 2
+    found = estimate_noise(truth.astype(float), np.where(np.arange(1000) % 10 < 2, 1 - truth, truth))
+    assert not found.found
+    assert found.interval_neg[0] < 0.01 < 0.2 < found.interval_neg[1]
+    assert found.wrong(logit([1e-4, 1 - 1e-4]), [1, 0]).min() > 0.2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], []), "posterior and y must be one per row"),
+        (([0.5], [0, 1]), r"posterior and y must be one per row, got shapes \(1,\) and \(2,\)"),
+        (([[0.5]], [[0]]), "posterior and y must be one per row"),
+        (([1.5], [0]), r"posterior must lie in \[0, 1\], got 1.5"),
+        (([math.nan], [0]), r"posterior must lie in \[0, 1\], got nan"),
+        ((None, [0]), "posterior must be numbers, got None"),
+        (([0.5], [2]), "y must be 0 or 1, got"),
+        (([0.5], ["ham"]), "y must be 0 or 1, got"),
+        (([0.5], [math.nan]), "y must be 0 or 1, got"),
+    ],
+)
+def test_bad_posteriors_and_labels_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_noise(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sample_weight": [0.0, 0.0]}, "sample_weight must be finite and non-negative, one per row, not all 0"),
+        ({"sample_weight": [-1.0, 2.0]}, "sample_weight must be finite and non-negative"),
+        ({"sample_weight": [math.inf, 2.0]}, "sample_weight must be finite"),
+        ({"sample_weight": [1.0]}, "sample_weight must be finite and non-negative, one per row"),
+        ({"sample_weight": ["much", "more"]}, "sample_weight must be numbers"),
+        ({"rates": (0.5, 0.5)}, "rates must be two numbers that sum to less than 1"),
+        ({"rates": (0.1,)}, "rates must be two numbers"),
+        ({"rates": (0.1, 0.1, 0.1)}, "rates must be two numbers"),
+        ({"rates": (-0.1, 0.1)}, r"rates must lie in \[0, 1\], got -0.1"),
+    ],
+)
+def test_bad_weights_and_rates_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_noise([0.2, 0.8], [0, 1], **settings)
+
+
+@pytest.mark.xfail(reason="n_classes is not checked: 0, 1 and 2.5 are taken", raises=pytest.fail.Exception)
+@pytest.mark.parametrize("n_classes", [0, 1, 2.5])
+def test_a_bad_number_of_classes_is_named(n_classes):
+    with pytest.raises(ValueError, match="n_classes"):
+        estimate_noise([0.2, 0.8], [0, 1], n_classes=n_classes)
+
+
+@pytest.mark.xfail(reason="sums of squares overflow", raises=RuntimeWarning)
+def test_huge_weights_are_taken():
+    assert not estimate_noise([0.2, 0.8], [0, 1], sample_weight=[1e300, 1e300]).found
+
+
+# ---- menon ----
+
+
+def leaves_of(X, y, seed=0):
+    """(rows, positives) of every leaf, counted one row at a time."""
+    n = len(y)
+    tree = DecisionTreeClassifier(
+        criterion="entropy",
+        min_samples_leaf=math.ceil(math.sqrt(n)),
+        max_leaf_nodes=math.ceil(math.log(n)),
+        random_state=seed,
+    ).fit(X, y)
+    counts = {}
+    for row, label in zip(X, y, strict=True):
+        leaf = int(tree.apply(row[None])[0])
+        rows, positives = counts.get(leaf, (0, 0))
+        counts[leaf] = rows + 1, positives + int(label)
+    return list(counts.values())
+
+
+def overlapping(n=300, rate=0.15, seed=0, gap=1.5):
+    rng = np.random.default_rng(seed)
+    clean = rng.random(n) < 0.4
+    X = rng.normal(size=(n, 3)) + gap * clean[:, None]
+    return X, twisted(clean, rate, rate, rng)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_menon_reads_the_extreme_leaves_of_one_entropy_tree(seed):
+    X, y = overlapping(seed=seed)
+    found = menon(X, y)
+    shares = [positives / rows for rows, positives in leaves_of(X, y)]
+    assert found.rate_neg == pytest.approx(min(shares))
+    assert found.rate_pos == pytest.approx(1 - max(shares))
+    assert found.rate == pytest.approx(math.sqrt(min(shares) * (1 - max(shares))))
+    assert found.eta_mean == pytest.approx(sum(shares) / len(shares))
+    p, mean = found.rate, found.eta_mean
+    clean = (mean - p) / (1 - 2 * p)
+    alpha = math.log(clean / (1 - clean)) / math.log(mean / (1 - mean))
+    assert found.alpha == pytest.approx(max(1.0, alpha) + 0.01)
+    again = menon(X.tolist(), np.where(y == 1, "spam", "ham").tolist())
+    assert (again.alpha, again.interval_neg) == (found.alpha, found.interval_neg)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_menon_intervals_are_exact_binomial_ones_of_all_leaves_at_once(seed):
+    X, y = overlapping(seed=seed)
+    found = menon(X, y)
+    leaves = leaves_of(X, y)
+    tail = 0.025 / len(leaves)
+
+    def least(rows, positives):
+        """The lowest share under which so many positives are not too many."""
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if binom.sf(positives - 1, rows, middle) > tail else (middle, high)
+        return low
+
+    lower = [least(*leaf) if leaf[1] else 0.0 for leaf in leaves]
+    upper = [1 - least(rows, rows - positives) if positives < rows else 1.0 for rows, positives in leaves]
+    assert found.interval_neg == pytest.approx((min(lower), min(upper)), abs=1e-9)
+    assert found.interval_pos == pytest.approx((1 - max(upper), 1 - max(lower)), abs=1e-9)
+    assert found.interval_neg[0] <= found.rate_neg <= found.interval_neg[1]
+    assert found.interval_pos[0] <= found.rate_pos <= found.interval_pos[1]
+    assert found.found == (max(found.interval_neg[0], found.interval_pos[0]) > 0)
+
+
+def test_menon_grows_with_the_noise_and_finds_none_in_separable_data():
+    rates = [menon(*overlapping(2000, rate, gap=4.0)).rate for rate in (0.0, 0.2, 0.3, 0.4)]
+    assert (np.diff(rates) > 0).all()
+    assert not menon(*overlapping(2000, 0.0, gap=9.0)).found
+    assert menon(*overlapping(2000, 0.2, gap=4.0)).found
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "rates", "alpha"),
+    [
+        ([[1.0]], [1], (0.0, 1.0), 1.0),  # a class that is alone counts as the first
+        ([[1.0]], [0], (0.0, 1.0), 1.0),
+        (np.arange(40.0)[:, None], np.ones(40), (0.0, 1.0), 1.0),
+        (np.zeros((40, 2)), np.arange(40) % 2, (0.5, 0.5), 1.0),
+        (np.arange(40.0)[:, None], np.arange(40) >= 20, (0.0, 0.0), 1.01),
+    ],
+    ids=["one row", "one row of 0", "one class", "constant", "pure leaves, mean one half"],
+)
+def test_menon_where_the_formula_says_nothing(X, y, rates, alpha):
+    found = menon(X, y)
+    assert (found.rate_neg, found.rate_pos, found.alpha) == (*rates, alpha)
+    assert not found.found
+    assert np.isfinite([*found.interval_neg, *found.interval_pos, found.rate, found.eta_mean]).all()
+
+
+def test_menon_alpha_at_its_limits():
+    assert noise._menon_alpha(0.2, 0.5, 100) == pytest.approx(1 / 0.6 + 0.01)
+    for mean in (0.5 - 1e-6, 0.5 + 1e-6):
+        assert noise._menon_alpha(0.2, mean, 100) == pytest.approx(1 / 0.6 + 0.01, rel=1e-4)
+    for mean, clean in ((0.1, 1 / 102), (0.95, 101 / 102)):  # beyond what noise of .2 leaves: at the rule of succession
+        assert noise._menon_alpha(0.2, mean, 100) == pytest.approx(alpha_star(clean, mean) + 0.01)
+    assert noise._menon_alpha(0.0, 0.3, 100) == pytest.approx(1.01)  # no noise
+    assert (
+        noise._menon_alpha(0.5, 0.3, 100) == noise._menon_alpha(0.1, 0.0, 9) == noise._menon_alpha(0.1, 1.0, 9) == 1.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.zeros(3), [0, 1, 0], r"X must be a table with a row per label, got shapes \(3,\)"),
+        (np.zeros((3, 1)), [0, 1], "X must be a table with a row per label"),
+        (np.zeros((0, 1)), [], "X must be a table with a row per label"),
+        (np.zeros((3, 1)), [0, 1, 2], "y must have two classes, got 3"),
+    ],
+)
+def test_menon_names_bad_data(X, y, message):
+    with pytest.raises(ValueError, match=message):
+        menon(X, y)
+
+
+@pytest.mark.xfail(reason="n counts rows of weight 0, here in the least rows of a leaf")
+def test_menon_takes_a_row_of_weight_0_for_an_absent_one():
+    X, y = overlapping()
+    weight = (np.arange(300) % 3 > 0).astype(float)
+    assert menon(X, y, sample_weight=weight) == menon(X[weight > 0], y[weight > 0])
+
+
+@pytest.mark.xfail(reason="negative weights are taken", raises=pytest.fail.Exception)
+def test_menon_refuses_negative_weights():
+    with pytest.raises(ValueError, match="sample_weight"):
+        menon(*overlapping(), sample_weight=-np.ones(300))
+
+
+# ---- the two that need clean labels ----
+
+
+def labels_of(true_pos, false_pos, true_neg, false_neg):
+    counts = (true_pos, false_pos, true_neg, false_neg)
+    return np.repeat([1, 0, 0, 1], counts), np.repeat([1, 1, 0, 0], counts)
+
+
+def odds(p):
+    return math.log(p / (1 - p))
+
+
+MATRICES = [(30, 10, 50, 10), (5, 1, 70, 24), (60, 3, 20, 17), (1, 0, 9, 0), (40, 20, 20, 5)]
+
+
+@pytest.mark.parametrize("matrix", MATRICES, ids=str)
+def test_original_learned_is_its_formula_by_text_and_by_script(matrix):
+    tp, fp, tn, fn = matrix
+    eta = (fn + tp) / sum(matrix)
+    by_text = (fp / (tp + fp) + fn / (fn + tn)) / 2
+    by_script = (fn / (fn + tp) + fp / (fp + tn)) / 2
+    for by, p in (("text", by_text), ("script", by_script)):
+        expected = odds(eta) / odds(eta * (1 - p) + (1 - eta) * p)
+        assert original_learned(*labels_of(*matrix), by=by) == pytest.approx(expected)
+    assert original_learned(*labels_of(*matrix)) == original_learned(*labels_of(*matrix), by="text")
+
+
+@pytest.mark.parametrize("matrix", MATRICES, ids=str)
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
+def test_taylor_is_its_formula_and_first_order_in_the_rate(matrix, rate):
+    tp, fp, _, _ = matrix
+    eta = (fp + tp) / sum(matrix)
+    slope = 2.0 if eta == 0.5 else (1 - 2 * eta) / ((eta - 1) * eta * odds(eta))
+    assert taylor(*labels_of(*matrix), rate=rate) == pytest.approx(1 + slope * rate)
+    assert taylor(*labels_of(*matrix)) == taylor(*labels_of(*matrix), rate=0.1)
+    if eta != 0.5:
+        small = 1e-6
+        exact = odds(eta) / odds(eta * (1 - small) + (1 - eta) * small)
+        assert slope == pytest.approx((exact - 1) / small, rel=1e-3)
+
+
+def test_taylor_at_one_half_is_the_limit():
+    assert taylor(*labels_of(5, 5, 5, 5), rate=0.2) == 1.4
+    assert taylor(*labels_of(50_001, 0, 50_000, 0), rate=0.2) == pytest.approx(1.4, rel=1e-4)
+
+
+@pytest.mark.xfail(reason="eta = 1/2 counts as no twist, alpha 1; the limit is 1 / (1 - 2p), as in menon and taylor")
+def test_original_learned_at_one_half_is_the_limit():
+    assert original_learned(*labels_of(40, 10, 40, 10)) == pytest.approx(1 / 0.6)  # p = 0.2, and half are positive
+
+
+@pytest.mark.parametrize(
+    ("matrix", "rate", "eta"),
+    [((0, 0, 8, 2), 0.1, 0.2), ((0, 0, 9, 0), 0.0, 1 / 11), ((9, 0, 0, 0), 0.0, 10 / 11), ((0, 1, 8, 0), 0.5, 1 / 11)],
+    ids=str,
+)
+def test_empty_cells_count_as_no_error_and_extremes_as_the_rule_of_succession(matrix, rate, eta):
+    twisted_eta = eta * (1 - rate) + (1 - eta) * rate
+    expected = odds(eta) / odds(twisted_eta) if rate < 0.5 else math.inf
+    assert abs(original_learned(*labels_of(*matrix))) == pytest.approx(expected)
+    assert math.isfinite(taylor(*labels_of(*matrix)))
+
+
+def test_bad_confusions_are_named():
+    for call, message in [
+        (lambda: original_learned([0, 1], [0]), "y_clean and y_predicted must be one per row"),
+        (lambda: original_learned([], []), "y_clean and y_predicted must be one per row"),
+        (lambda: original_learned([0, 2], [0, 1]), "y_clean and y_predicted must be 0 or 1"),
+        (lambda: taylor([0, 1], [0, "a"]), "y_clean and y_predicted must be 0 or 1"),
+        (lambda: original_learned([0, 1], [0, 1], by="code"), 'by must be "text" or "script", got \'code\''),
+        (lambda: taylor([0, 1], [0, 1], rate=1.5), r"rate must lie in \[0, 1\], got 1.5"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
