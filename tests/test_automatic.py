@@ -147,7 +147,7 @@ def test_depth_is_chosen_first_and_then_alpha():
     X, y, _ = sample()
     tried = [(one.alpha, one.max_depth) for one in auto().fit(X, y).choice_.tried]
     depth = tried[-1][1]
-    assert tried == [(2.0, 3), (2.0, 6), (1.0, depth), (4.0, depth)]
+    assert tried == [(1.0, 4), (1.0, 2), (1.0, 6), (2.0, depth)]
 
 
 def test_values_that_are_given_stay():
@@ -299,5 +299,5 @@ def test_a_fit_of_folds_has_no_certificate():
 
 
 def test_the_candidates_are_these():
-    assert automatic.ALPHAS == (1.0, 2.0, 4.0)
-    assert automatic.DEPTHS == (3, 6)
+    assert automatic.ALPHAS == (1.0, 2.0)
+    assert automatic.DEPTHS == (4, 2, 6)

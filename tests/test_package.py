@@ -81,7 +81,7 @@ PUBLIC = {
         "symmetric",
         "well_formed",
     ],
-    "untwist.automatic": ["ALPHAS", "DEPTHS", "N_FOLDS", "Candidate", "Choice", "Chosen", "Folds", "choose"],
+    "untwist.automatic": ["ALPHAS", "DEPTHS", "N_FOLDS", "STEPS", "Candidate", "Choice", "Chosen", "Folds", "choose"],
     "untwist.experiments.arena": ["described", "judged", "keys", "main", "measure"],
     "untwist.experiments.datasets": ["FOLDER", "Labels", "Table", "load", "names"],
     "untwist.experiments.methods": ["METHODS", "OURS", "PEER", "TIMED", "Method", "Model"],

@@ -17,21 +17,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import logit, ndtri
+from scipy.special import logit
 
 from untwist.arguments import Array, count, share
-from untwist.classifier import PILBoostClassifier
+from untwist.classifier import PILBoostClassifier, _fingerprint
 from untwist.noise import Untwisting, estimate_noise
 
 __all__ = ["Explanation", "LabelAudit", "Reason", "Slice", "audit_labels"]
 
 N_SIMILAR, MOST_LOOKED_AT = 20, 10_000  # rows similar to a suspect, and among how many they are looked for
-LEAST_IN_SLICE = 20
+LEAST_IN_SLICE = 100  # rows: fewer tell little of their noise
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Slice:
 class LabelAudit:
     """What `audit_labels` found; all arrays have one entry per row.
 
-    - `wrong`: the probability that the label is wrong (NaN for rows of weight 0, which are not judged);
+    - `wrong`: the probability that the label is wrong;
     - `given`, `predicted`: the label, and the one that the other rows speak for;
     - `posterior`: the twisted posterior of each class, out of fold;
     - `noise`: the rates that fit, `noise.found` whether there is evidence of noise at all;
@@ -115,10 +114,10 @@ class LabelAudit:
 
     @property
     def ranking(self) -> NDArray[np.intp]:
-        """All judged rows, the most suspect first."""
-        judged = np.flatnonzero(~np.isnan(self.wrong))
-        own = self.posterior[np.arange(len(self.given)), np.searchsorted(self.classes, self.given)]
-        return np.asarray(judged[np.lexsort((judged, own[judged], -self.wrong[judged]))])
+        """All rows, the most suspect first; of equals those whose label the posterior speaks against more."""
+        rows = np.arange(len(self.given))
+        own = self.posterior[rows, np.searchsorted(self.classes, self.given)]
+        return np.lexsort((rows, own, -self.wrong))
 
     def suspects(self, *, false_discovery_rate: float | None = None, budget: int | None = None) -> NDArray[np.intp]:
         """The rows to review, the most suspect first.
@@ -142,7 +141,7 @@ class LabelAudit:
 
     def corrected(self, rows: ArrayLike | None = None) -> NDArray[Any]:
         """A copy of the labels in which `rows`, by default `suspects()`, have what the other rows speak for."""
-        rows = self.suspects() if rows is None else np.asarray(rows)
+        rows = self.suspects() if rows is None else np.asarray(rows, dtype=np.intp)
         labels = self.given.copy()
         labels[rows] = self.predicted[rows]
         return labels
@@ -181,26 +180,26 @@ class LabelAudit:
         )
 
     def slices(self) -> list[Slice]:
-        """Where wrong labels concentrate, clearly more than chance would have it: the largest excess first.
+        """Where wrong labels concentrate: parts whose noise, estimated by itself, is clearly above that of all rows.
 
-        A slice is a category, a missing value, or a quarter of a column of numbers.
+        A part is a category, a missing value, or a quarter of a column of numbers; the largest excess comes first. Two
+        classes only.
         """
-        if not self.noise.found:
-            return []
-        judged = np.flatnonzero(~np.isnan(self.wrong))
-        wrong, table = self.wrong[judged], self._numbers[judged]
-        overall = float(wrong.mean())
-        found: list[tuple[float, Slice]] = []
+        if len(self.classes) > 2:
+            raise ValueError("slices are for two classes")
+        table, overall = self._numbers, self.noise_rate[0]
         names = getattr(self.model, "feature_names_in_", range(table.shape[1]))
-        parts = [(j, where, rows) for j in range(table.shape[1]) for where, rows in self._parts(j, table[:, j])]
-        for j, where, rows in parts:
-            size = int(np.count_nonzero(rows))
-            if not LEAST_IN_SLICE <= size < len(judged):
-                continue
-            mean = float(wrong[rows].mean())
-            doubt = ndtri(1.0 - 0.05 / len(parts)) * np.sqrt(overall * (1.0 - overall) / size)
-            if mean > overall + doubt:
-                found.append((size * (mean - overall), Slice(names[j], where, size, mean)))
+        posterior, labels = self.posterior[:, 1], (self.given == self.classes[1]).astype(np.intp)
+        found = []
+        for j in range(table.shape[1]):
+            for where, rows in self._parts(j, table[:, j]):
+                size = int(np.count_nonzero(rows))
+                if not LEAST_IN_SLICE <= size < len(labels):
+                    continue
+                noise = estimate_noise(posterior[rows], labels[rows])
+                rate, low, _ = noise.share_wrong(logit(posterior[rows]), labels[rows], 1.0)
+                if noise.found and low > overall:
+                    found.append((size * (rate - overall), Slice(names[j], where, size, rate)))
         return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
 
     def to_frame(self) -> Any:
@@ -296,23 +295,17 @@ def audit_labels(
             "model must be a PILBoostClassifier that chose by folds: fitted, with alpha, n_estimators or max_depth "
             '"auto", and without X_val'
         )
-    labels = model._class_numbers("y", y)
-    if len(labels) != model._n_rows or crc32(labels.tobytes()) != model._labels_seen:
+    numbers, labels = model._rows(X), model._class_numbers("y", y)
+    if numbers.shape[0] != len(labels) or _fingerprint(numbers, labels) != model._trained_on:
         raise ValueError("X and y must be the rows that the model was fitted to, in the same order")
-    posterior, n_classes = model.oof_proba_, len(model.classes_)
-    judged = np.flatnonzero(~np.isnan(posterior[:, 0]))
-    weight = np.zeros(len(labels))
-    weight[judged] = 1.0
-    if n_classes == 2:
-        noise = estimate_noise(posterior[judged, 1], labels[judged])
+    noise = model.noise_ if isinstance(model.noise_, Untwisting) else model._noise()
+    posterior, weight = model.oof_proba_, np.bincount(model._unseen.rows, model._unseen.weight)
+    if len(model.classes_) == 2:
         odds, own = logit(posterior[:, 1]), labels
-    else:
-        bears = labels[judged, None] == np.arange(n_classes)
-        each = np.full(bears.size, 1.0 / (n_classes - 1))  # a row is counted once for every class
-        noise = estimate_noise(posterior[judged].ravel(), bears.ravel(), sample_weight=each, n_classes=n_classes)
+        predicted = (noise.clean_log_odds(odds) > 0).astype(np.intp)
+    else:  # whether a row bears its label, of so many
         odds, own = logit(posterior[np.arange(len(labels)), labels]), np.ones(len(labels), dtype=np.uint32)
-    clean = noise.clean(logit(posterior)) if n_classes > 2 else noise.clean(odds)
-    predicted = np.nan_to_num(clean, nan=-1.0).argmax(axis=1) if n_classes > 2 else (clean > 0.5).astype(np.intp)
+        predicted = posterior.argmax(axis=1)
     return LabelAudit(
         classes=model.classes_,
         given=model.classes_[labels],
@@ -320,9 +313,9 @@ def audit_labels(
         posterior=posterior,
         wrong=noise.wrong(odds, own),
         noise=noise,
-        noise_rate=noise.share_wrong(odds[judged], own[judged], 1.0),
+        noise_rate=noise.share_wrong(odds, own, weight),
         rate_by_label={
-            label: noise.share_wrong(odds[judged], own[judged], labels[judged] == number)
+            label: noise.share_wrong(odds, own, np.where(labels == number, weight, 0.0))
             for number, label in enumerate(model.classes_.tolist())
         },
         model=model,

@@ -19,13 +19,17 @@ from untwist.arguments import Array
 from untwist.links import Link
 from untwist.training import Progress
 
-__all__ = ["ALPHAS", "DEPTHS", "N_FOLDS", "Candidate", "Choice", "Chosen", "Folds", "choose"]
+__all__ = ["ALPHAS", "DEPTHS", "N_FOLDS", "STEPS", "Candidate", "Choice", "Chosen", "Folds", "choose"]
 
 N_FOLDS = 5
-DEPTHS = (3, 6)
+DEPTHS = (4, 2, 6)
 ALPHAS = (1.0, 2.0)
-MOST_ROUNDS, BLOCK = 2000, 10
-LEAST_PATIENCE, PATIENCE = 20, 0.4  # rounds without progress, at least, and as a share of the rounds up to the best
+STEPS = (0.1, 0.3)
+MOST_ROUNDS, BLOCK = 1000, 10
+LEAST_PATIENCE, PATIENCE = 15, 0.25  # rounds without progress, at least, and as a share of the rounds up to the best
+PROGRESS, LEAST_PROGRESS = 0.003, 0.0005  # by how much the loss must have fallen, as a share and in nats
+SLOW = 150  # rounds after which a loss that still falls calls for longer steps
+HOPELESS = 1.1  # times the loss of the best candidate, after as many rounds
 
 
 @dataclass(frozen=True)
@@ -34,13 +38,14 @@ class Candidate:
 
     alpha: float
     max_depth: int
+    step: float
     n_rounds: int
     loss: float
     error: float
 
     def __str__(self) -> str:
         return (
-            f"alpha {self.alpha:<4g} depth {self.max_depth}, {self.n_rounds:4d} rounds: "
+            f"alpha {self.alpha:<4g} depth {self.max_depth}, {self.n_rounds:4d} rounds of {self.step:g}: "
             f"log-loss {self.loss:.4f}, error {self.error:.4f}"
         )
 
@@ -68,9 +73,9 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Folds:
-    """What boosts a class on a fold, ``booster(link, growth, label, fold)``; the weight that each fold sets aside."""
+    """What boosts a class on a fold, ``booster(link, growth, step, label, fold)``; the weight each fold sets aside."""
 
-    booster: Callable[[Link, trees.Growth, int, int], _core.Booster]
+    booster: Callable[[Link, trees.Growth, float, int, int], _core.Booster]
     classes: Sequence[int]
     weights: Array
     n_features: int
@@ -83,6 +88,7 @@ class _Run:
 
     alpha: float
     depth: int
+    step: float
     boosters: list[list[_core.Booster]]  # by class, then fold
     fold_weights: Array
     n_threads: int
@@ -103,7 +109,7 @@ class _Run:
         losses = self.losses()
         errors = self._mean([[booster.errors() for booster in each_fold] for each_fold in self.boosters])
         at = int(np.argmin(losses)) if n_rounds is None else self.done - 1
-        return Candidate(self.alpha, self.depth, at + 1, float(losses[at]), float(errors[at]))
+        return Candidate(self.alpha, self.depth, self.step, at + 1, float(losses[at]), float(errors[at]))
 
     def progress(self, most: int, begin: float) -> Progress:
         """What a callback is told."""
@@ -130,6 +136,7 @@ def choose(
     *,
     alphas: Sequence[float] = ALPHAS,
     depths: Sequence[int] = DEPTHS,
+    steps: Sequence[float] = STEPS,
     n_rounds: int | None = None,
     at_most: bool = False,
     report: Callable[[Candidate], object] = lambda _: None,
@@ -137,7 +144,8 @@ def choose(
 ) -> Chosen:
     """The best depth at the first alpha, then the best alpha; the forests of the best candidate.
 
-    `n_rounds` None leaves the rounds open too; `at_most` leaves them open up to `n_rounds`. `report` hears of every
+    All candidates take the first of the `steps`, or the second if that has been too short for one of them. `n_rounds`
+    None leaves the rounds open too; `at_most` leaves them open up to `n_rounds`. `report` hears of every
     candidate, `tell` of progress every few rounds; a true answer ends the search, and so does Ctrl-C, with what there
     is.
     """
@@ -148,21 +156,29 @@ def choose(
     interrupt: KeyboardInterrupt | None = None
     begin = time.perf_counter()
     stopped = False
+    step, *longer = steps
 
-    def attempt(alpha: float, depth: int) -> float:
-        nonlocal best, stopped, interrupt
-        if stopped or (alpha, depth) in tried:
-            return tried[alpha, depth].loss if (alpha, depth) in tried else np.inf
+    def started(alpha: float, depth: int) -> _Run:
         link, shape = link_of(alpha), replace(growth, max_depth=depth)
         boosters = [
-            [folds.booster(link, shape, label, fold) for fold in range(len(folds.weights))] for label in folds.classes
+            [folds.booster(link, shape, step, label, fold) for fold in range(len(folds.weights))]
+            for label in folds.classes
         ]
-        run = _Run(alpha, depth, boosters, folds.weights, folds.n_threads)
+        return _Run(alpha, depth, step, boosters, folds.weights, folds.n_threads)
+
+    def attempt(alpha: float, depth: int) -> float:
+        nonlocal best, stopped, interrupt, step
+        if stopped or (alpha, depth) in tried:
+            return tried[alpha, depth].loss if (alpha, depth) in tried else np.inf
+        run = started(alpha, depth)
         try:
             while run.done < most and not stopped:
                 run.boost(min(BLOCK, most - run.done))
-                if fixed is None and _rests(run.losses()):
+                if fixed is None and (_rests(run.losses()) or _hopeless(run, best)):
                     break
+                if fixed is None and longer and run.done >= SLOW:
+                    step = longer.pop()
+                    run = started(alpha, depth)
                 stopped = tell is not None and tell(run.progress(most, begin))
         except KeyboardInterrupt as error:
             interrupt, stopped = error, True
@@ -187,6 +203,14 @@ def choose(
 
 
 def _rests(losses: Array) -> bool:
-    """Whether the loss has not fallen for long."""
-    best = int(np.argmin(losses))
-    return len(losses) - best > max(LEAST_PATIENCE, PATIENCE * best)
+    """Whether the loss has hardly fallen for long."""
+    wait = max(LEAST_PATIENCE, int(PATIENCE * np.argmin(losses)))
+    if len(losses) <= wait:
+        return False
+    before, since = losses[:-wait].min(), losses[-wait:].min()
+    return bool(before - since <= max(PROGRESS * since, LEAST_PROGRESS))
+
+
+def _hopeless(run: _Run, best: tuple[Candidate, _Run] | None) -> bool:
+    """Whether it is far behind the best candidate after the rounds that one took."""
+    return best is not None and run.done >= best[0].n_rounds and run.losses().min() > HOPELESS * best[0].loss

@@ -225,6 +225,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     link_: Link
     n_iter_: int
     noise_: NoiseEstimate | None
+    _unseen: _Unseen
+    _trained_on: int | None
     _untwisting: Untwisting | None
 
     # ---- training ----
@@ -256,6 +258,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if before is None:
             self._begin()
         X, labels, weight = self._training_data(X, y, sample_weight, before is not None)
+        self._check_noise_rates()  # now that the classes are known
         noise = self._menon(X, labels, weight) if self._is_menon() else None
         alpha = self._given_alpha() if noise is None else noise.alpha
         link = self._link_at(alpha)
@@ -296,7 +299,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _begin(self) -> None:
         """Forgets an earlier fit, so that one that fails leaves no mixture of old and new, and draws a seed."""
-        for name in ("_ensembles", "choice_", "alpha_", "noise_", "oof_proba_", "_untwisting"):
+        for name in ("_ensembles", "choice_", "alpha_", "noise_", "_untwisting", "_unseen", "_trained_on", "classes_"):
             self.__dict__.pop(name, None)
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
@@ -329,6 +332,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             self._link_at(self.alpha)  # refuses what is no alpha, before any work
         self._begin()
         numbers, labels, weight = self._training_data(X, y, sample_weight, before=False)
+        self._check_noise_rates()  # now that the classes are known
         alphas: Any = automatic.ALPHAS if _is_auto(self.alpha) else (self.alpha,)
         noise = self._menon(numbers, labels, weight) if self._is_menon() else None
         if noise is not None:
@@ -341,11 +345,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             else cross_folds(sample.data.hashes(), labels, weight, automatic.N_FOLDS, self._seed)
         )
 
-        def booster(link: Link, growth: trees.Growth, label: int, fold: int) -> Any:
+        def booster(link: Link, growth: trees.Growth, step: float, label: int, fold: int) -> Any:
             return trees.booster(
                 sample.data,
                 link,
-                self._step_size(link),
+                self._step_size(link) if self._by_edge() else step,
                 growth,
                 by_edge=self._by_edge(),
                 least=1.0 / (sample.n_samples + 2.0),
@@ -362,6 +366,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             self._link_at,
             alphas=alphas,
             depths=depths,
+            steps=automatic.STEPS if self.learning_rate is None else (positive("learning_rate", self.learning_rate),),
             n_rounds=n_rounds,
             at_most=bool(self.early_stopping),
             report=lambda one: print(one, file=sys.stderr) if verbose else None,
@@ -369,15 +374,15 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         )
         self.choice_, self.alpha_ = chosen.choice, chosen.choice.best.alpha
         self.link_ = self._link_at(self.alpha_)
-        self.step_size_ = self._step_size(self.link_)
+        self.step_size_ = self._step_size(self.link_) if self._by_edge() else chosen.choice.best.step
         self.validation_rows_, self._validation_shares = np.zeros(0, dtype=np.intp), np.zeros(0)
-        self._n_rows, self._n_samples, self._labels_seen = len(labels), sample.n_samples, crc32(labels.tobytes())
-        unseen = self._unseen(chosen.forests, sample, held)
+        self._n_rows, self._n_samples = len(labels), sample.n_samples
+        self._unseen, self._trained_on = self._judged(chosen.forests, sample, held), None
         self.noise_, self._untwisting = noise, None
         if self.noise_rates is not None and (_is_auto(self.alpha) or not _is_auto(self.noise_rates)):
-            self.noise_ = self._untwisting = self._noise(unseen)
+            self.noise_ = self._untwisting = self._noise()
         if not given:
-            self.oof_proba_ = self._mean_posterior(unseen, len(labels))
+            self._trained_on = _fingerprint(numbers, labels)
         none = np.zeros(0)
         self._ensembles = [Ensemble.of(trees.Forest.mean(each_fold), none, none) for each_fold in chosen.forests]
         self.n_iter_ = max(map(len, self._ensembles))
@@ -388,39 +393,46 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def _told(self, progress: Progress) -> bool:
         return any([callback(progress) for callback in self.callbacks])  # noqa: C419 - all of them are called
 
-    def _unseen(self, forests: list[list[trees.Forest]], sample: _Sample, held: Array) -> _Unseen:
-        """The rows that each fold has not seen, one after the other, with the scores of its models."""
-        rows = [np.flatnonzero(weight) for weight in held]
-        scores = [
-            np.concatenate([one.scores(sample.X[own], n_jobs=self.n_jobs) for one, own in zip(each, rows, strict=True)])
-            for each in forests
-        ]
-        weights = [weight[own] for weight, own in zip(held, rows, strict=True)]
-        places = np.concatenate(rows)
-        return _Unseen(places, sample.labels[places], np.concatenate(weights), np.column_stack(scores))
+    def _judged(self, forests: list[list[trees.Forest]], sample: _Sample, held: Array) -> _Unseen:
+        """The rows that each fold has not seen, one after the other, with the scores of its models.
 
-    def _noise(self, unseen: _Unseen) -> Untwisting:
-        """The noise that the posteriors of rows show to models that have not seen them."""
-        rates = None if _is_auto(self.noise_rates) else self._known_rates()
-        posterior, n_classes = self.link_.inverse(unseen.scores), len(self.classes_)
+        Rows of weight 0 come last: no fold has seen them, and the mean of all judges them.
+        """
+        rows = [np.flatnonzero(weight) for weight in held]
+        weights = [weight[own] for weight, own in zip(held, rows, strict=True)]
+        nowhere = np.flatnonzero(held.sum(axis=0)[: len(sample.held)] == 0) if sample.watch is None else rows[0][:0]
+        places = np.concatenate([*rows, nowhere])
+        scores = []
+        for each in forests:
+            own = [one.scores(sample.X[seen], n_jobs=self.n_jobs) for one, seen in zip(each, rows, strict=True)]
+            rest = np.mean([one.scores(sample.X[nowhere], n_jobs=self.n_jobs) for one in each], axis=0)
+            scores.append(np.concatenate([*own, rest]))
+        weight = np.concatenate([*weights, np.zeros(len(nowhere))])
+        return _Unseen(places, sample.labels[places], weight, np.column_stack(scores))
+
+    def _noise(self) -> Untwisting:
+        """The noise that posteriors of rows show to models that have not seen them."""
+        unseen, n_classes = self._unseen, len(self.classes_)
+        posterior = self.link_.inverse(unseen.scores)
         if n_classes == 2:
+            known = self.noise_rates is not None and not _is_auto(self.noise_rates)
+            rates = self._known_rates() if known else None
             return estimate_noise(posterior[:, 0], unseen.labels, sample_weight=unseen.weight, rates=rates)
-        if rates is not None:
-            raise ValueError("noise_rates are for two classes")
         bears = unseen.labels[:, None] == np.arange(n_classes)
         weight = np.repeat(unseen.weight / (n_classes - 1), n_classes)  # a row is counted once for every class
         return estimate_noise(posterior.ravel(), bears.ravel(), sample_weight=weight, n_classes=n_classes)
 
-    def _mean_posterior(self, unseen: _Unseen, n_rows: int) -> Array:
-        """The twisted posterior of every row; the mean where several folds had a part of it, NaN where none had."""
-        total = np.bincount(unseen.rows, unseen.weight, n_rows)
-        with np.errstate(invalid="ignore"):
-            scores = [np.bincount(unseen.rows, unseen.weight * each, n_rows) / total for each in unseen.scores.T]
-        table = scores[0] if len(scores) == 1 else np.column_stack(scores)
-        known = total > 0
-        posterior = np.full((n_rows, len(self.classes_)), np.nan)
-        posterior[known] = self._probabilities(self.link_.inverse(table[known]), table[known])
-        return posterior
+    @property
+    def oof_proba_(self) -> Array:
+        """The twisted posterior of every training row; the mean where several folds had a part of it."""
+        if getattr(self, "_trained_on", None) is None:
+            raise AttributeError(f"this {type(self).__name__} has not chosen anything by folds")
+        unseen = self._unseen
+        part = np.where(unseen.weight > 0, unseen.weight, 1.0)
+        total = np.bincount(unseen.rows, part)
+        columns = [np.bincount(unseen.rows, part * each) / total for each in unseen.scores.T]
+        scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
+        return self._probabilities(self.link_.inverse(scores), scores)
 
     def _menon(self, X: Any, labels: NDArray[np.uint32], weight: Array) -> MenonEstimate:
         if len(self.classes_) > 2:
@@ -446,6 +458,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f'noise_rates must be "auto", None or two numbers in [0, 1], got {self.noise_rates!r}'
             ) from error
+        if len(getattr(self, "classes_", ())) > 2:
+            raise ValueError('noise_rates must be None or "auto" where there are more than two classes')
         if neg + pos >= 1:
             raise ValueError(f"noise_rates must sum to less than 1, got {self.noise_rates!r}: swap the labels first")
         return neg, pos
@@ -523,7 +537,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             labels, watch = np.concatenate([labels, y_val]), np.concatenate([np.zeros(rows), own])
             weight = np.concatenate([weight, np.zeros(len(y_val))])
         data, held = None, np.zeros(rows)
-        drawing = self.early_stopping and watch is None
+        drawing = self.early_stopping and watch is None and not self._automatic()
         if self._compiled() or drawing:
             max_bins = count("max_bins", self.max_bins, low=2, high=255)
             categories = {column: len(known) for column, known in self._schema.categories.items()}
@@ -666,7 +680,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if _is_auto(self.step_size):
             if self.learning_rate is not None:
                 return positive("learning_rate", self.learning_rate)
-            return default_step_size(link) if self._by_edge() else 0.1
+            return default_step_size(link)
         if self.learning_rate is not None:
             raise ValueError("step_size and learning_rate exclude each other: give one of them")
         if self.step_size is None or isinstance(self.step_size, str):
@@ -1002,6 +1016,13 @@ class _Unseen:
     labels: NDArray[np.uint32]
     weight: Array
     scores: Array
+
+
+def _fingerprint(X: Any, labels: NDArray[np.uint32]) -> int:
+    """Tells a table with its labels from another one, by the labels and a part of the rows."""
+    part = X[:: max(1, X.shape[0] // 1000)]
+    table = part.toarray() if sparse.issparse(part) else part
+    return crc32(np.ascontiguousarray(table, dtype=np.float64).tobytes(), crc32(labels.tobytes()))
 
 
 def _is_auto(value: Any) -> bool:

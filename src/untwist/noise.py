@@ -23,15 +23,15 @@ from scipy.special import expit, log_expit, logit
 from scipy.stats import beta
 from sklearn.tree import DecisionTreeClassifier
 
-from untwist.arguments import Array, fraction, numbers, probabilities
+from untwist.arguments import Array, count, fraction, numbers, probabilities
 from untwist.twists import alpha_star
 
 __all__ = ["MenonEstimate", "NoiseEstimate", "Untwisting", "estimate_noise", "menon", "original_learned", "taylor"]
 
 CONFIDENCE = 0.95
-ENOUGH = 3.0  # nats by which noise must be more plausible than none to count as found
+ENOUGH = 1.5  # nats of log-likelihood that noise must explain to count as found
 EVEN_ODDS = 0.9  # how likely, beforehand, both classes are equally noisy
-UNEXPLAINED = 0.1  # the share of the variance of clean labels that features leave unexplained, as expected beforehand
+UNEXPLAINED = 0.15  # the share of the variance of clean labels that features leave unexplained, as expected beforehand
 HIGHEST, STEP, FINE_STEP = 0.48, 0.04, 0.01  # the rates that are considered
 N_BINS = 64
 LEAST = 1e-4  # a posterior nearer to 0 or 1 counts as so near
@@ -76,7 +76,7 @@ class Untwisting(NoiseEstimate):
 
     Under a pair of rates the clean posterior is expit(slope * u), u the log-odds of
     (twisted - rate_neg) / (1 - rate_neg - rate_pos); a slope of 1 takes the twisted posterior at its word. Everything
-    here is the mean over the pairs. `evidence` says by how many nats noise is more plausible than none (NaN if the
+    here is the mean over the pairs. `evidence` is the log-likelihood that noise explains, in nats (NaN if the
     rates were given).
     """
 
@@ -85,13 +85,20 @@ class Untwisting(NoiseEstimate):
     rates_pos: Array
     slopes: Array
     evidence: float
+    n_classes: int = 2
+
+    def __str__(self) -> str:
+        if self.n_classes == 2 or not self.found:
+            return super().__str__()
+        low, high = self.interval_pos
+        return f"wrong labels: {self.rate_pos:.1%} ({low:.1%} to {high:.1%}) of every class"
 
     def clean(self, log_odds: ArrayLike) -> Array:
         """The clean posterior where the twisted labels have these log-odds: alpha*(x) point by point."""
         return np.asarray(expit(self.clean_log_odds(log_odds)))
 
     def clean_log_odds(self, log_odds: ArrayLike) -> Array:
-        """The log-odds of `clean`, from a table: within 1e-4, rising where they rise, and fast."""
+        """The log-odds of `clean`, from a table that ends at +-20: within 1e-3 up to there, rising, and fast."""
         z = np.asarray(log_odds, dtype=np.float64)
         return np.asarray(np.interp(z, TABLE, self._clean_table) + (z - np.clip(z, -REACH, REACH)))
 
@@ -132,7 +139,9 @@ class Untwisting(NoiseEstimate):
         return cls._of(_pair(rates), np.ones(1), np.ones(1), evidence=math.nan, found=True)
 
     @classmethod
-    def _of(cls, grid: Array, weights: Array, slopes: Array, evidence: float, found: bool) -> Untwisting:
+    def _of(
+        cls, grid: Array, weights: Array, slopes: Array, evidence: float, found: bool, n_classes: int = 2
+    ) -> Untwisting:
         kept = weights > 1e-6
         weights, grid, slopes = weights[kept] / weights[kept].sum(), grid[:, kept], slopes[kept]
         likeliest = int(np.argmax(weights))
@@ -147,6 +156,7 @@ class Untwisting(NoiseEstimate):
             rates_pos=grid[1],
             slopes=slopes,
             evidence=evidence,
+            n_classes=n_classes,
         )
 
 
@@ -163,7 +173,7 @@ def estimate_noise(
     The twisted labels follow rate_neg + (1 - rate_neg - rate_pos) * clean, with `clean` as `Untwisting` has it. All
     pairs of rates on a grid are weighed by their likelihood at the best slope, and by what is likely beforehand: nine
     to one, both classes are equally noisy; and features explain most of the clean labels (the unexplained share of
-    their variance is exponential with mean 0.1), so that of a disagreement that would fit either, noise gets more than
+    their variance is exponential with mean 0.15), so that of a disagreement that would fit either, noise gets more than
     bad luck. `rates`, if known, are taken as given: (rate_neg, rate_pos).
 
     `n_classes` above 2: y says whether a row bears one of so many labels, and a wrong label is as likely any other;
@@ -180,17 +190,20 @@ def estimate_noise(
     if not np.isin(labels, (0, 1)).all():
         raise ValueError(f"y must be 0 or 1, got {labels[~np.isin(labels, (0, 1))][0]!r}")
     weight = np.ones(p.size) if sample_weight is None else numbers("sample_weight", sample_weight)
-    if weight.shape != p.shape or not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
-        raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0")
+    if weight.shape != p.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
+        raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0, with a finite sum")
+    n_classes = count("n_classes", n_classes, low=2)
     z = logit(np.clip(p, LEAST, 1.0 - LEAST))
     binned = _binned(z, labels.astype(np.float64), weight)
     if rates is not None:
         pair = _pair(rates)
+        if n_classes > 2:
+            raise ValueError("rates must be None where there are more than two classes")
         return Untwisting._of(pair, np.ones(1), _fitted(binned, pair).slope, evidence=math.nan, found=True)
     grid, curves = _searched(binned, n_classes)
     weights = _prior(grid, n_classes) * np.exp(curves.plausibility - curves.plausibility.max())
-    evidence = float(curves.plausibility.max() - _fitted(binned, np.zeros((2, 1))).plausibility[0])
-    return Untwisting._of(grid, weights / weights.sum(), curves.slope, evidence, found=evidence >= ENOUGH)
+    evidence = float(curves.likelihood.max() - _fitted(binned, np.zeros((2, 1))).likelihood[0])
+    return Untwisting._of(grid, weights / weights.sum(), curves.slope, evidence, evidence >= ENOUGH, n_classes)
 
 
 def _pair(rates: tuple[float, float]) -> Array:
@@ -280,6 +293,8 @@ def _interval(rates: Array, weights: Array) -> tuple[float, float]:
     levels, place = np.unique(rates, return_inverse=True)
     middles = (levels[1:] + levels[:-1]) / 2.0
     edges = np.concatenate([levels[:1], middles, levels[-1:]])
+    if levels[0] == 0 and len(levels) > 1:
+        edges[1] = 0.0  # no noise is a case of its own, not a range
     until = np.concatenate([[0.0], np.cumsum(np.bincount(place, weights))])
     low, high = np.interp([(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0], until / until[-1], edges)
     return float(low), float(high)
@@ -309,19 +324,22 @@ def menon(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None, rando
     nothing, and alpha is 1; a clean posterior beyond 0 or 1 counts as 1/(n+2) from it.
     """
     table, labels = np.asarray(X), np.asarray(y)
-    if table.ndim != 2 or len(table) != len(labels) or len(labels) == 0:
+    if table.ndim != 2 or labels.ndim != 1 or len(table) != len(labels) or len(labels) == 0:
         raise ValueError(f"X must be a table with a row per label, got shapes {table.shape} and {labels.shape}")
     classes, place = np.unique(labels, return_inverse=True)
     if classes.size > 2:
         raise ValueError(f"y must have two classes, got {classes.size}")
-    n = len(labels)
+    weight = np.ones(len(labels)) if sample_weight is None else numbers("sample_weight", sample_weight)
+    if weight.shape != labels.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
+        raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0")
+    table, place, weight = table[weight > 0], place[weight > 0], weight[weight > 0]
+    n = len(place)
     tree = DecisionTreeClassifier(
         criterion="entropy",
         min_samples_leaf=math.ceil(math.sqrt(n)),
         max_leaf_nodes=max(2, math.ceil(math.log(n))),
         random_state=random_state,
-    ).fit(table, place, sample_weight=sample_weight)
-    weight = np.ones(n) if sample_weight is None else numbers("sample_weight", sample_weight)
+    ).fit(table, place, sample_weight=weight)
     _, leaf = np.unique(tree.apply(table), return_inverse=True)
     rows, positives = np.bincount(leaf, weight), np.bincount(leaf, weight * place)
     share = positives / rows
@@ -368,6 +386,8 @@ def original_learned(y_clean: ArrayLike, y_predicted: ArrayLike, *, by: str = "t
         raise ValueError(f'by must be "text" or "script", got {by!r}')
     total = true_pos + false_pos + true_neg + false_neg
     clean = _inside((false_neg + true_pos) / total, total)
+    if math.isclose(clean, 0.5, abs_tol=1e-9) and rate < 0.5:
+        return 1.0 / (1.0 - 2.0 * rate)  # the limit
     return float(alpha_star(clean, clean * (1.0 - rate) + (1.0 - clean) * rate))
 
 
