@@ -28,6 +28,7 @@ STEPS = (0.1, 0.3)
 MOST_ROUNDS, BLOCK = 1000, 10
 LEAST_PATIENCE, PATIENCE = 15, 0.25  # rounds without progress, at least, and as a share of the rounds up to the best
 PROGRESS, LEAST_PROGRESS = 0.003, 0.0005  # by how much the loss must have fallen, as a share and in nats
+EXTRA = 0.5
 SLOW = 150  # rounds after which a loss that still falls calls for longer steps
 HOPELESS = 1.1  # times the loss of the best candidate, after as many rounds
 
@@ -198,7 +199,8 @@ def choose(
         raise interrupt  # not even a few rounds of the first candidate
     chosen, run = best
     grown = [[trees.grown(booster, folds.n_features) for booster in each_fold] for each_fold in run.boosters]
-    forests = [[one.first(min(chosen.n_rounds, len(one))) for one in each_fold] for each_fold in grown]
+    K_ = int(round(chosen.n_rounds + EXTRA * (run.done - chosen.n_rounds)))
+    forests = [[one.first(min(K_, len(one))) for one in each_fold] for each_fold in grown]
     return Chosen(Choice(chosen, tuple(tried.values())), forests, interrupt)
 
 

@@ -34,6 +34,7 @@ EVEN_ODDS = 0.9  # how likely, beforehand, both classes are equally noisy
 UNEXPLAINED = 0.15  # the share of the variance of clean labels that features leave unexplained, as expected beforehand
 HIGHEST, STEP, FINE_STEP = 0.48, 0.04, 0.01  # the rates that are considered
 N_BINS = 64
+SCALE_SPREAD = 0.2
 LEAST = 1e-4  # a posterior nearer to 0 or 1 counts as so near
 REACH = 20.0  # log-odds up to which functions of them are tabulated
 TABLE = np.linspace(-REACH, REACH, 4097)
@@ -85,6 +86,8 @@ class Untwisting(NoiseEstimate):
     rates_pos: Array
     slopes: Array
     evidence: float
+    scale: float = 1.0
+    offset: float = 0.0
     n_classes: int = 2
 
     def __str__(self) -> str:
@@ -99,18 +102,18 @@ class Untwisting(NoiseEstimate):
 
     def clean_log_odds(self, log_odds: ArrayLike) -> Array:
         """The log-odds of `clean`, from a table that ends at +-20: within 1e-3 up to there, rising, and fast."""
-        z = np.asarray(log_odds, dtype=np.float64)
+        z = self.scale * np.asarray(log_odds, dtype=np.float64) + self.offset
         return np.asarray(np.interp(z, TABLE, self._clean_table) + (z - np.clip(z, -REACH, REACH)))
 
     def wrong(self, log_odds: ArrayLike, y: ArrayLike) -> Array:
         """The probability that the label y, 0 or 1, is wrong where the twisted labels have these log-odds."""
-        z = np.asarray(log_odds, dtype=np.float64)
+        z = self.scale * np.asarray(log_odds, dtype=np.float64) + self.offset
         negative, positive = (np.interp(z, TABLE, self.weights @ each) for each in self._wrong_tables)
         return np.where(np.asarray(y) == 1, positive, negative)
 
     def share_wrong(self, log_odds: ArrayLike, y: ArrayLike, sample_weight: ArrayLike) -> tuple[float, float, float]:
         """The mean of `wrong` over rows, and its 95 % interval over the rates that fit."""
-        z, positive = np.asarray(log_odds, dtype=np.float64), np.asarray(y) == 1
+        z, positive = self.scale * np.asarray(log_odds, dtype=np.float64) + self.offset, np.asarray(y) == 1
         place = np.clip(np.rint((z + REACH) / (TABLE[1] - TABLE[0])), 0, len(TABLE) - 1).astype(np.intp)
         weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), z.shape)
         rows = [np.bincount(place[one], weight[one], len(TABLE)) for one in (~positive, positive)]
@@ -140,7 +143,15 @@ class Untwisting(NoiseEstimate):
 
     @classmethod
     def _of(
-        cls, grid: Array, weights: Array, slopes: Array, evidence: float, found: bool, n_classes: int = 2
+        cls,
+        grid: Array,
+        weights: Array,
+        slopes: Array,
+        evidence: float,
+        found: bool,
+        scale: float = 1.0,
+        offset: float = 0.0,
+        n_classes: int = 2,
     ) -> Untwisting:
         kept = weights > 1e-6
         weights, grid, slopes = weights[kept] / weights[kept].sum(), grid[:, kept], slopes[kept]
@@ -156,6 +167,8 @@ class Untwisting(NoiseEstimate):
             rates_pos=grid[1],
             slopes=slopes,
             evidence=evidence,
+            scale=scale,
+            offset=offset,
             n_classes=n_classes,
         )
 
@@ -194,16 +207,19 @@ def estimate_noise(
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0, with a finite sum")
     n_classes = count("n_classes", n_classes, low=2)
     z = logit(np.clip(p, LEAST, 1.0 - LEAST))
-    binned = _binned(z, labels.astype(np.float64), weight)
+    scale, offset = _calibration(z, labels, weight)
+    binned = _binned(scale * z + offset, labels.astype(np.float64), weight)
     if rates is not None:
         pair = _pair(rates)
         if n_classes > 2:
             raise ValueError("rates must be None where there are more than two classes")
-        return Untwisting._of(pair, np.ones(1), _fitted(binned, pair).slope, evidence=math.nan, found=True)
+        return Untwisting._of(pair, np.ones(1), _fitted(binned, pair).slope, math.nan, True, scale, offset)
     grid, curves = _searched(binned, n_classes)
     weights = _prior(grid, n_classes) * np.exp(curves.plausibility - curves.plausibility.max())
     evidence = float(curves.likelihood.max() - _fitted(binned, np.zeros((2, 1))).likelihood[0])
-    return Untwisting._of(grid, weights / weights.sum(), curves.slope, evidence, evidence >= ENOUGH, n_classes)
+    return Untwisting._of(
+        grid, weights / weights.sum(), curves.slope, evidence, evidence >= ENOUGH, scale, offset, n_classes
+    )
 
 
 def _pair(rates: tuple[float, float]) -> Array:
@@ -262,6 +278,21 @@ def _binned(z: Array, y: Array, weight: Array) -> Array:
     positives = np.bincount(bins, np.bincount(place, weight * y), N_BINS)
     means = np.bincount(bins, mass * values, N_BINS) / np.maximum(total, np.finfo(float).tiny)
     return np.asarray(np.stack([means, total, positives])[:, total > 0])
+
+
+def _calibration(z: Array, y: Array, weight: Array) -> tuple[float, float]:
+    """The scale and offset of log-odds that fit the labels best, with a scale near 1: a model of few rounds is shy."""
+    parameters = np.array([1.0, 0.0])
+    x = np.stack([z, np.ones_like(z)])
+    for _ in range(50):
+        p = expit(parameters @ x)
+        gradient = x @ (weight * (y - p)) - np.array([(parameters[0] - 1.0) / SCALE_SPREAD**2, 0.0])
+        curve = (x * (weight * p * (1.0 - p))) @ x.T + np.diag([SCALE_SPREAD**-2, 1e-3])
+        step = np.linalg.solve(curve, gradient)
+        parameters = parameters + np.clip(step, -1.0, 1.0)
+        if np.abs(step).max() < 1e-12:
+            break
+    return max(float(parameters[0]), 0.05), float(parameters[1])
 
 
 def _untwisted(log_odds: Array, grid: Array) -> Array:

@@ -59,8 +59,7 @@ class Method:
 
 
 def _untwist(X: Any, y: Any, seed: int) -> Model:
-    settings: dict[str, Any] = {"alpha": "auto", "n_estimators": "auto", "max_depth": "auto"}
-    return PILBoostClassifier(**settings, n_jobs=1, random_state=seed).fit(X, y)
+    return PILBoostClassifier(n_jobs=1, random_state=seed).fit(X, y)
 
 
 def _paper(X: Any, y: Any, seed: int) -> Model:
