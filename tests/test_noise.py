@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.special import expit, logit
 from scipy.stats import binom
 from sklearn.tree import DecisionTreeClassifier
@@ -39,10 +40,13 @@ def clean_odds(z, neg, pos):
 
 
 class Twin:
-    """`estimate_noise` by its definition: every pair of rates and every slope by itself, with plain loops."""
+    """`estimate_noise` by its definition: every pair of rates and every slope by itself, with plain loops.
 
-    def __init__(self, posterior, y, weight, n_classes=2):
-        self.bins = self.binned(posterior, y, weight)
+    Scale and offset, which calibrate the log-odds, are those of the estimate; another test has a twin of them.
+    """
+
+    def __init__(self, posterior, y, weight, scale, offset, n_classes=2):
+        self.bins = self.binned(posterior, y, weight, scale, offset)
         self.n_classes, self.seen = n_classes, {}
         coarse, fine = self.pairs(0.04, 13), self.pairs(0.01, 49)
         most = max(map(self.plausibility, coarse))
@@ -62,12 +66,12 @@ class Twin:
         self.found = self.evidence >= noise.ENOUGH and self.rates != (0.0, 0.0)
 
     @staticmethod
-    def binned(posterior, y, weight):
+    def binned(posterior, y, weight, scale, offset):
         """(log-odds, weight, weight of the positives) of 64 bins of about equal weight; equal posteriors together."""
         rows = {}
         for p, label, mass in zip(posterior, y, weight, strict=True):
             p = min(max(p, 1e-4), 1 - 1e-4)
-            rows.setdefault(math.log(p / (1 - p)), []).append((mass, label))
+            rows.setdefault(scale * math.log(p / (1 - p)) + offset, []).append((mass, label))
         bins, before, total = {}, 0.0, sum(weight)
         for z in sorted(rows):
             mass = sum(one for one, _ in rows[z])
@@ -151,7 +155,7 @@ def test_the_estimate_is_that_of_a_slow_twin(n, rates, weight, n_classes, fine):
     posterior[: n // 10] = posterior[0].round(2)  # ties
     weight = np.random.default_rng(2).uniform(0, 3, n) if weight is None else np.full(n, weight)
     found = estimate_noise(posterior, y, sample_weight=weight, n_classes=n_classes)
-    twin = Twin(posterior.tolist(), y.tolist(), weight.tolist(), n_classes)
+    twin = Twin(posterior.tolist(), y.tolist(), weight.tolist(), found.scale, found.offset, n_classes)
     assert twin.fine == fine
     assert (found.rate_neg, found.rate_pos, found.found) == (*twin.rates, twin.found)
     assert found.evidence == pytest.approx(twin.evidence, abs=1e-9)
@@ -169,9 +173,28 @@ def test_known_rates_are_taken_as_given_with_the_slope_of_the_twin():
     assert (found.interval_neg, found.interval_pos) == ((0.1, 0.1), (0.3, 0.3))
     assert math.isnan(found.evidence)
     twin = Twin.__new__(Twin)
-    twin.bins, twin.seen = Twin.binned(posterior.tolist(), y.tolist(), [1.0] * 300), {}
+    twin.bins, twin.seen = Twin.binned(posterior.tolist(), y.tolist(), [1.0] * 300, found.scale, found.offset), {}
     assert found.slopes == pytest.approx([twin.fit((0.1, 0.3))[1]], rel=1e-12)
     assert found.slopes[0] != 1.0
+
+
+@pytest.mark.parametrize("n", [1, 5, 300, 5000])
+def test_log_odds_are_calibrated_by_the_scale_and_offset_that_fit_best(n):
+    posterior, y = simulated(n, 0.2, 0.1, slope=0.6)
+    posterior = expit(logit(posterior) - 0.7)  # not right on average
+    weight = np.random.default_rng(1).integers(1, 4, n).astype(float)
+    z = logit(posterior.clip(1e-4, 1 - 1e-4))
+
+    def cost(parameters):
+        scale, offset = parameters
+        p = expit(scale * z + offset)
+        fits = (weight * np.log(np.where(y == 1, p, 1 - p))).sum()
+        return -fits + ((scale - 1) / 0.2) ** 2 / 2 + offset**2 / 2
+
+    best = minimize(cost, (1.0, 0.0), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 2000}).x
+    found = estimate_noise(posterior, y, sample_weight=weight)
+    assert (found.scale, found.offset) == pytest.approx(best, abs=1e-5)
+    assert found.scale != 1.0
 
 
 @pytest.mark.parametrize("slope", [0.5, 1.0, 2.0])

@@ -88,7 +88,8 @@ class LabelAudit:
     - `posterior`: the twisted posterior of each class, out of fold;
     - `noise`: the rates that fit, `noise.found` whether there is evidence of noise at all;
     - `noise_rate`: the share of wrong labels, with its 95 % interval;
-    - `rate_by_label`: the same among the rows of each given label.
+    - `rate_by_label`: the same among the rows of each given label;
+    - `weight`: the sample weights of the fit.
     """
 
     classes: NDArray[Any]
@@ -99,6 +100,7 @@ class LabelAudit:
     noise: Untwisting
     noise_rate: tuple[float, float, float]
     rate_by_label: dict[Any, tuple[float, float, float]]
+    weight: Array
     model: PILBoostClassifier
     X: Any
 
@@ -187,19 +189,20 @@ class LabelAudit:
         """
         if len(self.classes) > 2:
             raise ValueError("slices are for two classes")
-        table, overall = self._numbers, self.noise_rate[0]
+        table, (overall, _, most) = self._numbers, self.noise_rate
         names = getattr(self.model, "feature_names_in_", range(table.shape[1]))
         posterior, labels = self.posterior[:, 1], (self.given == self.classes[1]).astype(np.intp)
         found = []
         for j in range(table.shape[1]):
-            for where, rows in self._parts(j, table[:, j]):
-                size = int(np.count_nonzero(rows))
-                if not LEAST_IN_SLICE <= size < len(labels):
+            for where, part in self._parts(j, table[:, j]):
+                rows = np.flatnonzero(part & (self.weight > 0))
+                if not LEAST_IN_SLICE <= len(rows) < np.count_nonzero(self.weight):
                     continue
-                noise = estimate_noise(posterior[rows], labels[rows])
-                rate, low, _ = noise.share_wrong(logit(posterior[rows]), labels[rows], 1.0)
-                if noise.found and low > overall:
-                    found.append((size * (rate - overall), Slice(names[j], where, size, rate)))
+                weight = self.weight[rows]
+                noise = estimate_noise(posterior[rows], labels[rows], sample_weight=weight)
+                rate, low, _ = noise.share_wrong(logit(posterior[rows]), labels[rows], weight)
+                if low > most:
+                    found.append((weight.sum() * (rate - overall), Slice(names[j], where, len(rows), rate)))
         return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
 
     def to_frame(self) -> Any:
@@ -299,7 +302,8 @@ def audit_labels(
     if numbers.shape[0] != len(labels) or _fingerprint(numbers, labels) != model._trained_on:
         raise ValueError("X and y must be the rows that the model was fitted to, in the same order")
     noise = model.noise_ if isinstance(model.noise_, Untwisting) else model._noise()
-    posterior, weight = model.oof_proba_, np.bincount(model._unseen.rows, model._unseen.weight)
+    posterior = model.oof_proba_
+    weight = np.bincount(model._unseen.rows, model._unseen.weight).astype(np.float64)
     if len(model.classes_) == 2:
         odds, own = logit(posterior[:, 1]), labels
         predicted = (noise.clean_log_odds(odds) > 0).astype(np.intp)
@@ -318,6 +322,7 @@ def audit_labels(
             label: noise.share_wrong(odds, own, np.where(labels == number, weight, 0.0))
             for number, label in enumerate(model.classes_.tolist())
         },
+        weight=weight,
         model=model,
         X=X,
     )

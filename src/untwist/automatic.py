@@ -28,14 +28,14 @@ STEPS = (0.1, 0.3)
 MOST_ROUNDS, BLOCK = 1000, 10
 LEAST_PATIENCE, PATIENCE = 15, 0.25  # rounds without progress, at least, and as a share of the rounds up to the best
 PROGRESS, LEAST_PROGRESS = 0.003, 0.0005  # by how much the loss must have fallen, as a share and in nats
-EXTRA = 0.5
+BEYOND = 0.5  # of the rounds after the best: the mean of all folds bears more of them than a fold by itself
 SLOW = 150  # rounds after which a loss that still falls calls for longer steps
 HOPELESS = 1.1  # times the loss of the best candidate, after as many rounds
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A setting that was tried: its best number of rounds, and log-loss and error of the rows set aside there."""
+    """A setting that was tried: the rounds that would be kept, and log-loss and error of the rows set aside there."""
 
     alpha: float
     max_depth: int
@@ -106,10 +106,11 @@ class _Run:
         return self._mean([[booster.losses() for booster in each_fold] for each_fold in self.boosters])
 
     def candidate(self, n_rounds: int | None) -> Candidate:
-        """What it has come to after so many rounds, or after the best number of them."""
+        """What it has come to after so many rounds, or somewhat beyond the best number of them."""
         losses = self.losses()
         errors = self._mean([[booster.errors() for booster in each_fold] for each_fold in self.boosters])
-        at = int(np.argmin(losses)) if n_rounds is None else self.done - 1
+        best, last = int(np.argmin(losses)), self.done - 1
+        at = best + int(BEYOND * (last - best)) if n_rounds is None else last
         return Candidate(self.alpha, self.depth, self.step, at + 1, float(losses[at]), float(errors[at]))
 
     def progress(self, most: int, begin: float) -> Progress:
@@ -180,6 +181,7 @@ def choose(
                 if fixed is None and longer and run.done >= SLOW:
                     step = longer.pop()
                     run = started(alpha, depth)
+                    continue
                 stopped = tell is not None and tell(run.progress(most, begin))
         except KeyboardInterrupt as error:
             interrupt, stopped = error, True
@@ -199,8 +201,7 @@ def choose(
         raise interrupt  # not even a few rounds of the first candidate
     chosen, run = best
     grown = [[trees.grown(booster, folds.n_features) for booster in each_fold] for each_fold in run.boosters]
-    K_ = int(round(chosen.n_rounds + EXTRA * (run.done - chosen.n_rounds)))
-    forests = [[one.first(min(K_, len(one))) for one in each_fold] for each_fold in grown]
+    forests = [[one.first(min(chosen.n_rounds, len(one))) for one in each_fold] for each_fold in grown]
     return Chosen(Choice(chosen, tuple(tried.values())), forests, interrupt)
 
 

@@ -29,12 +29,12 @@ from untwist.twists import alpha_star
 __all__ = ["MenonEstimate", "NoiseEstimate", "Untwisting", "estimate_noise", "menon", "original_learned", "taylor"]
 
 CONFIDENCE = 0.95
-ENOUGH = 1.5  # nats of log-likelihood that noise must explain to count as found
+ENOUGH = 2.0  # nats of log-likelihood that noise must explain to count as found: the usual 5 %
 EVEN_ODDS = 0.9  # how likely, beforehand, both classes are equally noisy
 UNEXPLAINED = 0.15  # the share of the variance of clean labels that features leave unexplained, as expected beforehand
 HIGHEST, STEP, FINE_STEP = 0.48, 0.04, 0.01  # the rates that are considered
 N_BINS = 64
-SCALE_SPREAD = 0.2
+SCALE_SPREAD = 0.2  # of the scale that calibrates log-odds, around 1; the offset, around 0, has a spread of 1
 LEAST = 1e-4  # a posterior nearer to 0 or 1 counts as so near
 REACH = 20.0  # log-odds up to which functions of them are tabulated
 TABLE = np.linspace(-REACH, REACH, 4097)
@@ -77,8 +77,8 @@ class Untwisting(NoiseEstimate):
 
     Under a pair of rates the clean posterior is expit(slope * u), u the log-odds of
     (twisted - rate_neg) / (1 - rate_neg - rate_pos); a slope of 1 takes the twisted posterior at its word. Everything
-    here is the mean over the pairs. `evidence` is the log-likelihood that noise explains, in nats (NaN if the
-    rates were given).
+    here is the mean over the pairs. Log-odds are calibrated first: times `scale`, plus `offset`. `evidence` is the
+    log-likelihood that noise explains, in nats (NaN if the rates were given).
     """
 
     weights: Array
@@ -101,7 +101,7 @@ class Untwisting(NoiseEstimate):
         return np.asarray(expit(self.clean_log_odds(log_odds)))
 
     def clean_log_odds(self, log_odds: ArrayLike) -> Array:
-        """The log-odds of `clean`, from a table that ends at +-20: within 1e-3 up to there, rising, and fast."""
+        """The log-odds of `clean`, rising, from a table with a step of 0.01 that ends at +-20."""
         z = self.scale * np.asarray(log_odds, dtype=np.float64) + self.offset
         return np.asarray(np.interp(z, TABLE, self._clean_table) + (z - np.clip(z, -REACH, REACH)))
 
@@ -207,8 +207,10 @@ def estimate_noise(
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0, with a finite sum")
     n_classes = count("n_classes", n_classes, low=2)
     z = logit(np.clip(p, LEAST, 1.0 - LEAST))
-    scale, offset = _calibration(z, labels, weight)
-    binned = _binned(scale * z + offset, labels.astype(np.float64), weight)
+    values, place = np.unique(z, return_inverse=True)  # sorted, so that the order of the rows does not matter
+    total, positives = (np.bincount(place, each).astype(np.float64) for each in (weight, weight * labels))
+    scale, offset = _calibration(values, total, positives)
+    binned = _binned(scale * values + offset, total, positives)
     if rates is not None:
         pair = _pair(rates)
         if n_classes > 2:
@@ -246,7 +248,7 @@ def _searched(binned: Array, n_classes: int) -> tuple[Array, _Curves]:
     """Pairs of rates and their curves; where few fit, only those, on a finer grid."""
     coarse, fine = _grid(STEP, n_classes), _grid(FINE_STEP, n_classes)
     curves = _fitted(binned, coarse)
-    plausible = coarse[:, curves.plausibility > curves.plausibility.max() - 8.0]
+    plausible = coarse[:, curves.plausibility >= curves.plausibility.max() - 8.0]
     distance = np.abs(fine[:, :, None] - plausible[:, None, :]).max(axis=0).min(axis=1)
     near = fine[:, distance <= STEP / 2 + 1e-9]
     return (near, _fitted(binned, near)) if near.shape[1] <= 2 * coarse.shape[1] else (coarse, curves)
@@ -268,29 +270,25 @@ def _prior(grid: Array, n_classes: int) -> Array:
     return np.where(even, EVEN_ODDS / levels, (1.0 - EVEN_ODDS) / (levels * (levels - 1.0)))
 
 
-def _binned(z: Array, y: Array, weight: Array) -> Array:
-    """Mean of z, total weight and weight of the positives, in bins of about equal weight; equal z stay together."""
-    values, place = np.unique(z, return_inverse=True)
-    mass = np.bincount(place, weight)
-    middle = (np.cumsum(mass) - 0.5 * mass) / mass.sum()
+def _binned(z: Array, total: Array, positives: Array) -> Array:
+    """Mean of z (rising), total weight and weight of the positives, in bins of about equal weight."""
+    middle = (np.cumsum(total) - 0.5 * total) / total.sum()
     bins = np.minimum((middle * N_BINS * (1 + 1e-9)).astype(np.intp), N_BINS - 1)
-    total = np.bincount(bins, mass, N_BINS)
-    positives = np.bincount(bins, np.bincount(place, weight * y), N_BINS)
-    means = np.bincount(bins, mass * values, N_BINS) / np.maximum(total, np.finfo(float).tiny)
-    return np.asarray(np.stack([means, total, positives])[:, total > 0])
+    mass, positive, moment = (np.bincount(bins, each, N_BINS) for each in (total, positives, total * z))
+    known = mass > 0
+    return np.stack([moment[known] / mass[known], mass[known], positive[known]])
 
 
-def _calibration(z: Array, y: Array, weight: Array) -> tuple[float, float]:
+def _calibration(z: Array, total: Array, positives: Array) -> tuple[float, float]:
     """The scale and offset of log-odds that fit the labels best, with a scale near 1: a model of few rounds is shy."""
-    parameters = np.array([1.0, 0.0])
-    x = np.stack([z, np.ones_like(z)])
+    x, parameters = np.stack([z, np.ones_like(z)]), np.array([1.0, 0.0])
     for _ in range(50):
         p = expit(parameters @ x)
-        gradient = x @ (weight * (y - p)) - np.array([(parameters[0] - 1.0) / SCALE_SPREAD**2, 0.0])
-        curve = (x * (weight * p * (1.0 - p))) @ x.T + np.diag([SCALE_SPREAD**-2, 1e-3])
+        gradient = x @ (positives - total * p) - np.array([(parameters[0] - 1.0) / SCALE_SPREAD**2, parameters[1]])
+        curve = (x * (total * p * (1.0 - p))) @ x.T + np.diag([SCALE_SPREAD**-2, 1.0])
         step = np.linalg.solve(curve, gradient)
         parameters = parameters + np.clip(step, -1.0, 1.0)
-        if np.abs(step).max() < 1e-12:
+        if np.abs(step).max() < 1e-13:
             break
     return max(float(parameters[0]), 0.05), float(parameters[1])
 
