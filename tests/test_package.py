@@ -157,7 +157,8 @@ def test_the_demo_does_without_xgboost(monkeypatch):
     from untwist import demo
 
     monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None)
-    assert list(demo.methods()) == ["PILBoost, alpha = 1.1", "PILBoost, alpha = 2", "PILBoost, alpha = 4", "AdaBoost"]
+    paper = ["PILBoost, alpha = 1.1", "PILBoost, alpha = 2", "PILBoost, alpha = 4", "AdaBoost"]
+    assert list(demo.methods()) == ["untwist, as it comes", *paper]
 
 
 def test_the_demo_measures_and_reports(monkeypatch):

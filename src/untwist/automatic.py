@@ -2,8 +2,8 @@
 
 Every candidate (an alpha and a depth) is boosted on all folds side by side. The log-loss of the twisted posterior on
 the rows set aside, which needs no clean label, says how many rounds to keep and which candidate is best. Depth is
-chosen first, at the first alpha, then alpha. The model is the mean of the fold models, and what they say of the rows
-they have not seen tells how noisy the labels are (`untwist.noise`).
+chosen first, at the first alpha, from the middle outwards, then alpha. The model is the mean of the fold models, and
+what they say of the rows they have not seen tells how noisy the labels are (`untwist.noise`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from untwist.training import Progress
 __all__ = ["ALPHAS", "DEPTHS", "N_FOLDS", "STEPS", "Candidate", "Choice", "Chosen", "Folds", "choose"]
 
 N_FOLDS = 5
-DEPTHS = (4, 2, 6)
+DEPTHS = (2, 4, 6)
 ALPHAS = (1.0, 2.0)
 STEPS = (0.1, 0.3)
 MOST_ROUNDS, BLOCK = 1000, 10
@@ -193,7 +193,7 @@ def choose(
         report(tried[alpha, depth])
         return tried[alpha, depth].loss
 
-    depth = min(depths, key=lambda depth: attempt(alphas[0], depth))
+    depth = _climbed(sorted(depths), lambda depth: attempt(alphas[0], depth))
     for alpha in alphas:
         attempt(alpha, depth)
     if best is None:
@@ -203,6 +203,16 @@ def choose(
     grown = [[trees.grown(booster, folds.n_features) for booster in each_fold] for each_fold in run.boosters]
     forests = [[one.first(min(chosen.n_rounds, len(one))) for one in each_fold] for each_fold in grown]
     return Chosen(Choice(chosen, tuple(tried.values())), forests, interrupt)
+
+
+def _climbed(levels: Sequence[int], loss: Callable[[int], float]) -> int:
+    """The best level: from the middle one down as long as that helps; if it does not, up."""
+    best = middle = len(levels) // 2
+    while best > 0 and loss(levels[best - 1]) < loss(levels[best]):
+        best -= 1
+    while middle <= best < len(levels) - 1 and loss(levels[best + 1]) < loss(levels[best]):
+        best += 1
+    return levels[best]
 
 
 def _rests(losses: Array) -> bool:

@@ -1,7 +1,7 @@
 """Who survives 30 % wrong labels? ``untwist demo``: a table, and a report to open.
 
-Breast cancer data (from scikit-learn), 70/30 splits, 30 % of the training labels flipped, accuracy on clean test labels:
-the default, which tunes itself, beside the paper's cell of Table 2, 1000 stumps for everybody.
+Breast cancer data (from scikit-learn), 70/30 splits, 30 % of the training labels flipped, accuracy on clean test
+labels: the default, which tunes itself, beside the paper's cell of Table 2, 1000 stumps for everybody.
 """
 
 from __future__ import annotations
