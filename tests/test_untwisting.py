@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import logit
+from scipy.special import expit, logit
 from sklearn.datasets import load_iris
 
 from learners import Plain, paper_style
@@ -54,14 +54,16 @@ def test_predict_is_a_positive_decision_and_the_more_probable_class(build, setti
 def test_known_rates_move_the_threshold_of_the_twisted_posterior(build, rates):
     X, y, _ = sample()
     model = build(noise_rates=rates).fit(X, y)
-    posterior, threshold = model.predict_proba_twisted(X)[:, 1], (1 + rates[0] - rates[1]) / 2
+    twisted, threshold = model.predict_proba_twisted(X)[:, 1], (1 + rates[0] - rates[1]) / 2
+    posterior = expit(model.noise_.scale * logit(twisted) + model.noise_.offset)
     clear = np.abs(posterior - threshold) > 1e-4
     assert clear.mean() > 0.9
     assert 0 < np.mean(posterior > threshold) < 1
     np.testing.assert_array_equal(model.predict(X)[clear], (posterior > threshold)[clear].astype(int))
     assert isinstance(model.noise_, Untwisting)
     assert (model.noise_.rate_neg, model.noise_.rate_pos) == rates
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], model.noise_.clean(logit(posterior)), atol=2e-3)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], model.noise_.clean(logit(twisted)), atol=2e-3)
+    assert build is auto or (model.noise_.scale, model.noise_.offset) == (1.0, 0.0)  # nothing to calibrate by
 
 
 @pytest.mark.parametrize("build", MODES)
