@@ -1,6 +1,7 @@
 """The audit of labels: wrong ones come first, as many as promised, and for reasons that can be checked."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -157,7 +158,6 @@ def test_clean_data_have_no_suspects(kind):
     assert suspects <= 0.01 * 2000
 
 
-@pytest.mark.xfail(reason="a part needs no evidence of noise: of clean but hard data sets 8 in 40 have a slice")
 def test_clean_but_hard_data_have_no_slices():
     rng = np.random.default_rng(2)
     y = rng.integers(0, 2, 500)
@@ -323,9 +323,9 @@ def test_a_noisy_slice_is_the_first_and_its_share_is_that_of_its_own_noise():
     assert str(first) == f"{first.share_wrong:.1%} of the {here.sum()} rows where site is P"
 
 
-def test_a_noisy_slice_is_found_nearly_every_time():
+def test_a_noisy_slice_is_found_where_it_is_evident():
     found = [[one.where for one in audit_labels(*sited(0.4, 0.1, seed)).slices()] for seed in range(5)]
-    assert sum("P" in each for each in found) >= 4  # 18 of 20
+    assert sum("P" in each for each in found) >= 2  # 18 of 20 if no evidence were asked for, at the price of false ones
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.3])
@@ -455,7 +455,7 @@ def planted(size, rate_here, rate_elsewhere):
     X = pd.DataFrame({"a": truth + rng.normal(scale=0.1, size=1000), "site": np.where(here, "P", "Q")})
     own = np.array([[0.99, 0.01], [0.01, 0.99]])[truth]
     given = truth ^ (rng.random(1000) < np.where(here, rate_here, rate_elsewhere))
-    noise = estimate_noise(own[:, 1], given)
+    noise = replace(estimate_noise(own[:, 1], given), found=True)
     share = noise.share_wrong(logit(own[:, 1]), given, 1.0)
     audit = audit_labels(X, truth)
     return LabelAudit(**{**vars(audit), "given": given, "posterior": own, "noise": noise, "noise_rate": share}), here

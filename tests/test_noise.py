@@ -208,7 +208,6 @@ def test_scale_and_slope_recover_the_clean_posterior_where_the_rates_are_known(s
     assert moved.mean() < 0.02  # calibration knows no plateaus
 
 
-@pytest.mark.xfail(reason="Newton's steps, at most 1, go in circles; and a scale below 0.05 is cut without its offset")
 @pytest.mark.parametrize("seed", [0, 2, 8, 10])
 def test_calibrated_posteriors_are_right_on_average_even_where_weights_differ_much(seed):
     rng = np.random.default_rng(seed)
@@ -617,9 +616,6 @@ def test_tiny_and_huge_weights_are_taken(weight, n_classes):
     assert np.isfinite(found.clean_log_odds([-30.0, 0.0, 30.0])).all()
 
 
-ALL_EQUAL = pytest.mark.xfail(reason="no curve without noise comes near enough to 0 or 1: noise is 'found'")
-
-
 @pytest.mark.parametrize("label", [0, 1])
 @pytest.mark.parametrize(
     "weight",
@@ -628,8 +624,8 @@ ALL_EQUAL = pytest.mark.xfail(reason="no curve without noise comes near enough t
         1e-12,
         1.0,
         1e6,
-        pytest.param(1e8, marks=ALL_EQUAL),
-        pytest.param(1e20, marks=ALL_EQUAL),
+        1e8,
+        1e20,
     ],
 )
 def test_labels_that_are_all_equal_are_no_noise_whatever_they_weigh(weight, label):
@@ -640,10 +636,6 @@ def test_labels_that_are_all_equal_are_no_noise_whatever_they_weigh(weight, labe
         assert np.isfinite([found.scale, found.offset, *found.interval_neg, *found.interval_pos]).all()
 
 
-@pytest.mark.xfail(
-    reason="beside huge weights the spreads of scale and offset are nothing, and few values do not tell the two apart",
-    raises=np.linalg.LinAlgError,
-)
 @pytest.mark.parametrize(
     ("posterior", "weight"),
     [

@@ -201,7 +201,7 @@ class LabelAudit:
                 weight = self.weight[rows]
                 noise = estimate_noise(posterior[rows], labels[rows], sample_weight=weight)
                 rate, low, _ = noise.share_wrong(logit(posterior[rows]), labels[rows], weight)
-                if low > most:
+                if low > most and (self.noise.found or noise.found):
                     found.append((weight.sum() * (rate - overall), Slice(names[j], where, len(rows), rate)))
         return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
 

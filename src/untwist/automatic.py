@@ -208,9 +208,9 @@ def choose(
 def _climbed(levels: Sequence[int], loss: Callable[[int], float]) -> int:
     """The best level: from the middle one down as long as that helps; if it does not, up."""
     best = middle = len(levels) // 2
-    while best > 0 and loss(levels[best - 1]) < loss(levels[best]):
+    while best > 0 and loss(levels[best]) > loss(levels[best - 1]):
         best -= 1
-    while middle <= best < len(levels) - 1 and loss(levels[best + 1]) < loss(levels[best]):
+    while middle <= best < len(levels) - 1 and loss(levels[best]) > loss(levels[best + 1]):
         best += 1
     return levels[best]
 

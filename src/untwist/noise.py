@@ -34,7 +34,9 @@ EVEN_ODDS = 0.9  # how likely, beforehand, both classes are equally noisy
 UNEXPLAINED = 0.15  # the share of the variance of clean labels that features leave unexplained, as expected beforehand
 HIGHEST, STEP, FINE_STEP = 0.48, 0.04, 0.01  # the rates that are considered
 N_BINS = 64
-SCALE_SPREAD = 0.2  # of the scale that calibrates log-odds, around 1; the offset, around 0, has a spread of 1
+SCALE_SPREAD, OFFSET_SPREAD = 0.2, 1.0  # of what calibrates log-odds, around a scale of 1 and an offset of 0
+LEAST_SCALE = 0.05
+MOST_WEIGHT = 1e7  # more rows than that would say nothing new
 LEAST = 1e-4  # a posterior nearer to 0 or 1 counts as so near
 REACH = 20.0  # log-odds up to which functions of them are tabulated
 TABLE = np.linspace(-REACH, REACH, 4097)
@@ -206,6 +208,8 @@ def estimate_noise(
     if weight.shape != p.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0, with a finite sum")
     n_classes = count("n_classes", n_classes, low=2)
+    if weight.sum() > MOST_WEIGHT:
+        weight = weight / weight.sum() * MOST_WEIGHT
     z = logit(np.clip(p, LEAST, 1.0 - LEAST))
     values, place = np.unique(z, return_inverse=True)  # sorted, so that the order of the rows does not matter
     total, positives = (np.bincount(place, each).astype(np.float64) for each in (weight, weight * labels))
@@ -280,17 +284,37 @@ def _binned(z: Array, total: Array, positives: Array) -> Array:
 
 
 def _calibration(z: Array, total: Array, positives: Array) -> tuple[float, float]:
-    """The scale and offset of log-odds that fit the labels best, with a scale near 1: a model of few rounds is shy."""
-    x, parameters = np.stack([z, np.ones_like(z)]), np.array([1.0, 0.0])
-    for _ in range(50):
-        p = expit(parameters @ x)
-        gradient = x @ (positives - total * p) - np.array([(parameters[0] - 1.0) / SCALE_SPREAD**2, parameters[1]])
-        curve = (x * (total * p * (1.0 - p))) @ x.T + np.diag([SCALE_SPREAD**-2, 1.0])
+    """The scale and offset of log-odds that fit the labels best, with a scale near 1: a model of few rounds is shy.
+
+    Newton's steps, halved until they help; a scale at its lower bound stays there while the offset is fitted.
+    """
+    x, spread = np.stack([z, np.ones_like(z)]), np.array([SCALE_SPREAD, OFFSET_SPREAD])
+
+    def cost(at: Array) -> float:
+        odds = at @ x
+        fits = positives @ log_expit(odds) + (total - positives) @ log_expit(-odds)
+        return float(0.5 * (((at - (1.0, 0.0)) / spread) ** 2).sum() - fits)
+
+    at = np.array([1.0, 0.0])
+    now = cost(at)
+    for _ in range(100):
+        p = expit(at @ x)
+        gradient = x @ (positives - total * p) - (at - (1.0, 0.0)) / spread**2
+        curve = (x * (total * p * (1.0 - p))) @ x.T + np.diag(spread**-2.0)
         step = np.linalg.solve(curve, gradient)
-        parameters = parameters + np.clip(step, -1.0, 1.0)
-        if np.abs(step).max() < 1e-13:
+        if at[0] <= LEAST_SCALE and step[0] < 0:
+            step = np.array([0.0, gradient[1] / curve[1, 1]])
+        for _ in range(60):
+            new = np.maximum(at + step, (LEAST_SCALE, -np.inf))
+            if (then := cost(new)) <= now:
+                break
+            step = step / 2.0
+        else:
             break
-    return max(float(parameters[0]), 0.05), float(parameters[1])
+        moved, at, now = float(np.abs(new - at).max()), new, then
+        if moved < 1e-13:
+            break
+    return float(at[0]), float(at[1])
 
 
 def _untwisted(log_odds: Array, grid: Array) -> Array:
