@@ -1,7 +1,7 @@
 """The audit of labels: wrong ones come first, as many as promised, and for reasons that can be checked."""
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -113,7 +113,7 @@ def test_ties_in_the_ranking_go_by_posterior_and_then_by_row():
     audit = audit_labels(X, y)
     tied = LabelAudit(
         **{
-            **vars(audit),
+            **{field.name: getattr(audit, field.name) for field in fields(audit)},
             "given": np.array([1, 1, 1, 1]),
             "posterior": posterior,
             "wrong": np.array([0.3, 0.3, 0.3, 0.4]),
@@ -458,7 +458,15 @@ def planted(size, rate_here, rate_elsewhere):
     noise = replace(estimate_noise(own[:, 1], given), found=True)
     share = noise.share_wrong(logit(own[:, 1]), given, 1.0)
     audit = audit_labels(X, truth)
-    return LabelAudit(**{**vars(audit), "given": given, "posterior": own, "noise": noise, "noise_rate": share}), here
+    return LabelAudit(
+        **{
+            **{field.name: getattr(audit, field.name) for field in fields(audit)},
+            "given": given,
+            "posterior": own,
+            "noise": noise,
+            "noise_rate": share,
+        }
+    ), here
 
 
 def test_a_slice_is_judged_by_its_own_noise():

@@ -32,10 +32,10 @@ def twisted(clean, rate_neg, rate_pos, rng):
 # ---- slow twins ----
 
 
-def clean_odds(z, neg, pos):
+def clean_odds(z, neg, pos, clearest=0.005):
     """The log-odds of the clean posterior where the twisted one has log-odds z, before the slope."""
     p = 0.0 if z == -math.inf else 1 / (1 + math.exp(-z))
-    clean = min(max((p - neg) / (1 - neg - pos), 0.005), 0.995)
+    clean = min(max((p - neg) / (1 - neg - pos), clearest), 1 - clearest)
     return math.log(clean / (1 - clean)) + 1e-3 * (z - math.log((1 + neg - pos) / (1 - neg + pos)))
 
 
@@ -223,7 +223,7 @@ def test_calibrated_posteriors_are_right_on_average_even_where_weights_differ_mu
 def hypotheses(found):
     """(weight, rate_neg, rate_pos, log-odds -> clean posterior) of each pair; calibrated log-odds end at +-20."""
     for weight, neg, pos, slope in zip(found.weights, found.rates_neg, found.rates_pos, found.slopes, strict=True):
-        odds = np.vectorize(lambda z, neg=neg, pos=pos: clean_odds(z, neg, pos), otypes=[float])
+        odds = np.vectorize(lambda z, neg=neg, pos=pos: clean_odds(z, neg, pos, found.clearest), otypes=[float])
         yield (
             weight,
             neg,
@@ -306,14 +306,14 @@ def test_beyond_the_ends_of_the_table_the_log_odds_still_rise():
     for sign in (-1, 1):
         end = found.clean_log_odds(sign * 20.0)
         assert found.clean_log_odds(sign * 30.0) == pytest.approx(end + sign * 10.0)
-        assert end == pytest.approx(clean_odds(sign * 20.0, 0.1, 0.3), abs=1e-3)
+        assert end == pytest.approx(clean_odds(sign * 20.0, 0.1, 0.3, 1e-9), abs=1e-3)
 
 
 @pytest.mark.xfail(reason="the table is too coarse where a plateau begins: log-odds are off by 0.1 to 0.8 there")
 @pytest.mark.parametrize("rates", [(0.1, 0.3), (0.3, 0.3), (0.48, 0.48), (0.0, 0.45)])
 def test_the_table_of_log_odds_is_within_a_thousandth_everywhere(rates):
     z = np.linspace(-20, 20, 20_001)
-    exact = [clean_odds(one, *rates) for one in z]
+    exact = [clean_odds(one, *rates, 1e-9) for one in z]
     np.testing.assert_allclose(Untwisting.by(rates).clean_log_odds(z), exact, atol=1e-3)
 
 
@@ -395,7 +395,7 @@ def test_clean_data_hard_or_easy_show_no_evidence_of_noise(spread, jitter):
         posterior = expit(logit(posterior) + np.random.default_rng(seed + 1000).normal(scale=jitter, size=1000))
         found.append(estimate_noise(posterior, y))
     silent = next(one for one in found if not one.found)
-    assert str(silent).startswith("no evidence of label noise (up to ")
+    assert str(silent).startswith("no evidence of label noise (rates from ")
     assert sum(one.found for one in found) <= 4  # of 100, 4 to 9 where data are hard, 0 to 3 where they are easy
 
 
@@ -529,9 +529,9 @@ def test_where_nothing_can_be_seen_the_answer_is_defined_and_says_so(posterior, 
     assert not found.found
     assert np.isfinite([found.evidence, *found.interval_neg, *found.interval_pos, *found.slopes]).all()
     assert found.weights.sum() == pytest.approx(1.0)
-    assert found.interval_pos[1] > 0.19  # much would not show
+    assert found.interval_pos[1] > 0.19  # much would fit
     assert np.isfinite(found.clean_log_odds([-30.0, 0.0, 30.0])).all()
-    assert found.share_wrong([0.0], [1], 1.0)[0] == pytest.approx(found.wrong([0.0], [1])[0], abs=1e-3)
+    assert found.share_wrong([0.0], [1], 1.0)[0] == pytest.approx(found.wrong([0.0], [1])[0], abs=2e-3)
 
 
 def test_a_thousand_certain_rows_that_are_right_leave_no_room_for_noise():
@@ -782,12 +782,31 @@ def test_menon_refuses_bad_weights(weight):
         menon(*overlapping(), sample_weight=weight)
 
 
-def test_menon_takes_weight_2_for_a_repeated_row_in_its_shares():
+def test_menon_takes_a_weight_for_so_many_rows():
     X, y = overlapping()
-    twice, once = menon(X, y, sample_weight=np.full(300, 2.0)), menon(X, y)
-    assert (twice.rate_neg, twice.rate_pos, twice.alpha) == pytest.approx((once.rate_neg, once.rate_pos, once.alpha))
-    assert twice.interval_neg[0] >= once.interval_neg[0]
-    assert twice.interval_neg[1] < once.interval_neg[1]
+    weight = 1 + np.arange(300) % 3
+    assert menon(X, y, sample_weight=weight) == menon(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+
+
+def test_a_rare_class_is_not_taken_for_noise():
+    found = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        eta = expit(1.5 * rng.normal(size=20_000) - 6.5)  # four in a thousand
+        found += estimate_noise(eta, rng.random(20_000) < eta).found
+    assert found <= 1
+
+
+def test_known_rates_of_0_leave_the_posterior_as_it_is():
+    z = np.linspace(-12, 12, 101)
+    np.testing.assert_allclose(Untwisting.by((0.0, 0.0)).clean_log_odds(z), z, rtol=2e-3, atol=1e-4)
+
+
+def test_the_scale_of_small_weights_does_not_matter():
+    posterior, y = simulated(500, 0.2, 0.2)
+    once = estimate_noise(posterior, y)
+    small = estimate_noise(posterior, y, sample_weight=np.full(500, 1 / 500))
+    assert small.evidence == pytest.approx(once.evidence, abs=1e-9)
 
 
 # ---- the two that need clean labels ----

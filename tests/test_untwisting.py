@@ -271,3 +271,27 @@ def test_another_fit_forgets_what_was_chosen():
     assert not hasattr(model, "oof_proba_")
     assert not hasattr(model, "choice_")
     assert (model.noise_, model.alpha_) == (None, 2.0)
+
+
+def test_class_weights_do_not_pass_for_noise():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4))
+    truth = (X[:, 0] + X[:, 1] > 1.5).astype(int)
+    y = np.where(rng.random(3000) < 0.1, 1 - truth, truth)
+    plain, weighted = (auto(class_weight=one).fit(X, y) for one in (None, "balanced"))
+    assert abs(weighted.noise_.rate_neg - plain.noise_.rate_neg) < 0.03
+    assert abs(weighted.noise_.rate_pos - plain.noise_.rate_pos) < 0.1
+    assert weighted.predict(X).mean() >= plain.predict(X).mean()  # the weights still speak for the rare class
+    assert weighted.score(X, truth) > 0.95
+
+
+def test_rates_of_an_earlier_fit_to_several_classes_are_forgotten():
+    X, y, _ = sample()
+    model = auto().fit(X, y + (X[:, 2] > 0.5))
+    assert model.set_params(noise_rates=(0.1, 0.1)).fit(X, y).noise_.rate_neg == 0.1
+
+
+def test_rates_and_a_negative_alpha_exclude_each_other():
+    X, y, _ = sample()
+    with pytest.raises(ValueError, match="noise_rates must not be given with a negative alpha"):
+        auto(alpha=-2.0, noise_rates=(0.1, 0.1)).fit(X, y)

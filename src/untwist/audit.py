@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from untwist.arguments import Array, count, share
 from untwist.classifier import PILBoostClassifier, _fingerprint
@@ -159,10 +160,13 @@ class LabelAudit:
         bears = np.flatnonzero(self.given == self.given[row])
         here = table[[row]]
         usual = _usual(table[bears], self.model._schema.categories)
-        changed = np.repeat(here, table.shape[1], axis=0)
-        np.fill_diagonal(changed, usual)
-        score = self._scores(np.concatenate([here, changed]), row)
-        effects = score[1:] - score[0]
+        effects = np.zeros(table.shape[1])
+        as_it_is = self._scores(here, row)[0]
+        for columns in np.array_split(self._split_on(), max(1, table.shape[1] // 250)):  # a few at a time
+            changed = np.repeat(here, len(columns), axis=0)
+            changed[np.arange(len(columns)), columns] = usual[columns]
+            if len(columns):
+                effects[columns] = self._scores(changed, row) - as_it_is
         names = getattr(self.model, "feature_names_in_", range(table.shape[1]))
         reasons = [
             Reason(names[j], self._value(j, here[0, j]), self._value(j, usual[j]), float(effects[j]))
@@ -224,10 +228,16 @@ class LabelAudit:
             index=getattr(self.X, "index", None),
         )
 
-    @property
+    @cached_property
     def _numbers(self) -> Any:
         table = self.model._rows(self.X)
         return table.toarray() if sparse.issparse(table) else np.asarray(table, dtype=np.float64)
+
+    def _split_on(self) -> NDArray[np.intp]:
+        """The columns that some tree splits on."""
+        features = [one.forest.feature for one in self.model._ensembles if one.forest is not None]
+        used = np.unique(np.concatenate(features)).astype(np.intp)
+        return used[used >= 0]
 
     def _scores(self, table: Array, row: int) -> Array:
         """How much rows look like the label of `row`, in log-odds."""
@@ -301,10 +311,15 @@ def audit_labels(
     numbers, labels = model._rows(X), model._class_numbers("y", y)
     if numbers.shape[0] != len(labels) or _fingerprint(numbers, labels) != model._trained_on:
         raise ValueError("X and y must be the rows that the model was fitted to, in the same order")
+    if isinstance(model.alpha_, float) and model.alpha_ < 0:
+        raise ValueError(f"model must have a positive alpha, got {model.alpha_}: it takes most labels for wrong")
+    if len(model.classes_) > 2 and model.class_weight is not None:
+        raise ValueError("class_weight of the model must be None to audit more than two classes")
     noise = model.noise_ if isinstance(model.noise_, Untwisting) else model._noise()
     posterior = model.oof_proba_
     weight = np.bincount(model._unseen.rows, model._unseen.weight).astype(np.float64)
     if len(model.classes_) == 2:
+        posterior = _shifted(posterior, -model._shift)  # the labels as they are
         odds, own = logit(posterior[:, 1]), labels
         predicted = (noise.clean_log_odds(odds) > 0).astype(np.intp)
     else:  # whether a row bears its label, of so many
@@ -326,6 +341,12 @@ def audit_labels(
         model=model,
         X=X,
     )
+
+
+def _shifted(posterior: Array, log_odds: float) -> Array:
+    """Posteriors of two classes with so much added to their log-odds."""
+    positive = expit(logit(posterior[:, 1]) + log_odds)
+    return np.column_stack([1.0 - positive, positive])
 
 
 def _usual(table: Array, categories: Any) -> Array:

@@ -94,7 +94,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         The share of the first class that bears the label of the second, and the share of the second that bears that
         of the first, if you know them: probabilities and threshold are then untwisted by them. "auto": by the rates
         that fit the out-of-fold posteriors, where alpha is "auto" (`untwist.noise.estimate_noise`), else not at all.
-        None: not at all, so that the clean posterior is the one that alpha implies.
+        None: not at all, so that the clean posterior is the one that alpha implies; so are more than two classes with
+        a `class_weight`.
     link : "clipped" or "exact", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`).
     loss : Loss or None, default None
@@ -131,7 +132,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     estimators_, leverages_, edges_ : the weak hypotheses, their coefficients and edges, per round (a list per class
         where there are more than two)
     forest_ : the trees of the compiled engine as arrays, None for another engine (one per class beyond two)
-    evals_result_ : {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows
+    evals_result_ : {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows (and
+        nothing was chosen from the data)
     link_, step_size_, n_iter_ : the link and step (or learning rate) that were used, and the number of rounds kept (of
         the class that kept most)
     alpha_, choice_, noise_ : the alpha that was used; what was tried and chosen; how noisy the labels are and how sure
@@ -252,6 +254,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         most, patience = self._rounds_and_patience()
         verbose = self._report_every()
         before = self._ensembles if self.warm_start and hasattr(self, "_ensembles") else None
+        for name in ("choice_", "_unseen", "_trained_on"):
+            self.__dict__.pop(name, None)  # of an automatic fit
         done = 0 if before is None else self.n_iter_
         self._check_noise_rates()
         if done > most:
@@ -259,7 +263,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if before is None:
             self._begin()
         X, labels, weight = self._training_data(X, y, sample_weight, before is not None)
-        self._check_noise_rates()  # now that the classes are known
+        self._refuse_rates_of_several_classes()
         noise = self._menon(X, labels, weight) if self._is_menon() else None
         alpha = self._given_alpha() if noise is None else noise.alpha
         link = self._link_at(alpha)
@@ -333,7 +337,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             self._link_at(self.alpha)  # refuses what is no alpha, before any work
         self._begin()
         numbers, labels, weight = self._training_data(X, y, sample_weight, before=False)
-        self._check_noise_rates()  # now that the classes are known
+        self._refuse_rates_of_several_classes()
         alphas: Any = automatic.ALPHAS if _is_auto(self.alpha) else (self.alpha,)
         noise = self._menon(numbers, labels, weight) if self._is_menon() else None
         if noise is not None:
@@ -383,7 +387,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self._n_rows, self._n_samples = len(labels), sample.n_samples
         self._unseen, self._trained_on = self._judged(chosen.forests, sample, held), None
         self.noise_, self._untwisting = noise, None
-        if self.noise_rates is not None and (_is_auto(self.alpha) or not _is_auto(self.noise_rates)):
+        weighted = self.class_weight is not None and len(self.classes_) > 2  # their posteriors are not of the labels
+        if self.noise_rates is not None and (_is_auto(self.alpha) or not _is_auto(self.noise_rates)) and not weighted:
             self.noise_ = self._untwisting = self._noise()
         if not given:
             self._trained_on = _fingerprint(numbers, labels)
@@ -411,17 +416,21 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             own = [one.scores(sample.X[seen], n_jobs=self.n_jobs) for one, seen in zip(each, rows, strict=True)]
             rest = np.mean([one.scores(sample.X[nowhere], n_jobs=self.n_jobs) for one in each], axis=0)
             scores.append(np.concatenate([*own, rest]))
+        labels = sample.labels[places]
         weight = np.concatenate([*weights, np.zeros(len(nowhere))])
-        return _Unseen(places, sample.labels[places], weight, np.column_stack(scores))
+        if sample.watch is None:  # rows that were given to validate have weights of their own
+            weight = np.divide(weight, self._class_weights[labels], out=np.zeros_like(weight), where=weight > 0)
+        return _Unseen(places, labels, weight, np.column_stack(scores))
 
     def _noise(self) -> Untwisting:
         """The noise that posteriors of rows show to models that have not seen them."""
         unseen, n_classes = self._unseen, len(self.classes_)
-        posterior = self.link_.inverse(unseen.scores)
         if n_classes == 2:
             known = self.noise_rates is not None and not _is_auto(self.noise_rates)
             rates = self._known_rates() if known else None
-            return estimate_noise(posterior[:, 0], unseen.labels, sample_weight=unseen.weight, rates=rates)
+            posterior = expit(self._log_odds(unseen.scores[:, 0]) - self._shift)
+            return estimate_noise(posterior, unseen.labels, sample_weight=unseen.weight, rates=rates)
+        posterior = self.link_.inverse(unseen.scores)
         bears = unseen.labels[:, None] == np.arange(n_classes)
         weight = np.repeat(unseen.weight / (n_classes - 1), n_classes)  # a row is counted once for every class
         return estimate_noise(posterior.ravel(), bears.ravel(), sample_weight=weight, n_classes=n_classes)
@@ -455,6 +464,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if self.noise_rates is not None and not _is_auto(self.noise_rates):
             self._known_rates()
 
+    def _refuse_rates_of_several_classes(self) -> None:
+        if len(self.classes_) > 2 and self.noise_rates is not None and not _is_auto(self.noise_rates):
+            raise ValueError('noise_rates must be None or "auto" where there are more than two classes')
+
     def _known_rates(self) -> tuple[float, float]:
         try:
             neg, pos = (fraction("noise_rates", rate) for rate in self.noise_rates)
@@ -462,10 +475,12 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f'noise_rates must be "auto", None or two numbers in [0, 1], got {self.noise_rates!r}'
             ) from error
-        if len(getattr(self, "classes_", ())) > 2:
-            raise ValueError('noise_rates must be None or "auto" where there are more than two classes')
         if neg + pos >= 1:
             raise ValueError(f"noise_rates must sum to less than 1, got {self.noise_rates!r}: swap the labels first")
+        if not isinstance(self.alpha, str) and self.alpha < 0:
+            raise ValueError(
+                f"noise_rates must not be given with a negative alpha, got {self.alpha!r}: one turns labels"
+            )
         return neg, pos
 
     def _by_edge(self) -> bool:
@@ -503,8 +518,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self._schema = schema
         if weight is None:
             weight = np.broadcast_to(1.0, len(labels))  # no memory for what is all the same
+        self._class_weights = np.ones(len(self.classes_))
         if self.class_weight is not None:
-            weight = weight * class_weights(self.class_weight, self.classes_, labels, weight)[labels]
+            self._class_weights = class_weights(self.class_weight, self.classes_, labels, weight)
+            weight = weight * self._class_weights[labels]
         if np.unique(labels[weight > 0]).size < 2:
             raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
         return numbers, labels, weight
@@ -862,10 +879,20 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """Scores of the clean posterior: those of the boosted trees, or the log-odds that noise rates make of them."""
         if self._untwisting is None:
             return -scores if _turns_over(self.link_) else scores  # a negative alpha complements the clean posterior
-        least = 1.0 / (self._n_samples + 2.0)
-        twisted = logit(np.clip(self.link_.inverse(scores), least, 1.0 - least))
         beyond = 1e-6 * scores / (1.0 + np.abs(scores))  # beyond the clip the scores still tell which is larger
-        return self._untwisting.clean_log_odds(twisted + beyond)
+        return self._untwisting.clean_log_odds(self._log_odds(scores) + beyond - self._shift) + self._shift
+
+    def _log_odds(self, scores: Array) -> Array:
+        """The log-odds of the twisted posterior, within its limits."""
+        least = 1.0 / (self._n_samples + 2.0)
+        return np.asarray(logit(np.clip(self.link_.inverse(scores), least, 1.0 - least)))
+
+    @property
+    def _shift(self) -> float:
+        """What class weights add to the log-odds; noise is a matter of the labels as they are."""
+        if len(self.classes_) > 2 or not (self._class_weights > 0).all():
+            return 0.0
+        return float(np.log(self._class_weights[1] / self._class_weights[0]))
 
     def _decide(self, scores: Array) -> NDArray[Any]:
         return np.asarray(self.classes_[scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)])
@@ -1024,10 +1051,15 @@ class _Unseen:
 
 def _fingerprint(X: Any, labels: NDArray[np.uint32]) -> int:
     """Tells a table with its labels from another one."""
+    if sparse.issparse(X):
+        table = X.tocsr(copy=True)
+        table.sum_duplicates()
+        parts = [table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data.astype(np.float64)]
+    else:
+        parts = [np.ascontiguousarray(X[:, column], dtype=np.float64) for column in range(X.shape[1])]
     print_ = crc32(labels.tobytes())
-    for column in range(X.shape[1]):
-        values = X[:, [column]].toarray() if sparse.issparse(X) else X[:, column]
-        print_ = crc32(np.ascontiguousarray(values, dtype=np.float64).tobytes(), print_)
+    for part in parts:
+        print_ = crc32(part.tobytes(), print_)
     return print_
 
 

@@ -29,7 +29,7 @@ def hold_out(hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Arr
     held = np.zeros_like(contents.mass)
     for k, mass in enumerate(contents.mass.T):
         copies = np.maximum(1, np.rint(mass))
-        drawn = np.minimum(binom.ppf(contents.chance(k), copies, share), np.maximum(copies - 1, 0)).clip(0)  # some stay
+        drawn = np.minimum(contents.drawn(contents.chance(k), copies, share), np.maximum(copies - 1, 0))  # some stay
         whole = np.where(contents.own_sample, 0.0, mass)
         heavy = whole > share * mass.sum() * (1 + 1e-9)  # more than may be set aside: shared out
         light = np.where(heavy, 0.0, whole)
@@ -61,7 +61,7 @@ def cross_folds(
         first = np.floor(contents.chance(k) * n_folds)  # the fold that begins to share out a heavy content
         for fold in range(n_folds):
             chance = contents.chance(1 + k * n_folds + fold)
-            drawn = drawn + binom.ppf(chance, copies - drawn, 1.0 / (n_folds - fold)).clip(0)
+            drawn = drawn + contents.drawn(chance, copies - drawn, 1.0 / (n_folds - fold))
             dealt = np.floor((copies * (fold + 1) + first) / n_folds)
             mixed = np.where(contents.own_sample, drawn / copies, np.minimum(dealt / copies, 1.0))
             ends[fold + 1, :, k] = np.where(contents.own_sample | heavy, mixed, place <= fold)
@@ -98,6 +98,13 @@ class _Contents:
     def chance(self, salt: int) -> Array:
         """A number in [0, 1) for each content."""
         return np.asarray((_mixed(self._keys ^ np.uint64(salt)) >> np.uint64(11)) * 2.0**-53)
+
+    def drawn(self, chance: Array, copies: Array, share: float) -> Array:
+        """How many of the copies are drawn, binomially; 0 where a content is no sample of its own."""
+        count = np.zeros_like(copies)
+        own = self.own_sample
+        count[own] = binom.ppf(chance[own], copies[own], share).clip(0)
+        return count
 
     def of_rows(self, table: Array) -> Array:
         """What a table by content and class says of each row."""

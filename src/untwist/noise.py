@@ -13,7 +13,7 @@ labels.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -42,7 +42,8 @@ REACH = 20.0  # log-odds up to which functions of them are tabulated
 TABLE = np.linspace(-REACH, REACH, 4097)
 SLOPES = np.geomspace(0.35, 3.5, 25)
 SLOPE_SPREAD = 0.5  # of the logarithm of the slope around that of a calibrated posterior, beforehand
-CLEAREST = 0.005  # a clean posterior is not taken to be nearer to 0 or 1 than this, before the slope
+CLEAREST = 0.005  # a clean posterior is not taken to be nearer to 0 or 1 than this, before the slope,
+RAREST = 0.05  # nor nearer than this share of the rarer class
 LEAK = 1e-3  # beyond that a twisted posterior that is higher still means a little
 
 
@@ -58,8 +59,8 @@ class NoiseEstimate:
 
     def __str__(self) -> str:
         if not self.found:
-            most = max(self.interval_neg[1], self.interval_pos[1])
-            return f"no evidence of label noise (up to {most:.0%} in a class would not show)"
+            low, high = min(self.interval_neg[0], self.interval_pos[0]), max(self.interval_neg[1], self.interval_pos[1])
+            return f"no evidence of label noise (rates from {low:.0%} to {high:.0%} would fit)"
         parts = [
             f"{rate:.1%} ({low:.1%} to {high:.1%}) of the {name}"
             for name, rate, (low, high) in (
@@ -73,7 +74,7 @@ class NoiseEstimate:
 # ---- from out-of-fold posteriors ----
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Untwisting(NoiseEstimate):
     """All rates that fit the twisted labels, each with its weight and the slope of its clean posterior.
 
@@ -88,9 +89,13 @@ class Untwisting(NoiseEstimate):
     rates_pos: Array
     slopes: Array
     evidence: float
+    clearest: float
     scale: float = 1.0
     offset: float = 0.0
     n_classes: int = 2
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # without the tables
 
     def __str__(self) -> str:
         if self.n_classes == 2 or not self.found:
@@ -125,7 +130,7 @@ class Untwisting(NoiseEstimate):
 
     @cached_property
     def _clean_table(self) -> Array:
-        odds = self.slopes[:, None] * _untwisted(TABLE, np.stack([self.rates_neg, self.rates_pos]))
+        odds = self.slopes[:, None] * _untwisted(TABLE, np.stack([self.rates_neg, self.rates_pos]), self.clearest)
         weight = np.log(self.weights)[:, None]
         true, false = (np.logaddexp.reduce(weight + log_expit(each), axis=0) for each in (odds, -odds))
         return np.asarray(true - false)
@@ -134,14 +139,16 @@ class Untwisting(NoiseEstimate):
     def _wrong_tables(self) -> tuple[Array, Array]:
         """The probability of a negative and of a positive label to be wrong, for each pair of rates."""
         rate_neg, rate_pos = self.rates_neg[:, None], self.rates_pos[:, None]
-        clean = expit(self.slopes[:, None] * _untwisted(TABLE, np.stack([self.rates_neg, self.rates_pos])))
-        twisted = rate_neg + (1.0 - rate_neg - rate_pos) * clean
+        clean = expit(
+            self.slopes[:, None] * _untwisted(TABLE, np.stack([self.rates_neg, self.rates_pos]), self.clearest)
+        )
+        twisted = np.clip(rate_neg + (1.0 - rate_neg - rate_pos) * clean, 1e-15, 1.0 - 1e-15)
         return rate_pos * clean / (1.0 - twisted), rate_neg * (1.0 - clean) / twisted
 
     @classmethod
     def by(cls, rates: tuple[float, float]) -> Untwisting:
         """By rates that are known, of a posterior that is taken at its word."""
-        return cls._of(_pair(rates), np.ones(1), np.ones(1), evidence=math.nan, found=True)
+        return cls._of(_pair(rates), np.ones(1), np.ones(1), math.nan, True, clearest=1e-9)
 
     @classmethod
     def _of(
@@ -151,6 +158,7 @@ class Untwisting(NoiseEstimate):
         slopes: Array,
         evidence: float,
         found: bool,
+        clearest: float,
         scale: float = 1.0,
         offset: float = 0.0,
         n_classes: int = 2,
@@ -169,6 +177,7 @@ class Untwisting(NoiseEstimate):
             rates_pos=grid[1],
             slopes=slopes,
             evidence=evidence,
+            clearest=clearest,
             scale=scale,
             offset=offset,
             n_classes=n_classes,
@@ -195,9 +204,10 @@ def estimate_noise(
     rate_neg is then rate_pos / (n_classes - 1).
 
     >>> rng = np.random.default_rng(0)
-    >>> clean = expit(6.0 * rng.normal(size=4000))
-    >>> twisted = 0.1 + (1.0 - 0.1 - 0.3) * clean
-    >>> print(estimate_noise(twisted, rng.random(4000) < twisted))
+    >>> twisted = 0.1 + (1.0 - 0.1 - 0.3) * expit(8.0 * rng.normal(size=4000))
+    >>> y = rng.random(4000) < twisted
+    >>> print(estimate_noise(expit(logit(twisted) + rng.normal(scale=0.5, size=4000)), y))
+    wrong labels: 10.0% (8.2% to 12.4%) of the negatives, 32.0% (28.3% to 34.3%) of the positives
     """
     p, labels = probabilities("posterior", posterior), np.asarray(y)
     if p.ndim != 1 or labels.shape != p.shape or p.size == 0:
@@ -208,23 +218,28 @@ def estimate_noise(
     if weight.shape != p.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0, with a finite sum")
     n_classes = count("n_classes", n_classes, low=2)
-    if weight.sum() > MOST_WEIGHT:
-        weight = weight / weight.sum() * MOST_WEIGHT
+    rows = np.count_nonzero(weight) / (n_classes if n_classes > 2 else 1)
+    if not rows <= weight.sum() <= MOST_WEIGHT:
+        weight = weight / weight.sum() * min(max(rows, weight.sum()), MOST_WEIGHT)
     z = logit(np.clip(p, LEAST, 1.0 - LEAST))
     values, place = np.unique(z, return_inverse=True)  # sorted, so that the order of the rows does not matter
     total, positives = (np.bincount(place, each).astype(np.float64) for each in (weight, weight * labels))
+    share = positives.sum() / total.sum()
+    clearest = max(min(CLEAREST, RAREST * share, RAREST * (1.0 - share)), 1e-6)
     scale, offset = _calibration(values, total, positives)
     binned = _binned(scale * values + offset, total, positives)
     if rates is not None:
         pair = _pair(rates)
         if n_classes > 2:
             raise ValueError("rates must be None where there are more than two classes")
-        return Untwisting._of(pair, np.ones(1), _fitted(binned, pair).slope, math.nan, True, scale, offset)
-    grid, curves = _searched(binned, n_classes)
+        return Untwisting._of(
+            pair, np.ones(1), _fitted(binned, pair, clearest).slope, math.nan, True, clearest, scale, offset
+        )
+    grid, curves = _searched(binned, clearest, n_classes)
     weights = _prior(grid, n_classes) * np.exp(curves.plausibility - curves.plausibility.max())
-    evidence = float(curves.likelihood.max() - _fitted(binned, np.zeros((2, 1))).likelihood[0])
+    evidence = float(curves.likelihood.max() - _fitted(binned, np.zeros((2, 1)), clearest).likelihood[0])
     return Untwisting._of(
-        grid, weights / weights.sum(), curves.slope, evidence, evidence >= ENOUGH, scale, offset, n_classes
+        grid, weights / weights.sum(), curves.slope, evidence, evidence >= ENOUGH, clearest, scale, offset, n_classes
     )
 
 
@@ -248,14 +263,14 @@ class _Curves(NamedTuple):
         return self.likelihood - self.unexplained / UNEXPLAINED
 
 
-def _searched(binned: Array, n_classes: int) -> tuple[Array, _Curves]:
+def _searched(binned: Array, clearest: float, n_classes: int) -> tuple[Array, _Curves]:
     """Pairs of rates and their curves; where few fit, only those, on a finer grid."""
     coarse, fine = _grid(STEP, n_classes), _grid(FINE_STEP, n_classes)
-    curves = _fitted(binned, coarse)
+    curves = _fitted(binned, coarse, clearest)
     plausible = coarse[:, curves.plausibility >= curves.plausibility.max() - 8.0]
     distance = np.abs(fine[:, :, None] - plausible[:, None, :]).max(axis=0).min(axis=1)
     near = fine[:, distance <= STEP / 2 + 1e-9]
-    return (near, _fitted(binned, near)) if near.shape[1] <= 2 * coarse.shape[1] else (coarse, curves)
+    return (near, _fitted(binned, near, clearest)) if near.shape[1] <= 2 * coarse.shape[1] else (coarse, curves)
 
 
 def _grid(step: float, n_classes: int) -> Array:
@@ -317,27 +332,27 @@ def _calibration(z: Array, total: Array, positives: Array) -> tuple[float, float
     return float(at[0]), float(at[1])
 
 
-def _untwisted(log_odds: Array, grid: Array) -> Array:
+def _untwisted(log_odds: Array, grid: Array, clearest: float) -> Array:
     """For each pair of rates the log-odds of the clean posterior where the twisted one has these."""
     rate_neg, span = grid[0][:, None], (1.0 - grid.sum(axis=0))[:, None]
-    clean = np.clip((expit(log_odds) - rate_neg) / span, CLEAREST, 1.0 - CLEAREST)
+    clean = np.clip((expit(log_odds) - rate_neg) / span, clearest, 1.0 - clearest)
     middle = np.log1p(grid[0] - grid[1]) - np.log1p(grid[1] - grid[0])  # where the clean posterior is one half
     return np.asarray(logit(clean) + LEAK * (log_odds - middle[:, None]))
 
 
-def _fitted(binned: Array, grid: Array) -> _Curves:
+def _fitted(binned: Array, grid: Array, clearest: float) -> _Curves:
     """The best slope for each pair of rates."""
     z, total, positives = binned
-    odds, share = _untwisted(z, grid), total / total.sum()
+    odds, share = _untwisted(z, grid, clearest), total / total.sum()
     rate_neg, span = grid[0][:, None], (1.0 - grid.sum(axis=0))[:, None]
     likelihood, slope = np.full(grid.shape[1], -np.inf), np.ones(grid.shape[1])
     for each in SLOPES:
-        twisted = rate_neg + span * expit(each * odds)
+        twisted = np.clip(rate_neg + span * expit(each * odds), 1e-15, 1.0 - 1e-15)
         own = np.log(twisted) @ positives + np.log1p(-twisted) @ (total - positives)
         own = own - 0.5 * (math.log(each) / SLOPE_SPREAD) ** 2
         likelihood, slope = np.maximum(likelihood, own), np.where(own > likelihood, each, slope)
     clean = expit(slope[:, None] * odds)
-    mean = clean @ share
+    mean = np.clip(clean @ share, 1e-15, 1.0 - 1e-15)
     return _Curves(likelihood, slope, (clean * (1.0 - clean)) @ share / (mean * (1.0 - mean)))
 
 
@@ -386,10 +401,12 @@ def menon(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None, rando
     if weight.shape != labels.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0")
     table, place, weight = table[weight > 0], place[weight > 0], weight[weight > 0]
-    n = len(place)
+    n = max(len(place), float(weight.sum()))
+    least = math.ceil(math.sqrt(n)) / n
     tree = DecisionTreeClassifier(
         criterion="entropy",
-        min_samples_leaf=math.ceil(math.sqrt(n)),
+        min_weight_fraction_leaf=min(least * (1.0 - 1e-9), 0.5),
+        min_samples_split=2 if least <= 0.5 else len(place) + 1,  # too few to split
         max_leaf_nodes=max(2, math.ceil(math.log(n))),
         random_state=random_state,
     ).fit(table, place, sample_weight=weight)
@@ -415,7 +432,7 @@ def menon(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None, rando
     )
 
 
-def _menon_alpha(rate: float, mean: float, n: int) -> float:
+def _menon_alpha(rate: float, mean: float, n: float) -> float:
     if rate >= 0.5 or mean in (0.0, 1.0):
         return 1.0  # all leaves alike: nothing to undo
     if math.isclose(mean, 0.5, abs_tol=1e-9):

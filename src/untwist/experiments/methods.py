@@ -173,7 +173,8 @@ def _catboost_stopped(X: Any, y: Any, seed: int) -> Model:
 
 
 def _hist_gradient_boosting(X: Any, y: Any, seed: int) -> Model:
-    return HistGradientBoostingClassifier(early_stopping=True, random_state=seed).fit(X, y)  # type: ignore[no-any-return]
+    rules = {"max_iter": ROUNDS, "learning_rate": RATE, "validation_fraction": 0.2, "n_iter_no_change": PATIENCE}
+    return HistGradientBoostingClassifier(early_stopping=True, random_state=seed, **rules).fit(X, y)  # type: ignore[no-any-return]
 
 
 def _categories(X: Any) -> list[Any]:
