@@ -121,10 +121,10 @@ def show(rows: list[dict[str, Any]]) -> None:
         "features": ["features", "insider"],
         "real": ["real"],
     }
-    print(f"{'':30}accuracy{'':{9 * len(groups) - 8}}  log-loss   seconds")
-    print(f"{'':30}" + "".join(f"{name:>9}" for name in groups) + f"{'twisted':>10}{'':>10}")
+    print(f"{'':30}accuracy{'':{11 * len(groups) - 8}}  log-loss   seconds")
+    print(f"{'':30}" + "".join(f"{name:>11}" for name in groups) + f"{'twisted':>10}{'':>10}")
     for variant in VARIANTS:
-        accuracy = "".join(f"{mean(variant, 'accuracy', twists):9.4f}" for twists in groups.values())
+        accuracy = "".join(f"{mean(variant, 'accuracy', twists):11.4f}" for twists in groups.values())
         loss, seconds = mean(variant, "log_loss", groups["twisted"]), mean(variant, "seconds", list(TWISTS))
         print(f"{variant:30}{accuracy}{loss:10.4f}{seconds:10.3f}")
 
