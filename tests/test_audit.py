@@ -153,7 +153,7 @@ def test_clean_data_have_no_suspects(kind):
         if not audit.noise.found:
             assert audit.suspects(false_discovery_rate=1.0).size == 0
             assert audit.suspects(budget=3).size == 3
-            assert str(audit).startswith("500 labels: no evidence of label noise")
+            assert "would fit" in str(audit)
             assert not audit.to_frame()["is_label_issue"].any()
     assert suspects <= 0.01 * 2000
 
@@ -562,3 +562,17 @@ def test_the_noise_of_an_audit_can_be_printed_and_asked(shopped):
     audit, _ = shopped
     assert isinstance(audit.noise, Untwisting)
     assert str(audit).splitlines()[1].startswith("  of those that say leaves: ")
+
+
+def test_rows_to_correct_may_be_booleans_and_must_exist():
+    X, y = easy(300)
+    audit = audit_labels(X, y)
+    mask = np.zeros(300, dtype=bool)
+    mask[[3, 7]] = True
+    np.testing.assert_array_equal(audit.corrected(mask), audit.corrected([3, 7]))
+    np.testing.assert_array_equal(audit.corrected(pd.Series(mask)), audit.corrected([3, 7]))
+    for rows in ([300], [-1]):
+        with pytest.raises(ValueError, match="rows must be indices from 0 to 299"):
+            audit.corrected(rows)
+    with pytest.raises(ValueError, match="rows must be 300 Booleans or indices"):
+        audit.corrected(mask[:5])

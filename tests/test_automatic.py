@@ -285,7 +285,7 @@ def test_tables_with_categories_and_missing_values():
         ({"callbacks": print}, "callbacks must be a list of functions"),
         ({"noise_rates": (0.5, 0.6)}, "noise_rates must sum to less than 1"),
         ({"noise_rates": 0.2}, "noise_rates must be"),
-        ({"alpha": "Auto"}, "alpha must be a number, got 'Auto'"),
+        ({"alpha": "Auto"}, 'alpha must be a number, "auto" or "menon", got \'Auto\''),
         ({"alpha": 2.0, "max_depth": 3, "n_estimators": "many"}, "n_estimators must be an integer >= 1, got 'many'"),
         ({"alpha": 2.0, "max_depth": "deep", "n_estimators": 5}, "max_depth must be an integer >= 1, got 'deep'"),
         ({"l2": "much"}, "l2 must be a number"),

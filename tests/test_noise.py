@@ -157,7 +157,8 @@ def test_the_estimate_is_that_of_a_slow_twin(n, rates, weight, n_classes, fine):
     found = estimate_noise(posterior, y, sample_weight=weight, n_classes=n_classes)
     twin = Twin(posterior.tolist(), y.tolist(), weight.tolist(), found.scale, found.offset, n_classes)
     assert twin.fine == fine
-    assert (found.rate_neg, found.rate_pos, found.found) == (*twin.rates, twin.found)
+    assert (found.rate_neg, found.rate_pos) == pytest.approx(twin.rates, abs=1e-9)
+    assert found.found == twin.found
     assert found.evidence == pytest.approx(twin.evidence, abs=1e-9)
     assert found.interval_neg == pytest.approx(twin.interval(0), abs=1e-9)
     assert found.interval_pos == pytest.approx(twin.interval(1), abs=1e-9)
@@ -395,7 +396,10 @@ def test_clean_data_hard_or_easy_show_no_evidence_of_noise(spread, jitter):
         posterior = expit(logit(posterior) + np.random.default_rng(seed + 1000).normal(scale=jitter, size=1000))
         found.append(estimate_noise(posterior, y))
     silent = next(one for one in found if not one.found)
-    assert str(silent).startswith("no evidence of label noise (rates from ")
+    assert str(silent).split(" (rates from ")[0] in (
+        "no evidence of label noise",
+        "label noise cannot be told from hard data here",
+    )
     assert sum(one.found for one in found) <= 4  # of 100, 4 to 9 where data are hard, 0 to 3 where they are easy
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri
 
 from untwist.arguments import Array, count, share
 from untwist.classifier import PILBoostClassifier, _fingerprint
@@ -107,7 +107,7 @@ class LabelAudit:
 
     def __str__(self) -> str:
         if not self.noise.found:
-            return f"{len(self.given)} labels: {self.noise}"
+            return f"{len(self.given)} labels: {self.noise}; suspects(budget=...) are the rows to look at first"
         rate, low, high = self.noise_rate
         share = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
         lines = [f"{len(self.given)} labels, {share}; {len(self.suspects())} are more likely wrong than right"]
@@ -123,7 +123,7 @@ class LabelAudit:
         return np.lexsort((rows, own, -self.wrong))
 
     def suspects(self, *, false_discovery_rate: float | None = None, budget: int | None = None) -> NDArray[np.intp]:
-        """The rows to review, the most suspect first.
+        """The rows to review, the most suspect first, by position (as for `iloc`).
 
         Those that are more likely wrong than right; or as many as keep the expected share of right labels among them
         below `false_discovery_rate`; or the first `budget`, whatever they are worth. Without evidence of noise there
@@ -143,8 +143,16 @@ class LabelAudit:
         return order[right <= share("false_discovery_rate", false_discovery_rate)]
 
     def corrected(self, rows: ArrayLike | None = None) -> NDArray[Any]:
-        """A copy of the labels in which `rows`, by default `suspects()`, have what the other rows speak for."""
-        rows = self.suspects() if rows is None else np.asarray(rows, dtype=np.intp)
+        """A copy of the labels in which `rows` have what the other rows speak for.
+
+        `rows` are indices or Booleans, by default `suspects()`.
+        """
+        chosen = self.suspects() if rows is None else np.asarray(rows)
+        if chosen.dtype == np.bool_ and chosen.shape != self.given.shape:
+            raise ValueError(f"rows must be {len(self.given)} Booleans or indices, got shape {chosen.shape}")
+        rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.intp)
+        if rows.size and not 0 <= rows.min() <= rows.max() < len(self.given):
+            raise ValueError(f"rows must be indices from 0 to {len(self.given) - 1}, got {rows.min()} to {rows.max()}")
         labels = self.given.copy()
         labels[rows] = self.predicted[rows]
         return labels
@@ -171,7 +179,7 @@ class LabelAudit:
         reasons = [
             Reason(names[j], self._value(j, here[0, j]), self._value(j, usual[j]), float(effects[j]))
             for j in np.argsort(-effects, kind="stable")[:n_reasons]
-            if effects[j] > 0
+            if effects[j] > 0.005
         ]
         similar = self._similar(row)
         disagreeing = int(np.count_nonzero(self.given[similar] != self.given[row]))
@@ -196,21 +204,26 @@ class LabelAudit:
         table, (overall, _, most) = self._numbers, self.noise_rate
         names = getattr(self.model, "feature_names_in_", range(table.shape[1]))
         posterior, labels = self.posterior[:, 1], (self.given == self.classes[1]).astype(np.intp)
+        disagree = self.given != self.predicted
+        parts = [(j, where, part) for j in range(table.shape[1]) for where, part in self._parts(j, table[:, j])]
+        doubt = ndtri(1.0 - 0.05 / max(1, len(parts)))  # of so many parts some look noisy by chance
         found = []
-        for j in range(table.shape[1]):
-            for where, part in self._parts(j, table[:, j]):
-                rows = np.flatnonzero(part & (self.weight > 0))
-                if not LEAST_IN_SLICE <= len(rows) < np.count_nonzero(self.weight):
-                    continue
-                weight = self.weight[rows]
-                noise = estimate_noise(posterior[rows], labels[rows], sample_weight=weight)
-                rate, low, _ = noise.share_wrong(logit(posterior[rows]), labels[rows], weight)
-                if low > most and (self.noise.found or noise.found):
-                    found.append((weight.sum() * (rate - overall), Slice(names[j], where, len(rows), rate)))
+        for j, where, part in parts:
+            rows = np.flatnonzero(part & (self.weight > 0))
+            if not LEAST_IN_SLICE <= len(rows) < np.count_nonzero(self.weight):
+                continue
+            if disagree[rows].mean() <= disagree.mean():
+                continue  # not worth a closer look
+            weight = self.weight[rows]
+            noise = estimate_noise(posterior[rows], labels[rows], sample_weight=weight)
+            rate, low, high = noise.share_wrong(logit(posterior[rows]), labels[rows], weight)
+            beyond_chance = rate - most > (doubt - 1.96) * (high - low) / 3.92
+            if low > most and beyond_chance and (self.noise.found or noise.found):
+                found.append((weight.sum() * (rate - overall), Slice(names[j], where, len(rows), rate)))
         return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with the columns of cleanlab, and the probability that the label is wrong."""
+        """A pandas DataFrame with the columns of cleanlab; `label_quality` is the probability of a right label."""
         try:
             import pandas as pd
         except ImportError as error:

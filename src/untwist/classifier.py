@@ -94,8 +94,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         The share of the first class that bears the label of the second, and the share of the second that bears that
         of the first, if you know them: probabilities and threshold are then untwisted by them. "auto": by the rates
         that fit the out-of-fold posteriors, where alpha is "auto" (`untwist.noise.estimate_noise`), else not at all.
-        None: not at all, so that the clean posterior is the one that alpha implies; so are more than two classes with
-        a `class_weight`.
+        None: not at all, so that the clean posterior is the one that alpha implies. More than two classes with a
+        `class_weight` are not untwisted either.
     link : "clipped" or "exact", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`).
     loss : Loss or None, default None
@@ -135,9 +135,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     evals_result_ : {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows (and
         nothing was chosen from the data)
     link_, step_size_, n_iter_ : the link and step (or learning rate) that were used, and the number of rounds kept (of
-        the class that kept most)
-    alpha_, choice_, noise_ : the alpha that was used; what was tried and chosen; how noisy the labels are and how sure
-        that is. All three can be printed. `noise_` is None where nothing was estimated.
+        the class that kept most; the trees of all five folds where something was left open)
+    alpha_, choice_, noise_ : the alpha that was used; what was tried and chosen (only if something was left open); how
+        noisy the labels are and how sure that is (None where nothing was estimated). All can be printed.
     oof_proba_ : the twisted posterior of every class for the training rows, each by models that have not seen the row;
         where something was chosen by folds
     validation_rows_ : indices of the training rows that `fit` held out for validation (empty if none)
@@ -712,6 +712,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return positive("step_size", self.step_size)
 
     def _link_at(self, alpha: Any) -> Link:
+        if isinstance(alpha, str) or alpha is None:
+            raise ValueError(f'alpha must be a number, "auto" or "menon", got {alpha!r}')
         loss = AlphaLoss(alpha) if self.loss is None else self.loss
         if self.link not in ("clipped", "exact"):
             raise ValueError(f'link must be "clipped" or "exact", got {self.link!r}')

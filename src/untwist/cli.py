@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.metadata
 import sys
 
 COMMANDS = {  # the module whose main(arguments) it is, and what it does
@@ -15,6 +16,8 @@ COMMANDS = {  # the module whose main(arguments) it is, and what it does
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0 done, 1 it could not be done, 2 not understood, 130 stopped by Ctrl-C."""
     parser = argparse.ArgumentParser(prog="untwist", description="Learn the truth from data that lies.")
+    version = importlib.metadata.version("untwist")
+    parser.add_argument("--version", action="version", version=f"untwist {version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (_, summary) in COMMANDS.items():
         commands.add_parser(name, help=summary, add_help=False)  # the command itself answers --help

@@ -49,7 +49,7 @@ LEAK = 1e-3  # beyond that a twisted posterior that is higher still means a litt
 
 @dataclass(frozen=True)
 class NoiseEstimate:
-    """The share of each true class that bears the other label, with 95 % intervals, and whether there is evidence."""
+    """The share of each true class that bears the other label: the likeliest, 95 % intervals, whether noise shows."""
 
     rate_neg: float
     rate_pos: float
@@ -60,7 +60,8 @@ class NoiseEstimate:
     def __str__(self) -> str:
         if not self.found:
             low, high = min(self.interval_neg[0], self.interval_pos[0]), max(self.interval_neg[1], self.interval_pos[1])
-            return f"no evidence of label noise (rates from {low:.0%} to {high:.0%} would fit)"
+            what = "no evidence of label noise" if high < 0.05 else "label noise cannot be told from hard data here"
+            return f"{what} (rates from {low:.0%} to {high:.0%} would fit)"
         parts = [
             f"{rate:.1%} ({low:.1%} to {high:.1%}) of the {name}"
             for name, rate, (low, high) in (
@@ -68,7 +69,11 @@ class NoiseEstimate:
                 ("positives", self.rate_pos, self.interval_pos),
             )
         ]
-        return f"wrong labels: {parts[0]}, {parts[1]}"
+        return f"wrong labels{self._by}: {parts[0]}, {parts[1]}"
+
+    @property
+    def _by(self) -> str:
+        return ""
 
 
 # ---- from out-of-fold posteriors ----
@@ -96,6 +101,10 @@ class Untwisting(NoiseEstimate):
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # without the tables
+
+    @property
+    def _by(self) -> str:
+        return " (as given)" if math.isnan(self.evidence) else ""
 
     def __str__(self) -> str:
         if self.n_classes == 2 or not self.found:
@@ -171,7 +180,7 @@ class Untwisting(NoiseEstimate):
             rate_pos=float(grid[1, likeliest]),
             interval_neg=_interval(grid[0], weights),
             interval_pos=_interval(grid[1], weights),
-            found=found and bool(grid[:, likeliest].any()),
+            found=found and (bool(grid[:, likeliest].any()) or math.isnan(evidence)),
             weights=weights,
             rates_neg=grid[0],
             rates_pos=grid[1],

@@ -163,7 +163,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="untwist arena", description=__doc__.splitlines()[0])
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--quick", action="store_true", help="a part that takes about two minutes on two cores")
-    parser.add_argument("--data", metavar="FOLDER", help=f"folder of CSV files (default: the environment's {FOLDER})")
+    parser.add_argument(
+        "--data",
+        metavar="FOLDER",
+        help=f"folder of CSV files with a column `label` (default: the environment's {FOLDER})",
+    )
     parser.add_argument("--sets", nargs="+", metavar="SET", help="data sets (default: all there are)")
     parser.add_argument("--twists", nargs="+", metavar="TWIST", help=f"of {', '.join(TWISTS)} (default: all)")
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help=f"of {', '.join(METHODS)} (default: all)")
