@@ -1,9 +1,10 @@
 """What the user left open, chosen from the twisted data alone, by folds over one binned table.
 
-Every candidate (an alpha and a depth) is boosted on all folds side by side. The log-loss of the twisted posterior on
-the rows set aside, which needs no clean label, says how many rounds to keep and which candidate is best. Depth is
-chosen first, at the first alpha, from the middle outwards, then alpha. The model is the mean of the fold models, and
-what they say of the rows they have not seen tells how noisy the labels are (`untwist.noise`).
+Every candidate (an alpha and a depth) is boosted on all folds side by side, or, where rows are many, on the first ones,
+and the best of them then on the others. The log-loss of the twisted posterior on the rows set aside, which needs no
+clean label, says how many rounds to keep and which candidate is best. Depth is chosen first, at the first alpha, from
+the middle outwards, then alpha. The model is the mean of the fold models, and what they say of the rows they have not
+seen tells how noisy the labels are (`untwist.noise`).
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from untwist.training import Progress
 __all__ = ["ALPHAS", "DEPTHS", "N_FOLDS", "STEPS", "Candidate", "Choice", "Chosen", "Folds", "choose"]
 
 N_FOLDS = 5
+ENOUGH_ROWS = 4000  # set aside tell candidates apart: the first folds that have so many do, the best then gets the rest
 DEPTHS = (2, 4, 6)
 ALPHAS = (1.0, 2.0)
-STEPS = (0.1, 0.3)
+STEPS = (0.1, 0.2)
 MOST_ROUNDS, BLOCK = 1000, 10
 LEAST_PATIENCE, PATIENCE = 15, 0.25  # rounds without progress, at least, and as a share of the rounds up to the best
 PROGRESS, LEAST_PROGRESS = 0.003, 0.0005  # by how much the loss must have fallen, as a share and in nats
 BEYOND = 0.5  # of the rounds after the best: the mean of all folds bears more of them than a fold by itself
-SLOW = 150  # rounds after which a loss that still falls calls for longer steps
+SLOW = 200  # rounds after which a loss that still falls calls for longer steps
 HOPELESS = 1.1  # times the loss of the best candidate, after as many rounds
 
 
@@ -65,10 +67,14 @@ class Choice:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The choice, the forests of every class and fold cut to its rounds, and Ctrl-C if that ended the search."""
+    """The choice, the forests of every class and fold cut to its rounds, and Ctrl-C if that ended the search.
+
+    `n_folds` are fewer than there are if Ctrl-C came before the best candidate had got them all.
+    """
 
     choice: Choice
     forests: list[list[trees.Forest]]
+    n_folds: int
     interrupt: KeyboardInterrupt | None
 
 
@@ -100,6 +106,11 @@ class _Run:
         for booster in (booster for each_fold in self.boosters for booster in each_fold):
             booster.boost(rounds, threads=self.n_threads)
         self.done += rounds
+
+    def take(self, other: _Run) -> None:
+        """The folds of another run of the same candidate too."""
+        self.boosters = [own + more for own, more in zip(self.boosters, other.boosters, strict=True)]
+        self.fold_weights = np.concatenate([self.fold_weights, other.fold_weights])
 
     def losses(self) -> Array:
         """Log-loss of the rows set aside after each round."""
@@ -160,19 +171,19 @@ def choose(
     stopped = False
     step, *longer = steps
 
-    def started(alpha: float, depth: int) -> _Run:
+    n_first = int(np.searchsorted(np.cumsum(folds.weights), ENOUGH_ROWS)) + 1
+    first, rest = range(len(folds.weights))[:n_first], range(len(folds.weights))[n_first:]
+
+    def started(alpha: float, depth: int, step: float, chosen: range) -> _Run:
         link, shape = link_of(alpha), replace(growth, max_depth=depth)
-        boosters = [
-            [folds.booster(link, shape, step, label, fold) for fold in range(len(folds.weights))]
-            for label in folds.classes
-        ]
-        return _Run(alpha, depth, step, boosters, folds.weights, folds.n_threads)
+        boosters = [[folds.booster(link, shape, step, label, fold) for fold in chosen] for label in folds.classes]
+        return _Run(alpha, depth, step, boosters, folds.weights[chosen.start : chosen.stop], folds.n_threads)
 
     def attempt(alpha: float, depth: int) -> float:
         nonlocal best, stopped, interrupt, step
         if stopped or (alpha, depth) in tried:
             return tried[alpha, depth].loss if (alpha, depth) in tried else np.inf
-        run = started(alpha, depth)
+        run = started(alpha, depth, step, first)
         try:
             while run.done < most and not stopped:
                 run.boost(min(BLOCK, most - run.done))
@@ -180,7 +191,7 @@ def choose(
                     break
                 if fixed is None and longer and run.done >= SLOW:
                     step = longer.pop()
-                    run = started(alpha, depth)
+                    run = started(alpha, depth, step, first)
                     continue
                 stopped = tell is not None and tell(run.progress(most, begin))
         except KeyboardInterrupt as error:
@@ -200,9 +211,17 @@ def choose(
         assert interrupt is not None
         raise interrupt  # not even a few rounds of the first candidate
     chosen, run = best
+    if rest and interrupt is None:
+        others = started(run.alpha, run.depth, run.step, rest)
+        try:
+            others.boost(run.done)
+            run.take(others)
+            tried[run.alpha, run.depth] = chosen = run.candidate(fixed)
+        except KeyboardInterrupt as error:
+            interrupt = error
     grown = [[trees.grown(booster, folds.n_features) for booster in each_fold] for each_fold in run.boosters]
     forests = [[one.first(min(chosen.n_rounds, len(one))) for one in each_fold] for each_fold in grown]
-    return Chosen(Choice(chosen, tuple(tried.values())), forests, interrupt)
+    return Chosen(Choice(chosen, tuple(tried.values())), forests, len(run.fold_weights), interrupt)
 
 
 def _climbed(levels: Sequence[int], loss: Callable[[int], float]) -> int:

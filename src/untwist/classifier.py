@@ -146,7 +146,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     Ctrl-C during `fit` keeps the rounds done so far: the model is fitted, and KeyboardInterrupt goes on to the caller.
 
     With "auto" for alpha, n_estimators or max_depth the compiled engine boosts candidates on five folds (or beside the
-    validation rows given), at a learning rate of 0.1 (0.3 where that is too slow) unless a step is given, and judges
+    validation rows given), at a learning rate of 0.1 (0.2 where that is too slow) unless a step is given, and judges
     them by the log-loss of the twisted posterior on rows set aside. The model is the mean of the fold models of the
     best candidate; `n_iter_` counts the trees of all folds. With alpha "auto" the rows set aside also tell how noisy
     each class is, and the posterior is untwisted by that, row by row; `predict` follows. Callbacks are told of every
@@ -388,12 +388,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.step_size_ = chosen.choice.best.step
         self.validation_rows_, self._validation_shares = np.zeros(0, dtype=np.intp), np.zeros(0)
         self._n_rows, self._n_samples = len(labels), sample.n_samples
+        complete, held = chosen.n_folds == len(held), held[: chosen.n_folds]
         self._unseen, self._trained_on = self._judged(chosen.forests, sample, held), None
         self.noise_, self._untwisting = noise, None
         weighted = self.class_weight is not None and len(self.classes_) > 2  # their posteriors are not of the labels
         if self.noise_rates is not None and (_is_auto(self.alpha) or not _is_auto(self.noise_rates)) and not weighted:
             self.noise_ = self._untwisting = self._noise()
-        if not given:
+        if complete and not given:
             self._trained_on = _fingerprint(numbers, labels)
         none = np.zeros(0)
         self._ensembles = [Ensemble.of(trees.Forest.mean(each_fold), none, none) for each_fold in chosen.forests]
