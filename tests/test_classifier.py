@@ -230,7 +230,7 @@ def test_verbose_reports_to_standard_error(data, capsys):
     ("settings", "message"),
     [
         ({"alpha": math.nan}, "alpha must be a number, got nan"),
-        ({"alpha": "some"}, "alpha must be a number, got 'some'"),
+        ({"alpha": "some"}, 'alpha must be a number, "auto" or "menon", got .some.'),
         ({"alpha": 0}, "alpha must not be 0"),
         ({"step_size": 0}, "step_size must be a number > 0, got 0"),
         ({"step_size": -1.0}, "step_size must be a number > 0, got -1.0"),
