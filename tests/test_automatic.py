@@ -447,10 +447,6 @@ def test_ctrl_c_in_longer_steps_keeps_their_rounds(monkeypatch):
     assert (chosen.choice.best.n_rounds, chosen.choice.best.step) == (40, 0.2)
 
 
-@pytest.mark.xfail(
-    reason="200 rounds are thrown away before longer steps have made one: Ctrl-C then leaves nothing",
-    raises=pytest.fail.Exception,
-)
 def test_ctrl_c_at_the_beginning_of_longer_steps_keeps_the_rounds_of_the_shorter(monkeypatch):
     try:
         chosen, _ = search(monkeypatch, lambda alpha, depth, step: falling(10 / step), interrupt=(1, 5))

@@ -183,7 +183,7 @@ def choose(
         nonlocal best, stopped, interrupt, step
         if stopped or (alpha, depth) in tried:
             return tried[alpha, depth].loss if (alpha, depth) in tried else np.inf
-        run = started(alpha, depth, step, first)
+        run = shorter = started(alpha, depth, step, first)
         try:
             while run.done < most and not stopped:
                 run.boost(min(BLOCK, most - run.done))
@@ -196,6 +196,7 @@ def choose(
                 stopped = tell is not None and tell(run.progress(most, begin))
         except KeyboardInterrupt as error:
             interrupt, stopped = error, True
+            run = run if run.done else shorter  # the longer steps have not got anywhere yet
             if best is not None or run.done == 0:
                 return np.inf  # a candidate that was compared with others is better than half of one
         tried[alpha, depth] = run.candidate(fixed)
