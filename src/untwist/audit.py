@@ -25,8 +25,9 @@ from scipy import sparse
 from scipy.special import expit, logit, ndtri
 
 from untwist.arguments import Array, count, share
-from untwist.classifier import PILBoostClassifier, _fingerprint
+from untwist.classifier import PILBoostClassifier
 from untwist.noise import Untwisting, estimate_noise
+from untwist.tables import fingerprint
 
 __all__ = ["Explanation", "LabelAudit", "Reason", "Slice", "audit_labels"]
 
@@ -109,8 +110,8 @@ class LabelAudit:
         if not self.noise.found:
             return f"{len(self.given)} labels: {self.noise}; suspects(budget=...) are the rows to look at first"
         rate, low, high = self.noise_rate
-        share = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
-        lines = [f"{len(self.given)} labels, {share}; {len(self.suspects())} are more likely wrong than right"]
+        many = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
+        lines = [f"{len(self.given)} labels, {many}; {len(self.suspects())} are more likely wrong than right"]
         for label, (rate, low, high) in self.rate_by_label.items():
             lines.append(f"  of those that say {label}: {rate:.1%} ({low:.1%} to {high:.1%})")
         return "\n".join(lines)
@@ -217,8 +218,8 @@ class LabelAudit:
             weight = self.weight[rows]
             noise = estimate_noise(posterior[rows], labels[rows], sample_weight=weight)
             rate, low, high = noise.share_wrong(logit(posterior[rows]), labels[rows], weight)
-            beyond_chance = rate - most > (doubt - 1.96) * (high - low) / 3.92
-            if low > most and beyond_chance and (self.noise.found or noise.found):
+            spread = (high - low) / 3.92  # the interval reaches 1.96 of it to either side
+            if low > most and rate - doubt * spread > overall and (self.noise.found or noise.found):
                 found.append((weight.sum() * (rate - overall), Slice(names[j], where, len(rows), rate)))
         return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
 
@@ -322,7 +323,7 @@ def audit_labels(
             '"auto", and without X_val'
         )
     numbers, labels = model._rows(X), model._class_numbers("y", y)
-    if numbers.shape[0] != len(labels) or _fingerprint(numbers, labels) != model._trained_on:
+    if numbers.shape[0] != len(labels) or fingerprint(numbers, labels) != model._trained_on:
         raise ValueError("X and y must be the rows that the model was fitted to, in the same order")
     if isinstance(model.alpha_, float) and model.alpha_ < 0:
         raise ValueError(f"model must have a positive alpha, got {model.alpha_}: it takes most labels for wrong")

@@ -12,15 +12,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from untwist import _core, trees
 from untwist.arguments import Array
 from untwist.links import Link
 from untwist.training import Progress
 
-__all__ = ["ALPHAS", "DEPTHS", "N_FOLDS", "STEPS", "Candidate", "Choice", "Chosen", "Folds", "choose"]
+__all__ = [
+    "ALPHAS",
+    "DEPTHS",
+    "N_FOLDS",
+    "STEPS",
+    "Candidate",
+    "Choice",
+    "Chosen",
+    "Folds",
+    "Unseen",
+    "choose",
+    "judged",
+]
 
 N_FOLDS = 5
 ENOUGH_ROWS = 4000  # set aside tell candidates apart: the first folds that have so many do, the best then gets the rest
@@ -223,6 +237,38 @@ def choose(
     grown = [[trees.grown(booster, folds.n_features) for booster in each_fold] for each_fold in run.boosters]
     forests = [[one.first(min(chosen.n_rounds, len(one))) for one in each_fold] for each_fold in grown]
     return Chosen(Choice(chosen, tuple(tried.values())), forests, len(run.fold_weights), interrupt)
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Rows with the scores, a column per class, of models that have not seen them; `weight` is what was set aside."""
+
+    rows: NDArray[np.intp]
+    weight: Array
+    scores: Array
+
+    def mean_scores(self) -> Array:
+        """The scores of every row; the mean where several folds had a part of it."""
+        part = np.where(self.weight > 0, self.weight, 1.0)
+        total = np.bincount(self.rows, part)
+        return np.column_stack([np.bincount(self.rows, part * each) / total for each in self.scores.T])
+
+
+def judged(
+    forests: list[list[trees.Forest]], X: Any, held: Array, *, n_training: int, n_jobs: int | None = None
+) -> Unseen:
+    """The rows that each fold set aside, one after the other.
+
+    Training rows that none did, as they have no weight, come last: the mean of all folds judges them.
+    """
+    rows = [np.flatnonzero(weight) for weight in held]
+    nowhere = np.flatnonzero(held.sum(axis=0)[:n_training] == 0)
+    scores = []
+    for each in forests:
+        own = [one.scores(X[seen], n_jobs=n_jobs) for one, seen in zip(each, rows, strict=True)]
+        scores.append(np.concatenate([*own, np.mean([one.scores(X[nowhere], n_jobs=n_jobs) for one in each], axis=0)]))
+    weight = np.concatenate([*(weight[own] for weight, own in zip(held, rows, strict=True)), np.zeros(len(nowhere))])
+    return Unseen(np.concatenate([*rows, nowhere]), weight, np.column_stack(scores))
 
 
 def _climbed(levels: Sequence[int], loss: Callable[[int], float]) -> int:

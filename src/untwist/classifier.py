@@ -6,10 +6,9 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Self
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +28,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from untwist import automatic, tables, trees
+from untwist import _core, automatic, tables, trees
 from untwist.arguments import Array, count, fraction, non_negative, positive, real, share
 from untwist.boosting import Round, ValidationLoss, WeakLearner, pilboost
 from untwist.certificate import Certificate, certify
@@ -109,21 +108,21 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         A weak learner of your own, fitted to labels -1 and +1 with sample weights; the settings of trees then play no
         part. Not together with `engine`.
     early_stopping : bool, default False
-        Where rounds are chosen from the data, that is done in any case, and this makes a given `n_estimators` the most.
-        Otherwise:
         Stop when the log-loss of the twisted posterior on validation rows has not fallen for `n_iter_no_change` rounds,
         and keep the rounds up to its minimum. Validation rows are those given to `fit`, else a `validation_fraction` of
-        every class, drawn by contents. Classes beyond two stop each by itself.
+        every class, drawn by contents. Classes beyond two stop each by itself. Where something is left "auto", folds
+        do this in any case, and True makes a given `n_estimators` the most.
     validation_fraction : float in (0, 1), default 0.1
     n_iter_no_change : int, default 10
     warm_start : bool, default False
         Go on from the rounds of the last `fit` instead of starting anew; give the same data and a larger n_estimators.
     callbacks : list of functions or None, default None
-        Each is called after every round with a `untwist.training.Progress`; a true answer ends the fit.
+        Each is called after every round (every tenth of each candidate where something is left "auto") with a
+        `untwist.training.Progress`; a true answer ends the fit.
     n_jobs : int or None, default None
         Threads of the compiled engine; None for as many as the process may use. The model does not depend on it.
     verbose : int, default 0
-        Report to standard error every so many rounds.
+        Report to standard error every so many rounds; of every candidate where something is left "auto".
     random_state : int, RandomState instance or None, default None
 
     Attributes
@@ -231,7 +230,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     link_: Link
     n_iter_: int
     noise_: NoiseEstimate | None
-    _unseen: _Unseen
+    _unseen: automatic.Unseen
     _trained_on: int | None
     _untwisting: Untwisting | None
 
@@ -354,17 +353,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         )
 
         def booster(link: Link, growth: trees.Growth, step: float, label: int, fold: int) -> Any:
-            return trees.booster(
-                sample.data,
-                link,
-                step,
-                growth,
-                by_edge=self._by_edge(),
-                least=1.0 / (sample.n_samples + 2.0),
-                positive_class=label,
-                weight=sample.weight if given else sample.weight - held[fold],
-                watch=held[fold],
-            )
+            train = sample.weight if given else sample.weight - held[fold]
+            return self._booster(sample, link, step, growth, label, weight=train, watch=held[fold])
 
         steps: tuple[float, ...] = automatic.STEPS
         if self.learning_rate is not None or self._by_edge():
@@ -389,13 +379,20 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.validation_rows_, self._validation_shares = np.zeros(0, dtype=np.intp), np.zeros(0)
         self._n_rows, self._n_samples = len(labels), sample.n_samples
         complete, held = chosen.n_folds == len(held), held[: chosen.n_folds]
-        self._unseen, self._trained_on = self._judged(chosen.forests, sample, held), None
+        unseen = automatic.judged(
+            chosen.forests, sample.X, held, n_training=0 if given else len(labels), n_jobs=self.n_jobs
+        )
+        if not given:  # class weights do not belong to the labels; rows given to validate have weights of their own
+            by_class = self._class_weights[sample.labels[unseen.rows]]
+            own = np.divide(unseen.weight, by_class, out=np.zeros_like(unseen.weight), where=unseen.weight > 0)
+            unseen = replace(unseen, weight=own)
+        self._unseen, self._unseen_labels, self._trained_on = unseen, sample.labels[unseen.rows], None
         self.noise_, self._untwisting = noise, None
         weighted = self.class_weight is not None and len(self.classes_) > 2  # their posteriors are not of the labels
         if self.noise_rates is not None and (_is_auto(self.alpha) or not _is_auto(self.noise_rates)) and not weighted:
             self.noise_ = self._untwisting = self._noise()
         if complete and not given:
-            self._trained_on = _fingerprint(numbers, labels)
+            self._trained_on = tables.fingerprint(numbers, labels)
         none = np.zeros(0)
         self._ensembles = [Ensemble.of(trees.Forest.mean(each_fold), none, none) for each_fold in chosen.forests]
         self.n_iter_ = max(map(len, self._ensembles))
@@ -406,26 +403,6 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def _told(self, progress: Progress) -> bool:
         return any([callback(progress) for callback in self.callbacks])  # noqa: C419 - all of them are called
 
-    def _judged(self, forests: list[list[trees.Forest]], sample: _Sample, held: Array) -> _Unseen:
-        """The rows that each fold has not seen, one after the other, with the scores of its models.
-
-        Rows of weight 0 come last: no fold has seen them, and the mean of all judges them.
-        """
-        rows = [np.flatnonzero(weight) for weight in held]
-        weights = [weight[own] for weight, own in zip(held, rows, strict=True)]
-        nowhere = np.flatnonzero(held.sum(axis=0)[: len(sample.held)] == 0) if sample.watch is None else rows[0][:0]
-        places = np.concatenate([*rows, nowhere])
-        scores = []
-        for each in forests:
-            own = [one.scores(sample.X[seen], n_jobs=self.n_jobs) for one, seen in zip(each, rows, strict=True)]
-            rest = np.mean([one.scores(sample.X[nowhere], n_jobs=self.n_jobs) for one in each], axis=0)
-            scores.append(np.concatenate([*own, rest]))
-        labels = sample.labels[places]
-        weight = np.concatenate([*weights, np.zeros(len(nowhere))])
-        if sample.watch is None:  # rows that were given to validate have weights of their own
-            weight = np.divide(weight, self._class_weights[labels], out=np.zeros_like(weight), where=weight > 0)
-        return _Unseen(places, labels, weight, np.column_stack(scores))
-
     def _noise(self) -> Untwisting:
         """The noise that posteriors of rows show to models that have not seen them."""
         unseen, n_classes = self._unseen, len(self.classes_)
@@ -433,9 +410,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             known = self.noise_rates is not None and not _is_auto(self.noise_rates)
             rates = self._known_rates() if known else None
             posterior = expit(self._log_odds(unseen.scores[:, 0]) - self._shift)
-            return estimate_noise(posterior, unseen.labels, sample_weight=unseen.weight, rates=rates)
+            return estimate_noise(posterior, self._unseen_labels, sample_weight=unseen.weight, rates=rates)
         posterior = self.link_.inverse(unseen.scores)
-        bears = unseen.labels[:, None] == np.arange(n_classes)
+        bears = self._unseen_labels[:, None] == np.arange(n_classes)
         weight = np.repeat(unseen.weight / (n_classes - 1), n_classes)  # a row is counted once for every class
         return estimate_noise(posterior.ravel(), bears.ravel(), sample_weight=weight, n_classes=n_classes)
 
@@ -444,11 +421,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """The twisted posterior of every training row; the mean where several folds had a part of it."""
         if getattr(self, "_trained_on", None) is None:
             raise AttributeError(f"this {type(self).__name__} has not chosen anything by folds")
-        unseen = self._unseen
-        part = np.where(unseen.weight > 0, unseen.weight, 1.0)
-        total = np.bincount(unseen.rows, part)
-        columns = [np.bincount(unseen.rows, part * each) / total for each in unseen.scores.T]
-        scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
+        scores = self._unseen.mean_scores()
+        scores = scores[:, 0] if scores.shape[1] == 1 else scores
         return self._probabilities(self.link_.inverse(scores), scores)
 
     def _menon(self, X: Any, labels: NDArray[np.uint32], weight: Array) -> MenonEstimate:
@@ -592,14 +566,12 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         runs = []
         for index, label in enumerate(self._positive_classes()):
             start = None if before is None else before[index].scores(sample.X, self.n_jobs)
-            booster = trees.booster(
-                sample.data,
+            booster = self._booster(
+                sample,
                 link,
                 step_size,
                 growth,
-                by_edge=self._by_edge(),
-                least=1.0 / (sample.n_samples + 2.0),
-                positive_class=label,
+                label,
                 weight=sample.weight,
                 watch=sample.watch,
                 start=start,
@@ -607,6 +579,16 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             )
             runs.append(CompiledRun(booster, n_features, trees.threads(self.n_jobs)))
         return runs
+
+    def _booster(
+        self, sample: _Sample, link: Link, step: float, growth: trees.Growth, label: int, **rows: Any
+    ) -> _core.Booster:
+        """One class against the rest; `rows` says which rows train, which are watched, and where they start."""
+        least = 1.0 / (sample.n_samples + 2.0)
+        by_edge = self._by_edge()
+        return trees.booster(
+            sample.data, link, step, growth, by_edge=by_edge, least=least, positive_class=label, **rows
+        )
 
     def _growth(self) -> trees.Growth:
         leaves = self.max_leaf_nodes
@@ -1043,30 +1025,6 @@ class _Sample:
         """The number of training rows or their total weight, whichever is larger."""
         weight = self.weight[: len(self.held)]
         return min(max(float(np.count_nonzero(weight)), float(weight.sum())), 2.0**53)
-
-
-@dataclass(frozen=True)
-class _Unseen:
-    """Rows with their labels, weights and scores (a column per class) by models that have not seen them."""
-
-    rows: NDArray[np.intp]
-    labels: NDArray[np.uint32]
-    weight: Array
-    scores: Array
-
-
-def _fingerprint(X: Any, labels: NDArray[np.uint32]) -> int:
-    """Tells a table with its labels from another one."""
-    if sparse.issparse(X):
-        table = X.tocsr(copy=True)
-        table.sum_duplicates()
-        parts = [table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data.astype(np.float64)]
-    else:
-        parts = [np.ascontiguousarray(X[:, column], dtype=np.float64) for column in range(X.shape[1])]
-    print_ = crc32(labels.tobytes())
-    for part in parts:
-        print_ = crc32(part.tobytes(), print_)
-    return print_
 
 
 def _is_auto(value: Any) -> bool:

@@ -4,7 +4,7 @@ Noise is described by the share of each true class that bears the other label: `
 of the positives. The posterior of the twisted labels then lies between rate_neg and 1 - rate_pos, however clear the
 features: it has plateaus. `estimate_noise` weighs all rates by what out-of-fold posteriors say of them: rows beyond a
 plateau must not be more certain than the plateau is, and clean labels should follow from the features. On hard but
-clean data the extremes speak against noise, and the answer is "no evidence of noise".
+clean data the extremes speak against noise; where they do not reach far enough to tell, the answer says so.
 
 `menon` is the paper's estimator. `original_learned` and `taylor` are its other two ways to alpha; they need clean
 labels.
@@ -29,7 +29,7 @@ from untwist.twists import alpha_star
 __all__ = ["MenonEstimate", "NoiseEstimate", "Untwisting", "estimate_noise", "menon", "original_learned", "taylor"]
 
 CONFIDENCE = 0.95
-ENOUGH = 2.0  # nats of log-likelihood that noise must explain to count as found: the usual 5 %
+ENOUGH = 2.0  # nats of log-likelihood that noise must explain to count as found: about the usual 5 %
 EVEN_ODDS = 0.9  # how likely, beforehand, both classes are equally noisy
 UNEXPLAINED = 0.15  # the share of the variance of clean labels that features leave unexplained, as expected beforehand
 HIGHEST, STEP, FINE_STEP = 0.48, 0.04, 0.01  # the rates that are considered
@@ -43,7 +43,7 @@ TABLE = np.linspace(-REACH, REACH, 4097)
 SLOPES = np.geomspace(0.35, 3.5, 25)
 SLOPE_SPREAD = 0.5  # of the logarithm of the slope around that of a calibrated posterior, beforehand
 CLEAREST = 0.005  # a clean posterior is not taken to be nearer to 0 or 1 than this, before the slope,
-RAREST = 0.05  # nor nearer than this share of the rarer class
+RAREST = 0.05  # or than this share of the rarer class, whichever is less
 LEAK = 1e-3  # beyond that a twisted posterior that is higher still means a little
 
 
@@ -134,13 +134,12 @@ class Untwisting(NoiseEstimate):
         weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), z.shape)
         rows = [np.bincount(place[one], weight[one], len(TABLE)) for one in (~positive, positive)]
         total = max(float(weight.sum()), np.finfo(float).tiny)
-        shares = sum(each @ count for each, count in zip(self._wrong_tables, rows, strict=True)) / total
+        shares = sum(table @ own for table, own in zip(self._wrong_tables, rows, strict=True)) / total
         return float(self.weights @ shares), *_interval(np.asarray(shares), self.weights)
 
     @cached_property
     def _clean_table(self) -> Array:
-        odds = self.slopes[:, None] * _untwisted(TABLE, np.stack([self.rates_neg, self.rates_pos]), self.clearest)
-        weight = np.log(self.weights)[:, None]
+        odds, weight = self._odds(), np.log(self.weights)[:, None]
         true, false = (np.logaddexp.reduce(weight + log_expit(each), axis=0) for each in (odds, -odds))
         return np.asarray(true - false)
 
@@ -148,11 +147,13 @@ class Untwisting(NoiseEstimate):
     def _wrong_tables(self) -> tuple[Array, Array]:
         """The probability of a negative and of a positive label to be wrong, for each pair of rates."""
         rate_neg, rate_pos = self.rates_neg[:, None], self.rates_pos[:, None]
-        clean = expit(
-            self.slopes[:, None] * _untwisted(TABLE, np.stack([self.rates_neg, self.rates_pos]), self.clearest)
-        )
+        clean = expit(self._odds())
         twisted = np.clip(rate_neg + (1.0 - rate_neg - rate_pos) * clean, 1e-15, 1.0 - 1e-15)
         return rate_pos * clean / (1.0 - twisted), rate_neg * (1.0 - clean) / twisted
+
+    def _odds(self) -> Array:
+        """The clean log-odds over the table, for each pair of rates."""
+        return self.slopes[:, None] * _untwisted(TABLE, np.stack([self.rates_neg, self.rates_pos]), self.clearest)
 
     @classmethod
     def by(cls, rates: tuple[float, float]) -> Untwisting:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral, Number
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-__all__ = ["Category", "Schema", "learn"]
+__all__ = ["Category", "Schema", "fingerprint", "learn"]
 
 Category = int | float | str
 Levels = tuple[NDArray[np.intp], Iterable[Any]]  # for each row the index of its value, -1 where missing; the values
@@ -102,6 +103,20 @@ def learn(
     if weight.shape != (X.shape[0],):
         raise ValueError(f"sample_weight must be {X.shape[0]} numbers, one per row, got shape {weight.shape}")
     return Schema({index: _known(columns[index], weight, int(max_categories)) for index in sorted(chosen)})
+
+
+def fingerprint(numbers: Any, labels: NDArray[np.uint32]) -> int:
+    """Tells an encoded table with its labels from another one."""
+    if sparse.issparse(numbers):
+        table = numbers.tocsr(copy=True)
+        table.sum_duplicates()
+        parts = [table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data.astype(np.float64)]
+    else:
+        parts = [np.ascontiguousarray(column, dtype=np.float64) for column in numbers.T]
+    checksum = crc32(labels.tobytes())
+    for part in parts:
+        checksum = crc32(part.tobytes(), checksum)
+    return checksum
 
 
 def _chosen(features: Any, names: Iterable[Any], text: list[int]) -> set[int]:

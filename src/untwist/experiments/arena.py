@@ -64,7 +64,7 @@ def judged(key: Key, folder: str | None = None) -> Row:
             label = model.predict(X_test) if hasattr(model, "predict") else p > 0.5  # a threshold may have been moved
         if not np.all((p >= 0) & (p <= 1)):
             raise ValueError("predict_proba gave something that is no probability")
-    except Exception as error:
+    except Exception as error:  # whatever a method fails of belongs in its row
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return Row(*key, error=text[:300])
     return Row(
