@@ -6,10 +6,10 @@ SANITIZE := -std=c++17 -O1 -g -Wall -Wextra -Wconversion -Werror -ffp-contract=o
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-wheel sanitize lint paper bench arena clean
+.PHONY: help setup demo test test-all test-slow test-wheel sanitize lint reproduce docs-reproduce bench arena clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## Make .venv, build the compiled core, install the package with its development tools
 
@@ -48,8 +48,14 @@ sanitize:  ## The compiled engine under the address, undefined-behaviour and thr
 test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
 	@$(BIN)/python tests/try_wheel.py
 
-paper: $(READY)  ## The paper's xd6 figures with class noise .15, beside the published ones
-	@$(BIN)/python benchmarks/xd6_class_noise.py
+reproduce: $(READY)  ## The paper's tables and figures; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)
+	@$(BIN)/untwist reproduce $(if $(QUICK),--quick)
+
+docs-reproduce: $(READY)  ## docs/reproduce.md and its figures from results/reproduce, of a full run
+	@$(BIN)/untwist reproduce --render > /dev/null
+	@mkdir -p docs/reproduce && rm -f docs/reproduce/*
+	@cp results/reproduce/results.csv results/reproduce/figures/*.svg docs/reproduce/
+	@sed 's|(figures/|(reproduce/|' results/reproduce/reproduce.md > docs/reproduce.md
 
 bench: $(READY)  ## Time and memory beside XGBoost, LightGBM, CatBoost and HistGradientBoosting (QUICK=1: a minute)
 	@$(BIN)/python -c "import catboost" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]" || true

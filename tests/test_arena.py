@@ -1,7 +1,6 @@
 """The arena: what is drawn, what is recorded, and what the verdict makes of it."""
 
 import itertools
-import sys
 import warnings
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from scipy.stats import friedmanchisquare, rankdata, wilcoxon
 from threadpoolctl import threadpool_limits
 
 from untwist import cli
-from untwist.experiments import arena, datasets, protocol, results
+from untwist.experiments import arena, datasets, protocol, results, runner
 from untwist.experiments.methods import METHODS, OURS, PEER, Method
 from untwist.experiments.page import _cliques, page, rank_figure
 from untwist.experiments.results import Key, Row
@@ -44,6 +43,11 @@ def calls(monkeypatch):
         monkeypatch.setitem(METHODS, name, Method(lambda X, y, seed, name=name: fit(name, X, y, seed), name))
     arena._warm_up.cache_clear()
     return seen
+
+
+def measure(wanted, path, again=(), jobs=1):
+    jobs_by_key = {key: key for key in wanted}
+    return runner.measure(jobs_by_key, arena.judged, path, Row, jobs=jobs, again=lambda row: row.method in again)
 
 
 def table(rows=400, seed=0):
@@ -139,20 +143,20 @@ def test_a_rerun_runs_what_is_missing_only(calls, tmp_path):
     path = tmp_path / "deep" / "rows.csv"
     wanted = arena.keys(["cancer"], ["none", "symmetric-0.2", "real"], ["one", "two"], 2, 200, None)
     assert len(wanted) == 2 * 2 * 2  # cancer has no real noisy labels
-    rows = arena.measure(wanted[:3], path)
+    rows = measure(wanted[:3], path)
     assert [name for name, *_ in calls] == ["one", "two", "one"]
     text = path.read_text()
     path.write_text(text[:-25])  # the last line is torn
-    assert len(results.read(path)) == 2
-    assert {row.key for row in arena.measure(wanted, path)} == set(wanted)
+    assert len(results.read(path, Row)) == 2
+    assert {row.key for row in measure(wanted, path)} == set(wanted)
     assert len(calls) == 3 + 6
     assert path.read_text().startswith(text[: text.rstrip().rfind("\n")])
-    again = arena.measure(wanted, path)
+    again = measure(wanted, path)
     assert len(calls) == 9
     assert [row.accuracy for row in again[:2]] == [row.accuracy for row in rows[:2]]
-    arena.measure(wanted, path, again={"two"})
+    measure(wanted, path, again={"two"})
     assert [name for name, *_ in calls[9:]] == ["two"] * 4
-    assert len(results.read(path)) == 8
+    assert len(results.read(path, Row)) == 8
 
 
 def test_a_method_that_raises_is_recorded_and_tried_again(calls, tmp_path, monkeypatch, capsys):
@@ -162,13 +166,13 @@ def test_a_method_that_raises_is_recorded_and_tried_again(calls, tmp_path, monke
     monkeypatch.setitem(METHODS, "two", Method(fit, "two"))
     wanted = arena.keys(["cancer"], ["symmetric-0.2"], ["one", "two"], 1, 200, None)
     path = tmp_path / "rows.csv"
-    one, two = arena.measure(wanted, path)
+    one, two = measure(wanted, path)
     assert (one.error, two.error) == ("", "RuntimeError: no luck, today")
     assert two.accuracy == 0.5
-    assert "two failed on cancer, symmetric-0.2: RuntimeError" in capsys.readouterr().err
+    assert "failed: cancer, symmetric-0.2, 0, 200, two: RuntimeError" in capsys.readouterr().err
     assert "no luck, today" in str(sections(Verdict([one, two]))[-1])
     monkeypatch.setitem(METHODS, "two", METHODS["one"])
-    assert not any(row.error for row in arena.measure(wanted, path))
+    assert not any(row.error for row in measure(wanted, path))
 
 
 def test_a_probability_that_is_none_is_an_error(calls, monkeypatch):
@@ -178,8 +182,8 @@ def test_a_probability_that_is_none_is_an_error(calls, monkeypatch):
 
 def test_processes_give_the_same_rows(tmp_path):
     wanted = arena.keys(["cancer"], ["symmetric-0.2"], ["pilboost-paper", "adaboost"], 1, 60, None)
-    here = arena.measure(wanted, tmp_path / "here.csv", jobs=1)
-    there = arena.measure(wanted, tmp_path / "there.csv", jobs=2)
+    here = measure(wanted, tmp_path / "here.csv", jobs=1)
+    there = measure(wanted, tmp_path / "there.csv", jobs=2)
     assert [replace(row, seconds=0) for row in here] == sorted(
         (replace(row, seconds=0) for row in there), key=lambda row: row.method, reverse=True
     )
@@ -201,10 +205,10 @@ def test_a_foreign_or_damaged_file_is_refused(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="no results file of this version"):
-        results.read(path)
-    path.write_text(",".join(results.HEADER) + "\ncancer,none,zero\n")
+        results.read(path, Row)
+    path.write_text(",".join(results._header(Row)) + "\ncancer,none,zero\n")
     with pytest.raises(ValueError, match="line 2 is no row of results"):
-        results.read(path)
+        results.read(path, Row)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -329,63 +333,11 @@ def test_the_page_is_self_contained_and_escapes_names():
     assert "&lt;i&gt; 1.00" in rank_figure({"<i>": 1.0, "b": 2.0}, cd=0.5)
 
 
-# The loader and the command line
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "plain.csv").write_text("n,flag,text,label\n1,True,a,0\n,False,,1\n3,True,b,1\n")
-    (tmp_path / "both.csv").write_text("n,label_noisy,label\n1,1,0\n2,1,1\n")
-    (tmp_path / "pair_train.csv").write_text("n,text,label_noisy,label\n1,a,1,0\n2,b,1,1\n")
-    (tmp_path / "pair_test.csv").write_text("n,text,label\n5,b,1\n6,c,0\n")
-    (tmp_path / "crowd_train_noisy.csv").write_text("n,label\n1,0\n2,1\n")
-    (tmp_path / "crowd_test_clean.csv").write_text("n,label\n3,1\n")
-    return tmp_path
-
-
-def test_tables_from_a_folder(folder, monkeypatch):
-    assert datasets.names(folder) == ["cancer", "digits_large", "digits_odd", "both", "crowd", "pair", "plain"]
-    plain = datasets.load("plain", folder)
-    assert [str(kind) for kind in plain.X.dtypes] == ["float64", "int64", "category"]
-    assert plain.X.isna().sum().tolist() == [1, 0, 1]
-    assert (plain.y.tolist(), plain.y_noisy, plain.X_test) == ([0, 1, 1], None, None)
-    assert datasets.load("both", folder).y_noisy.tolist() == [1, 1]
-    assert list(datasets.load("both", folder).X) == ["n"]
-    monkeypatch.setenv(datasets.FOLDER, str(folder))
-    pair = datasets.load("pair")
-    assert (pair.y.tolist(), pair.y_noisy.tolist(), pair.y_test.tolist()) == ([0, 1], [1, 1], [1, 0])
-    assert pair.X_test["text"].dtype == pair.X["text"].dtype
-    crowd = datasets.load("crowd")
-    assert (crowd.y, crowd.y_noisy.tolist(), crowd.y_test.tolist()) == (None, [0, 1], [1])
-    (folder / "pair_test.csv").write_text("n,text,label\n5,1,1\n")
-    with pytest.raises(ValueError, match="training and test file of 'pair' have different columns"):
-        datasets.load("pair")
-
-
-def test_the_loader_says_what_is_missing(folder, monkeypatch):
-    monkeypatch.delenv(datasets.FOLDER, raising=False)
-    with pytest.raises(ValueError, match=r"'adult' needs a folder of CSV files: name it, or set UNTWIST_DATA"):
-        datasets.load("adult")
-    with pytest.raises(ValueError, match=r"data folder .*nowhere does not exist"):
-        datasets.load("adult", folder / "nowhere")
-    with pytest.raises(ValueError, match=r"no data set 'adult' in .*: it has cancer, .*plain"):
-        datasets.load("adult", folder)
-    (folder / "plain.csv").write_text("n,label\n1,yes\n")
-    with pytest.raises(ValueError, match="label must be 0 or 1 in every row"):
-        datasets.load("plain", folder)
-    (folder / "plain.csv").write_text("n,target\n1,1\n")
-    with pytest.raises(ValueError, match="has no column 'label'"):
-        datasets.load("plain", folder)
-    (folder / "plain.csv").write_text("")
-    with pytest.raises(ValueError, match="is not a CSV table"):
-        datasets.load("plain", folder)
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ValueError, match=r"needs pandas .*untwist\[arena\]"):
-        datasets.load("plain", folder)
-    assert datasets.load("cancer").X.shape == (569, 30)
+# The command line
 
 
 def test_the_command_runs_and_shows(calls, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(runner, "EVERY", 0.0)
     monkeypatch.delenv(datasets.FOLDER, raising=False)
     out = tmp_path / "rows.csv"
     options = [
@@ -409,7 +361,7 @@ def test_the_command_runs_and_shows(calls, tmp_path, capsys, monkeypatch):
     assert "left" in output.err
     assert "left" not in output.out
     assert out.with_suffix(".html").read_text().startswith("<!doctype html>")
-    assert len(results.read(out)) == 8
+    assert len(results.read(out, Row)) == 8
 
 
 def test_bad_requests_get_one_sentence_and_a_status(calls, tmp_path, capsys, monkeypatch):
@@ -440,7 +392,7 @@ def test_ctrl_c_keeps_what_is_done(calls, tmp_path, capsys, monkeypatch):
     out = tmp_path / "rows.csv"
     assert cli.main(["arena", "--sets", "cancer", "--methods", "one", "two", "--jobs", "1", "--out", str(out)]) == 130
     assert "the same command goes on from there" in capsys.readouterr().err
-    assert [row.method for row in results.read(out)] == ["one"]
+    assert [row.method for row in results.read(out, Row)] == ["one"]
 
 
 def test_what_is_not_installed_is_left_out_in_one_line(calls, tmp_path, capsys, monkeypatch):

@@ -1,32 +1,40 @@
-"""The paper's own numbers for its own algorithm (minutes long: `make test-all`)."""
+"""The paper's own numbers for its own algorithm, by both engines."""
 
-import importlib.util
-from pathlib import Path
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
-script = Path(__file__).parent.parent / "benchmarks" / "xd6_class_noise.py"
-spec = importlib.util.spec_from_file_location("xd6_class_noise", script)
-xd6_class_noise = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(xd6_class_noise)
+from untwist import PILBoostClassifier
+from untwist.experiments.algorithms import Fitted, PILBoost
+from untwist.experiments.paper import EXPERIMENTS
+from untwist.experiments.trials import Source, Trial, judged
+
+GRID = EXPERIMENTS["table3"].grids[0]
 
 
-def test_xd6_has_the_published_structure():
-    X, y = xd6_class_noise.xd6()
-    assert X.shape == (973, 9)
-    assert y.sum() == 322
-    rows, counts = np.unique(X, axis=0, return_counts=True)
-    assert len(rows) == 512
-    assert (counts == 2).sum() == 461
-    truth = [(a & b & c) | (d & e & f) | (g & h & i) for a, b, c, d, e, f, g, h, i in X]
-    np.testing.assert_array_equal(y, truth)
+@dataclass(frozen=True)
+class Reference:
+    """PILBoost by the loop over scikit-learn's trees."""
+
+    of: PILBoost
+    packages: ClassVar = ("untwist",)
+
+    def fit(self, lesson):
+        settings = {"n_estimators": lesson.rounds, "max_depth": lesson.depth, "random_state": lesson.seed}
+        model = PILBoostClassifier(self.of.alpha, step_size=self.of.step_size, engine="reference", **settings)
+        return Fitted(model.fit(lesson.X, lesson.y).predict, model.n_iter_, model.feature_importances_)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alpha", xd6_class_noise.PUBLISHED)
+@pytest.mark.parametrize("row", [row for row in GRID.rows if row.startswith("PILBoost")])
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
-def test_xd6_class_noise_gives_the_published_accuracy(alpha, engine):
+def test_xd6_class_noise_gives_the_published_accuracy(row, engine):
     """Table 3, p = .15: .981, .992, .999 on average over 10 seeded splits, to within .01."""
-    accuracy = [xd6_class_noise.run((alpha, seed, 1000, engine))["accuracy"] for seed in range(10)]
-    assert np.mean(accuracy) == pytest.approx(xd6_class_noise.PUBLISHED[alpha][0], abs=0.01)
+    cell = GRID.cells[row, "0.15"]
+    algorithm = cell.algorithm if engine == "compiled" else Reference(cell.algorithm)
+    trials = (Trial("xd6", cell.twist, cell.depth, 1000, algorithm, seed) for seed in range(10))
+    rows = [judged(trial, Source()) for trial in trials]
+    assert not any(row.error for row in rows)
+    assert np.mean([row.accuracy for row in rows]) == pytest.approx(GRID.published[row, "0.15"].mean, abs=0.01)

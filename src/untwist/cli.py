@@ -1,4 +1,4 @@
-"""The command line: ``untwist demo``, ``untwist arena``. Results go to standard output, progress to standard error."""
+"""The command line, ``untwist COMMAND``. Results go to standard output, progress to standard error."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 
 COMMANDS = {  # the module whose main(arguments) it is, and what it does
     "demo": ("untwist.demo", "who survives wrong labels? a table and a report in seconds"),
+    "reproduce": ("untwist.experiments.reproduce", "the paper's tables and figures beside the published numbers"),
     "arena": ("untwist.experiments.arena", "the benchmark: data sets x twists x methods, and a verdict"),
 }
 

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from functools import cache, lru_cache
-from multiprocessing import get_context
+from collections.abc import Iterable
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +23,11 @@ from untwist.experiments.datasets import FOLDER, load, names
 from untwist.experiments.methods import METHODS
 from untwist.experiments.page import page
 from untwist.experiments.protocol import TWISTS, Split, applies, split
-from untwist.experiments.results import Key, Row, Writer, read, reliability
+from untwist.experiments.results import Key, Row, reliability
+from untwist.experiments.runner import measure
 from untwist.experiments.verdict import Verdict, sections
 
-__all__ = ["described", "judged", "keys", "main", "measure"]
+__all__ = ["described", "judged", "keys", "main"]
 
 cached_load = cache(load)
 
@@ -88,59 +85,6 @@ def keys(
     return [
         Key(data, twist, seed, max_rows, method) for seed in range(seeds) for data, twist in pairs for method in methods
     ]
-
-
-def measure(
-    wanted: list[Key], path: Path, folder: str | None = None, jobs: int = 1, again: Iterable[str] = ()
-) -> list[Row]:
-    """The rows of what is wanted. What the file lacks is run and added; so are errors and the methods `again`."""
-    done = {row.key for row in read(path) if not row.error and row.method not in again}
-    missing = [key for key in wanted if key not in done]
-    with Writer(path) as results:
-        start = time.monotonic()
-        for count, row in enumerate(_run(missing, folder, jobs), start=1):
-            results.add(row)
-            left = (time.monotonic() - start) / count * (len(missing) - count)
-            line = (
-                f"{count} of {len(missing)} fits, about {_duration(left)} left ({row.data}, {row.twist}, {row.method})"
-            )
-            print(f"\r{line:<100.100}", end="", file=sys.stderr, flush=True)
-            if row.error:
-                print(f"\r{row.method} failed on {row.data}, {row.twist}: {row.error}", file=sys.stderr)
-    if missing:
-        print("\r" + " " * 100 + "\r", end="", file=sys.stderr, flush=True)
-    chosen = set(wanted)
-    return [row for row in read(path) if row.key in chosen]
-
-
-def _run(missing: list[Key], folder: str | None, jobs: int) -> Iterator[Row]:
-    """Rows in the order in which they get ready, one process per job and one thread per process."""
-    if jobs == 1:
-        yield from (judged(key, folder) for key in missing)
-        return
-    ignore = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that writes the file
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=signal.signal, initargs=ignore)
-    try:
-        waiting: set[Future[Row]] = set()
-        queue = iter(missing)
-        while True:
-            for key in queue:
-                waiting.add(pool.submit(judged, key, folder))
-                if len(waiting) >= 2 * jobs:
-                    break
-            if not waiting:
-                return
-            ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            yield from (future.result() for future in ready)
-    except BrokenProcessPool as error:
-        raise ValueError("a worker process died (out of memory?); run again to go on where it ended") from error
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    return f"{seconds:.0f} s" if seconds < 90 else f"{minutes} min" if minutes < 90 else f"{minutes / 60:.1f} h"
 
 
 QUICK: dict[str, Any] = {
@@ -211,11 +155,10 @@ def main(arguments: list[str] | None = None) -> None:
     wanted = keys(options.sets, options.twists, installed, options.seeds, options.rows, options.data)
     if not wanted:
         raise ValueError("none of these data sets has the labels that these twists need")
-    try:
-        rows = measure(wanted, options.out, options.data, options.jobs, set(options.again))
-    except KeyboardInterrupt:
-        print(f"\nStopped; what is done is in {options.out}, and the same command goes on from there.", file=sys.stderr)
-        raise
+    judge = partial(judged, folder=options.data)
+    again = set(options.again)
+    jobs = {key: key for key in wanted}
+    rows = measure(jobs, judge, options.out, Row, jobs=options.jobs, again=lambda row: row.method in again)
     setting, verdict = described(rows), Verdict(rows)
     if verdict.incomplete:
         setting += f" {verdict.incomplete} runs that not every method has finished are left out."

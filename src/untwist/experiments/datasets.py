@@ -1,28 +1,66 @@
-"""Two-class tables by name: some come with scikit-learn, the others as CSV files from a local folder.
+"""Two-class tables by name: some are built in, the others come as CSV files from a local folder or from OpenML.
 
 A file has a header and a column `label` of 0 and 1; `label_noisy` beside it holds real noisy labels; text columns are
 categories; an empty cell is a missing value. A pair of files is one table whose test part is fixed: NAME_train.csv and
 NAME_test.csv, or NAME_train_noisy.csv, whose `label` is the noisy one, and NAME_test_clean.csv.
+
+Nothing is downloaded unless asked for. The live download was not exercised: the ids were read from public code, the
+tests serve a small table themselves, and a table that is not the known one is refused or warned of.
 """
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import os
-from collections.abc import Callable
+import socket
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.error import HTTPError
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import fetch_openml, get_data_home, load_breast_cancer, load_digits
 
 __all__ = ["FOLDER", "Labels", "Table", "load", "names"]
 
 FOLDER = "UNTWIST_DATA"  # the environment variable that names the folder
 PAIRS = {"_train.csv": "_test.csv", "_train_noisy.csv": "_test_clean.csv"}
+ALIASES = {"diabetes": "pima", "shoppers": "online_shoppers"}  # the paper's names
+TIMEOUT = 30.0  # seconds without a sign of OpenML
 
 Labels = NDArray[np.int64]
+
+
+class Known(NamedTuple):
+    """A table of OpenML: where it is, and what it has to be."""
+
+    id: int
+    positive: str  # the label of class 1, `1` for any way to say true
+    rows: int
+    columns: int
+    positives: int
+    digest: str  # of the CSV file that the published results come from
+    target: str = "default-target"
+
+
+OPENML = {
+    "adult": Known(1590, ">50K", 48842, 14, 11687, "8e68486b7338"),
+    "bank_marketing": Known(1461, "2", 45211, 16, 5289, "f21246856a99"),
+    "banknote": Known(1462, "2", 1372, 4, 610, "a1842ade5cef"),
+    "german_credit": Known(31, "bad", 1000, 20, 300, "c38ad013ca5e"),
+    "ionosphere": Known(59, "g", 351, 34, 225, "a6261f4f25e0"),
+    "kr_vs_kp": Known(3, "won", 3196, 36, 1669, "4d4dcbcdefe3"),
+    "online_shoppers": Known(46947, "1", 12330, 17, 1908, "0643d1679ff1", "Revenue"),
+    "phoneme": Known(1489, "2", 5404, 5, 1586, "fde7a8df1183"),
+    "pima": Known(37, "tested_positive", 768, 8, 268, "36aa469bcb8a"),
+    "spambase": Known(44, "1", 4601, 57, 1813, "a4d44bd18185"),
+}
 
 
 @dataclass(frozen=True)
@@ -36,21 +74,61 @@ class Table:
     X_test: Any = None  # a test part with clean labels, where it is fixed
     y_test: Labels | None = None
 
+    @cached_property
+    def digest(self) -> str:
+        """12 hex digits that tell this content from any other; names do not count.
+
+        >>> load("xd6").digest
+        '0d4bc6668664'
+        """
+        sha = hashlib.sha256()
+        for X, *labels in ((self.X, self.y, self.y_noisy), (self.X_test, self.y_test)):
+            parts = [*_columns(X), *(b"-" if y is None else b"y" + y.astype("<i8").tobytes() for y in labels)]
+            for part in parts:
+                sha.update(b"%d:" % len(part) + part)  # its length first, so that no two tables run into one text
+        return sha.hexdigest()[:12]
+
+
+def _columns(X: Any) -> Iterator[bytes]:
+    """Numbers as float64, one NaN and one zero for all; categories as text, each with its length, `-` where missing."""
+    for j in range(0 if X is None else X.shape[1]):
+        column = X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
+        if column.dtype.kind in "biuf":
+            numbers = np.asarray(column.astype("float64")) + 0.0
+            yield b"n" + np.where(np.isnan(numbers), np.nan, numbers).astype("<f8").tobytes()
+        else:
+            column = column.astype("category").cat
+            texts = [*(f"{len(text)}:{text}" for text in map(str, column.categories)), "-"]  # the code of missing is -1
+            yield b"c" + "".join(texts[code] for code in column.codes).encode()
+
 
 def _digits(positive: Callable[[Labels], Any]) -> tuple[Any, Labels]:
     X, digit = load_digits(return_X_y=True)
     return X, positive(digit)
 
 
+def _xd6() -> tuple[Any, Any]:
+    """The truth table of (x1&x2&x3)|(x4&x5&x6)|(x7&x8&x9): 461 of its 512 rows are there twice."""
+    once = (
+        "0 6 10 14 19 21 22 26 39 47 71 82 90 98 112 115 138 155 174 196 215 226 228 257 260 266 281 319 321 325 335 "
+        "338 341 343 350 362 367 382 386 395 400 422 434 436 441 442 447 456 477 498 505"
+    )
+    times = np.full(512, 2)
+    times[[int(row) for row in once.split()]] = 1
+    X = np.repeat(np.array(list(itertools.product((0, 1), repeat=9))), times, axis=0)
+    return X, X.reshape(-1, 3, 3).min(axis=2).max(axis=1)
+
+
 BUILT_IN: dict[str, Callable[[], tuple[Any, Any]]] = {
     "cancer": lambda: load_breast_cancer(return_X_y=True),
     "digits_odd": lambda: _digits(lambda digit: digit % 2),
     "digits_large": lambda: _digits(lambda digit: digit >= 5),
+    "xd6": _xd6,
 }
 
 
 def names(folder: str | Path | None = None) -> list[str]:
-    """What `load` can load; without a folder (here or in the environment), what comes with scikit-learn.
+    """What `load` can load without a download; without a folder (here or in the environment), what is built in.
 
     >>> names()[:2]
     ['cancer', 'digits_large']
@@ -64,8 +142,12 @@ def names(folder: str | Path | None = None) -> list[str]:
     return sorted(BUILT_IN) + sorted({file.removesuffix(".csv") for file in files} - set(BUILT_IN))
 
 
-def load(name: str, folder: str | Path | None = None) -> Table:
-    """The table of that name, from scikit-learn or from CSV files in `folder`.
+def load(
+    name: str, folder: str | Path | None = None, *, download: bool = False, cache: str | Path | None = None
+) -> Table:
+    """The table of that name: built in, else from CSV files in `folder`, else, with `download`, from OpenML.
+
+    Downloads are kept in the folder `cache`, scikit-learn's data home by default.
 
     >>> load("cancer").X.shape
     (569, 30)
@@ -73,18 +155,87 @@ def load(name: str, folder: str | Path | None = None) -> Table:
     if name in BUILT_IN:
         X, y = BUILT_IN[name]()
         return Table(name, X, np.asarray(y, dtype=np.int64))
-    there = _folder(folder)
-    if there is None:
-        raise ValueError(f"data set {name!r} needs a folder of CSV files: name it, or set {FOLDER}")
-    if (there / f"{name}.csv").is_file():
-        return Table(name, *_read(there / f"{name}.csv"))
+    there, stem = _folder(folder), ALIASES.get(name, name)
+    for path in [there / name, there / stem] if there else []:  # a file of that very name comes first
+        if table := _local(name, path):
+            return table
+    if download and stem in OPENML:
+        return _download(name, stem, cache)
+    if there:
+        other = "; download=True fetches it from OpenML" if stem in OPENML else ""
+        raise ValueError(f"no data set {name!r} in {there}: it has {', '.join(names(there))}{other}")
+    other = ", or download=True to fetch it from OpenML" if stem in OPENML else ""
+    raise ValueError(f"data set {name!r} needs {stem}.csv in a folder (name it, or set {FOLDER}){other}")
+
+
+def _local(name: str, path: Path) -> Table | None:
+    """The table of the file or the pair of files that begin with `path`, if they are there."""
+    if (file := Path(f"{path}.csv")).is_file():
+        return Table(name, *_read(file))
     for train, test in PAIRS.items():
-        if (there / (name + train)).is_file() and (there / (name + test)).is_file():
-            X, y, y_noisy = _read(there / (name + train))
-            X_test, y_test, _ = _read(there / (name + test))
-            y, y_noisy = (None, y) if "noisy" in train else (y, y_noisy)
-            return Table(name, X, y, y_noisy, _alike(X_test, X, name), y_test)
-    raise ValueError(f"no data set {name!r} in {there}: it has {', '.join(names(there))}")
+        if (file := Path(f"{path}{train}")).is_file() and (file_test := Path(f"{path}{test}")).is_file():
+            X, y, y_noisy = _read(file)
+            X_test, y_test, _ = _read(file_test)
+            clean, noisy = (None, y) if "noisy" in train else (y, y_noisy)
+            return Table(name, X, clean, noisy, _alike(X_test, X, name), y_test)
+    return None
+
+
+def _download(name: str, stem: str, cache: str | Path | None) -> Table:
+    """The table of OpenML, which has to be of the known shape; other content is warned of."""
+    known = OPENML[stem]
+    what = f"data set {name!r} (OpenML id {known.id})"
+    _pandas(what)
+    try:
+        X, y = _fetched(known, cache, what)
+    except Exception as error:  # an answer or a cache that makes no sense can lead to any
+        if isinstance(error, HTTPError):
+            error.close()
+        if not isinstance(error, OSError):  # scikit-learn renews files it cannot read, not those with other content
+            for file in Path(get_data_home(cache), "openml").glob(f"*/api/**/{known.id}.gz"):
+                file.unlink(missing_ok=True)
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise ValueError(
+            f"{what} could not be downloaded ({reason}): try again, or put {stem}.csv in a folder and name that"
+        ) from error
+    came = (*X.shape, int(y.sum()))
+    if came != known[2:5]:
+        expected, got = ("{} rows, {} columns and {} positives".format(*shape) for shape in (known[2:5], came))
+        raise ValueError(f"{what} should have {expected} but came with {got}")
+    table = Table(name, X, y)
+    if table.digest != known.digest:
+        warnings.warn(
+            f"{what} has the digest {table.digest}, not {known.digest}: results may differ from the published ones",
+            stacklevel=3,
+        )
+    return table
+
+
+def _fetched(known: Known, cache: str | Path | None, what: str) -> tuple[Any, Labels]:
+    """Features and labels as if they had been in a CSV file: its reader tells numbers from text."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(before or TIMEOUT)  # scikit-learn sets none and would wait for ever
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of retries and remarks; what came is judged by its content
+            X, label = fetch_openml(
+                data_id=known.id,
+                target_column=known.target,
+                data_home=cache,
+                as_frame=True,
+                parser="auto",
+                n_retries=1,
+                delay=0.5,
+                read_csv_kwargs={"dtype": str},  # scikit-learn 1.9 fails on numbers as categories with pandas 3.1
+                return_X_y=True,
+            )
+    finally:
+        socket.setdefaulttimeout(before)
+    frame = X.assign(label=label).replace("^'(.*)'$", r"\1", regex=True)  # ARFF's quotes
+    label = frame["label"].str.lower().str.removesuffix(".0").replace("true", "1")
+    text = frame.assign(label=(label == known.positive.lower()).astype(int)).to_csv(index=False)
+    X, y, _ = _read(StringIO(text), what)
+    return X, y
 
 
 def _folder(folder: str | Path | None) -> Path | None:
@@ -94,24 +245,30 @@ def _folder(folder: str | Path | None) -> Path | None:
     return Path(chosen) if chosen else None
 
 
-def _read(file: Path) -> tuple[Any, Labels, Labels | None]:
-    """Features, labels, and noisy labels if there are any."""
+def _pandas(what: Any) -> Any:
     try:
-        import pandas as pd
+        import pandas
     except ImportError as error:
-        raise ValueError(f'{file} needs pandas to be read: pip install "untwist[arena]"') from error
+        raise ValueError(f'{what} needs pandas to be read: pip install "untwist[arena]"') from error
+    return pandas
+
+
+def _read(file: Path | StringIO, what: str = "") -> tuple[Any, Labels, Labels | None]:
+    """Features, labels, and noisy labels if there are any."""
+    what = what or str(file)
+    pandas = _pandas(what)
     try:
-        frame = pd.read_csv(file)
+        frame = pandas.read_csv(file)
     except ValueError as error:  # pandas' own errors of parsing are ValueErrors
-        raise ValueError(f"{file} is not a CSV table ({str(error).strip()})") from error
+        raise ValueError(f"{what} is not a CSV table ({str(error).strip()})") from error
     labels = {}
     for column in ("label", "label_noisy"):
         if column in frame:
             if not frame[column].isin([0, 1]).all():
-                raise ValueError(f"{file}: {column} must be 0 or 1 in every row")
+                raise ValueError(f"{what}: {column} must be 0 or 1 in every row")
             labels[column] = frame.pop(column).to_numpy(dtype=np.int64)
     if "label" not in labels:
-        raise ValueError(f"{file} has no column 'label'")
+        raise ValueError(f"{what} has no column 'label'")
     text = frame.select_dtypes(exclude=["number", "bool"])
     kinds = dict.fromkeys(text, "category") | dict.fromkeys(frame.select_dtypes("bool"), "int64")
     return frame.astype(kinds), labels["label"], labels.get("label_noisy")

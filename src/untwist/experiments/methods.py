@@ -6,8 +6,9 @@ on a stratified fifth of its own noisy training data (HistGradientBoosting by it
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,12 +24,13 @@ from sklearn.preprocessing import OneHotEncoder
 from untwist.arguments import Array
 from untwist.classifier import PILBoostClassifier
 
-__all__ = ["METHODS", "OURS", "PEER", "TIMED", "Method", "Model"]
+__all__ = ["METHODS", "OURS", "PEER", "TIMED", "XGBOOST", "Method", "Model", "installed"]
 
 OURS = "untwist"  # the method the verdict is about,
 PEER = "xgboost-stopped"  # the one it must nowhere lose to,
 TIMED = "xgboost-refitted"  # and the one whose time it is compared with
 
+XGBOOST = ("xgboost-cpu", "xgboost")  # it goes by two names
 ROUNDS, PATIENCE, RATE = 2000, 50, 0.1  # of those that stop early
 
 
@@ -50,12 +52,15 @@ class Method:
     @property
     def version(self) -> str:
         """The package with its version, or nothing if it is not installed."""
-        for package in self.packages:
-            try:
-                return f"{package} {importlib.metadata.version(package)}"
-            except importlib.metadata.PackageNotFoundError:
-                pass
-        return ""
+        return installed(self.packages)
+
+
+def installed(packages: Iterable[str]) -> str:
+    """The first of these distributions that is there, with its version; or nothing."""
+    for package in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return f"{package} {importlib.metadata.version(package)}"
+    return ""
 
 
 def _untwist(X: Any, y: Any, seed: int) -> Model:
@@ -204,7 +209,6 @@ def _cleanlab(X: Any, y: Any, seed: int) -> Model:
     return model.fit(X, y)  # type: ignore[no-any-return]
 
 
-XGBOOST = ("xgboost-cpu", "xgboost")  # it goes by two names
 METHODS = {
     OURS: Method(_untwist, "untwist, as it comes", ("untwist",)),
     "pilboost-paper": Method(_paper, "PILBoost as in the paper", ("untwist",)),

@@ -6,19 +6,10 @@ import html
 from itertools import pairwise
 
 from untwist.experiments.methods import OURS
-from untwist.experiments.verdict import Section, Verdict, critical_difference, sections, shares
+from untwist.experiments.sections import document
+from untwist.experiments.verdict import Verdict, critical_difference, sections, shares
 
 __all__ = ["page", "rank_figure", "reliability_figure"]
-
-STYLE = """:root{color-scheme:light dark;--ours:#d0542b;--line:#8888}
-body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
-h2{margin:2.5rem 0 0}p{max-width:50rem}.scroll{overflow-x:auto}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-th,td{padding:.2rem .9rem .2rem 0;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
-th{font-weight:600}th:first-child,td:first-child{text-align:left}.ours{color:var(--ours);font-weight:600}
-svg{max-width:100%;height:auto;margin:1rem 0}svg text{font:13px system-ui,sans-serif;fill:currentColor}
-svg .ours{fill:var(--ours)}svg path,svg line{stroke:currentColor;fill:none}svg path.ours{stroke:var(--ours);fill:none}
-svg .bar{stroke-width:4}svg .faint{stroke:var(--line)}"""
 
 
 def rank_figure(ranks: dict[str, float], cd: float) -> str:
@@ -97,25 +88,10 @@ def _figure(name: str, verdict: Verdict) -> str:
     return ""
 
 
-def _table(section: Section) -> str:
-    head = "".join(f"<th scope=col>{html.escape(cell)}</th>" for cell in section.header)
-    lines = ""
-    for line in section.table:
-        mark = " class=ours" if line[0] == OURS else ""
-        lines += f"<tr{mark}>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>\n"
-    return f"<div class=scroll><table><tr>{head}</tr>\n{lines}</table></div>"
-
-
 def page(verdict: Verdict, setting: str) -> str:
     """The whole page; `setting` says in words what was run."""
-    parts = []
+    parts = [f"<p>{html.escape(setting)}</p>\n"]
     for one in sections(verdict):
         parts += [f"<h2>{html.escape(one.title)}</h2>\n<p>{html.escape(one.note)}</p>\n"]
-        parts += [_figure(one.figure, verdict), _table(one)]
-    return f"""<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
-<title>untwist arena</title><style>
-{STYLE}
-</style><h1>Who learns the truth from twisted data?</h1>
-<p>{html.escape(setting)}</p>
-{"".join(parts)}</html>
-"""
+        parts += [_figure(one.figure, verdict), one.html(ours=lambda name: name == OURS)]
+    return document("untwist arena", "Who learns the truth from twisted data?", parts)

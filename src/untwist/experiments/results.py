@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Hashable
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
 from untwist.arguments import Array
 
-__all__ = ["BINS", "Key", "Row", "Writer", "read", "reliability"]
+__all__ = ["BINS", "Key", "Result", "Row", "Writer", "read", "reliability"]
 
 BINS = 10
 
 
+class Result(Protocol):
+    """A row of a results file: a flat dataclass of numbers and text."""
+
+    @property
+    def key(self) -> Hashable:
+        """What was run: it is done when its key is in the file."""
+
+    @property
+    def error(self) -> str:
+        """What went wrong, if anything did."""
+
+
+R = TypeVar("R", bound=Result)
+
+
 class Key(NamedTuple):
-    """What was run: a fit is done when its key is in the file."""
+    """What was run in the arena."""
 
     data: str
     twist: str
@@ -28,7 +44,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """One fit, judged on clean test labels, or the error it ended with."""
+    """One fit of the arena, judged on clean test labels, or the error it ended with."""
 
     data: str
     twist: str
@@ -44,6 +60,10 @@ class Row:
     version: str = ""
     error: str = ""
 
+    def __post_init__(self) -> None:
+        if self.bins.shape != (BINS, 3):
+            raise ValueError(f"reliability must be {BINS} times three numbers, got {self.reliability!r}")
+
     @property
     def key(self) -> Key:
         """What was run."""
@@ -57,10 +77,6 @@ class Row:
         return np.array([[float(number) for number in one.split("/")] for one in self.reliability.split(" ")])
 
 
-HEADER = [field.name for field in fields(Row)]
-KINDS = [{"int": int, "float": float, "str": str}[str(field.type)] for field in fields(Row)]
-
-
 def reliability(p: Array, y: Array) -> str:
     """Rows, sum of predictions and sum of clean labels in each tenth of the predictions.
 
@@ -72,29 +88,36 @@ def reliability(p: Array, y: Array) -> str:
     return " ".join(f"{n:g}/{sum_p:.6g}/{sum_y:g}" for n, sum_p, sum_y in zip(*sums, strict=True))
 
 
-def read(path: Path) -> list[Row]:
+KINDS = {"int": int, "float": float, "str": str}
+
+
+def _header(kind: type[Any]) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+def read(path: Path, kind: type[R]) -> list[R]:
     """The rows of a file, none if there is no file; of rows with the same key the last one counts."""
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")
     lines = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))  # a torn last line is no row
-    if lines and lines[0] != HEADER:
+    if lines and lines[0] != _header(kind):
         raise ValueError(f"{path} is no results file of this version: choose another file")
+    kinds = [KINDS[str(field.type)] for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass, says Result
     rows = {}
     for number, cells in enumerate(lines[1:], start=2):
         try:
-            row = Row(*(kind(cell) for kind, cell in zip(KINDS, cells, strict=True)))
-            assert row.bins.shape == (BINS, 3)
-        except (ValueError, AssertionError) as error:
+            row = kind(*(kind(cell) for kind, cell in zip(kinds, cells, strict=True)))
+        except ValueError as error:
             raise ValueError(f"{path}, line {number} is no row of results: {','.join(cells)[:60]!r}") from error
         rows[row.key] = row
     return list(rows.values())
 
 
-class Writer:
+class Writer(Generic[R]):
     """Appends rows, after the last whole one."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: type[R]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         content = path.read_bytes() if path.exists() else b""
         self._file = path.open("r+" if content else "w", encoding="utf-8", newline="", buffering=1)
@@ -102,11 +125,12 @@ class Writer:
         self._file.seek(0, 2)
         self._csv = csv.writer(self._file, lineterminator="\n")
         if b"\n" not in content:
-            self._csv.writerow(HEADER)
+            self._csv.writerow(_header(kind))
 
-    def add(self, row: Row) -> None:
+    def add(self, row: R) -> None:
         """Write the row; it is in the file when this returns."""
-        self._csv.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in astuple(row)])
+        cells = astuple(row)  # type: ignore[call-overload]
+        self._csv.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in cells])
         self._file.flush()
 
     def __enter__(self) -> Self:

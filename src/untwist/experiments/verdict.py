@@ -17,8 +17,9 @@ from scipy.stats import rankdata, studentized_range, wilcoxon
 from untwist.arguments import Array
 from untwist.experiments.methods import OURS, PEER, TIMED
 from untwist.experiments.results import BINS, Row
+from untwist.experiments.sections import Section
 
-__all__ = ["Section", "Verdict", "critical_difference", "holm", "sections", "shares", "signed_rank"]
+__all__ = ["Verdict", "critical_difference", "holm", "sections", "shares", "signed_rank"]
 
 UNTWISTED = "none"
 LOSS = 0.02  # what counts as losing a cell
@@ -135,23 +136,6 @@ class Verdict:
         n, p, y = np.moveaxis(self.bins[self.where(True), self.methods.index(method)], -1, 0)
         rows = n.sum(axis=1)
         return float(np.mean((np.abs(p - y).sum(axis=1) / rows)[rows > 0])) if np.any(rows) else math.nan
-
-
-@dataclass(frozen=True)
-class Section:
-    """A table with its title and a note; shown as text or as HTML, with a figure where there is one."""
-
-    title: str
-    note: str
-    header: list[str]
-    table: list[list[str]]
-    figure: str = ""  # the name of the figure that belongs to it
-
-    def __str__(self) -> str:
-        lines = [self.header, *self.table]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = ["  ".join([one[0].ljust(widths[0]), *map(str.rjust, one[1:], widths[1:])]).rstrip() for one in lines]
-        return "\n".join([self.title, self.note, "", *("  " + line for line in text)]) + "\n"
 
 
 def sections(verdict: Verdict) -> list[Section]:
