@@ -114,7 +114,7 @@ PUBLIC = {
         "XGBoost",
     ],
     "untwist.experiments.arena": ["described", "judged", "keys", "main"],
-    "untwist.experiments.comparison": ["PUBLISHED_RUNS", "Summary", "Verdict", "lead", "summary", "verdict", "welch"],
+    "untwist.experiments.comparison": ["PUBLISHED_RUNS", "Summary", "Verdict", "summary", "verdict", "welch"],
     "untwist.experiments.datasets": ["FOLDER", "Labels", "Table", "load", "names"],
     "untwist.experiments.figures": [
         "Bars",
