@@ -26,6 +26,7 @@ LAYERS = [
     {"certificate", "training"},
     {"automatic"},
     {"classifier"},
+    {"files"},
     {"audit", "demo", "experiments.datasets", "experiments.methods", "experiments.results"},
     {"experiments.figures", "experiments.sections"},
     {"experiments.theory", "experiments.protocol", "experiments.verdict", "experiments.runner"},
@@ -39,7 +40,7 @@ LAYERS = [
 ]
 
 PUBLIC = {
-    "untwist": ["PILBoostClassifier", "__version__"],
+    "untwist": ["PILBoostClassifier", "__version__", "load", "save"],
     "untwist.audit": ["Explanation", "LabelAudit", "Reason", "Slice", "audit_labels"],
     "untwist.noise": [
         "MenonEstimate",
@@ -169,6 +170,7 @@ PUBLIC = {
         "shares",
         "signed_rank",
     ],
+    "untwist.files": ["VERSION", "dumps", "load", "loads", "save"],
     "untwist.folds": ["cross_folds", "hold_out"],
     "untwist.labels": ["class_weights", "classes_of", "refuse_missing"],
     "untwist.tables": ["Category", "Schema", "fingerprint", "learn"],
