@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from model_fixtures import FOLDER, labels, models, rows
 from sklearn.exceptions import NotFittedError
 
 import untwist
+from model_fixtures import FOLDER, labels, models, rows
 from untwist import PILBoostClassifier, files
 from untwist.audit import audit_labels
 from untwist.files import dumps, load, loads, save

@@ -8,6 +8,7 @@ model gives the same bytes. docs/model-file.md describes the format.
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
 import math
 import os
@@ -79,7 +80,7 @@ def dumps(model: PILBoostClassifier) -> bytes:
     arrays = _Arrays()
     header = {
         "model": "PILBoostClassifier",
-        "untwist": _version(),
+        "untwist": importlib.metadata.version("untwist"),
         "settings": {name: _plain(name, value) for name, value in _settings(model).items()},
         "columns": {
             "count": model.n_features_in_,
@@ -183,12 +184,6 @@ def _label_type(classes: NDArray[Any]) -> str:
     if not LABELS.fullmatch(kind):
         raise ValueError(f"labels of type {classes.dtype} cannot be written to a file: make text or numbers of them")
     return kind
-
-
-def _version() -> str:
-    from untwist import __version__  # not above: the package imports this module
-
-    return __version__
 
 
 # ---- reading ----
