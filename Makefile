@@ -55,7 +55,7 @@ docs-reproduce: $(READY)  ## docs/reproduce.md and its figures from results/repr
 	@$(BIN)/untwist reproduce --render > /dev/null
 	@mkdir -p docs/reproduce && rm -f docs/reproduce/*
 	@cp results/reproduce/results.csv results/reproduce/figures/*.svg docs/reproduce/
-	@sed 's|(figures/|(reproduce/|' results/reproduce/reproduce.md > docs/reproduce.md
+	@sed 's|(figures/|(reproduce/|' results/reproduce/index.md > docs/reproduce.md
 
 bench: $(READY)  ## Time and memory beside XGBoost, LightGBM, CatBoost and HistGradientBoosting (QUICK=1: a minute)
 	@$(BIN)/python -c "import catboost" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]" || true

@@ -75,7 +75,7 @@ def test_tables_from_a_folder(folder, monkeypatch):
 def test_the_loader_says_what_is_missing(folder, monkeypatch):
     both_ways = (
         "data set 'shoppers' needs online_shoppers.csv in a folder (name it, or set UNTWIST_DATA), "
-        "or download=True to fetch it from OpenML"
+        "or download=True (on the command line --download) to fetch it from OpenML"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(both_ways)}$"):
         load("shoppers")
@@ -87,7 +87,7 @@ def test_the_loader_says_what_is_missing(folder, monkeypatch):
     with pytest.raises(ValueError, match=r"data folder .*nowhere does not exist"):
         load("adult", folder / "nowhere")
     with pytest.raises(
-        ValueError, match=r"no data set 'adult' in .*: it has cancer, .*plain; download=True fetches it"
+        ValueError, match=r"no data set 'adult' in .*: it has cancer, .*plain; download=True .* fetches it"
     ):
         load("adult", folder)
     with pytest.raises(ValueError, match=r"no data set 'other' in .*: it has cancer, .*plain$"):
@@ -102,7 +102,7 @@ def test_the_loader_says_what_is_missing(folder, monkeypatch):
     with pytest.raises(ValueError, match=r"plain\.csv is not a CSV table"):
         load("plain", folder)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ValueError, match=r"^[^ ]*plain\.csv needs pandas .*untwist\[arena\]"):
+    with pytest.raises(ValueError, match=r"^[^ ]*plain\.csv needs pandas .*untwist\[frames\]"):
         load("plain", folder)
     assert load("cancer").X.shape == (569, 30)
 
@@ -295,9 +295,11 @@ def test_a_table_is_downloaded_once(openml, cache):
 
 
 def test_nothing_is_downloaded_unless_asked_for(openml, folder, cache, monkeypatch):
-    with pytest.raises(ValueError, match=r"or download=True to fetch it from OpenML$"):
+    with pytest.raises(
+        ValueError, match=r"or download=True \(on the command line --download\) to fetch it from OpenML$"
+    ):
         load("made", cache=cache)
-    with pytest.raises(ValueError, match="download=True fetches it from OpenML"):
+    with pytest.raises(ValueError, match=r"download=True .* fetches it from OpenML"):
         load("made", folder)
     (folder / "made.csv").write_text("n,label\n1,1\n")
     assert load("papers", folder, download=True).y.tolist() == [1]
@@ -305,7 +307,7 @@ def test_nothing_is_downloaded_unless_asked_for(openml, folder, cache, monkeypat
     with pytest.raises(ValueError, match="no data set 'other'"):
         load("other", folder, download=True)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ValueError, match=r"'made' \(OpenML id 77\) needs pandas .*untwist\[arena\]"):
+    with pytest.raises(ValueError, match=r"'made' \(OpenML id 77\) needs pandas .*untwist\[frames\]"):
         load("made", download=True, cache=cache)
     assert openml.requests == []
     assert not cache.exists()

@@ -180,11 +180,11 @@ HONEST = [
     AdaBoost(),
     XGBoost(),
     XGBoost(exact=True, l2=20.0),
-    XGBoost(stop="twisted"),
-    XGBoost(stop="patient"),
+    XGBoost(stop=algorithms.PAPER),
+    XGBoost(stop=algorithms.CAREFUL),
     algorithms.LightGBM(),
 ]
-CHEATS = [algorithms.OriginalLearned(8.0), algorithms.TaylorSeries(8.0), XGBoost(stop="clean")]
+CHEATS = [algorithms.OriginalLearned(8.0), algorithms.TaylorSeries(8.0), XGBoost(stop=algorithms.CHEATING)]
 
 
 def small_lesson(rounds=20):
@@ -234,9 +234,12 @@ def test_who_stops_holds_out_a_fifth_and_cheats_see_it_clean():
 def test_stopping_keeps_fewer_rounds_than_it_may():
     pytest.importorskip("xgboost")
     lesson, *_ = small_lesson(1000)
-    kept = {stop: XGBoost(stop=stop).fit(lesson).rounds for stop in ("", "twisted", "patient", "clean")}
-    assert kept[""] == 1000
-    assert max(kept["twisted"], kept["patient"]) < 1000
+    assert XGBoost().fit(lesson).rounds == 1000
+    for stop in (algorithms.PAPER, algorithms.CAREFUL):
+        fitted = XGBoost(stop=stop).fit(lesson)
+        assert fitted.rounds < 1000
+        again = XGBoost(stop=stop).fit(lesson._replace(rounds=fitted.rounds))  # the rounds it kept, and no others
+        np.testing.assert_allclose(fitted.importances, again.importances, atol=1e-6)
 
 
 def test_an_estimated_alpha_without_bounds_is_brought_within():
@@ -252,7 +255,7 @@ def test_an_estimated_alpha_without_bounds_is_brought_within():
 @pytest.mark.parametrize("depth", [1, 3])
 def test_an_engine_tree_is_scikit_learns(depth):
     rng = np.random.default_rng(depth)
-    X = rng.integers(0, 40, (300, 5)).astype(float) + rng.random((300, 5)) * 1e-3 * (np.arange(5) == 9)
+    X = rng.integers(0, 40, (300, 5)).astype(float)  # few values: a bin each
     y = np.where(rng.random(300) < 0.2 + 0.6 * (X[:, 0] > 20), 1.0, -1.0)
     weight = rng.random(300)
     data = trees.dataset(X, (y > 0).astype(np.uint32), n_jobs=1)
@@ -305,7 +308,7 @@ def test_the_verdict_at_its_edges():
     assert verdict(replace_mean(exact, 0.9995), Published(1.0, 0.0)).words == "agrees"  # it may have been printed so
     assert verdict(replace_mean(exact, 0.999), Published(1.0, 0.0)).words == "differs"
     assert verdict(replace_mean(exact, 0.996), Published(1.0, 0.0, digits=2)).words == "agrees"
-    assert verdict(Summary(0.1, 0.0, math.inf, 1), Published(1.0, 0.0)).words == "agrees"  # one run says nothing
+    assert verdict(Summary(0.1, 0.0, math.inf, 1), Published(1.0, 0.0)).words == "one run"  # it says nothing
     assert verdict(exact, Published(0.9, 0.01)).difference == pytest.approx(0.1)
 
 
@@ -408,7 +411,11 @@ def test_what_was_not_run_is_said_to_be_skipped():
     text = " ".join(findings.sentences(found))
     assert "nan" not in text
     assert "xd6" in text
-    assert len(findings.sentences(Results([], 3, 1000))) == 5  # with nothing at all, too
+    nothing = findings.sentences(Results([], 3, 1000))
+    assert len(nothing) == 5
+    assert "nothing to compare" in nothing[0]
+    assert "holds" not in nothing[1]
+    assert findings.tally(Results(made_up(runs=1), 1, 1000)) == {}
 
 
 def test_the_five_sentences_have_the_numbers():
@@ -417,7 +424,8 @@ def test_the_five_sentences_have_the_numbers():
     agreement, advantage, stopped, settings, harder = findings.sentences(found)
     counts = findings.tally(found)
     assert sum(sum(one.values()) for one in counts.values()) == 70 + 14 + 4 + 2
-    assert f"of {sum(sum(one.values()) for one in counts.values())} comparisons" in agreement
+    agreeing = sum(one["agrees"] for name, one in counts.items() if name != paper.AS_IN_2021)
+    assert f"Agreement: {agreeing} of 74 published accuracies agree" in agreement
     cells = EXPERIMENTS["table3"].grids[0].cells
     gap = found.lead(cells["PILBoost alpha=2.0", "0.3"], cells["XGBoost", "0.3"])
     assert f"xd6 {gap.mean:+.3f} ± {gap.half:.3f}" in advantage
@@ -509,10 +517,10 @@ def test_the_command_runs_what_is_missing_and_shows_it(small, tmp_path, capsys):
     output = capsys.readouterr().out
     assert "says 0" in output
     assert "0.67" in output
-    for name in ("results.csv", "index.html", "reproduce.md", "tables/one.md", "tables/one.tex", "figures/one.svg"):
+    for name in ("results.csv", "one.html", "one.md", "tables/one.md", "tables/one.tex", "figures/one.svg"):
         assert (tmp_path / name).stat().st_size > 100, name
     assert (tmp_path / "figures/one.png").read_bytes().startswith(b"\x89PNG")
-    page = (tmp_path / "index.html").read_text()
+    page = (tmp_path / "one.html").read_text()
     assert "http:" not in page.replace("http://www.w3.org", "")
     assert run("one", "--runs", "3", "--rounds", "5", out=tmp_path) == 0
     assert sorted(small[4:]) == [(2, 0), (2, 1)]  # the third run alone
@@ -532,7 +540,7 @@ def test_missing_data_is_said_and_skipped(small, tmp_path, capsys):
 
 def test_a_missing_package_is_said_and_skipped(small, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(reproduce, "installed", lambda packages: "")
-    assert run("one", "--runs", "1", "--rounds", "5", out=tmp_path) == 0
+    assert run("one", "--runs", "1", "--rounds", "5", out=tmp_path) == 1
     assert 'Says is skipped: needs untwist: pip install "untwist[reproduce]"' in capsys.readouterr().err
     assert not small
 
@@ -544,13 +552,17 @@ def test_bad_requests_get_a_plain_answer_and_lose_nothing(small, tmp_path, capsy
     assert "unknown name 'table9': choose from one, two" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         run("one", "--runs", "0", out=tmp_path)
+    with pytest.raises(SystemExit):
+        run("one", "--data", str(tmp_path / "nowhere"), out=tmp_path)
+    assert "nowhere is no folder" in capsys.readouterr().err
     assert run("one", "--render", out=tmp_path) == 1
-    assert "holds no result of 1000 rounds" in capsys.readouterr().err
+    assert "holds no result of 1000 rounds of these experiments" in capsys.readouterr().err
     path = tmp_path / "results.csv"
-    path.write_text("a,b\n1,2\n")
-    assert run("one", out=tmp_path) == 1
-    assert "no results file of this version" in capsys.readouterr().err
-    assert path.read_text() == "a,b\n1,2\n"
+    for foreign in (b"a,b\n1,2\n", b"my precious notes", b"\xff\xfe\n"):
+        path.write_bytes(foreign)
+        assert run("one", out=tmp_path) == 1
+        assert "no results file" in capsys.readouterr().err
+        assert path.read_bytes() == foreign
     path.unlink()
     assert run("one", "--runs", "1", "--rounds", "5", out=tmp_path) == 0
     text = path.read_text()
@@ -559,6 +571,29 @@ def test_bad_requests_get_a_plain_answer_and_lose_nothing(small, tmp_path, capsy
     assert run("one", "--runs", "2", "--rounds", "5", out=tmp_path) == 1
     assert "results of another 'xd6' table" in capsys.readouterr().err
     assert path.read_text() == text.replace(trials.table("xd6", HERE)[2], "0" * 12)
+
+
+def test_rows_of_another_version_are_run_again(small, tmp_path):
+    assert run("one", "--runs", "1", "--rounds", "5", out=tmp_path) == 0
+    path = tmp_path / "results.csv"
+    path.write_text(re.sub(r"untwist \d[^,]*", "untwist 0.0.0", path.read_text(), count=1))
+    assert run("one", "--runs", "1", "--rounds", "5", out=tmp_path) == 0
+    assert len(small) == 2 + 1
+
+
+def test_rows_are_shown_though_their_table_is_not_at_hand(small, tmp_path, capsys):
+    cell = reproduce.EXPERIMENTS["two"].grids[0].cells["says 0", "0.1"]
+    with results.Writer(tmp_path / "results.csv", TrialRow) as file:
+        file.add(row(cell, 0, 0.625, rounds=5))
+    assert run("one", "two", "--runs", "1", "--rounds", "5", out=tmp_path) == 0
+    assert "0.625" in capsys.readouterr().out
+
+
+def test_without_matplotlib_nothing_is_run(small, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(reproduce.importlib.util, "find_spec", lambda name: None)
+    assert run("one", out=tmp_path) == 1
+    assert 'figures need matplotlib: pip install "untwist[reproduce]"' in capsys.readouterr().err
+    assert not small
 
 
 def test_ctrl_c_keeps_what_is_done(small, tmp_path, capsys, monkeypatch):
@@ -589,7 +624,7 @@ def test_the_page_of_the_docs_is_what_its_results_give(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     (tmp_path / "results.csv").write_bytes((ROOT / "docs/reproduce/results.csv").read_bytes())
     assert run("--render", out=tmp_path) == 0
-    text = (tmp_path / "reproduce.md").read_text().replace("(figures/", "(reproduce/")
+    text = (tmp_path / "index.md").read_text().replace("(figures/", "(reproduce/")
     assert text == (ROOT / "docs/reproduce.md").read_text()
     drawn = {path.name for path in (tmp_path / "figures").glob("*.svg")}
     assert drawn == {path.name for path in (ROOT / "docs/reproduce").glob("*.svg")}

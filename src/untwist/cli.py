@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.metadata
+import io
+import os
 import sys
 
 COMMANDS = {  # the module whose main(arguments) it is, and what it does
@@ -23,9 +25,20 @@ def main(arguments: list[str] | None = None) -> int:
     for name, (_, summary) in COMMANDS.items():
         commands.add_parser(name, help=summary, add_help=False)  # the command itself answers --help
     chosen, rest = parser.parse_known_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no ± gets a question mark
     try:
         importlib.import_module(COMMANDS[chosen.command][0]).main(rest)
-    except (ValueError, OSError, ImportError) as error:
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        print(f"untwist {chosen.command}: {reason}", file=sys.stderr)
+        return 1
+    except (ValueError, ImportError) as error:
         print(f"untwist {chosen.command}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -26,6 +26,7 @@ from untwist.experiments.protocol import TWISTS, Split, applies, split
 from untwist.experiments.results import Key, Row, reliability
 from untwist.experiments.runner import measure
 from untwist.experiments.verdict import Verdict, sections
+from untwist.trees import threads
 
 __all__ = ["described", "judged", "keys", "main"]
 
@@ -105,7 +106,7 @@ FULL: dict[str, Any] = {
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="untwist arena", description=__doc__.splitlines()[0])
-    cores = len(os.sched_getaffinity(0))
+    cores = threads(None)
     parser.add_argument("--quick", action="store_true", help="a part that takes about two minutes on two cores")
     parser.add_argument(
         "--data",

@@ -54,7 +54,7 @@ class Verdict:
 
     difference: float
     tolerance: float  # the sampling error of both, at 95 %, and the rounding of the published number
-    words: str  # "agrees", "better" or "differs"
+    words: str  # "agrees", "better" or "differs"; "one run" says nothing
 
 
 def verdict(ours: Summary, published: Published, runs: int = PUBLISHED_RUNS) -> Verdict:
@@ -72,8 +72,8 @@ def verdict(ours: Summary, published: Published, runs: int = PUBLISHED_RUNS) -> 
     spread = error + theirs
     tolerance = 0.5 * 10.0**-published.digits
     if ours.runs < 2:
-        tolerance = math.inf
-    elif spread > 0:
+        return Verdict(difference, math.inf, "one run")
+    if spread > 0:
         freedom = spread**2 / (error**2 / (ours.runs - 1) + theirs**2 / (runs - 1))
         tolerance += float(t.ppf(0.5 + LEVEL / 2, freedom)) * math.sqrt(spread)
     close = abs(difference) <= tolerance + 1e-12

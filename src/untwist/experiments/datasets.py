@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import fetch_openml, get_data_home, load_breast_cancer, load_digits
 
-__all__ = ["FOLDER", "Labels", "Table", "load", "names"]
+__all__ = ["FOLDER", "Labels", "Table", "load", "names", "published"]
 
 FOLDER = "UNTWIST_DATA"  # the environment variable that names the folder
 PAIRS = {"_train.csv": "_test.csv", "_train_noisy.csv": "_test_clean.csv"}
@@ -142,6 +142,12 @@ def names(folder: str | Path | None = None) -> list[str]:
     return sorted(BUILT_IN) + sorted({file.removesuffix(".csv") for file in files} - set(BUILT_IN))
 
 
+def published(table: Table) -> bool:
+    """Whether the table is the one that the published results of this project come from, as far as that is known."""
+    known = OPENML.get(ALIASES.get(table.name, table.name))
+    return known is None or table.digest == known.digest
+
+
 def load(
     name: str, folder: str | Path | None = None, *, download: bool = False, cache: str | Path | None = None
 ) -> Table:
@@ -162,9 +168,9 @@ def load(
     if download and stem in OPENML:
         return _download(name, stem, cache)
     if there:
-        other = "; download=True fetches it from OpenML" if stem in OPENML else ""
+        other = "; download=True (on the command line --download) fetches it from OpenML" if stem in OPENML else ""
         raise ValueError(f"no data set {name!r} in {there}: it has {', '.join(names(there))}{other}")
-    other = ", or download=True to fetch it from OpenML" if stem in OPENML else ""
+    other = ", or download=True (on the command line --download) to fetch it from OpenML" if stem in OPENML else ""
     raise ValueError(f"data set {name!r} needs {stem}.csv in a folder (name it, or set {FOLDER}){other}")
 
 
@@ -249,7 +255,7 @@ def _pandas(what: Any) -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise ValueError(f'{what} needs pandas to be read: pip install "untwist[arena]"') from error
+        raise ValueError(f'{what} needs pandas to be read: pip install "untwist[frames]"') from error
     return pandas
 
 

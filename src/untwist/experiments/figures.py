@@ -121,6 +121,7 @@ class Bars:
     y_label: str
     names: tuple[str, ...]
     bars: Mapping[str, Array]
+    y_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -350,6 +351,8 @@ def _draw_bars(axes: Axes, panel: Bars, looks: dict[str, int]) -> dict[str, Any]
     axes.set_xticks(at, panel.names, rotation=55, ha="right", rotation_mode="anchor")
     axes.grid(True, axis="y")
     axes.set_xlim(-0.6, len(panel.names) - 0.4)
+    if panel.y_range is not None:
+        axes.set_ylim(panel.y_range)
     return handles
 
 

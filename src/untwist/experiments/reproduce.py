@@ -8,24 +8,28 @@ from __future__ import annotations
 import argparse
 import base64
 import html
+import importlib.util
 import os
+import re
 import sys
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from untwist.experiments.datasets import FOLDER
+from untwist.experiments.datasets import FOLDER, published
 from untwist.experiments.figures import Figure, png, svg
-from untwist.experiments.findings import ROUNDS, Results, figures, leads, sections, sentences
+from untwist.experiments.findings import BESIDE, ROUNDS, Results, figures, leads, sections, sentences
 from untwist.experiments.methods import installed
-from untwist.experiments.paper import EXPERIMENTS, Experiment
+from untwist.experiments.paper import EXPERIMENTS, WORDS, Experiment
 from untwist.experiments.results import read
 from untwist.experiments.runner import measure
 from untwist.experiments.sections import Section, document
 from untwist.experiments.trials import Key, Source, Trial, TrialRow, judged, table
+from untwist.trees import threads
 
 __all__ = ["Part", "main", "markdown", "page", "trials"]
 
+SUMMARY = "The paper, reproduced: its tables and figures beside the published numbers."
 RUNS = 10  # the paper's
 QUICK_RUNS, QUICK_ROUNDS = 2, 100
 
@@ -51,19 +55,20 @@ def left_out(wanted: Iterable[Trial], source: Source) -> dict[str, str]:
     reasons = {}
     for data in dict.fromkeys(trial.data for trial in wanted):
         try:
-            table(data, source)
+            if not published(table(data, source)[0]):
+                print(f"{data} is not the table of docs/reproduce.md: expect other numbers.", file=sys.stderr)
         except (ValueError, OSError) as error:
             reasons[data] = str(error)
-    for algorithm in {type(trial.algorithm) for trial in wanted}:
+    for algorithm in dict.fromkeys(type(trial.algorithm) for trial in wanted):
         if not installed(algorithm.packages):
             reasons[algorithm.__name__] = f'needs {algorithm.packages[-1]}: pip install "untwist[reproduce]"'
     return reasons
 
 
-def _same_tables(rows: Iterable[TrialRow], path: Path, source: Source, skipped: Iterable[str]) -> None:
-    """Refuse a results file of other tables: its numbers would be mixed with ours."""
+def _same_tables(rows: Iterable[TrialRow], path: Path, source: Source, here: set[str]) -> None:
+    """Refuse a results file of other tables than those here: its numbers would be mixed with ours."""
     for data, digest in {(row.data, row.digest) for row in rows if not row.error}:
-        if data not in skipped and table(data, source)[2] != digest:
+        if data in here and table(data, source)[2] != digest:
             raise ValueError(f"{path} holds results of another {data!r} table than the one here: choose another --out")
 
 
@@ -72,26 +77,33 @@ def _same_tables(rows: Iterable[TrialRow], path: Path, source: Source, skipped: 
 
 def _described(rows: list[TrialRow], results: Results) -> str:
     """When and with what it was run."""
-    dates = sorted({row.date for row in rows})
+    done = [row for row in rows if not row.error]
+    failed = len(rows) - len(done)
+    if not done:
+        return f"All {failed} runs failed."
+    dates = sorted({row.date for row in done})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    versions = ", ".join(sorted({row.version for row in rows}))
-    return f"Run on {when}: {results.runs} runs, {results.rounds} rounds; {versions}."
+    versions = ", ".join(sorted({row.version for row in done}))
+    words = f"Run on {when}: {results.runs} runs, {results.rounds} rounds; {versions}."
+    return words + (f" {failed} of {len(rows)} fits failed." if failed else "")
 
 
-def page(parts: list[Part], opening: list[str], top: list[Section]) -> str:
+Story = tuple[list[str], list[Section]]  # paragraphs and tables that a page opens with
+
+
+def page(parts: list[Part], story: Story) -> str:
     """One HTML page with everything in it."""
-    body = [f"<p>{html.escape(line)}</p>\n" for line in opening]
+    body = [f"<p>{html.escape(line.replace('*', ''))}</p>\n" for line in story[0]]
     links = (f"<li><a href=#{part.experiment.name}>{html.escape(part.experiment.title)}</a>" for part in parts)
     body += ["<ul>", *links, "</ul>\n"]
-    for section in top:
+    for section in story[1]:
         body += [f"<h2>{html.escape(section.title)}</h2>\n<p>{html.escape(section.note)}</p>\n{section.html()}\n"]
     for part in parts:
         one = part.experiment
         body.append(f"<h2 id={one.name}>{html.escape(one.title)}</h2>\n<p>{html.escape(one.note)}</p>\n")
         for figure in part.figures:
             image = base64.b64encode(svg(figure).encode()).decode()  # as an image: its styles stay its own
-            caption = html.escape(figure.caption)
-            source = f"data:image/svg+xml;base64,{image}"
+            source, caption = f"data:image/svg+xml;base64,{image}", html.escape(figure.caption)
             body.append(
                 f'<figure><img class=paper alt="{html.escape(figure.title)}" src="{source}">'
                 f"<figcaption>{caption}</figcaption></figure>\n"
@@ -99,23 +111,32 @@ def page(parts: list[Part], opening: list[str], top: list[Section]) -> str:
         for section in part.sections:
             body += [f"<h3>{html.escape(section.title)}</h3>\n<p>{html.escape(section.note)}</p>\n{section.html()}\n"]
     style = "<style>img.paper{max-width:100%;background:#fff}figcaption{max-width:50rem;opacity:.8}</style>"
-    return document("untwist reproduce", "Being Properly Improper, reproduced", [style, *body])
+    return document("untwist reproduce", TITLE, [style, *body])
 
 
-def markdown(parts: list[Part], opening: list[str], top: list[Section], folder: str) -> str:
+TITLE = "Being Properly Improper, reproduced"
+
+
+def markdown(parts: list[Part], story: Story, folder: str) -> str:
     """The same as Markdown; `folder` is where the figures are, seen from the page."""
-    lines = ["# Being Properly Improper, reproduced", ""]
-    lines += [line + "\n" for line in opening]
-    lines += [section.markdown() for section in top]
+    lines = [f"# {TITLE}", "", *(line + "\n" for line in story[0])]
+    lines += [f"- [{part.experiment.title}](#{_anchor(part.experiment.title)})" for part in parts]
+    lines += ["", *(section.markdown() for section in story[1])]
     for part in parts:
         lines += [f"## {part.experiment.title}", "", part.experiment.note, ""]
         for figure in part.figures:
-            lines += [f"![{figure.title}]({folder}/{figure.name}.svg)", "", f"*{figure.caption}*", ""]
+            caption = figure.caption.replace("*", r"\*")
+            lines += [f"![{figure.title}]({folder}/{figure.name}.svg)", "", f"*{caption}*", ""]
         lines += [section.markdown(level=3) for section in part.sections]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _write(parts: list[Part], opening: list[str], top: list[Section], out: Path) -> None:
+def _anchor(title: str) -> str:
+    """As GitHub names a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def _write(parts: list[Part], story: Story, out: Path, stem: str) -> None:
     """Tables, figures and pages in their folder."""
     for name in ("tables", "figures"):
         (out / name).mkdir(parents=True, exist_ok=True)
@@ -127,16 +148,16 @@ def _write(parts: list[Part], opening: list[str], top: list[Section], out: Path)
         for figure in part.figures:
             (out / "figures" / f"{figure.name}.svg").write_text(svg(figure), "utf-8")
             (out / "figures" / f"{figure.name}.png").write_bytes(png(figure))
-    (out / "reproduce.md").write_text(markdown(parts, opening, top, "figures"), "utf-8")
-    (out / "index.html").write_text(page(parts, opening, top), "utf-8")
+    (out / f"{stem}.md").write_text(markdown(parts, story, "figures"), "utf-8")
+    (out / f"{stem}.html").write_text(page(parts, story), "utf-8")
 
 
 # ---- the command ----
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="untwist reproduce", description=__doc__.splitlines()[0])
-    cores = len(os.sched_getaffinity(0))
+    parser = argparse.ArgumentParser(prog="untwist reproduce", description=SUMMARY)
+    cores = threads(None)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EXPERIMENTS)} (default: all)")
     parser.add_argument(
         "--quick",
@@ -148,59 +169,81 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, help=f"splits (default {RUNS})")
     parser.add_argument("--rounds", type=int, help=f"rounds of boosting (default {ROUNDS})")
     parser.add_argument("--jobs", type=int, default=cores, help=f"processes (default {cores}, the cores there are)")
-    parser.add_argument("--out", type=Path, help="folder of the results, tables, figures and the page")
+    parser.add_argument("--out", type=Path, help="where everything goes (default results/reproduce, or -quick)")
     parser.add_argument("--render", action="store_true", help="run nothing: show what the results file holds")
     return parser
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run what is missing, then show everything."""
+    """Run what is missing, then show it."""
     parser = _parser()
     options = parser.parse_args(arguments)
     for name in options.names:
         if name not in EXPERIMENTS:
             parser.error(f"unknown name {name!r}: choose from {', '.join(EXPERIMENTS)}")
-    runs, rounds = (QUICK_RUNS, QUICK_ROUNDS) if options.quick else (RUNS, ROUNDS)
+    usual = (QUICK_RUNS, QUICK_ROUNDS) if options.quick else (RUNS, ROUNDS)
     runs, rounds = (
-        given if given is not None else usual for given, usual in ((options.runs, runs), (options.rounds, rounds))
+        own if given is None else given for given, own in zip((options.runs, options.rounds), usual, strict=True)
     )
     if min(runs, rounds, options.jobs) < 1:
         parser.error("--runs, --rounds and --jobs must be at least 1")
+    if options.data and not Path(options.data).is_dir():
+        parser.error(f"--data {options.data} is no folder")
+    if not importlib.util.find_spec("matplotlib"):
+        raise ValueError('figures need matplotlib: pip install "untwist[reproduce]"')  # before the runs, not after
     out = options.out or Path("results/reproduce-quick" if options.quick else "results/reproduce")
-    path = out / "results.csv"
     chosen = [EXPERIMENTS[name] for name in options.names or EXPERIMENTS]
     wanted = trials(chosen, runs, rounds)
-    skipped: dict[str, str] = {}
-    if options.render:
-        rows = [row for row in read(path, TrialRow) if row.key in wanted]
-        if wanted and not rows:
-            raise ValueError(f"{path} holds no result of {rounds} rounds: leave --render away to run them")
-    else:
+    path, skipped = out / "results.csv", {}
+    if not options.render:
         source = Source(options.data or os.environ.get(FOLDER), options.download)
         skipped = left_out(wanted.values(), source)
         for name, reason in skipped.items():
             print(f"{name} is skipped: {reason}", file=sys.stderr)
-        _same_tables(read(path, TrialRow), path, source, skipped)
-        possible = {
-            key: trial
-            for key, trial in wanted.items()
-            if not skipped.keys() & {trial.data, type(trial.algorithm).__name__}
-        }
-        rows = measure(possible, partial(judged, source=source), path, TrialRow, jobs=options.jobs)
+        _run(wanted, skipped, source, path, options.jobs)
+    rows = [row for row in read(path, TrialRow) if row.key in wanted]
+    if wanted and not rows:
+        raise ValueError(f"{path} holds no result of {rounds} rounds of these experiments: nothing to show")
     results = Results(rows, runs, rounds)
     parts = [Part(experiment, results) for experiment in chosen]
-    everything = not options.names
-    opening = ([_described(rows, results)] if rows else []) + [f"Skipped: {name}: {skipped[name]}." for name in skipped]
-    if (runs, rounds) != (RUNS, ROUNDS):
-        opening.append(f"This is a look around: the paper's are {RUNS} runs of {ROUNDS} rounds.")
-    opening += sentences(results) if everything else []
-    top = [leads(results)] if everything else []
+    story = _story(rows, results, skipped, everything=not options.names)
+    stem = "-".join(options.names) or "index"
+    _write(parts, story, out, stem)
     for part in parts:
         for section in part.sections:
-            print(section)
-    print(*top, *opening, sep="\n\n")
-    _write(parts, opening, top, out)
-    print(f"\nRows: {path}\nPage: {out / 'index.html'}")
+            if options.names or section.title.endswith(BESIDE):  # of everything only what the paper has
+                print(section)
+    print(*story[1], *(line.replace("*", "") for line in story[0]), sep="\n\n")
+    drawn = sum(len(part.figures) for part in parts)
+    print(f"\nRows: {path}\nTables: {out / 'tables'}\nFigures: {drawn} in {out / 'figures'}\nPage: {out / stem}.html")
+
+
+def _run(wanted: dict[Key, Trial], skipped: dict[str, str], source: Source, path: Path, jobs: int) -> None:
+    """What can be run and is not in the file, or is there by another version of its package."""
+    _same_tables(read(path, TrialRow), path, source, {trial.data for trial in wanted.values()} - skipped.keys())
+    possible = {
+        key: trial for key, trial in wanted.items() if not skipped.keys() & {trial.data, type(trial.algorithm).__name__}
+    }
+
+    def outdated(row: TrialRow) -> bool:
+        return row.key in possible and row.version != installed(possible[row.key].algorithm.packages)
+
+    def words(row: TrialRow) -> str:
+        return f"{row.data}, {row.algorithm.split('(')[0]}"
+
+    judge = partial(judged, source=source)
+    measure(possible, judge, path, TrialRow, jobs=jobs, again=outdated, words=words)
+
+
+def _story(rows: list[TrialRow], results: Results, skipped: dict[str, str], everything: bool) -> Story:
+    """What a page opens with: what was run, and, of everything, what it shows."""
+    lines = [_described(rows, results)] if rows else []
+    lines += [f"Skipped: {name}: {skipped[name]}." for name in skipped]
+    if results.runs < RUNS or results.rounds != ROUNDS:
+        lines.append(f"This is a look around: the paper's are {RUNS} runs of {ROUNDS} rounds.")
+    elif everything:
+        lines += sentences(results)
+    return [*lines, WORDS], [leads(results)] if everything else []
 
 
 if __name__ == "__main__":

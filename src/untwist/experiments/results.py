@@ -99,7 +99,12 @@ def read(path: Path, kind: type[R]) -> list[R]:
     """The rows of a file, none if there is no file; of rows with the same key the last one counts."""
     if not path.exists():
         return []
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no results file: choose another file") from error
+    if "\n" not in text and not ",".join(_header(kind)).startswith(text):
+        raise ValueError(f"{path} is no results file: choose another file")  # not a header that was torn
     lines = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))  # a torn last line is no row
     if lines and lines[0] != _header(kind):
         raise ValueError(f"{path} is no results file of this version: choose another file")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from untwist.experiments.results import Result, Writer, read
 
@@ -30,10 +30,11 @@ def measure(
     *,
     jobs: int = 1,
     again: Callable[[R], bool] = lambda _: False,
+    words: Callable[[R], str] = lambda row: ", ".join(map(str, cast(Iterable[object], row.key))),
 ) -> list[R]:
     """The rows of the jobs wanted, by key. What the file lacks is run and added; so are errors, and rows to do `again`.
 
-    `judge` gives a job's row; it and the jobs can be pickled.
+    `judge` gives a job's row; it and the jobs can be pickled. `words` say which row is done.
     """
     done = {row.key for row in read(path, kind) if not row.error and not again(row)}
     missing = [job for key, job in wanted.items() if key not in done]
@@ -42,10 +43,9 @@ def measure(
         try:
             for row in _run(missing, judge, jobs):
                 results.add(row)
-                words = ", ".join(str(part) for part in row.key) if isinstance(row.key, tuple) else str(row.key)
                 if row.error:
-                    progress.say(f"failed: {words}: {row.error}")
-                progress.step(words)
+                    progress.say(f"failed: {words(row)}: {row.error}")
+                progress.step(words(row))
         except KeyboardInterrupt:
             progress.say(f"Stopped; what is done is in {path}, and the same command goes on from there.")
             raise
@@ -55,11 +55,13 @@ def measure(
 
 def _run(missing: list[J], judge: Callable[[J], R], jobs: int) -> Iterator[R]:
     """Rows in the order in which they get ready, one process per job and one thread per process."""
-    if jobs == 1:
+    if jobs == 1 or not missing:
         yield from map(judge, missing)
         return
     ignore = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that writes the file
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=signal.signal, initargs=ignore)
+    pool = ProcessPoolExecutor(
+        min(jobs, max(1, len(missing))), get_context("spawn"), initializer=signal.signal, initargs=ignore
+    )
     try:
         waiting: set[Future[R]] = set()
         queue = iter(missing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -48,14 +49,14 @@ class Section:
 
     def latex(self) -> str:
         """A table environment, with the title and the note as its caption."""
-        rows = (" & ".join(cell.translate(LATEX) for cell in line) + r" \\" for line in self.table)
-        head = " & ".join(cell.translate(LATEX) for cell in self.header) + r" \\ \hline"
-        caption = f"{self.title}. {self.note}".strip().translate(LATEX)
+        rows = (" & ".join(map(_latex, line)) + r" \\" for line in self.table)
+        head = " & ".join(map(_latex, self.header)) + r" \\ \hline"
+        caption = _latex(f"{self.title}. {self.note}".strip())
         columns = "l" + "r" * (len(self.header) - 1)
         body = "\n".join([head, *rows])
         return (
-            f"\\begin{{table}}[h]\n\\centering\n\\begin{{tabular}}{{{columns}}}\n{body}\n"
-            f"\\end{{tabular}}\n\\caption{{{caption}}}\n\\end{{table}}\n"
+            "\\begin{table}[h]\n\\centering\n\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n"
+            f"\\begin{{tabular}}{{{columns}}}\n{body}\n\\end{{tabular}}}}\n\\caption{{{caption}}}\n\\end{{table}}\n"
         )
 
     def html(self, ours: Callable[[str], bool] = lambda _: False) -> str:
@@ -66,6 +67,10 @@ class Section:
             mark = " class=ours" if ours(line[0]) else ""
             lines += f"<tr{mark}>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>\n"
         return f"<div class=scroll><table><tr>{head}</tr>\n{lines}</table></div>"
+
+
+def _latex(text: str) -> str:
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", text.translate(LATEX))
 
 
 def document(title: str, heading: str, parts: Iterable[str]) -> str:
