@@ -10,6 +10,11 @@ import os
 import sys
 
 COMMANDS = {  # the module whose main(arguments) it is, and what it does
+    "train": ("untwist.commands.train", "train a model on a table whose labels may be wrong"),
+    "predict": ("untwist.commands.predict", "predict the labels of a table"),
+    "audit": ("untwist.commands.audit", "which labels of a table are wrong?"),
+    "inspect": ("untwist.commands.inspect", "what is in a model file?"),
+    "doctor": ("untwist.commands.doctor", "is everything in order here? versions, extras, a self-test"),
     "demo": ("untwist.demo", "who survives wrong labels? a table and a report in seconds"),
     "reproduce": ("untwist.experiments.reproduce", "the paper's tables and figures beside the published numbers"),
     "arena": ("untwist.experiments.arena", "the benchmark: data sets x twists x methods, and a verdict"),
@@ -29,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no ± gets a question mark
     try:
-        importlib.import_module(COMMANDS[chosen.command][0]).main(rest)
+        status = importlib.import_module(COMMANDS[chosen.command][0]).main(rest)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -43,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    return 0
+    return int(status or 0)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from untwist.tables import Schema
 from untwist.training import Ensemble
 from untwist.trees import Forest
 
-__all__ = ["VERSION", "dumps", "load", "loads", "save"]
+__all__ = ["VERSION", "dumps", "header", "load", "loads", "save"]
 
 VERSION = 1
 MAGIC = b"UNTWIST\0"
@@ -199,12 +199,18 @@ def load(path: str | os.PathLike[str]) -> PILBoostClassifier:
 
 def loads(content: bytes) -> PILBoostClassifier:
     """The model of a file's bytes."""
-    header, data = _opened(content)
+    about, data = _opened(content)
     try:
-        return _model(header, data)
+        return _model(about, data)
     except (KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)
         raise ValueError(f"this model file does not make sense ({reason:.200})") from error
+
+
+def header(content: bytes) -> dict[str, Any]:
+    """What a file's bytes say of the model, without its arrays."""
+    about: dict[str, Any] = _opened(content)[0]
+    return about
 
 
 def _opened(content: bytes) -> tuple[Any, memoryview]:

@@ -171,11 +171,11 @@ LEFT_OUT: dict[str, Algorithm] = {  # what an honest reader wants to see beside 
 WORDS = (
     "How: 70/30 stratified splits, seeded, the same for all algorithms; training rows twisted, test rows clean; what "
     "is shown is accuracy on these. a_f, the step size, is the paper's, by data set and alpha. PILBoost, AdaBoost and "
-    "XGBoost run all rounds at the depth of the experiment, as in the paper; *XGBoost as in 2021* has that year's exact splits "
-    "and base score. What stops early does so on a fifth of its own twisted training rows: *XGBoost stopped* by the "
-    f"paper's rule (learning rate {PAPER.learning_rate}, {PAPER.metric}, patience {PAPER.patience}), *careful* by one "
-    f"that users know (learning rate {CAREFUL.learning_rate}, log-loss, patience {CAREFUL.patience}). *untwist, as it "
-    "comes* is our default: it is told nothing, not the depth either, and chooses from the twisted rows."
+    "XGBoost run all rounds at the depth of the experiment, as in the paper; *XGBoost as in 2021* has that year's "
+    "exact splits and base score. What stops early does so on a fifth of its own twisted training rows: *XGBoost "
+    f"stopped* by the paper's rule (learning rate {PAPER.learning_rate}, {PAPER.metric}, patience {PAPER.patience}), "
+    f"*careful* by one that users know (learning rate {CAREFUL.learning_rate}, log-loss, patience {CAREFUL.patience}). "
+    "*untwist, as it comes* is our default: it is told nothing, not even the depth, and chooses from the twisted rows."
 )
 
 

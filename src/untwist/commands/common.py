@@ -1,0 +1,128 @@
+"""What the commands share: options, words on standard error, a fit with its progress."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from untwist.classifier import PILBoostClassifier
+from untwist.commands.reading import Prepared, prepared, read
+from untwist.training import Progress
+
+__all__ = ["as_json", "chosen_table", "different", "fit", "noise_words", "say", "table_options"]
+
+
+def say(words: str) -> None:
+    """A line for the person who waits; results go to standard output."""
+    print(words, file=sys.stderr, flush=True)
+
+
+def table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> None:
+    """The file and how to read it."""
+    parser.add_argument("table", type=Path, metavar="TABLE", help="CSV (may be compressed), Parquet or Arrow file")
+    if labelled:
+        parser.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
+        parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
+        parser.add_argument(
+            "--keep", nargs="+", default=[], metavar="COLUMN", help="columns to use though they look odd"
+        )
+        parser.add_argument("--seed", type=int, default=0, help="of what is drawn at random (default 0)")
+    parser.add_argument("--separator", help="between cells (default: the likeliest of , ; | and tab)")
+    parser.add_argument("--encoding", default="utf-8", help="of the text (default utf-8)")
+    parser.add_argument("--threads", type=int, help="at most (default: all cores)")
+    parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
+
+
+def chosen_table(options: argparse.Namespace) -> tuple[Any, Prepared]:
+    """The file of a command and the table in it, with words about what was done to it."""
+    frame = read(options.table, options.separator, options.encoding)
+    table = prepared(frame, options.label, drop=options.drop, keep=options.keep)
+    for note in table.notes:
+        say(note)
+    say(f"{len(table.y)} rows, {table.X.shape[1]} columns, {np.unique(table.y).size} classes")
+    return frame, table
+
+
+def different(table: Path, *outputs: Path | None) -> None:
+    """Refuse to write over the input."""
+    for output in outputs:
+        if output is not None and output.exists() and output.samefile(table):
+            raise ValueError(f"{output} is the input, which is never written to: choose another name")
+        if output is not None and not output.parent.is_dir():
+            raise ValueError(f"there is no folder {output.parent} to write {output.name} to")
+
+
+def fit(table: Prepared, options: argparse.Namespace) -> PILBoostClassifier:
+    """The default classifier, with a line of progress after two seconds."""
+    progress = _Line()
+    model = PILBoostClassifier(n_jobs=options.threads, random_state=options.seed, callbacks=[progress])
+    try:
+        return model.fit(table.X, table.y)
+    except KeyboardInterrupt:
+        if not hasattr(model, "_ensembles"):
+            raise
+        say("\nStopped: the model has the rounds done so far.")
+        model.stopped_ = True
+        return model
+    finally:
+        progress.end()
+        model.callbacks = None
+
+
+def noise_words(model: PILBoostClassifier) -> str:
+    """The noise in words, with the names of the classes."""
+    noise = model.noise_
+    if noise is None or not noise.found or len(model.classes_) > 2:
+        return "not estimated" if noise is None else str(noise)
+    rates = ((noise.rate_neg, noise.interval_neg), (noise.rate_pos, noise.interval_pos))
+    parts = [
+        f"of what is truly {label} {rate:.1%} ({low:.1%} to {high:.1%})"
+        for label, (rate, (low, high)) in zip(model.classes_, rates, strict=True)
+    ]
+    return f"wrong labels: {', '.join(parts)}"
+
+
+class _Line:
+    """A line of progress that is written over; in a log, one every ten seconds."""
+
+    def __init__(self) -> None:
+        self.start = self.last = time.monotonic()
+        self.shown, self.rounds = False, 0
+
+    def __call__(self, progress: Progress) -> bool:
+        now = time.monotonic()
+        every = 0.2 if sys.stderr.isatty() else 10.0
+        if now - self.start > 2.0 and now - self.last > every:
+            self.last, left = now, progress.seconds_left
+            words = f"trying settings: {progress}" if not math.isfinite(left) else f"{progress}"
+            print(f"\r{words:<78.78}" if sys.stderr.isatty() else words, end="", file=sys.stderr, flush=True)
+            if not sys.stderr.isatty():
+                print(file=sys.stderr)
+            self.shown = sys.stderr.isatty()
+        return False
+
+    def end(self) -> None:
+        if self.shown:
+            print("\r" + " " * 78 + "\r", end="", file=sys.stderr, flush=True)
+
+
+def as_json(value: Any) -> str:
+    """Results for machines: NumPy's numbers too, and null for what is no number."""
+
+    def plain(one: Any) -> Any:
+        if isinstance(one, (np.ndarray, np.generic)):
+            one = one.tolist()
+        if isinstance(one, float) and not math.isfinite(one):
+            return None
+        if isinstance(one, dict):
+            return {str(key): plain(each) for key, each in one.items()}
+        return [plain(each) for each in one] if isinstance(one, (list, tuple)) else one
+
+    return json.dumps(plain(value), ensure_ascii=False, indent=1)

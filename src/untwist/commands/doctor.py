@@ -1,0 +1,99 @@
+"""Is everything in order here? ``untwist doctor``: versions, threads, what is optional, a self-test."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import platform
+import re
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+
+from untwist.classifier import PILBoostClassifier
+from untwist.commands.common import as_json
+from untwist.files import dumps, loads
+from untwist.links import CanonicalLink
+from untwist.losses import AlphaLoss
+from untwist.trees import threads
+from untwist.twisters import ClassNoise
+
+__all__ = ["extras", "main", "self_test"]
+
+
+def extras() -> dict[str, dict[str, str]]:
+    """By extra the distributions that it brings and their versions, empty where one is missing."""
+    found: dict[str, dict[str, str]] = {}
+    for line in importlib.metadata.requires("untwist") or []:
+        match = re.match(r"([A-Za-z0-9_.-]+)[^;]*;.*extra\s*==\s*['\"]([^'\"]+)", line)
+        if match and match[1] != "untwist":
+            found.setdefault(match[2], {})[match[1]] = _version(match[1])
+    return {name: found[name] for name in sorted(found) if name != "dev"}
+
+
+def _version(name: str) -> str:
+    for each in (name, name.removesuffix("-cpu")):  # XGBoost goes by two names
+        try:
+            return importlib.metadata.version(each)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return ""
+
+
+def self_test() -> dict[str, bool]:
+    """Small checks of what everything rests on."""
+    X, y = load_breast_cancer(return_X_y=True)
+    _, noisy, flipped = ClassNoise(0.3).twist(X, y, rng=0)
+    settings: dict[str, Any] = {"n_estimators": 50, "max_depth": 2, "random_state": 0}
+    one, two = (PILBoostClassifier(2.0, n_jobs=jobs, **settings).fit(X, noisy) for jobs in (1, 2))
+    z = np.linspace(-3, 3, 1001)
+    compiled, plain = CanonicalLink(AlphaLoss(1.5)), CanonicalLink.numerical(AlphaLoss(1.5))
+    model = PILBoostClassifier(random_state=0).fit(X, noisy)
+    return {
+        "compiled links are those of the formulas": bool(np.abs(compiled.inverse(z) - plain.inverse(z)).max() < 1e-6),
+        "the same model on one thread and on two": bool(
+            np.array_equal(one.decision_function(X), two.decision_function(X))
+        ),
+        "finds wrong labels": bool(np.mean(model.predict(X)[flipped] == y[flipped]) > 0.8),
+        "a model file gives back the model": bool(
+            np.array_equal(loads(dumps(model)).predict_proba(X), model.predict_proba(X))
+        ),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit status 1 if the self-test fails."""
+    parser = argparse.ArgumentParser(prog="untwist doctor", description="Is everything in order here?")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    options = parser.parse_args(arguments)
+    start = time.monotonic()
+    core = {name: _version(name) for name in ("untwist", "numpy", "scipy", "scikit-learn")}
+    checks = self_test()
+    found = {
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "threads": threads(None),
+        "versions": core,
+        "extras": extras(),
+        "self_test": checks,
+        "seconds": round(time.monotonic() - start, 2),
+    }
+    if options.json:
+        print(as_json(found))
+    else:
+        print(f"Python {found['python']}, {found['machine']}, {found['threads']} threads")
+        print(", ".join(f"{name} {version}" for name, version in core.items()))
+        for name, packages in extras().items():
+            missing = [package for package, version in packages.items() if not version]
+            words = f'missing {", ".join(missing)}: pip install "untwist[{name}]"' if missing else "complete"
+            print(f"  {name:<12} {words}")
+        for name, passed in checks.items():
+            print(f"  {'ok    ' if passed else 'FAILED'} {name}")
+        print(f"{'All in order' if all(checks.values()) else 'Something is wrong'} ({found['seconds']} s)")
+    if not all(checks.values()):
+        print("Please report this with the lines above.", file=sys.stderr)
+        return 1
+    return 0

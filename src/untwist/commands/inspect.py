@@ -1,0 +1,55 @@
+"""What is in a model file: ``untwist inspect model.untwist``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from untwist.commands.common import as_json, noise_words
+from untwist.files import header, load
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Columns, classes, settings, noise, size."""
+    parser = argparse.ArgumentParser(prog="untwist inspect", description=__doc__.split(":")[0] + ".")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
+    parser.add_argument("--json", action="store_true", help="all of it, as JSON")
+    options = parser.parse_args(arguments)
+    model = load(options.model)
+    about: dict[str, Any] = header(options.model.read_bytes())
+    names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
+    importances = model.importances("gain")
+    known = model._schema.categories
+    found = {
+        "untwist": about["untwist"],
+        "bytes": options.model.stat().st_size,
+        "training_rows": model._n_rows,
+        "classes": model.classes_.tolist(),
+        "trees": sum(len(one) for one in model._ensembles),
+        "alpha": model.alpha_,
+        "noise": noise_words(model),
+        "columns": [
+            {"name": name, "kind": f"{len(known[i])} categories" if i in known else "numbers", "importance": share}
+            for i, (name, share) in enumerate(zip(names, importances.tolist(), strict=True))
+        ],
+        "settings": model.get_params(deep=False) | {"callbacks": None},
+    }
+    if options.json:
+        print(as_json(found))
+        return 0
+    print(f"{options.model}: {found['trees']} trees, {found['bytes'] / 1000:.0f} kB, untwist {found['untwist']}")
+    classes = ", ".join(map(str, model.classes_))
+    print(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.alpha_:g}")
+    print(f"noise: {found['noise']}")
+    if hasattr(model, "choice_"):
+        print(model.choice_)
+    width = max(map(len, names))
+    for i in np.argsort(-importances, kind="stable").tolist():
+        column: Any = found["columns"][i]
+        print(f"  {column['name']:<{width}}  {column['kind']:<16} {column['importance']:6.1%}")
+    return 0

@@ -1,0 +1,70 @@
+"""Train a model on a table whose labels may be wrong: ``untwist train data.csv --label churn -o model.untwist``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from untwist.classifier import PILBoostClassifier
+from untwist.commands.common import as_json, chosen_table, different, fit, noise_words, table_options
+from untwist.commands.reading import Prepared
+from untwist.files import save
+
+__all__ = ["main", "summary"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Fit, save, tell."""
+    parser = argparse.ArgumentParser(prog="untwist train", description=__doc__.split(":")[0] + ".")
+    table_options(parser, labelled=True)
+    parser.add_argument("-o", "--output", type=Path, default=Path("model.untwist"), help="(default model.untwist)")
+    options = parser.parse_args(arguments)
+    different(options.table, options.output)
+    _, table = chosen_table(options)
+    model = fit(table, options)
+    save(model, options.output)
+    found = summary(model, table) | {"model": str(options.output)}
+    print(as_json(found) if options.json else _words(found, model))
+    return 130 if getattr(model, "stopped_", False) else 0
+
+
+def summary(model: PILBoostClassifier, table: Prepared) -> dict[str, Any]:
+    """What was learned, and from what."""
+    names = np.asarray(model.feature_names_in_)
+    importances = model.importances("gain")
+    order = np.argsort(-importances, kind="stable")
+    best, noise = model.choice_.best, model.noise_
+    found: dict[str, Any] = {
+        "rows": len(table.y),
+        "columns": len(names),
+        "classes": model.classes_.tolist(),
+        "alpha": model.alpha_,
+        "max_depth": best.max_depth,
+        "rounds": best.n_rounds,
+        "agrees_with_labels": 1.0 - best.error,
+        "log_loss": best.loss,
+        "noise_found": bool(noise is not None and noise.found),
+        "noise": noise_words(model),
+        "importances": {str(names[i]): float(importances[i]) for i in order},
+        "notes": table.notes,
+    }
+    return found
+
+
+def _words(found: dict[str, Any], model: PILBoostClassifier) -> str:
+    top = [f"{name} {share:.0%}" for name, share in list(found["importances"].items())[:5] if share > 0]
+    classes = ", ".join(map(str, model.classes_))
+    doubt = " (labels that are wrong count against it)" if found["noise_found"] else ""
+    settings = f"depth {found['max_depth']}, {found['rounds']} rounds, alpha {found['alpha']:g}"
+    lines = [
+        f"Trained on {found['rows']} rows and {found['columns']} columns; classes {classes}.",
+        f"Settings, chosen by cross-validation: {settings}.",
+        f"Of rows set aside, {found['agrees_with_labels']:.1%} bear the label that it predicts{doubt}.",
+        f"Noise: {found['noise']}.",
+        f"What it looks at: {', '.join(top)}." if top else "No column tells anything of the label.",
+        f"Model: {found['model']}",
+    ]
+    return "\n".join(lines)
