@@ -169,8 +169,9 @@ LEFT_OUT: dict[str, Algorithm] = {  # what an honest reader wants to see beside 
 }
 #: What the names of rows mean, for whoever reads the page.
 WORDS = (
-    "How: 70/30 stratified splits, seeded, the same for all algorithms; training rows twisted, test rows clean; what "
-    "is shown is accuracy on these. a_f, the step size, is the paper's, by data set and alpha. PILBoost, AdaBoost and "
+    "How: `untwist reproduce` runs what results.csv lacks and makes this page of it. 70/30 stratified splits, seeded, "
+    "the same for all algorithms; training rows twisted, test rows clean; what is shown is accuracy on these. "
+    "a_f, the step size, is the paper's, by data set and alpha. PILBoost, AdaBoost and "
     "XGBoost run all rounds at the depth of the experiment, as in the paper; *XGBoost as in 2021* has that year's "
     "exact splits and base score. What stops early does so on a fifth of its own twisted training rows: *XGBoost "
     f"stopped* by the paper's rule (learning rate {PAPER.learning_rate}, {PAPER.metric}, patience {PAPER.patience}), "
