@@ -194,7 +194,7 @@ def _feature(column: Any) -> tuple[Any, str]:
     share = numbers.notna().mean()
     if share >= NUMERIC_SHARE:
         stray = known[numbers.isna()].unique()
-        words = f"numbers; {_listed(stray, 3)} count as missing" if len(stray) else ""
+        words = f"numbers; {_listed(stray, 3)} taken as missing" if len(stray) else ""
         return pandas.to_numeric(text, errors="coerce"), words
     if known.str.fullmatch(DATE).mean() >= NUMERIC_SHARE:
         return _days(pandas.to_datetime(text, errors="coerce", format="mixed", utc=True)), "dates, as days since 1970"
@@ -246,9 +246,23 @@ def _leaks(X: Any, y: NDArray[Any], most: int = 20_000) -> list[str]:
     return notes
 
 
+def _as_numbers(column: Any) -> Any:
+    """A column as numbers, dates as days, whatever is neither as missing."""
+    pandas = _pandas()
+    if pandas.api.types.is_datetime64_any_dtype(column) or pandas.api.types.is_timedelta64_dtype(column):
+        return _days(column)
+    if pandas.api.types.is_numeric_dtype(column):
+        return column
+    text = column.astype(object).where(column.notna(), None)
+    numbers = pandas.to_numeric(text, errors="coerce")
+    dates = numbers.isna() & text.map(lambda one: isinstance(one, str) and DATE.fullmatch(one.strip()) is not None)
+    if dates.any():
+        numbers[dates] = _days(pandas.to_datetime(text[dates], errors="coerce", format="mixed", utc=True))
+    return numbers
+
+
 def conformed(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
     """New rows with the columns that the model was fitted to, and what was done, in words."""
-    pandas = _pandas()
     names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
     if missing := [name for name in names if name not in frame.columns]:
         raise ValueError(f"the model needs columns that the file has not: {_listed(missing)}")
@@ -256,18 +270,16 @@ def conformed(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
     for index, name in enumerate(names):
         column, known = X[name], model._schema.categories.get(index)
         if known is None:
-            numbers, _ = _feature(column)
-            if numbers is None or str(numbers.dtype) == "category":
-                numbers = pandas.to_numeric(column, errors="coerce")
+            numbers = _as_numbers(column)
             lost = int((numbers.isna() & column.notna()).sum())
             if lost:
-                notes.append(f"{name}: {lost} values are no numbers and count as missing")
+                notes.append(f"{name}: {lost} values are no numbers: taken as missing")
             X[name] = numbers
         elif any(isinstance(one, str) for one in known):
             text = column.astype(object).where(column.notna(), None)
             text = text.map(lambda one: one if one is None else str(one).strip())
             new = set(text.dropna()) - set(known)
             if new:
-                notes.append(f"{name}: {_listed(sorted(new), 3)} did not occur in training and count as missing")
+                notes.append(f"{name}: {_listed(sorted(new), 3)} did not occur in training: taken as missing")
             X[name] = text.astype("category")
     return X, notes

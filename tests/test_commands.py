@@ -1,0 +1,374 @@
+"""The command line: what a person types, what comes out, and a plain sentence for whatever is wrong."""
+
+import hashlib
+import io
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from untwist import PILBoostClassifier, cli, load, save
+from untwist.audit import audit_labels
+from untwist.commands import common, doctor, reading
+from untwist.twisters import ClassNoise
+
+pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
+
+
+def people(rows=400, noise=0.15, seed=0):
+    """Text, numbers, missing values, dates, an id; the label depends on city and age."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "customer_id": np.arange(rows) + 1000,
+            "city": rng.choice(["Åre", "Lund", "Ystad", "Kiruna"], rows),
+            "age": rng.integers(18, 90, rows).astype(float),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, rows), "D"),
+        }
+    )
+    truth = np.where((frame["age"] > 50) ^ frame["city"].isin(["Lund", "Kiruna"]), "stays", "leaves")
+    frame["since"] = frame["since"].dt.strftime("%Y-%m-%d")
+    frame.loc[rng.random(rows) < 0.05, "age"] = np.nan
+    frame["churn"] = ClassNoise(noise).twist(None, truth, seed)[1] if noise else truth
+    return frame, truth
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to work in, with a table."""
+    monkeypatch.chdir(tmp_path)
+    frame, _ = people()
+    frame.to_csv("people.csv", index=False)
+    return tmp_path
+
+
+def untwist(capsys, *arguments):
+    """Exit status, standard output, standard error."""
+    try:
+        status = cli.main(list(map(str, arguments)))
+    except SystemExit as stop:
+        status = stop.code
+    return (status, *capsys.readouterr())
+
+
+# Train and predict
+
+
+def test_train_then_predict(folder, capsys):
+    status, out, err = untwist(capsys, "train", "people.csv", "--label", "churn", "-o", "m.untwist")
+    assert status == 0
+    assert "customer_id: looks like an id; left out (--keep customer_id uses it)" in err
+    assert "since: dates, as days since 1970" in err
+    assert "400 rows, 3 columns, 2 classes" in err
+    assert "Model: m.untwist" in out
+    assert "of what is truly leaves" in out
+    frame, truth = people()
+    frame.drop(columns="churn").to_csv("new.csv", index=False)
+    status, out, err = untwist(capsys, "predict", "m.untwist", "new.csv")
+    predictions = pd.read_csv(io.StringIO(out))
+    assert status == 0
+    assert list(predictions) == ["prediction", "P(leaves)", "P(stays)"]
+    assert np.mean(predictions["prediction"] == truth) > 0.9
+    np.testing.assert_allclose(predictions[["P(leaves)", "P(stays)"]].sum(axis=1), 1.0)
+    table = reading.prepared(frame, "churn")
+    model = PILBoostClassifier(random_state=0).fit(table.X, table.y)
+    np.testing.assert_allclose(predictions["P(stays)"], model.predict_proba(table.X)[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("t.csv", lambda f, n: f.to_csv(n, index=False)),
+        ("t.tsv", lambda f, n: f.to_csv(n, index=False, sep="\t")),
+        ("t.txt", lambda f, n: f.to_csv(n, index=False, sep=";")),
+        ("t.csv.gz", lambda f, n: f.to_csv(n, index=False)),
+        ("t.csv.xz", lambda f, n: f.to_csv(n, index=False, sep="|")),
+        ("t.csv.zip", lambda f, n: f.to_csv(n, index=False)),
+        ("t.parquet", lambda f, n: f.to_parquet(n)),
+        ("t.feather", lambda f, n: f.to_feather(n)),
+    ],
+)
+def test_every_kind_of_file_is_the_same_table(folder, name, write):
+    if name.endswith(("parquet", "feather")):
+        pytest.importorskip("pyarrow")
+    frame, _ = people()
+    write(frame, name)
+    found = reading.read(folder / name)
+    assert list(found) == list(frame)
+    assert (found["city"] == frame["city"]).all()
+    np.testing.assert_array_equal(found["age"], frame["age"])
+
+
+def test_predictions_to_a_file_with_the_input(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn", "-o", "m.untwist")
+    for name in ("out.csv", "out.csv.gz", "out.parquet"):
+        status, out, err = untwist(capsys, "predict", "m.untwist", "people.csv", "-o", name, "--with-input")
+        assert (status, out) == (0, "")
+        assert f"400 predictions in {name}" in err
+        found = reading.read(folder / name)
+        assert list(found)[:5] == list(people()[0])
+        assert "P(stays)" in found
+    assert not list(folder.glob(".*"))
+
+
+def test_new_rows_are_made_to_fit_and_it_is_said(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn", "-o", "m.untwist")
+    new = pd.DataFrame({"since": ["2021-05-01", "soon"], "age": ["44", "old"], "city": ["Lund", "Paris"], "x": [1, 2]})
+    new.to_csv("new.csv", index=False)
+    status, out, err = untwist(capsys, "predict", "m.untwist", "new.csv", "--json")
+    assert status == 0
+    assert "age: 1 values are no numbers: taken as missing" in err
+    assert "city: 'Paris' did not occur in training: taken as missing" in err
+    assert "since: 1 values are no numbers" in err
+    rows = json.loads(out)
+    model = load("m.untwist")
+    days = (pd.Timestamp("2021-05-01") - pd.Timestamp(0)).days
+    same = pd.DataFrame({"city": ["Lund", None], "age": [44.0, np.nan], "since": [days, np.nan]})
+    np.testing.assert_allclose([row["P(stays)"] for row in rows], model.predict_proba(same)[:, 1])
+
+
+def test_json_is_json_and_words_go_to_the_other_stream(folder, capsys):
+    for arguments in (
+        ["train", "people.csv", "--label", "churn"],
+        ["audit", "people.csv", "--label", "churn"],
+        ["inspect", "model.untwist"],
+        ["doctor"],
+        ["predict", "model.untwist", "people.csv"],
+    ):
+        status, out, _ = untwist(capsys, *arguments, "--json")
+        assert status == 0
+        assert json.loads(out)
+
+
+# Columns
+
+
+def test_columns_are_what_they_look_like():
+    n = 200
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "number": rng.normal(size=n),
+            "stray": ["unknown", "?"] + ["7.5"] * (n - 2),
+            "mixed": ["a", "b"] * 20 + ["1"] * (n - 40),
+            "date": ["2021-01-01T10:00"] * (n - 1) + [None],
+            "stamp": pd.Timestamp("1970-01-03"),
+            "empty": np.nan,
+            "word": [f"w{i}" for i in range(n)],
+            "flag": rng.random(n) < 0.5,
+            "row_id": rng.permutation(n),
+            "grid": rng.permutation(n),
+            "y": rng.choice(["a", "b"], n),
+        }
+    )
+    table = reading.prepared(frame, "y")
+    notes = "\n".join(table.notes)
+    assert list(table.X) == ["number", "stray", "mixed", "date", "stamp", "flag", "grid"]
+    assert "stray: numbers; 'unknown', '?' taken as missing" in notes
+    assert "mixed: text, though 80% of its values are numbers" in notes
+    assert table.X["date"][0] == pytest.approx(18628 + 10 / 24)
+    assert table.X["stamp"][0] == 2.0
+    assert "empty: all values are missing; left out" in notes
+    assert "word: 200 different words in 200 rows; left out (--keep word uses it)" in notes
+    assert "row_id: looks like an id" in notes
+    kept = reading.prepared(frame, "y", keep=["word", "row_id"], drop=["grid"])
+    assert {"word", "row_id"} <= set(kept.X)
+    assert "grid" not in kept.X
+
+
+def test_a_leak_is_warned_of_and_kept():
+    frame, truth = people(noise=0)
+    frame["cancelled_on_phone"] = np.where(truth == "leaves", 1, 0)
+    table = reading.prepared(frame, "churn")
+    assert any(note.startswith("cancelled_on_phone: tells the label in 100.0%") for note in table.notes)
+    assert "cancelled_on_phone" in table.X
+    assert not any("tells the label" in note for note in reading.prepared(people()[0], "churn").notes)
+
+
+def test_rows_without_a_label_are_left_out_and_counted():
+    frame, _ = people()
+    frame.loc[[3, 7], "churn"] = None
+    table = reading.prepared(frame, "churn")
+    assert table.notes[0] == "2 rows have no label and are left out"
+    assert len(table.y) == 398
+    assert table.rows[3] == 4
+
+
+# The audit
+
+
+def test_an_audit_lists_corrects_and_leaves_the_input_alone(folder, capsys):
+    before = hashlib.sha256((folder / "people.csv").read_bytes()).hexdigest()
+    options = ["--suspects", "s.csv", "--corrected", "c.csv", "-o", "report.html"]
+    status, out, _ = untwist(capsys, "audit", "people.csv", "--label", "churn", *options)
+    assert status == 0
+    assert hashlib.sha256((folder / "people.csv").read_bytes()).hexdigest() == before
+    frame, _ = people()
+    table = reading.prepared(frame, "churn")
+    audit = audit_labels(table.X, table.y, PILBoostClassifier(random_state=0).fit(table.X, table.y))
+    suspects = audit.suspects()
+    assert str(audit) in out
+    assert f"line {suspects[0] + 2} of people.csv" in out
+    listed = pd.read_csv("s.csv")
+    assert listed["line"].tolist() == (suspects + 2).tolist()
+    assert list(listed)[:5] == ["line", "label", "looks_like", "probability_wrong", "reasons"]
+    assert listed["reasons"].str.len().min() > 5
+    corrected = pd.read_csv("c.csv")
+    changed = np.flatnonzero(corrected["churn"].to_numpy() != frame["churn"].to_numpy())
+    assert changed.tolist() == sorted(suspects.tolist())
+    assert corrected.drop(columns="churn").equals(pd.read_csv("people.csv").drop(columns="churn"))
+    assert "<html" in (folder / "report.html").read_text()
+
+
+def test_a_budget_asks_for_so_many(folder, capsys):
+    status, *_ = untwist(capsys, "audit", "people.csv", "--label", "churn", "--suspects", "s.csv", "--budget", 7)
+    assert status == 0
+    assert len(pd.read_csv("s.csv")) == 7
+    assert untwist(capsys, "audit", "people.csv", "--label", "churn", "--budget", 0)[0] == 2
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "bad.csv does not exist"),
+        (b"", "bad.csv cannot be read as a table: No columns"),
+        (b"a,churn\n", "bad.csv has no rows"),
+        (b"a,churn\n1,x\n", "column 'churn' holds only 'x': two classes are needed"),
+        (b"a,churn\n1,x\n2,x\n", "column 'churn' holds only 'x'"),
+        (b"a,churn\n1,\n2,\n", "no row has a label in column 'churn'"),
+        (b"a,churn\n1,1.5\n2,2.5\n", "holds 2 different numbers, not classes"),
+        (b"a,a,churn\n1,2,x\n3,4,y\n", "bad.csv has several columns 'a'"),
+        (b"caf\xe9,churn\n1,x\n2,y\n", "bad.csv is not utf-8 text (byte 0xe9): try --encoding latin-1"),
+        (b"a,churn\n1,x\n2,y,3\n", "cannot be read as a table: .*line 3"),
+        (b"churn\nx\ny\n", "no column is left to learn from"),
+        (b"chrun,b\nx,1\ny,2\n", "there is no column 'churn': did you mean 'chrun'?"),
+        (b"\x00\x01\x02" * 99, "bad.csv cannot be read|bad.csv has no rows"),
+    ],
+)
+def test_a_bad_table_gets_a_sentence(folder, capsys, content, words):
+    if content is not None:
+        (folder / "bad.csv").write_bytes(content)
+    status, out, err = untwist(capsys, "train", "bad.csv", "--label", "churn")
+    assert status == 1
+    assert out == ""
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("untwist train: ")
+    assert words in last or re.search(words, last)
+    assert "Traceback" not in err
+    assert not (folder / "model.untwist").exists()
+
+
+def test_latin_text_is_read_when_said_so(folder, capsys):
+    frame, _ = people()
+    frame.to_csv("latin.csv", index=False, encoding="latin-1")
+    assert untwist(capsys, "train", "latin.csv", "--label", "churn")[0] == 1
+    assert untwist(capsys, "train", "latin.csv", "--label", "churn", "--encoding", "latin-1")[0] == 0
+    assert untwist(capsys, "train", "latin.csv", "--label", "churn", "--encoding", "klingon")[0] == 1
+
+
+def test_other_bad_requests(folder, capsys):
+    for arguments, words in [
+        (["train", ".", "--label", "x"], "is a folder"),
+        (["train", "people.csv", "--label", "churn", "-o", "nowhere/m"], "there is no folder nowhere to write m to"),
+        (["train", "people.csv", "--label", "churn", "-o", "people.csv"], "is the input, which is never written to"),
+        (["audit", "people.csv", "--label", "churn", "--corrected", "people.csv"], "is the input"),
+        (["train", "people.csv", "--label", "churn", "--drop", "nothing"], "there is no column 'nothing'"),
+        (["predict", "people.csv", "people.csv"], "this is no untwist model file"),
+        (["inspect", "none.untwist"], "none.untwist: No such file"),
+    ]:
+        status, out, err = untwist(capsys, *arguments)
+        assert (status, out) == (1, ""), arguments
+        assert words in err
+    for arguments in (["train"], ["frobnicate"], [], ["train", "people.csv", "--label"]):
+        assert untwist(capsys, *arguments)[0] == 2
+
+
+def test_a_model_and_a_table_that_do_not_belong_together(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn")
+    (folder / "other.csv").write_text("a,b\n1,2\n")
+    status, _, err = untwist(capsys, "predict", "model.untwist", "other.csv")
+    assert status == 1
+    assert "the model needs columns that the file has not: 'city', 'age', 'since'" in err
+
+
+def test_without_pandas_one_line_says_what_to_install(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    status, _, err = untwist(capsys, "train", "people.csv", "--label", "churn")
+    assert status == 1
+    assert err == 'untwist train: reading tables needs pandas and pyarrow: pip install "untwist[cli]"\n'
+
+
+def test_ctrl_c_keeps_the_rounds_done(folder, capsys, monkeypatch):
+    fit = PILBoostClassifier.fit
+
+    def interrupted(self, X, y):
+        fit(self, X, y)
+        raise KeyboardInterrupt
+
+    def at_once(self, X, y):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PILBoostClassifier, "fit", interrupted)
+    status, _, err = untwist(capsys, "train", "people.csv", "--label", "churn")
+    assert status == 130
+    assert "the model has the rounds done so far" in err
+    assert load(folder / "model.untwist").n_iter_ > 0
+    assert untwist(capsys, "audit", "people.csv", "--label", "churn", "--suspects", "s.csv")[0] == 130
+    assert not (folder / "s.csv").exists()
+    monkeypatch.setattr(PILBoostClassifier, "fit", at_once)
+    assert untwist(capsys, "train", "people.csv", "--label", "churn", "-o", "x.untwist")[0] == 130
+    assert not (folder / "x.untwist").exists()
+
+
+def test_progress_is_shown_after_two_seconds(folder, capsys, monkeypatch):
+    clock = iter(np.arange(0, 1e6, 30.0))
+    monkeypatch.setattr(common.time, "monotonic", lambda: float(next(clock)))
+    _, _, err = untwist(capsys, "train", "people.csv", "--label", "churn")
+    assert "trying settings" in err
+
+
+# The doctor, and what is in a file
+
+
+def test_the_doctor_finds_all_in_order_and_says_when_not(capsys, monkeypatch):
+    status, out, _ = untwist(capsys, "doctor")
+    assert status == 0
+    assert "All in order" in out
+    assert "numpy" in out
+    assert {"cli", "peers", "arena"} <= set(doctor.extras())
+    monkeypatch.setattr(doctor, "_version", lambda name: "")
+    assert 'missing pandas, pyarrow: pip install "untwist[cli]"' in untwist(capsys, "doctor")[1]
+    monkeypatch.setattr(doctor, "self_test", lambda: {"the sky is blue": False})
+    status, out, _ = untwist(capsys, "doctor")
+    assert status == 1
+    assert "FAILED the sky is blue" in out
+
+
+def test_inspect_tells_columns_classes_and_size(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn")
+    status, out, _ = untwist(capsys, "inspect", "model.untwist")
+    assert status == 0
+    assert "classes leaves, stays" in out
+    assert "city" in out
+    assert "4 categories" in out
+    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(np.arange(20.0)[:, None], np.arange(20) > 9)
+    save(model, folder / "plain.untwist")
+    assert untwist(capsys, "inspect", "plain.untwist")[0] == 0  # no names, no choice, no noise
+
+
+def test_a_reader_that_has_had_enough_is_no_error(folder, monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+        def fileno(self):
+            return 99
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    monkeypatch.setattr(cli.os, "dup2", lambda *_: None)
+    assert cli.main(["doctor"]) == 0
