@@ -17,6 +17,7 @@ COMMANDS = {  # the module whose main(arguments) it is, and what it does
     "doctor": ("untwist.commands.doctor", "is everything in order here? versions, extras, a self-test"),
     "demo": ("untwist.demo", "who survives wrong labels? a table and a report in seconds"),
     "reproduce": ("untwist.experiments.reproduce", "the paper's tables and figures beside the published numbers"),
+    "bench": ("untwist.experiments.speed", "time and memory beside XGBoost, LightGBM, CatBoost, HistGradientBoosting"),
     "arena": ("untwist.experiments.arena", "the benchmark: data sets x twists x methods, and a verdict"),
 }
 

@@ -5,6 +5,8 @@ methods take turns, so that a noisy minute hits all of them; the best turn count
 process: its peak less what was there before. Each number goes to results/speed*.csv as soon as it is known.
 """
 
+from __future__ import annotations
+
 import argparse
 import ctypes
 import importlib
@@ -12,7 +14,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -22,7 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-THREADS = len(os.sched_getaffinity(0))
+from untwist.trees import threads
+
+__all__ = ["CASES", "METHODS", "Case", "main"]
+
+THREADS = threads(None)
 METHODS = ["untwist", "XGBoost", "LightGBM", "CatBoost", "HistGradientBoosting"]
 FIT, MEMORY, PREDICT, MANY, ONE = "fit", "memory of a fit", "predict", "predict 1,000,000 rows", "predict one row"
 RIGHT = "right on clean rows"  # equal rounds are not equal learning
@@ -82,13 +88,14 @@ def new(method: str, rounds: int, depth: int) -> Any:
     peer = {"learning_rate": 0.1, **common}
     cat = {"learning_rate": 0.1, "iterations": rounds, "depth": depth, "thread_count": THREADS, "border_count": 254}
     hist = {"learning_rate": 0.1, "max_iter": rounds, "max_depth": depth, "max_leaf_nodes": 2**depth, "max_bins": 255}
-    module, name, settings = {
+    known: dict[str, tuple[str, str, dict[str, Any]]] = {
         "untwist": ("untwist", "PILBoost", ours | {"max_bins": 255}),
         "XGBoost": ("xgboost", "XGB", peer | {"max_bin": 255, "tree_method": "hist"}),
         "LightGBM": ("lightgbm", "LGBM", peer | {"max_bin": 255, "num_leaves": 2**depth, "verbose": -1}),
         "CatBoost": ("catboost", method, cat | {"allow_writing_files": False, "logging_level": "Silent"}),
         "HistGradientBoosting": ("sklearn.ensemble", method, hist | {"early_stopping": False}),
-    }[method]
+    }
+    module, name, settings = known[method]
     return getattr(importlib.import_module(module), f"{name}Classifier")(**settings)
 
 
@@ -99,7 +106,7 @@ def warm_up(method: str) -> str:
     try:
         model = new(method, rounds=2, depth=2).fit(X, y)
     except (ImportError, OSError) as error:
-        print(f'{method} is left out ({error}): pip install ".[bench]" brings it')
+        print(f'{method} is left out ({error}): pip install "untwist[bench]" brings it')
         return ""
     model.predict_proba(X)
     library = type(model).__module__.split(".")[0]
@@ -129,13 +136,15 @@ def fit_here(method: str, case: Case, real: bool) -> tuple[float, float, int]:
 
 
 def fit_elsewhere(method: str, case: Case, real: bool) -> tuple[float, float, int]:
+    """The same in a fresh process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(fit_here, method, case, real).result()
 
 
-def in_turn(what: object, jobs: dict[Any, Callable[[], Any]], turns: int = 1) -> dict[Any, list[Any]]:
+def in_turn(what: object, jobs: Mapping[Any, Callable[[], Any]], turns: int = 1) -> dict[Any, list[Any]]:
     """What each job gave, turn by turn. One that fails is named and gets no further turn; the others go on."""
-    given, line = {name: [] for name in jobs}, list(jobs)
+    given: dict[Any, list[Any]] = {name: [] for name in jobs}
+    line = list(jobs)
     for turn in range(1, turns + 1):
         for name in line.copy():
             print(f"  {f'{what}: {name}, {turn} of {turns}':<90}", end="\r", file=sys.stderr, flush=True)
@@ -187,6 +196,7 @@ class Results:
 
 
 def cells(quantity: str, values: dict[str, float], methods: list[str]) -> list[str]:
+    """The numbers of a line, the methods in order."""
     digits = {"s": 3, "%": 1}.get(UNITS[quantity], 0)
     return [f"{values[name]:,.{digits}f}" if name in values else "-" for name in methods]
 
@@ -240,18 +250,20 @@ def growth(what: str, cases: list[Case], results: Results, real: bool, turns: in
 
 
 def huge(results: Results, real: bool) -> None:
+    """Ten million rows, ours alone."""
     [numbers] = in_turn(HUGE, {"untwist": partial(fit_elsewhere, "untwist", HUGE, real)})["untwist"]
     for quantity, value in zip((FIT, MEMORY, "swapped out"), numbers, strict=True):
         results.add(HUGE, quantity, {"untwist": value})
     results.show(HUGE, "one fit", ["untwist"])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(prog="untwist bench", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="about a minute: three of the cases, fewer turns")
     parser.add_argument("--real", action="store_true", help="all columns real, instead of a third of them binary")
     parser.add_argument("--huge", action="store_true", help=f"only untwist, only {HUGE}")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     quick, real = options.quick, options.real
     versions = {method: version for method in METHODS[: 1 if options.huge else None] if (version := warm_up(method))}
     methods = list(versions)
