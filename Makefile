@@ -6,10 +6,10 @@ SANITIZE := -std=c++17 -O1 -g -Wall -Wextra -Wconversion -Werror -ffp-contract=o
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-wheel sanitize lint reproduce docs-reproduce bench arena clean
+.PHONY: help setup demo test test-all test-slow test-wheel test-integrations sanitize lint reproduce docs-reproduce bench arena clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## Make .venv, build the compiled core, install the package with its development tools
 
@@ -47,6 +47,10 @@ sanitize:  ## The compiled engine under the address, undefined-behaviour and thr
 
 test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
 	@$(BIN)/python tests/try_wheel.py
+
+test-integrations: $(READY)  ## ONNX, treelite, shap, Optuna, MLflow, skops: installs them, then runs what needs them
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[integrations]"
+	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto -m heavy
 
 reproduce: $(READY)  ## The paper's tables and figures; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)
 	@$(BIN)/untwist reproduce $(if $(QUICK),--quick)

@@ -27,6 +27,8 @@ LAYERS = [
     {"automatic"},
     {"classifier"},
     {"files"},
+    {"export.scoring"},
+    {"explain", "export.code", "export.onnx", "export.treelite"},
     {"commands.reading"},
     {
         "audit",
@@ -72,6 +74,9 @@ PUBLIC = {
         "staged_scores",
     ],
     "untwist.certificate": ["Certificate", "StepCondition", "SurrogateCertificate", "certify", "step_condition"],
+    "untwist.explain": ["Contributions", "explain", "shap_values", "tree_explainer"],
+    "untwist.export": ["numbers", "probabilities", "to_code", "to_onnx", "to_treelite"],
+    "untwist.export.scoring": ["Scoring", "Term", "Writer", "members", "needed", "numbers", "probabilities"],
     "untwist.explorer": ["ALPHA", "FOCAL", "SUPER", "Exploration", "LossFamily", "explore"],
     "untwist.links": ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "default_step_size"],
     "untwist.losses": [
@@ -247,7 +252,8 @@ def test_imports_go_down_only():
 
 def test_importing_the_package_loads_nothing_optional():
     modules = ["untwist", "untwist.demo", "untwist.cli", "untwist.experiments.arena", "untwist.experiments.reproduce"]
-    optional = {"xgboost", "lightgbm", "catboost", "cleanlab", "mpmath", "matplotlib"}
+    modules += ["untwist.explain", "untwist.export"]
+    optional = {"xgboost", "lightgbm", "catboost", "cleanlab", "mpmath", "matplotlib", "onnx", "shap", "treelite"}
     code = f"import sys, {', '.join(modules)}; print(sorted({optional} & set(sys.modules)))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert output.stdout.strip() == "[]"

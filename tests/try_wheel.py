@@ -26,6 +26,16 @@ try:
     raise SystemExit("pandas is not meant to be here")
 except ImportError as error:
     assert "untwist[frames]" in str(error), error
+from untwist.export import to_code, to_onnx
+names = {}
+exec(to_code(model, "python"), names)
+assert np.allclose([names["predict_proba"](row) for row in X[:20].tolist()], model.predict_proba(X[:20]))
+__import__("untwist.explain").explain.explain(model, X[:20])
+try:
+    to_onnx(model)
+    raise SystemExit("onnx is not meant to be here")
+except ImportError as error:
+    assert "untwist[onnx]" in str(error), error
 print(untwist.__file__)
 """
 

@@ -52,7 +52,8 @@ class Link(ABC):
         else:
             cls._closed_forms[closed_form_for] = cls
 
-    def __new__(cls, loss: Loss) -> Self:  # noqa: D102 - a magic method like those D105 spares
+    # skops makes an object without its arguments, and then gives it its attributes
+    def __new__(cls, loss: Loss | None = None) -> Self:  # noqa: D102 - a magic method like those D105 spares
         closed = [cls._closed_forms[kind] for kind in type(loss).__mro__ if kind in cls._closed_forms]
         return object.__new__(closed[0] if closed and issubclass(closed[0], cls) else cls)
 
