@@ -12,6 +12,7 @@ import pytest
 from untwist import PILBoostClassifier, cli, load, save
 from untwist.audit import audit_labels
 from untwist.commands import common, doctor, reading
+from untwist.explain import explain
 from untwist.twisters import ClassNoise
 
 pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
@@ -359,6 +360,41 @@ def test_inspect_tells_columns_classes_and_size(folder, capsys):
     model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(np.arange(20.0)[:, None], np.arange(20) > 9)
     save(model, folder / "plain.untwist")
     assert untwist(capsys, "inspect", "plain.untwist")[0] == 0  # no names, no choice, no noise
+
+
+def test_explain_tells_what_speaks_for_a_prediction(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn")
+    status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv")
+    assert status == 0
+    assert out.splitlines()[0] == "What moves the score of 400 rows, on average:"
+    assert {line.split()[0] for line in out.splitlines()[1:3]} == {"city", "age"}
+    status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv", "--line", 2, 9, "--json")
+    one, _ = json.loads(out)
+    frame, _ = people()
+    table = reading.prepared(frame, "churn")
+    model = load("model.untwist")
+    found = explain(model, table.X.iloc[[0]], background=table.X)
+    place = model.predict_proba(table.X.iloc[[0]]).argmax()
+    by_name = {column["name"]: column["contribution"] for column in one["columns"]}
+    expected = dict(zip(found.feature_names, found.values[0] * (1 if place else -1), strict=True))
+    assert by_name == pytest.approx(expected)
+    assert one["prediction"] == model.classes_[place]
+    status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv", "--line", 2)
+    assert out.startswith("line 2: ")
+    assert f"city is {frame['city'][0]}" in out
+    for line in (0, 1, 402):
+        assert untwist(capsys, "explain", "model.untwist", "people.csv", "--line", line)[0] == 2
+
+
+def test_explain_with_several_classes(folder, capsys):
+    frame, _ = people(noise=0)
+    frame["churn"] = np.where(frame["age"] > 60, "stays", np.where(frame["city"] == "Lund", "leaves", "asks"))
+    frame.to_csv("three.csv", index=False)
+    untwist(capsys, "train", "three.csv", "--label", "churn")
+    status, out, _ = untwist(capsys, "explain", "model.untwist", "three.csv", "--line", 2)
+    assert status == 0
+    assert "city is" in out
+    assert untwist(capsys, "explain", "model.untwist", "three.csv")[0] == 0
 
 
 def test_a_reader_that_has_had_enough_is_no_error(folder, monkeypatch):

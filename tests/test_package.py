@@ -40,7 +40,7 @@ LAYERS = [
         "experiments.speed",
     },
     {"experiments.figures", "experiments.sections", "commands.train", "commands.predict", "commands.audit"},
-    {"commands.inspect", "commands.doctor"},
+    {"commands.explain", "commands.inspect", "commands.doctor"},
     {"experiments.theory", "experiments.protocol", "experiments.verdict", "experiments.runner"},
     {"experiments.algorithms", "experiments.page"},
     {"experiments.trials"},

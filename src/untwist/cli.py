@@ -13,6 +13,7 @@ COMMANDS = {  # the module whose main(arguments) it is, and what it does
     "train": ("untwist.commands.train", "train a model on a table whose labels may be wrong"),
     "predict": ("untwist.commands.predict", "predict the labels of a table"),
     "audit": ("untwist.commands.audit", "which labels of a table are wrong?"),
+    "explain": ("untwist.commands.explain", "which columns make a prediction?"),
     "inspect": ("untwist.commands.inspect", "what is in a model file?"),
     "doctor": ("untwist.commands.doctor", "is everything in order here? versions, extras, a self-test"),
     "demo": ("untwist.demo", "who survives wrong labels? a table and a report in seconds"),
