@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+TORCH ?= torch==2.13.0  # the last build for CPUs alone that was tried
 SANITIZE := -std=c++17 -O1 -g -Wall -Wextra -Wconversion -Werror -ffp-contract=off -pthread -DUNTWIST_VECTORISED=
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
@@ -48,8 +49,9 @@ sanitize:  ## The compiled engine under the address, undefined-behaviour and thr
 test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
 	@$(BIN)/python tests/try_wheel.py
 
-test-integrations: $(READY)  ## ONNX, treelite, shap, Optuna, MLflow, skops: installs them, then runs what needs them
+test-integrations: $(READY)  ## ONNX, treelite, shap, CatBoost, PyTorch, Optuna, MLflow, skops: installs them, runs what needs them
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[integrations]"
+	@$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) || true  # without it its tests are skipped
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto -m heavy
 
 reproduce: $(READY)  ## The paper's tables and figures; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)

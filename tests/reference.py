@@ -226,3 +226,45 @@ def argmin_on_grid(loss, eta, grid, tolerance=1e-12):
     least = min(risk)
     best = [float(u) for u, value in zip(grid, risk, strict=True) if value <= least + tolerance]
     return best[0], best[-1]
+
+
+# ---- automatic differentiation ----
+
+
+class Jet:
+    """A number with its first two derivatives along a line, and the rules that carry them on."""
+
+    def __init__(self, value, first=0, second=0):
+        self.value, self.first, self.second = mpf(value), mpf(first), mpf(second)
+
+    def __add__(self, other):
+        other = other if isinstance(other, Jet) else Jet(other)
+        return Jet(self.value + other.value, self.first + other.first, self.second + other.second)
+
+    def __mul__(self, scale):
+        return Jet(scale * self.value, scale * self.first, scale * self.second)
+
+    def __sub__(self, other):
+        return self + (other * -1)
+
+    def exp(self):
+        e = mpmath.exp(self.value)
+        return Jet(e, e * self.first, e * (self.second + self.first**2))
+
+    def log(self):
+        slope = self.first / self.value
+        return Jet(mpmath.log(self.value), slope, self.second / self.value - slope**2)
+
+
+def margin_loss(margins, y, alpha, direction):
+    """The alpha-loss of softmax(margins), label y, as a Jet along `direction`; one margin z stands for (0, z)."""
+    if len(margins) == 1:
+        margins, direction = (0, *margins), (0, *direction)
+        y, alpha = (y if alpha > 0 else 1 - y), abs(alpha)
+    jets = [Jet(z, d) for z, d in zip(margins, direction, strict=True)]
+    total = sum((jet.exp() for jet in jets), Jet(0))
+    log_p = jets[y] - total.log()
+    if alpha == 1:
+        return log_p * -1
+    r = 1 / conjugate(alpha)
+    return ((log_p * r).exp() - 1) * (-1 / r)

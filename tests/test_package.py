@@ -20,7 +20,7 @@ LAYERS = [
     {"arguments", "_core"},
     {"numerics"},
     {"losses"},
-    {"properties"},
+    {"properties", "objectives"},
     {"links", "twists"},
     {"explorer", "twisters", "boosting", "trees", "tables", "folds", "labels", "noise"},
     {"certificate", "training"},
@@ -90,6 +90,22 @@ PUBLIC = {
         "SuperLoss",
         "tilt",
         "tilted_logit",
+    ],
+    "untwist.objectives": [
+        "CatBoostMetric",
+        "CatBoostObjective",
+        "LightGBMMetric",
+        "LightGBMObjective",
+        "XGBoostMetric",
+        "XGBoostObjective",
+        "clean_proba",
+        "gradient",
+        "hessian",
+        "loss",
+        "safe_hessian",
+        "torch_loss",
+        "twisted_log_loss",
+        "twisted_proba",
     ],
     "untwist.properties": [
         "Verdict",
@@ -251,9 +267,20 @@ def test_imports_go_down_only():
 
 
 def test_importing_the_package_loads_nothing_optional():
-    modules = ["untwist", "untwist.demo", "untwist.cli", "untwist.experiments.arena", "untwist.experiments.reproduce"]
-    modules += ["untwist.explain", "untwist.export"]
-    optional = {"xgboost", "lightgbm", "catboost", "cleanlab", "mpmath", "matplotlib", "onnx", "shap", "treelite"}
+    programs = ["untwist.demo", "untwist.cli", "untwist.experiments.arena", "untwist.experiments.reproduce"]
+    modules = ["untwist", "untwist.explain", "untwist.export", "untwist.objectives", *programs]
+    optional = {
+        "xgboost",
+        "lightgbm",
+        "catboost",
+        "torch",
+        "cleanlab",
+        "mpmath",
+        "matplotlib",
+        "onnx",
+        "shap",
+        "treelite",
+    }
     code = f"import sys, {', '.join(modules)}; print(sorted({optional} & set(sys.modules)))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert output.stdout.strip() == "[]"

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-from scipy.special import expit
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import AdaBoostClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -23,6 +21,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from untwist.arguments import Array
 from untwist.classifier import PILBoostClassifier
+from untwist.objectives import XGBoostMetric, XGBoostObjective, clean_proba
 
 __all__ = ["METHODS", "OURS", "PEER", "TIMED", "XGBOOST", "Method", "Model", "installed"]
 
@@ -106,22 +105,13 @@ class _AlphaModel:
         from xgboost import DMatrix
 
         rounds = (0, self.booster.best_iteration + 1)
-        p = expit(self.booster.predict(DMatrix(X, enable_categorical=True), output_margin=True, iteration_range=rounds))
-        return np.column_stack([1.0 - p, p])
+        data = DMatrix(X, enable_categorical=True)
+        return clean_proba(self.booster.predict(data, output_margin=True, iteration_range=rounds))
 
 
 def _xgboost_alpha(X: Any, y: Any, seed: int, alpha: float = 2.0) -> Model:
     """The alpha-loss as an objective: sigmoid(margin) is the clean posterior, sigmoid(margin / alpha) the noisy one."""
     from xgboost import DMatrix, train
-
-    def gradient(margin: Any, data: Any) -> tuple[Any, Any]:
-        label, p = data.get_label(), expit(margin)
-        weight = np.where(label == 1, p, 1.0 - p) ** (1.0 - 1.0 / alpha)  # distrusts the labels it contradicts
-        return weight * (p - label), np.maximum(weight * p * (1.0 - p), 1e-6)  # the true Hessian may be negative
-
-    def noisy_log_loss(margin: Any, data: Any) -> tuple[str, float]:
-        sign = 2.0 * data.get_label() - 1.0
-        return "noisy_log_loss", float(np.mean(np.logaddexp(0.0, -sign * margin / alpha)))
 
     X_train, X_val, y_train, y_val = _held_out(X, y, seed)
     train_data, val_data = (DMatrix(*pair, enable_categorical=True) for pair in ((X_train, y_train), (X_val, y_val)))
@@ -131,8 +121,8 @@ def _xgboost_alpha(X: Any, y: Any, seed: int, alpha: float = 2.0) -> Model:
         train_data,
         ROUNDS,
         evals=[(val_data, "validation")],
-        obj=gradient,
-        custom_metric=noisy_log_loss,
+        obj=XGBoostObjective(alpha),
+        custom_metric=XGBoostMetric(alpha),
         early_stopping_rounds=PATIENCE,
         verbose_eval=False,
     )

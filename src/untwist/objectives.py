@@ -1,0 +1,432 @@
+"""The alpha-loss as an objective of XGBoost, LightGBM and CatBoost and as a PyTorch module, for any number of classes.
+
+A row has one margin (two classes: p = sigmoid(margin) is the probability of class 1) or one per class (p =
+softmax(margin)). It costs ``(1 - p_y**r) / r``, r = 1 - 1/alpha, p_y the probability of its label: the log-loss at
+alpha = 1, 1 - p_y at infinity. Of a model learned from twisted labels, p is the clean posterior, and that of margin /
+alpha the twisted one (Lemma "lemPointwise"; for several classes p is proportional to the twisted posterior to the
+power alpha). A negative alpha undoes a twist across 1/2, of two classes only.
+
+Nothing here imports a library of boosting: the objects are what it calls. Only `torch_loss` imports PyTorch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_expit, log_softmax, logsumexp
+
+from untwist.arguments import Array, numbers
+from untwist.losses import AlphaLoss
+
+__all__ = [
+    "CatBoostMetric",
+    "CatBoostObjective",
+    "LightGBMMetric",
+    "LightGBMObjective",
+    "XGBoostMetric",
+    "XGBoostObjective",
+    "clean_proba",
+    "gradient",
+    "hessian",
+    "loss",
+    "safe_hessian",
+    "torch_loss",
+    "twisted_log_loss",
+    "twisted_proba",
+]
+
+FLOOR = 1e-6  # of a row's Hessian in the libraries, which divide by sums of it
+CEILING = math.log(1e12)  # of a row's log-weight there: they sum in 32 bits, and for alpha < 1 weights have no bound
+
+Labels = NDArray[np.intp]
+
+
+# ---- the loss of margins ----
+
+
+def loss(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
+    """The alpha-loss of each row: `margin` has one number or one per class for each of the labels `y`, 0, 1, ...
+
+    >>> loss([0.0, 0.0, 40.0], [0, 1, 0], 2.0).round(3)
+    array([0.586, 0.586, 2.   ])
+    """
+    margin, y, rate = _checked(margin, y, alpha)
+    log_p = _log_own(margin, y, alpha)
+    with np.errstate(over="ignore"):
+        return np.asarray(-np.expm1(rate * log_p) / rate if rate else -log_p) + 0.0  # + 0.0 turns -0.0 into 0.0
+
+
+def gradient(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
+    """Its derivative by each margin, p_y**r * (p_k - [k = y]): the log-loss's, less where the model contradicts y."""
+    parts = _parts(*_checked(margin, y, alpha), alpha)
+    with np.errstate(over="ignore"):
+        return np.asarray(-parts.sign * np.exp(parts.weight + parts.pull))
+
+
+def hessian(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
+    """Its second derivative by each margin, p_y**r * (p_k * (1 - p_k) - r * (p_k - [k = y])**2).
+
+    For alpha > 1 it is negative where the model contradicts y, p_y < r * (1 - p_y): no Newton step is safe there.
+    """
+    parts = _parts(*_checked(margin, y, alpha), alpha)
+    with np.errstate(over="ignore"):
+        curve, turn = np.exp(parts.weight + parts.spread), np.exp(parts.weight + 2.0 * parts.pull)
+        return np.asarray(curve - parts.rate * turn)
+
+
+def safe_hessian(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
+    """`hessian` for alpha <= 1, where it is never negative, else p_y**r * p_k * (1 - p_k), which is larger.
+
+    The latter is the Hessian of a bound: for alpha > 1 the loss is concave in the log-loss, so that it stays below the
+    log-loss times the weight p_y**r of today's margin (plus a constant), and touches it there.
+    """
+    parts = _parts(*_checked(margin, y, alpha), alpha)
+    with np.errstate(over="ignore"):
+        return _safe(parts)
+
+
+def clean_proba(margin: ArrayLike) -> Array:
+    """A row of class probabilities for each margin or row of margins: the clean posterior.
+
+    >>> clean_proba([-2.0, 0.0, 2.0]).round(3)
+    array([[0.881, 0.119],
+           [0.5  , 0.5  ],
+           [0.119, 0.881]])
+    """
+    margin = _margins(margin)
+    if margin.ndim == 1:
+        return np.column_stack([expit(-margin), expit(margin)])
+    return np.asarray(np.exp(log_softmax(margin, axis=1)))
+
+
+def twisted_proba(margin: ArrayLike, alpha: float) -> Array:
+    """The twisted posterior of a model trained with that alpha: what the labels, as noisy as they came, look like.
+
+    >>> twisted_proba([-2.0, 0.0, 2.0], alpha=2.0).round(3)
+    array([[0.731, 0.269],
+           [0.5  , 0.5  ],
+           [0.269, 0.731]])
+    """
+    margin = _margins(margin)
+    _rate(alpha, margin.ndim)
+    return clean_proba(margin / alpha)
+
+
+def twisted_log_loss(margin: ArrayLike, y: ArrayLike, alpha: float, sample_weight: ArrayLike | None = None) -> float:
+    """Mean log-loss of the twisted posterior: proper for noisy labels, so that noisy rows may stop or select by it."""
+    margin, y, _ = _checked(margin, y, alpha)
+    if math.isinf(alpha):
+        raise ValueError(f"alpha must be finite, got {alpha!r}: there margins do not tell the twisted posterior")
+    weights = None if sample_weight is None else numbers("sample_weight", sample_weight)
+    return float(np.average(-_log_own(margin / alpha, y, 1.0), weights=weights))
+
+
+class _Parts(NamedTuple):
+    """What derivatives are made of, as logarithms: nothing cancels, and what overflows does so in the product only."""
+
+    rate: float  # r
+    weight: Array  # log(p_y**r)
+    pull: Array  # log |[k = y] - p_k|
+    sign: Array  # of [k = y] - p_k
+    spread: Array  # log(p_k * (1 - p_k))
+
+
+def _parts(margin: Array, y: Labels, rate: float, alpha: float) -> _Parts:
+    if margin.ndim == 1:
+        sign = np.where(y == (alpha > 0), 1.0, -1.0)  # a negative alpha believes the other label
+        log_p, log_q = log_expit(sign * margin), log_expit(-sign * margin)
+        return _Parts(rate, rate * log_p, log_q, sign, log_p + log_q)
+    rows = np.arange(y.size)
+    log_p = log_softmax(margin, axis=1)
+    own, top = (rows, y), (rows, log_p.argmax(axis=1))
+    others = log_p.copy()
+    others[top] = -math.inf
+    with np.errstate(divide="ignore"):  # 1 - p is 0 at the top, whose complement is the sum of the others
+        log_q = np.log1p(-np.exp(log_p))
+    log_q[top] = logsumexp(others, axis=1)
+    pull, sign = log_p.copy(), np.full(margin.shape, -1.0)
+    pull[own], sign[own] = log_q[own], 1.0
+    return _Parts(rate, rate * log_p[own][:, None], pull, sign, log_p + log_q)
+
+
+def _safe(parts: _Parts) -> Array:
+    curve = np.exp(parts.weight + parts.spread)
+    return np.asarray(curve - parts.rate * np.exp(parts.weight + 2.0 * parts.pull) if parts.rate < 0 else curve)
+
+
+def _log_own(margin: Array, y: Labels, alpha: float) -> Array:
+    """log p_y; for a negative alpha that of the other class."""
+    if margin.ndim == 1:
+        return np.asarray(log_expit(np.where(y == (alpha > 0), margin, -margin)))
+    return np.asarray(log_softmax(margin, axis=1)[np.arange(y.size), y])
+
+
+def _rate(alpha: Any, dimensions: int = 1) -> float:
+    """r = 1 - 1 / |alpha| of an alpha that may be."""
+    rate = AlphaLoss(alpha).rate
+    if alpha == 0:
+        raise ValueError("alpha must not be 0: its loss is infinite everywhere")
+    if alpha < 0 and dimensions > 1:
+        raise ValueError(f"alpha must be > 0 for more than two classes, got {alpha!r}")
+    return rate
+
+
+def _margins(margin: ArrayLike) -> Array:
+    margin = numbers("margin", margin)
+    if margin.ndim not in (1, 2) or (margin.ndim == 2 and margin.shape[1] < 2):
+        raise ValueError(f"margin must be a number per row or at least two, one per class, got shape {margin.shape}")
+    return margin
+
+
+def _checked(margin: ArrayLike, y: ArrayLike, alpha: Any) -> tuple[Array, Labels, float]:
+    margin, values = _margins(margin), numbers("y", y)
+    rate = _rate(alpha, margin.ndim)
+    if values.shape != margin.shape[:1]:
+        raise ValueError(f"y must be a label for each of {margin.shape[0]} rows, got shape {values.shape}")
+    classes = margin.shape[1] if margin.ndim == 2 else 2
+    known = (values >= 0) & (values < classes) & (values % 1 == 0)
+    if not known.all():
+        hint = ": more classes take a margin each" if margin.ndim == 1 else ""
+        raise ValueError(f"y must be one of 0 to {classes - 1}, got {values[~known][0]:g}{hint}")
+    return margin, values.astype(np.intp), rate
+
+
+# ---- XGBoost and LightGBM ----
+
+
+@dataclass(frozen=True)
+class _Alpha:
+    alpha: float
+
+    def __post_init__(self) -> None:
+        _rate(self.alpha)
+
+
+class _Objective(_Alpha):
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> tuple[Array, Array]:
+        """Gradient and Hessian, from labels, margins and weights, or as the native API has it from margins and data."""
+        y, margin, weight = _arguments(y_true, y_pred, sample_weight)
+        steps, curves = _derivatives(margin, y, self.alpha)
+        if margin.ndim == 2:
+            curves *= self._crowd(margin.shape[1])
+        scale = 1.0 if weight is None else weight.reshape(-1, *[1] * (margin.ndim - 1))
+        return scale * steps, scale * curves
+
+    def _crowd(self, classes: int) -> float:
+        """What the library multiplies the Hessians of one class with, for the classes that move at the same time."""
+        raise NotImplementedError
+
+
+class XGBoostObjective(_Objective):
+    """The alpha-loss for ``XGBClassifier(objective=...)`` and ``xgboost.train(..., obj=...)``; sample weights count.
+
+    An XGBClassifier gives clean probabilities and classes as always. In the native API name the objective that it
+    stands for too, ``"binary:logistic"`` or ``"multi:softprob"``: so the margins begin at 0 and predictions are clean
+    probabilities.
+
+    >>> XGBoostObjective(2.0)(np.array([0, 1, 1]), np.array([0.0, 0.0, -3.0]))[0].round(3)
+    array([ 0.354, -0.354, -0.207])
+    """
+
+    def _crowd(self, _classes: int) -> float:
+        return 2.0
+
+
+class LightGBMObjective(_Objective):
+    """The alpha-loss for ``LGBMClassifier(objective=...)`` and ``lightgbm.train({"objective": ...})``; weights count.
+
+    Its models give margins: ``predict(X, raw_score=True)``, for `clean_proba` to turn into probabilities.
+    """
+
+    def _crowd(self, classes: int) -> float:
+        return classes / (classes - 1)
+
+
+class XGBoostMetric(_Alpha):
+    """`twisted_log_loss` for ``XGBClassifier(eval_metric=...)`` and ``xgboost.train(..., custom_metric=...)``."""
+
+    __name__ = "twisted_log_loss"  # XGBoost asks for it
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float | tuple[str, float]:
+        """The value, and in the native API its name before it."""
+        value = _metric(self.alpha, y_true, y_pred, sample_weight)
+        return (self.__name__, value) if hasattr(y_pred, "get_label") else value
+
+
+class LightGBMMetric(_Alpha):
+    """`twisted_log_loss` for ``LGBMClassifier.fit(eval_metric=...)`` and ``lightgbm.train(..., feval=...)``."""
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> tuple[str, float, bool]:
+        """Name, value, and that more is not better."""
+        return "twisted_log_loss", _metric(self.alpha, y_true, y_pred, sample_weight), False
+
+
+def _metric(alpha: float, *arguments: Any) -> float:
+    y, margin, weight = _arguments(*arguments)
+    return twisted_log_loss(margin, y, alpha, weight)
+
+
+def _arguments(y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
+    """Labels, margins and weights; the native APIs give margins and data, which know the rest."""
+    if hasattr(y_pred, "get_label"):
+        y_true, y_pred, sample_weight = y_pred.get_label(), y_true, y_pred.get_weight()
+    weight = None if sample_weight is None or np.size(sample_weight) == 0 else numbers("sample_weight", sample_weight)
+    return numbers("y_true", y_true), numbers("y_pred", y_pred), weight
+
+
+def _derivatives(margin: ArrayLike, y: ArrayLike, alpha: float) -> tuple[Array, Array]:
+    """Gradient and safe Hessian within what a library can sum and divide by."""
+    parts = _parts(*_checked(margin, y, alpha), alpha)
+    parts = parts._replace(weight=np.minimum(parts.weight, CEILING))
+    return -parts.sign * np.exp(parts.weight + parts.pull), np.maximum(_safe(parts), FLOOR)
+
+
+# ---- CatBoost ----
+
+
+class CatBoostObjective(_Alpha):
+    """The alpha-loss for ``CatBoostClassifier(loss_function=...)``; say ``classes_count`` for more than two classes.
+
+    CatBoost wants an ``eval_metric`` with it (`CatBoostMetric`). ``predict(X, prediction_type="RawFormulaVal")`` gives
+    margins, ``predict_proba`` clean probabilities. Several classes are slow: it asks row by row.
+    """
+
+    def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> Array:
+        """First and second derivatives of what CatBoost maximises, minus the loss, for each row."""
+        pair = np.column_stack(_derivatives(approxes, targets, self.alpha))
+        return -pair if weights is None else -pair * numbers("weights", weights)[:, None]
+
+    def calc_ders_multi(self, approx: Any, target: float, weight: float) -> tuple[Array, Array]:
+        """Derivatives of minus the loss of one row, and the matrix of second ones: `safe_hessian`, whole."""
+        rate, y = _rate(self.alpha, 2), int(target)
+        odds = np.exp(approx - np.max(approx))
+        p = odds / odds.sum()
+        log_p = float(approx[y] - np.max(approx) - math.log(odds.sum()))
+        pull = -p
+        pull[y] += 1.0
+        weight = weight * math.exp(min(rate * log_p, CEILING))
+        matrix = np.diag(p) - np.outer(p, p) + max(-rate, 0.0) * np.outer(pull, pull)
+        return weight * pull, -weight * matrix
+
+
+class CatBoostMetric(_Alpha):
+    """`twisted_log_loss` for ``CatBoostClassifier(eval_metric=...)``."""
+
+    def is_max_optimal(self) -> bool:
+        """Less is better."""
+        return False
+
+    def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
+        """Sum of the losses, and of the weights."""
+        margin = approxes[0] if len(approxes) == 1 else np.column_stack(approxes)
+        total = float(len(target) if weight is None else np.sum(weight))
+        return total * twisted_log_loss(margin, target, self.alpha, weight), total
+
+    def get_final_error(self, error: float, weight: float) -> float:
+        """The mean."""
+        return error / weight
+
+
+# ---- PyTorch ----
+
+
+def torch_loss(alpha: float, reduction: str = "mean", weight: Any = None) -> Any:
+    """The alpha-loss of logits as a PyTorch module, in the place of BCEWithLogitsLoss and CrossEntropyLoss.
+
+    Targets of the logits' shape are 0, 1 or between, each element a question of two classes; targets without the
+    class dimension, the second (as of CrossEntropyLoss), are classes 0, 1, ... `weight` has a number per class, and the
+    mean is a weighted one. `reduction` is "mean", "sum" or "none".
+    """
+    return _torch_module()(alpha, reduction, weight)
+
+
+@cache
+def _torch_module() -> Any:
+    """The class, made when PyTorch is there to subclass."""
+    try:
+        import torch
+        from torch.nn import functional
+    except ImportError as error:
+        raise ImportError('torch_loss needs PyTorch: pip install "untwist[torch]"') from error
+
+    class AlphaLossModule(torch.nn.Module):
+        """See `torch_loss`."""
+
+        weight: Any
+
+        def __init__(self, alpha: float, reduction: str, weight: Any) -> None:
+            super().__init__()
+            if reduction not in ("mean", "sum", "none"):
+                raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+            self.rate, self.alpha, self.reduction = _rate(alpha), alpha, reduction
+            self.register_buffer("weight", None if weight is None else torch.as_tensor(weight) * 1.0)  # whole ones too
+
+        def forward(self, logits: Any, target: Any) -> Any:
+            if logits.shape == target.shape:
+                losses, weight = self._two_classes(logits, target)
+            else:
+                losses, weight = self._classes(logits, target)
+            if self.reduction == "none":
+                return losses
+            if self.reduction == "sum":
+                return losses.sum()
+            return losses.mean() if weight is None else losses.sum() / weight.sum()
+
+        def _two_classes(self, logits: Any, target: Any) -> Any:
+            _refuse(target, ~((target >= 0) & (target <= 1)), "target must lie in [0, 1]")
+            y = target.to(logits.dtype)
+            towards = logits if self.alpha > 0 else -logits
+            # a part that does not count is asked at 0: elsewhere it could be infinite, and 0 * inf is no number
+            cost_pos = self._cost(functional.logsigmoid(towards.where(y > 0, torch.zeros_like(logits))))
+            cost_neg = self._cost(functional.logsigmoid(-towards.where(y < 1, torch.zeros_like(logits))))
+            if self.weight is None:
+                return y * cost_pos + (1 - y) * cost_neg, None
+            pos, neg = y * self._weight_of(1, 2, logits), (1 - y) * self._weight_of(0, 2, logits)
+            return pos * cost_pos + neg * cost_neg, pos + neg
+
+        def _classes(self, logits: Any, target: Any) -> Any:
+            axis = min(1, logits.ndim - 1)
+            rest = logits.shape[:axis] + logits.shape[axis + 1 :]
+            if logits.ndim == 0 or logits.shape[axis] < 2 or target.shape != rest or target.is_floating_point():
+                raise ValueError(
+                    "target must have the shape of the logits, or that without their classes and integers, got "
+                    f"{tuple(logits.shape)} and {tuple(target.shape)} of {target.dtype}"
+                )
+            _rate(self.alpha, 2)
+            classes, y = logits.shape[axis], target.long()
+            _refuse(target, (target < 0) | (target >= classes), f"target must be one of 0 to {classes - 1}")
+            log_p = functional.log_softmax(logits, axis).gather(axis, y.unsqueeze(axis)).squeeze(axis)
+            if self.weight is None:
+                return self._cost(log_p), None
+            weight = self._weight_of(y, classes, logits)
+            return weight * self._cost(log_p), weight
+
+        def _cost(self, log_p: Any) -> Any:
+            if self.rate == 0:
+                return -log_p
+            power = self.rate * log_p
+            # beyond -1/2 expm1 is not needed, and its derivative, expm1 + 1, would round small ones away
+            return -torch.where(power > -0.5, torch.expm1(power), torch.exp(power) - 1.0) / self.rate
+
+        def _weight_of(self, y: Any, classes: int, logits: Any) -> Any:
+            if self.weight.shape != (classes,):
+                raise ValueError(f"weight must be {classes} numbers, one a class, got shape {tuple(self.weight.shape)}")
+            return self.weight.to(logits.dtype)[y]
+
+        def extra_repr(self) -> str:
+            weight = "" if self.weight is None else f", weight={self.weight.tolist()}"
+            return f"alpha={self.alpha!r}, reduction={self.reduction!r}{weight}"
+
+        def __reduce__(self) -> Any:
+            return torch_loss, (self.alpha, self.reduction, self.weight)  # pickle could not find the class
+
+    def _refuse(target: Any, wrong: Any, message: str) -> None:
+        if target.device.type == "cpu" and bool(wrong.any()):  # to look elsewhere is to wait for the device
+            raise ValueError(f"{message}, got {target[wrong].flatten()[0].item():g}")
+
+    return AlphaLossModule
