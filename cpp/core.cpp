@@ -257,6 +257,7 @@ void leaves(const Forest& forest, const Table<Real>& X, std::size_t first, std::
 }
 
 NB_MODULE(_core, module) {
+  nb::set_leak_warnings(false);  // at exit other libraries may still hold a model: nobody's fault
   module.doc() = "The compiled core of untwist.";
   module.def("clipped_logit", &fill<clipped_logit>, nb::arg("z").noconvert(), nb::arg("alpha"), nb::arg("out").noconvert(),
              "Log-odds of the clean posterior at scores z, clipped inverse link.");
