@@ -27,11 +27,21 @@ __all__ = ["extras", "main", "self_test"]
 def extras() -> dict[str, dict[str, str]]:
     """By extra the distributions that it brings and their versions, empty where one is missing."""
     found: dict[str, dict[str, str]] = {}
+    of_others: dict[str, list[str]] = {}
     for line in importlib.metadata.requires("untwist") or []:
-        match = re.match(r"([A-Za-z0-9_.-]+)[^;]*;.*extra\s*==\s*['\"]([^'\"]+)", line)
-        if match and match[1] != "untwist":
-            found.setdefault(match[2], {})[match[1]] = _version(match[1])
-    return {name: found[name] for name in sorted(found) if name != "dev"}
+        match = re.match(r"([A-Za-z0-9_.-]+)(?:\[([^\]]*)\])?[^;]*;.*extra\s*==\s*['\"]([^'\"]+)", line)
+        if match and match[1] == "untwist":  # an extra that is made of others
+            of_others[match[3]] = match[2].split(",")
+        elif match:
+            found.setdefault(match[3], {})[match[1]] = _version(match[1])
+
+    def all_of(extra: str) -> dict[str, str]:
+        packages = dict(found.get(extra, {}))
+        for other in of_others.get(extra, []):
+            packages |= all_of(other.strip())
+        return packages
+
+    return {name: all_of(name) for name in sorted({*found, *of_others}) if name != "dev"}
 
 
 def _version(name: str) -> str:
