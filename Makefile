@@ -4,10 +4,12 @@ BIN := .venv/bin
 READY := .venv/ready
 TORCH ?= torch==2.13.0  # the last build for CPUs alone that was tried
 SANITIZE := -std=c++17 -O1 -g -Wall -Wextra -Wconversion -Werror -ffp-contract=off -pthread -DUNTWIST_VECTORISED=
+INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo "Installing Chromium" && \
+  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium > /dev/null; }
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-wheel test-integrations sanitize lint reproduce docs-reproduce bench arena clean
+.PHONY: help setup demo test test-all test-slow test-browser test-wheel test-integrations sanitize lint reproduce docs-reproduce bench arena clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,10 +34,15 @@ lint: $(READY)  ## Linter, formatter and the strict type check
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 8 minutes
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto  # one process per core: threads inside would fight
 
-test-all: test test-slow test-wheel sanitize test-integrations  ## Everything, the tests that take minutes included
+test-all: test test-slow test-browser test-wheel sanitize test-integrations  ## Everything, the tests that take minutes included
 
 test-slow: $(READY)  ## The tests that take minutes: the paper's own numbers
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto -m slow
+
+test-browser: $(READY)  ## The report in headless Chromium, installed if it can be; screenshots in results/screenshots
+	@{ command -v chromium || command -v google-chrome; } > /dev/null || $(INSTALL_CHROMIUM) || \
+	  echo "No Chromium, and it cannot be installed from here: as root on Debian, apt-get install chromium"
+	@$(BIN)/pytest --quiet -m browser -rs tests/test_browser.py
 
 sanitize:  ## The compiled engine under the address, undefined-behaviour and thread sanitizers
 	@mkdir -p build

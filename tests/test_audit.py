@@ -297,6 +297,27 @@ def test_rows_that_are_not_there_are_named(shopped, row, message):
         shopped[0].explain(row)
 
 
+@pytest.mark.parametrize("name", ["shopped", "three"])
+def test_many_rows_are_explained_at_once(name, request):
+    audit, _ = request.getfixturevalue(name)
+    rows = audit.ranking[:300]
+    found = audit.explanations(rows, n_reasons=2)
+    for place in (0, 1, 249, 250, 299):
+        assert found[place] == audit.explain(rows[place], n_reasons=2)
+    assert audit.explanations([]) == []
+    with pytest.raises(ValueError, match="rows must be indices"):
+        audit.explanations([0, len(audit.given)])
+
+
+def test_similar_rows_are_looked_for_among_some_where_there_are_many(monkeypatch, shopped):
+    audit, _ = shopped
+    monkeypatch.setattr("untwist.audit.MOST_LOOKED_AT", 100)
+    some = audit.explain(audit.ranking[0])
+    assert some == audit.explain(audit.ranking[0])
+    assert some.n_similar == 20
+    assert some.n_disagreeing > 10
+
+
 # ---- slices ----
 
 
@@ -321,6 +342,8 @@ def test_a_noisy_slice_is_the_first_and_its_share_is_that_of_its_own_noise():
     assert first.share_wrong == pytest.approx(0.4, abs=0.08)
     assert first.share_wrong > audit.noise_rate[0] + 0.05
     assert str(first) == f"{first.share_wrong:.1%} of the {here.sum()} rows where site is P"
+    assert audit.slices([2])[0] == first
+    assert "site" not in {one.column for one in audit.slices([0, 1])}
 
 
 def test_a_noisy_slice_is_found_where_it_is_evident():

@@ -143,6 +143,34 @@ def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
     assert not hasattr(model.set_params(alpha=2.0, n_estimators=3, max_depth=2).fit(X, y), "choice_")
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_learning_curve_is_that_of_the_rows_set_aside(classes):
+    X, y, _ = sample()
+    y = y + (X[:, 3] > 1) if classes == 3 else y
+    model = auto().fit(X, y)
+    best, curve = model.choice_.best, model.evals_result_["validation"]
+    losses, errors = np.atleast_2d(curve["log_loss"]), np.atleast_2d(curve["error"])
+    assert losses.shape == errors.shape
+    assert len(losses) == (1 if classes == 2 else 3)
+    assert losses.shape[1] >= best.n_rounds  # of rounds not kept too
+    assert losses.mean(axis=0)[best.n_rounds - 1] == pytest.approx(best.loss, rel=1e-12)
+    assert errors.mean(axis=0)[best.n_rounds - 1] == pytest.approx(best.error, rel=1e-12)
+    if classes == 2:
+        own = model.oof_proba_[np.arange(len(y)), y]
+        assert losses[0, best.n_rounds - 1] == pytest.approx(-np.log(own).mean(), rel=1e-3)
+        assert errors[0, best.n_rounds - 1] == pytest.approx(np.mean(own < 0.5), abs=1 / len(y))
+
+
+def test_a_warm_start_does_not_take_the_curve_of_folds_for_its_own():
+    X, y, _ = sample()
+    model = auto().fit(X, y)
+    given = {"alpha": model.alpha_, "max_depth": 2, "n_estimators": model.n_iter_ + 3}
+    model.set_params(**given, warm_start=True).fit(X, y, X_val=X, y_val=y)
+    losses = model.evals_result_["validation"]["log_loss"]
+    assert np.isnan(losses[:-3]).all()
+    assert np.isfinite(losses[-3:]).all()
+
+
 def test_depth_is_chosen_first_and_then_alpha():
     X, y, _ = sample()
     tried = [(one.alpha, one.max_depth) for one in auto().fit(X, y).choice_.tried]

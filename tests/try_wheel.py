@@ -21,6 +21,8 @@ audit = __import__("untwist.audit").audit.audit_labels(X, noisy, default)
 first = audit.suspects(budget=50)
 assert np.mean(noisy[first] != y[first]) > 0.8
 print(audit, audit.explain(first[0]), sep="\\n", file=sys.stderr)
+page = __import__("untwist.report").report.report(audit, title="cancer")
+assert page.endswith("</html>\\n") and len(page) < 500_000
 try:
     audit.to_frame()
     raise SystemExit("pandas is not meant to be here")

@@ -83,11 +83,13 @@ class Choice:
 class Chosen:
     """The choice, the forests of every class and fold cut to its rounds, and Ctrl-C if that ended the search.
 
-    `n_folds` are fewer than there are if Ctrl-C came before the best candidate had got them all.
+    `curves` are, by class, log-loss and error of the rows set aside after each round of the best candidate, those
+    beyond its rounds too. `n_folds` are fewer than there are if Ctrl-C came before the best candidate had got them all.
     """
 
     choice: Choice
     forests: list[list[trees.Forest]]
+    curves: list[tuple[Array, Array]]
     n_folds: int
     interrupt: KeyboardInterrupt | None
 
@@ -129,6 +131,13 @@ class _Run:
     def losses(self) -> Array:
         """Log-loss of the rows set aside after each round."""
         return self._mean([[booster.losses() for booster in each_fold] for each_fold in self.boosters])
+
+    def curves(self) -> list[tuple[Array, Array]]:
+        """Log-loss and error after each round, by class."""
+        return [
+            (self._mean([[one.losses() for one in each_fold]]), self._mean([[one.errors() for one in each_fold]]))
+            for each_fold in self.boosters
+        ]
 
     def candidate(self, n_rounds: int | None) -> Candidate:
         """What it has come to after so many rounds, or somewhat beyond the best number of them."""
@@ -236,7 +245,7 @@ def choose(
             interrupt = error
     grown = [[trees.grown(booster, folds.n_features) for booster in each_fold] for each_fold in run.boosters]
     forests = [[one.first(min(chosen.n_rounds, len(one))) for one in each_fold] for each_fold in grown]
-    return Chosen(Choice(chosen, tuple(tried.values())), forests, len(run.fold_weights), interrupt)
+    return Chosen(Choice(chosen, tuple(tried.values())), forests, run.curves(), len(run.fold_weights), interrupt)
 
 
 @dataclass(frozen=True)

@@ -131,8 +131,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     estimators_, leverages_, edges_ : the weak hypotheses, their coefficients and edges, per round (a list per class
         where there are more than two)
     forest_ : the trees of the compiled engine as arrays, None for another engine (one per class beyond two)
-    evals_result_ : {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows (and
-        nothing was chosen from the data)
+    evals_result_ : {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows;
+        where something was chosen from the data, of the rows that the folds set aside, also of rounds not kept
     link_, step_size_, n_iter_ : the link and step (or learning rate) that were used, and the number of rounds kept (of
         the class that kept most; the trees of all five folds where something was left open)
     alpha_, choice_, noise_ : the alpha that was used; what was tried and chosen (only if something was left open); how
@@ -256,6 +256,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         most, patience = self._rounds_and_patience()
         verbose = self._report_every()
         before = self._ensembles if self.warm_start and hasattr(self, "_ensembles") else None
+        if before is not None and hasattr(self, "choice_"):  # curves of folds are not those of the rounds to come
+            before = [replace(one, losses=np.zeros(0), errors=np.zeros(0)) for one in before]
         for name in ("choice_", "_unseen", "_trained_on"):
             self.__dict__.pop(name, None)  # of an automatic fit
         done = 0 if before is None else self.n_iter_
@@ -393,8 +395,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             self.noise_ = self._untwisting = self._noise()
         if complete and not given:
             self._trained_on = tables.fingerprint(numbers, labels)
-        none = np.zeros(0)
-        self._ensembles = [Ensemble.of(trees.Forest.mean(each_fold), none, none) for each_fold in chosen.forests]
+        self._ensembles = [
+            Ensemble.of(trees.Forest.mean(each_fold), *curve)
+            for each_fold, curve in zip(chosen.forests, chosen.curves, strict=True)
+        ]
         self.n_iter_ = max(map(len, self._ensembles))
         if chosen.interrupt is not None:
             raise chosen.interrupt

@@ -1,0 +1,55 @@
+"""Audits for the tests of the report."""
+
+import numpy as np
+import pandas as pd
+
+from untwist.audit import audit_labels
+from untwist.twisters import ClassConditionalNoise
+
+CITIES = ["Århus", "Basel", "Cork", "Delft", "Espoo", "Fès", "Gent", "Haifa"]
+
+
+def customers(n=1500, seed=0):
+    """A table with categories and missing values, noisy labels, and the rows whose label was turned."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "city": rng.choice(CITIES, n),
+            "age": rng.integers(18, 90, n),
+            "monthly fee": rng.gamma(4, 9, n).round(2),
+            "calls to support": rng.poisson(1.5, n).astype(float),
+            "tenure in months": rng.integers(0, 120, n),
+            "plan": rng.choice(["basic", "plus", "family"], n),
+        }
+    )
+    stays = 1.6 * table["city"].isin(["Århus", "Delft", "Gent"]) - 0.8 + (table["age"] - 50) / 18
+    stays += 0.9 * (1.5 - table["calls to support"]) + (table["tenure in months"] - 50) / 40
+    table.loc[rng.random(n) < 0.06, "calls to support"] = np.nan
+    truth = np.where(stays + rng.normal(0, 0.3, n) > 0, "stays", "leaves")
+    return ClassConditionalNoise(rate_neg=0.25, rate_pos=0.1).twist(table, truth, rng=seed)
+
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "a\"b'c",
+    "<img src=x onerror=alert(2)>",
+    "=1+1",
+    "很长" * 30,
+    "x" * 500,
+]
+
+
+def hostile(n=400):
+    """Names, values and labels that try to get out of where they belong; and names of rows."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "<script>alert(3)</script>": rng.normal(size=n),
+            '"onmouseover="alert(4)': rng.choice([*HOSTILE, "\u202eevil\x00"], n),
+            "&lt;b&gt; & ]]> <!--": rng.normal(size=n),
+        }
+    )
+    labels = np.array(["</title></script><b>yes", '=HYPERLINK("http://x";"no")'], dtype=object)
+    truth = (table.iloc[:, 0] + (table.iloc[:, 1].str.len() > 10) > 0.3).to_numpy()
+    names = [f'@cmd|{i}<b>"\n\ud800' for i in range(n)]
+    return audit_labels(table, labels[(truth ^ (rng.random(n) < 0.2)).astype(int)]), names
