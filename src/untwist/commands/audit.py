@@ -1,4 +1,4 @@
-"""Which labels of a table are wrong? ``untwist audit data.csv --label churn --suspects suspects.csv``."""
+"""Which labels of a table are wrong? ``untwist audit data.csv --label churn -o report.html``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 from untwist.audit import LabelAudit, audit_labels
 from untwist.commands.common import as_json, chosen_table, different, fit, say, table_options
 from untwist.commands.reading import Prepared, write
+from untwist.report.page import report
+from untwist.report.peers import compare
 
 __all__ = ["main"]
 
@@ -21,13 +23,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Judge every label, list the suspects, write what was asked for. The table itself is never touched."""
     parser = argparse.ArgumentParser(prog="untwist audit", description=__doc__.split("?")[0] + "?")
     table_options(parser, labelled=True)
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="a report to open in a browser")
+    parser.add_argument("--peers", action="store_true", help="XGBoost and LightGBM in the report too")
     parser.add_argument("--suspects", type=Path, metavar="FILE", help="the suspect rows, the worst first")
     parser.add_argument("--corrected", type=Path, metavar="FILE", help="a copy of the table, suspect labels replaced")
     parser.add_argument(
         "--budget", type=int, help="so many suspects (default: those that are likelier wrong than right)"
     )
     options = parser.parse_args(arguments)
-    different(options.table, options.suspects, options.corrected)
+    different(options.table, options.output, options.suspects, options.corrected)
     if options.budget is not None and options.budget < 1:
         parser.error("--budget must be at least 1")
     frame, table = chosen_table(options)
@@ -43,6 +47,13 @@ def main(arguments: list[str] | None = None) -> int:
     if options.corrected:
         write(_corrected(frame, table, audit, suspects, options.label), options.corrected)
         say(f"{len(suspects)} labels replaced in {options.corrected}")
+    if options.output:
+        peers = compare(audit) if options.peers else None
+        lines = (table.rows + 2).tolist()  # the header is line 1
+        chosen = None if options.budget is None else suspects
+        page = report(audit, title=options.table.name, rows=lines, row_name="line", peers=peers, suspects=chosen)
+        options.output.write_text(page, encoding="utf-8")
+        say(f"report in {options.output}: open it in a browser")
     low_high = dict(zip(("share", "low", "high"), audit.noise_rate, strict=True))
     if options.json:
         found = {"rows": len(table.y), "noise_found": audit.noise.found, "wrong": low_high, "notes": table.notes}
@@ -60,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _listed(frame: Any, table: Prepared, audit: LabelAudit, suspects: Any) -> Any:
     """The suspects with their reasons, then the columns of the file."""
-    reasons = ["; ".join(map(str, audit.explain(row).reasons)) for row in suspects[:EXPLAINED].tolist()]
+    reasons = ["; ".join(map(str, one.reasons)) for one in audit.explanations(suspects[:EXPLAINED])]
     if len(suspects) > EXPLAINED:
         say(f"reasons are given for the first {EXPLAINED} of {len(suspects)} suspects")
     reasons += [""] * (len(suspects) - len(reasons))
