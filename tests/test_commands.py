@@ -5,6 +5,7 @@ import io
 import json
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def untwist(capsys, *arguments):
 def test_train_then_predict(folder, capsys):
     status, out, err = untwist(capsys, "train", "people.csv", "--label", "churn", "-o", "m.untwist")
     assert status == 0
-    assert "customer_id: looks like an id; left out (--keep customer_id uses it)" in err
+    assert "customer_id: looks like an id; left out (--keep 'customer_id' uses it)" in err
     assert "since: dates, as days since 1970" in err
     assert "400 rows, 3 columns, 2 classes" in err
     assert "Model: m.untwist" in out
@@ -96,19 +97,21 @@ def test_every_kind_of_file_is_the_same_table(folder, name, write):
         pytest.importorskip("pyarrow")
     frame, _ = people()
     write(frame, name)
-    found = reading.read(folder / name)
-    assert list(found) == list(frame)
-    assert (found["city"] == frame["city"]).all()
+    found = reading.prepared(reading.read(folder / name).frame, "churn").X
+    expected = reading.prepared(frame, "churn").X
+    assert list(found) == list(expected)
+    assert (found["city"].astype(str) == frame["city"]).all()
     np.testing.assert_array_equal(found["age"], frame["age"])
+    np.testing.assert_array_equal(found["since"], expected["since"])
 
 
 def test_predictions_to_a_file_with_the_input(folder, capsys):
     untwist(capsys, "train", "people.csv", "--label", "churn", "-o", "m.untwist")
-    for name in ("out.csv", "out.csv.gz", "out.parquet"):
+    for name in ("out.csv", "out.csv.gz", "out.parquet", "out.feather"):
         status, out, err = untwist(capsys, "predict", "m.untwist", "people.csv", "-o", name, "--with-input")
         assert (status, out) == (0, "")
         assert f"400 predictions in {name}" in err
-        found = reading.read(folder / name)
+        found = reading.read(folder / name).frame
         assert list(found)[:5] == list(people()[0])
         assert "P(stays)" in found
     assert not list(folder.glob(".*"))
@@ -172,7 +175,7 @@ def test_columns_are_what_they_look_like():
     assert table.X["date"][0] == pytest.approx(18628 + 10 / 24)
     assert table.X["stamp"][0] == 2.0
     assert "empty: all values are missing; left out" in notes
-    assert "word: 200 different words in 200 rows; left out (--keep word uses it)" in notes
+    assert "word: 200 different words in 200 rows; left out (--keep 'word' uses it)" in notes
     assert "row_id: looks like an id" in notes
     kept = reading.prepared(frame, "y", keep=["word", "row_id"], drop=["grid"])
     assert {"word", "row_id"} <= set(kept.X)
@@ -197,7 +200,140 @@ def test_rows_without_a_label_are_left_out_and_counted():
     assert table.rows[3] == 4
 
 
+def test_what_is_text_stays_text_whoever_comes_with_it(folder, capsys):
+    rng = np.random.default_rng(0)
+    codes = rng.choice(["007", "7", "12", "A1"], 300)
+    table = pd.DataFrame(
+        {"code": codes, "x": rng.normal(size=300).round(3), "y": np.where(np.isin(codes, ["007", "A1"]), "p", "q")}
+    )
+    table.to_csv("codes.csv", index=False)
+    assert untwist(capsys, "train", "codes.csv", "--label", "y")[0] == 0
+    for lines in ("007,0\n12,0\n", "007,0\n12,0\nA1,0\n", "007,0\n12,0\n,0\n"):
+        (folder / "new.csv").write_text("code,x\n" + lines)
+        out = untwist(capsys, "predict", "model.untwist", "new.csv")[1]
+        assert [line.split(",")[0] for line in out.splitlines()[1:3]] == ["p", "q"]
+    all_codes = reading.prepared(pd.DataFrame({"zip": ["01234", "1234"] * 30, "y": ["a", "b"] * 30}), "y")
+    assert all_codes.X["zip"].nunique() == 2
+    assert "zip: text: it has numbers with leading zeros" in all_codes.notes
+
+
+def test_a_class_may_be_called_none_or_na(folder, capsys):
+    labels = np.resize(["None", "NA", "Mild"], 90)
+    pd.DataFrame({"x": np.arange(90) % 3, "y": labels}).to_csv("t.csv", index=False)
+    _, out, err = untwist(capsys, "train", "t.csv", "--label", "y")
+    assert "classes Mild, NA, None" in out
+    assert "no label" not in err
+    sheet = reading.read(folder / "t.csv")
+    sheet.frame.loc[3, "y"] = " "
+    assert len(reading.prepared(sheet.frame, "y").y) == 89
+
+
+def test_labels_keep_their_kind():
+    def labels(values):
+        return reading.prepared(pd.DataFrame({"x": np.arange(len(values)), "y": values}), "y").y
+
+    assert labels(["0", "1"] * 5).dtype == np.int64
+    assert labels(["007", "7"] * 5).dtype.kind == "U"
+    assert labels(["p", "p ", "q"] * 5).tolist() == ["p", "p", "q"] * 5
+    assert labels([1.0, 2.0, np.nan] * 5).tolist() == [1, 2] * 5
+    assert labels([True, False] * 5).tolist() == ["True", "False"] * 5
+    assert labels(pd.array([1, None, 2] * 5, dtype="Int64")).tolist() == [1, 2] * 5
+
+
+def test_rows_with_more_cells_than_names_are_refused(folder, capsys):
+    (folder / "t.csv").write_text("a,b\n0.1,0,\n0.2,1,\n")
+    status, _, err = untwist(capsys, "train", "t.csv", "--label", "b")
+    assert status == 1
+    assert "rows have more cells than the header has names" in err
+
+
+def test_an_empty_line_is_a_row_where_there_is_one_column(folder, capsys):
+    (folder / "a.csv").write_text("a,y\n" + "1,p\n2,q\n" * 30)
+    untwist(capsys, "train", "a.csv", "--label", "y")
+    (folder / "new.csv").write_text("a\n1\n\n2\n")
+    assert len(untwist(capsys, "predict", "model.untwist", "new.csv")[1].splitlines()) == 1 + 3
+
+
+def test_dates_are_dates_in_training_and_later(folder, capsys):
+    pytest.importorskip("pyarrow")
+    days = pd.date_range("2021-01-01", periods=120).date
+    y = np.where(np.arange(120) < 60, "early", "late")
+    pd.DataFrame({"d": days, "y": y}).to_parquet("t.parquet")
+    _, _, err = untwist(capsys, "train", "t.parquet", "--label", "y")
+    assert "d: dates, as days since 1970" in err
+    out = untwist(capsys, "predict", "model.untwist", "t.parquet")[1]
+    assert [line.split(",")[0] for line in out.splitlines()[1:]] == y.tolist()
+    stray = reading.prepared(pd.DataFrame({"d": ["2021-01-01"] * 60 + ["2021"], "y": ["a", "b"] * 30 + ["a"]}), "y")
+    assert np.isnan(stray.X["d"].iloc[60])  # a number among dates is none
+
+
+def test_the_index_that_pandas_writes_is_no_feature(folder, capsys):
+    frame, _ = people()
+    frame.sort_values("churn").reset_index(drop=True).to_csv("i.csv")
+    _, _, err = untwist(capsys, "train", "i.csv", "--label", "churn")
+    assert "the column without a name: looks like an id; left out" in err
+
+
+def test_true_and_false_and_blanks_are_numbers():
+    table = reading.prepared(pd.DataFrame({"b": ["True", "false", "", " TRUE"] * 9, "y": ["p", "q"] * 18}), "y")
+    np.testing.assert_array_equal(table.X["b"][:4], [1.0, 0.0, np.nan, 1.0])
+
+
 # The audit
+
+
+def test_lines_are_those_of_the_file(folder):
+    (folder / "t.csv").write_text('a,y\n"two\nlines",p\n\n1,q\n2,p\n')
+    sheet = reading.read(folder / "t.csv")
+    assert sheet.lines.tolist() == [2, 5, 6]
+    assert len(sheet.frame) == 3
+
+
+def test_a_corrected_copy_differs_in_labels_alone(folder):
+    text = 'id;name;y\r\n007;"a;b\nc";p\r\n;NA;q\r\n0.130;FALSE;"p"\r\n'
+    (folder / "t.csv").write_bytes(text.encode("latin-1"))
+    sheet = reading.read(folder / "t.csv", encoding="latin-1")
+    assert sheet.with_labels("y", np.array([], dtype=int), []).decode("latin-1") == text
+    changed = sheet.with_labels("y", np.array([0, 2]), ["q", "r;s"]).decode("latin-1")
+    assert changed == 'id;name;y\r\n007;"a;b\nc";q\r\n;NA;q\r\n0.130;FALSE;"r;s"\r\n'
+
+
+def test_a_corrected_parquet_keeps_its_types(folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.table(
+        {"n": pyarrow.array([1, None, 3], pyarrow.int32()), "y": pyarrow.array(["a", "b", None]).dictionary_encode()}
+    )
+    parquet.write_table(table, "t.parquet")
+    (folder / "c.parquet").write_bytes(reading.read(folder / "t.parquet").with_labels("y", np.array([0]), ["b"]))
+    found = parquet.read_table("c.parquet")
+    assert found.schema == table.schema
+    assert found.to_pydict() == {"n": [1, None, 3], "y": ["b", "b", None]}
+
+
+def test_a_budget_replaces_no_label_that_is_likelier_right(folder, capsys):
+    options = ["--budget", 200, "--corrected", "c.csv"]
+    _, _, err = untwist(capsys, "audit", "people.csv", "--label", "churn", *options)
+    before, after = (pd.read_csv(name)["churn"] for name in ("people.csv", "c.csv"))
+    assert f"{(before != after).sum()} labels replaced" in err
+    assert 20 < (before != after).sum() < 100
+
+
+def test_outputs_do_not_destroy_what_is_there(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn")
+    content = (folder / "model.untwist").read_bytes()
+    assert untwist(capsys, "predict", "model.untwist", "people.csv", "-o", "model.untwist")[0] == 1
+    both = ["--suspects", "x.csv", "--corrected", "x.csv"]
+    assert untwist(capsys, "audit", "people.csv", "--label", "churn", *both)[0] == 1
+    assert untwist(capsys, "audit", "people.csv", "--label", "churn", "--corrected", "x.parquet")[0] == 2
+    assert untwist(capsys, "predict", "model.untwist", "people.csv", "-o", "/dev/null")[0] == 0
+    assert not Path("/dev/null").is_file()
+    assert (folder / "model.untwist").read_bytes() == content
+    frame, _ = people()
+    frame.assign(prediction="mine").to_csv("p.csv", index=False)
+    out = untwist(capsys, "predict", "model.untwist", "p.csv", "--with-input")[1]
+    assert {"prediction", "prediction_"} <= set(out.splitlines()[0].split(","))
 
 
 def test_an_audit_lists_corrects_and_leaves_the_input_alone(folder, capsys):
@@ -219,7 +355,8 @@ def test_an_audit_lists_corrects_and_leaves_the_input_alone(folder, capsys):
     corrected = pd.read_csv("c.csv")
     changed = np.flatnonzero(corrected["churn"].to_numpy() != frame["churn"].to_numpy())
     assert changed.tolist() == sorted(suspects.tolist())
-    assert corrected.drop(columns="churn").equals(pd.read_csv("people.csv").drop(columns="churn"))
+    before, after = ((folder / name).read_text().splitlines() for name in ("people.csv", "c.csv"))
+    assert [i for i in range(401) if before[i] != after[i]] == sorted((suspects + 1).tolist())
     assert "<html" in (folder / "report.html").read_text()
 
 
@@ -276,8 +413,8 @@ def test_other_bad_requests(folder, capsys):
     for arguments, words in [
         (["train", ".", "--label", "x"], "is a folder"),
         (["train", "people.csv", "--label", "churn", "-o", "nowhere/m"], "there is no folder nowhere to write m to"),
-        (["train", "people.csv", "--label", "churn", "-o", "people.csv"], "is the input, which is never written to"),
-        (["audit", "people.csv", "--label", "churn", "--corrected", "people.csv"], "is the input"),
+        (["train", "people.csv", "--label", "churn", "-o", "people.csv"], "is read or written already"),
+        (["audit", "people.csv", "--label", "churn", "--corrected", "people.csv"], "is read or written already"),
         (["train", "people.csv", "--label", "churn", "--drop", "nothing"], "there is no column 'nothing'"),
         (["predict", "people.csv", "people.csv"], "this is no untwist model file"),
         (["inspect", "none.untwist"], "none.untwist: No such file"),
@@ -382,7 +519,7 @@ def test_explain_tells_what_speaks_for_a_prediction(folder, capsys):
     status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv", "--line", 2)
     assert out.startswith("line 2: ")
     assert f"city is {frame['city'][0]}" in out
-    for line in (0, 1, 402):
+    for line in (0, 1, 402, 999):
         assert untwist(capsys, "explain", "model.untwist", "people.csv", "--line", line)[0] == 2
 
 

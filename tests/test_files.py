@@ -370,3 +370,72 @@ def test_the_format_is_as_described(name, fitted, contents):
     page = (ROOT / "docs/model-file.md").read_text()
     for key in [*header, *header["columns"], *header["ensembles"][0]]:
         assert f"`{key}`" in page, key
+
+
+def changed(header, **values):
+    copy = json.loads(json.dumps(header))
+    copy.update(values)
+    return copy
+
+
+def test_no_number_gets_by_that_makes_predictions_nan(contents):
+    header, data = taken_apart(contents["given"])
+    for hostile in (
+        changed(header, weight={"number": "nan"}),
+        changed(header, class_weights=[5e-324, 1.0]),
+        changed(header, class_weights=[0.0, 0.0]),
+        changed(header, columns={**header["columns"], "categories": [[1, list(range(300))]]}),
+        changed(header, classes={"type": "<U9999", "values": [f"{i:05d}" for i in range(50_000)]}),
+    ):
+        with pytest.raises(ValueError, match="model file"):
+            loads(put_together(hostile, data))
+    _, size, offset = header["arrays"][header["ensembles"][0]["value"]]
+    huge = bytearray(data)
+    for leaf in range(size):
+        struct.pack_into("<d", huge, offset + 8 * leaf, 1.7e308)
+    with pytest.raises(ValueError, match="model file"):
+        loads(put_together(header, bytes(huge)))
+
+
+def test_a_chain_of_splits_is_no_tree(contents):
+    header, data = taken_apart(contents["negative"])
+    depth = 100
+    nodes = 2 * depth + 1
+    arrays = {
+        "offset": np.array([0, nodes], "<i8"),
+        "feature": np.array([0] + [0 if i % 2 == 1 and i < nodes - 2 else -1 for i in range(1, nodes)], "<i4"),
+        "left": np.array([1] + [i + 2 if i % 2 == 1 else 0 for i in range(1, nodes)], "<i4"),
+    }
+    for name in ("threshold", "value", "gain"):
+        arrays[name] = np.zeros(nodes, "<f8")
+    arrays["missing_left"], arrays["set"] = np.zeros(nodes, "|u1"), np.full(nodes, -1, "<i4")
+    arrays |= {"edge": np.ones(1), "leverage": np.ones(1), "codes": np.zeros(0, "<u8")}
+    parts = bytearray(data)
+    for name, array in arrays.items():
+        header["arrays"][header["ensembles"][0][name]] = [array.dtype.str, array.size, len(parts)]
+        parts += array.tobytes() + bytes(-array.nbytes % 8)
+    with pytest.raises(ValueError, match="no deeper than 60"):
+        loads(put_together(header, bytes(parts)))
+
+
+def test_saving_keeps_links_and_permissions_and_devices(tmp_path, fitted):
+    real, link = tmp_path / "real.untwist", tmp_path / "link.untwist"
+    save(fitted["negative"], real)
+    os.chmod(real, 0o600)
+    link.symlink_to(real)
+    save(fitted["exact"], link)
+    assert link.is_symlink()
+    assert real.read_bytes() == dumps(fitted["exact"])
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    save(fitted["exact"], "/dev/null")
+    assert not stat.S_ISREG(os.stat("/dev/null").st_mode)
+
+
+def test_any_listing_of_columns_and_any_text_can_be_written():
+    X = rows(80)
+    for columns in (range(1, 2), {1}, np.array([1])):
+        model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2, categorical_features=columns).fit(X, X[:, 2] > 0)
+        same(model, loads(dumps(model)), X)
+    labels_ = np.where(X[:, 2] > 0, "\ud800", "b")  # half of a pair of surrogates
+    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, labels_)
+    assert loads(dumps(model)).classes_.tolist() == model.classes_.tolist()

@@ -222,7 +222,7 @@ PUBLIC = {
         "shares",
         "signed_rank",
     ],
-    "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "save"],
+    "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "save", "write_whole"],
     "untwist.folds": ["cross_folds", "hold_out"],
     "untwist.labels": ["class_weights", "classes_of", "refuse_missing"],
     "untwist.report": ["Peer", "compare", "report"],

@@ -13,8 +13,9 @@ import json
 import math
 import os
 import re
+import secrets
+import stat
 import struct
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, fields
@@ -33,7 +34,7 @@ from untwist.tables import Schema
 from untwist.training import Ensemble
 from untwist.trees import Forest
 
-__all__ = ["VERSION", "dumps", "header", "load", "loads", "save"]
+__all__ = ["VERSION", "dumps", "header", "load", "loads", "save", "write_whole"]
 
 VERSION = 1
 MAGIC = b"UNTWIST\0"
@@ -43,33 +44,44 @@ ALIGNED = 8
 KINDS = {"<f8": np.float64, "<i8": np.int64, "<i4": np.int32, "<u8": np.uint64, "|u1": np.uint8}
 LABELS = re.compile(r"\|b1|<[iuf][248]|\|[iu]1|<U\d{1,4}|\|O")  # types of classes
 MOST_COLUMNS = 1 << 23  # times classes: a small file must not ask for much memory
-MOST_RATES = 4096
+MOST_RATES, MOST_CATEGORIES, DEEPEST = 512, 255, 60
+MOST_TEXT = 1 << 22  # letters of all classes, as an array holds them
 
 # ---- writing ----
 
 
 def save(model: PILBoostClassifier, path: str | os.PathLike[str]) -> None:
     """Write a fitted model. An older file of that name stays as it was until the new one is complete."""
-    target, content = Path(path), dumps(model)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    write_whole(path, dumps(model))
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file that is there whole or not at all; a device or a pipe is written to as it is."""
+    target = Path(os.path.realpath(path))  # a link stays one
+    old = target.stat() if target.exists() else None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        with target.open("wb") as file:
+            file.write(content)
+        return
+    name = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    handle = os.open(name, flags, 0o666 if old is None else stat.S_IMODE(old.st_mode))
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        with suppress(OSError):  # whoever may write here may read it, as with any other file
-            os.chmod(name, 0o666 & ~_umask())
         os.replace(name, target)
     except BaseException:
         with suppress(OSError):
             os.unlink(name)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with suppress(OSError):  # not everywhere can a folder be synced
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def dumps(model: PILBoostClassifier) -> bytes:
@@ -104,7 +116,7 @@ def dumps(model: PILBoostClassifier) -> bytes:
         "ensembles": [_ensemble_header(one, arrays) for one in model._ensembles],
     }
     header["arrays"] = arrays.table
-    text = json.dumps(header, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()  # ASCII: any text is safe in it
     text += b" " * (-(PREFIX.size + len(text)) % ALIGNED)
     content = PREFIX.pack(MAGIC, VERSION, 0, len(text)) + text + b"".join(arrays.parts)
     return content + hashlib.sha256(content).digest()
@@ -166,7 +178,7 @@ def _plain(name: str, value: Any) -> Any:
         return _number(value)
     if isinstance(value, tuple):
         return {"tuple": [_plain(name, one) for one in value]}
-    if isinstance(value, list):
+    if isinstance(value, (list, set, frozenset, range)) or hasattr(value, "tolist"):
         return [_plain(name, one) for one in value]
     if isinstance(value, dict):
         return {"pairs": [[_plain(name, key), _plain(name, one)] for key, one in value.items()]}
@@ -202,7 +214,7 @@ def loads(content: bytes) -> PILBoostClassifier:
     about, data = _opened(content)
     try:
         return _model(about, data)
-    except (KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)
         raise ValueError(f"this model file does not make sense ({reason:.200})") from error
 
@@ -271,9 +283,11 @@ def _model(header: Any, data: memoryview) -> PILBoostClassifier:
         _require(len(names) == n_features, f"{len(names)} names of {n_features} columns")
         model.feature_names_in_ = np.array(names, dtype=object)
     model._schema = _schema(columns["categories"], n_features)
-    model.classes_ = _classes(header["classes"])
+    model.classes_ = _classes(header["classes"], len(header["ensembles"]))
     model._class_weights = _finite(np.array(_value(header["class_weights"]), dtype=np.float64), low=0.0)
     _require(model._class_weights.shape == model.classes_.shape, "there is a weight per class")
+    weights = model._class_weights[model._class_weights > 0]
+    _require(weights.size > 0 and 1e-100 < weights.min() <= weights.max() < 1e100, "class weights are weights")
     model.link_ = model._link_at(_real(header["link"]["alpha"]))
     model.alpha_, model.step_size_ = _real(header["alpha"]), _real(header["step_size"])
     model._seed, model._n_rows = _whole(header["seed"], 0), _whole(header["rows"], 0)
@@ -310,8 +324,20 @@ def _ensemble(header: Any, array: ArrayOf, n_features: int) -> Ensemble:
     _require(len(forest.codes) % 4 == 0, "a set is four words")
     for values in (forest.edge, forest.leverage, forest.value, forest.gain):
         _finite(values)
+    _require(float(np.abs(forest.value).max(initial=0.0)) < 1e100, "scores are finite")
     forest.prepared  # noqa: B018 - the core refuses what it could not walk
+    _require(_depth(forest) <= DEEPEST, f"trees are no deeper than {DEEPEST}")
     return Ensemble.of(forest, array(header["losses"]), array(header["errors"]))
+
+
+def _depth(forest: Forest) -> int:
+    """Splits on the longest way down; children come after their parents, which `prepared` has made sure of."""
+    depth = np.zeros(len(forest.feature), dtype=np.int64)
+    first = np.repeat(forest.offset[:-1], np.diff(forest.offset))
+    for node in np.flatnonzero(forest.feature >= 0).tolist():
+        left = int(first[node] + forest.left[node])
+        depth[left] = depth[left + 1] = depth[node] + 1
+    return int(depth.max(initial=0))
 
 
 def _noise(header: Any, array: ArrayOf) -> NoiseEstimate | None:
@@ -339,6 +365,7 @@ def _noise(header: Any, array: ArrayOf) -> NoiseEstimate | None:
         _require(bool(np.all(values["rates_neg"] + values["rates_pos"] < 1)), "rates sum to less than one")
         _require(0 < values["clearest"] < 0.5 and values["scale"] > 0, "the calibration is one")
         _require(all(math.isfinite(values[name]) for name in ("scale", "offset")), "the calibration is finite")
+        _require(bool(np.all(values["slopes"] < 1e3)) and values["scale"] < 1e6, "slopes are those of probabilities")
     return kind(**values)
 
 
@@ -357,6 +384,7 @@ def _schema(header: Any, n_features: int) -> Schema:
     for index, known in header:
         values = _value(known)
         _require(isinstance(values, list), "categories are a list")
+        _require(len(values) <= MOST_CATEGORIES, f"a column has at most {MOST_CATEGORIES} categories")
         plain = all(isinstance(one, (int, float, str)) and not isinstance(one, bool) and one == one for one in values)
         _require(plain and len(set(values)) == len(values), "categories are different numbers or text")
         categories[_whole(index, 0, n_features - 1)] = tuple(values)
@@ -364,11 +392,13 @@ def _schema(header: Any, n_features: int) -> Schema:
     return Schema(categories)
 
 
-def _classes(header: Any) -> NDArray[Any]:
+def _classes(header: Any, n_ensembles: int) -> NDArray[Any]:
     kind, values = header["type"], _value(header["values"])
     _require(isinstance(kind, str) and LABELS.fullmatch(kind) is not None, f"{kind!r:.50} is no type of labels")
     _require(isinstance(values, list) and len(values) >= 2, "there are two classes")
     _require(all(isinstance(one, (bool, int, float, str)) for one in values), "classes are text or numbers")
+    _require(len(values) <= max(2, n_ensembles), "there are trees for each class")
+    _require("U" not in kind or int(kind[2:]) * len(values) <= MOST_TEXT, "names of classes are short")
     text = all(isinstance(one, str) for one in values)
     _require(
         text if "U" in kind else kind == "|O" or not any(isinstance(one, str) for one in values), "they are labels"
@@ -404,7 +434,8 @@ def _real(plain: Any, low: float = -math.inf, high: float = math.inf) -> float:
         plain = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[plain["number"]]
     if isinstance(plain, bool) or not isinstance(plain, (int, float)):
         raise ValueError(f"{plain!r:.50} is no number")
-    _require(not low > plain and not plain > high, f"{plain!r} lies in [{low}, {high}]")
+    bounded = math.isfinite(low) or math.isfinite(high)
+    _require(low <= plain <= high or (math.isnan(plain) and not bounded), f"{plain!r} lies in [{low}, {high}]")
     return float(plain)
 
 

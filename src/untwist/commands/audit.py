@@ -10,7 +10,8 @@ import numpy as np
 
 from untwist.audit import LabelAudit, audit_labels
 from untwist.commands.common import as_json, chosen_table, different, fit, say, table_options
-from untwist.commands.reading import Prepared, write
+from untwist.commands.reading import ARROW, COMPRESS, Prepared, Sheet, kind, write
+from untwist.files import write_whole
 from untwist.report.page import report
 from untwist.report.peers import compare
 
@@ -31,37 +32,43 @@ def main(arguments: list[str] | None = None) -> int:
         "--budget", type=int, help="so many suspects (default: those that are likelier wrong than right)"
     )
     options = parser.parse_args(arguments)
-    different(options.table, options.output, options.suspects, options.corrected)
+    different([options.table], [options.output, options.suspects, options.corrected])
+    if options.corrected and not _same_kind(options.table, options.corrected):
+        parser.error(f"--corrected must be a file of the same kind as {options.table.name}")
     if options.budget is not None and options.budget < 1:
         parser.error("--budget must be at least 1")
-    frame, table = chosen_table(options)
+    sheet, table = chosen_table(options)
     model = fit(table, options)
     if getattr(model, "stopped_", False):
         raise KeyboardInterrupt  # not all rows have been judged by models that have not seen them
     audit = audit_labels(table.X, table.y, model)
     suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
-    listed = _listed(frame, table, audit, suspects)
+    listed = _listed(sheet, table, audit, suspects)
     if options.suspects:
-        write(listed, options.suspects)
+        write(_beside(sheet.frame.iloc[table.rows[suspects]], listed), options.suspects)
         say(f"{len(suspects)} suspects in {options.suspects}")
     if options.corrected:
-        write(_corrected(frame, table, audit, suspects, options.label), options.corrected)
-        say(f"{len(suspects)} labels replaced in {options.corrected}")
+        changed = suspects[(audit.wrong[suspects] > 0.5) & (audit.predicted[suspects] != audit.given[suspects])]
+        content = sheet.with_labels(options.label, table.rows[changed], audit.predicted[changed].tolist())
+        packed = options.corrected.suffix.lower()
+        write_whole(options.corrected, COMPRESS[packed](content) if packed in COMPRESS else content)
+        say(f"{len(changed)} labels replaced in {options.corrected}")
     if options.output:
         peers = compare(audit) if options.peers else None
-        lines = (table.rows + 2).tolist()  # the header is line 1
         chosen = None if options.budget is None else suspects
-        page = report(audit, title=options.table.name, rows=lines, row_name="line", peers=peers, suspects=chosen)
-        options.output.write_text(page, encoding="utf-8")
+        lines = sheet.lines[table.rows].tolist()
+        page = report(audit, title=options.table.name, rows=lines, row_name=sheet.place, peers=peers, suspects=chosen)
+        write_whole(options.output, page.encode())
         say(f"report in {options.output}: open it in a browser")
-    low_high = dict(zip(("share", "low", "high"), audit.noise_rate, strict=True))
     if options.json:
-        found = {"rows": len(table.y), "noise_found": audit.noise.found, "wrong": low_high, "notes": table.notes}
-        print(as_json(found | {"suspects": listed.iloc[:, :5].to_dict(orient="records")}))
+        share = dict(zip(("share", "low", "high"), audit.noise_rate, strict=True))
+        found = {"rows": len(table.y), "noise_found": audit.noise.found, "wrong": share, "notes": table.notes}
+        print(as_json(found | {"suspects": listed.to_dict(orient="records")}))
         return 0
     print(audit)
     for row in suspects[:SHOWN].tolist():
-        print(f"\nline {table.rows[row] + 2} of {options.table.name}, {audit.explain(row)}")
+        told = str(audit.explain(row)).split(": ", 1)[1]
+        print(f"\n{sheet.place} {sheet.lines[table.rows[row]]} of {options.table.name}: {told}")
     if len(suspects) > SHOWN:
         print(
             f"\n... and {len(suspects) - SHOWN} more" + ("" if options.suspects else ": --suspects FILE lists them all")
@@ -69,31 +76,31 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _listed(frame: Any, table: Prepared, audit: LabelAudit, suspects: Any) -> Any:
-    """The suspects with their reasons, then the columns of the file."""
+def _same_kind(one: Path, other: Path) -> bool:
+    return kind(one) == kind(other) or not {kind(one), kind(other)} & {".parquet", *ARROW}
+
+
+def _listed(sheet: Sheet, table: Prepared, audit: LabelAudit, suspects: Any) -> Any:
+    """The suspects with their reasons."""
     reasons = ["; ".join(map(str, one.reasons)) for one in audit.explanations(suspects[:EXPLAINED])]
     if len(suspects) > EXPLAINED:
         say(f"reasons are given for the first {EXPLAINED} of {len(suspects)} suspects")
-    reasons += [""] * (len(suspects) - len(reasons))
-    found = frame.iloc[table.rows[suspects]].copy()
-    names = ("line", "label", "looks_like", "probability_wrong", "reasons")
-    values = (
-        table.rows[suspects] + 2,  # the header is line 1
-        audit.given[suspects],
-        audit.predicted[suspects],
-        np.round(audit.wrong[suspects], 4),
-        reasons,
-    )
-    for place, (name, value) in enumerate(zip(names, values, strict=True)):
-        while name in found.columns:
-            name += "_"
-        found.insert(place, name, value)
+    columns = {
+        sheet.place: sheet.lines[table.rows[suspects]],
+        "label": audit.given[suspects],
+        "looks_like": audit.predicted[suspects],
+        "probability_wrong": np.round(audit.wrong[suspects], 4),
+        "reasons": reasons + [""] * (len(suspects) - len(reasons)),
+    }
+    return sheet.frame.iloc[table.rows[suspects]][[]].assign(**columns)
+
+
+def _beside(frame: Any, listed: Any) -> Any:
+    """The list, then the columns of the file; of a name that both have the list's gets a line below."""
+    found = frame.copy()
+    for place, name in enumerate(listed.columns):
+        shown = name
+        while shown in frame.columns:
+            shown += "_"
+        found.insert(place, shown, listed[name])
     return found
-
-
-def _corrected(frame: Any, table: Prepared, audit: LabelAudit, suspects: Any, label: str) -> Any:
-    copy = frame.copy()
-    labels = copy[label].to_numpy().copy()
-    labels[table.rows[suspects]] = audit.predicted[suspects]
-    copy[label] = labels
-    return copy

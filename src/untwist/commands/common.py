@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.reading import Prepared, prepared, read
+from untwist.commands.reading import Prepared, Sheet, prepared, read
 from untwist.training import Progress
 
 __all__ = ["as_json", "chosen_table", "different", "fit", "noise_words", "say", "table_options"]
@@ -40,23 +42,27 @@ def table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> None:
     parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
 
 
-def chosen_table(options: argparse.Namespace) -> tuple[Any, Prepared]:
+def chosen_table(options: argparse.Namespace) -> tuple[Sheet, Prepared]:
     """The file of a command and the table in it, with words about what was done to it."""
-    frame = read(options.table, options.separator, options.encoding)
-    table = prepared(frame, options.label, drop=options.drop, keep=options.keep)
+    sheet = read(options.table, options.separator, options.encoding)
+    table = prepared(sheet.frame, options.label, drop=options.drop, keep=options.keep)
     for note in table.notes:
         say(note)
     say(f"{len(table.y)} rows, {table.X.shape[1]} columns, {np.unique(table.y).size} classes")
-    return frame, table
+    return sheet, table
 
 
-def different(table: Path, *outputs: Path | None) -> None:
-    """Refuse to write over the input."""
-    for output in outputs:
-        if output is not None and output.exists() and output.samefile(table):
-            raise ValueError(f"{output} is the input, which is never written to: choose another name")
-        if output is not None and not output.parent.is_dir():
+def different(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
+    """Refuse to write over what is read, or twice to one file."""
+    seen = {os.path.realpath(path) for path in inputs}
+    for output in (one for one in outputs if one is not None):
+        if os.path.realpath(output) in seen:
+            raise ValueError(f"{output} is read or written already: choose another name")
+        seen.add(os.path.realpath(output))
+        if not output.parent.is_dir():
             raise ValueError(f"there is no folder {output.parent} to write {output.name} to")
+        if output.is_dir():
+            raise ValueError(f"{output} is a folder, not a file")
 
 
 def fit(table: Prepared, options: argparse.Namespace) -> PILBoostClassifier:
@@ -125,4 +131,4 @@ def as_json(value: Any) -> str:
             return {str(key): plain(each) for key, each in one.items()}
         return [plain(each) for each in one] if isinstance(one, (list, tuple)) else one
 
-    return json.dumps(plain(value), ensure_ascii=False, indent=1)
+    return json.dumps(plain(value), ensure_ascii=False, indent=1, default=str)

@@ -23,19 +23,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="untwist explain", description=__doc__.split(":")[0] + ".")
     parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
     table_options(parser, labelled=False)
-    parser.add_argument("--line", type=int, nargs="+", help="lines of the file, the header being line 1")
+    parser.add_argument(
+        "--line", type=int, nargs="+", help="lines of the file, the header being line 1 (Parquet: rows, from 1)"
+    )
     parser.add_argument("--top", type=int, default=10, help="columns to show (default 10)")
     options = parser.parse_args(arguments)
     model = load(options.model)
     model.n_jobs = options.threads
-    frame = read(options.table, options.separator, options.encoding)
-    X, notes = conformed(frame, model)
+    sheet = read(options.table, options.separator, options.encoding)
+    X, notes = conformed(sheet.frame, model)
     for note in notes:
         say(note)
     sample = np.sort(np.random.default_rng(0).permutation(len(X))[:MOST_ROWS])
-    rows = sample if options.line is None else np.array(options.line) - 2
-    if not ((rows >= 0) & (rows < len(X))).all():
-        parser.error(f"--line must be from 2 to {len(X) + 1}")
+    rows = sample
+    if options.line is not None:
+        found_at = {line: row for row, line in enumerate(sheet.lines.tolist())}
+        if strange := [line for line in options.line if line not in found_at]:
+            parser.error(f"no row begins in {sheet.place} {strange[0]} of {options.table.name}")
+        rows = np.array([found_at[line] for line in options.line])
     found = explain(model, X.iloc[rows], background=X.iloc[sample])
     names = np.array(found.feature_names)
     proba = model.predict_proba(X.iloc[rows])
@@ -58,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(as_json(told))
         return 0
     for one in told:
-        print(f"line {one['line']}: {one['prediction']}, {one['probability']:.1%}")
+        print(f"{sheet.place} {one['line']}: {one['prediction']}, {one['probability']:.1%}")
         for column in one["columns"]:
             print(f"  {column['contribution']:+7.3f}  {column['name']} is {column['value']}")
     return 0

@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     importances = model.importances("gain")
     known = model._schema.categories
     found = {
-        "untwist": about["untwist"],
+        "untwist": str(about.get("untwist", "?"))[:20],
         "bytes": options.model.stat().st_size,
         "training_rows": model._n_rows,
         "classes": model.classes_.tolist(),
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(as_json(found))
         return 0
     print(f"{options.model}: {found['trees']} trees, {found['bytes'] / 1000:.0f} kB, untwist {found['untwist']}")
-    classes = ", ".join(map(str, model.classes_))
+    classes = ", ".join(_printable(str(label)) for label in model.classes_)
     print(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.alpha_:g}")
     print(f"noise: {found['noise']}")
     if hasattr(model, "choice_"):
@@ -51,5 +51,10 @@ def main(arguments: list[str] | None = None) -> int:
     width = max(map(len, names))
     for i in np.argsort(-importances, kind="stable").tolist():
         column: Any = found["columns"][i]
-        print(f"  {column['name']:<{width}}  {column['kind']:<16} {column['importance']:6.1%}")
+        print(f"  {_printable(column['name']):<{width}}  {column['kind']:<16} {column['importance']:6.1%}")
     return 0
+
+
+def _printable(text: str) -> str:
+    """What a terminal shows as it is."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)

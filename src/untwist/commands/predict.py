@@ -20,9 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, help="CSV or Parquet file (default: standard output, as CSV)")
     parser.add_argument("--with-input", action="store_true", help="the columns of the table too")
     options = parser.parse_args(arguments)
-    different(options.table, options.output)
+    different([options.model, options.table], [options.output])
     model = load(options.model)
-    frame = read(options.table, options.separator, options.encoding)
+    frame = read(options.table, options.separator, options.encoding).frame
     X, notes = conformed(frame, model)
     for note in notes:
         say(note)
@@ -30,7 +30,11 @@ def main(arguments: list[str] | None = None) -> int:
     proba = model.predict_proba(X)
     columns = {"prediction": model.predict(X)}
     columns |= {f"P({label})": proba[:, k] for k, label in enumerate(model.classes_)}
-    predictions = frame.assign(**columns) if options.with_input else frame[[]].assign(**columns)
+    predictions = frame.copy() if options.with_input else frame[[]].copy()
+    for name, values in columns.items():
+        while name in predictions:
+            name += "_"  # what was there stays
+        predictions[name] = values
     if options.json:
         print(as_json(predictions.to_dict(orient="records")))
     if not options.json or options.output:

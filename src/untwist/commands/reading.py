@@ -1,18 +1,23 @@
 """Tables from files, made ready for a model. Whatever is wrong with a file is said in one sentence.
 
-CSV (any separator, compressed or not), Parquet and Arrow. What is done to a column is said in a note: numbers with a
-few stray words become numbers, dates become days, ids are left out. `conformed` does the same to new rows.
+CSV (any separator, compressed or not), Parquet and Arrow. The cells of a CSV file are read as text, and what they are
+is decided here, column by column, in training and for new rows alike: numbers with a few stray words are numbers, dates
+become days, codes with leading zeros stay text, ids are left out. Each such decision is told in a note.
 """
 
 from __future__ import annotations
 
 import bz2
+import csv
+import datetime
 import difflib
 import gzip
+import io
 import lzma
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +25,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.classifier import PILBoostClassifier
+from untwist.files import write_whole
 
-__all__ = ["Prepared", "conformed", "prepared", "read", "write"]
+__all__ = ["ARROW", "COMPRESS", "Prepared", "Sheet", "conformed", "kind", "prepared", "read", "write"]
 
-OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+COMPRESS: dict[str, Any] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 COMPRESSED = {*OPENERS, ".zip", ".zst"}
 ARROW = {".arrow", ".feather", ".ipc"}
 NEEDED = 'needs pandas and pyarrow: pip install "untwist[cli]"'
+MISSING = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"}  # in features; a label is "" or none
+TRUTH = {"true": 1.0, "false": 0.0}
 NUMERIC_SHARE = 0.95  # of the values of a column of text that are numbers, or dates, from which on it holds these
 DISTINCT_SHARE, LEAST_ROWS = 0.95, 50  # of the values of a column of text: it names the rows
 LEAK = 0.99  # of the rows told right by one column alone
-ID = re.compile(r"(.*_)?(id|uuid|guid|index|rowid|row_number)|unnamed: 0", re.IGNORECASE)
+ID = re.compile(r"(.*_)?(id|uuid|guid|index|rowid|row_number)|unnamed: 0|", re.IGNORECASE)
 DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?")
+CODE = re.compile(r"[+-]?0\d+")  # 007 is no number
+WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 
 
 def _pandas() -> Any:
@@ -45,24 +56,101 @@ def _pandas() -> Any:
 # ---- files ----
 
 
-def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> Any:
-    """A file as a pandas DataFrame."""
+@dataclass(frozen=True)
+class Sheet:
+    """A table as a file has it: text from CSV, typed from Parquet and Arrow."""
+
+    path: Path
+    frame: Any
+    separator: str | None = None  # None: no CSV
+    encoding: str = "utf-8"
+
+    @cached_property
+    def lines(self) -> NDArray[np.intp]:
+        """Where each row begins: its line in a CSV file, the header being line 1; else its number, from 1."""
+        if self.separator is None:
+            return np.arange(1, len(self.frame) + 1)
+        with _opened(self.path, self.encoding) as file:
+            starts, before = [], 0
+            reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True)
+            for cells in reader:
+                if cells or len(self.frame.columns) == 1:
+                    starts.append(before + 1)
+                before = reader.line_num
+        return np.array(starts[1 : len(self.frame) + 1])
+
+    @property
+    def place(self) -> str:
+        """What a row is called."""
+        return "row" if self.separator is None else "line"
+
+    def with_labels(self, label: str, rows: NDArray[np.intp], values: Iterable[Any]) -> bytes:
+        """The file again, with other labels in these rows and nothing else changed."""
+        new = dict(zip(rows.tolist(), values, strict=True))
+        return self._csv_with(label, new) if self.separator is not None else self._arrow_with(label, new)
+
+    def _csv_with(self, label: str, new: dict[int, Any]) -> bytes:
+        with _opened(self.path, self.encoding, newline="") as file:
+            lines = file.read().splitlines(keepends=True)
+        at, place = self.lines, list(self.frame.columns).index(label)
+        for row, value in new.items():
+            first = int(at[row]) - 1
+            end = int(at[row + 1]) - 1 if row + 1 < len(at) else len(lines)
+            record = "".join(lines[first:end])
+            cells = next(csv.reader(io.StringIO(record), delimiter=self.separator or ",", skipinitialspace=True))
+            cells[place] = str(value)
+            text = io.StringIO()
+            csv.writer(text, delimiter=self.separator or ",", lineterminator="").writerow(cells)
+            ending = lines[first:end][-1]
+            lines[first:end] = [text.getvalue() + ending[len(ending.rstrip("\r\n")) :], *[""] * (end - first - 1)]
+        return "".join(lines).encode(self.encoding)
+
+    def _arrow_with(self, label: str, new: dict[int, Any]) -> bytes:
+        import pyarrow
+        from pyarrow import feather, parquet
+
+        as_parquet = kind(self.path) == ".parquet"
+        table = parquet.read_table(self.path) if as_parquet else feather.read_table(self.path)
+        place = table.column_names.index(label)
+        dtype, values = table.schema.field(place).type, table.column(place).to_pylist()
+        for row, value in new.items():
+            values[row] = value
+        coded = pyarrow.types.is_dictionary(dtype)
+        column = pyarrow.array(values, type=dtype.value_type if coded else dtype)
+        table = table.set_column(
+            place, table.schema.field(place), column.dictionary_encode().cast(dtype) if coded else column
+        )
+        out = pyarrow.BufferOutputStream()
+        (parquet.write_table if as_parquet else feather.write_feather)(table, out)
+        return bytes(out.getvalue())
+
+
+def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> Sheet:
+    """The table in a file."""
     pandas = _pandas()
     if not path.exists():
         raise ValueError(f"{path} does not exist")
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a file")
-    kind = _kind(path)
+    ending = kind(path)
     try:
-        if kind == ".parquet" or kind in ARROW:
-            frame = pandas.read_parquet(path) if kind == ".parquet" else pandas.read_feather(path)
+        if ending == ".parquet" or ending in ARROW:
+            separator = None
+            frame = pandas.read_parquet(path) if ending == ".parquet" else pandas.read_feather(path)
             names = [str(name) for name in frame.columns]
+            frame = frame.reset_index(drop=True)
         else:
             separator = separator or _separator(path, encoding)
             options: dict[str, Any] = {"sep": separator, "encoding": encoding, "skipinitialspace": True}
-            first = pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **options)
-            names = [name.strip() for name in first.iloc[0]]
-            frame = pandas.read_csv(path, low_memory=False, **options)
+            options |= {"dtype": str, "keep_default_na": False, "na_filter": False}
+            first = pandas.read_csv(path, header=None, nrows=1, **options)
+            names = [str(name).strip() for name in first.iloc[0]]
+            one = len(names) == 1  # where an empty line is a row
+            frame = pandas.read_csv(path, skip_blank_lines=not one, **options)
+            if not isinstance(frame.index, pandas.RangeIndex):
+                raise ValueError("rows have more cells than the header has names")
+            while one and len(frame) and frame.iloc[-1, 0] == "":
+                frame = frame.iloc[:-1]
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise ValueError(f"{path} is not {encoding} text (byte {byte:#x}): try --encoding latin-1") from error
@@ -77,43 +165,49 @@ def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> A
     frame.columns = names
     if not len(frame):
         raise ValueError(f"{path} has no rows")
-    return frame
+    return Sheet(path, frame, separator, encoding)
 
 
 def _first_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
 
 
-def _kind(path: Path) -> str:
+def kind(path: Path) -> str:
+    """How a file's name ends, apart from compression."""
     suffixes = [one.lower() for one in path.suffixes]
     return next((one for one in reversed(suffixes) if one not in COMPRESSED), "")
+
+
+def _opened(path: Path, encoding: str, newline: str | None = "") -> Any:
+    if path.suffix.lower() in COMPRESSED - OPENERS.keys():
+        raise ValueError(f"{path.suffix} files can be read but not rewritten: unpack {path.name} first")
+    return OPENERS.get(path.suffix.lower(), open)(path, "rt", encoding=encoding, newline=newline)
 
 
 def _separator(path: Path, encoding: str) -> str:
     """The sign that the first line has most of."""
     if path.suffix.lower() in COMPRESSED - OPENERS.keys():
         return ","
-    opened: Any = OPENERS.get(path.suffix.lower(), open)
-    with opened(path, "rt", encoding=encoding, errors="replace") as file:
+    with _opened(path, encoding) as file:
         line = file.readline(1 << 20)
     return max(",;\t|", key=line.count)
 
 
 def write(frame: Any, path: Path | None) -> None:
-    """As CSV on standard output, or to a file of the kind that its name says; a file is there whole or not at all."""
+    """As CSV on standard output, or to a file of the kind that its name says."""
     if path is None:
         print(frame.to_csv(index=False), end="")
         return
-    part = path.with_name(f".{path.name}.part")
-    try:
-        if _kind(path) == ".parquet":
-            frame.to_parquet(part, index=False)
-        else:
-            compression = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip", ".zst": "zstd"}
-            frame.to_csv(part, index=False, compression=compression.get(path.suffix.lower()))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    ending, packed = kind(path), path.suffix.lower()
+    if packed in COMPRESSED - COMPRESS.keys():
+        raise ValueError(f"{path} cannot be written: choose .csv, .csv.gz, .parquet or .feather")
+    if ending == ".parquet" or ending in ARROW:
+        out = io.BytesIO()
+        (frame.to_parquet if ending == ".parquet" else frame.reset_index(drop=True).to_feather)(out)
+        content = out.getvalue()
+    else:
+        content = frame.to_csv(index=False).encode()
+    write_whole(path, COMPRESS[packed](content) if packed in COMPRESS else content)
 
 
 # ---- columns ----
@@ -136,39 +230,31 @@ def prepared(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collec
             near = difflib.get_close_matches(name, list(frame.columns), 1)
             hint = f": did you mean {near[0]!r}?" if near else f": the columns are {_listed(frame.columns)}"
             raise ValueError(f"there is no column {name!r}{hint}")
-    notes = []
-    present = frame[label].notna().to_numpy()
-    if not present.all():
-        notes.append(f"{(~present).sum()} rows have no label and are left out")
+    present, y = _labels(frame[label])
+    notes = [] if present.all() else [f"{(~present).sum()} rows have no label and are left out"]
     rows = np.flatnonzero(present)
     if not rows.size:
         raise ValueError(f"no row has a label in column {label!r}")
-    frame = frame.iloc[rows]
-    y = frame[label].to_numpy()
-    if y.dtype == object:
-        y = y.astype(str)
     classes = np.unique(y)
     if classes.size == 1:
         raise ValueError(f"column {label!r} holds only {classes.tolist()[0]!r}: two classes are needed")
-    if y.dtype.kind == "f" and not (classes == np.round(classes)).all():
-        raise ValueError(
-            f"column {label!r} holds {classes.size} different numbers, not classes: this is for classification"
-        )
-    X = frame.drop(columns=[label, *(name for name in drop if name != label)])
-    for name in list(X.columns):
+    if _continuous(classes):
+        raise ValueError(f"column {label!r} holds {classes.size} different numbers, not classes: this is for classes")
+    X = frame.iloc[rows].drop(columns=[label, *(name for name in drop if name != label)])
+    features = {}
+    for name in X.columns:
         column, note = _feature(X[name])
         left_out = None if name in keep else _no_feature(X[name] if column is None else column)
         if left_out or column is None:
-            X = X.drop(columns=name)
-            notes.append(
-                f"{name}: {left_out or note}; left out" + ("" if column is None else f" (--keep {name} uses it)")
-            )
+            hint = "" if column is None else f" (--keep {name!r} uses it)"
+            notes.append(f"{name or 'the column without a name'}: {left_out or note}; left out{hint}")
             continue
-        X[name] = column
+        features[name] = column
         if note:
             notes.append(f"{name}: {note}")
-    if not X.shape[1]:
+    if not features:
         raise ValueError("no column is left to learn from")
+    X = _pandas().DataFrame(features)
     return Prepared(X, y, rows, notes + _leaks(X, y))
 
 
@@ -177,35 +263,137 @@ def _listed(names: Iterable[Any], most: int = 12) -> str:
     return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
+def _labels(column: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Which rows have a label, and theirs: whole numbers as such, anything else as text. "NA" is a label, "" none."""
+    present = column.notna().to_numpy()
+    if not _is_text(column):
+        values = column.to_numpy(dtype=object)[present]
+        kinds = {type(one) for one in values}
+        whole = all(isinstance(one, (int, np.integer, bool, np.bool_)) for one in values)
+        whole = whole or all(isinstance(one, (float, np.floating)) and float(one).is_integer() for one in values)
+        if whole and not kinds & {bool, np.bool_}:
+            return present, np.array([int(one) for one in values])
+        return present, np.array([str(one) for one in values])
+    text = column.where(column.notna(), "").astype(str).str.strip().to_numpy(dtype=object)
+    present = present & (text != "")
+    labels = text[present]
+    if all(WHOLE.fullmatch(one) for one in set(labels)):
+        return present, labels.astype(np.int64)
+    return present, labels.astype(str)
+
+
+def _continuous(classes: NDArray[Any]) -> bool:
+    """Whether these are numbers with a fraction, and not few: a target of regression."""
+    try:
+        numbers = classes.astype(float)
+    except ValueError:
+        return False
+    return bool(np.any(numbers != np.round(numbers)))
+
+
+def _is_text(column: Any) -> bool:
+    pandas = _pandas()
+    known = column.dtype == object or isinstance(column.dtype, (pandas.StringDtype, pandas.CategoricalDtype))
+    return known and all(isinstance(one, str) for one in column.dropna().unique())
+
+
+def _text(column: Any) -> Any:
+    """The cells as text without blanks around, None where missing; numbers without a fraction have no point."""
+
+    def plain(one: Any) -> str | None:
+        if isinstance(one, (float, np.floating)) and float(one).is_integer():
+            one = int(one)
+        text = str(one).strip()
+        return None if text in MISSING else text
+
+    values, present = column.to_numpy(dtype=object), column.notna().to_numpy()
+    known = {one: plain(one) for one in column.dropna().unique()}
+    text = np.full(len(values), None, dtype=object)
+    text[present] = [known[one] for one in values[present]]
+    return _pandas().Series(text, index=column.index, name=column.name, dtype=object)
+
+
+def _plain_numbers(column: Any) -> Any:
+    """A column of text all of whose cells are numbers or missing, as numbers; None if it is not one. It is fast."""
+    pandas = _pandas()
+    if not isinstance(column.dtype, pandas.StringDtype) and column.dtype != object:
+        return None
+    try:
+        numbers = pandas.to_numeric(column, errors="coerce")
+    except TypeError:
+        return None
+    others = column[numbers.isna() & column.notna()].unique()
+    if not all(isinstance(one, str) and one.strip() in MISSING for one in others):
+        return None
+    known = column[numbers.notna()]
+    return None if known.empty or known.astype(str).str.match(r"\s*[+-]?0\d").any() else numbers
+
+
 def _feature(column: Any) -> tuple[Any, str]:
     """A column as numbers or categories, None if it is of no use, and what was done to it."""
     pandas = _pandas()
-    if column.isna().all():
+    if pandas.api.types.is_numeric_dtype(column) and not column.isna().all():
+        return column, ""
+    if (plain := _plain_numbers(column)) is not None:
+        return plain, ""
+    if isinstance(column.dtype, pandas.CategoricalDtype) and not _is_text(column):
+        return column, ""
+    text = _text(column)
+    known = text.dropna()
+    if known.empty:
         return None, "all values are missing"
-    if pandas.api.types.is_datetime64_any_dtype(column) or pandas.api.types.is_timedelta64_dtype(column):
-        return _days(column), "dates, as days since 1970"
-    if pandas.api.types.is_bool_dtype(column) or pandas.api.types.is_numeric_dtype(column):
-        return column, ""
-    if isinstance(column.dtype, pandas.CategoricalDtype):
-        return column, ""
-    text = column.astype(object).where(column.notna(), None)
-    known = text.dropna().astype(str).str.strip()
-    numbers = pandas.to_numeric(known, errors="coerce")
-    share = numbers.notna().mean()
-    if share >= NUMERIC_SHARE:
-        stray = known[numbers.isna()].unique()
-        words = f"numbers; {_listed(stray, 3)} taken as missing" if len(stray) else ""
-        return pandas.to_numeric(text, errors="coerce"), words
-    if known.str.fullmatch(DATE).mean() >= NUMERIC_SHARE:
-        return _days(pandas.to_datetime(text, errors="coerce", format="mixed", utc=True)), "dates, as days since 1970"
-    note = f"text, though {share:.0%} of its values are numbers" if share > 0.5 else ""
-    return text.map(lambda one: one if one is None else str(one).strip()).astype("category"), note
+    distinct = known.unique()
+    if not any(CODE.fullmatch(one) for one in distinct):
+        numbers = _as_numbers(column)
+        dates = _are_dates(column)
+        share = numbers[known.index].notna().mean()
+        if share >= NUMERIC_SHARE:
+            stray = known[numbers[known.index].isna()].unique()
+            words = ["dates, as days since 1970"] if dates else ["numbers"] if len(stray) else []
+            words += [f"{_listed(stray, 3)} taken as missing"] if len(stray) else []
+            return numbers, "; ".join(words)
+        note = f"text, though {share:.0%} of its values are numbers" if share > 0.5 else ""
+    else:
+        note = "text: it has numbers with leading zeros" if all(one.lstrip("+-").isdigit() for one in distinct) else ""
+    return text.astype("category"), note
+
+
+def _are_dates(column: Any) -> bool:
+    pandas = _pandas()
+    kinds = pandas.api.types
+    if kinds.is_datetime64_any_dtype(column):
+        return True
+    values = column.dropna()
+    if values.dtype == object and any(isinstance(one, datetime.date) for one in values.head(1000)):
+        return True
+    return _is_text(column) and any(DATE.fullmatch(one.strip()) for one in values.unique())
+
+
+def _as_numbers(column: Any) -> Any:
+    """A column as numbers: dates as days, true and false as 1 and 0, whatever is neither as missing."""
+    pandas = _pandas()
+    if pandas.api.types.is_timedelta64_dtype(column):
+        return column / pandas.Timedelta(days=1)
+    if pandas.api.types.is_datetime64_any_dtype(column):
+        return _days(column)
+    if pandas.api.types.is_numeric_dtype(column):
+        return column
+    if (plain := _plain_numbers(column)) is not None:
+        return plain
+    if _are_dates(column):  # and then nothing else counts, not even a number
+        text = _text(column)
+        dates = np.array([one is not None and DATE.fullmatch(one) is not None for one in text], dtype=bool)
+        numbers = pandas.Series(np.nan, index=column.index)
+        numbers[dates] = _days(pandas.to_datetime(text[dates], errors="coerce", format="mixed", utc=True))
+        return numbers
+    text = _text(column)
+    number = {one: TRUTH.get(one.lower(), one) for one in text.dropna().unique()}
+    values = np.array([None if one is None else number[one] for one in text], dtype=object)
+    return pandas.to_numeric(pandas.Series(values, index=column.index, dtype=object), errors="coerce")
 
 
 def _days(column: Any) -> Any:
     pandas = _pandas()
-    if pandas.api.types.is_timedelta64_dtype(column):
-        return column / pandas.Timedelta(days=1)
     if getattr(column.dtype, "tz", None) is not None:
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     return (column - pandas.Timestamp(0)) / pandas.Timedelta(days=1)
@@ -215,7 +403,7 @@ def _no_feature(column: Any) -> str | None:
     """Why a column says nothing of new rows, if it does not."""
     known = column.dropna()
     distinct = known.nunique()
-    text = str(column.dtype) in ("category", "object", "str", "string")
+    text = str(column.dtype) == "category"
     if text and len(known) >= LEAST_ROWS and distinct > DISTINCT_SHARE * len(known):
         return f"{distinct} different words in {len(known)} rows"
     if distinct == len(known) >= LEAST_ROWS and ID.fullmatch(str(column.name)):
@@ -229,36 +417,20 @@ def _leaks(X: Any, y: NDArray[Any], most: int = 20_000) -> list[str]:
     from sklearn.tree import DecisionTreeClassifier
 
     classes, labels = np.unique(y, return_inverse=True)
-    if not (2 <= classes.size <= 50 and np.bincount(labels).min() >= 5):
-        return []
     rows = np.random.default_rng(0).permutation(len(y))[:most]
+    if not (2 <= classes.size <= 50 and np.bincount(labels[rows], minlength=classes.size).min() >= 5):
+        return []
     notes = []
+    usual = np.bincount(labels[rows]).max() / len(rows)
     for name in X.columns:
         column = X[name].iloc[rows]
         values = column.cat.codes if str(column.dtype) == "category" else column
         values = np.nan_to_num(values.to_numpy(dtype=np.float64), nan=-1e30, posinf=1e30, neginf=-1e30)[:, None]
-        usual = np.bincount(labels[rows]).max() / len(rows)
-        right = cross_val_score(
-            DecisionTreeClassifier(max_depth=4, min_samples_leaf=5), values, labels[rows], cv=2
-        ).mean()
+        tree = DecisionTreeClassifier(max_depth=4, min_samples_leaf=5, random_state=0)
+        right = cross_val_score(tree, values, labels[rows], cv=2).mean()
         if right > LEAK and right > usual + 0.5 * (1.0 - usual):
             notes.append(f"{name}: tells the label in {right:.1%} of the rows by itself; is it known in advance?")
     return notes
-
-
-def _as_numbers(column: Any) -> Any:
-    """A column as numbers, dates as days, whatever is neither as missing."""
-    pandas = _pandas()
-    if pandas.api.types.is_datetime64_any_dtype(column) or pandas.api.types.is_timedelta64_dtype(column):
-        return _days(column)
-    if pandas.api.types.is_numeric_dtype(column):
-        return column
-    text = column.astype(object).where(column.notna(), None)
-    numbers = pandas.to_numeric(text, errors="coerce")
-    dates = numbers.isna() & text.map(lambda one: isinstance(one, str) and DATE.fullmatch(one.strip()) is not None)
-    if dates.any():
-        numbers[dates] = _days(pandas.to_datetime(text[dates], errors="coerce", format="mixed", utc=True))
-    return numbers
 
 
 def conformed(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
@@ -266,20 +438,19 @@ def conformed(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
     names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
     if missing := [name for name in names if name not in frame.columns]:
         raise ValueError(f"the model needs columns that the file has not: {_listed(missing)}")
-    X, notes = frame[names].copy(), []
+    columns, notes = {}, []
     for index, name in enumerate(names):
-        column, known = X[name], model._schema.categories.get(index)
+        column, known = frame[name], model._schema.categories.get(index)
         if known is None:
-            numbers = _as_numbers(column)
-            lost = int((numbers.isna() & column.notna()).sum())
-            if lost:
+            columns[name] = _as_numbers(column)
+            empty = columns[name].isna()
+            if lost := int(_text(column[empty]).notna().sum()):
                 notes.append(f"{name}: {lost} values are no numbers: taken as missing")
-            X[name] = numbers
         elif any(isinstance(one, str) for one in known):
-            text = column.astype(object).where(column.notna(), None)
-            text = text.map(lambda one: one if one is None else str(one).strip())
-            new = set(text.dropna()) - set(known)
-            if new:
+            text = _text(column)
+            if new := set(text.dropna()) - set(known):
                 notes.append(f"{name}: {_listed(sorted(new), 3)} did not occur in training: taken as missing")
-            X[name] = text.astype("category")
-    return X, notes
+            columns[name] = text.astype("category")
+        else:
+            columns[name] = column
+    return _pandas().DataFrame(columns), notes

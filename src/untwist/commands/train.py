@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     table_options(parser, labelled=True)
     parser.add_argument("-o", "--output", type=Path, default=Path("model.untwist"), help="(default model.untwist)")
     options = parser.parse_args(arguments)
-    different(options.table, options.output)
+    different([options.table], [options.output])
     _, table = chosen_table(options)
     model = fit(table, options)
     save(model, options.output)
