@@ -107,7 +107,7 @@ class _Line:
         every = 0.2 if sys.stderr.isatty() else 10.0
         if now - self.start > 2.0 and now - self.last > every:
             self.last, left = now, progress.seconds_left
-            words = f"trying settings: {progress}" if not math.isfinite(left) else f"{progress}"
+            words = f"{now - self.start:.0f} s, trying settings: {progress}" if not math.isfinite(left) else f"{progress}"
             print(f"\r{words:<78.78}" if sys.stderr.isatty() else words, end="", file=sys.stderr, flush=True)
             if not sys.stderr.isatty():
                 print(file=sys.stderr)
