@@ -71,11 +71,11 @@ docs-reproduce: $(READY)  ## docs/reproduce.md and its figures from results/repr
 	@sed 's|(figures/|(reproduce/|' results/reproduce/index.md > docs/reproduce.md
 
 bench: $(READY)  ## Time and memory beside XGBoost, LightGBM, CatBoost and HistGradientBoosting (QUICK=1: a minute)
-	@$(BIN)/python -c "import catboost" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]" || true
+	@$(BIN)/python -c "import catboost" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost || true
 	@$(BIN)/untwist bench $(if $(QUICK),--quick)
 
 arena: $(READY)  ## Who learns the truth from twisted data? UNTWIST_DATA=FOLDER names more data (QUICK=1: two minutes)
-	@$(BIN)/python -c "import catboost, cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[arena]" || true
+	@$(BIN)/python -c "import catboost, cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost cleanlab || true
 	@$(BIN)/untwist arena $(if $(QUICK),--quick)
 
 clean:  ## Remove what make made

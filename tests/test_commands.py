@@ -279,6 +279,54 @@ def test_true_and_false_and_blanks_are_numbers():
     np.testing.assert_array_equal(table.X["b"][:4], [1.0, 0.0, np.nan, 1.0])
 
 
+def test_what_is_nearly_a_number_is_one():
+    y = ["p", "q"] * 30
+    table = reading.prepared(pd.DataFrame({"fee": ["12,50", "7,25"] * 30, "share": ["45.5%", "3 %"] * 30, "y": y}), "y")
+    assert table.X["fee"][:2].tolist() == [12.5, 7.25]
+    assert table.X["share"][:2].tolist() == [45.5, 3.0]
+
+
+def test_many_words_are_counted_and_odd_dates_named():
+    n = 900
+    days = [f"{1 + i % 28}/{1 + i % 12}/{2000 + i % 20}" for i in range(n)]
+    table = reading.prepared(pd.DataFrame({"d": days, "y": np.resize(["p", "q"], n)}), "y")
+    (note,) = (one for one in table.notes if one.startswith("d: "))
+    assert "of which the 254 most frequent are used; if these are dates, write them as 2020-12-31" in note
+
+
+def test_a_label_that_names_the_rows_is_refused(folder, capsys):
+    status, _, err = untwist(capsys, "train", "people.csv", "--label", "customer_id")
+    assert status == 1
+    assert "column 'customer_id' holds 400 different values in 400 rows: is it the label?" in err
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.csv.zip", "t.csv.xz", "t.csv.bz2"])
+def test_a_broken_archive_gets_a_sentence(folder, capsys, name):
+    frame, _ = people()
+    frame.to_csv(name, index=False)
+    (folder / name).write_bytes((folder / name).read_bytes()[:300])
+    status, _, err = untwist(capsys, "train", name, "--label", "churn")
+    assert status == 1
+    assert f"{name} cannot be read as a table" in err
+    (folder / name).write_bytes(b"rubbish" * 20)
+    assert untwist(capsys, "train", name, "--label", "churn")[0] == 1
+
+
+def test_several_classes_are_counted_as_classes(folder, capsys):
+    frame, _ = people(noise=0)
+    frame["churn"] = np.random.default_rng(99).choice(list("abcdefgh"), 400)
+    frame.to_csv("eight.csv", index=False)
+    found = json.loads(untwist(capsys, "train", "eight.csv", "--label", "churn", "--json")[1])
+    assert found["agrees_with_labels"] < 0.3  # nothing to learn
+
+
+def test_labels_can_be_believed(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn", "--believe-labels")
+    model = load("model.untwist")
+    assert model.noise_rates is None
+    assert model.noise_ is None
+
+
 # The audit
 
 
@@ -454,7 +502,7 @@ def test_ctrl_c_keeps_the_rounds_done(folder, capsys, monkeypatch):
     monkeypatch.setattr(PILBoostClassifier, "fit", interrupted)
     status, _, err = untwist(capsys, "train", "people.csv", "--label", "churn")
     assert status == 130
-    assert "the model has the rounds done so far" in err
+    assert "The model has the rounds done so far" in err
     assert load(folder / "model.untwist").n_iter_ > 0
     assert untwist(capsys, "audit", "people.csv", "--label", "churn", "--suspects", "s.csv")[0] == 130
     assert not (folder / "s.csv").exists()

@@ -118,6 +118,8 @@ def test_odd_settings_survive():
 def test_what_cannot_be_written_is_refused():
     with pytest.raises(NotFittedError):
         dumps(PILBoostClassifier())
+    with pytest.raises(ValueError, match=r"only a PILBoostClassifier .* got a list"):
+        dumps([])
     X = rows(60)[:, 2:]
     with pytest.raises(ValueError, match="only models of the compiled engine"):
         dumps(PILBoostClassifier(engine="reference", n_estimators=2).fit(X, X[:, 0] > 0))

@@ -86,6 +86,8 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 def dumps(model: PILBoostClassifier) -> bytes:
     """A fitted model as the bytes of a file."""
+    if not isinstance(model, PILBoostClassifier):
+        raise ValueError(f"only a PILBoostClassifier can be written to a model file, got a {type(model).__name__}")
     check_is_fitted(model, "_ensembles")
     if any(one.forest is None for one in model._ensembles):
         raise ValueError("only models of the compiled engine can be written to a file: this one has trees of its own")

@@ -179,8 +179,8 @@ class Untwisting(NoiseEstimate):
         return cls(
             rate_neg=float(grid[0, likeliest]),
             rate_pos=float(grid[1, likeliest]),
-            interval_neg=_interval(grid[0], weights),
-            interval_pos=_interval(grid[1], weights),
+            interval_neg=_around(float(grid[0, likeliest]), _interval(grid[0], weights)),
+            interval_pos=_around(float(grid[1, likeliest]), _interval(grid[1], weights)),
             found=found and (bool(grid[:, likeliest].any()) or math.isnan(evidence)),
             weights=weights,
             rates_neg=grid[0],
@@ -364,6 +364,11 @@ def _fitted(binned: Array, grid: Array, clearest: float) -> _Curves:
     clean = expit(slope[:, None] * odds)
     mean = np.clip(clean @ share, 1e-15, 1.0 - 1e-15)
     return _Curves(likelihood, slope, (clean * (1.0 - clean)) @ share / (mean * (1.0 - mean)))
+
+
+def _around(rate: float, interval: tuple[float, float]) -> tuple[float, float]:
+    """The interval, as wide as it takes to hold the likeliest rate, which is one of a grid."""
+    return min(rate, interval[0]), max(rate, interval[1])
 
 
 def _interval(rates: Array, weights: Array) -> tuple[float, float]:

@@ -65,16 +65,17 @@ def different(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
             raise ValueError(f"{output} is a folder, not a file")
 
 
-def fit(table: Prepared, options: argparse.Namespace) -> PILBoostClassifier:
+def fit(table: Prepared, options: argparse.Namespace, noise_rates: Any = "auto") -> PILBoostClassifier:
     """The default classifier, with a line of progress after two seconds."""
     progress = _Line()
-    model = PILBoostClassifier(n_jobs=options.threads, random_state=options.seed, callbacks=[progress])
+    settings = {"n_jobs": options.threads, "random_state": options.seed, "noise_rates": noise_rates}
+    model = PILBoostClassifier(**settings, callbacks=[progress])
     try:
         return model.fit(table.X, table.y)
     except KeyboardInterrupt:
         if not hasattr(model, "_ensembles"):
             raise
-        say("\nStopped: the model has the rounds done so far.")
+        say("\nStopped.")
         model.stopped_ = True
         return model
     finally:
@@ -107,7 +108,9 @@ class _Line:
         every = 0.2 if sys.stderr.isatty() else 10.0
         if now - self.start > 2.0 and now - self.last > every:
             self.last, left = now, progress.seconds_left
-            words = f"{now - self.start:.0f} s, trying settings: {progress}" if not math.isfinite(left) else f"{progress}"
+            words = (
+                f"{now - self.start:.0f} s, trying settings: {progress}" if not math.isfinite(left) else f"{progress}"
+            )
             print(f"\r{words:<78.78}" if sys.stderr.isatty() else words, end="", file=sys.stderr, flush=True)
             if not sys.stderr.isatty():
                 print(file=sys.stderr)

@@ -45,7 +45,7 @@ def extras() -> dict[str, dict[str, str]]:
 
 
 def _version(name: str) -> str:
-    for each in (name, name.removesuffix("-cpu")):  # XGBoost goes by two names
+    for each in (name, f"{name}-cpu"):  # XGBoost goes by two names
         try:
             return importlib.metadata.version(each)
         except importlib.metadata.PackageNotFoundError:

@@ -15,6 +15,8 @@ import gzip
 import io
 import lzma
 import re
+import zipfile
+import zlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -38,10 +40,13 @@ MISSING = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"}
 TRUTH = {"true": 1.0, "false": 0.0}
 NUMERIC_SHARE = 0.95  # of the values of a column of text that are numbers, or dates, from which on it holds these
 DISTINCT_SHARE, LEAST_ROWS = 0.95, 50  # of the values of a column of text: it names the rows
+MOST_CLASSES, MOST_CATEGORIES = 500, 254
 LEAK = 0.99  # of the rows told right by one column alone
 ID = re.compile(r"(.*_)?(id|uuid|guid|index|rowid|row_number)|unnamed: 0|", re.IGNORECASE)
 DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?")
 CODE = re.compile(r"[+-]?0\d+")  # 007 is no number
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+OTHER_DATE = re.compile(r"\d{1,2}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ -]\d{2,4}.*")
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 
 
@@ -158,7 +163,14 @@ def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> S
         raise ValueError(f"{encoding!r} is no encoding: try utf-8 or latin-1") from error
     except ImportError as error:
         raise ImportError(f"reading {path} {NEEDED}") from error
-    except (ValueError, OSError, EOFError, lzma.LZMAError) as error:  # of pandas' and pyarrow's own kinds
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        lzma.LZMAError,
+        zlib.error,
+        zipfile.BadZipFile,
+    ) as error:  # of pandas' and pyarrow's own kinds
         raise ValueError(f"{path} cannot be read as a table: {_first_line(error)}") from error
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{path} has several columns {repeated[0]!r}: rename all but one")
@@ -238,6 +250,8 @@ def prepared(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collec
     classes = np.unique(y)
     if classes.size == 1:
         raise ValueError(f"column {label!r} holds only {classes.tolist()[0]!r}: two classes are needed")
+    if classes.size > MOST_CLASSES or (len(y) > 2 * LEAST_ROWS and classes.size > len(y) / 3):
+        raise ValueError(f"column {label!r} holds {classes.size} different values in {len(y)} rows: is it the label?")
     if _continuous(classes):
         raise ValueError(f"column {label!r} holds {classes.size} different numbers, not classes: this is for classes")
     X = frame.iloc[rows].drop(columns=[label, *(name for name in drop if name != label)])
@@ -355,6 +369,10 @@ def _feature(column: Any) -> tuple[Any, str]:
         note = f"text, though {share:.0%} of its values are numbers" if share > 0.5 else ""
     else:
         note = "text: it has numbers with leading zeros" if all(one.lstrip("+-").isdigit() for one in distinct) else ""
+    if len(distinct) > MOST_CATEGORIES:
+        dates = sum(OTHER_DATE.fullmatch(one) is not None for one in distinct) > len(distinct) / 2
+        hint = "; if these are dates, write them as 2020-12-31" if dates else ""
+        note = f"text with {len(distinct)} values, of which the {MOST_CATEGORIES} most frequent are used{hint}"
     return text.astype("category"), note
 
 
@@ -387,9 +405,16 @@ def _as_numbers(column: Any) -> Any:
         numbers[dates] = _days(pandas.to_datetime(text[dates], errors="coerce", format="mixed", utc=True))
         return numbers
     text = _text(column)
-    number = {one: TRUTH.get(one.lower(), one) for one in text.dropna().unique()}
+    number = {one: _number(one) for one in text.dropna().unique()}
     values = np.array([None if one is None else number[one] for one in text], dtype=object)
     return pandas.to_numeric(pandas.Series(values, index=column.index, dtype=object), errors="coerce")
+
+
+def _number(text: str) -> Any:
+    """What a word stands for as a number: true and false, 12,5 and 45 % too."""
+    if DECIMAL_COMMA.fullmatch(text):
+        return text.replace(",", ".")
+    return TRUTH.get(text.lower(), text.removesuffix("%").rstrip() if text[:-1].strip() else text)
 
 
 def _days(column: Any) -> Any:

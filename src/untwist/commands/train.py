@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.common import as_json, chosen_table, different, fit, noise_words, table_options
+from untwist.commands.common import as_json, chosen_table, different, fit, noise_words, say, table_options
 from untwist.commands.reading import Prepared
 from untwist.files import save
 
@@ -21,10 +21,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="untwist train", description=__doc__.split(":")[0] + ".")
     table_options(parser, labelled=True)
     parser.add_argument("-o", "--output", type=Path, default=Path("model.untwist"), help="(default model.untwist)")
+    parser.add_argument("--believe-labels", action="store_true", help="correct nothing: rows are hard, not mislabelled")
     options = parser.parse_args(arguments)
     different([options.table], [options.output])
     _, table = chosen_table(options)
-    model = fit(table, options)
+    model = fit(table, options, noise_rates=None if options.believe_labels else "auto")
+    if getattr(model, "stopped_", False):
+        say(f"The model has the rounds done so far: {options.output}")
     save(model, options.output)
     found = summary(model, table) | {"model": str(options.output)}
     print(as_json(found) if options.json else _words(found, model))
@@ -44,7 +47,7 @@ def summary(model: PILBoostClassifier, table: Prepared) -> dict[str, Any]:
         "alpha": model.alpha_,
         "max_depth": best.max_depth,
         "rounds": best.n_rounds,
-        "agrees_with_labels": 1.0 - best.error,
+        "agrees_with_labels": _agreement(model, table),
         "log_loss": best.loss,
         "noise_found": bool(noise is not None and noise.found),
         "noise": noise_words(model),
@@ -52,6 +55,13 @@ def summary(model: PILBoostClassifier, table: Prepared) -> dict[str, Any]:
         "notes": table.notes,
     }
     return found
+
+
+def _agreement(model: PILBoostClassifier, table: Prepared) -> float:
+    """The share of rows that bear the label that models which have not seen them predict."""
+    if not hasattr(model, "oof_proba_"):  # stopped before all rows were judged
+        return float("nan")
+    return float(np.mean(model.classes_[model.oof_proba_.argmax(axis=1)] == table.y))
 
 
 def _words(found: dict[str, Any], model: PILBoostClassifier) -> str:
@@ -62,7 +72,7 @@ def _words(found: dict[str, Any], model: PILBoostClassifier) -> str:
     lines = [
         f"Trained on {found['rows']} rows and {found['columns']} columns; classes {classes}.",
         f"Settings, chosen by cross-validation: {settings}.",
-        f"Of rows set aside, {found['agrees_with_labels']:.1%} bear the label that it predicts{doubt}.",
+        f"Set aside in training, {found['agrees_with_labels']:.1%} of the rows bear the label predicted{doubt}.",
         f"Noise: {found['noise']}.",
         f"What it looks at: {', '.join(top)}." if top else "No column tells anything of the label.",
         f"Model: {found['model']}",
