@@ -101,24 +101,19 @@ class _Line:
 
     def __init__(self) -> None:
         self.start = self.last = time.monotonic()
-        self.shown, self.rounds = False, 0
+        self.over = sys.stderr.isatty()
 
     def __call__(self, progress: Progress) -> bool:
         now = time.monotonic()
-        every = 0.2 if sys.stderr.isatty() else 10.0
-        if now - self.start > 2.0 and now - self.last > every:
-            self.last, left = now, progress.seconds_left
-            words = (
-                f"{now - self.start:.0f} s, trying settings: {progress}" if not math.isfinite(left) else f"{progress}"
-            )
-            print(f"\r{words:<78.78}" if sys.stderr.isatty() else words, end="", file=sys.stderr, flush=True)
-            if not sys.stderr.isatty():
-                print(file=sys.stderr)
-            self.shown = sys.stderr.isatty()
+        if now - self.start > 2.0 and now - self.last > (0.2 if self.over else 10.0):
+            self.last = now
+            tried = "" if math.isfinite(progress.seconds_left) else f"{now - self.start:.0f} s, trying settings: "
+            words = f"{tried}{progress}"
+            print(f"\r{words:<78.78}" if self.over else f"{words}\n", end="", file=sys.stderr, flush=True)
         return False
 
     def end(self) -> None:
-        if self.shown:
+        if self.over:
             print("\r" + " " * 78 + "\r", end="", file=sys.stderr, flush=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +70,11 @@ def _words(found: dict[str, Any], model: PILBoostClassifier) -> str:
     classes = ", ".join(map(str, model.classes_))
     doubt = " (labels that are wrong count against it)" if found["noise_found"] else ""
     settings = f"depth {found['max_depth']}, {found['rounds']} rounds, alpha {found['alpha']:g}"
+    agrees = f"Set aside in training, {found['agrees_with_labels']:.1%} of the rows bear the label predicted{doubt}."
     lines = [
         f"Trained on {found['rows']} rows and {found['columns']} columns; classes {classes}.",
         f"Settings, chosen by cross-validation: {settings}.",
-        f"Set aside in training, {found['agrees_with_labels']:.1%} of the rows bear the label predicted{doubt}.",
+        *([agrees] if math.isfinite(found["agrees_with_labels"]) else []),
         f"Noise: {found['noise']}.",
         f"What it looks at: {', '.join(top)}." if top else "No column tells anything of the label.",
         f"Model: {found['model']}",
