@@ -14,7 +14,7 @@ from scipy import stats
 from sklearn.tree import DecisionTreeRegressor
 
 from untwist import PILBoostClassifier, boosting, cli, trees
-from untwist.experiments import algorithms, findings, paper, reproduce, results, runner, trials
+from untwist.experiments import algorithms, claims, findings, paper, reproduce, results, runner, trials
 from untwist.experiments.algorithms import AdaBoost, EngineTree, PILBoost, XGBoost
 from untwist.experiments.comparison import Summary, summary, verdict, welch
 from untwist.experiments.findings import Results
@@ -408,21 +408,21 @@ def test_what_was_not_run_is_said_to_be_skipped():
     for experiment in EXPERIMENTS.values():
         findings.sections(experiment, found)
         findings.figures(experiment, found)
-    text = " ".join(findings.sentences(found))
+    text = " ".join(claims.sentences(found))
     assert "nan" not in text
     assert "xd6" in text
-    nothing = findings.sentences(Results([], 3, 1000))
+    nothing = claims.sentences(Results([], 3, 1000))
     assert len(nothing) == 5
     assert "nothing to compare" in nothing[0]
     assert "holds" not in nothing[1]
-    assert findings.tally(Results(made_up(runs=1), 1, 1000)) == {}
+    assert claims.tally(Results(made_up(runs=1), 1, 1000)) == {}
 
 
 def test_the_five_sentences_have_the_numbers():
     rows = made_up()
     found = Results(rows, 3, 1000)
-    agreement, advantage, stopped, settings, harder = findings.sentences(found)
-    counts = findings.tally(found)
+    agreement, advantage, stopped, settings, harder = claims.sentences(found)
+    counts = claims.tally(found)
     assert sum(sum(one.values()) for one in counts.values()) == 70 + 14 + 4 + 2
     agreeing = sum(one["agrees"] for name, one in counts.items() if name != paper.AS_IN_2021)
     assert f"Agreement: {agreeing} of 74 published accuracies agree" in agreement
@@ -440,7 +440,7 @@ def test_the_best_alpha_counts_those_that_are_not_worse():
     wiggle = [0.0, 0.01, -0.01]
     rows = [row(grid.cells[name, "0.1"], s, means[name] + wiggle[(s + (name == "alpha=1.5")) % 3])
             for name in grid.rows for s in range(3)]  # fmt: skip
-    assert findings._best(grid, "0.1", Results(rows, 3, 1000)) == "alpha=1.1 (1)"
+    assert findings.best_row(grid, "0.1", Results(rows, 3, 1000)) == "alpha=1.1 (1)"
 
 
 def test_figures_hold_the_values():

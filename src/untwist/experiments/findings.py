@@ -1,4 +1,4 @@
-"""What the rows of the reproduction show: tables, figures, and what holds of the paper. Nothing is run again."""
+"""The tables and figures of the reproduction, from its rows. Nothing is run again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from untwist.experiments.comparison import Summary, summary, verdict, welch
 from untwist.experiments.figures import Bars, Boxes, Figure, Heat, Line, Lines, Panel
 from untwist.experiments.paper import (
     AS_IN_2021,
-    EXPERIMENTS,
     FEATURES,
     OURS,
-    PATIENT,
     REASONS,
     STOPPED,
     THEORY,
@@ -26,7 +24,7 @@ from untwist.experiments.paper import (
 from untwist.experiments.sections import Section
 from untwist.experiments.trials import TrialRow
 
-__all__ = ["BESIDE", "ROUNDS", "Results", "figures", "leads", "sections", "sentences", "tally"]
+__all__ = ["ABSENT", "BESIDE", "ROUNDS", "Results", "best_row", "figures", "interval", "number", "sections", "spans"]
 
 ABSENT = "—"
 BESIDE = ": beside the published numbers"  # how the titles of such tables end
@@ -79,14 +77,16 @@ class Results:
         return np.mean(profiles, axis=0) if profiles else np.zeros(0)
 
 
-def _number(value: float, digits: int = 3, sign: bool = False) -> str:
+def number(value: float, digits: int = 3, sign: bool = False) -> str:
+    """A number, or a dash where there is none."""
     return f"{value:{'+' if sign else ''}.{digits}f}" if np.isfinite(value) else ABSENT
 
 
-def _interval(one: Summary, digits: int = 3, sign: bool = False) -> str:
+def interval(one: Summary, digits: int = 3, sign: bool = False) -> str:
+    """A mean and half of its interval."""
     if not one.runs:
         return ABSENT
-    return _number(one.mean, digits, sign) + (f" ± {one.half:.{digits}f}" if one.runs > 2 else "")  # of two: absurd
+    return number(one.mean, digits, sign) + (f" ± {one.half:.{digits}f}" if one.runs > 2 else "")  # of two: absurd
 
 
 # ---- tables ----
@@ -108,7 +108,7 @@ def _wide(experiment: Experiment, grid: Grid, results: Results) -> Section:
         [
             row,
             *(
-                _interval(results.summary(grid.cells[row, column], experiment.shown), digits)
+                interval(results.summary(grid.cells[row, column], experiment.shown), digits)
                 if (row, column) in grid.cells
                 else ""
                 for column in grid.columns
@@ -135,17 +135,17 @@ def _beside(experiment: Experiment, grid: Grid, results: Results) -> Section:
         ours = results.summary(grid.cells[row, column], experiment.shown)
         digits = published.digits
         if not ours.runs:
-            table.append([row, column, ABSENT, _number(published.mean, digits), ABSENT, "skipped"])
+            table.append([row, column, ABSENT, number(published.mean, digits), ABSENT, "skipped"])
         elif timed:
             faster = f"{published.mean / ours.mean:.1f} times" if results.rounds == ROUNDS else ABSENT
-            table.append([row, column, _number(ours.mean, 2), _number(published.mean, 2), faster, ""])
+            table.append([row, column, number(ours.mean, 2), number(published.mean, 2), faster, ""])
         else:
             found = verdict(ours, published)
             words = found.words if results.rounds == ROUNDS else "other rounds"
             if words in ("better", "differs"):
                 words += f": {REASONS.get((experiment.name, row, column), 'not explained')}"
-            numbers = (f"{_number(one.mean)} ± {one.sd:.3f}" for one in (ours, published))
-            table.append([row, column, *numbers, _number(found.difference, 3, sign=True), words])
+            numbers = (f"{number(one.mean)} ± {one.sd:.3f}" for one in (ours, published))
+            table.append([row, column, *numbers, number(found.difference, 3, sign=True), words])
     note = (
         "The published times are of another machine: the ratio is of machines as much as of programs."
         if timed
@@ -174,7 +174,7 @@ def _welch_test(experiment: Experiment, results: Results) -> Section:
         both = results.values(ours), results.values(theirs)
         p = f"{welch(*both):.2g}" if min(map(len, both)) > 1 else ABSENT
         kept = results.summary(theirs, "kept")
-        table.append([row, _interval(results.lead(ours, theirs), sign=True), p, _number(kept.mean, 0)])
+        table.append([row, interval(results.lead(ours, theirs), sign=True), p, number(kept.mean, 0)])
     note = (
         "Accuracy of PILBoost alpha=1.1 less that of the others, run by run with a 95 % interval; p of Welch's test, "
         "which the paper gives as .004 for XGBoost; rounds that were kept, on average."
@@ -216,13 +216,13 @@ def _estimates(experiment: Experiment, results: Results) -> Section:
 def _best_alpha(experiment: Experiment, results: Results) -> Section:
     table = []
     for grid in experiment.grids:
-        best = [_best(grid, column, results) for column in grid.columns]
+        best = [best_row(grid, column, results) for column in grid.columns]
         table.append([grid.title, *(name.removeprefix("alpha=") for name in best)])
     note = "By mean accuracy over runs; in brackets how many of the others are not worse at 95 % (paired t)."
     return Section("The best alpha by noise", note, ["data", *experiment.grids[0].columns], table)
 
 
-def _best(grid: Grid, column: str, results: Results) -> str:
+def best_row(grid: Grid, column: str, results: Results) -> str:
     """The row of highest mean accuracy, and how many rows are not told apart from it."""
     means = {row: results.summary(grid.cells[row, column]).mean for row in grid.rows}
     if not all(np.isfinite(list(means.values()))):
@@ -232,7 +232,7 @@ def _best(grid: Grid, column: str, results: Results) -> str:
     return f"{best} ({sum(gap.mean <= gap.half for gap in gaps)})"
 
 
-def _spans(experiment: Experiment, results: Results) -> list[tuple[str, str, float, float]]:
+def spans(experiment: Experiment, results: Results) -> list[tuple[str, str, float, float]]:
     """For each row of each grid: its name, the best a_f of .1 to 15, the highest and the lowest mean accuracy."""
     found = []
     for grid in experiment.grids:
@@ -247,7 +247,7 @@ def _spans(experiment: Experiment, results: Results) -> list[tuple[str, str, flo
 
 def _ranges(experiment: Experiment, results: Results) -> Section:
     table = [
-        [name, best, *map(_number, (high, low, high - low))] for name, best, high, low in _spans(experiment, results)
+        [name, best, *map(number, (high, low, high - low))] for name, best, high, low in spans(experiment, results)
     ]
     note = "Over the a_f from .1 to 15 that the paper speaks of."
     return Section("How much a_f matters", note, ["cell", "best a_f", "highest", "lowest", "range"], table)
@@ -343,191 +343,3 @@ def _heat(experiment: Experiment, results: Results) -> list[Figure]:
     )
     caption = f"Mean accuracy. {experiment.note}"
     return [Figure(experiment.name, experiment.title, caption, panels, columns=3)]
-
-
-# ---- what holds ----
-
-COMPARED = ("table3", "table2", "table4", "figure-box-diabetes", "table1")  # where the leads are read
-
-
-AGAINST = (
-    ("PILBoost alpha=2.0", "XGBoost"),
-    ("PILBoost alpha=2.0", STOPPED),
-    ("PILBoost alpha=2.0", PATIENT),
-    (OURS, PATIENT),
-    (OURS, "PILBoost alpha=2.0"),
-)
-
-
-def leads(results: Results) -> Section:
-    """How far the advantage over XGBoost remains when it stops early on the twisted data that it has."""
-    table = []
-    for name in COMPARED:
-        grid = EXPERIMENTS[name].grids[0]
-        for column in (one for one in grid.columns if one != "0"):
-            cells = grid.cells
-            each = [results.lead(cells[one, column], cells[other, column]) for one, other in AGAINST]
-            table.append([f"{grid.title}, {grid.corner} {column}", *(_interval(one, sign=True) for one in each)])
-    note = (
-        "Lead in accuracy, run by run, with 95 % intervals. PILBoost is at alpha = 2 and the paper's a_f for each data "
-        "set; stopped is XGBoost stopped early on its own twisted training data, by the paper's rule and by a careful "
-        "user's; untwist is our default."
-    )
-    header = ["", "PILBoost - XGBoost", "- stopped", "- careful", "untwist - careful", "untwist - PILBoost"]
-    return Section("How far the advantage remains", note, header, table)
-
-
-def tally(results: Results) -> dict[str, dict[str, int]]:
-    """By algorithm how many published accuracies agree, come out better, differ; one run does not count."""
-    counts: dict[str, dict[str, int]] = {}
-    for experiment in EXPERIMENTS.values():
-        if experiment.shown != "accuracy":
-            continue
-        for grid in experiment.grids:
-            for (row, column), published in grid.published.items():
-                ours = results.summary(grid.cells[row, column])
-                if ours.runs > 1:
-                    name = "PILBoost" if row.startswith("PILBoost") else row
-                    one = counts.setdefault(name, {"agrees": 0, "better": 0, "differs": 0})
-                    one[verdict(ours, published).words] += 1
-    return counts
-
-
-def sentences(results: Results) -> list[str]:
-    """Five sentences: what holds of the paper and what does not, with the numbers of these results."""
-    return [make(results) for make in (_agreement, _advantage, _stopped, _settings, _harder)]
-
-
-def _cell(name: str, row: str, column: str, grid: int = 0) -> Cell:
-    return EXPERIMENTS[name].grids[grid].cells[row, column]
-
-
-def _agreement(results: Results) -> str:
-    counts = tally(results)
-    again = counts.pop(AS_IN_2021, None)
-    total = sum(sum(one.values()) for one in counts.values())
-    if not total:
-        return "Agreement: nothing to compare yet; it takes two runs."
-    each = ", ".join(f"{name} {one['agrees']} of {sum(one.values())}" for name, one in counts.items())
-    better, lower = (sum(one[what] for one in counts.values()) for what in ("better", "differs"))
-    gaps = [
-        results.summary(grid.cells[place]).mean - published.mean
-        for one in EXPERIMENTS.values()
-        if one.shown == "accuracy"
-        for grid in one.grids
-        for place, published in grid.published.items()
-        if place[0] != AS_IN_2021 and results.of(grid.cells[place]) and published.sd > 0  # else both are exactly 1
-    ]
-    other = f"; with XGBoost as in 2021, {again['agrees']} of {sum(again.values())}" if again else ""
-    return (
-        f"Agreement: {total - better - lower} of {total} published accuracies agree within the sampling error of both "
-        f"({each}{other}), {better} better, {lower} lower; by chance {total / 20:.0f} or so would not, and what is "
-        f"known of those that do not stands beside them. Where it is not exactly 1, ours is {summary(gaps).mean:+.4f} "
-        "above the published one on average."
-    )
-
-
-CLASS_NOISE = {"xd6": "table3", "shoppers": "table4", "cancer": "table2", "diabetes": "figure-box-diabetes"}
-
-
-def _leads(results: Results, ours: str, theirs: str, column: str = "0.3") -> dict[str, Summary]:
-    """The lead under class noise by data set, where there is one."""
-    cells = {data: (_cell(name, ours, column), _cell(name, theirs, column)) for data, name in CLASS_NOISE.items()}
-    found = {data: results.lead(*pair) for data, pair in cells.items()}
-    return {data: one for data, one in found.items() if one.runs}
-
-
-def _listed(found: Mapping[str, Summary]) -> str:
-    return ", ".join(f"{data} {_interval(one, sign=True)}" for data, one in found.items()) or ABSENT
-
-
-def _advantage(results: Results) -> str:
-    found = _leads(results, "PILBoost alpha=2.0", "XGBoost")
-    if not found:
-        return "The advantage over XGBoost: nothing to compare."
-    clean = summary([one.mean for one in _leads(results, "PILBoost alpha=2.0", "XGBoost", "0").values()])
-    holds = "holds" if all(one.mean > one.half for one in found.values()) else "holds in part"
-    return (
-        f"The advantage over XGBoost {holds} when both run all their rounds: with 30 % of the labels flipped, PILBoost "
-        f"at alpha = 2 leads by {_listed(found)} ({_number(clean.mean, sign=True)} on average without noise)."
-    )
-
-
-def _told(found: Mapping[str, Summary]) -> str:
-    """Leads with what they amount to."""
-    words = {
-        "ahead on": [data for data, one in found.items() if one.mean > one.half],
-        "not to be told apart on": [data for data, one in found.items() if abs(one.mean) <= one.half],
-        "behind on": [data for data, one in found.items() if one.mean < -one.half],
-    }
-    every = len(found) if len(found) > 1 else 0
-    parts = (f"{what} {'all' if len(data) == every else ' and '.join(data)}" for what, data in words.items() if data)
-    return f"{', '.join(parts)} ({_listed(found)})"
-
-
-def _stopped(results: Results) -> str:
-    by_rule, careful = (_leads(results, "PILBoost alpha=2.0", row) for row in (STOPPED, PATIENT))
-    if not careful:
-        return "Against XGBoost stopped early: nothing to compare."
-    pooled = {}
-    for grid in EXPERIMENTS["figure-adaptive"].grids:
-        cells = grid.cells
-        pairs = [(cells["PILBoost alpha=1.1", column], cells[PATIENT, column]) for column in grid.columns]
-        if (one := results.pooled_lead(pairs)).runs:
-            pooled[grid.title.replace(",", " at")] = one
-    kept = results.summary(_cell("figure-insider", STOPPED, "insider"), "kept")
-    return (
-        f"Once XGBoost stops early on its own twisted data, PILBoost is at 30 % {_told(by_rule)} by the paper's rule "
-        f"of stopping, and {_told(careful)} by a careful user's; over the nine noise levels of the adaptive figure it "
-        f"is at alpha = 1.1 {_told(pooled)} against the latter, and our default, which stops early too, is at 30 % "
-        f"{_told(_leads(results, OURS, PATIENT))}. (The paper says that XGBoost mostly does not stop early on twisted "
-        f"data; under the insider it keeps {_number(kept.mean, 0)} of {results.rounds} rounds.)"
-    )
-
-
-def _settings(results: Results) -> str:
-    best = {}
-    for grid in EXPERIMENTS["alphas"].grids:
-        names = [_best(grid, column, results).split(" ")[0].removeprefix("alpha=") for column in grid.columns]
-        best[grid.title.split(",")[0]] = names
-    noisy = [names[1:] for names in best.values() if ABSENT not in names]  # without noise most alphas are as good
-    steady = sum(names == sorted(names, key=float) for names in noisy)
-    spans = {name: high - low for name, _, high, low in _spans(EXPERIMENTS["step-sizes"], results)}
-    widest = max(spans, key=lambda name: spans[name], default="")
-    small = sum(one <= 0.02 for one in spans.values())
-    return (
-        "Settings: the best alpha at noise 0, .1, .2, .3, .4 is "
-        + "; ".join(f"{data}: {', '.join(names)}" for data, names in best.items())
-        + f", and from .1 on it never falls on {steady} of {len(noisy)} data sets; a_f from .1 to 15 moves the "
-        f"accuracy by .02 or less in {small} of {len(spans)} cells, by up to {_number(spans.get(widest, np.nan))} "
-        f"({widest or ABSENT})."
-    )
-
-
-def _harder(results: Results) -> str:
-    def insider(row: str) -> str:
-        ours = _cell("figure-insider", "PILBoost alpha=1.1", "insider")
-        return _interval(results.lead(ours, _cell("figure-insider", row, "insider")), sign=True)
-
-    def stumps(row: str) -> str:
-        return _number(results.summary(_cell("long-servedio", row, "0.1")).mean)
-
-    twins = results.lead(_cell("twins", "PILBoost alpha=2.0", "0.3"), _cell("twins", PATIENT, "0.3"))
-    turned = results.summary(_cell("beyond-half", "PILBoost alpha=-2", "0.85"))
-    links = []
-    for grid in EXPERIMENTS["exact-link"].grids:
-        for row in (row for row in grid.rows if "exact" in row):
-            pairs = [(grid.cells[row, c], grid.cells[row.replace("exact", "clipped"), c]) for c in grid.columns]
-            links += [results.lead(*pair) for pair in pairs]
-    links = [one for one in links if one.runs > 1]
-    ahead, behind = (sum(sign * one.mean > one.half > 0 for one in links) for sign in (1, -1))
-    return (
-        f"Harder tests: under the insider PILBoost leads XGBoost by {insider('XGBoost')}, careful XGBoost by "
-        f"{insider(PATIENT)}; without twins across the split its lead on xd6 at 30 % over careful XGBoost is "
-        f"{_interval(twins, sign=True)}; with 85 % of the labels flipped alpha = -2 is right on "
-        f"{_number(turned.mean)} of the rows of xd6; the exact link is ahead of the clipped one in {ahead} of "
-        f"{len(links)} cells (by {_number(max((one.mean for one in links), default=np.nan))} at most) and behind in "
-        f"{behind}; on the Long-Servedio data, 10 % noise, stumps get {stumps('AdaBoost')} by AdaBoost, "
-        f"{stumps('XGBoost')} by XGBoost, {stumps('PILBoost alpha=4')} by PILBoost at alpha = 4 (its margin loss is "
-        f"convex too), and our default, which is free to grow deeper trees, {stumps(OURS)}."
-    )

@@ -16,9 +16,10 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
+from untwist.experiments.claims import leads, sentences
 from untwist.experiments.datasets import FOLDER, published
 from untwist.experiments.figures import Figure, png, svg
-from untwist.experiments.findings import BESIDE, ROUNDS, Results, figures, leads, sections, sentences
+from untwist.experiments.findings import BESIDE, ROUNDS, Results, figures, sections
 from untwist.experiments.methods import installed
 from untwist.experiments.paper import EXPERIMENTS, WORDS, Experiment
 from untwist.experiments.results import read
