@@ -12,7 +12,7 @@ import pytest
 
 from untwist import PILBoostClassifier, cli, load, save
 from untwist.audit import audit_labels
-from untwist.commands import common, doctor, reading
+from untwist.commands import columns, common, doctor, sheets
 from untwist.explain import explain
 from untwist.twisters import ClassNoise
 
@@ -74,7 +74,7 @@ def test_train_then_predict(folder, capsys):
     assert list(predictions) == ["prediction", "P(leaves)", "P(stays)"]
     assert np.mean(predictions["prediction"] == truth) > 0.9
     np.testing.assert_allclose(predictions[["P(leaves)", "P(stays)"]].sum(axis=1), 1.0)
-    table = reading.prepared(frame, "churn")
+    table = columns.prepared(frame, "churn")
     model = PILBoostClassifier(random_state=0).fit(table.X, table.y)
     np.testing.assert_allclose(predictions["P(stays)"], model.predict_proba(table.X)[:, 1])
 
@@ -97,8 +97,8 @@ def test_every_kind_of_file_is_the_same_table(folder, name, write):
         pytest.importorskip("pyarrow")
     frame, _ = people()
     write(frame, name)
-    found = reading.prepared(reading.read(folder / name).frame, "churn").X
-    expected = reading.prepared(frame, "churn").X
+    found = columns.prepared(sheets.read(folder / name).frame, "churn").X
+    expected = columns.prepared(frame, "churn").X
     assert list(found) == list(expected)
     assert (found["city"].astype(str) == frame["city"]).all()
     np.testing.assert_array_equal(found["age"], frame["age"])
@@ -111,7 +111,7 @@ def test_predictions_to_a_file_with_the_input(folder, capsys):
         status, out, err = untwist(capsys, "predict", "m.untwist", "people.csv", "-o", name, "--with-input")
         assert (status, out) == (0, "")
         assert f"400 predictions in {name}" in err
-        found = reading.read(folder / name).frame
+        found = sheets.read(folder / name).frame
         assert list(found)[:5] == list(people()[0])
         assert "P(stays)" in found
     assert not list(folder.glob(".*"))
@@ -167,7 +167,7 @@ def test_columns_are_what_they_look_like():
             "y": rng.choice(["a", "b"], n),
         }
     )
-    table = reading.prepared(frame, "y")
+    table = columns.prepared(frame, "y")
     notes = "\n".join(table.notes)
     assert list(table.X) == ["number", "stray", "mixed", "date", "stamp", "flag", "grid"]
     assert "stray: numbers; 'unknown', '?' taken as missing" in notes
@@ -177,7 +177,7 @@ def test_columns_are_what_they_look_like():
     assert "empty: all values are missing; left out" in notes
     assert "word: 200 different words in 200 rows; left out (--keep 'word' uses it)" in notes
     assert "row_id: looks like an id" in notes
-    kept = reading.prepared(frame, "y", keep=["word", "row_id"], drop=["grid"])
+    kept = columns.prepared(frame, "y", keep=["word", "row_id"], drop=["grid"])
     assert {"word", "row_id"} <= set(kept.X)
     assert "grid" not in kept.X
 
@@ -185,16 +185,16 @@ def test_columns_are_what_they_look_like():
 def test_a_leak_is_warned_of_and_kept():
     frame, truth = people(noise=0)
     frame["cancelled_on_phone"] = np.where(truth == "leaves", 1, 0)
-    table = reading.prepared(frame, "churn")
+    table = columns.prepared(frame, "churn")
     assert any(note.startswith("cancelled_on_phone: tells the label in 100.0%") for note in table.notes)
     assert "cancelled_on_phone" in table.X
-    assert not any("tells the label" in note for note in reading.prepared(people()[0], "churn").notes)
+    assert not any("tells the label" in note for note in columns.prepared(people()[0], "churn").notes)
 
 
 def test_rows_without_a_label_are_left_out_and_counted():
     frame, _ = people()
     frame.loc[[3, 7], "churn"] = None
-    table = reading.prepared(frame, "churn")
+    table = columns.prepared(frame, "churn")
     assert table.notes[0] == "2 rows have no label and are left out"
     assert len(table.y) == 398
     assert table.rows[3] == 4
@@ -212,7 +212,7 @@ def test_what_is_text_stays_text_whoever_comes_with_it(folder, capsys):
         (folder / "new.csv").write_text("code,x\n" + lines)
         out = untwist(capsys, "predict", "model.untwist", "new.csv")[1]
         assert [line.split(",")[0] for line in out.splitlines()[1:3]] == ["p", "q"]
-    all_codes = reading.prepared(pd.DataFrame({"zip": ["01234", "1234"] * 30, "y": ["a", "b"] * 30}), "y")
+    all_codes = columns.prepared(pd.DataFrame({"zip": ["01234", "1234"] * 30, "y": ["a", "b"] * 30}), "y")
     assert all_codes.X["zip"].nunique() == 2
     assert "zip: text: it has numbers with leading zeros" in all_codes.notes
 
@@ -223,14 +223,14 @@ def test_a_class_may_be_called_none_or_na(folder, capsys):
     _, out, err = untwist(capsys, "train", "t.csv", "--label", "y")
     assert "classes Mild, NA, None" in out
     assert "no label" not in err
-    sheet = reading.read(folder / "t.csv")
+    sheet = sheets.read(folder / "t.csv")
     sheet.frame.loc[3, "y"] = " "
-    assert len(reading.prepared(sheet.frame, "y").y) == 89
+    assert len(columns.prepared(sheet.frame, "y").y) == 89
 
 
 def test_labels_keep_their_kind():
     def labels(values):
-        return reading.prepared(pd.DataFrame({"x": np.arange(len(values)), "y": values}), "y").y
+        return columns.prepared(pd.DataFrame({"x": np.arange(len(values)), "y": values}), "y").y
 
     assert labels(["0", "1"] * 5).dtype == np.int64
     assert labels(["007", "7"] * 5).dtype.kind == "U"
@@ -263,7 +263,7 @@ def test_dates_are_dates_in_training_and_later(folder, capsys):
     assert "d: dates, as days since 1970" in err
     out = untwist(capsys, "predict", "model.untwist", "t.parquet")[1]
     assert [line.split(",")[0] for line in out.splitlines()[1:]] == y.tolist()
-    stray = reading.prepared(pd.DataFrame({"d": ["2021-01-01"] * 60 + ["2021"], "y": ["a", "b"] * 30 + ["a"]}), "y")
+    stray = columns.prepared(pd.DataFrame({"d": ["2021-01-01"] * 60 + ["2021"], "y": ["a", "b"] * 30 + ["a"]}), "y")
     assert np.isnan(stray.X["d"].iloc[60])  # a number among dates is none
 
 
@@ -275,13 +275,13 @@ def test_the_index_that_pandas_writes_is_no_feature(folder, capsys):
 
 
 def test_true_and_false_and_blanks_are_numbers():
-    table = reading.prepared(pd.DataFrame({"b": ["True", "false", "", " TRUE"] * 9, "y": ["p", "q"] * 18}), "y")
+    table = columns.prepared(pd.DataFrame({"b": ["True", "false", "", " TRUE"] * 9, "y": ["p", "q"] * 18}), "y")
     np.testing.assert_array_equal(table.X["b"][:4], [1.0, 0.0, np.nan, 1.0])
 
 
 def test_what_is_nearly_a_number_is_one():
     y = ["p", "q"] * 30
-    table = reading.prepared(pd.DataFrame({"fee": ["12,50", "7,25"] * 30, "share": ["45.5%", "3 %"] * 30, "y": y}), "y")
+    table = columns.prepared(pd.DataFrame({"fee": ["12,50", "7,25"] * 30, "share": ["45.5%", "3 %"] * 30, "y": y}), "y")
     assert table.X["fee"][:2].tolist() == [12.5, 7.25]
     assert table.X["share"][:2].tolist() == [45.5, 3.0]
 
@@ -289,7 +289,7 @@ def test_what_is_nearly_a_number_is_one():
 def test_many_words_are_counted_and_odd_dates_named():
     n = 900
     days = [f"{1 + i % 28}/{1 + i % 12}/{2000 + i % 20}" for i in range(n)]
-    table = reading.prepared(pd.DataFrame({"d": days, "y": np.resize(["p", "q"], n)}), "y")
+    table = columns.prepared(pd.DataFrame({"d": days, "y": np.resize(["p", "q"], n)}), "y")
     (note,) = (one for one in table.notes if one.startswith("d: "))
     assert "of which the 254 most frequent are used; if these are dates, write them as 2020-12-31" in note
 
@@ -332,7 +332,7 @@ def test_labels_can_be_believed(folder, capsys):
 
 def test_lines_are_those_of_the_file(folder):
     (folder / "t.csv").write_text('a,y\n"two\nlines",p\n\n1,q\n2,p\n')
-    sheet = reading.read(folder / "t.csv")
+    sheet = sheets.read(folder / "t.csv")
     assert sheet.lines.tolist() == [2, 5, 6]
     assert len(sheet.frame) == 3
 
@@ -340,7 +340,7 @@ def test_lines_are_those_of_the_file(folder):
 def test_a_corrected_copy_differs_in_labels_alone(folder):
     text = 'id;name;y\r\n007;"a;b\nc";p\r\n;NA;q\r\n0.130;FALSE;"p"\r\n'
     (folder / "t.csv").write_bytes(text.encode("latin-1"))
-    sheet = reading.read(folder / "t.csv", encoding="latin-1")
+    sheet = sheets.read(folder / "t.csv", encoding="latin-1")
     assert sheet.with_labels("y", np.array([], dtype=int), []).decode("latin-1") == text
     changed = sheet.with_labels("y", np.array([0, 2]), ["q", "r;s"]).decode("latin-1")
     assert changed == 'id;name;y\r\n007;"a;b\nc";q\r\n;NA;q\r\n0.130;FALSE;"r;s"\r\n'
@@ -354,7 +354,7 @@ def test_a_corrected_parquet_keeps_its_types(folder):
         {"n": pyarrow.array([1, None, 3], pyarrow.int32()), "y": pyarrow.array(["a", "b", None]).dictionary_encode()}
     )
     parquet.write_table(table, "t.parquet")
-    (folder / "c.parquet").write_bytes(reading.read(folder / "t.parquet").with_labels("y", np.array([0]), ["b"]))
+    (folder / "c.parquet").write_bytes(sheets.read(folder / "t.parquet").with_labels("y", np.array([0]), ["b"]))
     found = parquet.read_table("c.parquet")
     assert found.schema == table.schema
     assert found.to_pydict() == {"n": [1, None, 3], "y": ["b", "b", None]}
@@ -391,7 +391,7 @@ def test_an_audit_lists_corrects_and_leaves_the_input_alone(folder, capsys):
     assert status == 0
     assert hashlib.sha256((folder / "people.csv").read_bytes()).hexdigest() == before
     frame, _ = people()
-    table = reading.prepared(frame, "churn")
+    table = columns.prepared(frame, "churn")
     audit = audit_labels(table.X, table.y, PILBoostClassifier(random_state=0).fit(table.X, table.y))
     suspects = audit.suspects()
     assert str(audit) in out
@@ -556,7 +556,7 @@ def test_explain_tells_what_speaks_for_a_prediction(folder, capsys):
     status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv", "--line", 2, 9, "--json")
     one, _ = json.loads(out)
     frame, _ = people()
-    table = reading.prepared(frame, "churn")
+    table = columns.prepared(frame, "churn")
     model = load("model.untwist")
     found = explain(model, table.X.iloc[[0]], background=table.X)
     place = model.predict_proba(table.X.iloc[[0]]).argmax()

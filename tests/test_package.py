@@ -29,7 +29,8 @@ LAYERS = [
     {"files"},
     {"export.scoring"},
     {"explain", "export.code", "export.onnx", "export.treelite"},
-    {"commands.reading"},
+    {"commands.sheets"},
+    {"commands.columns"},
     {
         "audit",
         "commands.common",

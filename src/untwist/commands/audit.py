@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from untwist.audit import LabelAudit, audit_labels
+from untwist.commands.columns import Prepared
 from untwist.commands.common import as_json, chosen_table, different, fit, say, table_options
-from untwist.commands.reading import ARROW, COMPRESS, Prepared, Sheet, kind, write
+from untwist.commands.sheets import ARROW, COMPRESS, Sheet, kind, write
 from untwist.files import write_whole
 from untwist.report.page import report
 from untwist.report.peers import compare

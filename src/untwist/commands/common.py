@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.reading import Prepared, Sheet, prepared, read
+from untwist.commands.columns import Prepared, prepared
+from untwist.commands.sheets import Sheet, read
 from untwist.training import Progress
 
 __all__ = ["as_json", "chosen_table", "different", "fit", "noise_words", "say", "table_options"]

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from untwist.commands.columns import conformed
 from untwist.commands.common import as_json, say, table_options
-from untwist.commands.reading import conformed, read
+from untwist.commands.sheets import read
 from untwist.explain import explain
 from untwist.files import load
 

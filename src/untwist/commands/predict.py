@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from untwist.commands.columns import conformed
 from untwist.commands.common import as_json, different, say, table_options
-from untwist.commands.reading import conformed, read, write
+from untwist.commands.sheets import read, write
 from untwist.files import load
 
 __all__ = ["main"]

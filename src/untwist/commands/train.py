@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from untwist.classifier import PILBoostClassifier
+from untwist.commands.columns import Prepared
 from untwist.commands.common import as_json, chosen_table, different, fit, noise_words, say, table_options
-from untwist.commands.reading import Prepared
 from untwist.files import save
 
 __all__ = ["main", "summary"]

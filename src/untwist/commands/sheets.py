@@ -1,0 +1,202 @@
+"""Tables in files: CSV (any separator, compressed or not), Parquet and Arrow; what is wrong with one, in a sentence.
+
+The cells of a CSV file are read as text; `columns` says what they are.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from untwist.files import write_whole
+
+__all__ = ["ARROW", "COMPRESS", "Sheet", "kind", "pandas_here", "read", "write"]
+
+OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+COMPRESS: dict[str, Any] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+COMPRESSED = {*OPENERS, ".zip", ".zst"}
+ARROW = {".arrow", ".feather", ".ipc"}
+NEEDED = 'needs pandas and pyarrow: pip install "untwist[cli]"'
+
+
+def pandas_here() -> Any:
+    """The module pandas, or one line that says what to install."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(f"reading tables {NEEDED}") from error
+    return pandas
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table as a file has it: text from CSV, typed from Parquet and Arrow."""
+
+    path: Path
+    frame: Any
+    separator: str | None = None  # None: no CSV
+    encoding: str = "utf-8"
+
+    @cached_property
+    def lines(self) -> NDArray[np.intp]:
+        """Where each row begins: its line in a CSV file, the header being line 1; else its number, from 1."""
+        if self.separator is None:
+            return np.arange(1, len(self.frame) + 1)
+        with _opened(self.path, self.encoding) as file:
+            starts, before = [], 0
+            reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True)
+            for cells in reader:
+                if cells or len(self.frame.columns) == 1:
+                    starts.append(before + 1)
+                before = reader.line_num
+        return np.array(starts[1 : len(self.frame) + 1])
+
+    @property
+    def place(self) -> str:
+        """What a row is called."""
+        return "row" if self.separator is None else "line"
+
+    def with_labels(self, label: str, rows: NDArray[np.intp], values: Iterable[Any]) -> bytes:
+        """The file again, with other labels in these rows and nothing else changed."""
+        new = dict(zip(rows.tolist(), values, strict=True))
+        return self._csv_with(label, new) if self.separator is not None else self._arrow_with(label, new)
+
+    def _csv_with(self, label: str, new: dict[int, Any]) -> bytes:
+        with _opened(self.path, self.encoding, newline="") as file:
+            lines = file.read().splitlines(keepends=True)
+        at, place = self.lines, list(self.frame.columns).index(label)
+        for row, value in new.items():
+            first = int(at[row]) - 1
+            end = int(at[row + 1]) - 1 if row + 1 < len(at) else len(lines)
+            record = "".join(lines[first:end])
+            cells = next(csv.reader(io.StringIO(record), delimiter=self.separator or ",", skipinitialspace=True))
+            cells[place] = str(value)
+            text = io.StringIO()
+            csv.writer(text, delimiter=self.separator or ",", lineterminator="").writerow(cells)
+            ending = lines[first:end][-1]
+            lines[first:end] = [text.getvalue() + ending[len(ending.rstrip("\r\n")) :], *[""] * (end - first - 1)]
+        return "".join(lines).encode(self.encoding)
+
+    def _arrow_with(self, label: str, new: dict[int, Any]) -> bytes:
+        import pyarrow
+        from pyarrow import feather, parquet
+
+        as_parquet = kind(self.path) == ".parquet"
+        table = parquet.read_table(self.path) if as_parquet else feather.read_table(self.path)
+        place = table.column_names.index(label)
+        dtype, values = table.schema.field(place).type, table.column(place).to_pylist()
+        for row, value in new.items():
+            values[row] = value
+        coded = pyarrow.types.is_dictionary(dtype)
+        column = pyarrow.array(values, type=dtype.value_type if coded else dtype)
+        table = table.set_column(
+            place, table.schema.field(place), column.dictionary_encode().cast(dtype) if coded else column
+        )
+        out = pyarrow.BufferOutputStream()
+        (parquet.write_table if as_parquet else feather.write_feather)(table, out)
+        return bytes(out.getvalue())
+
+
+def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> Sheet:
+    """The table in a file."""
+    pandas = pandas_here()
+    if not path.exists():
+        raise ValueError(f"{path} does not exist")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a file")
+    ending = kind(path)
+    try:
+        if ending == ".parquet" or ending in ARROW:
+            separator = None
+            frame = pandas.read_parquet(path) if ending == ".parquet" else pandas.read_feather(path)
+            names = [str(name) for name in frame.columns]
+            frame = frame.reset_index(drop=True)
+        else:
+            separator = separator or _separator(path, encoding)
+            options: dict[str, Any] = {"sep": separator, "encoding": encoding, "skipinitialspace": True}
+            options |= {"dtype": str, "keep_default_na": False, "na_filter": False}
+            first = pandas.read_csv(path, header=None, nrows=1, **options)
+            names = [str(name).strip() for name in first.iloc[0]]
+            one = len(names) == 1  # where an empty line is a row
+            frame = pandas.read_csv(path, skip_blank_lines=not one, **options)
+            if not isinstance(frame.index, pandas.RangeIndex):
+                raise ValueError("rows have more cells than the header has names")
+            while one and len(frame) and frame.iloc[-1, 0] == "":
+                frame = frame.iloc[:-1]
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise ValueError(f"{path} is not {encoding} text (byte {byte:#x}): try --encoding latin-1") from error
+    except LookupError as error:
+        raise ValueError(f"{encoding!r} is no encoding: try utf-8 or latin-1") from error
+    except ImportError as error:
+        raise ImportError(f"reading {path} {NEEDED}") from error
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        lzma.LZMAError,
+        zlib.error,
+        zipfile.BadZipFile,
+    ) as error:  # of pandas' and pyarrow's own kinds
+        raise ValueError(f"{path} cannot be read as a table: {_first_line(error)}") from error
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{path} has several columns {repeated[0]!r}: rename all but one")
+    frame.columns = names
+    if not len(frame):
+        raise ValueError(f"{path} has no rows")
+    return Sheet(path, frame, separator, encoding)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+
+
+def kind(path: Path) -> str:
+    """How a file's name ends, apart from compression."""
+    suffixes = [one.lower() for one in path.suffixes]
+    return next((one for one in reversed(suffixes) if one not in COMPRESSED), "")
+
+
+def _opened(path: Path, encoding: str, newline: str | None = "") -> Any:
+    if path.suffix.lower() in COMPRESSED - OPENERS.keys():
+        raise ValueError(f"{path.suffix} files can be read but not rewritten: unpack {path.name} first")
+    return OPENERS.get(path.suffix.lower(), open)(path, "rt", encoding=encoding, newline=newline)
+
+
+def _separator(path: Path, encoding: str) -> str:
+    """The sign that the first line has most of."""
+    if path.suffix.lower() in COMPRESSED - OPENERS.keys():
+        return ","
+    with _opened(path, encoding) as file:
+        line = file.readline(1 << 20)
+    return max(",;\t|", key=line.count)
+
+
+def write(frame: Any, path: Path | None) -> None:
+    """As CSV on standard output, or to a file of the kind that its name says."""
+    if path is None:
+        print(frame.to_csv(index=False), end="")
+        return
+    ending, packed = kind(path), path.suffix.lower()
+    if packed in COMPRESSED - COMPRESS.keys():
+        raise ValueError(f"{path} cannot be written: choose .csv, .csv.gz, .parquet or .feather")
+    if ending == ".parquet" or ending in ARROW:
+        out = io.BytesIO()
+        (frame.to_parquet if ending == ".parquet" else frame.reset_index(drop=True).to_feather)(out)
+        content = out.getvalue()
+    else:
+        content = frame.to_csv(index=False).encode()
+    write_whole(path, COMPRESS[packed](content) if packed in COMPRESS else content)
