@@ -23,10 +23,11 @@ from scipy import sparse
 
 from untwist import _core
 from untwist.arguments import Array
+from untwist.collective import ALONE, Workers
 from untwist.links import CanonicalLink, Link
 from untwist.losses import AlphaLoss
 
-__all__ = ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "threads"]
+__all__ = ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "own_weights", "row_blocks", "threads"]
 
 NONE = np.zeros(0)
 MOST_COPIES = 128  # whole sample weights up to here count copies
@@ -127,14 +128,14 @@ class Forest:
         """Scores of rows of numbers: the sum over trees [first, last)."""
         last = len(self) if last is None else last
         out = np.zeros(X.shape[0])
-        for rows, block in _row_blocks(X):
+        for rows, block in row_blocks(X):
             self.prepared.add_scores(block, first, last, threads(n_jobs), out[rows])
         return out
 
     def leaves(self, X: Any, n_jobs: int | None = None) -> NDArray[np.int32]:
         """For every row and tree the leaf, as an index into the tree's nodes."""
         out = np.zeros((X.shape[0], len(self)), dtype=np.int32)
-        for rows, block in _row_blocks(X):
+        for rows, block in row_blocks(X):
             self.prepared.leaves(block, 0, len(self), threads(n_jobs), out[rows])
         return out
 
@@ -175,7 +176,7 @@ def threads(n_jobs: int | None) -> int:
 BLOCK = 1 << 23  # cells of a sparse table made dense at a time
 
 
-def _row_blocks(X: Any) -> Any:
+def row_blocks(X: Any) -> Any:
     """X in blocks of dense rows: (rows, block), one block unless it is sparse."""
     if not sparse.issparse(X):
         yield slice(None), _dense(X)
@@ -254,7 +255,7 @@ def booster(
     """
     if not isinstance(link.loss, AlphaLoss):
         raise ValueError(f"the compiled engine boosts the alpha-loss only, got {link.loss!r}")
-    own, unit = (NONE, 1.0) if weight is None or (weight == 1).all() else _own_weights(weight)
+    own, unit = (NONE, 1.0) if weight is None or (weight == 1).all() else own_weights(weight)
     return _core.booster(
         data,
         positive_class,
@@ -280,16 +281,16 @@ def booster(
     )
 
 
-def _own_weights(weight: Array) -> tuple[Array, float]:
-    """Sample weights as the core takes them, and the weight that is its 1.
+def own_weights(weight: Array, workers: Workers = ALONE) -> tuple[Array, float]:
+    """Sample weights as the core takes them, and the weight that is its 1; alike for all workers.
 
     Whole numbers count copies, exactly. Weights that are all the same (or 0) are ones. Any others are divided by a
     power of two, which keeps their ratios, so that none is above 1.
     """
-    largest = float(weight.max())
-    if largest <= MOST_COPIES and (weight == np.floor(weight)).all():
+    largest = max(workers.all_of(float(weight.max(initial=0.0))))
+    if largest <= MOST_COPIES and all(workers.all_of(bool((weight == np.floor(weight)).all()))):
         return weight, 1.0
-    if ((weight == largest) | (weight == 0)).all():
+    if all(workers.all_of(bool(((weight == largest) | (weight == 0)).all()))):
         return (weight > 0).astype(np.float64), largest
     fraction, exponent = math.frexp(largest)
     unit = math.ldexp(1.0, min(exponent - (fraction == 0.5), 1023))
