@@ -71,11 +71,10 @@ class Dataset:
         self.thresholds: list[Array] | None = None
         n_threads = trees.threads(n_jobs)
         if tree_method == "hist":
-            sketch = trees.sketch(X, weight, self.categories, max_bins, n_threads, workers)
-            self.thresholds = sketch.thresholds()
+            self.thresholds = trees.shared_bins(X, weight, self.categories, max_bins, n_jobs, workers)
             codes = np.empty(X.shape, dtype=np.uint8)
             for rows, block in trees.row_blocks(X):
-                _core.encode(block, sketch, codes[rows], n_threads)
+                _core.encode(block, self.categories, self.thresholds, codes[rows], n_threads)
             X, lost = codes, codes == MISSING
         else:
             X = X.toarray() if hasattr(X, "toarray") else X  # absent means 0 here, missing in XGBoost
