@@ -611,6 +611,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"tree_method must be one of {TREE_METHODS}, got {self.tree_method!r}")
         if not isinstance(self.device, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
             raise ValueError(f'device must be "cpu", "cuda" or "cuda:N", got {self.device!r}')
+        if self.min_samples_leaf != 1:
+            raise ValueError(f'min_samples_leaf must be 1 with engine="xgboost", got {self.min_samples_leaf!r}')
         return engine.Dataset(
             X,
             labels,

@@ -76,7 +76,7 @@ ALONE = Workers()
 
 def present() -> Workers:
     """The workers of XGBoost's communicator, if one is open in this process."""
-    if "xgboost" not in sys.modules:
+    if sys.modules.get("xgboost") is None:
         return ALONE
     collective = sys.modules["xgboost"].collective
     return _XGBoostWorkers(collective) if collective.is_distributed() else ALONE
