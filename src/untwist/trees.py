@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Integral
@@ -26,7 +26,7 @@ from untwist.arguments import Array
 from untwist.links import CanonicalLink, Link
 from untwist.losses import AlphaLoss
 
-__all__ = ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "streamed", "threads"]
+__all__ = ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "row_blocks", "threads"]
 
 NONE = np.zeros(0)
 MOST_COPIES = 128  # whole sample weights up to here count copies
@@ -127,14 +127,14 @@ class Forest:
         """Scores of rows of numbers: the sum over trees [first, last)."""
         last = len(self) if last is None else last
         out = np.zeros(X.shape[0])
-        for rows, block in _row_blocks(X):
+        for rows, block in row_blocks(X):
             self.prepared.add_scores(block, first, last, threads(n_jobs), out[rows])
         return out
 
     def leaves(self, X: Any, n_jobs: int | None = None) -> NDArray[np.int32]:
         """For every row and tree the leaf, as an index into the tree's nodes."""
         out = np.zeros((X.shape[0], len(self)), dtype=np.int32)
-        for rows, block in _row_blocks(X):
+        for rows, block in row_blocks(X):
             self.prepared.leaves(block, 0, len(self), threads(n_jobs), out[rows])
         return out
 
@@ -175,15 +175,24 @@ def threads(n_jobs: int | None) -> int:
 BLOCK = 1 << 23  # cells of a sparse table made dense at a time
 
 
-def _row_blocks(X: Any) -> Any:
-    """X in blocks of dense rows: (rows, block), one block unless it is sparse."""
+def row_blocks(X: Any) -> Iterator[tuple[slice, Any]]:
+    """X in blocks of dense rows: (rows, block), one block unless it is sparse or comes in blocks."""
+    first = 0
+    for block in map(_dense, X.blocks() if hasattr(X, "blocks") else _dense_rows(X)):
+        yield slice(first, first + len(block)), block
+        first += len(block)
+    if first != X.shape[0]:
+        raise ValueError(f"the table had {X.shape[0]} rows when it was read first, and {first} now: begin again")
+
+
+def _dense_rows(X: Any) -> Iterator[Any]:
     if not sparse.issparse(X):
-        yield slice(None), _dense(X)
+        yield X
         return
     rows = X.tocsr()
     step = max(1, BLOCK // max(1, X.shape[1]))
     for first in range(0, X.shape[0], step):
-        yield slice(first, first + step), _dense(rows[first : first + step].toarray())
+        yield rows[first : first + step].toarray()
 
 
 def _column_blocks(X: Any) -> Any:
@@ -216,10 +225,17 @@ def dataset(
 ) -> _core.Dataset:
     """Binned rows for any number of boosters. Labels are 0 to K-1; rows of weight 0 have no say in the bins.
 
-    `categories` tells how many categories a column has whose numbers are categories.
+    `categories` tells how many categories a column has whose numbers are categories. X may come in blocks of rows, as
+    `untwist.batches` reads them.
     """
-    data, own = _unbinned(labels, X.shape[1]), _unequal(weight)
-    counts = _counts(categories, X.shape[1])
+    labels = np.ascontiguousarray(labels, dtype=np.uint32)
+    data = _core.Dataset(labels, int(labels.max(initial=0)) + 1, X.shape[1])
+    counts = np.zeros(X.shape[1], dtype=np.int32)
+    for column, count in (categories or {}).items():
+        counts[column] = count
+    own = NONE if weight is None or (weight == weight[0]).all() else np.ascontiguousarray(weight, dtype=np.float64)
+    if hasattr(X, "blocks"):
+        return _streamed(X, data, own, counts, max_bins, threads(n_jobs))
     for _, block in _column_blocks(X):
         data.look(block, own, threads(n_jobs))
     for first, block in _column_blocks(X):
@@ -227,54 +243,22 @@ def dataset(
     return data
 
 
-def streamed(
-    blocks: Callable[[], Iterable[Any]],
-    n_features: int,
-    labels: NDArray[Any],
-    weight: Array | None = None,
-    *,
-    categories: Mapping[int, int] | None = None,
-    max_bins: int = 255,
-    n_jobs: int | None = None,
+def _streamed(
+    X: Any, data: _core.Dataset, own: Array, counts: NDArray[np.int32], max_bins: int, n_threads: int
 ) -> _core.Dataset:
-    """The same from blocks of rows, which `blocks` yields anew for each of two or three passes: no float is kept.
+    """The same from blocks of rows, in two passes: no float is kept.
 
     A third pass comes in where a column has been constant for more than the first 100,000 rows and then is not.
     """
-    data, own, n_threads = _unbinned(labels, n_features), _unequal(weight), threads(n_jobs)
-    sketch = _core.Sketch(_counts(categories, n_features), max_bins, float(own.max(initial=0.0)))
-
-    def each(take: Callable[[Any, int, Array], None]) -> None:
-        first = 0
-        for block in map(_dense, blocks()):
-            take(block, first, own[first : first + len(block)])
-            first += len(block)
-        if first != len(labels):
-            raise ValueError(f"the table must have {len(labels)} rows whenever it is read, one per label, got {first}")
-
-    each(lambda block, _, weights: sketch.look(block, weights, n_threads))
-    if sketch.needs_draw:
-        each(lambda block, _, weights: sketch.draw(block, weights, n_threads))
+    sketch = _core.Sketch(counts, max_bins, float(own.max(initial=0.0)))
+    for rows, block in row_blocks(X):
+        sketch.look(block, own[rows], n_threads)
+    for rows, block in row_blocks(X) if sketch.needs_draw else ():
+        sketch.draw(block, own[rows], n_threads)
     data.set_bins(sketch)
-    each(lambda block, first, weights: data.add_rows(block, first, weights, n_threads))
+    for rows, block in row_blocks(X):
+        data.add_rows(block, rows.start, own[rows], n_threads)
     return data
-
-
-def _unbinned(labels: NDArray[Any], n_features: int) -> _core.Dataset:
-    labels = np.ascontiguousarray(labels, dtype=np.uint32)
-    return _core.Dataset(labels, int(labels.max(initial=0)) + 1, n_features)
-
-
-def _unequal(weight: Array | None) -> Array:
-    """Weights as the core takes them, none if all are the same."""
-    return NONE if weight is None or (weight == weight[0]).all() else np.ascontiguousarray(weight, dtype=np.float64)
-
-
-def _counts(categories: Mapping[int, int] | None, n_features: int) -> NDArray[np.int32]:
-    counts = np.zeros(n_features, dtype=np.int32)
-    for column, count in (categories or {}).items():
-        counts[column] = count
-    return counts
 
 
 def booster(
