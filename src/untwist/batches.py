@@ -27,8 +27,8 @@ class Batches:
 
     `source` is a Parquet file, a list of them, a folder of them (in the order of their names), or a
     ``pyarrow.dataset.Dataset`` of any kind. `columns` are the names of those to read, all by default. `rows`, a Boolean
-    per row of the files, leaves some out. `prepare` makes a table of each block, which comes as a pyarrow Table; it must
-    treat every row by itself.
+    per row of the files, leaves some out. `prepare` makes a table of each block, which is a pyarrow Table, row by
+    row.
 
     >>> table = Batches("big.parquet")  # doctest: +SKIP
     >>> model.fit(table.drop("label"), table.column("label"))  # doctest: +SKIP
@@ -84,20 +84,19 @@ class Batches:
         self._require(name)
         import pyarrow
 
-        parts = [table.column(0) for table in Batches(self._source, [name], rows=self._rows).tables()]
+        parts = [table.column(0) for table in Batches(self._source, [name], rows=self._rows).parts()]
         chunks = [chunk for part in parts for chunk in part.chunks]
         values = pyarrow.chunked_array(chunks, self._source.schema.field(name).type)
         if values.null_count:
-            first = int(np.flatnonzero(values.is_null().to_numpy())[0])
-            where = f"column {name!r} of {self._source}"
-            raise ValueError(f"{where} has {values.null_count} missing values, the first in row {first}: leave them out")
-        if pyarrow.types.is_dictionary(values.type) or str(values.type) in ("string", "large_string", "string_view"):
-            encoded = values.unify_dictionaries() if pyarrow.types.is_dictionary(values.type) else values.dictionary_encode()
-            encoded = encoded.combine_chunks()
-            return np.array(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()]
+            where, first = f"column {name!r} of {self._source}", int(np.flatnonzero(values.is_null().to_numpy())[0])
+            raise ValueError(f"{where} must have no missing value, got {values.null_count}, the first in row {first}")
+        coded = pyarrow.types.is_dictionary(values.type)
+        if coded or str(values.type) in ("string", "large_string", "string_view"):  # each text once, not once per row
+            encoded = (values.unify_dictionaries() if coded else values.dictionary_encode()).combine_chunks()
+            return np.asarray(np.array(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()])
         return np.asarray(values.to_numpy())
 
-    def tables(self) -> Iterator[Any]:
+    def parts(self) -> Iterator[Any]:
         """The table in blocks of rows: one pass over the files."""
         first = 0
         for table in self._source.read(self._columns):
@@ -111,17 +110,17 @@ class Batches:
         """The schema, as `untwist.tables.learn` finds it in memory; one pass if there are columns of text."""
         weight = tables.whole(sample_weight, len(self))
 
-        def parts() -> Iterator[tuple[Any, NDArray[np.int64]]]:
+        def weighted() -> Iterator[tuple[Any, NDArray[np.int64]]]:
             first = 0
-            for table in self.tables():
+            for table in self.parts():
                 yield table, weight[first : first + table.shape[0]]
                 first += table.shape[0]
 
-        return tables.learn_parts(self.head, parts(), categorical_features)
+        return tables.learn_parts(self.head, weighted(), categorical_features)
 
     def encoded(self, schema: tables.Schema, check: Callable[[Any], Any] = lambda numbers: numbers) -> Encoded:
         """The rows as numbers; `check` sees every block on the first pass."""
-        return Encoded(lambda: map(schema.encode, self.tables()), self.shape, check)
+        return Encoded(lambda: map(schema.encode, self.parts()), self.shape, check)
 
     def _require(self, name: str) -> None:
         if name not in self._source.schema.names:
@@ -186,7 +185,9 @@ class _ParquetFiles:
                 for field in self.schema
                 if field.name not in file.schema_arrow.names or file.schema_arrow.field(field.name).type != field.type
             ]:
-                raise ValueError(f"{path} has not the columns of {paths[0]}: {differs[0]!r} is missing or of another type")
+                raise ValueError(
+                    f"{path} must have the columns of {paths[0]}, but {differs[0]!r} is missing or differs"
+                )
             self.n_rows += file.metadata.num_rows
             self._seen.append(_stamp(path))
             file.close()
@@ -236,7 +237,7 @@ class _ArrowDataset:
             n_rows += batch.num_rows
             yield pyarrow.Table.from_batches([batch])
         if n_rows != self.n_rows:
-            raise ValueError(f"the dataset had {self.n_rows} rows when it was read first, and {n_rows} now: begin again")
+            raise ValueError(f"the dataset had {self.n_rows} rows when it was opened, and {n_rows} now: begin again")
 
 
 def _source(source: Any) -> Any:
@@ -254,7 +255,9 @@ def _source(source: Any) -> Any:
 
     if isinstance(source, dataset.Dataset):
         return _ArrowDataset(source)
-    raise ValueError(f"source must be a Parquet file, a list or folder of them, or a pyarrow Dataset, got {source!r:.80}")
+    raise ValueError(
+        f"source must be a Parquet file, several, a folder of them, or a pyarrow Dataset, got {source!r:.80}"
+    )
 
 
 def _pyarrow() -> tuple[Any, Any]:

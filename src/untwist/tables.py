@@ -117,7 +117,7 @@ def whole(weight: ArrayLike | None, n_rows: int) -> NDArray[np.int64]:
         return np.broadcast_to(np.int64(1), n_rows)
     weight = np.asarray(weight, dtype=np.float64)
     exponent = np.frexp(weight.max(initial=0.0))[1]
-    return np.maximum(np.rint(np.ldexp(weight, 32 - exponent)), weight > 0).astype(np.int64)
+    return np.asarray(np.maximum(np.rint(np.ldexp(weight, 32 - exponent)), weight > 0), dtype=np.int64)
 
 
 def _schema(

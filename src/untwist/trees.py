@@ -23,10 +23,22 @@ from scipy import sparse
 
 from untwist import _core
 from untwist.arguments import Array
+from untwist.collective import ALONE, Workers
 from untwist.links import CanonicalLink, Link
 from untwist.losses import AlphaLoss
 
-__all__ = ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "row_blocks", "threads"]
+__all__ = [
+    "Forest",
+    "Growth",
+    "Tree",
+    "booster",
+    "dataset",
+    "grown",
+    "own_weights",
+    "row_blocks",
+    "shared_bins",
+    "threads",
+]
 
 NONE = np.zeros(0)
 MOST_COPIES = 128  # whole sample weights up to here count copies
@@ -234,8 +246,11 @@ def dataset(
     for column, count in (categories or {}).items():
         counts[column] = count
     own = NONE if weight is None or (weight == weight[0]).all() else np.ascontiguousarray(weight, dtype=np.float64)
-    if hasattr(X, "blocks"):
-        return _streamed(X, data, own, counts, max_bins, threads(n_jobs))
+    if hasattr(X, "blocks"):  # no number of them is kept
+        data.set_bins(_seen(_core.Sketch(counts, max_bins, float(own.max(initial=0.0))), X, own, threads(n_jobs)))
+        for rows, block in row_blocks(X):
+            data.add_rows(block, rows.start, own[rows], threads(n_jobs))
+        return data
     for _, block in _column_blocks(X):
         data.look(block, own, threads(n_jobs))
     for first, block in _column_blocks(X):
@@ -243,22 +258,37 @@ def dataset(
     return data
 
 
-def _streamed(
-    X: Any, data: _core.Dataset, own: Array, counts: NDArray[np.int32], max_bins: int, n_threads: int
-) -> _core.Dataset:
-    """The same from blocks of rows, in two passes: no float is kept.
+def shared_bins(
+    X: Any, weight: Array | None, categories: NDArray[np.int32], max_bins: int, n_jobs: int | None, workers: Workers
+) -> list[Array]:
+    """The thresholds of every column that the rows of all workers make together."""
+    own = np.ones(X.shape[0]) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    ends = workers.all_of((float(own.min(initial=np.inf)), float(own.max(initial=0.0))))
+    lightest, heaviest = min(low for low, _ in ends), max(high for _, high in ends)
+    own = NONE if lightest == heaviest else own
+    sketch = _core.Sketch(categories, max_bins, heaviest if len(own) else 0.0)
+    return _seen(sketch, X, own, threads(n_jobs), workers).thresholds()
 
-    A third pass comes in where a column has been constant for more than the first 100,000 rows and then is not.
+
+def _seen(sketch: _core.Sketch, X: Any, own: Array, n_threads: int, workers: Workers = ALONE) -> _core.Sketch:
+    """The sketch when it has seen the rows of all workers.
+
+    They are read twice where a column has been constant for more than the first 100,000 of them and then is not.
     """
-    sketch = _core.Sketch(counts, max_bins, float(own.max(initial=0.0)))
+
+    def meet() -> None:
+        for rank, state in enumerate(workers.all_of(sketch.state()) if workers.size > 1 else ()):
+            if rank != workers.rank:
+                sketch.merge(state)
+
     for rows, block in row_blocks(X):
         sketch.look(block, own[rows], n_threads)
-    for rows, block in row_blocks(X) if sketch.needs_draw else ():
-        sketch.draw(block, own[rows], n_threads)
-    data.set_bins(sketch)
-    for rows, block in row_blocks(X):
-        data.add_rows(block, rows.start, own[rows], n_threads)
-    return data
+    meet()
+    if sketch.needs_draw:
+        for rows, block in row_blocks(X):
+            sketch.draw(block, own[rows], n_threads)
+        meet()
+    return sketch
 
 
 def booster(
@@ -284,7 +314,7 @@ def booster(
     """
     if not isinstance(link.loss, AlphaLoss):
         raise ValueError(f"the compiled engine boosts the alpha-loss only, got {link.loss!r}")
-    own, unit = (NONE, 1.0) if weight is None or (weight == 1).all() else _own_weights(weight)
+    own, unit = (NONE, 1.0) if weight is None or (weight == 1).all() else own_weights(weight)
     return _core.booster(
         data,
         positive_class,
@@ -310,16 +340,16 @@ def booster(
     )
 
 
-def _own_weights(weight: Array) -> tuple[Array, float]:
-    """Sample weights as the core takes them, and the weight that is its 1.
+def own_weights(weight: Array, workers: Workers = ALONE) -> tuple[Array, float]:
+    """Sample weights as the core takes them, and the weight that is its 1; alike for all workers.
 
     Whole numbers count copies, exactly. Weights that are all the same (or 0) are ones. Any others are divided by a
     power of two, which keeps their ratios, so that none is above 1.
     """
-    largest = float(weight.max())
-    if largest <= MOST_COPIES and (weight == np.floor(weight)).all():
+    largest = max(workers.all_of(float(weight.max(initial=0.0))))
+    if largest <= MOST_COPIES and all(workers.all_of(bool((weight == np.floor(weight)).all()))):
         return weight, 1.0
-    if ((weight == largest) | (weight == 0)).all():
+    if all(workers.all_of(bool(((weight == largest) | (weight == 0)).all()))):
         return (weight > 0).astype(np.float64), largest
     fraction, exponent = math.frexp(largest)
     unit = math.ldexp(1.0, min(exponent - (fraction == 0.5), 1023))
