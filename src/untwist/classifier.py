@@ -302,7 +302,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             ensembles = [run.ensemble() for run in runs]
             return [old.followed_by(new) for old, new in zip(before, ensembles, strict=True)] if before else ensembles
 
-        def snapshot() -> Self:
+        def snapshot() -> PILBoostClassifier:
             model = copy(self)
             model._keep(so_far(), link, step_size, alpha, noise, sample)
             return model

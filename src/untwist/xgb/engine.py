@@ -102,7 +102,7 @@ class Dataset:
         for column in range(table.shape[1]):
             values = np.ascontiguousarray(table[:, column])
             bits = values if self.tree_method == "hist" else (values + 0.0).view(f"u{values.itemsize}")
-            hashes = mixed(hashes ^ bits.astype(np.uint64))
+            hashes = mixed(np.bitwise_xor(hashes, bits.astype(np.uint64)))
         return hashes
 
 
@@ -146,8 +146,8 @@ class Booster:
         share = watch[self._watched] / math.ldexp(1.0, math.frexp(heaviest)[1])
         self._watch_weight = np.rint(share * WHOLE_ROW).astype(np.int64)
         self._grower: _TreeByTree | _OnDevice = _OnDevice(data)
-        if data.device == "cpu":
-            self._grower = _TreeByTree(data, self._l2, bool(growth.monotone))
+        if data.device == "cpu" or growth.monotone or growth.min_weight_fraction_leaf > 0:
+            self._grower = _TreeByTree(data, self._l2, bool(growth.monotone))  # settings that change from tree to tree
         self._rounds: list[tuple[float, float, float]] = []  # leverage, edge, sample weight
         self._losses: list[float] = []
         self._errors: list[float] = []
@@ -271,12 +271,15 @@ class _TreeByTree:
 
     def grow(self, parameters: dict[str, Any], gradient: Any, weight: Any) -> Any:
         """Another tree, and h of all rows."""
-        matrix = self._data.matrix
+        matrix, on_cpu = self._data.matrix, self._data.device == "cpu"
         booster = xgboost().Booster(parameters, cache=[matrix])
-        booster.predict(matrix, output_margin=True, training=True)  # makes the cache that boosting fills
+        if on_cpu:
+            booster.predict(matrix, output_margin=True, training=True)  # makes the cache that boosting fills
         booster.boost(matrix, iteration=0, grad=gradient, hess=weight)
         self._trees += grown_trees(booster.save_raw("json"))
-        return booster.predict(matrix, output_margin=True)
+        if on_cpu:
+            return booster.predict(matrix, output_margin=True)
+        return booster.inplace_predict(self._data.table, predict_type="margin", missing=self._data.missing)
 
     def agreement(self, h: Any, weight: Any, sign: Any) -> float:
         """The sum of weight * y * h(x) over all workers' rows; from the tree, where no monotone column bounds it."""
@@ -284,7 +287,8 @@ class _TreeByTree:
         if not self._bounded:
             return tree.agreement(self._l2)
         values = np.unique(tree.leaf[tree.feature < 0])
-        G = np.bincount(np.searchsorted(values, h), weights=sign * weight, minlength=len(values))
+        leaf = np.searchsorted(values, _on_host(h))
+        G = np.bincount(leaf, weights=_on_host(sign * weight), minlength=len(values))
         return float(self._data.workers.total(G) @ values)
 
     def trees(self, first: int, last: int) -> list[GrownTree]:
@@ -303,8 +307,6 @@ class _OnDevice:
         """Another tree, and h of all rows."""
         if self._booster is None:
             self._booster = xgboost().Booster(parameters, cache=[self._data.matrix])
-        elif parameters["min_child_weight"] > 0:
-            self._booster.set_param("min_child_weight", parameters["min_child_weight"])
         self._booster.boost(self._data.matrix, iteration=self._count, grad=gradient, hess=weight)
         self._count += 1
         latest = (self._count - 1, self._count)

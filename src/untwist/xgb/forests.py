@@ -97,7 +97,7 @@ def forest_arrays(
         missing_left = tree.missing_left.copy()
         unseen = tree.unseen_left()
         threshold[inner] = last_below(tree.condition[inner])
-        for node in inner:
+        for node in inner.tolist():
             column = tree.feature[node]
             if not has_missing[column]:
                 missing_left[node] = unseen[node]
