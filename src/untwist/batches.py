@@ -77,14 +77,14 @@ class Batches:
         for name in names:
             self._require(name)
         left = [name for name in self._columns if name not in names]
-        return Batches(self._source, left, rows=self._rows, prepare=self._prepare)
+        return Batches(self, left, rows=self._rows, prepare=self._prepare)
 
     def column(self, name: str) -> NDArray[Any]:
         """A column as an array, to serve as labels or weights: it must have no missing values."""
         self._require(name)
         import pyarrow
 
-        parts = [table.column(0) for table in Batches(self._source, [name], rows=self._rows).parts()]
+        parts = [table.column(0) for table in Batches(self, [name], rows=self._rows).parts()]
         chunks = [chunk for part in parts for chunk in part.chunks]
         values = pyarrow.chunked_array(chunks, self._source.schema.field(name).type)
         if values.null_count:
@@ -241,8 +241,8 @@ class _ArrowDataset:
 
 
 def _source(source: Any) -> Any:
-    if isinstance(source, (_ParquetFiles, _ArrowDataset)):
-        return source
+    if isinstance(source, Batches):
+        return source._source
     _pyarrow()
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
