@@ -200,7 +200,7 @@ class _ParquetFiles:
     def _opened(self, path: Path) -> Any:
         pyarrow, parquet = _pyarrow()
         try:
-            return parquet.ParquetFile(path, buffer_size=1 << 20)  # not all of a row group at once
+            return parquet.ParquetFile(path)
         except (pyarrow.ArrowInvalid, OSError) as error:
             raise ValueError(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
 
@@ -211,12 +211,25 @@ class _ParquetFiles:
             if _stamp(path) != seen:
                 raise ValueError(f"{path} has changed since it was read first: begin again")
             try:
-                for batch in file.iter_batches(max(1, CELLS // max(1, len(columns))), columns=columns):
-                    yield pyarrow.Table.from_batches([batch]).select(columns)
+                size = max(1, CELLS // max(1, len(columns)))
+                for groups in _row_groups(file.metadata, size):
+                    for batch in file.iter_batches(size, row_groups=groups, columns=columns):
+                        yield pyarrow.Table.from_batches([batch]).select(columns)
             except (pyarrow.ArrowInvalid, OSError) as error:
                 raise ValueError(f"{path} is damaged: {_first_line(error)}") from error
             finally:
                 file.close()
+
+
+def _row_groups(metadata: Any, size: int) -> Iterator[list[int]]:
+    """Row groups, as few at a time as make a block: pyarrow keeps what it has read of all that it is asked for."""
+    groups, n_rows = [], 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        n_rows += metadata.row_group(group).num_rows
+        if n_rows >= size or group + 1 == metadata.num_row_groups:
+            yield groups
+            groups, n_rows = [], 0
 
 
 class _ArrowDataset:
