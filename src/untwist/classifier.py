@@ -537,8 +537,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "only the compiled engine and XGBoost learn from Batches: leave engine, loss and estimator"
             )
-        learn = Batches.learn if isinstance(X, Batches) else tables.learn
-        schema = self._schema if before else learn(X, self.categorical_features, sample_weight=weight)
+        self._agree_on_columns(names, X)
+        if before:
+            schema = self._schema
+        elif isinstance(X, Batches):
+            schema = X.learn(self.categorical_features, sample_weight=weight)
+        else:
+            schema = tables.learn(X, self.categorical_features, sample_weight=weight, workers=self._workers)
         if schema.categories and not self._grows_forests():
             holding = [names[column] if names else column for column in schema.categories]
             raise ValueError(
@@ -568,6 +573,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if np.count_nonzero((mass > 0) & (self._class_weights > 0)) < 2:
             raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
         return numbers, labels, weight
+
+    def _agree_on_columns(self, names: list[Any], X: Any) -> None:
+        workers = self._workers
+        if workers.size > 1 and isinstance(X, Batches):
+            raise ValueError("Batches are for one worker: give each of several its rows as a table")
+        if len({repr(columns) for columns in workers.all_of(names or np.shape(X)[1:])}) > 1:
+            raise ValueError("the workers must have the same columns, in the same order")
 
     def _sample(
         self,
@@ -629,6 +641,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"tree_method must be one of {TREE_METHODS}, got {self.tree_method!r}")
         if not isinstance(self.device, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
             raise ValueError(f'device must be "cpu", "cuda" or "cuda:N", got {self.device!r}')
+        if self.min_samples_leaf != 1:
+            raise ValueError(f'min_samples_leaf must be 1 with engine="xgboost", got {self.min_samples_leaf!r}')
         return engine.Dataset(
             X,
             labels,

@@ -9,6 +9,7 @@ frame has imported it.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral, Number
@@ -18,6 +19,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+
+from untwist.collective import ALONE, Workers
 
 __all__ = ["Category", "Schema", "checksums", "fingerprint", "learn", "learn_parts", "whole"]
 
@@ -73,9 +76,13 @@ class Schema:
 
 
 def learn(
-    X: Any, categorical_features: Any = "auto", sample_weight: ArrayLike | None = None, max_categories: int = 254
+    X: Any,
+    categorical_features: Any = "auto",
+    sample_weight: ArrayLike | None = None,
+    max_categories: int = 254,
+    workers: Workers = ALONE,
 ) -> Schema:
-    """The schema of the table `X`, whatever the order of its rows.
+    """The schema of the table `X`, whatever the order of its rows; that of all workers' rows where there are several.
 
     Categorical are, if "auto", the columns of text and of category types; if None, no column; or those given by their
     indices (a whole number always counts as one), their names, or a mask. Of more than `max_categories` in a column,
@@ -94,7 +101,9 @@ def learn(
     if sample_weight is not None and np.shape(sample_weight) != (X.shape[0],):
         shape = np.shape(sample_weight)
         raise ValueError(f"sample_weight must be {X.shape[0]} numbers, one per row, got shape {shape}")
-    return _schema(columns, [(columns, whole(sample_weight, X.shape[0]))], categorical_features, int(max_categories))
+    heaviest = max(workers.all_of(0.0 if sample_weight is None else float(np.max(sample_weight, initial=0.0))))
+    part = columns, whole(sample_weight, X.shape[0], heaviest)
+    return _schema(columns, [part], categorical_features, int(max_categories), workers)
 
 
 def learn_parts(
@@ -111,12 +120,12 @@ def learn_parts(
     return _schema(_columns(_table(head)), columns, categorical_features, max_categories)
 
 
-def whole(weight: ArrayLike | None, n_rows: int) -> NDArray[np.int64]:
-    """Weights as whole numbers, whose sums depend on no order: in units of 2^-32 of the largest, or all 1."""
+def whole(weight: ArrayLike | None, n_rows: int, heaviest: float | None = None) -> NDArray[np.int64]:
+    """Weights as whole numbers, whose sums depend on no order: in units of 2^-32 of the heaviest, or all 1."""
     if weight is None:
         return np.broadcast_to(np.int64(1), n_rows)
     weight = np.asarray(weight, dtype=np.float64)
-    exponent = np.frexp(weight.max(initial=0.0))[1]
+    exponent = np.frexp(weight.max(initial=0.0) if heaviest is None else heaviest)[1]
     return np.asarray(np.maximum(np.rint(np.ldexp(weight, 32 - exponent)), weight > 0), dtype=np.int64)
 
 
@@ -125,10 +134,12 @@ def _schema(
     parts: Iterable[tuple[list[_Column], NDArray[np.int64]]],
     categorical_features: Any,
     max_categories: int,
+    workers: Workers = ALONE,
 ) -> Schema:
     """The schema of these columns, whose rows come in parts."""
     text = [index for index, column in enumerate(columns) if column.kind == "text"]
     chosen = _chosen(categorical_features, [column.name for column in columns], text)
+    chosen = set().union(*workers.all_of(chosen))
     others = [index for index in text if index not in chosen]
     totals: dict[int, dict[Category, int]] = {index: {} for index in sorted(chosen)}
     for part, weight in parts if chosen or others else []:
@@ -139,7 +150,11 @@ def _schema(
             )
         for index, total in totals.items():
             _add_up(part[index], weight, total)
-    return Schema({index: _heaviest(total, max_categories) for index, total in totals.items()})
+    everywhere = [Counter[Category]() for _ in totals]
+    for found in workers.all_of(list(totals.values())):
+        for total, one in zip(everywhere, found, strict=True):
+            total.update(one)
+    return Schema({index: _heaviest(total, max_categories) for index, total in zip(totals, everywhere, strict=True)})
 
 
 def fingerprint(numbers: Any, labels: NDArray[np.uint32]) -> int:

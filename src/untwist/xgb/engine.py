@@ -63,6 +63,8 @@ class Dataset:
         n_jobs: int | None,
         workers: Workers,
     ) -> None:
+        if tree_method == "exact" and (categories or device != "cpu"):
+            raise ValueError('tree_method="exact" knows neither categories nor GPUs: choose "hist" or "approx"')
         self.labels, self.workers, self.tree_method, self.device = labels, workers, tree_method, device
         self.categories = np.zeros(X.shape[1], dtype=np.int32)
         self.categories[list(categories)] = list(categories.values())
@@ -79,6 +81,8 @@ class Dataset:
         else:
             X = X.toarray() if hasattr(X, "toarray") else X  # absent means 0 here, missing in XGBoost
             lost = np.isnan(X)
+            if np.abs(X, where=~lost, out=np.zeros(X.shape)).max(initial=0.0) > np.finfo(np.float32).max:
+                raise ValueError(f'X must fit single precision with tree_method={tree_method!r}: choose "hist"')
         self.has_missing = workers.total(lost.any(axis=0).astype(np.int64)) > 0
         self.table = X if device == "cpu" else arrays_of(device).asarray(X)
         matrix = xgboost().QuantileDMatrix if tree_method == "hist" else xgboost().DMatrix
@@ -126,7 +130,8 @@ class Booster:
         self._first_round, self._least = first_round, least
         xp = arrays_of(data.device)
         sign = np.where(data.labels == positive_class, 1.0, -1.0)
-        own, self._own_unit = trees.own_weights(weight, data.workers)
+        own, unit_weight = trees.own_weights(weight, data.workers)
+        self._l2 = growth.l2 / unit_weight
         counts = all(data.workers.all_of(bool((own == np.floor(own)).all())))
         self._sign, self._own = xp.asarray(sign), xp.asarray(own)
         self._own_total = self._sample_weight(self._own)
@@ -165,12 +170,12 @@ class Booster:
             booster.predict(data.matrix, output_margin=True, training=True)  # makes the cache that boosting fills
         booster.boost(data.matrix, iteration=0, grad=-self._sign.astype(weight.dtype) * weight, hess=weight)
         tree = GrownTree(booster.save_raw("json"))
-        edge = tree.edge(total)
-        leverage = self._step * edge if self._by_edge else self._step
         if on_cpu:
             h = booster.predict(data.matrix, output_margin=True)
         else:
             h = booster.inplace_predict(data.table, predict_type="margin", missing=data.missing)
+        edge = (self._agreement(tree, h, weight) if self._growth.monotone else tree.agreement(self._l2)) / total
+        leverage = self._step * edge if self._by_edge else self._step
         self._margins += self._sign * (leverage * h.astype(self._margins.dtype))
         self._rounds.append((tree, leverage, edge, total))
         if self._watching:
@@ -186,6 +191,13 @@ class Booster:
             if (mass := self._summed(chosen)) > 0:  # a draw that leaves nothing is not made
                 return chosen, mass, self._sample_weight(drawn * self._own)
         return weight, self._summed(weight), self._own_total
+
+    def _agreement(self, tree: GrownTree, h: Any, weight: Any) -> float:
+        """The sum of weight * y * h(x) over all workers' rows, where monotone columns bound the values of leaves."""
+        values = np.unique(tree.leaf[tree.feature < 0])
+        leaf = np.searchsorted(values, _on_host(h))
+        G = np.bincount(leaf, weights=_on_host(self._sign * weight), minlength=len(values))
+        return float(self._data.workers.total(G) @ values)
 
     def _summed(self, weight: Any) -> float:
         return float(self._data.workers.total(np.array([float(weight.sum(dtype="float64"))]))[0])
@@ -213,7 +225,7 @@ class Booster:
             "device": data.device,
             "base_score": 0.0,
             "learning_rate": 1.0,
-            "reg_lambda": growth.l2 / self._own_unit,
+            "reg_lambda": self._l2,
             "min_child_weight": growth.min_weight_fraction_leaf * boosting_total,
             "max_depth": growth.max_depth if growth.max_depth <= DEEPEST else 0,
             "max_cat_threshold": MISSING,

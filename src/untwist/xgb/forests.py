@@ -32,7 +32,7 @@ class GrownTree:
         place[order] = np.arange(len(order))
         inner = children[0, order] >= 0
         condition = np.array(tree["split_conditions"], dtype=np.float32)[order]
-        self.left = np.where(inner, place[children[0, order]], 0).astype(np.int32)
+        self.left = np.where(inner, place[children[0, order]], -1).astype(np.int32)
         self.feature = np.where(inner, np.array(tree["split_indices"], dtype=np.int32)[order], -1).astype(np.int32)
         self.condition = condition
         self.leaf = np.where(inner, 0.0, condition.astype(np.float64))
@@ -44,10 +44,10 @@ class GrownTree:
             int(place[node]): tree["categories"][start : start + size] for node, start, size in segments
         }
 
-    def edge(self, total: float) -> float:
-        """The mean of weight * y * h(x) over rows of this total sample weight, from the leaves alone."""
+    def agreement(self, l2: float) -> float:
+        """The sum of weight * y * h(x) over all rows, from the leaves alone: their values are G / (W + l2)."""
         leaves = self.feature < 0
-        return float((self.weight[leaves] * self.leaf[leaves] ** 2).sum() / total)
+        return float(((self.weight[leaves] + l2) * self.leaf[leaves] ** 2).sum())
 
     def unseen_left(self) -> NDArray[np.bool_]:
         """Whether the left side of a split is at least as heavy: where values go that training never saw."""
