@@ -99,6 +99,13 @@ def test_the_model_is_that_of_the_table_in_memory(tmp_path, settings, classes, w
         assert str(one.noise_) == str(other.noise_)
 
 
+def test_xgboost_grows_its_trees_on_blocks_too(file):
+    pytest.importorskip("xgboost")
+    memory = table().drop_columns(["y", "weight"])
+    rows, y = Batches(file).drop("y", "weight"), Batches(file).column("y")
+    same(*(PILBoostClassifier(**PLAIN, engine="xgboost").fit(X, y) for X in (memory, rows)))
+
+
 def test_many_rows_are_sampled_alike(tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "CELLS", 200_000)
     rng = np.random.default_rng(0)
@@ -211,7 +218,7 @@ def test_what_is_wrong_is_said(file, tmp_path):
         PILBoostClassifier(**PLAIN).fit(rows, y[:-1])
     with pytest.raises(ValueError, match='alpha="menon" needs the table in memory'):
         PILBoostClassifier("menon", n_estimators=3, max_depth=2).fit(rows, y)
-    for other in ({"engine": "reference"}, {"estimator": object()}):
+    for other in ({"engine": "reference"}, {"estimator": object()}, {"engine": "xgboost", "tree_method": "exact"}):
         with pytest.raises(ValueError, match="learn from Batches"):
             PILBoostClassifier(**PLAIN, **other).fit(rows, y)
     model = PILBoostClassifier(**PLAIN).fit(rows, y)
