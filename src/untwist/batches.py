@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -135,27 +135,19 @@ class Encoded:
         self, read: Callable[[], Iterable[Any]], shape: tuple[int, int], check: Callable[[Any], Any] = lambda _: None
     ) -> None:
         self._read, self._check, self.shape = read, check, shape
-        self._checksums: list[int] | None = None
+        self._checked = False
 
     def blocks(self) -> Iterator[NDArray[Any]]:
         """One pass over the rows; the first one that comes to its end has checked them all."""
-        if self._checksums is not None:
-            yield from self._read()
-            return
-        sums = [0] * self.shape[1]
         for block in self._read():
-            if len(block):
+            if len(block) and not self._checked:
                 self._check(block)
-                sums = tables.checksums(block, sums)
             yield block
-        self._checksums = sums
+        self._checked = True
 
     def checksums(self) -> list[int]:
         """One for each column, as of an array in memory."""
-        while self._checksums is None:
-            for _ in self.blocks():
-                pass
-        return self._checksums
+        return reduce(lambda sums, block: tables.checksums(block, sums), self.blocks(), [0] * self.shape[1])
 
     def followed_by(self, other: Any) -> Encoded:
         """These rows and then those of the other table, an array perhaps."""
