@@ -94,12 +94,12 @@ std::vector<T> copied(const Vector<T>& values) {
   return {values.data(), values.data() + values.shape(0)};
 }
 
-std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::size_t classes, std::size_t features) {
+std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::size_t classes, std::size_t features, bool lean) {
   const std::size_t rows = labels.shape(0);
   require(rows > 0 && features > 0 && rows < std::numeric_limits<Row>::max(), "X must have rows and columns");
   require(classes <= rows, "there cannot be more classes than rows");
   for (std::size_t row = 0; row < rows; ++row) require(labels.data()[row] < classes, "labels must be below the number of classes");
-  return std::make_shared<Dataset>(labels.data(), rows, classes, features);
+  return std::make_shared<Dataset>(labels.data(), rows, classes, features, lean);
 }
 
 // The largest, which must be positive if they are all there are and not one of several blocks; 0 for none.
@@ -140,6 +140,7 @@ void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, cons
   const Matrix<Real> matrix = view(X);
   require(matrix.rows == dataset.rows, "one label per row");
   require(first <= dataset.features && matrix.columns <= dataset.features - first, "there are fewer features");
+  require(!dataset.lean(), "a lean dataset takes rows only");
   require(categories.shape(0) == matrix.columns, "one number of categories per column");
   const auto numbers = numbers_of_categories(categories);
   require(2 <= max_bins && max_bins <= 255 && threads >= 1, "max_bins must be 2 to 255");
@@ -401,7 +402,8 @@ NB_MODULE(_core, module) {
              nb::arg("unit"), nb::arg("threads"), nb::arg("out").noconvert(), "Boosting weights: round(weight * own * unit) / unit.");
   module.def("weight_bits", &weight_bits, nb::arg("total_weight"), nb::arg("rows"), "The unit of the fixed point is 2 to this power.");
   nb::class_<Dataset>(module, "Dataset")
-      .def(nb::new_(&make_dataset), nb::arg("labels"), nb::arg("classes"), nb::arg("features"), "Rows to be binned, grouped by class.")
+      .def(nb::new_(&make_dataset), nb::arg("labels"), nb::arg("classes"), nb::arg("features"), nb::arg("lean") = false,
+           "Rows to be binned, grouped by class; lean: in half the memory, for add_rows only.")
       .def("look", &look<double>, "See all columns before the first are added.")
       .def("look", &look<float>, "See all columns before the first are added.")
       .def("add_columns", &add_columns<double>, "Bin columns and keep their codes from feature `first` on.")

@@ -17,12 +17,19 @@ namespace untwist {
 
 inline constexpr std::size_t kPadding = 256;  // codes after the last that may be read, though they mean nothing
 
+struct CodeColumn {  // one feature of all rows
+  const Code* data;
+  std::size_t stride;
+
+  Code operator[](std::size_t row) const { return data[row * stride]; }
+};
+
 class Dataset {
  public:
-  // Rows are ordered by their class; within a class they keep their order.
-  Dataset(const std::uint32_t* label, std::size_t rows, std::size_t classes, std::size_t features)
+  // Rows are ordered by their class; within a class they keep their order. A lean dataset has its codes by row only.
+  Dataset(const std::uint32_t* label, std::size_t rows, std::size_t classes, std::size_t features, bool lean = false)
       : rows(rows), features(features), class_start(classes + 1, 0), order(rows), columns(features),
-        by_row(rows * features + kPadding), by_column(rows * features + kPadding) {
+        by_row(rows * features + kPadding), by_column(lean ? 0 : rows * features + kPadding) {
     for (std::size_t row = 0; row < rows; ++row) ++class_start[label[row] + 1];
     for (std::size_t k = 0; k < classes; ++k) class_start[k + 1] += class_start[k];
     std::vector<std::size_t> next(class_start.begin(), class_start.end() - 1);
@@ -96,12 +103,16 @@ class Dataset {
       };
       const std::size_t start = place(first);
       encode(X, weight, order.data() + start, place(first + X.rows) - start, first, columns.data(),
-             by_row.data() + start * features, features, by_column.data() + start, rows, pool);
+             by_row.data() + start * features, features, lean() ? nullptr : by_column.data() + start, rows, pool);
     }
   }
 
   const Code* row(std::size_t index) const { return by_row.data() + index * features; }
-  const Code* column(std::size_t feature) const { return by_column.data() + feature * rows; }
+  bool lean() const { return by_column.empty(); }
+
+  CodeColumn column(std::size_t feature) const {
+    return lean() ? CodeColumn{by_row.data() + feature, features} : CodeColumn{by_column.data() + feature * rows, 1};
+  }
 
   // Columns that are not constant: the others play no part, in no draw either.
   std::vector<std::uint32_t> varying() const {
@@ -131,7 +142,7 @@ class Dataset {
   std::vector<std::uint32_t> order;      // where each row came from
   std::vector<Column> columns;
   std::vector<Code> by_row;     // for sums over all features of a row
-  std::vector<Code> by_column;  // for one feature of many rows
+  std::vector<Code> by_column;  // for one feature of many rows; empty if lean
 
  private:
   std::vector<std::uint64_t> sums_;  // of hashes per row, as long as columns are looked at

@@ -2,6 +2,7 @@
 // A row meets every split, and that still beats walking down row by row by far.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -40,16 +41,25 @@ class LeafFinder {
       label[left + 1] = right;
       nodes_[label[i]] = left;
       nodes_.push_back(left + 1);
-      moves_.push_back({&node, label[i], right});
+      const auto feature = static_cast<std::size_t>(node.feature);
+      const auto found = std::find(features_.begin(), features_.end(), feature);
+      moves_.push_back({&node, label[i], right, static_cast<std::size_t>(found - features_.begin())});
+      if (found == features_.end()) features_.push_back(feature);
     }
   }
 
   // The values of up to kLabelled rows from `first` on. Reads the codes of kLabelled rows.
   void values(std::size_t first, std::size_t count, double* value) const {
     std::array<std::uint8_t, kLabelled> label{};
+    std::vector<Code> turned(data_.lean() ? features_.size() * kLabelled : 0);
+    for (std::size_t i = 0; i < count && data_.lean(); ++i) {
+      const Code* row = data_.row(first + i);
+      for (std::size_t k = 0; k < features_.size(); ++k) turned[k * kLabelled + i] = row[features_[k]];
+    }
     for (const auto& move : moves_) {
       const Node& node = *move.node;
-      const Code* code = data_.column(static_cast<std::size_t>(node.feature)) + first;
+      const Code* code = data_.lean() ? turned.data() + move.place * kLabelled
+                                      : data_.column(static_cast<std::size_t>(node.feature)).data + first;
       const Column& column = data_.columns[static_cast<std::size_t>(node.feature)];
       if (column.categories == 0) {
         move_rows(code, node.code, node.missing_left ? column.missing_code() : node.code, move.from, move.to, label.data());
@@ -70,11 +80,13 @@ class LeafFinder {
   struct Move {
     const Node* node;
     std::uint8_t from, to;
+    std::size_t place;  // of its feature among those that are used
   };
 
   const Tree& tree_;
   const Dataset& data_;
   std::vector<Move> moves_;
+  std::vector<std::size_t> features_;
   std::vector<std::size_t> nodes_;  // where each label stands
 };
 

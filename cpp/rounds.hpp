@@ -138,7 +138,6 @@ class Rounds final : public Booster {
         varying_(data_.varying()),
         playing_(varying_),
         margins_(data_.rows, 0.0),
-        weight_(data_.rows, 0),
         active_(data_.rows),
         scratch_(data_.rows) {
     if (counting()) {
@@ -281,7 +280,8 @@ class Rounds final : public Booster {
       const float* all_own = own_.own.empty() ? nullptr : own_.own.data() + piece.first;
       const float* own = own_.counts ? nullptr : all_own;
       const std::size_t length = piece.last - piece.first;
-      std::uint32_t* weight = weight_.data() + piece.first;
+      std::array<std::uint32_t, kPiece> weights;
+      std::uint32_t* weight = weights.data();
       if (settings_.exact_link) {
         exact_weights(settings_.alpha, static_cast<float>(unit_), margins_.data() + piece.first, own, length, weight);
       } else {
@@ -617,7 +617,7 @@ class Rounds final : public Booster {
     }
     each(pieces_, [&](int, Piece& piece) {
       const CodeSet goes_left = nodes[piece.owner].split.goes_left;
-      const Code* column = data_.column(static_cast<std::size_t>(nodes[piece.owner].split.feature));
+      const CodeColumn column = data_.column(static_cast<std::size_t>(nodes[piece.owner].split.feature));
       Entry* left = scratch_.data() + piece.first;
       Entry* right = scratch_.data() + piece.last;  // filled backwards; the order of rows does not matter
       for (std::size_t i = piece.first; i < piece.last; ++i) {
@@ -728,7 +728,7 @@ class Rounds final : public Booster {
   std::vector<std::uint32_t> playing_;  // the columns of this round
   ThreadPool* pool_ = nullptr;          // of the call in progress
   std::vector<double> margins_;
-  std::vector<std::uint32_t> weight_, rows_of_;  // rows_of_: sample weights in fixed point, if rows are counted
+  std::vector<std::uint32_t> rows_of_;  // sample weights in fixed point, if rows are counted
   std::vector<Entry> active_, scratch_, watched_;
   std::vector<Worker> workers_;
   std::vector<Piece> pieces_;

@@ -47,12 +47,42 @@ Data make_data(std::size_t rows, std::size_t columns, unsigned seed) {
   return data;
 }
 
-std::unique_ptr<Booster> fit(const Data& data, const Task& task, const Settings& settings, int rounds, int threads) {
-  ThreadPool pool(threads);
+// The same rows in blocks, half of them seen by another sketch.
+std::shared_ptr<Dataset> from_blocks(const Data& data, ThreadPool& pool) {
+  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, 3, data.columns, true);
+  const double largest = largest_of(data.weight.data(), data.weight.size());
+  Sketch sketch(data.categories, 255, largest), other(data.categories, 255, largest);
+  const std::size_t size = data.rows / 5 + 1;
+  const auto each = [&](const auto& take) {
+    for (std::size_t first = 0; first < data.rows; first += size) {
+      const Matrix<double> block(data.X.data() + first * data.columns, std::min(size, data.rows - first), data.columns,
+                                 static_cast<std::ptrdiff_t>(data.columns), 1);
+      take(block, first, data.weight.empty() ? nullptr : data.weight.data() + first);
+    }
+  };
+  each([&](const auto& block, std::size_t first, const double* weight) {
+    (first < data.rows / 2 ? sketch : other).look(block, weight, pool);
+  });
+  sketch.merge(other.state());
+  check(!sketch.needs_draw(), "few rows need one look");
+  dataset->set_bins(sketch.bins(pool));
+  each([&](const auto& block, std::size_t first, const double* weight) {
+    dataset->add_rows(block, first, WholeWeights(weight, weight == nullptr ? 0 : block.rows), pool);
+  });
+  return dataset;
+}
+
+std::shared_ptr<Dataset> in_memory(const Data& data, ThreadPool& pool) {
   auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, 3, data.columns);
   const WholeWeights weights(data.weight.data(), data.weight.size());
   dataset->look(data.matrix(), weights, pool);
   dataset->add_columns(data.matrix(), 0, data.categories, weights, 255, pool);
+  return dataset;
+}
+
+std::unique_ptr<Booster> fit(const Data& data, const Task& task, const Settings& settings, int rounds, int threads, bool blocks = false) {
+  ThreadPool pool(threads);
+  auto dataset = blocks ? from_blocks(data, pool) : in_memory(data, pool);
   auto booster = make_rounds(dataset, task, settings);
   const auto go_on = [] { return false; };
   booster->boost(rounds / 2, 0, threads, go_on);
@@ -88,6 +118,8 @@ int main() {
       check(one->edges() == many->edges(), "the number of threads changed the edges");
       check(one->losses() == many->losses() && one->errors() == many->errors(), "the number of threads changed the losses");
       check(one->scores() == many->scores(), "the number of threads changed the scores");
+      const auto streamed = fit(data, task, settings, rounds, 2, true);
+      check(one->edges() == streamed->edges() && one->scores() == streamed->scores(), "rows in blocks make another model");
 
       std::vector<std::int64_t> offset{0};
       std::vector<std::int32_t> feature, left, set;

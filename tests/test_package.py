@@ -31,6 +31,7 @@ LAYERS = [
     {"explain", "export.code", "export.onnx", "export.treelite"},
     {"commands.sheets"},
     {"commands.columns"},
+    {"commands.blocks"},
     {
         "audit",
         "commands.common",
@@ -228,7 +229,7 @@ PUBLIC = {
         "shares",
         "signed_rank",
     ],
-    "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "save", "write_whole"],
+    "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "save", "whole_file", "write_whole"],
     "untwist.folds": ["cross_folds", "hold_out"],
     "untwist.labels": ["class_weights", "classes_of", "refuse_missing"],
     "untwist.report": ["Peer", "compare", "report"],

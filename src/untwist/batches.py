@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -77,14 +77,14 @@ class Batches:
         for name in names:
             self._require(name)
         left = [name for name in self._columns if name not in names]
-        return Batches(self._source, left, rows=self._rows, prepare=self._prepare)
+        return Batches(self, left, rows=self._rows, prepare=self._prepare)
 
     def column(self, name: str) -> NDArray[Any]:
         """A column as an array, to serve as labels or weights: it must have no missing values."""
         self._require(name)
         import pyarrow
 
-        parts = [table.column(0) for table in Batches(self._source, [name], rows=self._rows).parts()]
+        parts = [table.column(0) for table in Batches(self, [name], rows=self._rows).parts()]
         chunks = [chunk for part in parts for chunk in part.chunks]
         values = pyarrow.chunked_array(chunks, self._source.schema.field(name).type)
         if values.null_count:
@@ -135,27 +135,19 @@ class Encoded:
         self, read: Callable[[], Iterable[Any]], shape: tuple[int, int], check: Callable[[Any], Any] = lambda _: None
     ) -> None:
         self._read, self._check, self.shape = read, check, shape
-        self._checksums: list[int] | None = None
+        self._checked = False
 
     def blocks(self) -> Iterator[NDArray[Any]]:
         """One pass over the rows; the first one that comes to its end has checked them all."""
-        if self._checksums is not None:
-            yield from self._read()
-            return
-        sums = [0] * self.shape[1]
         for block in self._read():
-            if len(block):
+            if len(block) and not self._checked:
                 self._check(block)
-                sums = tables.checksums(block, sums)
             yield block
-        self._checksums = sums
+        self._checked = True
 
     def checksums(self) -> list[int]:
         """One for each column, as of an array in memory."""
-        while self._checksums is None:
-            for _ in self.blocks():
-                pass
-        return self._checksums
+        return reduce(lambda sums, block: tables.checksums(block, sums), self.blocks(), [0] * self.shape[1])
 
     def followed_by(self, other: Any) -> Encoded:
         """These rows and then those of the other table, an array perhaps."""
@@ -200,7 +192,7 @@ class _ParquetFiles:
     def _opened(self, path: Path) -> Any:
         pyarrow, parquet = _pyarrow()
         try:
-            return parquet.ParquetFile(path, buffer_size=1 << 20)  # not all of a row group at once
+            return parquet.ParquetFile(path)
         except (pyarrow.ArrowInvalid, OSError) as error:
             raise ValueError(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
 
@@ -211,12 +203,25 @@ class _ParquetFiles:
             if _stamp(path) != seen:
                 raise ValueError(f"{path} has changed since it was read first: begin again")
             try:
-                for batch in file.iter_batches(max(1, CELLS // max(1, len(columns))), columns=columns):
-                    yield pyarrow.Table.from_batches([batch]).select(columns)
+                size = max(1, CELLS // max(1, len(columns)))
+                for groups in _row_groups(file.metadata, size):
+                    for batch in file.iter_batches(size, row_groups=groups, columns=columns):
+                        yield pyarrow.Table.from_batches([batch]).select(columns)
             except (pyarrow.ArrowInvalid, OSError) as error:
                 raise ValueError(f"{path} is damaged: {_first_line(error)}") from error
             finally:
                 file.close()
+
+
+def _row_groups(metadata: Any, size: int) -> Iterator[list[int]]:
+    """Row groups, as few at a time as make a block: pyarrow keeps what it has read of all that it is asked for."""
+    groups, n_rows = [], 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        n_rows += metadata.row_group(group).num_rows
+        if n_rows >= size or group + 1 == metadata.num_row_groups:
+            yield groups
+            groups, n_rows = [], 0
 
 
 class _ArrowDataset:
@@ -241,8 +246,8 @@ class _ArrowDataset:
 
 
 def _source(source: Any) -> Any:
-    if isinstance(source, (_ParquetFiles, _ArrowDataset)):
-        return source
+    if isinstance(source, Batches):
+        return source._source
     _pyarrow()
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)

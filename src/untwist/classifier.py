@@ -533,10 +533,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if isinstance(X, Batches) and not self._grows_forests():
-            raise ValueError(
-                "only the compiled engine and XGBoost learn from Batches: leave engine, loss and estimator"
-            )
+        if isinstance(X, Batches) and not (self._grows_forests() and self.tree_method == "hist"):
+            raise ValueError('only the compiled engine and XGBoost with "hist" learn from Batches')
         self._agree_on_columns(names, X)
         if before:
             schema = self._schema

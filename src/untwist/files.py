@@ -16,11 +16,11 @@ import re
 import secrets
 import stat
 import struct
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from untwist.tables import Schema
 from untwist.training import Ensemble
 from untwist.trees import Forest
 
-__all__ = ["VERSION", "dumps", "header", "load", "loads", "save", "write_whole"]
+__all__ = ["VERSION", "dumps", "header", "load", "loads", "save", "whole_file", "write_whole"]
 
 VERSION = 1
 MAGIC = b"UNTWIST\0"
@@ -57,18 +57,25 @@ def save(model: PILBoostClassifier, path: str | os.PathLike[str]) -> None:
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file that is there whole or not at all; a device or a pipe is written to as it is."""
+    with whole_file(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write to that takes the place of an older one at the end, and only if nothing went wrong."""
     target = Path(os.path.realpath(path))  # a link stays one
     old = target.stat() if target.exists() else None
     if old is not None and not stat.S_ISREG(old.st_mode):
         with target.open("wb") as file:
-            file.write(content)
+            yield file
         return
     name = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     handle = os.open(name, flags, 0o666 if old is None else stat.S_IMODE(old.st_mode))
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, target)

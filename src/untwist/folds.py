@@ -66,8 +66,11 @@ def cross_folds(
             mixed = np.where(contents.own_sample, drawn / copies, np.minimum(dealt / copies, 1.0))
             ends[fold + 1, :, k] = np.where(contents.own_sample | heavy, mixed, place <= fold)
         ends[-1, :, k] = 1.0
-    held = np.stack([contents.weight_within(low, high) for low, high in pairwise(ends)])
-    return np.asarray(held[held.any(axis=1)])
+    held = np.empty((n_folds, len(weight)))
+    for fold, (low, high) in enumerate(pairwise(ends)):
+        held[fold] = contents.weight_within(low, high)
+    some = held.any(axis=1)
+    return held if some.all() else np.asarray(held[some])  # no copy where rows are many
 
 
 def drawn_share(hashes: NDArray[np.uint64], share: float, seed: int) -> Array:

@@ -241,7 +241,7 @@ def dataset(
     `untwist.batches` reads them.
     """
     labels = np.ascontiguousarray(labels, dtype=np.uint32)
-    data = _core.Dataset(labels, int(labels.max(initial=0)) + 1, X.shape[1])
+    data = _core.Dataset(labels, int(labels.max(initial=0)) + 1, X.shape[1], hasattr(X, "blocks"))
     counts = np.zeros(X.shape[1], dtype=np.int32)
     for column, count in (categories or {}).items():
         counts[column] = count

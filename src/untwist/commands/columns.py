@@ -9,8 +9,9 @@ from __future__ import annotations
 import datetime
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.sheets import pandas_here
 
-__all__ = ["Prepared", "conformed", "prepared"]
+__all__ = ["Decided", "NewRows", "Prepared", "are_dates", "conformed", "decided", "leaks", "prepared", "sample_of"]
 
 MISSING = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"}  # in features; a label is "" or none
 TRUTH = {"true": 1.0, "false": 0.0}
@@ -47,15 +48,49 @@ class Prepared:
 
 def prepared(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collection[str] = ()) -> Prepared:
     """The table of a file, ready to fit: columns that are no features left out, unless they are to be kept."""
+    features: dict[str, Any] = {}
+    found = decided(
+        list(frame.columns), lambda name: frame[name], label, drop=drop, keep=keep, store=features.__setitem__
+    )
+    X, sample = pandas_here().DataFrame(features), sample_of(found.y)
+    notes = found.notes + leaks(X.iloc[sample], found.y, sample)
+    return Prepared(X, found.y, np.flatnonzero(found.present), notes)
+
+
+Conversion = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Which rows have a label, their labels, how each feature becomes numbers or categories, and why, in words."""
+
+    present: NDArray[np.bool_]
+    y: NDArray[Any]
+    features: dict[str, Conversion]
+    notes: list[str]
+
+
+def decided(
+    names: Sequence[str],
+    column_of: Callable[[str], Any],
+    label: str,
+    *,
+    drop: Collection[str],
+    keep: Collection[str],
+    store: Callable[[str, Any], None] = lambda _name, _column: None,
+) -> Decided:
+    """What is to be done with each column, seen one at a time; what is done treats every row by itself.
+
+    `store` gets the features made ready.
+    """
     for name in [label, *drop, *keep]:
-        if name not in frame.columns:
-            near = difflib.get_close_matches(name, list(frame.columns), 1)
-            hint = f": did you mean {near[0]!r}?" if near else f": the columns are {_listed(frame.columns)}"
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f": did you mean {near[0]!r}?" if near else f": the columns are {_listed(names)}"
             raise ValueError(f"there is no column {name!r}{hint}")
-    present, y = _labels(frame[label])
+    present, y = _labels(column_of(label))
     notes = [] if present.all() else [f"{(~present).sum()} rows have no label and are left out"]
-    rows = np.flatnonzero(present)
-    if not rows.size:
+    if not present.any():
         raise ValueError(f"no row has a label in column {label!r}")
     classes = np.unique(y)
     if classes.size == 1:
@@ -64,22 +99,25 @@ def prepared(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collec
         raise ValueError(f"column {label!r} holds {classes.size} different values in {len(y)} rows: is it the label?")
     if _continuous(classes):
         raise ValueError(f"column {label!r} holds {classes.size} different numbers, not classes: this is for classes")
-    X = frame.iloc[rows].drop(columns=[label, *(name for name in drop if name != label)])
-    features = {}
-    for name in X.columns:
-        column, note = _feature(X[name])
-        left_out = None if name in keep else _no_feature(X[name] if column is None else column)
-        if left_out or column is None:
-            hint = "" if column is None else f" (--keep {name!r} uses it)"
+    features: dict[str, Conversion] = {}
+    for name in names:
+        if name == label or name in drop:
+            continue
+        column = column_of(name)
+        column = column if present.all() else column[present]
+        convert, ready, note = _feature(column)
+        left_out = None if name in keep else _no_feature(ready)
+        if left_out or convert is None:
+            hint = "" if convert is None else f" (--keep {name!r} uses it)"
             notes.append(f"{name or 'the column without a name'}: {left_out or note}; left out{hint}")
             continue
-        features[name] = column
+        features[name] = convert
+        store(name, ready)
         if note:
             notes.append(f"{name}: {note}")
     if not features:
         raise ValueError("no column is left to learn from")
-    X = pandas_here().DataFrame(features)
-    return Prepared(X, y, rows, notes + _leaks(X, y))
+    return Decided(present, y, features, notes)
 
 
 def _listed(names: Iterable[Any], most: int = 12) -> str:
@@ -90,6 +128,8 @@ def _listed(names: Iterable[Any], most: int = 12) -> str:
 def _labels(column: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     """Which rows have a label, and theirs: whole numbers as such, anything else as text. "NA" is a label, "" none."""
     present = column.notna().to_numpy()
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" and np.can_cast(column.dtype, np.int64):
+        return present, column.to_numpy(dtype=np.int64)
     if not _is_text(column):
         values = column.to_numpy(dtype=object)[present]
         kinds = {type(one) for one in values}
@@ -153,29 +193,29 @@ def _plain_numbers(column: Any) -> Any:
     return None if known.empty or known.astype(str).str.match(r"\s*[+-]?0\d").any() else numbers
 
 
-def _feature(column: Any) -> tuple[Any, str]:
-    """A column as numbers or categories, None if it is of no use, and what was done to it."""
+def _feature(column: Any) -> tuple[Conversion | None, Any, str]:
+    """What makes numbers or categories of a column, None if it is of no use; what it makes of it; and that in words."""
     pandas = pandas_here()
     if pandas.api.types.is_numeric_dtype(column) and not column.isna().all():
-        return column, ""
+        return _as_it_is, column, ""
     if (plain := _plain_numbers(column)) is not None:
-        return plain, ""
+        return partial(_as_numbers, dates=False), plain, ""
     if isinstance(column.dtype, pandas.CategoricalDtype) and not _is_text(column):
-        return column, ""
+        return _as_it_is, column, ""
     text = _text(column)
     known = text.dropna()
     if known.empty:
-        return None, "all values are missing"
+        return None, column, "all values are missing"
     distinct = known.unique()
     if not any(CODE.fullmatch(one) for one in distinct):
-        numbers = _as_numbers(column)
-        dates = _are_dates(column)
+        dates = are_dates(column)
+        numbers = _as_numbers(column, dates)
         share = numbers[known.index].notna().mean()
         if share >= NUMERIC_SHARE:
             stray = known[numbers[known.index].isna()].unique()
             words = ["dates, as days since 1970"] if dates else ["numbers"] if len(stray) else []
             words += [f"{_listed(stray, 3)} taken as missing"] if len(stray) else []
-            return numbers, "; ".join(words)
+            return partial(_as_numbers, dates=dates), numbers, "; ".join(words)
         note = f"text, though {share:.0%} of its values are numbers" if share > 0.5 else ""
     else:
         note = "text: it has numbers with leading zeros" if all(one.lstrip("+-").isdigit() for one in distinct) else ""
@@ -183,10 +223,19 @@ def _feature(column: Any) -> tuple[Any, str]:
         dates = sum(OTHER_DATE.fullmatch(one) is not None for one in distinct) > len(distinct) / 2
         hint = "; if these are dates, write them as 2020-12-31" if dates else ""
         note = f"text with {len(distinct)} values, of which the {MOST_CATEGORIES} most frequent are used{hint}"
-    return text.astype("category"), note
+    return _as_text, text.astype("category"), note
 
 
-def _are_dates(column: Any) -> bool:
+def _as_it_is(column: Any) -> Any:
+    return column
+
+
+def _as_text(column: Any) -> Any:
+    return _text(column).astype("category")
+
+
+def are_dates(column: Any) -> bool:
+    """Whether a column holds dates, perhaps among other things."""
     pandas = pandas_here()
     kinds = pandas.api.types
     if kinds.is_datetime64_any_dtype(column):
@@ -197,8 +246,8 @@ def _are_dates(column: Any) -> bool:
     return _is_text(column) and any(DATE.fullmatch(one.strip()) for one in values.unique())
 
 
-def _as_numbers(column: Any) -> Any:
-    """A column as numbers: dates as days, true and false as 1 and 0, whatever is neither as missing."""
+def _as_numbers(column: Any, dates: bool) -> Any:
+    """A column as numbers: true and false as 1 and 0, what is none as missing; or dates as days and nothing else."""
     pandas = pandas_here()
     if pandas.api.types.is_timedelta64_dtype(column):
         return column / pandas.Timedelta(days=1)
@@ -206,15 +255,15 @@ def _as_numbers(column: Any) -> Any:
         return _days(column)
     if pandas.api.types.is_numeric_dtype(column):
         return column
-    if (plain := _plain_numbers(column)) is not None:
+    if not dates and (plain := _plain_numbers(column)) is not None:
         return plain
-    if _are_dates(column):  # and then nothing else counts, not even a number
-        text = _text(column)
-        dates = np.array([one is not None and DATE.fullmatch(one) is not None for one in text], dtype=bool)
-        numbers = pandas.Series(np.nan, index=column.index)
-        numbers[dates] = _days(pandas.to_datetime(text[dates], errors="coerce", format="mixed", utc=True))
-        return numbers
     text = _text(column)
+    if dates:  # and then nothing else counts, not even a number
+        known = np.array([one is not None and DATE.fullmatch(one) is not None for one in text], dtype=bool)
+        numbers = pandas.Series(np.nan, index=column.index)
+        if known.any():
+            numbers[known] = _days(pandas.to_datetime(text[known], errors="coerce", format="mixed", utc=True))
+        return numbers
     number = {one: _number(one) for one in text.dropna().unique()}
     values = np.array([None if one is None else number[one] for one in text], dtype=object)
     return pandas.to_numeric(pandas.Series(values, index=column.index, dtype=object), errors="coerce")
@@ -236,9 +285,11 @@ def _days(column: Any) -> Any:
 
 def _no_feature(column: Any) -> str | None:
     """Why a column says nothing of new rows, if it does not."""
+    text = str(column.dtype) == "category"
+    if not (text or ID.fullmatch(str(column.name))):
+        return None
     known = column.dropna()
     distinct = known.nunique()
-    text = str(column.dtype) == "category"
     if text and len(known) >= LEAST_ROWS and distinct > DISTINCT_SHARE * len(known):
         return f"{distinct} different words in {len(known)} rows"
     if distinct == len(known) >= LEAST_ROWS and ID.fullmatch(str(column.name)):
@@ -246,19 +297,26 @@ def _no_feature(column: Any) -> str | None:
     return None
 
 
-def _leaks(X: Any, y: NDArray[Any], most: int = 20_000) -> list[str]:
-    """Columns that tell the label all by themselves: they may not be known yet when a prediction is wanted."""
+def sample_of(y: NDArray[Any], most: int = 20_000) -> NDArray[np.intp]:
+    """Some rows, drawn at random."""
+    return np.random.default_rng(0).permutation(len(y))[:most]
+
+
+def leaks(X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> list[str]:
+    """Columns that tell the label all by themselves: they may not be known yet when a prediction is wanted.
+
+    `X` has a sample of the rows only, those that `rows` names; `y` all labels.
+    """
     from sklearn.model_selection import cross_val_score
     from sklearn.tree import DecisionTreeClassifier
 
     classes, labels = np.unique(y, return_inverse=True)
-    rows = np.random.default_rng(0).permutation(len(y))[:most]
     if not (2 <= classes.size <= 50 and np.bincount(labels[rows], minlength=classes.size).min() >= 5):
         return []
     notes = []
     usual = np.bincount(labels[rows]).max() / len(rows)
     for name in X.columns:
-        column = X[name].iloc[rows]
+        column = X[name]
         values = column.cat.codes if str(column.dtype) == "category" else column
         values = np.nan_to_num(values.to_numpy(dtype=np.float64), nan=-1e30, posinf=1e30, neginf=-1e30)[:, None]
         tree = DecisionTreeClassifier(max_depth=4, min_samples_leaf=5, random_state=0)
@@ -270,22 +328,47 @@ def _leaks(X: Any, y: NDArray[Any], most: int = 20_000) -> list[str]:
 
 def conformed(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
     """New rows with the columns that the model was fitted to, and what was done, in words."""
-    names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
-    if missing := [name for name in names if name not in frame.columns]:
-        raise ValueError(f"the model needs columns that the file has not: {_listed(missing)}")
-    columns, notes = {}, []
-    for index, name in enumerate(names):
-        column, known = frame[name], model._schema.categories.get(index)
-        if known is None:
-            columns[name] = _as_numbers(column)
-            empty = columns[name].isna()
-            if lost := int(_text(column[empty]).notna().sum()):
-                notes.append(f"{name}: {lost} values are no numbers: taken as missing")
-        elif any(isinstance(one, str) for one in known):
-            text = _text(column)
-            if new := set(text.dropna()) - set(known):
-                notes.append(f"{name}: {_listed(sorted(new), 3)} did not occur in training: taken as missing")
-            columns[name] = text.astype("category")
-        else:
-            columns[name] = column
-    return pandas_here().DataFrame(columns), notes
+    new = NewRows(model, list(frame.columns), lambda name: frame[name])
+    return new.conformed(frame), new.notes()
+
+
+class NewRows:
+    """New rows made to fit a model, in one table or in blocks, with what had to be done."""
+
+    def __init__(self, model: PILBoostClassifier, names: Collection[str], column_of: Callable[[str], Any]) -> None:
+        self.names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
+        if missing := [name for name in self.names if name not in names]:
+            raise ValueError(f"the model needs columns that the file has not: {_listed(missing)}")
+        self._known = model._schema.categories
+        self._dates = {
+            name: are_dates(column_of(name)) for index, name in enumerate(self.names) if index not in self._known
+        }
+        self._lost: dict[str, int] = {}
+        self._new: dict[str, set[str]] = {}
+
+    def conformed(self, frame: Any) -> Any:
+        """Rows with the columns that the model was fitted to."""
+        columns = {}
+        for index, name in enumerate(self.names):
+            column, known = frame[name], self._known.get(index)
+            if known is None:
+                columns[name] = _as_numbers(column, self._dates[name])
+                lost = int(_text(column[columns[name].isna()]).notna().sum())
+                self._lost[name] = self._lost.get(name, 0) + lost
+            elif any(isinstance(one, str) for one in known):
+                text = _text(column)
+                self._new.setdefault(name, set()).update(set(text.dropna()) - set(known))
+                columns[name] = text.astype("category")
+            else:
+                columns[name] = column
+        return pandas_here().DataFrame(columns)
+
+    def notes(self) -> list[str]:
+        """What was done so far, in words."""
+        words = {name: f"{lost} values are no numbers: taken as missing" for name, lost in self._lost.items() if lost}
+        words |= {
+            name: f"{_listed(sorted(new), 3)} did not occur in training: taken as missing"
+            for name, new in self._new.items()
+            if new
+        }
+        return [f"{name}: {words[name]}" for name in self.names if name in words]

@@ -19,7 +19,7 @@ from untwist.commands.columns import Prepared, prepared
 from untwist.commands.sheets import Sheet, read
 from untwist.training import Progress
 
-__all__ = ["as_json", "chosen_table", "different", "fit", "noise_words", "say", "table_options"]
+__all__ = ["as_json", "chosen_table", "described", "different", "fit", "noise_words", "say", "table_options"]
 
 
 def say(words: str) -> None:
@@ -46,11 +46,15 @@ def table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> None:
 def chosen_table(options: argparse.Namespace) -> tuple[Sheet, Prepared]:
     """The file of a command and the table in it, with words about what was done to it."""
     sheet = read(options.table, options.separator, options.encoding)
-    table = prepared(sheet.frame, options.label, drop=options.drop, keep=options.keep)
+    return sheet, described(prepared(sheet.frame, options.label, drop=options.drop, keep=options.keep))
+
+
+def described(table: Prepared) -> Prepared:
+    """The table, after words about what was done to it."""
     for note in table.notes:
         say(note)
     say(f"{len(table.y)} rows, {table.X.shape[1]} columns, {np.unique(table.y).size} classes")
-    return sheet, table
+    return table
 
 
 def different(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:

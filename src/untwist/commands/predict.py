@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from untwist.commands.blocks import in_blocks, option, predict_in_blocks, predictions
 from untwist.commands.columns import conformed
 from untwist.commands.common import as_json, different, say, table_options
 from untwist.commands.sheets import read, write
@@ -18,28 +19,31 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="untwist predict", description=__doc__.split(":")[0] + ".")
     parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
     table_options(parser, labelled=False)
+    option(parser)
     parser.add_argument("-o", "--output", type=Path, help="CSV or Parquet file (default: standard output, as CSV)")
     parser.add_argument("--with-input", action="store_true", help="the columns of the table too")
     options = parser.parse_args(arguments)
     different([options.model, options.table], [options.output])
     model = load(options.model)
+    model.n_jobs = options.threads
+    if in_blocks(options):
+        if options.json:
+            raise ValueError("--json needs the table in memory: leave it out, or add --no-blocks")
+        count, notes = predict_in_blocks(model, options.table, options.output, options.with_input)
+        for note in notes:
+            say(note)
+        if options.output:
+            say(f"{count} predictions in {options.output}")
+        return 0
     frame = read(options.table, options.separator, options.encoding).frame
     X, notes = conformed(frame, model)
     for note in notes:
         say(note)
-    model.n_jobs = options.threads
-    proba = model.predict_proba(X)
-    columns = {"prediction": model.predict(X)}
-    columns |= {f"P({label})": proba[:, k] for k, label in enumerate(model.classes_)}
-    predictions = frame.copy() if options.with_input else frame[[]].copy()
-    for name, values in columns.items():
-        while name in predictions:
-            name += "_"  # what was there stays
-        predictions[name] = values
+    table = predictions(model, X, frame if options.with_input else frame[[]])
     if options.json:
-        print(as_json(predictions.to_dict(orient="records")))
+        print(as_json(table.to_dict(orient="records")))
     if not options.json or options.output:
-        write(predictions, options.output)
+        write(table, options.output)
     if options.output:
         say(f"{len(frame)} predictions in {options.output}")
     return 0

@@ -23,7 +23,18 @@ from numpy.typing import NDArray
 
 from untwist.files import write_whole
 
-__all__ = ["ARROW", "COMPRESS", "Sheet", "kind", "pandas_here", "read", "write"]
+__all__ = [
+    "ARROW",
+    "COMPRESS",
+    "OPENERS",
+    "Sheet",
+    "first_line",
+    "kind",
+    "pandas_here",
+    "read",
+    "refuse_packing",
+    "write",
+]
 
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 COMPRESS: dict[str, Any] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
@@ -151,7 +162,7 @@ def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> S
         zlib.error,
         zipfile.BadZipFile,
     ) as error:  # of pandas' and pyarrow's own kinds
-        raise ValueError(f"{path} cannot be read as a table: {_first_line(error)}") from error
+        raise ValueError(f"{path} cannot be read as a table: {first_line(error)}") from error
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{path} has several columns {repeated[0]!r}: rename all but one")
     frame.columns = names
@@ -160,7 +171,8 @@ def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> S
     return Sheet(path, frame, separator, encoding)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error has to say, in short."""
     return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
 
 
@@ -185,14 +197,19 @@ def _separator(path: Path, encoding: str) -> str:
     return max(",;\t|", key=line.count)
 
 
+def refuse_packing(path: Path) -> None:
+    """Not every file that can be read can be written."""
+    if path.suffix.lower() in COMPRESSED - COMPRESS.keys():
+        raise ValueError(f"{path} cannot be written: choose .csv, .csv.gz, .parquet or .feather")
+
+
 def write(frame: Any, path: Path | None) -> None:
     """As CSV on standard output, or to a file of the kind that its name says."""
     if path is None:
         print(frame.to_csv(index=False), end="")
         return
+    refuse_packing(path)
     ending, packed = kind(path), path.suffix.lower()
-    if packed in COMPRESSED - COMPRESS.keys():
-        raise ValueError(f"{path} cannot be written: choose .csv, .csv.gz, .parquet or .feather")
     if ending == ".parquet" or ending in ARROW:
         out = io.BytesIO()
         (frame.to_parquet if ending == ".parquet" else frame.reset_index(drop=True).to_feather)(out)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from untwist.classifier import PILBoostClassifier
+from untwist.commands.blocks import in_blocks, option, prepared_in_blocks
 from untwist.commands.columns import Prepared
-from untwist.commands.common import as_json, chosen_table, different, fit, noise_words, say, table_options
+from untwist.commands.common import as_json, chosen_table, described, different, fit, noise_words, say, table_options
 from untwist.files import save
 
 __all__ = ["main", "summary"]
@@ -21,11 +22,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Fit, save, tell."""
     parser = argparse.ArgumentParser(prog="untwist train", description=__doc__.split(":")[0] + ".")
     table_options(parser, labelled=True)
+    option(parser)
     parser.add_argument("-o", "--output", type=Path, default=Path("model.untwist"), help="(default model.untwist)")
     parser.add_argument("--believe-labels", action="store_true", help="correct nothing: rows are hard, not mislabelled")
     options = parser.parse_args(arguments)
     different([options.table], [options.output])
-    _, table = chosen_table(options)
+    table = _large_table(options) if in_blocks(options) else chosen_table(options)[1]
     model = fit(table, options, noise_rates=None if options.believe_labels else "auto")
     if getattr(model, "stopped_", False):
         say(f"The model has the rounds done so far: {options.output}")
@@ -33,6 +35,11 @@ def main(arguments: list[str] | None = None) -> int:
     found = summary(model, table) | {"model": str(options.output)}
     print(as_json(found) if options.json else _words(found, model))
     return 130 if getattr(model, "stopped_", False) else 0
+
+
+def _large_table(options: argparse.Namespace) -> Prepared:
+    say(f"{options.table} is read in blocks of rows; first one column after the other, to see what they are")
+    return described(prepared_in_blocks(options.table, options.label, drop=options.drop, keep=options.keep))
 
 
 def summary(model: PILBoostClassifier, table: Prepared) -> dict[str, Any]:
