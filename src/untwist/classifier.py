@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Self
 
@@ -494,7 +495,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             numbers, labels = self._rows_of(X), self._class_numbers("y", y)
             check_consistent_length(numbers, labels)
         else:
-            numbers, y = validate_data(self, schema.encode(X), y, **self._checks())
+            with np.errstate(invalid="ignore"):  # it sums X, where infinities of both signs may come about
+                numbers, y = validate_data(self, schema.encode(X), y, **self._checks())
             _check_feature_names(self, X, reset=True)
             self.classes_, labels = classes_of(y)
         self._schema = schema
@@ -759,7 +761,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _rows_of(self, X: Any) -> Any:
         _check_feature_names(self, X, reset=False)
-        numbers = check_array(self._schema.encode(X), estimator=self, input_name="X", **self._checks())
+        with np.errstate(invalid="ignore"):  # it sums X, where infinities of both signs may come about
+            numbers = check_array(self._schema.encode(X), estimator=self, input_name="X", **self._checks())
         _check_n_features(self, numbers, reset=False)
         return numbers
 
@@ -1024,10 +1027,12 @@ class _Sample:
     data: Any
     held: Array
 
-    @property
+    @cached_property
     def n_samples(self) -> float:
         """The number of training rows or their total weight, whichever is larger."""
         weight = self.weight[: len(self.held)]
+        if (weight != np.floor(weight)).any():
+            weight = np.sort(weight)  # so that the order of the rows does not matter
         return min(max(float(np.count_nonzero(weight)), float(weight.sum())), 2.0**53)
 
 

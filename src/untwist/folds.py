@@ -18,6 +18,7 @@ from untwist.arguments import Array
 __all__ = ["cross_folds", "hold_out"]
 
 FREQUENT = 10  # copies from which on a content with several labels is a sample of its own
+MANY = 1e9  # copies
 
 
 def hold_out(hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, share: float, seed: int) -> Array:
@@ -103,7 +104,10 @@ class _Contents:
         """How many of the copies are drawn, binomially; 0 where a content is no sample of its own."""
         count = np.zeros_like(copies)
         own = self.own_sample
-        count[own] = binom.ppf(chance[own], copies[own], share).clip(0)
+        few = np.minimum(copies[own], MANY)  # as exact as it gets: of more there is no telling the mean from a draw
+        count[own] = np.where(
+            copies[own] > few, np.rint(copies[own] * share), binom.ppf(chance[own], few, share).clip(0)
+        )
         return count
 
     def of_rows(self, table: Array) -> Array:
