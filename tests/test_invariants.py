@@ -67,7 +67,7 @@ def assert_sound(model, X):
     if shape[1] == 2:
         np.testing.assert_array_equal(proba[:, 1] > 0.5, (scores > 0) & (proba[:, 1] != 0.5))
     else:
-        np.testing.assert_array_equal(model.classes_[proba.argmax(axis=1)], predicted)
+        assert (proba[np.arange(len(X)), place] >= proba.max(axis=1) - 1e-12).all()
     *_, last = model.staged_decision_function(X)
     np.testing.assert_allclose(last, scores, rtol=1e-9, atol=1e-9)
     own = model.classes_[np.zeros(len(X), dtype=int)]
@@ -188,7 +188,8 @@ def test_the_order_of_the_rows_does_not_matter(sample, settings, weigh):
     model = fit(sample, settings, weight)
     shuffled = fit(sample.take(order), settings, None if weight is None else weight[order])
     assert_same_trees(model, shuffled)
-    assert_same(model, shuffled, sample.X)
+    rounded = hasattr(model, "choice_") and weight is not None and (weight % 1 != 0).any()  # sums of folds' weights
+    assert_same(model, shuffled, sample.X, rtol=1e-9 if rounded else 0.0)
 
 
 @holds(15, sample=several, settings=given_settings)
