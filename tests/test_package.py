@@ -262,7 +262,7 @@ PUBLIC = {
     "untwist.report.sections": ["calibration", "columns", "noise", "peers", "summary", "training"],
     "untwist.tables": ["Category", "Schema", "fingerprint", "learn"],
     "untwist.training": ["CompiledRun", "Ensemble", "Progress", "ReferenceRun", "Run", "advance"],
-    "untwist.trees": ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "threads"],
+    "untwist.trees": ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "streamed", "threads"],
     "untwist.twisters": ["BernoulliNoise", "ClassConditionalNoise", "ClassNoise", "FeatureNoise", "Insider"],
     "untwist.twists": [
         "ClassConditionalNoise",
