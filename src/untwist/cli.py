@@ -25,6 +25,14 @@ COMMANDS = {  # the module whose main(arguments) it is, and what it does
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0 done, 1 it could not be done, 2 not understood, 130 stopped by Ctrl-C."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:  # also while modules are imported
+        print("\nStopped.", file=sys.stderr)
+        return 130
+
+
+def _run(arguments: list[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="untwist", description="Learn the truth from data that lies.")
     version = importlib.metadata.version("untwist")
     parser.add_argument("--version", action="version", version=f"untwist {version}")
@@ -49,8 +57,6 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, ImportError) as error:
         print(f"untwist {chosen.command}: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
     return int(status or 0)
 
 
