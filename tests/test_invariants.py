@@ -356,6 +356,61 @@ def test_what_categories_are_called_does_not_matter(sample, settings, names):
     assert_same(model, other, called, numbered)
 
 
+@st.composite
+def frames(draw):
+    """Numbers with gaps, text and Booleans, under any names; and labels."""
+    sample = draw(samples(rows=(12, 60), columns=(1, 3)))
+    n = len(sample.y)
+    words = draw(st.lists(st.text(max_size=3), min_size=1, max_size=5, unique=True))
+    names = draw(st.lists(st.text(min_size=1, max_size=5), min_size=5, max_size=5, unique=True))
+    text = np.array(words, dtype=object)[sample.rng.integers(0, len(words), n)]
+    text[sample.rng.random(n) < draw(st.sampled_from([0.0, 0.2, 1.0]))] = None
+    columns = [*sample.X.T, text, sample.rng.random(n) < 0.5]
+    return pd.DataFrame(dict(zip(names, columns, strict=False))), sample.y, sample.rng
+
+
+@holds(20, drawn=frames(), settings=given_settings)
+def test_frames_of_numbers_and_text_mind_neither_order_nor_files_nor_code(drawn, settings):
+    frame, y, rng = drawn
+    text = frame.columns[-2]
+    model = PILBoostClassifier(**settings, categorical_features=[text]).fit(frame, y)
+    order = rng.permutation(len(y))
+    shuffled = PILBoostClassifier(**settings, categorical_features=[text]).fit(frame.iloc[order], y[order])
+    for other in (shuffled, loads(dumps(model)), pickle.loads(pickle.dumps(model))):
+        assert_same_trees(model, other)
+        assert_same(model, other, frame)
+    names = {}
+    exec(compile(export.to_code(model, "python"), "model.py", "exec"), names)
+    said = [names["predict_proba"](row) for row in export.numbers(model, frame).tolist()]
+    np.testing.assert_allclose(said, model.predict_proba(frame), rtol=1e-7, atol=1e-9)
+    unseen, missing = frame.assign(**{text: "never seen"}), frame.assign(**{text: None})
+    np.testing.assert_array_equal(model.predict_proba(unseen), model.predict_proba(missing))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[frame.columns[::-1]])
+
+
+@holds(15, sample=samples(rows=(20, 60)), settings=given_settings, sign=st.sampled_from([-1, 1]))
+def test_a_monotone_column_never_turns_the_score_back(sample, settings, sign):
+    model = fit(sample, settings | {"monotonic_cst": [sign] + [0] * (sample.X.shape[1] - 1)})
+    values = np.unique(sample.X[:, 0][~np.isnan(sample.X[:, 0])])
+    for row in sample.X[:5]:
+        line = np.tile(row, (len(values), 1))
+        line[:, 0] = values
+        if len(values):
+            assert (sign * np.diff(model.decision_function(line)) >= -1e-12).all()
+
+
+@holds(10, sample=samples(classes=(2, 3), rows=(20, 60)), settings=given_settings, few=st.integers(1, 5))
+def test_rows_to_validate_never_train(sample, settings, few):
+    other = sample.rng.integers(0, len(sample.y), few)
+    plain = fit(sample, settings)
+    watched = PILBoostClassifier(**settings).fit(
+        sample.X, sample.y, X_val=sample.X[other] * 0.5, y_val=sample.y[other], sample_weight_val=np.full(few, 0.5)
+    )
+    assert_same_trees(plain, watched)
+    assert_same(plain, watched, sample.X)
+
+
 # ---- labels ----
 
 LABELS = {
@@ -391,7 +446,7 @@ def test_labels_of_every_type_come_back_as_they_were(sample, settings, kind):
 # ---- copies of a model ----
 
 
-@holds(20, sample=samples(classes=(2, 4)), settings=any_settings, names=st.booleans())
+@holds(8, sample=samples(classes=(2, 4)), settings=any_settings, names=st.booleans())
 def test_files_pickles_and_clones_change_no_bit(tmp_path_factory, sample, settings, names):
     X = pd.DataFrame(sample.X, columns=[f"x{i}" for i in range(sample.X.shape[1])]) if names else sample.X
     model = PILBoostClassifier(**settings).fit(X, sample.y)

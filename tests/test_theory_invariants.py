@@ -1,5 +1,7 @@
 """What holds of losses, links, twists, twisters, noise estimates and objectives, for any numbers."""
 
+from itertools import islice
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,10 +9,11 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.special import expit, logit
+from sklearn.tree import DecisionTreeRegressor
 
 from strategies import holds
-from untwist import links, losses, noise, objectives, twisters, twists
-from untwist.boosting import staged_scores
+from untwist import links, losses, noise, objectives, properties, twisters, twists
+from untwist.boosting import pilboost, staged_scores
 
 probability = st.floats(0.0, 1.0) | st.sampled_from([0.0, 5e-324, 1e-300, 0.5, 1.0 - 2.0**-53, 1.0])
 inside = st.floats(1e-12, 1.0 - 1e-12)
@@ -18,6 +21,7 @@ shapes = st.sampled_from([(), (0,), (1,), (7,), (2, 3), (0, 4), (2, 0)])
 alphas = st.floats(0.05, 50.0) | st.sampled_from([1e-3, 0.5, 1.0, 1.0 + 1e-12, 2.0, 1e6, np.inf])
 signed = alphas | alphas.map(lambda alpha: -alpha)
 scores = st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, 5e-324, 1e300, -1e300, np.inf, -np.inf])
+kinds = st.sampled_from([links.ClippedLink, links.CanonicalLink])
 LOSSES = [losses.AlphaLoss(1.5), losses.LogLoss(), losses.SquareLoss(), losses.MatusitaLoss(), losses.FocalLoss(2.0)]
 
 
@@ -95,9 +99,34 @@ def test_what_is_no_probability_is_refused_by_name(bad):
             function([0.5, bad])
 
 
-# ---- links ----
+@holds(15, alpha=st.floats(0.2, 20.0) | st.just(1.0), sign=st.sampled_from([-1.0, 1.0]))
+def test_of_alpha_losses_only_the_log_loss_is_proper_and_only_positive_ones_are_monotone(alpha, sign):
+    assume(alpha == 1 or abs(alpha - 1) > 0.05)
+    loss = losses.AlphaLoss(sign * alpha)
+    assert bool(properties.symmetric(loss))
+    assert bool(properties.monotone(loss)) == (sign > 0)
+    assert bool(properties.proper(loss)) == (sign * alpha == 1)
 
-kinds = st.sampled_from([links.ClippedLink, links.CanonicalLink])
+
+# ---- boosting ----
+
+
+@holds(15, n=st.integers(4, 40), seed=st.integers(0, 2**32), alpha=st.sampled_from([0.7, 1.0, 2.0, 4.0]), link=kinds)
+def test_rounds_of_boosting_keep_their_definitions(n, seed, alpha, link):
+    rng, link = np.random.default_rng(seed), link(losses.AlphaLoss(alpha))
+    X, y, own = rng.normal(size=(n, 2)).round(1), rng.choice([-1.0, 1.0], n), rng.uniform(0.1, 2.0, n)
+    margins = np.zeros(n)
+    for one in islice(pilboost(X, y, DecisionTreeRegressor(max_depth=2), link, 1.5, sample_weight=own), 4):
+        np.testing.assert_array_equal(one.weights, link.weights(margins))
+        assert ((one.weights >= 0) & (one.weights <= 1)).all()
+        assert abs(one.edge) <= np.average(one.weights, weights=own) + 1e-12
+        assert one.edge == pytest.approx(np.average(one.weights * one.agreement, weights=own), abs=1e-12)
+        assert one.leverage == pytest.approx(1.5 * one.edge)
+        np.testing.assert_allclose(one.margins, margins + one.leverage * one.agreement, atol=1e-12)
+        margins = one.margins
+
+
+# ---- links ----
 
 
 @holds(60, alpha=alphas, kind=kinds, z=array_of(scores))
