@@ -101,10 +101,10 @@ class _Contents:
         classes, self._label = np.unique(labels, return_inverse=True)
         self._weight, self._counts = weight, bool((weight == np.floor(weight)).all())
         self.mass = np.zeros((len(self._keys), len(classes)))
-        np.add.at(self.mass, (self._content, self._label), weight)
-        self.own_sample = (self.mass.sum(axis=1) >= FREQUENT) & ((self.mass > 0).sum(axis=1) > 1)
         group = self._content * len(classes) + self._label
-        order = np.argsort(group, kind="stable")
+        order = np.lexsort((weight, group))  # copies by weight, so that the order of the rows does not matter
+        np.add.at(self.mass, (self._content[order], self._label[order]), weight[order])
+        self.own_sample = (self.mass.sum(axis=1) >= FREQUENT) & ((self.mass > 0).sum(axis=1) > 1)
         until = np.cumsum(weight[order])
         start_of_group = np.searchsorted(group[order], group[order], side="left")
         before = until[start_of_group] - weight[order][start_of_group]
