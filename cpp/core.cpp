@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -84,21 +85,31 @@ void fill(const Vector<double>& z, double alpha, const Output& out) {
   for (std::size_t i = 0; i < size; ++i) to[i] = function(from[i], alpha);
 }
 
-// Boosting weights of margins in fixed point, as the engine's rounds have them: round(weight * own * unit), whole numbers.
-void boosting_weights(const Vector<double>& margin, const Vector<float>& own, double alpha, bool exact_link, double unit,
-                      const nb::ndarray<std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+// Boosting weights of margins as the engine's rounds have them: whole multiples of 1 / unit.
+void boosting_weights(const Vector<double>& margin, const Vector<float>& own, double alpha, bool exact_link, double unit, int threads,
+                      const nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+  constexpr std::size_t kChunk = 4096;
   const std::size_t size = margin.shape(0);
-  require(alpha > 0.0 && unit >= 1.0 && unit <= 16777216.0, "alpha must be positive and unit at most 2^24");
+  require(alpha > 0.0 && unit >= 1.0 && unit <= 16777216.0 && threads >= 1, "alpha must be positive and unit at most 2^24");
   require(out.shape(0) == size && (own.shape(0) == 0 || own.shape(0) == size), "margin, own and out must have the same length");
   const double* from = margin.data();
   const float* scale = own.shape(0) == 0 ? nullptr : own.data();
-  std::uint32_t* to = out.data();
+  float* to = out.data();
   nb::gil_scoped_release unlocked;
-  if (exact_link) {
-    exact_weights(alpha, static_cast<float>(unit), from, scale, size, to);
-  } else {
-    clipped_weights(ClippedWeight(alpha), static_cast<float>(unit), from, scale, size, to);
-  }
+  ThreadPool pool(size < 20000 ? 1 : threads);
+  pool.chunks(size, kChunk, [&](int, std::size_t begin, std::size_t end) {
+    std::array<std::uint32_t, kChunk> whole;
+    for (std::size_t first = begin; first < end; first += kChunk) {
+      const std::size_t count = std::min(kChunk, end - first);
+      const float* some = scale == nullptr ? nullptr : scale + first;
+      if (exact_link) {
+        exact_weights(alpha, static_cast<float>(unit), from + first, some, count, whole.data());
+      } else {
+        clipped_weights(ClippedWeight(alpha), static_cast<float>(unit), from + first, some, count, whole.data());
+      }
+      for (std::size_t i = 0; i < count; ++i) to[first + i] = static_cast<float>(whole[i] / unit);
+    }
+  });
 }
 
 // ---- the engine ----
@@ -408,7 +419,7 @@ NB_MODULE(_core, module) {
   module.def("exact_logit", &fill<exact_logit>, nb::arg("z").noconvert(), nb::arg("alpha"), nb::arg("out").noconvert(),
              "Log-odds of the clean posterior at scores z, exact inverse link.");
   module.def("boosting_weights", &boosting_weights, nb::arg("margin"), nb::arg("own"), nb::arg("alpha"), nb::arg("exact_link"),
-             nb::arg("unit"), nb::arg("out").noconvert(), "Boosting weights in fixed point: round(weight * own * unit).");
+             nb::arg("unit"), nb::arg("threads"), nb::arg("out").noconvert(), "Boosting weights: round(weight * own * unit) / unit.");
   module.def("weight_bits", &weight_bits, nb::arg("total_weight"), nb::arg("rows"), "The unit of the fixed point is 2 to this power.");
   nb::class_<Dataset>(module, "Dataset")
       .def(nb::new_(&make_dataset), nb::arg("labels"), nb::arg("classes"), nb::arg("features"), "Rows to be binned, grouped by class.")

@@ -31,6 +31,12 @@ def extremes(n, seed=0, dtype=np.float64):
     return np.column_stack(columns).astype(dtype), rng.integers(0, 3, n)
 
 
+class Rows:
+    def __init__(self, blocks):
+        self.shape = (sum(map(len, blocks)), blocks[0].shape[1])
+        self.blocks = lambda: blocks
+
+
 def shards(X, weight, count, block):
     """(block, its weights), cut in uneven blocks, some of them empty, for each shard."""
     cuts = np.linspace(0, len(X), count + 1).astype(int)
@@ -132,8 +138,7 @@ def test_blocks_and_shards_of_many_rows_give_the_table_in_memory(make, weighted,
     memory = trees.dataset(X, labels, weight, categories=categories)
     for block in (n, 20_011):
         blocks = [X[i : i + block] for i in range(0, n, block)]
-        streamed = trees.streamed(lambda blocks=blocks: blocks, X.shape[1], labels, weight, categories=categories)
-        same(memory, streamed, weight)
+        same(memory, trees.dataset(Rows(blocks), labels, weight, categories=categories), weight)
     reference = sketched(X, weight, categories=categories)
     order = rng.permutation(n)
     shuffled = X[order], None if weight is None else weight[order]
@@ -163,8 +168,7 @@ def test_blocks_of_few_rows_give_the_table_in_memory(n, weighted):
     memory = trees.dataset(X, labels, weight, categories={7: 3}, max_bins=20)
     for block in (1, 999, n):
         blocks = [X[:0], *(X[i : i + block] for i in range(0, n, block))]
-        streamed = trees.streamed(lambda blocks=blocks: blocks, 8, labels, weight, categories={7: 3}, max_bins=20)
-        same(memory, streamed, weight)
+        same(memory, trees.dataset(Rows(blocks), labels, weight, categories={7: 3}, max_bins=20), weight)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -183,9 +187,11 @@ def test_codes_are_those_of_the_twin(dtype):
 
 def test_a_table_that_changes_between_passes_is_refused():
     X, labels = extremes(100)
+    rows = Rows([X])
     passes = iter([[X], [X[:50]]])
-    with pytest.raises(ValueError, match="must have 100 rows whenever it is read, one per label, got 50"):
-        trees.streamed(lambda: next(passes), 8, labels)
+    rows.blocks = lambda: next(passes)
+    with pytest.raises(ValueError, match="had 100 rows when it was read first, and 50 now"):
+        trees.dataset(rows, labels)
 
 
 def test_the_border_refuses_nonsense():

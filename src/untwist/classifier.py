@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
     _check_monotonic_cst,
     _check_n_features,
     _check_sample_weight,
+    _check_y,
     check_array,
     check_consistent_length,
     check_is_fitted,
@@ -32,6 +33,7 @@ from sklearn.utils.validation import (
 
 from untwist import _core, automatic, collective, tables, trees
 from untwist.arguments import Array, count, fraction, non_negative, positive, real, share
+from untwist.batches import Batches, Encoded
 from untwist.boosting import Round, ValidationLoss, WeakLearner, pilboost
 from untwist.certificate import Certificate, certify
 from untwist.collective import ALONE, Workers
@@ -478,6 +480,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def _menon(self, X: Any, labels: NDArray[np.uint32], weight: Array) -> MenonEstimate:
         if len(self.classes_) > 2:
             raise ValueError('alpha="menon" is for two classes')
+        if isinstance(X, Encoded):
+            raise ValueError('alpha="menon" needs the table in memory, got Batches: give a number, or leave "auto"')
         rows = np.flatnonzero(weight)
         table = X[rows].toarray() if sparse.issparse(X) else X[rows]
         return menon(table, labels[rows], sample_weight=weight[rows], random_state=self._seed)
@@ -529,7 +533,17 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        schema = self._schema if before else tables.learn(X, self.categorical_features, sample_weight=weight)
+        if isinstance(X, Batches) and not self._grows_forests():
+            raise ValueError(
+                "only the compiled engine and XGBoost learn from Batches: leave engine, loss and estimator"
+            )
+        self._agree_on_columns(names, X)
+        if before:
+            schema = self._schema
+        elif isinstance(X, Batches):
+            schema = X.learn(self.categorical_features, sample_weight=weight)
+        else:
+            schema = tables.learn(X, self.categorical_features, sample_weight=weight, workers=self._workers)
         if schema.categories and not self._grows_forests():
             holding = [names[column] if names else column for column in schema.categories]
             raise ValueError(
@@ -540,8 +554,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             numbers, labels = self._rows_of(X), self._class_numbers("y", y)
             check_consistent_length(numbers, labels)
         else:
-            with np.errstate(invalid="ignore"):  # it sums X, where infinities of both signs may come about
-                numbers, y = validate_data(self, schema.encode(X), y, **self._checks())
+            if isinstance(X, Batches):
+                numbers, y, X = X.encoded(schema, self._checked), _check_y(y, estimator=self), X.head
+                check_consistent_length(numbers, y)
+                _check_n_features(self, numbers, reset=True)
+            else:
+                with np.errstate(invalid="ignore"):  # it sums X, where infinities of both signs may come about
+                    numbers, y = validate_data(self, schema.encode(X), y, **self._checks())
             _check_feature_names(self, X, reset=True)
             self.classes_, labels = classes_of(y, self._workers)
         self._schema = schema
@@ -555,6 +574,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if np.count_nonzero((mass > 0) & (self._class_weights > 0)) < 2:
             raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
         return numbers, labels, weight
+
+    def _agree_on_columns(self, names: list[Any], X: Any) -> None:
+        workers = self._workers
+        if workers.size > 1 and isinstance(X, Batches):
+            raise ValueError("Batches are for one worker: give each of several its rows as a table")
+        if len({repr(columns) for columns in workers.all_of(names or np.shape(X)[1:])}) > 1:
+            raise ValueError("the workers must have the same columns, in the same order")
 
     def _sample(
         self,
@@ -581,7 +607,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             own = _check_sample_weight(sample_weight_val, X_val, dtype=np.float64)
             if not ((own >= 0).all() and own.any()):
                 raise ValueError("sample_weight_val must be finite and non-negative, not all 0")
-            if sparse.issparse(X):
+            if isinstance(X, Encoded):
+                X = X.followed_by(X_val.toarray() if sparse.issparse(X_val) else X_val)
+            elif isinstance(X_val, Encoded):
+                raise ValueError("X_val must be in memory if X is")
+            elif sparse.issparse(X):
                 X = sparse.vstack([X, X_val], "csr")
             else:
                 X = np.concatenate([X, X_val.toarray() if sparse.issparse(X_val) else X_val])
@@ -855,11 +885,15 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return self._rows_of(X)
 
     def _rows_of(self, X: Any) -> Any:
-        _check_feature_names(self, X, reset=False)
-        with np.errstate(invalid="ignore"):  # it sums X, where infinities of both signs may come about
-            numbers = check_array(self._schema.encode(X), estimator=self, input_name="X", **self._checks())
+        in_blocks = isinstance(X, Batches)
+        _check_feature_names(self, X.head if in_blocks else X, reset=False)
+        numbers = X.encoded(self._schema, self._checked) if in_blocks else self._checked(self._schema.encode(X))
         _check_n_features(self, numbers, reset=False)
         return numbers
+
+    def _checked(self, numbers: Any) -> Any:
+        with np.errstate(invalid="ignore"):  # it sums X, where infinities of both signs may come about
+            return check_array(numbers, estimator=self, input_name="X", **self._checks())
 
     def _plain(self, X: Any) -> bool:
         """Whether X is an array that needs no checking but this, which takes a microsecond: the path of single rows."""
@@ -962,6 +996,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return self.link_.weights(self.margins(X, y))
 
     def _scores(self, X: Any) -> Array:
+        if isinstance(X, Encoded):
+            return np.concatenate([self._scores(block) for _, block in trees.row_blocks(X)])
         scores = [one.scores(X, self.n_jobs) for one in self._ensembles]
         return scores[0] if len(scores) == 1 else np.column_stack(scores)
 

@@ -7,7 +7,6 @@ result does not depend on how many workers there are.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,10 +35,6 @@ class Workers:
         """What the first worker has."""
         return item
 
-    def unless_one_fails(self, job: Callable[[], T]) -> T:
-        """What this worker's `job` gives, which meets nobody; where one worker's fails, all of them raise."""
-        return job()
-
 
 class _XGBoostWorkers(Workers):
     """Workers that XGBoost's communicator connects."""
@@ -56,19 +51,6 @@ class _XGBoostWorkers(Workers):
 
     def first_of(self, item: T) -> T:
         return self._collective.broadcast(item, 0)  # type: ignore[no-any-return]
-
-    def unless_one_fails(self, job: Callable[[], T]) -> T:
-        result, failure = None, None
-        try:
-            result = job()
-        except Exception as error:
-            failure = error
-        failures = self.all_of("" if failure is None else f"{failure}")
-        if failure is not None:
-            raise failure
-        if failed := [rank for rank, text in enumerate(failures) if text]:
-            raise ValueError(f"worker {failed[0]} of {self.size} cannot go on: {failures[failed[0]]}")
-        return result  # type: ignore[return-value]
 
 
 ALONE = Workers()

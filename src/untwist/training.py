@@ -52,7 +52,8 @@ class Ensemble:
 
     def followed_by(self, other: Ensemble) -> Ensemble:
         """These rounds, then those of the other, whose run went on where this one ended."""
-        unknown = np.full(len(self) - len(self.losses[: len(self)]), np.nan)  # rounds without validation rows
+        followed = len(self.losses) or len(other.losses)
+        unknown = np.full(len(self) - len(self.losses[: len(self)]) if followed else 0, np.nan)  # not validated
         losses = np.concatenate([self.losses[: len(self)], unknown, other.losses])
         errors = np.concatenate([self.errors[: len(self)], unknown, other.errors])
         if self.forest is not None and other.forest is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Integral
@@ -37,7 +37,6 @@ __all__ = [
     "own_weights",
     "row_blocks",
     "shared_bins",
-    "streamed",
     "threads",
 ]
 
@@ -188,15 +187,24 @@ def threads(n_jobs: int | None) -> int:
 BLOCK = 1 << 23  # cells of a sparse table made dense at a time
 
 
-def row_blocks(X: Any) -> Any:
-    """X in blocks of dense rows: (rows, block), one block unless it is sparse."""
+def row_blocks(X: Any) -> Iterator[tuple[slice, Any]]:
+    """X in blocks of dense rows: (rows, block), one block unless it is sparse or comes in blocks."""
+    first = 0
+    for block in map(_dense, X.blocks() if hasattr(X, "blocks") else _dense_rows(X)):
+        yield slice(first, first + len(block)), block
+        first += len(block)
+    if first != X.shape[0]:
+        raise ValueError(f"the table had {X.shape[0]} rows when it was read first, and {first} now: begin again")
+
+
+def _dense_rows(X: Any) -> Iterator[Any]:
     if not sparse.issparse(X):
-        yield slice(None), _dense(X)
+        yield X
         return
     rows = X.tocsr()
     step = max(1, BLOCK // max(1, X.shape[1]))
     for first in range(0, X.shape[0], step):
-        yield slice(first, first + step), _dense(rows[first : first + step].toarray())
+        yield rows[first : first + step].toarray()
 
 
 def _column_blocks(X: Any) -> Any:
@@ -229,47 +237,24 @@ def dataset(
 ) -> _core.Dataset:
     """Binned rows for any number of boosters. Labels are 0 to K-1; rows of weight 0 have no say in the bins.
 
-    `categories` tells how many categories a column has whose numbers are categories.
+    `categories` tells how many categories a column has whose numbers are categories. X may come in blocks of rows, as
+    `untwist.batches` reads them.
     """
-    data, own = _unbinned(labels, X.shape[1]), _unequal(weight)
-    counts = _counts(categories, X.shape[1])
+    labels = np.ascontiguousarray(labels, dtype=np.uint32)
+    data = _core.Dataset(labels, int(labels.max(initial=0)) + 1, X.shape[1])
+    counts = np.zeros(X.shape[1], dtype=np.int32)
+    for column, count in (categories or {}).items():
+        counts[column] = count
+    own = NONE if weight is None or (weight == weight[0]).all() else np.ascontiguousarray(weight, dtype=np.float64)
+    if hasattr(X, "blocks"):  # no number of them is kept
+        data.set_bins(_seen(_core.Sketch(counts, max_bins, float(own.max(initial=0.0))), X, own, threads(n_jobs)))
+        for rows, block in row_blocks(X):
+            data.add_rows(block, rows.start, own[rows], threads(n_jobs))
+        return data
     for _, block in _column_blocks(X):
         data.look(block, own, threads(n_jobs))
     for first, block in _column_blocks(X):
         data.add_columns(block, first, counts[first : first + block.shape[1]], own, max_bins, threads(n_jobs))
-    return data
-
-
-def streamed(
-    blocks: Callable[[], Iterable[Any]],
-    n_features: int,
-    labels: NDArray[Any],
-    weight: Array | None = None,
-    *,
-    categories: Mapping[int, int] | None = None,
-    max_bins: int = 255,
-    n_jobs: int | None = None,
-) -> _core.Dataset:
-    """The same from blocks of rows, which `blocks` yields anew for each of two or three passes: no float is kept.
-
-    A third pass comes in where a column has been constant for more than the first 100,000 rows and then is not.
-    """
-    data, own, n_threads = _unbinned(labels, n_features), _unequal(weight), threads(n_jobs)
-    sketch = _core.Sketch(_counts(categories, n_features), max_bins, float(own.max(initial=0.0)))
-
-    def each(take: Callable[[Any, int, Array], None]) -> None:
-        first = 0
-        for block in map(_dense, blocks()):
-            take(block, first, own[first : first + len(block)])
-            first += len(block)
-        if first != len(labels):
-            raise ValueError(f"the table must have {len(labels)} rows whenever it is read, one per label, got {first}")
-
-    each(lambda block, _, weights: sketch.look(block, weights, n_threads))
-    if sketch.needs_draw:
-        each(lambda block, _, weights: sketch.draw(block, weights, n_threads))
-    data.set_bins(sketch)
-    each(lambda block, first, weights: data.add_rows(block, first, weights, n_threads))
     return data
 
 
@@ -282,37 +267,28 @@ def shared_bins(
     lightest, heaviest = min(low for low, _ in ends), max(high for _, high in ends)
     own = NONE if lightest == heaviest else own
     sketch = _core.Sketch(categories, max_bins, heaviest if len(own) else 0.0)
+    return _seen(sketch, X, own, threads(n_jobs), workers).thresholds()
+
+
+def _seen(sketch: _core.Sketch, X: Any, own: Array, n_threads: int, workers: Workers = ALONE) -> _core.Sketch:
+    """The sketch when it has seen the rows of all workers.
+
+    They are read twice where a column has been constant for more than the first 100,000 of them and then is not.
+    """
 
     def meet() -> None:
-        for rank, state in enumerate(workers.all_of(sketch.state())):
+        for rank, state in enumerate(workers.all_of(sketch.state()) if workers.size > 1 else ()):
             if rank != workers.rank:
                 sketch.merge(state)
 
     for rows, block in row_blocks(X):
-        sketch.look(block, own[rows], threads(n_jobs))
+        sketch.look(block, own[rows], n_threads)
     meet()
     if sketch.needs_draw:
         for rows, block in row_blocks(X):
-            sketch.draw(block, own[rows], threads(n_jobs))
+            sketch.draw(block, own[rows], n_threads)
         meet()
-    return sketch.thresholds()
-
-
-def _unbinned(labels: NDArray[Any], n_features: int) -> _core.Dataset:
-    labels = np.ascontiguousarray(labels, dtype=np.uint32)
-    return _core.Dataset(labels, int(labels.max(initial=0)) + 1, n_features)
-
-
-def _unequal(weight: Array | None) -> Array:
-    """Weights as the core takes them, none if all are the same."""
-    return NONE if weight is None or (weight == weight[0]).all() else np.ascontiguousarray(weight, dtype=np.float64)
-
-
-def _counts(categories: Mapping[int, int] | None, n_features: int) -> NDArray[np.int32]:
-    counts = np.zeros(n_features, dtype=np.int32)
-    for column, count in (categories or {}).items():
-        counts[column] = count
-    return counts
+    return sketch
 
 
 def booster(

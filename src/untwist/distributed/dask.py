@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from untwist.classifier import PILBoostClassifier
-from untwist.distributed.shard import fit_shard, tracker, worker_model
+from untwist.distributed.shard import dismiss, fit_shard, tracker, worker_model
 
 __all__ = ["DaskPILBoostClassifier"]
 
@@ -217,5 +217,5 @@ def _arguments(dask_scheduler: Any) -> Any:
 
 
 def _end(dask_scheduler: Any) -> None:
-    dask_scheduler.untwist_tracker.free()
+    dismiss(dask_scheduler.untwist_tracker)
     del dask_scheduler.untwist_tracker

@@ -18,7 +18,7 @@ import numpy as np
 from untwist.arguments import count
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.classifier import PILBoostClassifier
-from untwist.distributed.shard import tracker, worker_model
+from untwist.distributed.shard import dismiss, tracker, worker_model
 
 __all__ = ["fit", "shards"]
 
@@ -75,7 +75,7 @@ def _fitted(model: PILBoostClassifier, parts: Sequence[Rows]) -> PILBoostClassif
             for worker in workers:
                 worker.kill()
                 worker.wait()
-            meeting.free()
+            dismiss(meeting)
 
 
 def _watched(workers: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
@@ -92,8 +92,8 @@ def _watched(workers: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
     if killed := [task for task, code in enumerate(codes) if code is not None and code < 0]:
         name = signal.Signals(-codes[killed[0]]).name
         raise RuntimeError(f"worker {killed[0]} of {len(workers)} was killed ({name}): the fit cannot go on without it")
-    for task, text in errors.items():
-        kind, _, message = text.partition(": ")
+    for task, text in sorted(errors.items(), key=lambda error: error[1].startswith("XGBoostError")):
+        kind, _, message = text.partition(": ")  # those that only lost the others come last
         raise (ValueError if kind == "ValueError" else RuntimeError)(f"worker {task} of {len(workers)}: {message}")
     if any(codes):
         raise RuntimeError(f"a worker ended with exit codes {codes}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from untwist.classifier import PILBoostClassifier
 from untwist.xgb.engine import xgboost
 
-__all__ = ["fit_shard", "tracker", "worker_model"]
+__all__ = ["dismiss", "fit_shard", "tracker", "worker_model"]
 
 
 def tracker(n_workers: int, host: str | None, timeout: int = 300) -> Any:
@@ -16,6 +17,12 @@ def tracker(n_workers: int, host: str | None, timeout: int = 300) -> Any:
     started = xgboost().tracker.RabitTracker(n_workers=n_workers, host_ip=host, sortby="task", timeout=timeout)
     started.start()
     return started
+
+
+def dismiss(meeting: Any) -> None:
+    """Ends a tracker, also one whose workers never came or died, of which XGBoost would complain."""
+    with suppress(xgboost().core.XGBoostError):
+        meeting.free()
 
 
 def worker_model(model: PILBoostClassifier) -> PILBoostClassifier:
