@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +46,30 @@ nb::object to_numpy(std::vector<T> values) {
 template <typename Real>
 Matrix<Real> view(const Table<Real>& X) {
   return {X.data(), X.shape(0), X.shape(1), X.stride(0), X.stride(1)};
+}
+
+// Runs work(pool) without the GIL and gives it up on Ctrl-C, which is looked for ten times a second.
+template <typename Work>
+void interruptible(int threads, const Work& work) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kPulse = std::chrono::milliseconds(100);
+  bool interrupted = false;
+  {
+    nb::gil_scoped_release unlocked;
+    auto next = Clock::now() + kPulse;
+    ThreadPool pool(threads, [&] {
+      if (Clock::now() < next) return false;
+      const nb::gil_scoped_acquire locked;
+      interrupted = PyErr_CheckSignals() != 0;
+      next = Clock::now() + kPulse;
+      return interrupted;
+    });
+    try {
+      work(pool);
+    } catch (const Interrupted&) {
+    }
+  }
+  if (interrupted) throw nb::python_error();
 }
 
 // ---- inverse links ----
@@ -128,10 +153,8 @@ void look(Dataset& dataset, const Table<Real>& X, const Vector<double>& weight, 
   require(matrix.rows == dataset.rows, "one label per row");
   require_weights(weight, dataset.rows);
   require(threads >= 1, "threads must be positive");
-  nb::gil_scoped_release unlocked;
   if (dataset.rows <= kSample) return;
-  ThreadPool pool(threads);
-  dataset.look(matrix, WholeWeights(weight.data(), weight.shape(0)), pool);
+  interruptible(threads, [&](ThreadPool& pool) { dataset.look(matrix, WholeWeights(weight.data(), weight.shape(0)), pool); });
 }
 
 template <typename Real>
@@ -145,10 +168,10 @@ void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, cons
   const auto numbers = numbers_of_categories(categories);
   require(2 <= max_bins && max_bins <= 255 && threads >= 1, "max_bins must be 2 to 255");
   require_weights(weight, dataset.rows);
-  nb::gil_scoped_release unlocked;
-  ThreadPool pool(matrix.rows * matrix.columns < 20000 ? 1 : threads);
-  const WholeWeights whole(weight.data(), weight.shape(0));
-  dataset.add_columns(matrix, first, numbers, whole, max_bins, pool);
+  interruptible(matrix.rows * matrix.columns < 20000 ? 1 : threads, [&](ThreadPool& pool) {
+    const WholeWeights whole(weight.data(), weight.shape(0));
+    dataset.add_columns(matrix, first, numbers, whole, max_bins, pool);
+  });
 }
 
 template <typename Real>
@@ -158,9 +181,9 @@ void add_rows(Dataset& dataset, const Table<Real>& X, std::size_t first, const V
   require(first <= dataset.rows && matrix.rows <= dataset.rows - first, "there are fewer rows");
   require(threads >= 1, "threads must be positive");
   require_weights(weight, matrix.rows, false);
-  nb::gil_scoped_release unlocked;
-  ThreadPool pool(matrix.rows * matrix.columns < 20000 ? 1 : threads);
-  dataset.add_rows(matrix, first, WholeWeights(weight.data(), weight.shape(0)), pool);
+  interruptible(matrix.rows * matrix.columns < 20000 ? 1 : threads, [&](ThreadPool& pool) {
+    dataset.add_rows(matrix, first, WholeWeights(weight.data(), weight.shape(0)), pool);
+  });
 }
 
 nb::object hashes(Dataset& dataset) {
@@ -370,9 +393,8 @@ void add_scores(const Forest& forest, const Table<Real>& X, std::size_t first, s
   require(threads >= 1, "threads must be positive");
   require(first <= last && last <= forest.trees(), "there are fewer trees");
   double* to = out.data();
-  nb::gil_scoped_release unlocked;
-  ThreadPool pool(matrix.rows * (last - first) < 20000 ? 1 : threads);
-  forest.add_scores(matrix, first, last, to, pool);
+  interruptible(matrix.rows * (last - first) < 20000 ? 1 : threads,
+                [&](ThreadPool& pool) { forest.add_scores(matrix, first, last, to, pool); });
 }
 
 template <typename Real>
@@ -384,9 +406,8 @@ void leaves(const Forest& forest, const Table<Real>& X, std::size_t first, std::
   require(out.shape(0) == matrix.rows && out.shape(1) == last - first, "one leaf per row and tree");
   require(threads >= 1, "threads must be positive");
   std::int32_t* to = out.data();
-  nb::gil_scoped_release unlocked;
-  ThreadPool pool(matrix.rows * (last - first) < 20000 ? 1 : threads);
-  forest.leaves(matrix, first, last, to, pool);
+  interruptible(matrix.rows * (last - first) < 20000 ? 1 : threads,
+                [&](ThreadPool& pool) { forest.leaves(matrix, first, last, to, pool); });
 }
 
 NB_MODULE(_core, module) {

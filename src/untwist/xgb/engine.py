@@ -31,6 +31,7 @@ from untwist.xgb.weights import Weigher, arrays_of
 __all__ = ["Booster", "Dataset"]
 
 MISSING = 255  # the code of a missing value
+OLDEST = 3  # version of xgboost, the major one
 WHOLE_ROW = 2.0**17  # the heaviest watched row in fixed point,
 LOSS_UNIT = 2.0**16  # and a loss of 1: the sums over 2^26 rows fit 64 bits
 
@@ -38,9 +39,13 @@ LOSS_UNIT = 2.0**16  # and a loss of 1: the sums over 2^26 rows fit 64 bits
 def xgboost() -> Any:
     """The package; an ImportError says what to install."""
     try:
-        return importlib.import_module("xgboost")
+        found = importlib.import_module("xgboost")
     except ImportError as error:
         raise ImportError('engine="xgboost" needs xgboost: pip install "untwist[xgboost]"') from error
+    if int(found.__version__.split(".")[0]) < OLDEST:
+        words = f'engine="xgboost" needs xgboost {OLDEST} or newer, got {found.__version__}'
+        raise ImportError(f'{words}: pip install --upgrade "untwist[xgboost]"')
+    return found
 
 
 class Dataset:
