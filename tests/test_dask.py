@@ -11,7 +11,7 @@ from test_distributed import GIVEN, assert_same_model
 from test_xgboost_engine import noisy
 from untwist import PILBoostClassifier
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.filterwarnings("default")]  # Dask has warnings of its own
 pytest.importorskip("xgboost")
 distributed = pytest.importorskip("distributed")
 array = pytest.importorskip("dask.array")
@@ -23,7 +23,7 @@ from untwist.distributed.dask import DaskPILBoostClassifier  # noqa: E402 - afte
 
 @pytest.fixture(scope="module")
 def client():
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
         yield client
 
@@ -43,7 +43,7 @@ def test_arrays_make_the_model_of_one_process(client):
     for method in ("predict", "predict_proba", "decision_function"):
         lazy = getattr(model, method)(blocks)
         assert isinstance(lazy, array.Array)
-        np.testing.assert_array_equal(lazy.compute(), getattr(alone, method)(X))
+        np.testing.assert_allclose(lazy.compute(), getattr(alone, method)(X), rtol=1e-14)
         assert lazy.shape == getattr(alone, method)(X).shape
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))  # a table in memory at once
     assert type(model.local()) is PILBoostClassifier
@@ -104,9 +104,9 @@ class Killer:
 
 def test_a_killed_worker_is_an_error_within_a_minute():
     X, y = noisy(1200)
-    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster):
         start = time.monotonic()
-        with pytest.raises(Exception, match=r"lost|killed|Poll|socket|collective"):
+        with pytest.raises(RuntimeError, match="Dask lost worker tcp://"):
             DaskPILBoostClassifier(**GIVEN, callbacks=[Killer()]).fit(*in_blocks(X, y, rows=300))
         assert time.monotonic() - start < 60

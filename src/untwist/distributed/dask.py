@@ -8,6 +8,7 @@ model.predict_proba(X)                              # a Dask array, computed whe
 from __future__ import annotations
 
 import importlib
+import time
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,8 @@ from untwist.distributed.shard import dismiss, fit_shard, tracker, worker_model
 
 __all__ = ["DaskPILBoostClassifier"]
 
-PULSE = 1.0  # seconds between two looks at whether all workers are alive
+PULSE = 0.1  # seconds between two looks at the workers
+GRACE = 2.0  # seconds in which the others may tell why they failed too
 
 
 class DaskPILBoostClassifier(PILBoostClassifier):
@@ -182,26 +184,25 @@ def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _result(client: Any, futures: list[Any], homes: list[str]) -> PILBoostClassifier:
-    """What the first worker made; a RuntimeError if a worker is lost, for without it the others wait in vain."""
-    distributed = _needed("distributed")
-    while True:
-        try:
-            distributed.wait(futures, timeout=PULSE)
-            break
-        except TimeoutError:
-            failed = [future for future in futures if future.status == "error"]
-            lost = [home for home in homes if home not in client.scheduler_info(n_workers=-1)["workers"]]
-            if not (failed or lost):
-                continue
-            client.cancel(futures, force=True)
-            if failed:
-                raise failed[0].exception() from None
-            raise RuntimeError(
-                f"Dask lost the worker {lost[0]}, and the fit cannot go on without its rows: fit again"
-            ) from None
-    for future in futures:
-        if future.status == "error":
-            raise future.exception()
+    """What the first worker made; if one fails or is lost the others wait in vain, and an error says which."""
+
+    def lost() -> list[str]:
+        return [home for home in homes if home not in client.scheduler_info(n_workers=-1)["workers"]]
+
+    def failures() -> list[BaseException]:
+        return [future.exception() for future in futures if future.status == "error"]
+
+    while not all(future.done() for future in futures) and not failures() and not lost():
+        time.sleep(PULSE)
+    if failures() or lost():
+        time.sleep(GRACE)  # for the cause to show, where the first to fail only missed another
+    missing, errors = lost(), sorted(failures(), key=lambda error: type(error).__name__ == "XGBoostError")
+    if missing or errors:
+        client.cancel(futures, force=True)
+    if missing:
+        raise RuntimeError(f"Dask lost worker {missing[0]}, and the fit cannot go on without its rows")
+    if errors:
+        raise errors[0]
     return futures[0].result()  # type: ignore[no-any-return]
 
 
