@@ -9,7 +9,7 @@ INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && 
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations sanitize lint reproduce docs-reproduce bench arena clean
+.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize lint reproduce docs-reproduce bench arena clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ lint: $(READY)  ## Linter, formatter and the strict type check
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 8 minutes
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto  # one process per core: threads inside would fight
 
-test-all: test test-slow test-properties test-browser test-wheel sanitize test-integrations  ## Everything, the tests that take minutes included
+test-all: test test-slow test-properties test-browser test-wheel sanitize test-integrations test-distributed  ## Everything, the tests that take minutes included
 
 test-slow: $(READY)  ## The tests that take minutes: the paper's own numbers
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto -m slow
@@ -63,6 +63,10 @@ test-integrations: $(READY)  ## ONNX, treelite, shap, CatBoost, PyTorch, Optuna,
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[integrations]"
 	@$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) || true  # without it its tests are skipped
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto -m heavy
+
+test-distributed: $(READY)  ## Fits over several processes and on a Dask cluster of its own: installs Dask
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "dask[array,dataframe]>=2024.8" "distributed>=2024.8"
+	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet -m cluster
 
 reproduce: $(READY)  ## The paper's tables and figures; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)
 	@$(BIN)/untwist reproduce $(if $(QUICK),--quick)

@@ -11,7 +11,7 @@ from test_distributed import GIVEN, assert_same_model
 from test_xgboost_engine import noisy
 from untwist import PILBoostClassifier
 
-pytestmark = [pytest.mark.heavy, pytest.mark.filterwarnings("default")]  # Dask has warnings of its own
+pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]  # Dask has warnings of its own
 pytest.importorskip("xgboost")
 distributed = pytest.importorskip("distributed")
 array = pytest.importorskip("dask.array")

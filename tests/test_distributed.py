@@ -56,7 +56,7 @@ def test_two_workers_make_the_model_of_one_process():
     assert not left_behind()
 
 
-@pytest.mark.heavy
+@pytest.mark.cluster
 @pytest.mark.parametrize("n_workers", [1, 2, 4])
 @pytest.mark.parametrize(
     "settings",
@@ -77,7 +77,7 @@ def test_any_number_of_workers_makes_the_same_model(n_workers, settings):
     assert_same_model(local.fit(PILBoostClassifier(**settings), parts), alone)
 
 
-@pytest.mark.heavy
+@pytest.mark.cluster
 def test_several_classes_categories_and_many_rows_make_the_same_model():
     X, y = noisy(110_000, columns=5, classes=3)
     X[:, 4] = np.random.default_rng(0).geometric(0.02, len(y))
@@ -89,7 +89,7 @@ def test_several_classes_categories_and_many_rows_make_the_same_model():
     np.testing.assert_array_equal(together.predict(X[:1000]), alone.predict(X[:1000]))
 
 
-@pytest.mark.heavy
+@pytest.mark.cluster
 def test_frames_with_text_that_no_worker_has_all_of():
     pandas = pytest.importorskip("pandas")
     X, y = noisy(2000)
@@ -101,7 +101,7 @@ def test_frames_with_text_that_no_worker_has_all_of():
     assert_same_model(local.fit(PILBoostClassifier(**GIVEN), local.shards(2, frame, y)), alone)
 
 
-@pytest.mark.heavy
+@pytest.mark.cluster
 def test_workers_choose_what_is_open_together():
     X, y = noisy(2500)
     settings = {"engine": "xgboost", "n_jobs": 1, "random_state": 0}
@@ -113,7 +113,7 @@ def test_workers_choose_what_is_open_together():
     assert not hasattr(together, "oof_proba_")  # each worker knows its own rows only
 
 
-@pytest.mark.heavy
+@pytest.mark.cluster
 def test_validation_rows_that_only_some_workers_have():
     X, y = noisy(3000)
     settings = GIVEN | {"early_stopping": True, "n_estimators": 60, "n_iter_no_change": 3}
@@ -135,7 +135,7 @@ class Killer:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.heavy
+@pytest.mark.cluster
 def test_a_killed_worker_is_named_and_nobody_is_left_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
     X, y = noisy(1000)
@@ -147,7 +147,7 @@ def test_a_killed_worker_is_named_and_nobody_is_left_behind(tmp_path, monkeypatc
     assert not left_behind()
 
 
-@pytest.mark.heavy
+@pytest.mark.cluster
 def test_a_restart_goes_on_from_the_checkpoint_to_the_same_model(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
     X, y = noisy(1000)
@@ -198,7 +198,7 @@ def test_a_checkpoint_needs_given_settings(tmp_path):
     assert resumed(model := PILBoostClassifier(), tmp_path / "nothing") is model
 
 
-@pytest.mark.heavy
+@pytest.mark.cluster
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -244,7 +244,7 @@ def test_draws_depend_on_contents_alone():
     np.testing.assert_array_equal(drawn_folds(hashes[7:9], weight[7:9], 5, seed=1), folds[:, 7:9])
 
 
-@pytest.mark.heavy
+@pytest.mark.cluster
 def test_a_script_without_a_main_guard_can_start_workers(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
