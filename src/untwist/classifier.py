@@ -526,6 +526,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, before: bool
     ) -> tuple[Any, NDArray[np.uint32], Array]:
         """X as numbers, y as class numbers, and the sample weights, class weights included."""
+        X, y, sample_weight = map(tables.on_host, (X, y, sample_weight))
         refuse_missing(y)
         names = list(getattr(X, "column_names", getattr(X, "columns", [])))  # of Arrow, of pandas and polars
         if repeated := [name for name, times in Counter(names).items() if times > 1]:
@@ -914,7 +915,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _class_numbers(self, name: str, y: Any) -> NDArray[np.uint32]:
         """Labels as indices of classes_."""
-        y = column_or_1d(y)
+        y = column_or_1d(tables.on_host(y))
         try:
             unknown = np.setdiff1d(y, self.classes_)
         except TypeError as error:
