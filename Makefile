@@ -9,7 +9,7 @@ INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && 
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-browser test-wheel test-integrations sanitize lint reproduce docs-reproduce bench arena clean
+.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations sanitize lint reproduce docs-reproduce bench arena clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,10 +34,13 @@ lint: $(READY)  ## Linter, formatter and the strict type check
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 8 minutes
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto  # one process per core: threads inside would fight
 
-test-all: test test-slow test-browser test-wheel sanitize test-integrations  ## Everything, the tests that take minutes included
+test-all: test test-slow test-properties test-browser test-wheel sanitize test-integrations  ## Everything, the tests that take minutes included
 
 test-slow: $(READY)  ## The tests that take minutes: the paper's own numbers
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto -m slow
+
+test-properties: $(READY)  ## The properties of the public API on twenty times as many examples, in about five minutes
+	@OMP_NUM_THREADS=1 timeout 1200 $(BIN)/python reliability/properties.py
 
 test-browser: $(READY)  ## The report in headless Chromium, installed if it can be; screenshots in results/screenshots
 	@{ command -v chromium || command -v google-chrome; } > /dev/null || $(INSTALL_CHROMIUM) || \

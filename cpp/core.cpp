@@ -6,6 +6,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +48,30 @@ Matrix<Real> view(const Table<Real>& X) {
   return {X.data(), X.shape(0), X.shape(1), X.stride(0), X.stride(1)};
 }
 
+// Runs work(pool) without the GIL and gives it up on Ctrl-C, which is looked for ten times a second.
+template <typename Work>
+void interruptible(int threads, const Work& work) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kPulse = std::chrono::milliseconds(100);
+  bool interrupted = false;
+  {
+    nb::gil_scoped_release unlocked;
+    auto next = Clock::now() + kPulse;
+    ThreadPool pool(threads, [&] {
+      if (Clock::now() < next) return false;
+      const nb::gil_scoped_acquire locked;
+      interrupted = PyErr_CheckSignals() != 0;
+      next = Clock::now() + kPulse;
+      return interrupted;
+    });
+    try {
+      work(pool);
+    } catch (const Interrupted&) {
+    }
+  }
+  if (interrupted) throw nb::python_error();
+}
+
 // ---- inverse links ----
 
 template <double (*function)(double, double)>
@@ -59,21 +85,31 @@ void fill(const Vector<double>& z, double alpha, const Output& out) {
   for (std::size_t i = 0; i < size; ++i) to[i] = function(from[i], alpha);
 }
 
-// Boosting weights of margins in fixed point, as the engine's rounds have them: round(weight * own * unit), whole numbers.
-void boosting_weights(const Vector<double>& margin, const Vector<float>& own, double alpha, bool exact_link, double unit,
-                      const nb::ndarray<std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+// Boosting weights of margins as the engine's rounds have them: whole multiples of 1 / unit.
+void boosting_weights(const Vector<double>& margin, const Vector<float>& own, double alpha, bool exact_link, double unit, int threads,
+                      const nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+  constexpr std::size_t kChunk = 4096;
   const std::size_t size = margin.shape(0);
-  require(alpha > 0.0 && unit >= 1.0 && unit <= 16777216.0, "alpha must be positive and unit at most 2^24");
+  require(alpha > 0.0 && unit >= 1.0 && unit <= 16777216.0 && threads >= 1, "alpha must be positive and unit at most 2^24");
   require(out.shape(0) == size && (own.shape(0) == 0 || own.shape(0) == size), "margin, own and out must have the same length");
   const double* from = margin.data();
   const float* scale = own.shape(0) == 0 ? nullptr : own.data();
-  std::uint32_t* to = out.data();
+  float* to = out.data();
   nb::gil_scoped_release unlocked;
-  if (exact_link) {
-    exact_weights(alpha, static_cast<float>(unit), from, scale, size, to);
-  } else {
-    clipped_weights(ClippedWeight(alpha), static_cast<float>(unit), from, scale, size, to);
-  }
+  ThreadPool pool(size < 20000 ? 1 : threads);
+  pool.chunks(size, kChunk, [&](int, std::size_t begin, std::size_t end) {
+    std::array<std::uint32_t, kChunk> whole;
+    for (std::size_t first = begin; first < end; first += kChunk) {
+      const std::size_t count = std::min(kChunk, end - first);
+      const float* some = scale == nullptr ? nullptr : scale + first;
+      if (exact_link) {
+        exact_weights(alpha, static_cast<float>(unit), from + first, some, count, whole.data());
+      } else {
+        clipped_weights(ClippedWeight(alpha), static_cast<float>(unit), from + first, some, count, whole.data());
+      }
+      for (std::size_t i = 0; i < count; ++i) to[first + i] = static_cast<float>(whole[i] / unit);
+    }
+  });
 }
 
 // ---- the engine ----
@@ -117,10 +153,8 @@ void look(Dataset& dataset, const Table<Real>& X, const Vector<double>& weight, 
   require(matrix.rows == dataset.rows, "one label per row");
   require_weights(weight, dataset.rows);
   require(threads >= 1, "threads must be positive");
-  nb::gil_scoped_release unlocked;
   if (dataset.rows <= kSample) return;
-  ThreadPool pool(threads);
-  dataset.look(matrix, WholeWeights(weight.data(), weight.shape(0)), pool);
+  interruptible(threads, [&](ThreadPool& pool) { dataset.look(matrix, WholeWeights(weight.data(), weight.shape(0)), pool); });
 }
 
 template <typename Real>
@@ -134,10 +168,10 @@ void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, cons
   const auto numbers = numbers_of_categories(categories);
   require(2 <= max_bins && max_bins <= 255 && threads >= 1, "max_bins must be 2 to 255");
   require_weights(weight, dataset.rows);
-  nb::gil_scoped_release unlocked;
-  ThreadPool pool(matrix.rows * matrix.columns < 20000 ? 1 : threads);
-  const WholeWeights whole(weight.data(), weight.shape(0));
-  dataset.add_columns(matrix, first, numbers, whole, max_bins, pool);
+  interruptible(matrix.rows * matrix.columns < 20000 ? 1 : threads, [&](ThreadPool& pool) {
+    const WholeWeights whole(weight.data(), weight.shape(0));
+    dataset.add_columns(matrix, first, numbers, whole, max_bins, pool);
+  });
 }
 
 template <typename Real>
@@ -147,9 +181,9 @@ void add_rows(Dataset& dataset, const Table<Real>& X, std::size_t first, const V
   require(first <= dataset.rows && matrix.rows <= dataset.rows - first, "there are fewer rows");
   require(threads >= 1, "threads must be positive");
   require_weights(weight, matrix.rows, false);
-  nb::gil_scoped_release unlocked;
-  ThreadPool pool(matrix.rows * matrix.columns < 20000 ? 1 : threads);
-  dataset.add_rows(matrix, first, WholeWeights(weight.data(), weight.shape(0)), pool);
+  interruptible(matrix.rows * matrix.columns < 20000 ? 1 : threads, [&](ThreadPool& pool) {
+    dataset.add_rows(matrix, first, WholeWeights(weight.data(), weight.shape(0)), pool);
+  });
 }
 
 nb::object hashes(Dataset& dataset) {
@@ -359,9 +393,8 @@ void add_scores(const Forest& forest, const Table<Real>& X, std::size_t first, s
   require(threads >= 1, "threads must be positive");
   require(first <= last && last <= forest.trees(), "there are fewer trees");
   double* to = out.data();
-  nb::gil_scoped_release unlocked;
-  ThreadPool pool(matrix.rows * (last - first) < 20000 ? 1 : threads);
-  forest.add_scores(matrix, first, last, to, pool);
+  interruptible(matrix.rows * (last - first) < 20000 ? 1 : threads,
+                [&](ThreadPool& pool) { forest.add_scores(matrix, first, last, to, pool); });
 }
 
 template <typename Real>
@@ -373,9 +406,8 @@ void leaves(const Forest& forest, const Table<Real>& X, std::size_t first, std::
   require(out.shape(0) == matrix.rows && out.shape(1) == last - first, "one leaf per row and tree");
   require(threads >= 1, "threads must be positive");
   std::int32_t* to = out.data();
-  nb::gil_scoped_release unlocked;
-  ThreadPool pool(matrix.rows * (last - first) < 20000 ? 1 : threads);
-  forest.leaves(matrix, first, last, to, pool);
+  interruptible(matrix.rows * (last - first) < 20000 ? 1 : threads,
+                [&](ThreadPool& pool) { forest.leaves(matrix, first, last, to, pool); });
 }
 
 NB_MODULE(_core, module) {
@@ -388,7 +420,7 @@ NB_MODULE(_core, module) {
   module.def("exact_logit", &fill<exact_logit>, nb::arg("z").noconvert(), nb::arg("alpha"), nb::arg("out").noconvert(),
              "Log-odds of the clean posterior at scores z, exact inverse link.");
   module.def("boosting_weights", &boosting_weights, nb::arg("margin"), nb::arg("own"), nb::arg("alpha"), nb::arg("exact_link"),
-             nb::arg("unit"), nb::arg("out").noconvert(), "Boosting weights in fixed point: round(weight * own * unit).");
+             nb::arg("unit"), nb::arg("threads"), nb::arg("out").noconvert(), "Boosting weights: round(weight * own * unit) / unit.");
   module.def("weight_bits", &weight_bits, nb::arg("total_weight"), nb::arg("rows"), "The unit of the fixed point is 2 to this power.");
   nb::class_<Dataset>(module, "Dataset")
       .def(nb::new_(&make_dataset), nb::arg("labels"), nb::arg("classes"), nb::arg("features"), nb::arg("lean") = false,

@@ -16,9 +16,15 @@
 
 namespace untwist {
 
+// What is thrown where work was given up.
+struct Interrupted {};
+
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads) : shares_(static_cast<std::size_t>(threads)) {
+  // `interrupted`, if there is one, is asked between chunks by the thread that calls; once it says so, no chunk is begun any
+  // more and Interrupted is thrown.
+  explicit ThreadPool(int threads, std::function<bool()> interrupted = {})
+      : interrupted_(std::move(interrupted)), shares_(static_cast<std::size_t>(threads)) {
     workers_.reserve(shares_.size());
     try {
       for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
@@ -44,7 +50,11 @@ class ThreadPool {
   template <typename Task, typename LastWords>
   void chunks(std::size_t count, std::size_t chunk, const Task& task, const LastWords& last_words) {
     if (workers_.empty() || count <= chunk) {
-      if (count > 0) task(0, std::size_t{0}, count);
+      const std::size_t step = interrupted_ ? chunk : count;
+      for (std::size_t first = 0; first < count; first += step) {
+        ask(0);
+        task(0, first, count - first > step ? first + step : count);
+      }
       return last_words(0);
     }
     const std::size_t threads = shares_.size();
@@ -59,6 +69,7 @@ class ThreadPool {
         for (;;) {
           const std::size_t taken = share.next.fetch_add(1, std::memory_order_relaxed);
           if (taken >= share.end) break;
+          ask(thread);
           task(thread, taken * chunk, taken + 1 < all ? (taken + 1) * chunk : count);
         }
       }
@@ -82,6 +93,13 @@ class ThreadPool {
     std::atomic<std::size_t> next{0};
     std::size_t end = 0;
   };
+
+  // Throws if the work was given up; the first thread finds out.
+  void ask(int thread) {
+    if (!interrupted_) return;
+    if (thread == 0 && !given_up_.load(std::memory_order_relaxed) && interrupted_()) given_up_.store(true);
+    if (given_up_.load(std::memory_order_relaxed)) throw Interrupted{};
+  }
 
   // Calls job(thread) on this thread and on those that come before it is done.
   void run(const std::function<void(int)>& job) {
@@ -137,6 +155,8 @@ class ThreadPool {
     }
   }
 
+  const std::function<bool()> interrupted_;
+  std::atomic<bool> given_up_{false};
   std::vector<std::thread> workers_;
   std::vector<Share> shares_;
   std::mutex mutex_;

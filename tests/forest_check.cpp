@@ -1,4 +1,5 @@
 // Compares Forest with a naive twin on random forests of all shapes, and feeds it damaged arrays.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -261,10 +262,38 @@ void widths() {
   }
 }
 
+// Work that is given up begins no further chunk and says so; work that is not is done once, whatever the threads.
+void give_up() {
+  for (int time = 0; time < 200; ++time) {
+    const std::size_t chunks = 1 + below(300);
+    const int patience = static_cast<int>(below(400));
+    int asked = 0;
+    ThreadPool pool(1 + static_cast<int>(below(3)), [&] { return ++asked > patience; });
+    std::vector<std::atomic<int>> done(chunks);
+    bool given_up = false;
+    try {
+      pool.chunks(7 * chunks, 7, [&](int, std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; i += 7) ++done[i / 7];
+      });
+    } catch (const Interrupted&) {
+      given_up = true;
+    }
+    std::size_t total = 0;
+    for (const auto& each : done) {
+      if (each > 1) fail("a chunk twice");
+      total += static_cast<std::size_t>(each);
+    }
+    if (!given_up && total != chunks) fail("chunks left out");
+    if (given_up != (asked > patience)) fail("an interrupt");
+    if (given_up && pool.size() == 1 && total != static_cast<std::size_t>(patience)) fail("chunks after an interrupt");
+  }
+}
+
 int main(int count, char** words) {
   const int times = count > 1 ? std::atoi(words[1]) : 400;
   refuse();
   widths();
+  give_up();
   for (int time = 0; time < times; ++time) {
     Arrays arrays;
     const bool wide = time % 16 == 0;

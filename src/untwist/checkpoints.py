@@ -43,5 +43,5 @@ def resumed(model: PILBoostClassifier, path: str | os.PathLike[str]) -> PILBoost
     if not Path(path).exists():
         return model
     found = load(path)
-    settings = model.get_params(deep=False)
-    return found.set_params(**{**settings, "warm_start": True, "random_state": found.random_state})
+    found.set_params(**{**model.get_params(deep=False), "warm_start": True})
+    return found

@@ -302,7 +302,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             ensembles = [run.ensemble() for run in runs]
             return [old.followed_by(new) for old, new in zip(before, ensembles, strict=True)] if before else ensembles
 
-        def snapshot() -> Self:
+        def snapshot() -> PILBoostClassifier:
             model = copy(self)
             model._keep(so_far(), link, step_size, alpha, noise, sample)
             return model
@@ -557,7 +557,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 check_consistent_length(numbers, y)
                 _check_n_features(self, numbers, reset=True)
             else:
-                numbers, y = validate_data(self, schema.encode(X), y, **self._checks())
+                with np.errstate(invalid="ignore"):  # it sums X, where infinities of both signs may come about
+                    numbers, y = validate_data(self, schema.encode(X), y, **self._checks())
             _check_feature_names(self, X, reset=True)
             self.classes_, labels = classes_of(y, self._workers)
         self._schema = schema
@@ -626,6 +627,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 held = hold_out(data.hashes(), labels, weight, share, self._seed)
             weight, watch = weight * (1.0 - held), weight * held
         own = weight[:rows]
+        own = np.sort(own) if (own % 1.0 != 0).any() else own  # so that their order does not matter to the sum
         total = self._workers.total(np.array([float(np.count_nonzero(own)), float(own.sum())]))
         return _Sample(X, labels, weight, watch, data, held, min(float(total.max()), 2.0**53))
 
@@ -888,7 +890,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return numbers
 
     def _checked(self, numbers: Any) -> Any:
-        return check_array(numbers, estimator=self, input_name="X", **self._checks())
+        with np.errstate(invalid="ignore"):  # it sums X, where infinities of both signs may come about
+            return check_array(numbers, estimator=self, input_name="X", **self._checks())
 
     def _plain(self, X: Any) -> bool:
         """Whether X is an array that needs no checking but this, which takes a microsecond: the path of single rows."""

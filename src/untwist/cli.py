@@ -7,7 +7,10 @@ import importlib
 import importlib.metadata
 import io
 import os
+import signal
 import sys
+from threading import current_thread, main_thread
+from typing import Any
 
 COMMANDS = {  # the module whose main(arguments) it is, and what it does
     "train": ("untwist.commands.train", "train a model on a table whose labels may be wrong"),
@@ -25,6 +28,14 @@ COMMANDS = {  # the module whose main(arguments) it is, and what it does
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0 done, 1 it could not be done, 2 not understood, 130 stopped by Ctrl-C."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        return 130
+
+
+def _run(arguments: list[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="untwist", description="Learn the truth from data that lies.")
     version = importlib.metadata.version("untwist")
     parser.add_argument("--version", action="version", version=f"untwist {version}")
@@ -36,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no ± gets a question mark
     try:
-        status = importlib.import_module(COMMANDS[chosen.command][0]).main(rest)
+        status = _imported(COMMANDS[chosen.command][0]).main(rest)
         if sys.stdout is not None:  # as it is where it was closed
             sys.stdout.flush()
     except BrokenPipeError:  # whoever read has read enough
@@ -49,9 +60,23 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, ImportError) as error:
         print(f"untwist {chosen.command}: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
     return int(status or 0)
+
+
+def _imported(name: str) -> Any:
+    """A module. Ctrl-C meanwhile ends the process at once: within an import the interrupt may get lost."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or current_thread() is not main_thread():
+        return importlib.import_module(name)
+    signal.signal(signal.SIGINT, _end)
+    try:
+        return importlib.import_module(name)
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(*_: object) -> None:
+    os.write(2, b"\nStopped.\n")
+    os._exit(130)
 
 
 if __name__ == "__main__":

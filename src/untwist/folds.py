@@ -18,6 +18,7 @@ from untwist.arguments import Array
 __all__ = ["cross_folds", "drawn_folds", "drawn_share", "hold_out", "mixed"]
 
 FREQUENT = 10  # copies from which on a content with several labels is a sample of its own
+MANY = 1e9  # copies
 
 
 def hold_out(hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, share: float, seed: int) -> Array:
@@ -103,10 +104,10 @@ class _Contents:
         classes, self._label = np.unique(labels, return_inverse=True)
         self._weight, self._counts = weight, bool((weight == np.floor(weight)).all())
         self.mass = np.zeros((len(self._keys), len(classes)))
-        np.add.at(self.mass, (self._content, self._label), weight)
-        self.own_sample = (self.mass.sum(axis=1) >= FREQUENT) & ((self.mass > 0).sum(axis=1) > 1)
         group = self._content * len(classes) + self._label
-        order = np.argsort(group, kind="stable")
+        order = np.lexsort((weight, group))  # copies by weight, so that the order of the rows does not matter
+        np.add.at(self.mass, (self._content[order], self._label[order]), weight[order])
+        self.own_sample = (self.mass.sum(axis=1) >= FREQUENT) & ((self.mass > 0).sum(axis=1) > 1)
         until = np.cumsum(weight[order])
         start_of_group = np.searchsorted(group[order], group[order], side="left")
         before = until[start_of_group] - weight[order][start_of_group]
@@ -123,7 +124,10 @@ class _Contents:
         """How many of the copies are drawn, binomially; 0 where a content is no sample of its own."""
         count = np.zeros_like(copies)
         own = self.own_sample
-        count[own] = binom.ppf(chance[own], copies[own], share).clip(0)
+        few = np.minimum(copies[own], MANY)  # as exact as it gets: of more there is no telling the mean from a draw
+        count[own] = np.where(
+            copies[own] > few, np.rint(copies[own] * share), binom.ppf(chance[own], few, share).clip(0)
+        )
         return count
 
     def of_rows(self, table: Array) -> Array:

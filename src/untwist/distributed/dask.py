@@ -29,7 +29,7 @@ class DaskPILBoostClassifier(PILBoostClassifier):
     must be partitioned by rows alike. It needs a `dask.distributed.Client`, which need not be passed on.
     """
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any,

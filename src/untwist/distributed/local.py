@@ -89,9 +89,10 @@ def _watched(workers: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
         time.sleep(PULSE)
     codes = [worker.poll() for worker in workers]
     errors = {task: file.read_text() for task in range(len(workers)) if (file := folder / f"error-{task}").exists()}
-    if killed := [task for task, code in enumerate(codes) if code is not None and code < 0]:
-        name = signal.Signals(-codes[killed[0]]).name
-        raise RuntimeError(f"worker {killed[0]} of {len(workers)} was killed ({name}): the fit cannot go on without it")
+    for task, code in enumerate(codes):
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name
+            raise RuntimeError(f"worker {task} of {len(workers)} was killed ({name}): the fit cannot go on without it")
     for task, text in sorted(errors.items(), key=lambda error: error[1].startswith("XGBoostError")):
         kind, _, message = text.partition(": ")  # those that only lost the others come last
         raise (ValueError if kind == "ValueError" else RuntimeError)(f"worker {task} of {len(workers)}: {message}")

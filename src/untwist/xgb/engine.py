@@ -25,12 +25,13 @@ from untwist.arguments import Array
 from untwist.collective import Workers
 from untwist.folds import mixed
 from untwist.links import Link
-from untwist.xgb.forests import GrownTree, forest_arrays
+from untwist.xgb.forests import GrownTree, forest_arrays, grown_trees
 from untwist.xgb.weights import Weigher, arrays_of
 
 __all__ = ["Booster", "Dataset"]
 
 MISSING = 255  # the code of a missing value
+OLDEST = 3  # version of xgboost, the major one
 WHOLE_ROW = 2.0**17  # the heaviest watched row in fixed point,
 LOSS_UNIT = 2.0**16  # and a loss of 1: the sums over 2^26 rows fit 64 bits
 
@@ -38,9 +39,13 @@ LOSS_UNIT = 2.0**16  # and a loss of 1: the sums over 2^26 rows fit 64 bits
 def xgboost() -> Any:
     """The package; an ImportError says what to install."""
     try:
-        return importlib.import_module("xgboost")
+        found = importlib.import_module("xgboost")
     except ImportError as error:
         raise ImportError('engine="xgboost" needs xgboost: pip install "untwist[xgboost]"') from error
+    if int(found.__version__.split(".")[0]) < OLDEST:
+        words = f'engine="xgboost" needs xgboost {OLDEST} or newer, got {found.__version__}'
+        raise ImportError(f'{words}: pip install --upgrade "untwist[xgboost]"')
+    return found
 
 
 class Dataset:
@@ -100,11 +105,9 @@ class Dataset:
         table = self.table if self.device == "cpu" else self.table.get()
         hashes = np.full(table.shape[0], 0x9E3779B97F4A7C15, dtype=np.uint64)
         for column in range(table.shape[1]):
-            values = table[:, [column]].toarray()[:, 0] if hasattr(table, "toarray") else table[:, column]
-            codes = (
-                values.astype(np.uint64) if self.tree_method == "hist" else (values + 0.0).view(f"u{values.itemsize}")
-            )
-            hashes = mixed(hashes ^ codes)
+            values = np.ascontiguousarray(table[:, column])
+            bits = values if self.tree_method == "hist" else (values + 0.0).view(f"u{values.itemsize}")
+            hashes = mixed(np.bitwise_xor(hashes, bits.astype(np.uint64)))
         return hashes
 
 
@@ -133,8 +136,9 @@ class Booster:
         own, unit_weight = trees.own_weights(weight, data.workers)
         self._l2 = growth.l2 / unit_weight
         counts = all(data.workers.all_of(bool((own == np.floor(own)).all())))
-        self._sign, self._own = xp.asarray(sign), xp.asarray(own)
-        self._own_total = self._sample_weight(self._own)
+        self._sign, self._downhill = xp.asarray(sign), xp.asarray(-sign, dtype="float32")
+        self._own = None if (own == 1).all() else xp.asarray(own)
+        self._own_total = self._sample_weight(own)
         copies = own.sum() if counts else np.count_nonzero(own)
         n_roundings = int(data.workers.total(np.array([copies], dtype=np.int64))[0])
         unit = 2.0 ** _core.weight_bits(self._own_total, n_roundings)
@@ -146,7 +150,10 @@ class Booster:
         self._watching, self._watched = heaviest > 0, np.flatnonzero(watch)
         share = watch[self._watched] / math.ldexp(1.0, math.frexp(heaviest)[1])
         self._watch_weight = np.rint(share * WHOLE_ROW).astype(np.int64)
-        self._rounds: list[tuple[GrownTree, float, float, float]] = []  # tree, leverage, edge, sample weight
+        self._grower: _TreeByTree | _OnDevice = _OnDevice(data)
+        if data.device == "cpu" or growth.monotone or growth.min_weight_fraction_leaf > 0:
+            self._grower = _TreeByTree(data, self._l2, bool(growth.monotone))  # settings that change from tree to tree
+        self._rounds: list[tuple[float, float, float]] = []  # leverage, edge, sample weight
         self._losses: list[float] = []
         self._errors: list[float] = []
 
@@ -161,43 +168,27 @@ class Booster:
 
     def _round(self, threads: int) -> bool:
         """One more tree; False where no row has a weight."""
-        weight, boosting_total, total = self._weights()
+        weight, boosting_total, total = self._weights(threads)
         if boosting_total == 0:
             return False
-        data, on_cpu = self._data, self._data.device == "cpu"
-        booster = xgboost().Booster(self._parameters(boosting_total, threads), cache=[data.matrix])
-        if on_cpu:
-            booster.predict(data.matrix, output_margin=True, training=True)  # makes the cache that boosting fills
-        booster.boost(data.matrix, iteration=0, grad=-self._sign.astype(weight.dtype) * weight, hess=weight)
-        tree = GrownTree(booster.save_raw("json"))
-        if on_cpu:
-            h = booster.predict(data.matrix, output_margin=True)
-        else:
-            h = booster.inplace_predict(data.table, predict_type="margin", missing=data.missing)
-        edge = (self._agreement(tree, h, weight) if self._growth.monotone else tree.agreement(self._l2)) / total
+        h = self._grower.grow(self._parameters(boosting_total, threads), self._downhill * weight, weight)
+        edge = self._grower.agreement(h, weight, self._sign) / total
         leverage = self._step * edge if self._by_edge else self._step
         self._margins += self._sign * (leverage * h.astype(self._margins.dtype))
-        self._rounds.append((tree, leverage, edge, total))
+        self._rounds.append((leverage, edge, total))
         if self._watching:
             self._watch()
         return True
 
-    def _weights(self) -> tuple[Any, float, float]:
+    def _weights(self, threads: int) -> tuple[Any, float, float]:
         """Boosting weights, their sum over all workers, and the sample weight of the rows that were drawn."""
-        weight = self._weigher(self._margins, self._own)
+        weight = self._weigher(self._margins, self._own, threads)
         if self._growth.subsample < 1.0:
             drawn = arrays_of(self._data.device).asarray(self._drawn())
             chosen = weight * drawn.astype(weight.dtype)
             if (mass := self._summed(chosen)) > 0:  # a draw that leaves nothing is not made
-                return chosen, mass, self._sample_weight(drawn * self._own)
+                return chosen, mass, self._sample_weight(drawn * (1.0 if self._own is None else self._own))
         return weight, self._summed(weight), self._own_total
-
-    def _agreement(self, tree: GrownTree, h: Any, weight: Any) -> float:
-        """The sum of weight * y * h(x) over all workers' rows, where monotone columns bound the values of leaves."""
-        values = np.unique(tree.leaf[tree.feature < 0])
-        leaf = np.searchsorted(values, _on_host(h))
-        G = np.bincount(leaf, weights=_on_host(self._sign * weight), minlength=len(values))
-        return float(self._data.workers.total(G) @ values)
 
     def _summed(self, weight: Any) -> float:
         return float(self._data.workers.total(np.array([float(weight.sum(dtype="float64"))]))[0])
@@ -257,7 +248,8 @@ class Booster:
     def trees(self, first: int) -> tuple[Any, ...]:
         """The trees from `first` on, as the arrays of a forest."""
         data = self._data
-        return forest_arrays(self._rounds[first:], data.thresholds, data.categories, data.has_missing)
+        rounds = list(zip(self._grower.trees(first, len(self._rounds)), self._rounds[first:], strict=True))
+        return forest_arrays(rounds, data.thresholds, data.categories, data.has_missing)
 
     def losses(self) -> Array:
         """Log-loss of the watched rows after each round."""
@@ -273,6 +265,67 @@ class Booster:
 
 
 DEEPEST = 30  # what XGBoost can count; deeper means no limit
+
+
+class _TreeByTree:
+    """A booster of XGBoost for every tree: what it caches for the training rows is that tree's h(x)."""
+
+    def __init__(self, data: Dataset, l2: float, bounded: bool) -> None:
+        self._data, self._l2, self._bounded = data, l2, bounded
+        self._trees: list[GrownTree] = []
+
+    def grow(self, parameters: dict[str, Any], gradient: Any, weight: Any) -> Any:
+        """Another tree, and h of all rows."""
+        matrix, on_cpu = self._data.matrix, self._data.device == "cpu"
+        booster = xgboost().Booster(parameters, cache=[matrix])
+        if on_cpu:
+            booster.predict(matrix, output_margin=True, training=True)  # makes the cache that boosting fills
+        booster.boost(matrix, iteration=0, grad=gradient, hess=weight)
+        self._trees += grown_trees(booster.save_raw("json"))
+        if on_cpu:
+            return booster.predict(matrix, output_margin=True)
+        return booster.inplace_predict(self._data.table, predict_type="margin", missing=self._data.missing)
+
+    def agreement(self, h: Any, weight: Any, sign: Any) -> float:
+        """The sum of weight * y * h(x) over all workers' rows; from the tree, where no monotone column bounds it."""
+        tree = self._trees[-1]
+        if not self._bounded:
+            return tree.agreement(self._l2)
+        values = np.unique(tree.leaf[tree.feature < 0])
+        leaf = np.searchsorted(values, _on_host(h))
+        G = np.bincount(leaf, weights=_on_host(sign * weight), minlength=len(values))
+        return float(self._data.workers.total(G) @ values)
+
+    def trees(self, first: int, last: int) -> list[GrownTree]:
+        """The trees of rounds [first, last)."""
+        return self._trees[first:last]
+
+
+class _OnDevice:
+    """One booster for all trees, as setting one up takes a GPU longer than growing a tree; rows never leave it."""
+
+    def __init__(self, data: Dataset) -> None:
+        self._data, self._count = data, 0
+        self._booster: Any = None
+
+    def grow(self, parameters: dict[str, Any], gradient: Any, weight: Any) -> Any:
+        """Another tree, and h of all rows."""
+        if self._booster is None:
+            self._booster = xgboost().Booster(parameters, cache=[self._data.matrix])
+        self._booster.boost(self._data.matrix, iteration=self._count, grad=gradient, hess=weight)
+        self._count += 1
+        latest = (self._count - 1, self._count)
+        return self._booster.inplace_predict(
+            self._data.table, iteration_range=latest, predict_type="margin", missing=self._data.missing
+        )
+
+    def agreement(self, h: Any, weight: Any, sign: Any) -> float:
+        """The sum of weight * y * h(x) over all workers' rows, from the rows: cheaper here than to fetch the tree."""
+        return float(self._data.workers.total(np.array([float((weight * sign * h).sum())]))[0])
+
+    def trees(self, first: int, last: int) -> list[GrownTree]:
+        """The trees of rounds [first, last)."""
+        return grown_trees(self._booster[first:last].save_raw("json")) if last > first else []
 
 
 def _on_host(values: Any) -> Any:

@@ -15,14 +15,18 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 
-__all__ = ["GrownTree", "forest_arrays", "last_below"]
+__all__ = ["GrownTree", "forest_arrays", "grown_trees", "last_below"]
+
+
+def grown_trees(raw: bytes | bytearray) -> list[GrownTree]:
+    """The trees of a booster's JSON."""
+    return [GrownTree(tree) for tree in json.loads(raw)["learner"]["gradient_booster"]["model"]["trees"]]
 
 
 class GrownTree:
     """One tree as XGBoost's JSON tells it: nodes in breadth-first order, the right child after the left one."""
 
-    def __init__(self, raw: bytes | bytearray) -> None:
-        tree = json.loads(raw)["learner"]["gradient_booster"]["model"]["trees"][0]
+    def __init__(self, tree: dict[str, Any]) -> None:
         children = np.array([tree["left_children"], tree["right_children"]])
         order = [0]
         for node in order:
@@ -65,7 +69,7 @@ def last_below(condition: NDArray[np.float32]) -> Array:
 
 
 def forest_arrays(
-    rounds: Sequence[tuple[GrownTree, float, float, float]],
+    rounds: Sequence[tuple[GrownTree, tuple[float, float, float]]],
     thresholds: Sequence[Array] | None,
     categories: NDArray[np.int32],
     has_missing: NDArray[np.bool_],
@@ -87,13 +91,13 @@ def forest_arrays(
         "set": [nothing.astype(np.int32)],
     }
     codes: list[NDArray[np.uint64]] = []
-    for tree, leverage, _, total in rounds:
+    for tree, (leverage, _, total) in rounds:
         inner = np.flatnonzero(tree.feature >= 0)
         threshold, sets = np.zeros(len(tree.feature)), np.full(len(tree.feature), -1, dtype=np.int32)
         missing_left = tree.missing_left.copy()
         unseen = tree.unseen_left()
         threshold[inner] = last_below(tree.condition[inner])
-        for node in inner:
+        for node in inner.tolist():
             column = tree.feature[node]
             if not has_missing[column]:
                 missing_left[node] = unseen[node]
@@ -115,8 +119,8 @@ def forest_arrays(
         parts["gain"].append(tree.gain / total)
         parts["set"].append(sets)
     return (
-        np.array([edge for _, _, edge, _ in rounds], dtype=np.float64),
-        np.array([leverage for _, leverage, _, _ in rounds], dtype=np.float64),
+        np.array([edge for _, (_, edge, _) in rounds], dtype=np.float64),
+        np.array([leverage for _, (leverage, _, _) in rounds], dtype=np.float64),
         np.cumsum([0, *(len(tree.feature) for tree, *_ in rounds)], dtype=np.int64),
         *map(np.concatenate, parts.values()),
         np.concatenate([nothing.astype(np.uint64), *codes]),

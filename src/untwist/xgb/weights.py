@@ -37,19 +37,20 @@ class Weigher:
         self._alpha, self._exact = abs(link.loss.alpha), isinstance(link, CanonicalLink)
         self._unit, self._device, self._whole_copies = unit, device, whole_copies
 
-    def __call__(self, margins: Any, own: Any = None) -> Any:
+    def __call__(self, margins: Any, own: Any = None, threads: int = 1) -> Any:
         """The weights of rows with these margins and sample weights, all 1 where None is given.
 
         Where sample weights are `whole_copies`, a row has so many times the weight of one copy.
         """
         if own is not None and self._whole_copies:
-            return self(margins) * own.astype(np.float32)
+            return self(margins, threads=threads) * own.astype(np.float32)
         if self._device != "cpu":
             return _kernel()(margins, 1.0 if own is None else own, self._alpha, self._exact, self._unit)
-        whole = np.empty(len(margins), dtype=np.uint32)
+        weights = np.empty(len(margins), dtype=np.float32)
         own = NO_OWN if own is None else own.astype(np.float32)
-        _core.boosting_weights(np.ascontiguousarray(margins), own, self._alpha, self._exact, self._unit, whole)
-        return whole.astype(np.float32) * np.float32(1.0 / self._unit)
+        margins = np.ascontiguousarray(margins)
+        _core.boosting_weights(margins, own, self._alpha, self._exact, self._unit, threads, weights)
+        return weights
 
 
 @lru_cache

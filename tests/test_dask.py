@@ -1,0 +1,112 @@
+"""The Dask launcher on a cluster of its own, on loopback; `make test-distributed` runs it."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from test_distributed import GIVEN, assert_same_model
+from test_xgboost_engine import noisy
+from untwist import PILBoostClassifier
+
+pytestmark = pytest.mark.heavy
+pytest.importorskip("xgboost")
+distributed = pytest.importorskip("distributed")
+array = pytest.importorskip("dask.array")
+dataframe = pytest.importorskip("dask.dataframe")
+pandas = pytest.importorskip("pandas")
+
+from untwist.distributed.dask import DaskPILBoostClassifier  # noqa: E402 - after what it needs
+
+
+@pytest.fixture(scope="module")
+def client():
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def in_blocks(*tables, rows=700):
+    return [array.from_array(table, chunks=(rows, *table.shape[1:])) for table in tables]
+
+
+def test_arrays_make_the_model_of_one_process(client):
+    X, y = noisy(3000)
+    X[::13, 1] = np.nan
+    weight = np.random.default_rng(0).exponential(size=len(y))
+    alone = PILBoostClassifier(**GIVEN).fit(X, y, weight)
+    model = DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y, weight))
+    assert_same_model(model, alone)
+    blocks = array.from_array(X, chunks=(500, 2))  # cut through the columns too
+    for method in ("predict", "predict_proba", "decision_function"):
+        lazy = getattr(model, method)(blocks)
+        assert isinstance(lazy, array.Array)
+        np.testing.assert_array_equal(lazy.compute(), getattr(alone, method)(X))
+        assert lazy.shape == getattr(alone, method)(X).shape
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))  # a table in memory at once
+    assert type(model.local()) is PILBoostClassifier
+
+
+def test_frames_with_text_and_several_classes_make_the_model_of_one_process(client):
+    X, y = noisy(2100, classes=3)
+    frame = pandas.DataFrame(X, columns=list("abcdef"))
+    frame["word"] = np.array(["red", "green", "blue"])[y]
+    names = pandas.Series(np.array(["low", "mean", "top"])[y], name="label")
+    names[::9] = "low"
+    alone = PILBoostClassifier(**GIVEN).fit(frame, names)
+    parts = dataframe.from_pandas(frame, npartitions=5)
+    model = DaskPILBoostClassifier(**GIVEN).fit(parts, dataframe.from_pandas(names, npartitions=5))
+    assert_same_model(model, alone)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    np.testing.assert_array_equal(model.predict(parts).compute(), alone.predict(frame))
+    np.testing.assert_array_equal(model.predict_proba(parts).compute(), alone.predict_proba(frame))
+
+
+def test_early_stopping_and_what_is_open(client):
+    X, y = noisy(3000)
+    settings = GIVEN | {"early_stopping": True, "n_estimators": 60, "n_iter_no_change": 3}
+    alone = PILBoostClassifier(**settings).fit(X[:2000], y[:2000], X_val=X[2000:], y_val=y[2000:])
+    model = DaskPILBoostClassifier(**settings)
+    model.fit(*in_blocks(X[:2000], y[:2000]), None, *in_blocks(X[2000:], y[2000:], rows=400))
+    assert_same_model(model, alone)
+    chosen = DaskPILBoostClassifier(n_jobs=1, random_state=0).fit(*in_blocks(X, y))
+    one = PILBoostClassifier(engine="xgboost", n_jobs=1, random_state=0).fit(X, y)
+    np.testing.assert_allclose(chosen.predict_proba(X), one.predict_proba(X), atol=1e-9)
+    assert str(chosen.noise_) == str(one.noise_)
+
+
+def test_what_it_cannot_take_is_refused(client):
+    X, y = noisy(600)
+    with pytest.raises(ValueError, match="X must be a Dask collection"):
+        DaskPILBoostClassifier(**GIVEN).fit(X, *in_blocks(y))
+    with pytest.raises(ValueError, match="as many partitions"):
+        DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, rows=100), *in_blocks(y, rows=300))
+    with pytest.raises(ValueError, match='needs engine="xgboost"'):
+        DaskPILBoostClassifier(**GIVEN | {"engine": "reference"}).fit(*in_blocks(X, y, rows=100))
+    y[:] = 1
+    with pytest.raises(ValueError, match="two classes"):
+        DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y, rows=100))
+    model = DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(*noisy(600), rows=100))  # the cluster is as good as before
+    assert model.n_iter_ == GIVEN["n_estimators"]
+
+
+class Killer:
+    """A callback that kills the worker it runs in, if that is the second."""
+
+    def __call__(self, progress):
+        from untwist.collective import present
+
+        if progress.round == 3 and present().rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_is_an_error_within_a_minute():
+    X, y = noisy(1200)
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster):
+        start = time.monotonic()
+        with pytest.raises(Exception, match=r"lost|killed|Poll|socket|collective"):
+            DaskPILBoostClassifier(**GIVEN, callbacks=[Killer()]).fit(*in_blocks(X, y, rows=300))
+        assert time.monotonic() - start < 60
