@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,7 +52,7 @@ def prepared(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collec
             near = difflib.get_close_matches(name, list(frame.columns), 1)
             hint = f": did you mean {near[0]!r}?" if near else f": the columns are {_listed(frame.columns)}"
             raise ValueError(f"there is no column {name!r}{hint}")
-    present, y = _labels(frame[label])
+    present, y = _tried(_labels, frame[label])
     notes = [] if present.all() else [f"{(~present).sum()} rows have no label and are left out"]
     rows = np.flatnonzero(present)
     if not rows.size:
@@ -67,7 +67,7 @@ def prepared(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collec
     X = frame.iloc[rows].drop(columns=[label, *(name for name in drop if name != label)])
     features = {}
     for name in X.columns:
-        column, note = _feature(X[name])
+        column, note = _tried(_feature, X[name])
         left_out = None if name in keep else _no_feature(X[name] if column is None else column)
         if left_out or column is None:
             hint = "" if column is None else f" (--keep {name!r} uses it)"
@@ -80,6 +80,15 @@ def prepared(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collec
         raise ValueError("no column is left to learn from")
     X = pandas_here().DataFrame(features)
     return Prepared(X, y, rows, notes + _leaks(X, y))
+
+
+def _tried(reading: Callable[[Any], Any], column: Any) -> Any:
+    """What a reading makes of a column; lists, years beyond 9999 and the like, which it cannot read, are a ValueError."""
+    try:
+        return reading(column)
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"column {column.name!r} cannot be read as numbers or text: {reason:.200}") from error
 
 
 def _listed(names: Iterable[Any], most: int = 12) -> str:
@@ -277,12 +286,12 @@ def conformed(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
     for index, name in enumerate(names):
         column, known = frame[name], model._schema.categories.get(index)
         if known is None:
-            columns[name] = _as_numbers(column)
+            columns[name] = _tried(_as_numbers, column)
             empty = columns[name].isna()
             if lost := int(_text(column[empty]).notna().sum()):
                 notes.append(f"{name}: {lost} values are no numbers: taken as missing")
         elif any(isinstance(one, str) for one in known):
-            text = _text(column)
+            text = _tried(_text, column)
             if new := set(text.dropna()) - set(known):
                 notes.append(f"{name}: {_listed(sorted(new), 3)} did not occur in training: taken as missing")
             columns[name] = text.astype("category")
