@@ -9,6 +9,8 @@ import io
 import os
 import sys
 
+from untwist.commands.words import printable
+
 COMMANDS = {  # the module whose main(arguments) it is, and what it does
     "train": ("untwist.commands.train", "train a model on a table whose labels may be wrong"),
     "predict": ("untwist.commands.predict", "predict the labels of a table"),
@@ -44,10 +46,13 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        print(f"untwist {chosen.command}: {reason}", file=sys.stderr)
+        print(printable(f"untwist {chosen.command}: {reason}"), file=sys.stderr)
         return 1
     except (ValueError, ImportError) as error:
-        print(f"untwist {chosen.command}: {error}", file=sys.stderr)
+        print(printable(f"untwist {chosen.command}: {error}"), file=sys.stderr)
+        return 1
+    except MemoryError:
+        print(f"untwist {chosen.command}: there is not enough memory for this", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -83,7 +83,7 @@ def prepared(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collec
 
 
 def _tried(reading: Callable[[Any], Any], column: Any) -> Any:
-    """What a reading makes of a column; lists, years beyond 9999 and the like, which it cannot read, are a ValueError."""
+    """What a reading makes of a column; what it cannot read, such as lists or years beyond 9999, is a ValueError."""
     try:
         return reading(column)
     except Exception as error:

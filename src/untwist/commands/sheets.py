@@ -11,6 +11,7 @@ import csv
 import gzip
 import io
 import lzma
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from untwist.commands.words import printable, unlike_a_formula
 from untwist.files import write_whole
 
 __all__ = ["ARROW", "COMPRESS", "Sheet", "kind", "pandas_here", "read", "write"]
@@ -32,6 +34,7 @@ COMPRESS: dict[str, Any] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": l
 COMPRESSED = {*OPENERS, ".zip", ".zst"}
 LEAST_MEMORY, MEMORY_PER_BYTE = 8 << 30, 200  # what reading a file may take
 ARROW = {".arrow", ".feather", ".ipc"}
+QUOTED = re.compile(r'(^|[,;\t|\r\n]) *"(?:[^"]|"")*(?:"|$)')
 NEEDED = 'needs pandas and pyarrow: pip install "untwist[cli]"'
 
 
@@ -226,18 +229,24 @@ def _opened(path: Path, encoding: str) -> Any:
 
 
 def _separator(path: Path, encoding: str) -> str:
-    """The sign that the first line has most of."""
+    """The sign that the first line has most of, outside of quotes."""
     if path.suffix.lower() in COMPRESSED - OPENERS.keys():
         return ","
     with _opened(path, encoding) as file:
-        line = file.readline(1 << 20)
-    return max(",;\t|", key=line.count)
+        text = QUOTED.sub(r"\1", file.read(1 << 20))
+    return max(",;\t|", key=re.split(r"[\r\n]", text, maxsplit=1)[0].count)
 
 
-def write(frame: Any, path: Path | None) -> None:
-    """As CSV on standard output, or to a file of the kind that its name says."""
+def _as_csv(frame: Any) -> str:
+    text: str = frame.to_csv(index=False)
+    return text if "\r" not in text else frame.to_csv(index=False, quoting=csv.QUOTE_ALL)  # pandas forgets to quote it
+
+
+def write(frame: Any, path: Path | None, *, for_people: bool = False) -> None:
+    """As CSV on standard output, or to a file of the kind that its name says; for people without formulas in CSV."""
     if path is None:
-        print(frame.to_csv(index=False), end="")
+        text = _as_csv(frame)
+        print(printable(text) if sys.stdout is not None and sys.stdout.isatty() else text, end="")
         return
     ending, packed = kind(path), path.suffix.lower()
     if packed in COMPRESSED - COMPRESS.keys():
@@ -247,5 +256,6 @@ def write(frame: Any, path: Path | None) -> None:
         (frame.to_parquet if ending == ".parquet" else frame.reset_index(drop=True).to_feather)(out)
         content = out.getvalue()
     else:
-        content = frame.to_csv(index=False).encode()
+        frame = frame.map(unlike_a_formula).rename(columns=unlike_a_formula) if for_people else frame
+        content = _as_csv(frame).encode()
     write_whole(path, COMPRESS[packed](content) if packed in COMPRESS else content)
