@@ -25,7 +25,7 @@ WORK = ROOT / "build" / "fuzz"
 PYTHON = list(TARGETS)
 COMPILED = ["forest", "engine"]
 MOST_BYTES = {"model": 6000, "parquet": 8000, "csv": 12000, "engine": 3000}
-MOST_KEPT = 60_000  # bytes of one target in tests/corpus
+MOST_KEPT, MOST_FILES = 60_000, 100  # bytes and inputs of one target in tests/corpus
 NO_CLANG = "no clang++ with libFuzzer here (as root on Debian: apt-get install clang libclang-rt-dev)"
 FLAGS = "-std=c++17 -O1 -g -Wall -Wextra -ffp-contract=off -pthread -DUNTWIST_VECTORISED= -fno-sanitize-recover=all"
 
@@ -107,24 +107,21 @@ def fuzz(name: str, command: list[str], seconds: int) -> tuple[int, bool]:
 
 
 def keep(name: str, command: list[str]) -> None:
-    """Merge all inputs into few that reach as much, and keep the smallest of these."""
-    merged = WORK / f"{name}-merged"
-    shutil.rmtree(merged, ignore_errors=True)
-    merged.mkdir()
-    inputs = [str(WORK / name), str(CORPUS / name)]
-    options = ["-merge=1", f"-max_len={MOST_BYTES.get(name, 1000)}", "-timeout=20", "-rss_limit_mb=3000"]
-    process = subprocess.run(
-        [*command, *options, str(merged), *inputs], capture_output=True, text=True, errors="replace"
-    )
-    (WORK / f"{name}-merge.log").write_text(process.stdout + process.stderr)
-    kept, size = CORPUS / name, 0
-    files = sorted(merged.iterdir(), key=lambda file: (file.stat().st_size, file.name))
-    if not files:
-        return
+    """The smallest inputs that together reach all that was reached, as far as there is room."""
+    found, kept = WORK / name, CORPUS / name
+    if name in COMPILED:  # atheris cannot merge, but what it adds to its folder is small already
+        merged = WORK / f"{name}-merged"
+        shutil.rmtree(merged, ignore_errors=True)
+        merged.mkdir()
+        options = ["-merge=1", f"-max_len={MOST_BYTES.get(name, 1000)}"]
+        subprocess.run([*command, *options, str(merged), str(found), str(kept)], capture_output=True, check=True)
+        found = merged
     for file in kept.iterdir():
         if not file.name.startswith("found-"):  # these were bugs: they stay
             file.unlink()
-    for file in files:
+    size = 0
+    files = [file for file in found.iterdir() if not file.name.startswith("seed-")]
+    for file in sorted(files, key=lambda file: (file.stat().st_size, file.name))[:MOST_FILES]:
         size += file.stat().st_size
         if size <= MOST_KEPT:
             shutil.copy(file, kept / file.name[:12])
