@@ -121,7 +121,7 @@ def keep(name: str, command: list[str]) -> None:
             file.unlink()
     size = 0
     files = [file for file in found.iterdir() if not file.name.startswith("seed-")]
-    for file in sorted(files, key=lambda file: (file.stat().st_size, file.name))[:MOST_FILES]:
+    for file in sorted(files, key=lambda file: (file.stat().st_size, file.name))[:: 1 + len(files) // MOST_FILES]:
         size += file.stat().st_size
         if size <= MOST_KEPT:
             shutil.copy(file, kept / file.name[:12])
