@@ -10,10 +10,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "hashing.hpp"
 #include "threads.hpp"
 #include "vectors.hpp"
 
@@ -26,6 +28,7 @@ struct Column {
   int categories = 0;              // of a categorical column, whose codes are its categories; 0 for numbers
   bool missing = false;            // whether a value is missing in any row
   bool varies = false;             // whether rows with a weight differ
+  unsigned char seen = 0;          // what kinds of values its blocks of rows have shown
 
   int values() const { return categories > 0 ? categories : static_cast<int>(thresholds.size()) + 1; }
   Code missing_code() const { return static_cast<Code>(values()); }
@@ -125,35 +128,73 @@ void merge_equal(std::vector<Weighted<Key>>& entries) {
   entries.resize(distinct);
 }
 
-// Few distinct keys with their weights, for columns too long to sort.
-template <typename Key>
-class FewValues {
+// Up to kMost distinct values of a column with all of their weight, for columns too long to sort: all of them if they are few,
+// else those with the smallest hashes. Neither the order of the rows nor that of merging matters, as none of these is ever
+// crowded out.
+class DrawnValues {
  public:
-  explicit FewValues(std::size_t most) : most_(most) {}
+  using Entry = Weighted<std::uint64_t>;
+  static constexpr std::size_t kMost = 2048;
 
-  // False if there are too many.
-  bool add(Key key, std::uint64_t weight) {
-    std::size_t slot = static_cast<std::size_t>((key ^ (key >> 15)) * Key{0x9E3779B1} >> (8 * sizeof(Key) - 10));
-    while (slots_[slot].weight > 0 && slots_[slot].key != key) slot = (slot + 1) % slots_.size();
-    count_ += slots_[slot].weight == 0;
-    slots_[slot].key = key;
-    slots_[slot].weight += weight;
-    return count_ <= most_;
+  void add(double value, std::uint64_t weight) {
+    const std::uint64_t hash = hash_of(value);
+    if (hash > bound_) return;
+    Entry& slot = slot_of(hash, to_key(value));
+    slot.key = to_key(value);
+    count_ += slot.weight == 0;
+    slot.weight += weight;
+    if (2 * count_ >= slots_.size()) make_room();
   }
 
-  std::vector<Weighted<Key>> sorted() const {
-    std::vector<Weighted<Key>> values;
-    for (const auto& slot : slots_) {
-      if (slot.weight > 0) values.push_back(slot);
-    }
-    std::sort(values.begin(), values.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+  // By value.
+  std::vector<Entry> sorted() const {
+    auto values = drawn();
+    std::sort(values.begin(), values.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
     return values;
   }
 
  private:
-  std::array<Weighted<Key>, 1024> slots_{};
-  std::size_t most_, count_ = 0;
+  static std::uint64_t hash_of_key(std::uint64_t key) { return hash_of(from_key<double>(key)); }
+
+  Entry& slot_of(std::uint64_t hash, std::uint64_t key) {
+    std::size_t slot = hash >> 20 & (slots_.size() - 1);  // the highest bits are low in all that stay
+    while (slots_[slot].weight > 0 && slots_[slot].key != key) slot = (slot + 1) & (slots_.size() - 1);
+    return slots_[slot];
+  }
+
+  std::vector<Entry> drawn() const {
+    std::vector<Entry> values;
+    std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(values), [](const Entry& slot) { return slot.weight > 0; });
+    if (values.size() <= kMost) return values;
+    std::nth_element(values.begin(), values.begin() + (kMost - 1), values.end(),
+                     [](const Entry& a, const Entry& b) { return hash_of_key(a.key) < hash_of_key(b.key); });
+    values.resize(kMost);
+    return values;
+  }
+
+  void make_room() {
+    const auto values = drawn();
+    if (values.size() < count_) bound_ = hash_of_key(values.back().key);
+    slots_.assign(values.size() < count_ ? slots_.size() : 2 * slots_.size(), {});
+    for (const Entry& entry : values) slot_of(hash_of_key(entry.key), entry.key) = entry;
+    count_ = values.size();
+  }
+
+  std::vector<Entry> slots_ = std::vector<Entry>(64);
+  std::size_t count_ = 0;
+  std::uint64_t bound_ = ~std::uint64_t{0};
 };
+
+// Values in order with those that were drawn, whose weight is complete.
+template <typename Real, typename Key>
+void join(std::vector<Weighted<Key>>& values, const DrawnValues& drawn) {
+  std::vector<Weighted<Key>> all;
+  for (const auto& entry : drawn.sorted()) all.push_back({to_key(static_cast<Real>(from_key<double>(entry.key))), entry.weight});
+  all.insert(all.end(), values.begin(), values.end());
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+  all.erase(std::unique(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.key == b.key; }), all.end());
+  values = std::move(all);
+}
 
 // Thresholds between distinct values in order: one between each two if there are few, else bins of about equal weight,
 // where a value that would fill a bin has one to itself. Weights are whole numbers: their order cannot matter.
@@ -187,20 +228,26 @@ std::vector<double> thresholds_of(const std::vector<Weighted<Key>>& values, int 
 }
 
 // The power of two at or just above the largest weight, as an exponent: a weight divided by it is still exact.
-inline int scale_of(const double* weight, std::size_t count) {
+inline int scale_of(double largest) {
   int exponent = 0;
-  const double fraction = std::frexp(*std::max_element(weight, weight + count), &exponent);
+  const double fraction = std::frexp(largest, &exponent);
   return fraction == 0.5 ? exponent - 1 : exponent;
+}
+
+inline double largest_of(const double* weight, std::size_t count) {
+  return count == 0 ? 0.0 : *std::max_element(weight, weight + count);
 }
 
 // Sample weights as whole numbers, so that their sums do not depend on any order; all alike where there are none.
 class WholeWeights {
  public:
   WholeWeights() = default;
+  WholeWeights(const double* weight, std::size_t count) : WholeWeights(weight, count, largest_of(weight, count)) {}
 
-  // In units of 2^-32 of their scale.
-  WholeWeights(const double* weight, std::size_t count) {
-    const int scale = count == 0 ? 0 : scale_of(weight, count);
+  // In units of 2^-32 of the scale of the largest, which may be in another block of rows.
+  WholeWeights(const double* weight, std::size_t count, double largest) {
+    const int scale = scale_of(largest);
+    weight_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       const auto whole = static_cast<std::uint64_t>(std::llround(std::ldexp(weight[i], 32 - scale)));
       weight_.push_back(weight[i] > 0.0 ? std::max<std::uint64_t>(whole, 1) : 0);  // a row with a weight is there
@@ -213,44 +260,29 @@ class WholeWeights {
   std::vector<std::uint64_t> weight_;
 };
 
-// The bins of all columns; rows of weight 0 have no say. Given a sample of the rows, thresholds are placed by it, but a column
-// that shows few values in the sample is looked at in full, so that all of its values count.
-template <typename Real>
-std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& categories, const WholeWeights& weight,
-                              const std::vector<std::size_t>& sample, int max_bins, ThreadPool& pool) {
+// The bins of all columns by the `chosen` rows, nullptr for all; rows of weight 0 have no say. If these are a sample, a column
+// that shows few values in it is asked for more by `more(column)`, which draws of all its values.
+template <typename Real, typename Weight, typename More>
+std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& categories, const Weight& weight,
+                              const std::vector<std::size_t>* chosen, bool sampled, const More& more, int max_bins,
+                              ThreadPool& pool) {
   using Key = typename Ordered<Real>::Key;
   std::vector<Column> columns(X.columns);
   pool.chunks(X.columns, 1, [&](int, std::size_t first, std::size_t last) {
     std::vector<Weighted<Key>> values, spare;
-    const auto collect = [&](std::size_t column, std::size_t count, const std::size_t* chosen) {
+    for (std::size_t column = first; column < last; ++column) {
+      columns[column].categories = categories[column];
+      columns[column].varies = categories[column] > 1;
+      if (categories[column] > 0) continue;
       values.clear();
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t row = chosen == nullptr ? i : chosen[i];
+      for (std::size_t i = 0; i < (chosen == nullptr ? X.rows : chosen->size()); ++i) {
+        const std::size_t row = chosen == nullptr ? i : (*chosen)[i];
         const Real value = X(row, column);
         if (!std::isnan(value) && weight[row] > 0) values.push_back({to_key(value), weight[row]});
       }
       radix_sort(values, spare);
       merge_equal(values);
-    };
-    const auto count = [&](std::size_t column) {
-      FewValues<Key> few(static_cast<std::size_t>(max_bins));
-      for (std::size_t row = 0; row < X.rows; ++row) {
-        const Real value = X(row, column);
-        if (!std::isnan(value) && weight[row] > 0 && !few.add(to_key(value), weight[row])) return false;
-      }
-      values = few.sorted();
-      return true;
-    };
-    for (std::size_t column = first; column < last; ++column) {
-      columns[column].categories = categories[column];
-      columns[column].varies = categories[column] > 1;
-      if (categories[column] > 0) continue;
-      if (sample.empty()) {
-        collect(column, X.rows, nullptr);
-      } else {
-        collect(column, sample.size(), sample.data());
-        if (values.size() <= static_cast<std::size_t>(max_bins) && !count(column)) collect(column, X.rows, nullptr);
-      }
+      if (sampled && values.size() <= static_cast<std::size_t>(max_bins)) join<Real>(values, more(column));
       columns[column].thresholds = thresholds_of<Real>(values, max_bins);
       columns[column].varies = values.size() > 1;
     }
@@ -267,12 +299,14 @@ UNTWIST_VECTORISED inline void find_codes(const double* __restrict table, int si
   }
 }
 
-// Codes of the rows of X in the given order, as rows of `width` codes and as columns; notes in `columns` which have missing
-// values. A category that a column does not know counts as missing.
+// Codes of those rows of a block that `order` tells, the block's first row being `first_row`: as rows of `width` codes, and
+// as columns of `length`, if these are wanted. Notes in `columns` which have missing values. A category that a column does not
+// know counts as missing.
 template <typename Real>
-void encode(const Matrix<Real>& X, const WholeWeights& weight, const std::vector<std::uint32_t>& order, Column* columns,
-            Code* by_row, std::size_t width, Code* by_column, ThreadPool& pool) {
-  enum : char { kMissing = 1, kMissingWithWeight = 2, kKnownWithWeight = 4 };
+void encode(const Matrix<Real>& X, const WholeWeights& weight, const std::uint32_t* order, std::size_t rows,
+            std::size_t first_row, Column* columns, Code* by_row, std::size_t width, Code* by_column, std::size_t length,
+            ThreadPool& pool) {
+  enum : unsigned char { kMissing = 1, kMissingWithWeight = 2, kKnownWithWeight = 4 };
   std::vector<std::vector<double>> tables(X.columns);
   for (std::size_t column = 0; column < X.columns; ++column) {
     tables[column] = columns[column].thresholds;
@@ -281,14 +315,15 @@ void encode(const Matrix<Real>& X, const WholeWeights& weight, const std::vector
     tables[column].resize(size, std::numeric_limits<double>::infinity());
   }
   constexpr std::size_t kBlock = 256;
-  std::vector<std::vector<char>> missing(static_cast<std::size_t>(pool.size()), std::vector<char>(X.columns, 0));
-  pool.chunks(order.size(), kBlock, [&](int thread, std::size_t first, std::size_t last) {
+  std::vector<std::vector<unsigned char>> seen(static_cast<std::size_t>(pool.size()), std::vector<unsigned char>(X.columns, 0));
+  pool.chunks(rows, kBlock, [&](int thread, std::size_t first, std::size_t last) {
     std::array<double, kBlock> value;
     std::array<std::int32_t, kBlock> code;
+    std::array<Code, kBlock> run;
     for (std::size_t start = first; start < last; start += kBlock) {
       const std::size_t count = std::min(kBlock, last - start);
       for (std::size_t column = 0; column < X.columns; ++column) {
-        for (std::size_t i = 0; i < count; ++i) value[i] = static_cast<double>(X(order[start + i], column));
+        for (std::size_t i = 0; i < count; ++i) value[i] = static_cast<double>(X(order[start + i] - first_row, column));
         const int categories = columns[column].categories;
         if (categories > 0) {
           for (std::size_t i = 0; i < count; ++i) {
@@ -300,26 +335,24 @@ void encode(const Matrix<Real>& X, const WholeWeights& weight, const std::vector
           find_codes(tables[column].data(), static_cast<int>(tables[column].size()), value.data(), count, code.data());
         }
         const Code absent = columns[column].missing_code();
-        char any = 0;
-        Code* run = by_column + column * order.size() + start;
+        unsigned char any = 0;
         for (std::size_t i = 0; i < count; ++i) {
           const bool lost = std::isnan(value[i]);
-          const int with_weight = weight[order[start + i]] == 0 ? 0 : lost ? kMissingWithWeight : kKnownWithWeight;
-          any = static_cast<char>(any | (lost ? kMissing : 0) | with_weight);
+          const int with_weight = weight[order[start + i] - first_row] == 0 ? 0 : lost ? kMissingWithWeight : kKnownWithWeight;
+          any = static_cast<unsigned char>(any | (lost ? kMissing : 0) | with_weight);
           run[i] = lost ? absent : static_cast<Code>(code[i]);
         }
         for (std::size_t i = 0; i < count; ++i) by_row[(start + i) * width + column] = run[i];
-        missing[static_cast<std::size_t>(thread)][column] |= any;
+        if (by_column != nullptr) std::copy_n(run.begin(), count, by_column + column * length + start);
+        seen[static_cast<std::size_t>(thread)][column] |= any;
       }
     }
   });
-  for (const auto& seen : missing) {
-    for (std::size_t column = 0; column < X.columns; ++column) missing[0][column] |= seen[column];
-  }
   for (std::size_t column = 0; column < X.columns; ++column) {
-    const char seen = missing[0][column];
-    columns[column].missing = (seen & kMissing) != 0;
-    if ((seen & kMissingWithWeight) && (seen & kKnownWithWeight)) columns[column].varies = true;
+    Column& own = columns[column];
+    for (const auto& of_thread : seen) own.seen |= of_thread[column];
+    own.missing = (own.seen & kMissing) != 0;
+    if ((own.seen & kMissingWithWeight) && (own.seen & kKnownWithWeight)) own.varies = true;
   }
 }
 

@@ -3,13 +3,17 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -56,6 +60,33 @@ void fill(const Vector<double>& z, double alpha, const Output& out) {
   for (std::size_t i = 0; i < size; ++i) to[i] = function(from[i], alpha);
 }
 
+// Boosting weights of margins as the engine's rounds have them: whole multiples of 1 / unit.
+void boosting_weights(const Vector<double>& margin, const Vector<float>& own, double alpha, bool exact_link, double unit, int threads,
+                      const nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
+  constexpr std::size_t kChunk = 4096;
+  const std::size_t size = margin.shape(0);
+  require(alpha > 0.0 && unit >= 1.0 && unit <= 16777216.0 && threads >= 1, "alpha must be positive and unit at most 2^24");
+  require(out.shape(0) == size && (own.shape(0) == 0 || own.shape(0) == size), "margin, own and out must have the same length");
+  const double* from = margin.data();
+  const float* scale = own.shape(0) == 0 ? nullptr : own.data();
+  float* to = out.data();
+  nb::gil_scoped_release unlocked;
+  ThreadPool pool(size < 20000 ? 1 : threads);
+  pool.chunks(size, kChunk, [&](int, std::size_t begin, std::size_t end) {
+    std::array<std::uint32_t, kChunk> whole;
+    for (std::size_t first = begin; first < end; first += kChunk) {
+      const std::size_t count = std::min(kChunk, end - first);
+      const float* some = scale == nullptr ? nullptr : scale + first;
+      if (exact_link) {
+        exact_weights(alpha, static_cast<float>(unit), from + first, some, count, whole.data());
+      } else {
+        clipped_weights(ClippedWeight(alpha), static_cast<float>(unit), from + first, some, count, whole.data());
+      }
+      for (std::size_t i = 0; i < count; ++i) to[first + i] = static_cast<float>(whole[i] / unit);
+    }
+  });
+}
+
 // ---- the engine ----
 
 template <typename T>
@@ -71,15 +102,24 @@ std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::
   return std::make_shared<Dataset>(labels.data(), rows, classes, features);
 }
 
-void require_weights(const Vector<double>& weight, std::size_t rows) {
-  if (weight.shape(0) == 0) return;
+// The largest, which must be positive if they are all there are and not one of several blocks; 0 for none.
+double require_weights(const Vector<double>& weight, std::size_t rows, bool all = true) {
+  if (weight.shape(0) == 0) return 0.0;
   require(weight.shape(0) == rows, "one weight per row, or none");
   double largest = 0.0;
   for (std::size_t row = 0; row < rows; ++row) {
     require(weight.data()[row] >= 0.0 && std::isfinite(weight.data()[row]), "weights must be finite and not negative");
     largest = std::max(largest, weight.data()[row]);
   }
-  require(largest > 0.0, "a weight must be positive");
+  require(largest > 0.0 || !all, "a weight must be positive");
+  return largest;
+}
+
+std::vector<int> numbers_of_categories(const Vector<std::int32_t>& categories) {
+  for (std::size_t i = 0; i < categories.shape(0); ++i) {
+    require(0 <= categories.data()[i] && categories.data()[i] <= 254, "a column can have 254 categories");
+  }
+  return {categories.data(), categories.data() + categories.shape(0)};
 }
 
 template <typename Real>
@@ -89,7 +129,7 @@ void look(Dataset& dataset, const Table<Real>& X, const Vector<double>& weight, 
   require_weights(weight, dataset.rows);
   require(threads >= 1, "threads must be positive");
   nb::gil_scoped_release unlocked;
-  if (dataset.rows <= Dataset::kSample) return;
+  if (dataset.rows <= kSample) return;
   ThreadPool pool(threads);
   dataset.look(matrix, WholeWeights(weight.data(), weight.shape(0)), pool);
 }
@@ -101,15 +141,25 @@ void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, cons
   require(matrix.rows == dataset.rows, "one label per row");
   require(first <= dataset.features && matrix.columns <= dataset.features - first, "there are fewer features");
   require(categories.shape(0) == matrix.columns, "one number of categories per column");
-  for (std::size_t i = 0; i < matrix.columns; ++i) {
-    require(0 <= categories.data()[i] && categories.data()[i] <= 254, "a column can have 254 categories");
-  }
+  const auto numbers = numbers_of_categories(categories);
   require(2 <= max_bins && max_bins <= 255 && threads >= 1, "max_bins must be 2 to 255");
   require_weights(weight, dataset.rows);
   nb::gil_scoped_release unlocked;
   ThreadPool pool(matrix.rows * matrix.columns < 20000 ? 1 : threads);
   const WholeWeights whole(weight.data(), weight.shape(0));
-  dataset.add_columns(matrix, first, {categories.data(), categories.data() + matrix.columns}, whole, max_bins, pool);
+  dataset.add_columns(matrix, first, numbers, whole, max_bins, pool);
+}
+
+template <typename Real>
+void add_rows(Dataset& dataset, const Table<Real>& X, std::size_t first, const Vector<double>& weight, int threads) {
+  const Matrix<Real> matrix = view(X);
+  require(matrix.columns == dataset.features, "a block must have all columns");
+  require(first <= dataset.rows && matrix.rows <= dataset.rows - first, "there are fewer rows");
+  require(threads >= 1, "threads must be positive");
+  require_weights(weight, matrix.rows, false);
+  nb::gil_scoped_release unlocked;
+  ThreadPool pool(matrix.rows * matrix.columns < 20000 ? 1 : threads);
+  dataset.add_rows(matrix, first, WholeWeights(weight.data(), weight.shape(0)), pool);
 }
 
 nb::object hashes(Dataset& dataset) {
@@ -143,6 +193,88 @@ std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, std::siz
   nb::gil_scoped_release unlocked;
   return make_rounds(std::move(dataset), task, std::move(settings));
 }
+
+// ---- blocks of rows ----
+
+std::unique_ptr<Sketch> make_sketch(const Vector<std::int32_t>& categories, int max_bins, double largest) {
+  require(categories.shape(0) > 0, "there must be columns");
+  require(2 <= max_bins && max_bins <= 255, "max_bins must be 2 to 255");
+  require(largest >= 0.0 && std::isfinite(largest), "the largest weight must be finite and not negative");
+  return std::make_unique<Sketch>(numbers_of_categories(categories), max_bins, largest);
+}
+
+template <typename Real, bool again>
+void see(Sketch& sketch, const Table<Real>& X, const Vector<double>& weight, int threads) {
+  const Matrix<Real> matrix = view(X);
+  require(matrix.columns == sketch.columns, "a block must have all columns");
+  require(threads >= 1, "threads must be positive");
+  require(weight.shape(0) == (sketch.largest > 0.0 ? matrix.rows : 0), "one weight per row if there is a largest one, else none");
+  require(require_weights(weight, matrix.rows, false) <= sketch.largest, "a weight must not be above the largest");
+  const double* weights = sketch.largest > 0.0 ? weight.data() : nullptr;
+  nb::gil_scoped_release unlocked;
+  ThreadPool pool(matrix.rows * matrix.columns < 20000 ? 1 : threads);
+  if (again) {
+    sketch.draw(matrix, weights, pool);
+  } else {
+    sketch.look(matrix, weights, pool);
+  }
+}
+
+nb::bytes state(Sketch& sketch) {
+  const auto words = sketch.state();
+  return nb::bytes(words.data(), 8 * words.size());
+}
+
+void merge(Sketch& sketch, const nb::bytes& state) {
+  require(state.size() % 8 == 0, "these bytes are not the state of a Sketch");
+  std::vector<std::uint64_t> words(state.size() / 8);
+  if (!words.empty()) std::memcpy(words.data(), state.c_str(), state.size());
+  sketch.merge(words);
+}
+
+nb::list thresholds(Sketch& sketch) {
+  ThreadPool alone(1);
+  nb::list found;
+  for (auto& column : sketch.bins(alone)) found.append(to_numpy(std::move(column.thresholds)));
+  return found;
+}
+
+void set_bins(Dataset& dataset, Sketch& sketch) {
+  require(dataset.features == sketch.columns, "the Sketch has more or fewer columns");
+  ThreadPool alone(1);
+  dataset.set_bins(sketch.bins(alone));
+}
+
+inline constexpr Code kMissingCode = 255;
+
+// Codes by given bins, kMissingCode for missing values.
+template <typename Real>
+void encode_block(const Table<Real>& X, const Vector<std::int32_t>& categories, const std::vector<Vector<double>>& thresholds,
+                  const nb::ndarray<Code, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out, int threads) {
+  const Matrix<Real> matrix = view(X);
+  require(categories.shape(0) == matrix.columns && thresholds.size() == matrix.columns, "one number of categories and one list of thresholds per column");
+  require(out.shape(0) == matrix.rows && out.shape(1) == matrix.columns, "one code per cell");
+  require(threads >= 1, "threads must be positive");
+  const auto numbers = numbers_of_categories(categories);
+  std::vector<Column> columns(matrix.columns);
+  for (std::size_t column = 0; column < matrix.columns; ++column) {
+    require(thresholds[column].shape(0) <= 254, "a column can have 254 thresholds");
+    columns[column].categories = numbers[column];
+    columns[column].thresholds = copied(thresholds[column]);
+    require(std::is_sorted(columns[column].thresholds.begin(), columns[column].thresholds.end()), "thresholds must be in order");
+  }
+  Code* codes = out.data();
+  nb::gil_scoped_release unlocked;
+  ThreadPool pool(matrix.rows * matrix.columns < 20000 ? 1 : threads);
+  std::vector<std::uint32_t> order(matrix.rows);
+  std::iota(order.begin(), order.end(), 0U);
+  encode(matrix, WholeWeights(), order.data(), matrix.rows, 0, columns.data(), codes, matrix.columns, nullptr, 0, pool);
+  for (std::size_t i = 0; i < matrix.rows * matrix.columns; ++i) {
+    if (codes[i] == columns[i % matrix.columns].missing_code()) codes[i] = kMissingCode;
+  }
+}
+
+// ---- runs ----
 
 // A booster that runs is not to be touched by another thread.
 class Use {
@@ -265,13 +397,32 @@ NB_MODULE(_core, module) {
              "The clean posterior at scores z, clipped inverse link.");
   module.def("exact_logit", &fill<exact_logit>, nb::arg("z").noconvert(), nb::arg("alpha"), nb::arg("out").noconvert(),
              "Log-odds of the clean posterior at scores z, exact inverse link.");
+  module.def("boosting_weights", &boosting_weights, nb::arg("margin"), nb::arg("own"), nb::arg("alpha"), nb::arg("exact_link"),
+             nb::arg("unit"), nb::arg("threads"), nb::arg("out").noconvert(), "Boosting weights: round(weight * own * unit) / unit.");
+  module.def("weight_bits", &weight_bits, nb::arg("total_weight"), nb::arg("rows"), "The unit of the fixed point is 2 to this power.");
   nb::class_<Dataset>(module, "Dataset")
       .def(nb::new_(&make_dataset), nb::arg("labels"), nb::arg("classes"), nb::arg("features"), "Rows to be binned, grouped by class.")
       .def("look", &look<double>, "See all columns before the first are added.")
       .def("look", &look<float>, "See all columns before the first are added.")
       .def("add_columns", &add_columns<double>, "Bin columns and keep their codes from feature `first` on.")
       .def("add_columns", &add_columns<float>, "Bin columns and keep their codes from feature `first` on.")
+      .def("set_bins", &set_bins, "Take over the bins of a Sketch, before the first rows are added.")
+      .def("add_rows", &add_rows<double>, "Keep the codes of a block of rows from row `first` on.")
+      .def("add_rows", &add_rows<float>, "Keep the codes of a block of rows from row `first` on.")
       .def("hashes", &hashes, "A hash of each row's codes.");
+  nb::class_<Sketch>(module, "Sketch")
+      .def(nb::new_(&make_sketch), nb::arg("categories"), nb::arg("max_bins"), nb::arg("largest") = 0.0,
+           "Bins of rows that come in blocks; `largest` is the largest weight of all, 0 if rows have none.")
+      .def("look", &see<double, false>, "See a block of rows.")
+      .def("look", &see<float, false>, "See a block of rows.")
+      .def_prop_ro("needs_draw", &Sketch::needs_draw, "Whether all rows must be seen again, by `draw`.")
+      .def("draw", &see<double, true>, "See a block of rows again.")
+      .def("draw", &see<float, true>, "See a block of rows again.")
+      .def("state", &state, "What was looked at; after a `draw`, what was drawn.")
+      .def("merge", &merge, "Take in the state of another Sketch, of other rows.")
+      .def("thresholds", &thresholds, "The thresholds of each column.");
+  module.def("encode", &encode_block<double>, "Codes of a block of rows, 255 for missing values.");
+  module.def("encode", &encode_block<float>, "Codes of a block of rows, 255 for missing values.");
   nb::class_<Booster>(module, "Booster")
       .def("boost", &boost, nb::arg("rounds"), nb::arg("patience") = 0, nb::arg("threads") = 1, "Run rounds; the number of trees so far.")
       .def("trees", &trees, nb::arg("first"), "Flat arrays of the trees from `first` on.")

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "binning.hpp"
+#include "hashing.hpp"
+#include "sketch.hpp"
 
 namespace untwist {
 
@@ -27,12 +29,8 @@ class Dataset {
     for (std::size_t row = 0; row < rows; ++row) order[next[label[row]]++] = static_cast<std::uint32_t>(row);
   }
 
-  // The most rows looked at to place the thresholds of a column with many values.
-  static constexpr std::size_t kSample = 100000;
-
   // To be called with all columns before the first are added: draws the sample of rows that places thresholds if there are
-  // many. It is drawn by a sum of hashes of a row's values, from which constant columns are taken out again: neither the
-  // order of the rows nor columns that say nothing matter.
+  // many, as a Sketch does.
   template <typename Real>
   void look(const Matrix<Real>& X, const WholeWeights& weight, ThreadPool& pool) {
     std::size_t present = 0;
@@ -58,7 +56,8 @@ class Dataset {
       const bool varies = std::any_of(differs.begin(), differs.end(), [&](const auto& seen) { return seen[column] != 0; });
       if (!varies) constant_ += hash_of(X(one, column));
     }
-    const std::uint64_t keep = ~0ULL / present * kSample;
+    const std::uint64_t keep = drawn_up_to(present);
+    sampled_ = true;
     sample_.clear();
     for (std::size_t row = 0; row < rows; ++row) {
       if (weight[row] > 0 && mixed(sums_[row] - constant_) <= keep) sample_.push_back(row);
@@ -70,9 +69,35 @@ class Dataset {
   void add_columns(const Matrix<Real>& X, std::size_t first, const std::vector<int>& categories, const WholeWeights& weight,
                    int max_bins, ThreadPool& pool) {
     std::vector<std::uint64_t>().swap(sums_);  // the sample is drawn
-    auto bins = find_bins(X, categories, weight, sample_, max_bins, pool);
+    const auto more = [&](std::size_t column) {
+      DrawnValues drawn;
+      for (std::size_t row = 0; row < rows; ++row) {
+        const double value = static_cast<double>(X(row, column));
+        if (!std::isnan(value) && weight[row] > 0) drawn.add(value, weight[row]);
+      }
+      return drawn;
+    };
+    auto bins = find_bins(X, categories, weight, sampled_ ? &sample_ : nullptr, sampled_, more, max_bins, pool);
     std::move(bins.begin(), bins.end(), columns.begin() + static_cast<std::ptrdiff_t>(first));
-    encode(X, weight, order, columns.data() + first, by_row.data() + first, features, by_column.data() + first * rows, pool);
+    encode(X, weight, order.data(), rows, 0, columns.data() + first, by_row.data() + first, features,
+           by_column.data() + first * rows, rows, pool);
+  }
+
+  // Or else the bins come first, and then blocks of rows with all columns.
+  void set_bins(std::vector<Column> bins) { columns = std::move(bins); }
+
+  template <typename Real>
+  void add_rows(const Matrix<Real>& X, std::size_t first, const WholeWeights& weight, ThreadPool& pool) {
+    for (std::size_t k = 0; k + 1 < class_start.size(); ++k) {  // the rows of a block are neighbours in each class
+      const auto place = [&](std::size_t row) {
+        const std::uint32_t* begin = order.data() + class_start[k];
+        const std::uint32_t* end = order.data() + class_start[k + 1];
+        return static_cast<std::size_t>(std::lower_bound(begin, end, row) - order.data());
+      };
+      const std::size_t start = place(first);
+      encode(X, weight, order.data() + start, place(first + X.rows) - start, first, columns.data(),
+             by_row.data() + start * features, features, by_column.data() + start, rows, pool);
+    }
   }
 
   const Code* row(std::size_t index) const { return by_row.data() + index * features; }
@@ -101,14 +126,6 @@ class Dataset {
     return hashes_;
   }
 
-  // One step of splitmix64: every bit of the result depends on every bit of x.
-  static std::uint64_t mixed(std::uint64_t x) {
-    x += 0x9E3779B97F4A7C15ULL;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-    return x ^ (x >> 31);
-  }
-
   const std::size_t rows, features;
   std::vector<std::size_t> class_start;  // rows of class k are class_start[k] to class_start[k + 1]
   std::vector<std::uint32_t> order;      // where each row came from
@@ -117,17 +134,9 @@ class Dataset {
   std::vector<Code> by_column;  // for one feature of many rows
 
  private:
-  template <typename Real>
-  static std::uint64_t hash_of(Real x) {
-    const double value = static_cast<double>(x) + 0.0;  // -0.0 and 0.0 are one value
-    std::uint64_t bits = 0;
-    if (!std::isnan(value)) std::memcpy(&bits, &value, sizeof bits);
-    bits = (bits ^ (bits >> 32)) * 0xBF58476D1CE4E5B9ULL;
-    return (bits ^ (bits >> 29)) * 0x94D049BB133111EBULL;
-  }
-
   std::vector<std::uint64_t> sums_;  // of hashes per row, as long as columns are looked at
   std::uint64_t constant_ = 0;
+  bool sampled_ = false;
   std::vector<std::size_t> sample_;
   std::once_flag hashed_;
   std::vector<std::uint64_t> hashes_;

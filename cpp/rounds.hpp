@@ -146,7 +146,7 @@ class Rounds final : public Booster {
     }
     for (std::size_t i = 0; i < data_.rows && !task.start.empty(); ++i) margins_[i] = signed_by_label(i, task.start[data_.order[i]]);
     if (!task.watch.empty()) {
-      const int scale = scale_of(task.watch.data(), task.watch.size());
+      const int scale = scale_of(largest_of(task.watch.data(), task.watch.size()));
       for (std::size_t i = 0; i < data_.rows; ++i) {
         const double share = std::ldexp(task.watch[data_.order[i]], -scale);
         if (share > 0.0) watched_.push_back({static_cast<Row>(i), static_cast<std::uint32_t>(std::llround(share * kOneRow))});
@@ -254,7 +254,7 @@ class Rounds final : public Booster {
 
   std::uint64_t key_of_round() const {
     const std::uint64_t round = static_cast<std::uint64_t>(settings_.first_round) + trees_.size();
-    return Dataset::mixed(settings_.seed ^ Dataset::mixed(round));
+    return mixed(settings_.seed ^ mixed(round));
   }
 
   // Applies the tree of the round, if there is one, and weighs the rows for the next: root_ has those with a weight.
@@ -291,7 +291,7 @@ class Rounds final : public Booster {
         for (std::size_t i = 0; i < length; ++i) weight[i] *= static_cast<std::uint32_t>(all_own[i]);
       }
       for (std::size_t i = 0; i < length && draw; ++i) {
-        const bool drawn = Dataset::mixed(hash[piece.first + i] ^ key) < limit;
+        const bool drawn = mixed(hash[piece.first + i] ^ key) < limit;
         weight[i] = drawn ? weight[i] : 0;
         piece.rows += drawn ? all_own == nullptr ? kWholeRow : static_cast<Sum>(all_own[i] * static_cast<float>(kWholeRow)) : 0;
       }
@@ -341,9 +341,9 @@ class Rounds final : public Booster {
   // The columns of this round: those that vary, with the smallest hashes of their place among these.
   void draw_columns() {
     if (settings_.column_share >= 1.0 || varying_.size() < 2) return;
-    const std::uint64_t key = Dataset::mixed(key_of_round() ^ 0x5851F42D4C957F2DULL);
+    const std::uint64_t key = mixed(key_of_round() ^ 0x5851F42D4C957F2DULL);
     std::vector<std::pair<std::uint64_t, std::uint32_t>> drawn;
-    for (std::size_t i = 0; i < varying_.size(); ++i) drawn.emplace_back(Dataset::mixed(key ^ Dataset::mixed(i)), varying_[i]);
+    for (std::size_t i = 0; i < varying_.size(); ++i) drawn.emplace_back(mixed(key ^ mixed(i)), varying_[i]);
     std::sort(drawn.begin(), drawn.end());
     const double wanted = std::ceil(settings_.column_share * static_cast<double>(varying_.size()));
     drawn.resize(std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));

@@ -44,6 +44,39 @@ def thresholds(values, weights, max_bins):
 
 
 MASK = 2**64 - 1
+SAMPLE, DRAWN = 100_000, 2048  # rows that place thresholds, and values of a column that shows few in them
+
+
+def hash_of(x):
+    bits = 0 if np.isnan(x) else int(np.float64(x + 0.0).view(np.uint64))
+    bits = ((bits ^ (bits >> 32)) * 0xBF58476D1CE4E5B9) & MASK
+    return ((bits ^ (bits >> 29)) * 0x94D049BB133111EB) & MASK
+
+
+def sampled_thresholds(X, weights, max_bins):
+    """The thresholds of every column of any number of rows: of many, a sample drawn by contents places them."""
+    X, weights = X[weights > 0].astype(float) + 0.0, weights[weights > 0]
+    if len(X) <= SAMPLE:
+        return [thresholds(column, weights, max_bins) for column in X.T]
+    hashes = np.array([[hash_of(x) for x in row] for row in X.tolist()], dtype=object)
+    varies = [f for f in range(X.shape[1]) if len(set(hashes[:, f])) > 1]
+    keep = MASK // len(X) * SAMPLE
+    drawn = np.array([mixed(sum(row) & MASK) <= keep for row in hashes[:, varies].tolist()])
+    cuts = []
+    for column, own in zip(X.T, hashes.T, strict=True):
+        total = {}
+        for x, weight in zip(column[drawn].tolist(), weights[drawn].tolist(), strict=True):
+            total[x] = total.get(x, 0) + weight
+        if len([x for x in total if not np.isnan(x)]) <= max_bins:
+            lowest = set(sorted(set(own[~np.isnan(column)]))[:DRAWN])
+            complete = {}
+            for x, h, weight in zip(column.tolist(), own, weights.tolist(), strict=True):
+                if h in lowest and not np.isnan(x):
+                    complete[x] = complete.get(x, 0) + weight
+            total |= complete
+        values = np.array(list(total), dtype=float)
+        cuts.append(thresholds(values, np.array(list(total.values()), dtype=object), max_bins))
+    return cuts
 
 
 def mixed(x):

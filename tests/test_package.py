@@ -23,7 +23,7 @@ LAYERS = [
     {"properties", "objectives"},
     {"links", "twists"},
     {"explorer", "twisters", "boosting", "trees", "tables", "folds", "labels", "noise"},
-    {"certificate", "training"},
+    {"batches", "certificate", "training"},
     {"automatic"},
     {"classifier"},
     {"files"},
@@ -70,6 +70,7 @@ PUBLIC = {
         "original_learned",
         "taylor",
     ],
+    "untwist.batches": ["Batches", "Encoded"],
     "untwist.boosting": [
         "Hypothesis",
         "Round",
@@ -260,9 +261,9 @@ PUBLIC = {
     "untwist.report.peers": ["Peer", "compare"],
     "untwist.report.review": ["review"],
     "untwist.report.sections": ["calibration", "columns", "noise", "peers", "summary", "training"],
-    "untwist.tables": ["Category", "Schema", "fingerprint", "learn"],
+    "untwist.tables": ["Category", "Schema", "checksums", "fingerprint", "learn", "learn_parts", "whole"],
     "untwist.training": ["CompiledRun", "Ensemble", "Progress", "ReferenceRun", "Run", "advance"],
-    "untwist.trees": ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "threads"],
+    "untwist.trees": ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "row_blocks", "threads"],
     "untwist.twisters": ["BernoulliNoise", "ClassConditionalNoise", "ClassNoise", "FeatureNoise", "Insider"],
     "untwist.twists": [
         "ClassConditionalNoise",

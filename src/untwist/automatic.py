@@ -272,12 +272,17 @@ def judged(
     """
     rows = [np.flatnonzero(weight) for weight in held]
     nowhere = np.flatnonzero(held.sum(axis=0)[:n_training] == 0)
-    scores = []
-    for each in forests:
-        own = [one.scores(X[seen], n_jobs=n_jobs) for one, seen in zip(each, rows, strict=True)]
-        scores.append(np.concatenate([*own, np.mean([one.scores(X[nowhere], n_jobs=n_jobs) for one in each], axis=0)]))
+    judges = [[[each[fold]] for each in forests] for fold in range(len(held))] + [forests]  # by place, then class
+    places = [*rows, nowhere]
+    scores = [np.empty((len(own), len(forests))) for own in places]
+    for part, block in trees.row_blocks(X):
+        for own, out, by_class in zip(places, scores, judges, strict=True):
+            inside = slice(*np.searchsorted(own, (part.start, part.stop)))
+            seen = block[own[inside] - part.start]
+            for k, each in enumerate(by_class):
+                out[inside, k] = np.mean([one.scores(seen, n_jobs=n_jobs) for one in each], axis=0)
     weight = np.concatenate([*(weight[own] for weight, own in zip(held, rows, strict=True)), np.zeros(len(nowhere))])
-    return Unseen(np.concatenate([*rows, nowhere]), weight, np.column_stack(scores))
+    return Unseen(np.concatenate(places), weight, np.concatenate(scores))
 
 
 def _climbed(levels: Sequence[int], loss: Callable[[int], float]) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Self
@@ -22,25 +24,30 @@ from sklearn.utils.validation import (
     _check_monotonic_cst,
     _check_n_features,
     _check_sample_weight,
+    _check_y,
     check_array,
     check_consistent_length,
     check_is_fitted,
     validate_data,
 )
 
-from untwist import _core, automatic, tables, trees
+from untwist import _core, automatic, collective, tables, trees
 from untwist.arguments import Array, count, fraction, non_negative, positive, real, share
+from untwist.batches import Batches, Encoded
 from untwist.boosting import Round, ValidationLoss, WeakLearner, pilboost
 from untwist.certificate import Certificate, certify
-from untwist.folds import cross_folds, hold_out
+from untwist.collective import ALONE, Workers
+from untwist.folds import cross_folds, drawn_folds, drawn_share, hold_out
 from untwist.labels import class_weights, classes_of, refuse_missing
 from untwist.links import CanonicalLink, ClippedLink, Link, default_step_size
 from untwist.losses import AlphaLoss, Loss
 from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting, estimate_noise, menon
 from untwist.training import CompiledRun, Ensemble, Progress, ReferenceRun, Run, advance
+from untwist.xgb import engine
 
 __all__ = ["PILBoostClassifier"]
 
+TREE_METHODS = ("hist", "approx", "exact")
 PLAIN_ROUNDS, PLAIN_DEPTH = 100, 3  # what "auto" stands for where nothing can be chosen
 
 
@@ -99,11 +106,18 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`).
     loss : Loss or None, default None
         A loss to boost instead of the alpha-loss; `alpha` then plays no part.
-    engine : "auto", "compiled" or "reference", default "auto"
+    engine : "auto", "compiled", "xgboost" or "reference", default "auto"
         "compiled" grows histogram trees, all rounds in compiled code: the same model for any number of threads and any
-        order of the rows. "reference" runs the loop of `untwist.boosting` over regression trees of scikit-learn. "auto"
-        is "compiled" for the alpha-loss unless an `estimator` is given. Only the compiled engine knows categories and
-        the settings `l2`, `subsample`, `max_features`, `max_bins` and `monotonic_cst`.
+        order of the rows. "xgboost" has XGBoost grow them, on a GPU or on the rows of many workers
+        (`untwist.distributed`); all settings but `min_samples_leaf` mean the same. "reference" runs the loop of
+        `untwist.boosting` over regression trees of scikit-learn, and knows neither categories nor the settings `l2`,
+        `subsample`, `max_features`, `max_bins` and `monotonic_cst`. "auto" is "compiled" for the alpha-loss unless an
+        `estimator` is given.
+    tree_method : "hist", "approx" or "exact", default "hist"
+        How XGBoost looks for splits. "hist" splits the bins of the compiled engine, "approx" and "exact" the numbers
+        in single precision.
+    device : "cpu", "cuda" or "cuda:N", default "cpu"
+        Where XGBoost works; a GPU needs CuPy too.
     estimator : scikit-learn regressor or None, default None
         A weak learner of your own, fitted to labels -1 and +1 with sample weights; the settings of trees then play no
         part. Not together with `engine`.
@@ -186,6 +200,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         link: str = "clipped",
         loss: Loss | None = None,
         engine: str = "auto",
+        tree_method: str = "hist",
+        device: str = "cpu",
         estimator: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -215,6 +231,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.link = link
         self.loss = loss
         self.engine = engine
+        self.tree_method = tree_method
+        self.device = device
         self.estimator = estimator
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -277,8 +295,18 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         sample = self._sample(X, labels, weight, X_val, y_val, sample_weight_val)
         runs: list[Run] = []
         runs.extend(
-            (self._compiled_runs if self._compiled() else self._reference_runs)(sample, link, step_size, before)
+            (self._forest_runs if self._grows_forests() else self._reference_runs)(sample, link, step_size, before)
         )
+
+        def so_far() -> list[Ensemble]:
+            ensembles = [run.ensemble() for run in runs]
+            return [old.followed_by(new) for old, new in zip(before, ensembles, strict=True)] if before else ensembles
+
+        def snapshot() -> Self:
+            model = copy(self)
+            model._keep(so_far(), link, step_size, alpha, noise, sample)
+            return model
+
         interrupt = advance(
             runs,
             most - done,
@@ -286,14 +314,27 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             patience=patience,
             callbacks=self.callbacks or (),
             verbose=verbose,
+            workers=self._workers,
+            snapshot=snapshot,
         )
-        ensembles = [run.ensemble() for run in runs]
-        if before is not None:
-            ensembles = [old.followed_by(new) for old, new in zip(before, ensembles, strict=True)]
-        if patience:
-            ensembles = [one.first(one.best()) for one in ensembles]
+        ensembles = [one.first(one.best()) for one in so_far()] if patience else so_far()
         if interrupt is not None and not all(map(len, ensembles)):
             raise interrupt  # not even a round of every class
+        self._keep(ensembles, link, step_size, alpha, noise, sample)
+        if interrupt is not None:
+            raise interrupt
+        return self
+
+    def _keep(
+        self,
+        ensembles: list[Ensemble],
+        link: Link,
+        step_size: float,
+        alpha: float,
+        noise: MenonEstimate | None,
+        sample: _Sample,
+    ) -> None:
+        """What a fit with given settings leaves behind."""
         self._ensembles, self.link_, self.step_size_ = ensembles, link, step_size
         self.alpha_, self.noise_, self._untwisting = alpha, noise, None
         if self.noise_rates is not None and not _is_auto(self.noise_rates):
@@ -301,24 +342,23 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = max(map(len, ensembles))
         self.validation_rows_ = np.flatnonzero(sample.held)
         self._validation_shares = sample.held[self.validation_rows_]
-        self._n_rows, self._n_samples = len(labels), sample.n_samples
-        if interrupt is not None:
-            raise interrupt
-        return self
+        self._n_rows, self._n_samples = len(sample.held), sample.n_samples
 
     def _begin(self) -> None:
         """Forgets an earlier fit, so that one that fails leaves no mixture of old and new, and draws a seed."""
         for name in ("_ensembles", "choice_", "alpha_", "noise_", "_untwisting", "_unseen", "_trained_on", "classes_"):
             self.__dict__.pop(name, None)
-        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self._seed = self._workers.first_of(seed)
 
     def _report_every(self) -> int:
-        return int(self.verbose) if isinstance(self.verbose, bool) else count("verbose", self.verbose, low=0)
+        every = int(self.verbose) if isinstance(self.verbose, bool) else count("verbose", self.verbose, low=0)
+        return every if self._workers.rank == 0 else 0
 
     def _automatic(self) -> bool:
         """Whether something is to be chosen from the data."""
         open_ = any(_is_auto(value) for value in (self.alpha, self.n_estimators, self.max_depth))
-        return open_ and self._compiled() and self.loss is None
+        return open_ and self._grows_forests() and self.loss is None
 
     def _fit_automatic(
         self,
@@ -348,11 +388,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             alphas = (noise.alpha,)
         sample = self._sample(numbers, labels, weight, X_val, y_val, sample_weight_val)
         given = sample.watch is not None  # validation rows take the place of folds
-        held = (
-            sample.watch[None, :]
-            if sample.watch is not None
-            else cross_folds(sample.data.hashes(), labels, weight, automatic.N_FOLDS, self._seed)
-        )
+        held = sample.watch[None, :] if sample.watch is not None else self._folds(sample.data, labels, weight)
 
         def booster(link: Link, growth: trees.Growth, step: float, label: int, fold: int) -> Any:
             train = sample.weight if given else sample.weight - held[fold]
@@ -363,7 +399,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             steps = (self._step_size(self._link_at(alphas[0])),)
         chosen = automatic.choose(
             automatic.Folds(
-                booster, self._positive_classes(), held.sum(axis=1), numbers.shape[1], trees.threads(self.n_jobs)
+                booster,
+                self._positive_classes(),
+                self._workers.total(held.sum(axis=1)),
+                numbers.shape[1],
+                trees.threads(self.n_jobs),
             ),
             self._growth(),
             self._link_at,
@@ -393,7 +433,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         weighted = self.class_weight is not None and len(self.classes_) > 2  # their posteriors are not of the labels
         if self.noise_rates is not None and (_is_auto(self.alpha) or not _is_auto(self.noise_rates)) and not weighted:
             self.noise_ = self._untwisting = self._noise()
-        if complete and not given:
+        if complete and not given and self._workers.size == 1:
             self._trained_on = tables.fingerprint(numbers, labels)
         self._ensembles = [
             Ensemble.of(trees.Forest.mean(each_fold), *curve)
@@ -404,8 +444,14 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise chosen.interrupt
         return self
 
+    def _folds(self, data: Any, labels: NDArray[np.uint32], weight: Array) -> NDArray[np.float64]:
+        if self._engine() == "compiled":
+            return cross_folds(data.hashes(), labels, weight, automatic.N_FOLDS, self._seed)
+        return drawn_folds(data.hashes(), weight, automatic.N_FOLDS, self._seed)  # no worker has seen all rows
+
     def _told(self, progress: Progress) -> bool:
-        return any([callback(progress) for callback in self.callbacks])  # noqa: C419 - all of them are called
+        answers = [callback(progress) for callback in self.callbacks]
+        return any(self._workers.all_of(any(answers)))
 
     def _noise(self) -> Untwisting:
         """The noise that posteriors of rows show to models that have not seen them."""
@@ -414,11 +460,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             known = self.noise_rates is not None and not _is_auto(self.noise_rates)
             rates = self._known_rates() if known else None
             posterior = expit(self._log_odds(unseen.scores[:, 0]) - self._shift)
-            return estimate_noise(posterior, self._unseen_labels, sample_weight=unseen.weight, rates=rates)
+            posterior, labels, weight = _in_order(self._workers, posterior, self._unseen_labels, unseen.weight)
+            return estimate_noise(posterior, labels, sample_weight=weight, rates=rates)
         posterior = self.link_.inverse(unseen.scores)
         bears = self._unseen_labels[:, None] == np.arange(n_classes)
         weight = np.repeat(unseen.weight / (n_classes - 1), n_classes)  # a row is counted once for every class
-        return estimate_noise(posterior.ravel(), bears.ravel(), sample_weight=weight, n_classes=n_classes)
+        posterior, bears, weight = _in_order(self._workers, posterior.ravel(), bears.ravel(), weight)
+        return estimate_noise(posterior, bears, sample_weight=weight, n_classes=n_classes)
 
     @property
     def oof_proba_(self) -> Array:
@@ -432,6 +480,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def _menon(self, X: Any, labels: NDArray[np.uint32], weight: Array) -> MenonEstimate:
         if len(self.classes_) > 2:
             raise ValueError('alpha="menon" is for two classes')
+        if isinstance(X, Encoded):
+            raise ValueError('alpha="menon" needs the table in memory, got Batches: give a number, or leave "auto"')
         rows = np.flatnonzero(weight)
         table = X[rows].toarray() if sparse.issparse(X) else X[rows]
         return menon(table, labels[rows], sample_weight=weight[rows], random_state=self._seed)
@@ -483,8 +533,18 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        schema = self._schema if before else tables.learn(X, self.categorical_features, sample_weight=weight)
-        if schema.categories and not self._compiled():
+        if isinstance(X, Batches) and not self._grows_forests():
+            raise ValueError(
+                "only the compiled engine and XGBoost learn from Batches: leave engine, loss and estimator"
+            )
+        self._agree_on_columns(names, X)
+        if before:
+            schema = self._schema
+        elif isinstance(X, Batches):
+            schema = X.learn(self.categorical_features, sample_weight=weight)
+        else:
+            schema = tables.learn(X, self.categorical_features, sample_weight=weight, workers=self._workers)
+        if schema.categories and not self._grows_forests():
             holding = [names[column] if names else column for column in schema.categories]
             raise ValueError(
                 f"only the compiled engine knows categories, but columns {holding} hold some: encode them, say with "
@@ -494,19 +554,32 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             numbers, labels = self._rows_of(X), self._class_numbers("y", y)
             check_consistent_length(numbers, labels)
         else:
-            numbers, y = validate_data(self, schema.encode(X), y, **self._checks())
+            if isinstance(X, Batches):
+                numbers, y, X = X.encoded(schema, self._checked), _check_y(y, estimator=self), X.head
+                check_consistent_length(numbers, y)
+                _check_n_features(self, numbers, reset=True)
+            else:
+                numbers, y = validate_data(self, schema.encode(X), y, **self._checks())
             _check_feature_names(self, X, reset=True)
-            self.classes_, labels = classes_of(y)
+            self.classes_, labels = classes_of(y, self._workers)
         self._schema = schema
         if weight is None:
             weight = np.broadcast_to(1.0, len(labels))  # no memory for what is all the same
         self._class_weights = np.ones(len(self.classes_))
+        mass = self._workers.total(np.bincount(labels, weights=weight, minlength=len(self.classes_)))
         if self.class_weight is not None:
-            self._class_weights = class_weights(self.class_weight, self.classes_, labels, weight)
+            self._class_weights = class_weights(self.class_weight, self.classes_, mass)
             weight = weight * self._class_weights[labels]
-        if np.unique(labels[weight > 0]).size < 2:
+        if np.count_nonzero((mass > 0) & (self._class_weights > 0)) < 2:
             raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
         return numbers, labels, weight
+
+    def _agree_on_columns(self, names: list[Any], X: Any) -> None:
+        workers = self._workers
+        if workers.size > 1 and isinstance(X, Batches):
+            raise ValueError("Batches are for one worker: give each of several its rows as a table")
+        if len({repr(columns) for columns in workers.all_of(names or np.shape(X)[1:])}) > 1:
+            raise ValueError("the workers must have the same columns, in the same order")
 
     def _sample(
         self,
@@ -533,7 +606,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             own = _check_sample_weight(sample_weight_val, X_val, dtype=np.float64)
             if not ((own >= 0).all() and own.any()):
                 raise ValueError("sample_weight_val must be finite and non-negative, not all 0")
-            if sparse.issparse(X):
+            if isinstance(X, Encoded):
+                X = X.followed_by(X_val.toarray() if sparse.issparse(X_val) else X_val)
+            elif isinstance(X_val, Encoded):
+                raise ValueError("X_val must be in memory if X is")
+            elif sparse.issparse(X):
                 X = sparse.vstack([X, X_val], "csr")
             else:
                 X = np.concatenate([X, X_val.toarray() if sparse.issparse(X_val) else X_val])
@@ -541,20 +618,50 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             weight = np.concatenate([weight, np.zeros(len(y_val))])
         data, held = None, np.zeros(rows)
         drawing = self.early_stopping and watch is None and not self._automatic()
-        if self._compiled() or drawing:
-            max_bins = count("max_bins", self.max_bins, low=2, high=255)
-            categories = {column: len(known) for column, known in self._schema.categories.items()}
-            data = trees.dataset(X, labels, weight, categories=categories, max_bins=max_bins, n_jobs=self.n_jobs)
+        if self._grows_forests() or drawing:
+            data = self._dataset(X, labels, weight)
         if drawing and data is not None:
-            held = hold_out(data.hashes(), labels, weight, self._share_to_hold_out(labels, weight), self._seed)
+            share = self._share_to_hold_out(labels, weight)
+            if self._engine() == "xgboost":
+                held = drawn_share(data.hashes(), share, self._seed)
+            else:
+                held = hold_out(data.hashes(), labels, weight, share, self._seed)
             weight, watch = weight * (1.0 - held), weight * held
-        return _Sample(X, labels, weight, watch, data, held)
+        own = weight[:rows]
+        total = self._workers.total(np.array([float(np.count_nonzero(own)), float(own.sum())]))
+        return _Sample(X, labels, weight, watch, data, held, min(float(total.max()), 2.0**53))
+
+    def _dataset(self, X: Any, labels: NDArray[np.uint32], weight: Array) -> Any:
+        """The rows as the engine has them; for another weak learner those of the compiled engine, to tell copies."""
+        max_bins = count("max_bins", self.max_bins, low=2, high=255)
+        categories = {column: len(known) for column, known in self._schema.categories.items()}
+        if self._engine() != "xgboost":
+            return trees.dataset(X, labels, weight, categories=categories, max_bins=max_bins, n_jobs=self.n_jobs)
+        if self.tree_method not in TREE_METHODS:
+            raise ValueError(f"tree_method must be one of {TREE_METHODS}, got {self.tree_method!r}")
+        if not isinstance(self.device, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", self.device):
+            raise ValueError(f'device must be "cpu", "cuda" or "cuda:N", got {self.device!r}')
+        if self.min_samples_leaf != 1:
+            raise ValueError(f'min_samples_leaf must be 1 with engine="xgboost", got {self.min_samples_leaf!r}')
+        return engine.Dataset(
+            X,
+            labels,
+            weight,
+            categories=categories,
+            max_bins=max_bins,
+            tree_method=self.tree_method,
+            device=self.device,
+            n_jobs=self.n_jobs,
+            workers=self._workers,
+        )
 
     def _share_to_hold_out(self, labels: NDArray[np.uint32], weight: Array) -> float:
         share = real("validation_fraction", self.validation_fraction, low=0.0, open_low=True)
         if share >= 1:
             raise ValueError(f"validation_fraction must be below 1, got {share}")
-        counts = np.maximum(np.bincount(labels, weights=weight > 0), np.bincount(labels, weights=weight))
+        n_classes = len(self.classes_)
+        masses = [np.bincount(labels, weights=one, minlength=n_classes) for one in (weight > 0, weight)]
+        counts = np.maximum(*self._workers.total(np.stack(masses)))
         rows, smallest = int(counts.sum()), int(counts[counts > 0].min())
         if smallest < 2 or rows * min(share, 1.0 - share) < 2:
             raise ValueError(
@@ -563,7 +670,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             )
         return share
 
-    def _compiled_runs(
+    def _forest_runs(
         self, sample: _Sample, link: Link, step_size: float, before: list[Ensemble] | None
     ) -> list[CompiledRun]:
         growth, n_features = self._growth(), sample.X.shape[1]
@@ -581,7 +688,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 start=start,
                 first_round=0 if before is None else len(before[index]),
             )
-            runs.append(CompiledRun(booster, n_features, trees.threads(self.n_jobs)))
+            earlier = np.zeros(0)
+            if before is not None and len(before[index].losses) == len(before[index]):
+                earlier = before[index].losses  # of rounds that early stopping has not cut off
+            runs.append(CompiledRun(booster, n_features, trees.threads(self.n_jobs), earlier))
         return runs
 
     def _booster(
@@ -590,7 +700,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """One class against the rest; `rows` says which rows train, which are watched, and where they start."""
         least = 1.0 / (sample.n_samples + 2.0)
         by_edge = self._by_edge()
-        return trees.booster(
+        made: Any = trees.booster if self._engine() == "compiled" else engine.Booster
+        return made(  # type: ignore[no-any-return]
             sample.data, link, step, growth, by_edge=by_edge, least=least, positive_class=label, **rows
         )
 
@@ -680,12 +791,26 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         rounds: Any = PLAIN_ROUNDS if _is_auto(self.n_estimators) else self.n_estimators
         return count("n_estimators", rounds), patience
 
-    def _compiled(self) -> bool:
-        if self.engine not in ("auto", "compiled", "reference"):
-            raise ValueError(f'engine must be "auto", "compiled" or "reference", got {self.engine!r}')
+    def _engine(self) -> str:
+        if self.engine not in ("auto", "compiled", "xgboost", "reference"):
+            raise ValueError(f'engine must be "auto", "compiled", "xgboost" or "reference", got {self.engine!r}')
         if self.engine != "auto" and self.estimator is not None:
             raise ValueError(f"engine={self.engine!r} and estimator= exclude each other: give one of them")
-        return self.engine == "compiled" or (self.engine == "auto" and self.estimator is None and self.loss is None)
+        if self.engine != "xgboost":
+            for name, default in _XGBOOST_ONLY.items():
+                if getattr(self, name) != default:
+                    raise ValueError(f'{name}={getattr(self, name)!r} needs engine="xgboost"')
+        if self.engine != "auto":
+            return self.engine
+        return "compiled" if self.estimator is None and self.loss is None else "reference"
+
+    def _grows_forests(self) -> bool:
+        return self._engine() != "reference"
+
+    @property
+    def _workers(self) -> Workers:
+        """Who has a part of the rows: this process, or all workers of XGBoost's communicator."""
+        return collective.present() if self.engine == "xgboost" else ALONE
 
     def _step_size(self, link: Link) -> float:
         if _is_auto(self.step_size):
@@ -732,7 +857,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """What scikit-learn is to check of X."""
         takes = self._takes()
         kinds: Any = [np.float64, np.float32]  # either, as it comes
-        if not self._compiled():
+        if not self._grows_forests():
             kinds = (
                 np.float32 if self.estimator is None else np.float64
             )  # what the trees of scikit-learn work on anyway
@@ -758,10 +883,14 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return self._rows_of(X)
 
     def _rows_of(self, X: Any) -> Any:
-        _check_feature_names(self, X, reset=False)
-        numbers = check_array(self._schema.encode(X), estimator=self, input_name="X", **self._checks())
+        in_blocks = isinstance(X, Batches)
+        _check_feature_names(self, X.head if in_blocks else X, reset=False)
+        numbers = X.encoded(self._schema, self._checked) if in_blocks else self._checked(self._schema.encode(X))
         _check_n_features(self, numbers, reset=False)
         return numbers
+
+    def _checked(self, numbers: Any) -> Any:
+        return check_array(numbers, estimator=self, input_name="X", **self._checks())
 
     def _plain(self, X: Any) -> bool:
         """Whether X is an array that needs no checking but this, which takes a microsecond: the path of single rows."""
@@ -864,6 +993,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return self.link_.weights(self.margins(X, y))
 
     def _scores(self, X: Any) -> Array:
+        if isinstance(X, Encoded):
+            return np.concatenate([self._scores(block) for _, block in trees.row_blocks(X)])
         scores = [one.scores(X, self.n_jobs) for one in self._ensembles]
         return scores[0] if len(scores) == 1 else np.column_stack(scores)
 
@@ -975,7 +1106,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             )
         weight = np.ones(len(labels)) if sample_weight is None else np.array(_check_sample_weight(sample_weight, X))
         if self.class_weight is not None:
-            weight = weight * class_weights(self.class_weight, self.classes_, labels, weight)[labels]
+            weight = weight * self._class_weights[labels]
         weight[self.validation_rows_] *= 1.0 - self._validation_shares
         rows = np.flatnonzero(weight)
         signs = np.where(labels[rows] == 1, 1.0, -1.0)
@@ -1004,6 +1135,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
 
 #: Settings that play no part in another engine, with their defaults.
+_XGBOOST_ONLY = {"tree_method": "hist", "device": "cpu"}
 _COMPILED_ONLY = {
     "l2": "auto",
     "subsample": "auto",
@@ -1023,12 +1155,16 @@ class _Sample:
     watch: Array | None
     data: Any
     held: Array
+    n_samples: float  # the number of training rows or their total weight, whichever is larger
 
-    @property
-    def n_samples(self) -> float:
-        """The number of training rows or their total weight, whichever is larger."""
-        weight = self.weight[: len(self.held)]
-        return min(max(float(np.count_nonzero(weight)), float(weight.sum())), 2.0**53)
+
+def _in_order(workers: Workers, *columns: NDArray[Any]) -> list[NDArray[Any]]:
+    """The rows of all workers, in an order that does not depend on who had them; those of one worker as they are."""
+    if workers.size == 1:
+        return list(columns)
+    joined = [np.concatenate(parts) for parts in zip(*workers.all_of(columns), strict=True)]
+    order = np.lexsort(joined[::-1])
+    return [column[order] for column in joined]
 
 
 def _is_auto(value: Any) -> bool:

@@ -90,7 +90,7 @@ def dumps(model: PILBoostClassifier) -> bytes:
         raise ValueError(f"only a PILBoostClassifier can be written to a model file, got a {type(model).__name__}")
     check_is_fitted(model, "_ensembles")
     if any(one.forest is None for one in model._ensembles):
-        raise ValueError("only models of the compiled engine can be written to a file: this one has trees of its own")
+        raise ValueError("only forests can be written to a file: this model has weak learners of another kind")
     arrays = _Arrays()
     header = {
         "model": "PILBoostClassifier",
@@ -276,7 +276,7 @@ def _model(header: Any, data: memoryview) -> PILBoostClassifier:
     known = PILBoostClassifier().get_params(deep=False)
     settings = {name: _value(value) for name, value in header["settings"].items() if name in known}
     settings |= {"estimator": None, "loss": None, "callbacks": None, "link": _one_of(header["link"]["kind"], LINKS)}
-    _one_of(settings.get("engine", "auto"), ("auto", "compiled"))
+    _one_of(settings.get("engine", "auto"), ("auto", "compiled", "xgboost"))
     model = PILBoostClassifier(**settings)
     columns = header["columns"]
     model.n_features_in_ = n_features = _whole(columns["count"], 1, MOST_COLUMNS // max(1, len(header["ensembles"])))

@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from untwist.arguments import Array
 
-__all__ = ["cross_folds", "hold_out"]
+__all__ = ["cross_folds", "drawn_folds", "drawn_share", "hold_out", "mixed"]
 
 FREQUENT = 10  # copies from which on a content with several labels is a sample of its own
 
@@ -70,6 +70,23 @@ def cross_folds(
     return np.asarray(held[held.any(axis=1)])
 
 
+def drawn_share(hashes: NDArray[np.uint64], share: float, seed: int) -> Array:
+    """1 for about `share` of the contents, else 0: row by row, for who sees a part of the rows only."""
+    return (_chance(hashes, seed) < share).astype(np.float64)
+
+
+def drawn_folds(hashes: NDArray[np.uint64], weight: Array, n_folds: int, seed: int) -> NDArray[np.float64]:
+    """For every fold, the weight of each row that it sets aside; a row's contents alone tell which fold."""
+    fold = np.floor(_chance(hashes, seed) * n_folds)
+    return np.stack([np.where(fold == one, weight, 0.0) for one in range(n_folds)])
+
+
+def _chance(hashes: NDArray[np.uint64], seed: int) -> Array:
+    """A number in [0, 1) for each row."""
+    drawn = mixed(hashes ^ mixed(np.array([seed], dtype=np.uint64)))
+    return np.asarray((drawn >> np.uint64(11)) * 2.0**-53)
+
+
 class _Contents:
     """Rows by what they contain: the weight of each content, in an order drawn by `seed`, and class.
 
@@ -78,7 +95,7 @@ class _Contents:
     """
 
     def __init__(self, hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, seed: int) -> None:
-        drawn = _mixed(hashes ^ _mixed(np.array([seed], dtype=np.uint64)))
+        drawn = mixed(hashes ^ mixed(np.array([seed], dtype=np.uint64)))
         self._keys, self._content = np.unique(drawn, return_inverse=True)
         classes, self._label = np.unique(labels, return_inverse=True)
         self._weight, self._counts = weight, bool((weight == np.floor(weight)).all())
@@ -97,7 +114,7 @@ class _Contents:
 
     def chance(self, salt: int) -> Array:
         """A number in [0, 1) for each content."""
-        return np.asarray((_mixed(self._keys ^ np.uint64(salt)) >> np.uint64(11)) * 2.0**-53)
+        return np.asarray((mixed(self._keys ^ np.uint64(salt)) >> np.uint64(11)) * 2.0**-53)
 
     def drawn(self, chance: Array, copies: Array, share: float) -> Array:
         """How many of the copies are drawn, binomially; 0 where a content is no sample of its own."""
@@ -119,7 +136,7 @@ class _Contents:
         return np.asarray(np.rint(part) if self._counts else part)  # whole copies stay whole
 
 
-def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """One step of splitmix64: every bit of the result depends on every bit of x."""
     with np.errstate(over="ignore"):
         x = x + np.uint64(0x9E3779B97F4A7C15)

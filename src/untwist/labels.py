@@ -9,15 +9,19 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from untwist.arguments import Array, non_negative
+from untwist.collective import ALONE, Workers
 
 __all__ = ["class_weights", "classes_of", "refuse_missing"]
 
 
-def classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """The classes and the labels as their indices."""
+def classes_of(y: NDArray[Any], workers: Workers = ALONE) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """The classes of all workers, and the labels as their indices."""
     try:
         check_classification_targets(y)
         classes, numbers = np.unique(y, return_inverse=True)
+        if workers.size > 1:
+            own, classes = classes, np.unique(np.concatenate(workers.all_of(classes)))
+            numbers = np.searchsorted(classes, own)[numbers]
     except TypeError as error:
         raise ValueError(f"y must hold labels of one kind, none missing ({error})") from error
     if classes.size < 2:
@@ -39,10 +43,9 @@ def refuse_missing(y: Any) -> None:
         raise ValueError(f"y must have no missing labels, got {len(missing)}, the first in row {missing[0]}")
 
 
-def class_weights(setting: Any, classes: NDArray[Any], labels: NDArray[np.uint32], weight: Array) -> Array:
-    """The weight of each class; "balanced" gives all classes the same total sample weight."""
+def class_weights(setting: Any, classes: NDArray[Any], mass: Array) -> Array:
+    """The weight of each class; "balanced" gives all classes, which have these sample weights, the same."""
     if isinstance(setting, str) and setting == "balanced":
-        mass = np.bincount(labels, weights=weight, minlength=len(classes))
         return np.where(mass > 0, mass.sum() / (len(classes) * np.maximum(mass, np.finfo(float).tiny)), 0.0)
     if not isinstance(setting, dict):
         raise ValueError(f'class_weight must be a dict, "balanced" or None, got {setting!r}')

@@ -9,6 +9,7 @@ frame has imported it.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral, Number
@@ -19,12 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-__all__ = ["Category", "Schema", "fingerprint", "learn"]
+from untwist.collective import ALONE, Workers
+
+__all__ = ["Category", "Schema", "checksums", "fingerprint", "learn", "learn_parts", "whole"]
 
 Category = int | float | str
 Levels = tuple[NDArray[np.intp], Iterable[Any]]  # for each row the index of its value, -1 where missing; the values
 
 _DATES = {"datetime", "date", "time", "timedelta", "datetime64", "timedelta64", "Timestamp", "Timedelta", "NaTType"}
+MOST_VALUES = 1 << 24  # of a column of categories: more of them are names of rows
 _ADVICE = "make numbers of it (of a date, say, the days since another), or text, or leave it out"
 
 
@@ -72,9 +76,13 @@ class Schema:
 
 
 def learn(
-    X: Any, categorical_features: Any = "auto", sample_weight: ArrayLike | None = None, max_categories: int = 254
+    X: Any,
+    categorical_features: Any = "auto",
+    sample_weight: ArrayLike | None = None,
+    max_categories: int = 254,
+    workers: Workers = ALONE,
 ) -> Schema:
-    """The schema of the table `X`, whatever the order of its rows.
+    """The schema of the table `X`, whatever the order of its rows; that of all workers' rows where there are several.
 
     Categorical are, if "auto", the columns of text and of category types; if None, no column; or those given by their
     indices (a whole number always counts as one), their names, or a mask. Of more than `max_categories` in a column,
@@ -90,33 +98,83 @@ def learn(
     if isinstance(X, np.ndarray) and X.ndim != 2:
         return Schema({})
     columns = _columns(X)
+    if sample_weight is not None and np.shape(sample_weight) != (X.shape[0],):
+        shape = np.shape(sample_weight)
+        raise ValueError(f"sample_weight must be {X.shape[0]} numbers, one per row, got shape {shape}")
+    heaviest = max(workers.all_of(0.0 if sample_weight is None else float(np.max(sample_weight, initial=0.0))))
+    part = columns, whole(sample_weight, X.shape[0], heaviest)
+    return _schema(columns, [part], categorical_features, int(max_categories), workers)
+
+
+def learn_parts(
+    head: Any,
+    parts: Iterable[tuple[Any, NDArray[np.int64]]],
+    categorical_features: Any = "auto",
+    max_categories: int = 254,
+) -> Schema:
+    """The schema of a table that comes in parts, each with its `whole` weights: the one that `learn` gives all of it.
+
+    `head` is any part, an empty one too: it has the names and types.
+    """
+    columns = ((_columns(_table(part)), weight) for part, weight in parts)
+    return _schema(_columns(_table(head)), columns, categorical_features, max_categories)
+
+
+def whole(weight: ArrayLike | None, n_rows: int, heaviest: float | None = None) -> NDArray[np.int64]:
+    """Weights as whole numbers, whose sums depend on no order: in units of 2^-32 of the heaviest, or all 1."""
+    if weight is None:
+        return np.broadcast_to(np.int64(1), n_rows)
+    weight = np.asarray(weight, dtype=np.float64)
+    exponent = np.frexp(weight.max(initial=0.0) if heaviest is None else heaviest)[1]
+    return np.asarray(np.maximum(np.rint(np.ldexp(weight, 32 - exponent)), weight > 0), dtype=np.int64)
+
+
+def _schema(
+    columns: list[_Column],
+    parts: Iterable[tuple[list[_Column], NDArray[np.int64]]],
+    categorical_features: Any,
+    max_categories: int,
+    workers: Workers = ALONE,
+) -> Schema:
+    """The schema of these columns, whose rows come in parts."""
     text = [index for index, column in enumerate(columns) if column.kind == "text"]
     chosen = _chosen(categorical_features, [column.name for column in columns], text)
-    if stray := [columns[i].name for i in text if i not in chosen and _numbers(columns[i]) is None]:
-        raise ValueError(
-            f"X must hold numbers outside categorical_features, but {_holds(stray)} text: add it there, or set "
-            'categorical_features="auto", or encode it, say with OrdinalEncoder'
-        )
-    if not chosen:
-        return Schema({})
-    weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (X.shape[0],):
-        raise ValueError(f"sample_weight must be {X.shape[0]} numbers, one per row, got shape {weight.shape}")
-    return Schema({index: _known(columns[index], weight, int(max_categories)) for index in sorted(chosen)})
+    chosen = set().union(*workers.all_of(chosen))
+    others = [index for index in text if index not in chosen]
+    totals: dict[int, dict[Category, int]] = {index: {} for index in sorted(chosen)}
+    for part, weight in parts if chosen or others else []:
+        if stray := [part[i].name for i in others if _numbers(part[i]) is None]:
+            raise ValueError(
+                f"X must hold numbers outside categorical_features, but {_holds(stray)} text: add it there, or set "
+                'categorical_features="auto", or encode it, say with OrdinalEncoder'
+            )
+        for index, total in totals.items():
+            _add_up(part[index], weight, total)
+    everywhere = [Counter[Category]() for _ in totals]
+    for found in workers.all_of(list(totals.values())):
+        for total, one in zip(everywhere, found, strict=True):
+            total.update(one)
+    return Schema({index: _heaviest(total, max_categories) for index, total in zip(totals, everywhere, strict=True)})
 
 
 def fingerprint(numbers: Any, labels: NDArray[np.uint32]) -> int:
     """Tells an encoded table with its labels from another one."""
-    if sparse.issparse(numbers):
+    if hasattr(numbers, "checksums"):  # of rows that come in blocks
+        parts = numbers.checksums()
+    elif sparse.issparse(numbers):
         table = numbers.tocsr(copy=True)
         table.sum_duplicates()
-        parts = [table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data.astype(np.float64)]
+        arrays = [table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data.astype(np.float64)]
+        parts = [crc32(part.tobytes()) for part in arrays]
     else:
-        parts = [np.ascontiguousarray(column, dtype=np.float64) for column in numbers.T]
-    checksum = crc32(labels.tobytes())
-    for part in parts:
-        checksum = crc32(part.tobytes(), checksum)
-    return checksum
+        parts = checksums(numbers)
+    return crc32(np.array(parts, dtype=np.uint32).tobytes(), crc32(labels.tobytes()))
+
+
+def checksums(numbers: NDArray[Any], before: list[int] | None = None) -> list[int]:
+    """One for each column, going on from those of the rows before."""
+    columns = [np.ascontiguousarray(column, dtype=np.float64) for column in numbers.T]
+    return [crc32(column.tobytes(), start) for column, start in zip(columns, before or [0] * len(columns), strict=True)]
 
 
 def _chosen(features: Any, names: Iterable[Any], text: list[int]) -> set[int]:
@@ -141,19 +199,25 @@ def _chosen(features: Any, names: Iterable[Any], text: list[int]) -> set[int]:
     return {index for index, one in enumerate(known) if one in features}
 
 
-def _known(column: _Column, weight: NDArray[np.float64], most: int) -> tuple[Category, ...]:
-    """The categories in rows of positive weight, in order; if they are more than `most`, the heaviest."""
+def _add_up(column: _Column, weight: NDArray[np.int64], total: dict[Category, int]) -> None:
+    """Adds to the total weight of each category that of its rows."""
     codes, values = _values(column)
-    rows = (codes >= 0) & (weight > 0)
-    codes, weight = codes[rows], weight[rows]
-    present = {value for code in _distinct(codes) if (value := values[code]) is not None}
-    known = sorted(present, key=lambda value: (isinstance(value, str), value))
+    known = codes >= 0
+    sums = np.zeros(len(values), dtype=np.int64)
+    np.add.at(sums, codes[known], weight[known])
+    for code in np.flatnonzero(sums):
+        if (value := values[code]) is not None:
+            total[value] = total.get(value, 0) + int(sums[code])
+    if len(total) > MOST_VALUES:
+        raise ValueError(f"column {column.name!r} holds more than {MOST_VALUES} different categories: leave it out")
+
+
+def _heaviest(total: dict[Category, int], most: int) -> tuple[Category, ...]:
+    """The categories in order; if they are more than `most`, the heaviest, and the first in order among equals."""
+    known = sorted(total, key=lambda value: (isinstance(value, str), value))
     if len(known) > most:
-        places = _lookup(codes, values, known)
-        order = np.lexsort((weight, places))  # by weight too: a sum must not depend on the order of the rows
-        order = order[: np.count_nonzero(~np.isnan(places))]  # NaN, for missing, is last
-        total = np.add.reduceat(weight[order], np.searchsorted(places[order], np.arange(len(known))))
-        known = [known[place] for place in np.sort(np.argsort(-total, kind="stable")[:most])]
+        heaviest = sorted(range(len(known)), key=lambda place: -total[known[place]])[:most]
+        known = [known[place] for place in sorted(heaviest)]
     return tuple(known)
 
 

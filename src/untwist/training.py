@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from untwist import _core, trees
 from untwist.arguments import Array
 from untwist.boosting import Hypothesis, Round, ValidationLoss, staged_scores
+from untwist.collective import ALONE, Workers
 from untwist.trees import Forest
 
 __all__ = ["CompiledRun", "Ensemble", "Progress", "ReferenceRun", "Run", "advance"]
@@ -51,7 +52,8 @@ class Ensemble:
 
     def followed_by(self, other: Ensemble) -> Ensemble:
         """These rounds, then those of the other, whose run went on where this one ended."""
-        unknown = np.full(len(self) - len(self.losses[: len(self)]), np.nan)  # rounds without validation rows
+        followed = len(self.losses) or len(other.losses)
+        unknown = np.full(len(self) - len(self.losses[: len(self)]) if followed else 0, np.nan)  # not validated
         losses = np.concatenate([self.losses[: len(self)], unknown, other.losses])
         errors = np.concatenate([self.errors[: len(self)], unknown, other.errors])
         if self.forest is not None and other.forest is not None:
@@ -101,15 +103,25 @@ class Run(Protocol):
 
 @dataclass
 class CompiledRun:
-    """A run of the compiled engine."""
+    """A run of a booster that grows forests; `earlier` are the losses of the rounds that it goes on from."""
 
     booster: _core.Booster
     n_features: int
     n_threads: int
+    earlier: Array = field(default_factory=lambda: np.zeros(0))
     count: int = 0
 
     def boost(self, rounds: int, patience: int) -> bool:
         """As Run says."""
+        if patience and len(self.earlier):
+            for _ in range(rounds):  # the booster itself would forget the earlier rounds
+                losses = np.concatenate([self.earlier, self.booster.losses()])
+                if len(losses) - int(np.argmin(losses)) > patience:
+                    return False
+                wanted, self.count = self.count + 1, self.booster.boost(1, 0, self.n_threads)
+                if self.count != wanted:
+                    return False
+            return True
         wanted, self.count = self.count + rounds, self.booster.boost(rounds, patience, self.n_threads)
         return self.count == wanted
 
@@ -170,7 +182,8 @@ class Progress:
     """What a callback is told after a round; means over the classes where there are more than two.
 
     `round` counts from 1. `validation_loss` and `validation_error` are NaN without validation rows, `seconds_left`
-    where the number of rounds is open.
+    where the number of rounds is open. `model` makes a fitted model of the rounds so far, and is None while settings
+    are tried.
     """
 
     round: int
@@ -180,6 +193,7 @@ class Progress:
     validation_error: float
     seconds: float
     seconds_left: float
+    model: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         seen = "" if np.isnan(self.validation_loss) else f", validation log-loss {self.validation_loss:.4f}"
@@ -199,11 +213,13 @@ def advance(
     patience: int = 0,
     callbacks: Iterable[Callback] = (),
     verbose: int = 0,
+    workers: Workers = ALONE,
+    snapshot: Callable[[], Any] | None = None,
 ) -> KeyboardInterrupt | None:
     """Up to `n_rounds` of every run, side by side. Ctrl-C ends them early and is returned, with the rounds done kept.
 
-    A callback that returns something true ends them too. With `verbose` a line goes to standard error every so many
-    rounds. `first_round` were made before.
+    A callback that returns something true, to any of the workers, ends them too. With `verbose` a line goes to standard
+    error every so many rounds. `first_round` were made before. `snapshot` makes a model of what there is.
     """
     callbacks = list(callbacks)
     going, done, block, begin = list(runs), 0, 1, time.perf_counter()
@@ -219,10 +235,11 @@ def advance(
             block = 2 * block if time.perf_counter() - start < PULSE else max(1, block // 2)
             if not (callbacks or (verbose and done % verbose == 0)):
                 continue
-            progress = _progress(runs, first_round, n_rounds, time.perf_counter() - begin)
+            progress = replace(_progress(runs, first_round, n_rounds, time.perf_counter() - begin), model=snapshot)
             if verbose and done % verbose == 0:
                 print(progress, file=sys.stderr)
-            if any([callback(progress) for callback in callbacks]):  # noqa: C419 - all of them are called
+            answers = [callback(progress) for callback in callbacks]
+            if callbacks and any(workers.all_of(any(answers))):
                 break
     except KeyboardInterrupt as interrupt:
         return interrupt

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Integral
@@ -23,10 +23,22 @@ from scipy import sparse
 
 from untwist import _core
 from untwist.arguments import Array
+from untwist.collective import ALONE, Workers
 from untwist.links import CanonicalLink, Link
 from untwist.losses import AlphaLoss
 
-__all__ = ["Forest", "Growth", "Tree", "booster", "dataset", "grown", "threads"]
+__all__ = [
+    "Forest",
+    "Growth",
+    "Tree",
+    "booster",
+    "dataset",
+    "grown",
+    "own_weights",
+    "row_blocks",
+    "shared_bins",
+    "threads",
+]
 
 NONE = np.zeros(0)
 MOST_COPIES = 128  # whole sample weights up to here count copies
@@ -127,14 +139,14 @@ class Forest:
         """Scores of rows of numbers: the sum over trees [first, last)."""
         last = len(self) if last is None else last
         out = np.zeros(X.shape[0])
-        for rows, block in _row_blocks(X):
+        for rows, block in row_blocks(X):
             self.prepared.add_scores(block, first, last, threads(n_jobs), out[rows])
         return out
 
     def leaves(self, X: Any, n_jobs: int | None = None) -> NDArray[np.int32]:
         """For every row and tree the leaf, as an index into the tree's nodes."""
         out = np.zeros((X.shape[0], len(self)), dtype=np.int32)
-        for rows, block in _row_blocks(X):
+        for rows, block in row_blocks(X):
             self.prepared.leaves(block, 0, len(self), threads(n_jobs), out[rows])
         return out
 
@@ -175,15 +187,24 @@ def threads(n_jobs: int | None) -> int:
 BLOCK = 1 << 23  # cells of a sparse table made dense at a time
 
 
-def _row_blocks(X: Any) -> Any:
-    """X in blocks of dense rows: (rows, block), one block unless it is sparse."""
+def row_blocks(X: Any) -> Iterator[tuple[slice, Any]]:
+    """X in blocks of dense rows: (rows, block), one block unless it is sparse or comes in blocks."""
+    first = 0
+    for block in map(_dense, X.blocks() if hasattr(X, "blocks") else _dense_rows(X)):
+        yield slice(first, first + len(block)), block
+        first += len(block)
+    if first != X.shape[0]:
+        raise ValueError(f"the table had {X.shape[0]} rows when it was read first, and {first} now: begin again")
+
+
+def _dense_rows(X: Any) -> Iterator[Any]:
     if not sparse.issparse(X):
-        yield slice(None), _dense(X)
+        yield X
         return
     rows = X.tocsr()
     step = max(1, BLOCK // max(1, X.shape[1]))
     for first in range(0, X.shape[0], step):
-        yield slice(first, first + step), _dense(rows[first : first + step].toarray())
+        yield rows[first : first + step].toarray()
 
 
 def _column_blocks(X: Any) -> Any:
@@ -216,7 +237,8 @@ def dataset(
 ) -> _core.Dataset:
     """Binned rows for any number of boosters. Labels are 0 to K-1; rows of weight 0 have no say in the bins.
 
-    `categories` tells how many categories a column has whose numbers are categories.
+    `categories` tells how many categories a column has whose numbers are categories. X may come in blocks of rows, as
+    `untwist.batches` reads them.
     """
     labels = np.ascontiguousarray(labels, dtype=np.uint32)
     data = _core.Dataset(labels, int(labels.max(initial=0)) + 1, X.shape[1])
@@ -224,11 +246,49 @@ def dataset(
     for column, count in (categories or {}).items():
         counts[column] = count
     own = NONE if weight is None or (weight == weight[0]).all() else np.ascontiguousarray(weight, dtype=np.float64)
+    if hasattr(X, "blocks"):  # no number of them is kept
+        data.set_bins(_seen(_core.Sketch(counts, max_bins, float(own.max(initial=0.0))), X, own, threads(n_jobs)))
+        for rows, block in row_blocks(X):
+            data.add_rows(block, rows.start, own[rows], threads(n_jobs))
+        return data
     for _, block in _column_blocks(X):
         data.look(block, own, threads(n_jobs))
     for first, block in _column_blocks(X):
         data.add_columns(block, first, counts[first : first + block.shape[1]], own, max_bins, threads(n_jobs))
     return data
+
+
+def shared_bins(
+    X: Any, weight: Array | None, categories: NDArray[np.int32], max_bins: int, n_jobs: int | None, workers: Workers
+) -> list[Array]:
+    """The thresholds of every column that the rows of all workers make together."""
+    own = np.ones(X.shape[0]) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    ends = workers.all_of((float(own.min(initial=np.inf)), float(own.max(initial=0.0))))
+    lightest, heaviest = min(low for low, _ in ends), max(high for _, high in ends)
+    own = NONE if lightest == heaviest else own
+    sketch = _core.Sketch(categories, max_bins, heaviest if len(own) else 0.0)
+    return _seen(sketch, X, own, threads(n_jobs), workers).thresholds()
+
+
+def _seen(sketch: _core.Sketch, X: Any, own: Array, n_threads: int, workers: Workers = ALONE) -> _core.Sketch:
+    """The sketch when it has seen the rows of all workers.
+
+    They are read twice where a column has been constant for more than the first 100,000 of them and then is not.
+    """
+
+    def meet() -> None:
+        for rank, state in enumerate(workers.all_of(sketch.state()) if workers.size > 1 else ()):
+            if rank != workers.rank:
+                sketch.merge(state)
+
+    for rows, block in row_blocks(X):
+        sketch.look(block, own[rows], n_threads)
+    meet()
+    if sketch.needs_draw:
+        for rows, block in row_blocks(X):
+            sketch.draw(block, own[rows], n_threads)
+        meet()
+    return sketch
 
 
 def booster(
@@ -254,7 +314,7 @@ def booster(
     """
     if not isinstance(link.loss, AlphaLoss):
         raise ValueError(f"the compiled engine boosts the alpha-loss only, got {link.loss!r}")
-    own, unit = (NONE, 1.0) if weight is None or (weight == 1).all() else _own_weights(weight)
+    own, unit = (NONE, 1.0) if weight is None or (weight == 1).all() else own_weights(weight)
     return _core.booster(
         data,
         positive_class,
@@ -280,16 +340,16 @@ def booster(
     )
 
 
-def _own_weights(weight: Array) -> tuple[Array, float]:
-    """Sample weights as the core takes them, and the weight that is its 1.
+def own_weights(weight: Array, workers: Workers = ALONE) -> tuple[Array, float]:
+    """Sample weights as the core takes them, and the weight that is its 1; alike for all workers.
 
     Whole numbers count copies, exactly. Weights that are all the same (or 0) are ones. Any others are divided by a
     power of two, which keeps their ratios, so that none is above 1.
     """
-    largest = float(weight.max())
-    if largest <= MOST_COPIES and (weight == np.floor(weight)).all():
+    largest = max(workers.all_of(float(weight.max(initial=0.0))))
+    if largest <= MOST_COPIES and all(workers.all_of(bool((weight == np.floor(weight)).all()))):
         return weight, 1.0
-    if ((weight == largest) | (weight == 0)).all():
+    if all(workers.all_of(bool(((weight == largest) | (weight == 0)).all()))):
         return (weight > 0).astype(np.float64), largest
     fraction, exponent = math.frexp(largest)
     unit = math.ldexp(1.0, min(exponent - (fraction == 0.5), 1023))

@@ -1,16 +1,18 @@
-"""Models for other places: ONNX, treelite, and source text of C and Python that needs nothing.
+"""Models for other places: ONNX, treelite, XGBoost, and source text of C and Python that needs nothing.
 
     rows = numbers(model, X)                  # what every exported model takes: categories as numbers, NaN for missing
     to_onnx(model)                            # labels, clean probabilities and decision scores
     to_treelite(model)                        # the boosted scores, of which `probabilities` makes clean ones
+    to_xgboost(model)                         # the boosted scores, as a plain XGBoost model
     to_code(model, "c")                       # a function that gives the clean probabilities of a row
 
-Models of the compiled engine only: what another weak learner computes is not known here.
+Forests only, of whichever engine: what another weak learner computes is not known here.
 """
 
 from untwist.export.code import to_code
 from untwist.export.onnx import to_onnx
 from untwist.export.scoring import numbers, probabilities
 from untwist.export.treelite import to_treelite
+from untwist.export.xgboost import to_xgboost
 
-__all__ = ["numbers", "probabilities", "to_code", "to_onnx", "to_treelite"]
+__all__ = ["numbers", "probabilities", "to_code", "to_onnx", "to_treelite", "to_xgboost"]

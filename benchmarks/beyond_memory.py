@@ -1,0 +1,167 @@
+"""A Parquet file that is trained on without its numbers ever being in memory, beside XGBoost's external-memory mode.
+
+``python benchmarks/beyond_memory.py --rows 50000000 --folder DIR`` writes the file (float32, 20 % of the labels turned
+over; it stays if `--keep` says so), trains each method in a process of its own, and prints seconds and peak memory. The
+rows go to results/beyond_memory.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+METHODS = ("untwist", "xgboost external", "xgboost quantile")
+BLOCK = 500_000
+LABEL = "y"
+
+
+def write_file(path: Path, rows: int, columns: int, seed: int = 0) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    names = [f"x{i}" for i in range(columns)]
+    schema = pyarrow.schema([*((name, pyarrow.float32()) for name in names), (LABEL, pyarrow.int8())])
+    with parquet.ParquetWriter(path, schema, use_dictionary=False, compression="none") as writer:
+        for block, first in enumerate(range(0, rows, BLOCK)):
+            X, y = rows_of(np.random.default_rng([seed, block]), min(BLOCK, rows - first), columns)
+            writer.write_table(pyarrow.table([*X.T, y], schema=schema), row_group_size=BLOCK)
+
+
+def rows_of(rng: np.random.Generator, rows: int, columns: int, flipped: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
+    X = np.asfortranarray(rng.standard_normal((rows, columns), dtype=np.float32))
+    score = X[:, 0] + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) - 0.8 + 0.5 * np.sin(3 * X[:, 4])
+    return X, ((score > 0) ^ (rng.random(rows) < flipped)).astype(np.int8)
+
+
+def clean_rows(columns: int, rows: int = 200_000) -> tuple[np.ndarray, np.ndarray]:
+    return rows_of(np.random.default_rng(10**6), rows, columns, flipped=0.0)
+
+
+def untwist(path: Path, rounds: int, depth: int, threads: int) -> tuple[dict[str, float], object]:
+    from untwist import PILBoostClassifier
+    from untwist.batches import Batches
+
+    start = time.perf_counter()
+    times: list[float] = []
+    table = Batches(path)
+    labels = table.column(LABEL)
+    read = time.perf_counter()
+    model = PILBoostClassifier(2.0, learning_rate=0.2, n_estimators=rounds, max_depth=depth, n_jobs=threads)
+    model.set_params(callbacks=[lambda _: times.append(time.perf_counter())])
+    model.fit(table.drop(LABEL), labels)
+    end = time.perf_counter()
+    per_round = (times[-1] - times[0]) / max(1, len(times) - 1)
+    bins = times[0] - per_round - read
+    return {"labels": read - start, "bins": bins, "rounds": end - read - bins, "seconds": end - start}, model.predict
+
+
+def xgboost_from(kind: str) -> object:
+    def train(path: Path, rounds: int, depth: int, threads: int) -> tuple[dict[str, float], object]:
+        import xgboost
+        from pyarrow import parquet
+
+        class Blocks(xgboost.DataIter):
+            def __init__(self, cache: str | None) -> None:
+                self.batches = None
+                super().__init__(cache_prefix=cache)
+
+            def next(self, input_data: object) -> bool:
+                self.batches = self.batches or parquet.ParquetFile(path).iter_batches(BLOCK)
+                batch = next(self.batches, None)
+                if batch is None:
+                    return False
+                columns = [batch.column(i).to_numpy() for i in range(batch.num_columns)]
+                input_data(data=np.column_stack(columns[:-1]), label=columns[-1])
+                return True
+
+            def reset(self) -> None:
+                self.batches = None
+
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            if kind == "external":
+                data = xgboost.ExtMemQuantileDMatrix(Blocks(f"{folder}/cache"), max_bin=256, nthread=threads)
+            else:
+                data = xgboost.QuantileDMatrix(Blocks(None), max_bin=256, nthread=threads)
+            read = time.perf_counter()
+            settings = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": depth, "eta": 0.1}
+            model = xgboost.train(settings | {"nthread": threads, "max_bin": 256}, data, rounds)
+            end = time.perf_counter()
+            del data
+        predict = lambda X: model.inplace_predict(X) > 0.5  # noqa: E731
+        return {"labels": 0.0, "bins": read - start, "rounds": end - read, "seconds": end - start}, predict
+
+    return train
+
+
+def measured(method: str, path: Path, rounds: int, depth: int, threads: int) -> dict[str, float]:
+    """In a process of its own, whose peak memory is the method's."""
+    train = {
+        "untwist": untwist,
+        "xgboost external": xgboost_from("external"),
+        "xgboost quantile": xgboost_from("quantile"),
+    }[method]
+    seconds, predict = train(path, rounds, depth, threads)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    from pyarrow import parquet
+
+    X, y = clean_rows(len(parquet.ParquetFile(path).schema_arrow.names) - 1)
+    return seconds | {"peak_gb": peak, "clean_accuracy": float(np.mean(predict(X) == y))}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=50_000_000)
+    parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--depth", type=int, default=6)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--keep", action="store_true", help="the file stays, for another run")
+    parser.add_argument("--only", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    path = options.folder / f"beyond_memory_{options.rows}x{options.columns}.parquet"
+    if options.only:
+        print(json.dumps(measured(options.only, path, options.rounds, options.depth, options.threads)))
+        return
+    try:
+        if not path.exists():
+            start = time.perf_counter()
+            write_file(path, options.rows, options.columns)
+            print(f"{path}: {path.stat().st_size / 1e9:.2f} GB, written in {time.perf_counter() - start:.0f} s")
+        print(f"{'':18}{'labels':>9}{'bins':>9}{'rounds':>9}{'all (s)':>9}{'peak GB':>9}{'accuracy on clean rows':>24}")
+        results = []
+        for method in options.methods:
+            command = [sys.executable, __file__, *sys.argv[1:], "--only", method]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                print(f"{method:18} failed ({done.returncode}): {done.stderr.strip().splitlines()[-1:]}")
+                continue
+            found = json.loads(done.stdout.splitlines()[-1])
+            sizes = {name: getattr(options, name) for name in ("rows", "columns", "rounds", "depth", "threads")}
+            results.append({"method": method} | sizes | found)
+            cells = "".join(f"{found[name]:9.1f}" for name in ("labels", "bins", "rounds", "seconds", "peak_gb"))
+            print(f"{method:18}{cells}{found['clean_accuracy']:24.4f}", flush=True)
+        target = Path("results/beyond_memory.csv")
+        target.parent.mkdir(exist_ok=True)
+        with target.open("w", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(results[0]))
+            writer.writeheader()
+            writer.writerows(results)
+    finally:
+        if not options.keep:
+            path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()
