@@ -8,6 +8,7 @@ tests/corpus, ``--record`` the figures into docs/reliability.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ PYTHON = list(TARGETS)
 COMPILED = ["forest", "engine"]
 MOST_BYTES = {"model": 6000, "parquet": 8000, "csv": 12000, "engine": 3000}
 MOST_KEPT, MOST_FILES = 60_000, 100  # bytes and inputs of one target in tests/corpus
+NO_ATHERIS = "no atheris here: pip install atheris"
 NO_CLANG = "no clang++ with libFuzzer here (as root on Debian: apt-get install clang libclang-rt-dev)"
 FLAGS = "-std=c++17 -O1 -g -Wall -Wextra -ffp-contract=off -pthread -DUNTWIST_VECTORISED= -fno-sanitize-recover=all"
 
@@ -45,9 +47,9 @@ def main() -> int:
         parser.error(f"no target {sorted(strange)[0]!r}")
     start, runs, found = time.time(), {}, 0
     for name in targets:
-        command = compiled(name) if name in COMPILED else [sys.executable, str(DRIVER), name]
+        command = compiled(name) if name in COMPILED else driven(name)
         if command is None:
-            print(f"{name:8} skipped: {NO_CLANG}")
+            print(f"{name:8} skipped: {NO_CLANG if name in COMPILED else NO_ATHERIS}")
             continue
         seconds = max(1, round(options.seconds / len(targets)))
         runs[name], crashed = fuzz(name, command, seconds)
@@ -61,6 +63,11 @@ def main() -> int:
     if options.record:
         record(runs, found, time.time() - start)
     return int(found > 0)
+
+
+def driven(name: str) -> list[str] | None:
+    """The process of a target in Python; None without atheris."""
+    return [sys.executable, str(DRIVER), name] if importlib.util.find_spec("atheris") else None
 
 
 def compiled(name: str) -> list[str] | None:

@@ -437,6 +437,34 @@ def an_engine(choices: Choices) -> None:
         np.testing.assert_array_equal(scores, run.scores())
 
 
+def a_sketch(choices: Choices) -> None:
+    """Blocks of rows, states that another one sent, damaged or not, and codes by given thresholds."""
+    columns = 1 + choices.below(3)
+    categories = np.array([choices.one([0, 0, 3, 254]) for _ in range(columns)], dtype="i4")
+    weighted, max_bins = choices.below(2) == 1, choices.one([2, 16, 255])
+    sketches = [_core.Sketch(categories, max_bins, 128.0 if weighted else 0.0) for _ in range(2)]
+    rows = choices.below(40)
+    X = an_array(choices, choices.one(["f8", "f4"]), 2, (rows, columns))
+    weight = np.full(rows if weighted else 0, float(choices.one([1, 0.5, 3, 128])))
+    for sketch in sketches:
+        sketch.look(X, weight, 1)
+    state = bytearray(sketches[0].state())
+    for _ in range(choices.below(4)):
+        at = choices.below(max(1, len(state) // 8)) * 8
+        wild = choices.one(WHOLES) % 2**64 if choices.below(2) else int.from_bytes(choices.bytes(8), "little")
+        state[at : at + 8] = struct.pack("<Q", wild)
+    sketches[1].merge(bytes(state[: len(state) - choices.one([0, 0, 0, 8, 3])]))
+    if sketches[1].needs_draw:
+        sketches[1].draw(X, weight, 1)
+        return
+    found = sketches[1].thresholds()
+    _core.encode(X, categories, found, np.zeros((rows, columns), dtype="u1"), 1)
+    data = _core.Dataset(np.arange(max(rows, 1), dtype="u4") % 2, min(2, max(rows, 1)), columns)
+    data.set_bins(sketches[1])
+    data.add_rows(X, choices.one([0, 0, 1, 2**63]), weight, 1)
+    data.hashes()
+
+
 def links(choices: Choices) -> None:
     """The inverse links on any numbers."""
     z = an_array(choices, "f8", 1)
@@ -448,7 +476,7 @@ def core_border(content: bytes) -> None:
     """Functions of the compiled core with arrays of random shapes, types, strides and values."""
     choices = Choices(content)
     try:
-        choices.one([a_forest, a_forest, an_engine, an_engine, links])(choices)
+        choices.one([a_forest, a_forest, an_engine, an_engine, links, a_sketch])(choices)
     except REFUSED:
         return
 
