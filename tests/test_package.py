@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 
 #: Layers from the bottom up: a module imports from earlier lines only.
 LAYERS = [
-    {"arguments", "collective", "_core"},
+    {"arguments", "collective", "_core", "commands.words"},
     {"numerics"},
     {"losses"},
     {"properties", "objectives"},
