@@ -576,7 +576,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _agree_on_columns(self, names: list[Any], X: Any) -> None:
         workers = self._workers
-        if workers.size > 1 and isinstance(X, Batches):
+        if workers.size == 1:
+            return
+        if any(workers.all_of(isinstance(X, Batches))):
             raise ValueError("Batches are for one worker: give each of several its rows as a table")
         if len({repr(columns) for columns in workers.all_of(names or np.shape(X)[1:])}) > 1:
             raise ValueError("the workers must have the same columns, in the same order")
