@@ -12,7 +12,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
-  sanitize-module valgrind fuzz leaks docs-reliability lint reproduce docs-reproduce bench arena clean
+  sanitize-module valgrind fuzz leaks reliability docs-reliability lint reproduce docs-reproduce bench arena clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,14 @@ fuzz: $(READY)  ## Fuzz what reads foreign bytes for BUDGET seconds (default 60)
 
 leaks: $(READY)  ## 10,000 fits, predictions, saves and loads: memory must stay flat (minutes)
 	@$(BIN)/python reliability/leaks.py --record
+
+reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (most of an hour), and the page
+	@OMP_NUM_THREADS=1 $(BIN)/python reliability/properties.py --record
+	@OMP_NUM_THREADS=1 $(BIN)/python reliability/faults.py
+	@$(BIN)/python reliability/fuzz.py --seconds 900 --record
+	@$(BIN)/python reliability/sanitizers.py
+	@$(BIN)/python reliability/leaks.py --record
+	@$(BIN)/python reliability/records.py
 
 docs-reliability: $(READY)  ## docs/reliability.md from the records in docs/reliability
 	@$(BIN)/python reliability/records.py
