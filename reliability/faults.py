@@ -26,9 +26,9 @@ FILES = {
 }
 FOUND = """\
 Found on the way, and fixed with tests: prediction and binning of many rows did not hear Ctrl-C (up to 7 s), nor did the
-command while it imports; weights of 1e250 on repeated rows broke folds; noise estimates, folds of copies and total weights
-depended on the order of rows in their last digits; terminals were sent escape sequences from data; a tracker whose worker
-had died raised an error of its own in the place of the cause."""
+command while it imports; weights of 1e250 on repeated rows broke folds; noise estimates, folds of copies and total
+weights depended on the order of rows in their last digits; terminals were sent escape sequences from data; a tracker
+whose worker had died raised an error of its own in the place of the cause."""
 
 
 class Counting:
