@@ -6,10 +6,13 @@ TORCH ?= torch==2.13.0  # the last build for CPUs alone that was tried
 SANITIZE := -std=c++17 -O1 -g -Wall -Wextra -Wconversion -Werror -ffp-contract=off -pthread -DUNTWIST_VECTORISED=
 INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo "Installing Chromium" && \
   apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium > /dev/null; }
+ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
+BUDGET ?= 60  # seconds of fuzzing
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize lint reproduce docs-reproduce bench arena clean
+.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
+  sanitize-module valgrind fuzz leaks reliability docs-reliability lint reproduce docs-reproduce bench arena clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +37,7 @@ lint: $(READY)  ## Linter, formatter and the strict type check
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 8 minutes
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto  # one process per core: threads inside would fight
 
-test-all: test test-slow test-properties test-browser test-wheel sanitize test-integrations test-distributed  ## Everything, the tests that take minutes included
+test-all: test test-slow test-properties test-browser test-wheel sanitize fuzz test-integrations test-distributed  ## Everything, the tests that take minutes included
 
 test-slow: $(READY)  ## The tests that take minutes: the paper's own numbers
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto -m slow
@@ -55,6 +58,39 @@ sanitize:  ## The compiled engine under the address, undefined-behaviour and thr
 	  $(CXX) $(SANITIZE) -fsanitize=thread -o build/$$check-threads tests/$${check}_check.cpp && \
 	  build/$$check-threads || exit 1; \
 	done
+	@for target in forest engine; do \
+	  $(CXX) $(SANITIZE) $(ASAN) -DUNTWIST_REPLAY -o build/replay-$$target reliability/fuzz_$$target.cpp && \
+	  build/replay-$$target tests/corpus/$$target/* || exit 1; \
+	done
+
+sanitize-module: $(READY)  ## The tests of the engine against a build of the module with both memory sanitizers, in minutes
+	@CXXFLAGS="$(ASAN) -g -DUNTWIST_VECTORISED=" LDFLAGS="$(ASAN)" $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+	  --target build/sanitized --config-settings=build-dir=build/sanitized-cmake --config-settings=install.strip=false .
+	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 OMP_NUM_THREADS=1 \
+	  $(BIN)/python reliability/sanitized.py $(CURDIR)/build/sanitized --quiet -p no:cacheprovider tests/test_trees.py tests/test_features.py tests/test_corpus.py
+
+valgrind:  ## The compiled engine under valgrind's memcheck: memory that was never written too
+	@mkdir -p build
+	@$(CXX) -std=c++17 -O1 -g -ffp-contract=off -pthread -DUNTWIST_VECTORISED= -o build/engine-valgrind tests/engine_check.cpp
+	@valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite build/engine-valgrind quick
+
+fuzz: $(READY)  ## Fuzz what reads foreign bytes for BUDGET seconds (default 60); installs atheris, uses clang if it is there
+	@$(BIN)/python -c "import atheris" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "atheris>=3" || true
+	@$(BIN)/python reliability/fuzz.py --seconds $(BUDGET)
+
+leaks: $(READY)  ## 10,000 fits, predictions, saves and loads: memory must stay flat (minutes)
+	@$(BIN)/python reliability/leaks.py --record
+
+reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (most of an hour), and the page
+	@OMP_NUM_THREADS=1 $(BIN)/python reliability/properties.py --record
+	@OMP_NUM_THREADS=1 $(BIN)/python reliability/faults.py
+	@$(BIN)/python reliability/fuzz.py --seconds 900 --record
+	@$(BIN)/python reliability/sanitizers.py
+	@$(BIN)/python reliability/leaks.py --record
+	@$(BIN)/python reliability/records.py
+
+docs-reliability: $(READY)  ## docs/reliability.md from the records in docs/reliability
+	@$(BIN)/python reliability/records.py
 
 test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
 	@$(BIN)/python tests/try_wheel.py

@@ -45,7 +45,7 @@ __attribute__((always_inline)) inline void find_labels(const Move* moves, std::s
         Lanes code;
         std::memcpy(&code, column, sizeof code);
         column += sizeof code;
-        each = (each == from) & ((code & mask) > threshold) ? to : each;
+        each = ((each == from) & ((code & mask) > threshold)) ? to : each;
       }
     }
     std::memcpy(labels + start, label, sizeof label);

@@ -43,8 +43,15 @@ nb::object to_numpy(std::vector<T> values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
+// Numbers that lie across the places of numbers, as fields of packed records do, are not for the loops.
+template <typename... Arrays>
+void require_aligned(const Arrays&... arrays) {
+  (require(reinterpret_cast<std::uintptr_t>(arrays.data()) % sizeof(*arrays.data()) == 0, "arrays must be aligned"), ...);
+}
+
 template <typename Real>
 Matrix<Real> view(const Table<Real>& X) {
+  require_aligned(X);
   return {X.data(), X.shape(0), X.shape(1), X.stride(0), X.stride(1)};
 }
 
@@ -78,6 +85,7 @@ template <double (*function)(double, double)>
 void fill(const Vector<double>& z, double alpha, const Output& out) {
   require(alpha > 0.0, "alpha must be positive");
   require(z.shape(0) == out.shape(0), "z and out must have the same length");
+  require_aligned(z, out);
   const double* from = z.data();
   double* to = out.data();
   const std::size_t size = z.shape(0);
@@ -92,6 +100,7 @@ void boosting_weights(const Vector<double>& margin, const Vector<float>& own, do
   const std::size_t size = margin.shape(0);
   require(alpha > 0.0 && unit >= 1.0 && unit <= 16777216.0 && threads >= 1, "alpha must be positive and unit at most 2^24");
   require(out.shape(0) == size && (own.shape(0) == 0 || own.shape(0) == size), "margin, own and out must have the same length");
+  require_aligned(margin, own, out);
   const double* from = margin.data();
   const float* scale = own.shape(0) == 0 ? nullptr : own.data();
   float* to = out.data();
@@ -123,12 +132,14 @@ std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::
   const std::size_t rows = labels.shape(0);
   require(rows > 0 && features > 0 && rows < std::numeric_limits<Row>::max(), "X must have rows and columns");
   require(classes <= rows, "there cannot be more classes than rows");
+  require_aligned(labels);
   for (std::size_t row = 0; row < rows; ++row) require(labels.data()[row] < classes, "labels must be below the number of classes");
   return std::make_shared<Dataset>(labels.data(), rows, classes, features, lean);
 }
 
 // The largest, which must be positive if they are all there are and not one of several blocks; 0 for none.
 double require_weights(const Vector<double>& weight, std::size_t rows, bool all = true) {
+  require_aligned(weight);
   if (weight.shape(0) == 0) return 0.0;
   require(weight.shape(0) == rows, "one weight per row, or none");
   double largest = 0.0;
@@ -141,6 +152,7 @@ double require_weights(const Vector<double>& weight, std::size_t rows, bool all 
 }
 
 std::vector<int> numbers_of_categories(const Vector<std::int32_t>& categories) {
+  require_aligned(categories);
   for (std::size_t i = 0; i < categories.shape(0); ++i) {
     require(0 <= categories.data()[i] && categories.data()[i] <= 254, "a column can have 254 categories");
   }
@@ -205,6 +217,7 @@ std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, std::siz
   const double largest = weight.shape(0) == 0 ? 1.0 : *std::max_element(weight.data(), weight.data() + rows);
   const bool counts = std::all_of(weight.data(), weight.data() + weight.shape(0), [](double one) { return one == std::floor(one); });
   require(largest <= (counts ? OwnWeights::kMostCopies : 1.0), "weights must be at most 1, or counts");
+  require_aligned(start);
   require(start.shape(0) == 0 || start.shape(0) == rows, "one score per row, or none");
   require(std::all_of(start.data(), start.data() + start.shape(0), [](double score) { return std::isfinite(score); }), "scores must be finite");
   require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && max_depth >= 1 && max_leaves >= 0 && max_leaves != 1 && first_round >= 0, "a setting is out of range");
@@ -283,6 +296,7 @@ void encode_block(const Table<Real>& X, const Vector<std::int32_t>& categories, 
   std::vector<Column> columns(matrix.columns);
   for (std::size_t column = 0; column < matrix.columns; ++column) {
     require(thresholds[column].shape(0) <= 254, "a column can have 254 thresholds");
+    require_aligned(thresholds[column]);
     columns[column].categories = numbers[column];
     columns[column].thresholds = copied(thresholds[column]);
     require(std::is_sorted(columns[column].thresholds.begin(), columns[column].thresholds.end()), "thresholds must be in order");
@@ -379,6 +393,7 @@ std::unique_ptr<Forest> make_forest(const Vector<std::int64_t>& offset, const Ve
               set.shape(0) == nodes,
           "one entry per node");
   require(codes.shape(0) % 4 == 0, "a set of codes has four words");
+  require_aligned(offset, feature, left, threshold, value, set, codes);
   return std::make_unique<Forest>(ForestArrays{offset.shape(0) - 1, nodes, codes.shape(0) / 4, offset.data(), feature.data(),
                                                left.data(), threshold.data(), missing_left.data(), value.data(), set.data(),
                                                codes.data()},
@@ -390,6 +405,7 @@ void add_scores(const Forest& forest, const Table<Real>& X, std::size_t first, s
   const Matrix<Real> matrix = view(X);
   require(matrix.columns == forest.features(), "X has more or fewer columns than the trees were grown on");
   require(out.shape(0) == matrix.rows, "one score per row");
+  require_aligned(out);
   require(threads >= 1, "threads must be positive");
   require(first <= last && last <= forest.trees(), "there are fewer trees");
   double* to = out.data();
@@ -404,6 +420,7 @@ void leaves(const Forest& forest, const Table<Real>& X, std::size_t first, std::
   require(matrix.columns == forest.features(), "X has more or fewer columns than the trees were grown on");
   require(first <= last && last <= forest.trees(), "there are fewer trees");
   require(out.shape(0) == matrix.rows && out.shape(1) == last - first, "one leaf per row and tree");
+  require_aligned(out);
   require(threads >= 1, "threads must be positive");
   std::int32_t* to = out.data();
   interruptible(matrix.rows * (last - first) < 20000 ? 1 : threads,

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reliability"
 PAGE = FOLDER.with_suffix(".md")
+ORDER = ["coverage", "mutation", "properties", "fuzzing", "sanitizers", "leaks", "load", "faults"]
+INTRODUCTION = """\
+# Hard to break
+
+What was done to break untwist, what was found, and how to do it again. Each section is the record that a program in
+`reliability/` or a make target left; `SECURITY.md` says what foreign bytes can and cannot do."""
 
 
 @dataclass(frozen=True)
@@ -33,5 +40,37 @@ class Record:
 
 
 def read() -> list[Record]:
-    """All records, by name."""
-    return [Record(**json.loads(file.read_text())) for file in sorted(FOLDER.glob("*.json"))]
+    """All records, in the order of the page; those that it does not know at its end, by name."""
+    records = [Record(**json.loads(file.read_text())) for file in sorted(FOLDER.glob("*.json"))]
+    return sorted(records, key=lambda one: (ORDER.index(one.name) if one.name in ORDER else len(ORDER), one.name))
+
+
+def page(records: list[Record]) -> str:
+    """The page, in Markdown."""
+    parts = [INTRODUCTION]
+    if records:
+        rows = [f"| [{one.title}](#{_anchor(one.title)}) | `{one.command}` | {_time(one.seconds)} |" for one in records]
+        parts.append("\n".join(["| what was tried | command | time |", "|---|---|---|", *rows]))
+    for one in records:
+        figures = [f"| {name} | {_number(value)} |" for name, value in one.figures.items()]
+        parts.append(f"## {one.title}")
+        parts.append("\n".join(["| | |", "|---|---|", *figures]))
+        parts.append(one.found.strip())
+        parts.append(f"`{one.command}`, {_time(one.seconds)}, Python {one.python}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _anchor(title: str) -> str:
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def _number(value: float | str) -> str:
+    return f"{value:,}" if isinstance(value, (int, float)) else str(value)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(read()), encoding="utf-8")

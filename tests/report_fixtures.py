@@ -36,10 +36,19 @@ HOSTILE = [
     "=1+1",
     "很长" * 30,
     "x" * 500,
+    "' autofocus onfocus=alert(6) x='",
+    "` onpointerenter=alert(7) style=position:fixed;inset:0 `",
+    "javascript:alert(8)",
+    "</style><style>*{display:none}",
+    "--></title></textarea></svg><svg onload=alert(9)>",
+    "]]><![CDATA[<script>alert(10)</script>]]>",
+    "\u2028alert(11)\u2029${alert(12)}{{alert(13)}}\\u003cscript>",
+    "&#60;script&#62;alert(14)&lt;/script&gt;",
+    "\u2066\u202enitrevni\u2069\x1b]8;;http://x\x07\x00",
 ]
 
 
-def hostile(n=400):
+def hostile(n=800):
     """Names, values and labels that try to get out of where they belong; and names of rows."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
@@ -47,6 +56,8 @@ def hostile(n=400):
             "<script>alert(3)</script>": rng.normal(size=n),
             '"onmouseover="alert(4)': rng.choice([*HOSTILE, "\u202eevil\x00"], n),
             "&lt;b&gt; & ]]> <!--": rng.normal(size=n),
+            "' onfocus=alert(15) autofocus tabindex=1 x='": rng.normal(size=n),
+            "</style></svg><iframe srcdoc='<script>alert(16)</script>'>": rng.normal(size=n),
         }
     )
     labels = np.array(["</title></script><b>yes", '=HYPERLINK("http://x";"no")'], dtype=object)

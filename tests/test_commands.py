@@ -593,3 +593,52 @@ def test_a_reader_that_has_had_enough_is_no_error(folder, monkeypatch):
     monkeypatch.setattr(sys, "stdout", Closed())
     monkeypatch.setattr(cli.os, "dup2", lambda *_: None)
     assert cli.main(["doctor"]) == 0
+
+
+# What once went wrong
+
+
+def test_a_corrected_copy_keeps_odd_cells(folder, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    odd = ["two\nlines", "a\u2028b", "a\x0bb\x0cc", "\x85", "carriage\rreturn", 'quo"te', "long" * 50_000, "a;b"]
+    frame = pd.DataFrame({"x": x, "a;b;c;d;e": [odd[i % len(odd)] for i in range(200)]})
+    frame["y"] = np.where((x > 0) ^ (rng.random(200) < 0.15), "up", "down")
+    frame.to_csv("odd.csv", index=False, quoting=1)
+    status, _, err = untwist(capsys, "audit", "odd.csv", "--label", "y", "--corrected", "c.csv", "--suspects", "s.csv")
+    assert status == 0, err
+    before, after = (sheets.read(folder / name).frame for name in ("odd.csv", "c.csv"))
+    pd.testing.assert_frame_equal(before.drop(columns="y"), after.drop(columns="y"))
+    assert (before["y"] != after["y"]).sum() > 10
+    listed = sheets.read(folder / "s.csv").frame
+    assert set(listed["a;b;c;d;e"]) <= set(odd)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([[1, 2], [3]] * 20, "column 'a' cannot be read as numbers or text"),
+        ([{"k": 1}, {"k": 2}] * 20, "column 'a' cannot be read as numbers or text"),
+    ],
+    ids=["lists", "records"],
+)
+def test_columns_that_are_neither_numbers_nor_text_are_named(folder, capsys, values, words):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"a": values, "b": np.arange(40.0), "y": [0, 1] * 20}), "odd.parquet")
+    status, _, err = untwist(capsys, "train", "odd.parquet", "--label", "y")
+    assert status == 1
+    assert words in err
+    parquet.write_table(pa.table({"b": np.arange(4.0)}).select([]), "none.parquet")
+    with pytest.raises(ValueError, match="has no"):
+        sheets.read(folder / "none.parquet")
+
+
+def test_too_little_memory_is_a_sentence(folder, capsys, monkeypatch):
+    def no_memory(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(common, "read", no_memory)
+    status, _, err = untwist(capsys, "train", "people.csv", "--label", "churn")
+    assert (status, err) == (1, "untwist train: there is not enough memory for this\n")

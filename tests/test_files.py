@@ -121,7 +121,7 @@ def test_what_cannot_be_written_is_refused():
     with pytest.raises(ValueError, match=r"only a PILBoostClassifier .* got a list"):
         dumps([])
     X = rows(60)[:, 2:]
-    with pytest.raises(ValueError, match="only models of the compiled engine"):
+    with pytest.raises(ValueError, match="only forests can be written"):
         dumps(PILBoostClassifier(engine="reference", n_estimators=2).fit(X, X[:, 0] > 0))
     model = PILBoostClassifier(2.0, n_estimators=2, max_depth=1).fit(X, X[:, 0] > 0)
     model.class_weight = {1: object()}

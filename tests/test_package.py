@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 
 #: Layers from the bottom up: a module imports from earlier lines only.
 LAYERS = [
-    {"arguments", "collective", "_core"},
+    {"arguments", "collective", "_core", "commands.words"},
     {"numerics"},
     {"losses"},
     {"properties", "objectives"},
@@ -271,7 +271,7 @@ PUBLIC = {
     "untwist.report.peers": ["Peer", "compare"],
     "untwist.report.review": ["review"],
     "untwist.report.sections": ["calibration", "columns", "noise", "peers", "summary", "training"],
-    "untwist.tables": ["Category", "Schema", "checksums", "fingerprint", "learn", "learn_parts", "whole"],
+    "untwist.tables": ["Category", "Schema", "checksums", "fingerprint", "learn", "learn_parts", "on_host", "whole"],
     "untwist.training": ["CompiledRun", "Ensemble", "Progress", "ReferenceRun", "Run", "advance"],
     "untwist.trees": [
         "Forest",

@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import histogram_twin
 from learners import paper_style
-from untwist import trees
+from untwist import PILBoostClassifier, trees
 from untwist.boosting import pilboost
 from untwist.links import CanonicalLink, ClippedLink, default_step_size
 from untwist.losses import AlphaLoss
@@ -323,3 +323,15 @@ def test_values_that_a_sample_of_many_rows_misses_still_count(common):
     y[rare], weight[rare] = np.where(np.isin(np.arange(20), [7, 8, 9]), 1.0, -1.0), 10.0
     ours = forest(x[:, None], y, ClippedLink(AlphaLoss(1.1)), 2.0, 10, depth=3, weight=weight)
     assert (np.sign(ours.scores(x[rare][:, None])) == y[rare]).all()
+
+
+def test_fields_of_packed_records_are_copied_and_refused_at_the_border():
+    records = np.zeros(300, dtype=[("one", "u1"), ("X", "<f8", 3)])
+    records["X"] = np.random.default_rng(0).normal(size=(300, 3))
+    X, plain = records["X"], records["X"].copy()
+    assert not X.flags.aligned
+    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, plain[:, 0] > 0)
+    np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(plain))
+    shifted = np.frombuffer(bytearray(b"\0" + plain.tobytes()), dtype=np.float64, offset=1).reshape(plain.shape)
+    with pytest.raises(ValueError, match="aligned"):
+        model._ensembles[0].forest.prepared.add_scores(shifted, 0, 3, 1, np.zeros(300))

@@ -150,11 +150,11 @@ def test_categories_are_learned():
 
 def test_monotone_columns_are_monotone():
     X, y = noisy()
-    model = PILBoostClassifier(2.0, n_estimators=20, max_depth=4, engine="xgboost", monotonic_cst=[1, 0, 0, 0, 0, 0])
-    scores = [
-        model.fit(X, y).decision_function(np.column_stack([np.full(50, v), X[:50, 1:]])) for v in np.linspace(-3, 3)
-    ]
-    assert (np.diff(scores, axis=0) >= -1e-12).all()
+    settings = {"n_estimators": 20, "max_depth": 4, "monotonic_cst": [1, 0, 0, 0, 0, 0]}
+    model, ours = both(X, y, **settings)
+    rows = [np.column_stack([np.full(50, value), X[:50, 1:]]) for value in np.linspace(-3, 3)]
+    assert (np.diff([model.decision_function(each) for each in rows], axis=0) >= -1e-12).all()
+    np.testing.assert_allclose(model.edges_, ours.edges_, atol=1e-7)  # where bounds cut the values of leaves
 
 
 def test_early_stopping_follows_the_rows_given():
@@ -185,12 +185,13 @@ def test_rows_and_columns_are_drawn():
 
 def test_what_is_open_is_chosen_by_folds():
     X, y = noisy(3000)
-    model = PILBoostClassifier(engine="xgboost", random_state=0, n_jobs=1).fit(X, y)
-    again = PILBoostClassifier(engine="xgboost", random_state=0, n_jobs=2).fit(X[::-1], y[::-1])
+    settings = {"engine": "xgboost", "random_state": 0, "n_jobs": 1, "max_depth": 2}
+    model = PILBoostClassifier(**settings).fit(X, y)
+    again = PILBoostClassifier(**settings).fit(X[::-1], y[::-1])
     np.testing.assert_allclose(model.predict_proba(X), again.predict_proba(X), atol=1e-12)
     assert model.noise_.rate_neg > 0.02
     assert model.oof_proba_.shape == (3000, 2)
-    assert len(model.choice_.tried) >= 3
+    assert len(model.choice_.tried) >= 2
 
 
 def test_a_warm_start_goes_on_and_files_and_copies_change_no_bit(tmp_path):
@@ -245,6 +246,34 @@ def test_its_settings_need_the_engine():
     X, y = noisy(200)
     with pytest.raises(ValueError, match="device='cuda' needs engine=\"xgboost\""):
         PILBoostClassifier(device="cuda").fit(X, y)
+
+
+class OnGPU:
+    """As CuPy's arrays look to others."""
+
+    __cuda_array_interface__ = None
+
+    def __init__(self, values):
+        self.values = values
+
+    def get(self):
+        return self.values
+
+
+def test_tables_on_a_gpu_are_fetched_and_matrices_of_xgboost_refused():
+    X, y = noisy(300)
+    settings = {"n_estimators": 3, "max_depth": 2, "engine": "xgboost", "n_jobs": 1}
+    model = PILBoostClassifier(2.0, **settings).fit(OnGPU(X), OnGPU(y), OnGPU(np.ones(len(y))))
+    np.testing.assert_array_equal(model.predict(OnGPU(X)), PILBoostClassifier(2.0, **settings).fit(X, y).predict(X))
+    with pytest.raises(ValueError, match="a matrix of XGBoost, which keeps no rows"):
+        PILBoostClassifier(2.0, **settings).fit(xgboost.DMatrix(X), y)
+
+
+def test_threads_do_not_matter():
+    X, y = noisy(2000)
+    settings = {"n_estimators": 5, "max_depth": 3, "engine": "xgboost"}
+    one, two = (PILBoostClassifier(2.0, **settings, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.forest_.value, two.forest_.value)
 
 
 def test_without_xgboost_a_message_names_the_extra(monkeypatch):

@@ -27,8 +27,7 @@ class Batches:
 
     `source` is a Parquet file, a list of them, a folder of them (in the order of their names), or a
     ``pyarrow.dataset.Dataset`` of any kind. `columns` are the names of those to read, all by default. `rows`, a Boolean
-    per row of the files, leaves some out. `prepare` makes a table of each block, which is a pyarrow Table, row by
-    row.
+    per row of the files, leaves some out. `prepare` makes another table, row by row, of each block, a pyarrow Table.
 
     >>> table = Batches("big.parquet")  # doctest: +SKIP
     >>> model.fit(table.drop("label"), table.column("label"))  # doctest: +SKIP

@@ -526,6 +526,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: ArrayLike | None, before: bool
     ) -> tuple[Any, NDArray[np.uint32], Array]:
         """X as numbers, y as class numbers, and the sample weights, class weights included."""
+        X, y, sample_weight = map(tables.on_host, (X, y, sample_weight))
         refuse_missing(y)
         names = list(getattr(X, "column_names", getattr(X, "columns", [])))  # of Arrow, of pandas and polars
         if repeated := [name for name, times in Counter(names).items() if times > 1]:
@@ -575,7 +576,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _agree_on_columns(self, names: list[Any], X: Any) -> None:
         workers = self._workers
-        if workers.size > 1 and isinstance(X, Batches):
+        if workers.size == 1:
+            return
+        if any(workers.all_of(isinstance(X, Batches))):
             raise ValueError("Batches are for one worker: give each of several its rows as a table")
         if len({repr(columns) for columns in workers.all_of(names or np.shape(X)[1:])}) > 1:
             raise ValueError("the workers must have the same columns, in the same order")
@@ -914,7 +917,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _class_numbers(self, name: str, y: Any) -> NDArray[np.uint32]:
         """Labels as indices of classes_."""
-        y = column_or_1d(y)
+        y = column_or_1d(tables.on_host(y))
         try:
             unknown = np.setdiff1d(y, self.classes_)
         except TypeError as error:

@@ -12,6 +12,8 @@ import sys
 from threading import current_thread, main_thread
 from typing import Any
 
+from untwist.commands.words import printable
+
 COMMANDS = {  # the module whose main(arguments) it is, and what it does
     "train": ("untwist.commands.train", "train a model on a table whose labels may be wrong"),
     "predict": ("untwist.commands.predict", "predict the labels of a table"),
@@ -55,10 +57,13 @@ def _run(arguments: list[str] | None) -> int:
         return 0
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        print(f"untwist {chosen.command}: {reason}", file=sys.stderr)
+        print(printable(f"untwist {chosen.command}: {reason}"), file=sys.stderr)
         return 1
     except (ValueError, ImportError) as error:
-        print(f"untwist {chosen.command}: {error}", file=sys.stderr)
+        print(printable(f"untwist {chosen.command}: {error}"), file=sys.stderr)
+        return 1
+    except MemoryError:
+        print(f"untwist {chosen.command}: there is not enough memory for this", file=sys.stderr)
         return 1
     return int(status or 0)
 

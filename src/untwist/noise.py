@@ -228,7 +228,7 @@ def estimate_noise(
     if weight.shape != p.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0, with a finite sum")
     n_classes = count("n_classes", n_classes, low=2)
-    if (weight != np.floor(weight)).any():  # sums of anything but whole numbers depend on their order
+    if (weight % 1.0 != 0).any() or weight.sum() > 2.0**53:  # only sums of whole numbers do not depend on their order
         order = np.lexsort((weight, labels, p))
         p, labels, weight = p[order], labels[order], weight[order]
     rows = np.count_nonzero(weight) / (n_classes if n_classes > 2 else 1)

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from untwist.collective import ALONE, Workers
 
-__all__ = ["Category", "Schema", "checksums", "fingerprint", "learn", "learn_parts", "whole"]
+__all__ = ["Category", "Schema", "checksums", "fingerprint", "learn", "learn_parts", "on_host", "whole"]
 
 Category = int | float | str
 Levels = tuple[NDArray[np.intp], Iterable[Any]]  # for each row the index of its value, -1 where missing; the values
@@ -274,8 +274,20 @@ def _category(value: Any) -> Category | None:
     raise TypeError(f"it holds a {type(value).__name__}, {value!r:.50}; {_ADVICE}")
 
 
+def on_host(table: Any) -> Any:
+    """What lies on a GPU (of CuPy, cuDF or PyTorch) in the memory of the machine; anything else as it is."""
+    if type(table).__module__.split(".")[0] == "cudf":
+        return table.to_pandas()
+    if hasattr(table, "__cuda_array_interface__"):
+        return table.get() if hasattr(table, "get") else table.cpu().numpy()
+    return table
+
+
 def _table(X: Any) -> Any:
     """`X` as a sparse matrix, an array, or a data frame of pandas, polars or pyarrow."""
+    X = on_host(X)
+    if type(X).__module__.split(".")[0] == "xgboost":
+        raise ValueError("X must be a table, got a matrix of XGBoost, which keeps no rows: give what it was made of")
     if type(X) is np.ndarray or sparse.issparse(X) or _is(X, "polars", "DataFrame") or _is(X, "pyarrow", "Table"):
         return X
     if _is(X, "polars", "LazyFrame"):

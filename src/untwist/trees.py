@@ -223,7 +223,8 @@ def _dense(X: Any) -> Any:
     X = np.asarray(X)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
-    return np.ascontiguousarray(X) if any(stride % X.itemsize for stride in X.strides) else X
+    regular = X.flags.aligned and not any(stride % X.itemsize for stride in X.strides)
+    return X if regular else np.array(X, order="C")
 
 
 def dataset(

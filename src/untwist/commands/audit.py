@@ -10,7 +10,7 @@ import numpy as np
 
 from untwist.audit import LabelAudit, audit_labels
 from untwist.commands.columns import Prepared
-from untwist.commands.common import as_json, chosen_table, different, fit, say, table_options
+from untwist.commands.common import as_json, chosen_table, different, fit, say, table_options, tell
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, kind, write
 from untwist.files import write_whole
 from untwist.report.page import report
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
     listed = _listed(sheet, table, audit, suspects)
     if options.suspects:
-        write(_beside(sheet.frame.iloc[table.rows[suspects]], listed), options.suspects)
+        write(_beside(sheet.frame.iloc[table.rows[suspects]], listed), options.suspects, for_people=True)
         say(f"{len(suspects)} suspects in {options.suspects}")
     if options.corrected:
         changed = suspects[(audit.wrong[suspects] > 0.5) & (audit.predicted[suspects] != audit.given[suspects])]
@@ -66,10 +66,10 @@ def main(arguments: list[str] | None = None) -> int:
         found = {"rows": len(table.y), "noise_found": audit.noise.found, "wrong": share, "notes": table.notes}
         print(as_json(found | {"suspects": listed.to_dict(orient="records")}))
         return 0
-    print(audit)
+    tell(str(audit))
     for row in suspects[:SHOWN].tolist():
         told = str(audit.explain(row)).split(": ", 1)[1]
-        print(f"\n{sheet.place} {sheet.lines[table.rows[row]]} of {options.table.name}: {told}")
+        tell(f"\n{sheet.place} {sheet.lines[table.rows[row]]} of {options.table.name}: {told}")
     if len(suspects) > SHOWN:
         print(
             f"\n... and {len(suspects) - SHOWN} more" + ("" if options.suspects else ": --suspects FILE lists them all")

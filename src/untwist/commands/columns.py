@@ -88,7 +88,7 @@ def decided(
             near = difflib.get_close_matches(name, names, 1)
             hint = f": did you mean {near[0]!r}?" if near else f": the columns are {_listed(names)}"
             raise ValueError(f"there is no column {name!r}{hint}")
-    present, y = _labels(column_of(label))
+    present, y = _tried(_labels, column_of(label))
     notes = [] if present.all() else [f"{(~present).sum()} rows have no label and are left out"]
     if not present.any():
         raise ValueError(f"no row has a label in column {label!r}")
@@ -105,7 +105,7 @@ def decided(
             continue
         column = column_of(name)
         column = column if present.all() else column[present]
-        convert, ready, note = _feature(column)
+        convert, ready, note = _tried(_feature, column)
         left_out = None if name in keep else _no_feature(ready)
         if left_out or convert is None:
             hint = "" if convert is None else f" (--keep {name!r} uses it)"
@@ -118,6 +118,15 @@ def decided(
     if not features:
         raise ValueError("no column is left to learn from")
     return Decided(present, y, features, notes)
+
+
+def _tried(reading: Callable[[Any], Any], column: Any) -> Any:
+    """What a reading makes of a column; what it cannot read, such as lists or years beyond 9999, is a ValueError."""
+    try:
+        return reading(column)
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"column {column.name!r} cannot be read as numbers or text: {reason:.200}") from error
 
 
 def _listed(names: Iterable[Any], most: int = 12) -> str:
@@ -352,11 +361,11 @@ class NewRows:
         for index, name in enumerate(self.names):
             column, known = frame[name], self._known.get(index)
             if known is None:
-                columns[name] = _as_numbers(column, self._dates[name])
+                columns[name] = _tried(partial(_as_numbers, dates=self._dates[name]), column)
                 lost = int(_text(column[columns[name].isna()]).notna().sum())
                 self._lost[name] = self._lost.get(name, 0) + lost
             elif any(isinstance(one, str) for one in known):
-                text = _text(column)
+                text = _tried(_text, column)
                 self._new.setdefault(name, set()).update(set(text.dropna()) - set(known))
                 columns[name] = text.astype("category")
             else:

@@ -17,14 +17,20 @@ import numpy as np
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import Prepared, prepared
 from untwist.commands.sheets import Sheet, read
+from untwist.commands.words import escaped, printable
 from untwist.training import Progress
 
-__all__ = ["as_json", "chosen_table", "described", "different", "fit", "noise_words", "say", "table_options"]
+__all__ = ["as_json", "chosen_table", "described", "different", "fit", "noise_words", "say", "table_options", "tell"]
 
 
 def say(words: str) -> None:
     """A line for the person who waits; results go to standard output."""
-    print(words, file=sys.stderr, flush=True)
+    print(printable(" ".join(words.splitlines())), file=sys.stderr, flush=True)
+
+
+def tell(words: str) -> None:
+    """Results for a person: what comes from data cannot steer the terminal."""
+    print(printable(words))
 
 
 def table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> None:
@@ -80,7 +86,8 @@ def fit(table: Prepared, options: argparse.Namespace, noise_rates: Any = "auto")
     except KeyboardInterrupt:
         if not hasattr(model, "_ensembles"):
             raise
-        say("\nStopped.")
+        print(file=sys.stderr)
+        say("Stopped.")
         model.stopped_ = True
         return model
     finally:
@@ -134,4 +141,4 @@ def as_json(value: Any) -> str:
             return {str(key): plain(each) for key, each in one.items()}
         return [plain(each) for each in one] if isinstance(one, (list, tuple)) else one
 
-    return json.dumps(plain(value), ensure_ascii=False, indent=1, default=str)
+    return escaped(json.dumps(plain(value), ensure_ascii=False, indent=1, default=str))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from untwist.commands.columns import conformed
-from untwist.commands.common import as_json, say, table_options
+from untwist.commands.common import as_json, say, table_options, tell
 from untwist.commands.sheets import read
 from untwist.explain import explain
 from untwist.files import load
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"What moves the score of {len(rows)} rows, on average:")
         width = max((len(name) for name in shares), default=0)
         for name, mean in shares.items():
-            print(f"  {name:<{width}}  {mean:6.3f}  {'█' * round(30 * mean / max(means.max(), 1e-300))}")
+            tell(f"  {name:<{width}}  {mean:6.3f}  {'█' * round(30 * mean / max(means.max(), 1e-300))}")
         return 0
     told = [_row(int(line), row, names, values[i], found.shown[i], proba[i], model, options.top)
             for i, (line, row) in enumerate(zip(options.line, rows, strict=True))]  # fmt: skip
@@ -64,9 +64,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(as_json(told))
         return 0
     for one in told:
-        print(f"{sheet.place} {one['line']}: {one['prediction']}, {one['probability']:.1%}")
+        tell(f"{sheet.place} {one['line']}: {one['prediction']}, {one['probability']:.1%}")
         for column in one["columns"]:
-            print(f"  {column['contribution']:+7.3f}  {column['name']} is {column['value']}")
+            tell(f"  {column['contribution']:+7.3f}  {column['name']} is {column['value']}")
     return 0
 
 

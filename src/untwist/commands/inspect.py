@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from untwist.commands.common import as_json, noise_words
+from untwist.commands.common import as_json, noise_words, tell
 from untwist.files import header, load
 
 __all__ = ["main"]
@@ -42,19 +42,14 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         print(as_json(found))
         return 0
-    print(f"{options.model}: {found['trees']} trees, {found['bytes'] / 1000:.0f} kB, untwist {found['untwist']}")
-    classes = ", ".join(_printable(str(label)) for label in model.classes_)
-    print(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.alpha_:g}")
-    print(f"noise: {found['noise']}")
+    tell(f"{options.model}: {found['trees']} trees, {found['bytes'] / 1000:.0f} kB, untwist {found['untwist']}")
+    classes = ", ".join(str(label) for label in model.classes_)
+    tell(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.alpha_:g}")
+    tell(f"noise: {found['noise']}")
     if hasattr(model, "choice_"):
-        print(model.choice_)
+        tell(str(model.choice_))
     width = max(map(len, names))
     for i in np.argsort(-importances, kind="stable").tolist():
         column: Any = found["columns"][i]
-        print(f"  {_printable(column['name']):<{width}}  {column['kind']:<16} {column['importance']:6.1%}")
+        tell(f"  {column['name']:<{width}}  {column['kind']:<16} {column['importance']:6.1%}")
     return 0
-
-
-def _printable(text: str) -> str:
-    """What a terminal shows as it is."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text)

@@ -12,7 +12,17 @@ import numpy as np
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.blocks import in_blocks, option, prepared_in_blocks
 from untwist.commands.columns import Prepared
-from untwist.commands.common import as_json, chosen_table, described, different, fit, noise_words, say, table_options
+from untwist.commands.common import (
+    as_json,
+    chosen_table,
+    described,
+    different,
+    fit,
+    noise_words,
+    say,
+    table_options,
+    tell,
+)
 from untwist.files import save
 
 __all__ = ["main", "summary"]
@@ -33,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         say(f"The model has the rounds done so far: {options.output}")
     save(model, options.output)
     found = summary(model, table) | {"model": str(options.output)}
-    print(as_json(found) if options.json else _words(found, model))
+    print(as_json(found)) if options.json else tell(_words(found, model))
     return 130 if getattr(model, "stopped_", False) else 0
 
 

@@ -100,12 +100,13 @@ def read(path: Path, kind: type[R]) -> list[R]:
     if not path.exists():
         return []
     try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
+        with path.open(encoding="utf-8", newline="") as file:
+            text = file.read()
+        lines = [next(csv.reader([line]), []) for line in text.split("\n")[:-1]]  # a torn last line is no row
+    except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is no results file: choose another file") from error
     if "\n" not in text and not ",".join(_header(kind)).startswith(text):
         raise ValueError(f"{path} is no results file: choose another file")  # not a header that was torn
-    lines = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))  # a torn last line is no row
     if lines and lines[0] != _header(kind):
         raise ValueError(f"{path} is no results file of this version: choose another file")
     kinds = [KINDS[str(field.type)] for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass, says Result
@@ -135,7 +136,8 @@ class Writer(Generic[R]):
     def add(self, row: R) -> None:
         """Write the row; it is in the file when this returns."""
         cells = astuple(row)  # type: ignore[call-overload]
-        self._csv.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in cells])
+        plain = [cell.replace("\r", " ").replace("\n", " ") if isinstance(cell, str) else cell for cell in cells]
+        self._csv.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in plain])
         self._file.flush()
 
     def __enter__(self) -> Self:

@@ -1,0 +1,108 @@
+"""Does memory stay flat? Many small fits, predictions, saves and loads; the slope of what the process holds.
+
+``make leaks``: 10,000 of them, about ten minutes; ``python reliability/leaks.py --fits 300`` for a first look.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+import time
+import tracemalloc
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+from records import Record
+
+from untwist import PILBoostClassifier
+from untwist.files import dumps, loads
+
+WARM_UP = 0.2  # share of the fits before memory has settled
+MOST_BYTES = 200.0  # per fit, of the slope: 2 MB over 10,000 fits
+SETTINGS = [
+    {"alpha": 2.0},
+    {"alpha": 1.1, "link": "exact"},
+    {"alpha": -2.0, "min_samples_leaf": 5},
+    {"alpha": 1.1, "noise_rates": (0.1, 0.2)},
+    {"alpha": 4.0, "subsample": 0.7, "max_features": 0.5, "max_leaf_nodes": 6},
+    {"alpha": 2.0, "categorical_features": [1], "monotonic_cst": [1, 0, 0, 0]},
+    {"alpha": 2.0, "early_stopping": True},
+]
+
+
+def main() -> int:
+    """1 if memory grows."""
+    parser = argparse.ArgumentParser(description=__doc__.split("?")[0] + "?")
+    parser.add_argument("--fits", type=int, default=10_000)
+    parser.add_argument("--record", action="store_true", help="write docs/reliability/leaks.json")
+    options = parser.parse_args()
+    start = time.time()
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    X[:, 1] = rng.integers(0, 4, 120)
+    y = (X[:, 0] + rng.normal(size=120) > 0).astype(int)
+    three = np.digitize(X[:, 0], [-0.5, 0.5])
+    every = max(1, options.fits // 100)
+    held: list[tuple[int, int]] = []  # fits done, resident bytes
+    traced = 0
+    tracing, traced_from = int(0.9 * options.fits), int(0.92 * options.fits)  # it is slow: the last fits will do
+    for fit in range(options.fits):
+        one = SETTINGS[fit % len(SETTINGS)]
+        labels = three if fit % 7 == 0 and "noise_rates" not in one else y
+        model = PILBoostClassifier(n_estimators=5, max_depth=3, n_jobs=1 + fit % 2, random_state=fit, **one).fit(
+            X, labels
+        )
+        other = loads(dumps(model))
+        if not np.array_equal(other.predict_proba(X), model.predict_proba(X)):
+            sys.exit("a model that was saved and loaded predicts something else")
+        with suppress(ValueError):  # errors hold on to nothing
+            loads(dumps(model)[:-40])
+        if fit == tracing:
+            tracemalloc.start()
+        if fit == traced_from:
+            gc.collect()
+            traced = tracemalloc.get_traced_memory()[0]
+        if fit % every == 0:
+            gc.collect()
+            held.append((fit, resident()))
+    gc.collect()
+    grown = (tracemalloc.get_traced_memory()[0] - traced) / max(1, options.fits - 1 - traced_from)
+    tracemalloc.stop()
+    settled = np.array([(fit, size) for fit, size in held if WARM_UP * options.fits <= fit < tracing], dtype=float)
+    slope = float(np.polyfit(settled[:, 0], settled[:, 1], 1)[0])
+    flat = slope < MOST_BYTES and grown < MOST_BYTES
+    seconds = time.time() - start
+    first, last = settled[0, 1] / 1e6, settled[-1, 1] / 1e6
+    print(f"{options.fits} fits in {seconds:.0f} s: {first:.1f} MB when settled, {last:.1f} MB at the end")
+    print(
+        f"{slope:+.1f} bytes per fit by resident memory, {grown:+.1f} by tracemalloc: {'flat' if flat else 'IT GROWS'}"
+    )
+    if options.record:
+        Record(
+            name="leaks",
+            title="Memory over many fits, predictions, saves and loads",
+            figures={
+                "fits": options.fits,
+                "MB when settled": round(first, 1),
+                "MB at the end": round(last, 1),
+                "bytes per fit (resident)": round(slope, 1),
+                "bytes per fit (tracemalloc)": round(grown, 1),
+                "bytes per fit allowed": MOST_BYTES,
+            },
+            found="Nothing: memory is flat." if flat else "Memory grows.",
+            command="make leaks",
+            seconds=round(seconds, 1),
+        ).write()
+    return int(not flat)
+
+
+def resident() -> int:
+    """Bytes that this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

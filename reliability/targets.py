@@ -1,0 +1,582 @@
+"""What the fuzzer feeds with foreign bytes: model files, tables, results files, the border to the compiled core.
+
+Each target takes any bytes. It returns when they were refused in the documented way (a ValueError with a sentence) or
+gave sane numbers, and raises otherwise. tests/test_corpus.py replays the inputs kept in tests/corpus without a fuzzer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import struct
+import tarfile
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from untwist import PILBoostClassifier, _core, files
+from untwist.commands import columns, sheets
+from untwist.experiments import results
+from untwist.explain import explain
+from untwist.export import to_code
+
+ROOT = Path(__file__).parent.parent
+CORPUS = ROOT / "tests" / "corpus"
+FIXTURES = ROOT / "tests" / "fixtures"
+MEMORY = "/dev/shm"  # where there is one: files that never touch a disk
+
+__all__ = ["CORPUS", "TARGETS", "Choices", "seeds"]
+
+
+class Choices:
+    """Decisions read off bytes, zeros after the last: the same bytes, the same decisions."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.at = content, 0
+
+    def bytes(self, count: int) -> bytes:
+        """The next ones."""
+        taken = self.content[self.at : self.at + count]
+        self.at += count
+        return taken + bytes(count - len(taken))
+
+    def below(self, limit: int) -> int:
+        """A number from 0 to limit - 1."""
+        return int.from_bytes(self.bytes(1 if limit <= 256 else 4), "little") % limit
+
+    def one(self, options: Any) -> Any:
+        """One of a sequence."""
+        return options[self.below(len(options))]
+
+    @property
+    def left(self) -> bool:
+        """Whether there are bytes left."""
+        return self.at < len(self.content)
+
+
+# ---- model files ----
+
+WORDS = [
+    None,
+    True,
+    False,
+    -1,
+    0,
+    1,
+    2,
+    255,
+    2**31,
+    2**53,
+    2**63,
+    10**30,
+    0.5,
+    -0.0,
+    1e308,
+    5e-324,
+    "",
+    "x",
+    "yes",
+    "|O",
+]
+WORDS += ["__class__", "<U9999", "auto", "reference", "exact", [], {}, [[]], [0, 0], {"number": "inf"}]
+WORDS += [{"number": "nan"}, {"pairs": []}, {"pairs": [[[], 1]]}, {"tuple": [1, 2]}, {"pairs": 3}, "\ud800", "\0"]
+
+
+def signed(content: bytes) -> bytes:
+    """With the checksum that it should have, so that what lies behind is reached."""
+    return content + hashlib.sha256(content).digest()
+
+
+def put_together(header: Any, data: bytes) -> bytes:
+    """A model file."""
+    text = json.dumps(header).encode()
+    text += b" " * (-(files.PREFIX.size + len(text)) % files.ALIGNED)
+    return signed(files.PREFIX.pack(files.MAGIC, files.VERSION, 0, len(text)) + text + data)
+
+
+@cache
+def models() -> list[tuple[str, bytes]]:
+    """Header, as text, and arrays of the model files kept for the tests."""
+    parts = []
+    for content in (path.read_bytes() for path in sorted(FIXTURES.glob("*.untwist"))):
+        if len(content) > 30_000:  # too slow to be tried often
+            continue
+        *_, size = files.PREFIX.unpack_from(content)
+        text = content[files.PREFIX.size : files.PREFIX.size + size].decode()
+        parts.append((text, content[files.PREFIX.size + size : -files.CHECKSUM]))
+    return parts
+
+
+def use(content: bytes) -> None:
+    """Load a model and do with it what one does."""
+    try:
+        model = files.loads(content)
+    except ValueError as error:
+        assert "model file" in str(error), error
+        return
+    rng = np.random.default_rng(0)
+    width = min(model.n_features_in_, 300)
+    if width < model.n_features_in_:
+        return
+    X: Any = np.where(rng.random((60, width)) < 0.1, np.nan, rng.normal(size=(60, width)) * 3)
+    X[:, : width // 2] = np.round(X[:, : width // 2])
+    if hasattr(model, "feature_names_in_"):
+        import pandas
+
+        X = pandas.DataFrame(X, columns=model.feature_names_in_)
+    model.n_jobs = 1
+    for rows in (X[:5], X):
+        try:
+            proba = model.predict_proba(rows)
+        except ValueError:
+            return  # text where the model wants text, names twice
+        assert proba.shape == (len(rows), len(model.classes_)), proba.shape
+        assert np.isfinite(proba).all(), "probabilities that are none"
+        assert ((proba >= 0) & (proba <= 1)).all(), "probabilities that are none"
+        assert np.isin(model.predict(rows), model.classes_).all(), "a class that is none"
+    for kind in ("paper", "gain", "splits"):
+        model.importances(kind)
+    str(model.noise_), str(getattr(model, "choice_", "")), repr(model)
+    assert files.loads(files.dumps(model)).n_iter_ == model.n_iter_
+    for language in ("c", "python"):
+        try:
+            to_code(model, language)
+        except ValueError:
+            break
+    if sum(len(one) for one in model._ensembles) < 40:
+        try:
+            found = explain(model, X[:2], background=X[:5])
+        except ValueError:
+            return
+        assert np.isfinite(found.values).all(), "contributions that are none"
+
+
+def model_bytes(content: bytes) -> None:
+    """The bytes of a file without its checksum."""
+    use(signed(content))
+
+
+def model_edits(content: bytes) -> None:
+    """A sound file with values of its header replaced or taken away, and words of its arrays."""
+    choices = Choices(content)
+    text, arrays = choices.one(models())
+    header, data = json.loads(text), bytearray(arrays)
+    for _ in range(8):
+        if not choices.left:
+            break
+        if choices.below(3) == 0:
+            at = choices.below(len(data) // 4) * 4
+            data[at : at + 8] = choices.bytes(8)[: len(data) - at]
+            continue
+        if choices.below(2):  # an array's words, as small numbers
+            kind, size, offset = choices.one([one for one in json.loads(text)["arrays"] if one[1] > 0])
+            form = {"<i4": "<i", "<i8": "<q", "<f8": "<d", "<u8": "<Q", "|u1": "<B"}[kind]
+            value = choices.below(256) - (0 if form in ("<B", "<Q") else 128)
+            struct.pack_into(form, data, offset + choices.below(size) * struct.calcsize(form), value)
+            continue
+        place: Any = header
+        while True:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            if not keys:
+                break
+            key = choices.one(keys)
+            if isinstance(place[key], (dict, list)) and choices.below(4):
+                place = place[key]
+                continue
+            if choices.below(5) == 0:
+                del place[key]
+            else:
+                place[key] = deepcopy(choices.one(WORDS))
+            break
+    use(put_together(header, bytes(data)))
+
+
+# ---- tables ----
+
+ENDINGS = [".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".tar", ".csv.zst", ".txt"]
+ENCODINGS = ["utf-8", "latin-1", "utf-16", "utf-7", "cp1252"]
+
+
+def table(content: bytes, ending: str, separator: str | None = None, encoding: str = "utf-8") -> None:
+    """A file of a table: read, made ready, fitted, predicted, written again."""
+    folder = MEMORY if os.path.isdir(MEMORY) else None
+    with tempfile.TemporaryDirectory(dir=folder) as name, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(name) / f"table{ending}"
+        path.write_bytes(content)
+        try:
+            sheet = sheets.read(path, separator, encoding)
+            label = sheet.frame.columns[-1]
+            ready = columns.prepared(sheet.frame, label, keep=list(sheet.frame.columns[:-1]))
+            lines = sheet.lines
+        except (ValueError, ImportError) as error:
+            assert str(error), "no words"
+            return
+        assert len(lines) == len(sheet.frame), "lines and rows"
+        first = ready.rows[:1]
+        again = path.with_name(f"again{ending}")
+        try:
+            again.write_bytes(
+                sheets.COMPRESS.get(path.suffix, bytes)(sheet.with_labels(label, first, ready.y[:1].tolist()))
+            )
+            other = sheets.read(again, sheet.separator, encoding).frame
+        except ValueError as error:
+            assert str(error), "no words"
+        else:
+            assert len(other) == len(sheet.frame), "rows after a label was replaced"
+        if len(ready.y) > 200 or ready.X.shape[1] > 20:
+            return
+        try:
+            model = PILBoostClassifier(2.0, n_estimators=2, max_depth=2, n_jobs=1).fit(ready.X, ready.y)
+        except ValueError as error:
+            assert str(error), "no words"
+            return
+        X, _ = columns.conformed(sheet.frame, model)
+        proba = model.predict_proba(X)
+        assert np.isfinite(proba).all(), "probabilities that are none"
+
+
+def csv_bytes(content: bytes) -> None:
+    """The first byte says how the file is called, the second how it is read."""
+    choices = Choices(content)
+    ending, how = choices.one(ENDINGS), choices.below(256)
+    separator = (None, ",", ";", "\t")[how % 4]
+    table(content[2:], ending, separator, "utf-8" if how < 192 else ENCODINGS[how % len(ENCODINGS)])
+
+
+def parquet_bytes(content: bytes) -> None:
+    """The first byte says whether it is Parquet or Arrow."""
+    table(content[1:], ".feather" if content[:1] == b"F" else ".parquet")
+
+
+def results_bytes(content: bytes) -> None:
+    """The file of the arena's results."""
+    folder = MEMORY if os.path.isdir(MEMORY) else None
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        path = Path(name) / "results.csv"
+        path.write_bytes(content)
+        try:
+            rows = results.read(path, results.Row)
+        except ValueError as error:
+            assert str(path) in str(error), error
+            return
+        with results.Writer(path, results.Row) as writer:
+            for row in rows[:3]:
+                writer.add(row)
+        assert {row.key for row in results.read(path, results.Row)} == {row.key for row in rows}, "rows lost"
+
+
+# ---- the border to the compiled core ----
+
+DTYPES = ["f8", "f4", "i8", "i4", "u4", "u1", "i1", "u8", "f2", "?", ">f8", "c16", "O"]
+REALS = [
+    0.0,
+    1.0,
+    -1.0,
+    0.5,
+    2.0,
+    1e-300,
+    1e300,
+    5e-324,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+    3.0,
+    254.0,
+    256.0,
+    -0.0,
+]
+WHOLES = [0, 1, 2, 3, 5, 7, 60, 100, -1, -2, 255, 256, 2**31 - 1, -(2**31), 2**31, 2**63 - 1, 2**64 - 1]
+REFUSED = (TypeError, ValueError, RuntimeError, OverflowError)
+
+
+def an_array(choices: Choices, dtype: str, ndim: int, shape: tuple[int, ...] | None = None) -> Any:
+    """An array, most often of the type and dimensions asked for: of any strides, read-only now and then."""
+    odd = choices.below(16)
+    kind = choices.one(DTYPES) if odd == 0 else dtype
+    shape = (
+        tuple(choices.below(9) for _ in range(choices.below(4) if odd == 1 else ndim))
+        if shape is None or odd == 1
+        else shape
+    )
+    size = int(np.prod(shape)) if shape else 1
+    exact = np.dtype(kind).kind in "iu"
+    values = [choices.one(WHOLES if exact else REALS) for _ in range(min(size, 40))] or [0]
+    with np.errstate(all="ignore"):
+        if exact:
+            some = np.array([one % 2**64 for one in values], dtype=np.uint64).astype(kind)
+        else:
+            some = np.array(values, dtype=np.float64).astype(kind)
+        made = np.resize(some, size).reshape(shape)
+    match choices.below(8):
+        case 1 if made.ndim == 2:
+            made = np.asfortranarray(made)
+        case 2 if made.ndim:
+            made = made[::-1]
+        case 3 if made.ndim == 2:
+            made = made[:, ::-1]
+        case 4 if made.ndim:
+            made = np.repeat(made, 2, axis=0)[::2]
+        case 5 if made.ndim and len(made):
+            made = np.broadcast_to(made[:1], made.shape)
+        case 6:
+            made = made.copy()
+            made.flags.writeable = False
+        case 7 if made.nbytes and made.dtype != object:  # not aligned
+            moved = bytearray(b"\0" + made.tobytes())
+            made = np.frombuffer(moved, dtype=made.dtype, offset=1).reshape(made.shape)
+    return made
+
+
+def a_forest(choices: Choices) -> None:
+    """Trees that may be none: refused, or walked."""
+    trees, features = choices.below(4), choices.below(5)
+    offset, feature, left, sets = [0], [], [], []
+    for _ in range(trees):
+        splits = choices.below(6)
+        nodes = 2 * splits + 1
+        next_child = 1
+        for node in range(nodes):
+            inner = next_child < nodes and (node + 1 == next_child or choices.below(2) == 0)
+            feature.append(choices.below(max(features, 1)) if inner else -1)
+            left.append(next_child if inner else -1)
+            sets.append(choices.below(3) - 1 if inner else -1)
+            next_child += 2 * inner
+        offset.append(len(feature))
+    count = len(feature)
+    kinds = {
+        "offset": "i8",
+        "feature": "i4",
+        "left": "i4",
+        "threshold": "f8",
+        "missing_left": "u1",
+        "value": "f8",
+        "set": "i4",
+        "codes": "u8",
+    }
+    sound = {"offset": offset, "feature": feature, "left": left, "set": sets}
+    arrays: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        if name in sound:
+            arrays[name] = np.array(sound[name], dtype=kind)
+        else:
+            arrays[name] = an_array(choices, kind, 1, (8,) if name == "codes" else (count,))
+    for _ in range(choices.below(3)):
+        name = choices.one(list(kinds))
+        if choices.below(3) == 0:
+            arrays[name] = an_array(choices, kinds[name], 1)
+        elif arrays[name].size and arrays[name].flags.writeable and arrays[name].dtype.kind in "iu":
+            wild = np.array([choices.one(WHOLES) % 2**64], dtype=np.uint64).astype(arrays[name].dtype)
+            arrays[name][choices.below(len(arrays[name]))] = wild[0]
+    forest = _core.Forest(
+        *arrays.values(), choices.one([features, 0, 1, 3, 1000]) if choices.below(4) == 0 else features
+    )
+    for _ in range(3):
+        rows = choices.one([0, 1, 5, 8, 33, 48, 60, 300])
+        X = an_array(choices, choices.one(["f8", "f4"]), 2, (rows, features))
+        first, last = (0, trees) if choices.below(4) else (choices.one(WHOLES), choices.one(WHOLES))
+        threads = choices.one([1, 1, 2, 0, -1, 2**31 - 1] if choices.below(8) == 0 else [1])
+        try:
+            if choices.below(2):
+                forest.add_scores(X, first, last, threads, an_array(choices, "f8", 1, (rows,)))
+            else:
+                forest.leaves(X, first, last, threads, an_array(choices, "i4", 2, (rows, trees)))
+        except REFUSED:
+            continue
+
+
+def an_engine(choices: Choices) -> None:
+    """A data set and a run on it with settings that may be out of range."""
+    rows, features, classes = 2 + choices.below(60), 1 + choices.below(4), 2 + choices.below(2)
+    labels = np.array([i if i < classes else choices.below(classes) for i in range(rows)], dtype="u4") % max(classes, 1)
+    data = _core.Dataset(labels if choices.below(8) else an_array(choices, "u4", 1), classes, features)
+    X = an_array(choices, choices.one(["f8", "f4"]), 2, (rows, features))
+    categories = np.array(
+        [choices.one([0, 0, 3, 254, 255, -1]) if choices.below(3) == 0 else 0 for _ in range(features)], dtype="i4"
+    )
+    weight = an_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.ones(choices.one([0, rows]))
+    data.look(X, weight, 1)
+    if choices.below(8):  # else a run on columns that never came
+        data.add_columns(X, choices.one([0, 0, 0, 1]), categories, weight, choices.one([255, 2, 16, 256, 1]), 1)
+    data.hashes()
+    odd = choices.below(4) == 0
+
+    def real(*usual: float) -> float:
+        return float(choices.one(REALS) if odd and choices.below(4) == 0 else choices.one(usual))
+
+    def whole(*usual: int) -> int:
+        return int(choices.one(WHOLES) if odd and choices.below(4) == 0 else choices.one(usual))
+
+    watch = an_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.ones(choices.one([0, rows]))
+    start = an_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.zeros(0)
+    monotone = an_array(choices, "i1", 1, (features,)) if choices.below(4) == 0 else np.zeros(0, dtype="i1")
+    run = _core.booster(
+        data, whole(0, 1), weight, watch, start, real(2.0, 1.1, 0.5, 4.0, float("inf")), bool(choices.below(2)),
+        real(1.0, 4.0, 1e300), bool(choices.below(2)), real(1e-6, 0.1), whole(1, 3, 60), whole(0, 2, 7),
+        real(0.0, 0.1, 0.5), real(0.0, 1.0, 1e300), real(0.0, 2.0, 1e300), real(0.0, 1.0, 1e300),
+        real(1.0, 0.5, 1e-300), real(1.0, 0.5, 1e-300), whole(0, 7), whole(0, 5), monotone,
+    )  # fmt: skip
+    run.boost(choices.one([3, 0, -1, 6]), choices.one([0, 1, -1]), choices.one([1, 2]))
+    _, _, offset, feature, left, threshold, missing_left, value, _, sets, codes = run.trees(0)
+    assert len(offset) == len(run.trees(0)[0]) + 1, "offsets and trees"
+    forest = _core.Forest(offset, feature, left, threshold, missing_left, value, sets, codes, features)
+    scores = np.zeros(rows)
+    forest.add_scores(X, 0, len(offset) - 1, 1, scores)
+    known = all(np.nanmax(X[:, place], initial=0.0) < count for place, count in enumerate(categories) if count > 0)
+    if known and not len(start):
+        np.testing.assert_array_equal(scores, run.scores())
+
+
+def a_sketch(choices: Choices) -> None:
+    """Blocks of rows, states that another one sent, damaged or not, and codes by given thresholds."""
+    columns = 1 + choices.below(3)
+    categories = np.array([choices.one([0, 0, 3, 254]) for _ in range(columns)], dtype="i4")
+    weighted, max_bins = choices.below(2) == 1, choices.one([2, 16, 255])
+    sketches = [_core.Sketch(categories, max_bins, 128.0 if weighted else 0.0) for _ in range(2)]
+    rows = choices.below(40)
+    X = an_array(choices, choices.one(["f8", "f4"]), 2, (rows, columns))
+    weight = np.full(rows if weighted else 0, float(choices.one([1, 0.5, 3, 128])))
+    for sketch in sketches:
+        sketch.look(X, weight, 1)
+    state = bytearray(sketches[0].state())
+    for _ in range(choices.below(4)):
+        at = choices.below(max(1, len(state) // 8)) * 8
+        wild = choices.one(WHOLES) % 2**64 if choices.below(2) else int.from_bytes(choices.bytes(8), "little")
+        state[at : at + 8] = struct.pack("<Q", wild)
+    sketches[1].merge(bytes(state[: len(state) - choices.one([0, 0, 0, 8, 3])]))
+    if sketches[1].needs_draw:
+        sketches[1].draw(X, weight, 1)
+        return
+    found = sketches[1].thresholds()
+    _core.encode(X, categories, found, np.zeros((rows, columns), dtype="u1"), 1)
+    data = _core.Dataset(np.arange(max(rows, 1), dtype="u4") % 2, min(2, max(rows, 1)), columns)
+    data.set_bins(sketches[1])
+    data.add_rows(X, choices.one([0, 0, 1, 2**63]), weight, 1)
+    data.hashes()
+
+
+def links(choices: Choices) -> None:
+    """The inverse links on any numbers."""
+    z = an_array(choices, "f8", 1)
+    out = np.zeros(len(z)) if choices.below(4) else an_array(choices, "f8", 1)
+    choices.one([_core.clipped_logit, _core.clipped_posterior, _core.exact_logit])(z, float(choices.one(REALS)), out)
+
+
+def core_border(content: bytes) -> None:
+    """Functions of the compiled core with arrays of random shapes, types, strides and values."""
+    choices = Choices(content)
+    try:
+        choices.one([a_forest, a_forest, an_engine, an_engine, links, a_sketch])(choices)
+    except REFUSED:
+        return
+
+
+# ---- what the fuzzer begins with ----
+
+
+def seeds(name: str) -> list[bytes]:
+    """Sound inputs of a target, and some that are known to be nasty."""
+    return SEEDS[name]()
+
+
+def _seed_models() -> list[bytes]:
+    """The smallest models there are: what matters is their shape."""
+    X = np.column_stack([np.arange(40.0) % 7, np.arange(40) % 3, np.arange(40) % 2])
+    small = {"n_estimators": 2, "max_depth": 2, "n_jobs": 1, "random_state": 0}
+    two, three = (np.arange(40) % 7 > 3).astype(int), np.arange(40) % 3
+    fitted = [
+        PILBoostClassifier(2.0, **small).fit(X, two),
+        PILBoostClassifier(-2.0, link="exact", categorical_features=[1], **small).fit(X, np.array(["no", "yes"])[two]),
+        PILBoostClassifier(1.1, noise_rates=(0.1, 0.2), **small).fit(X, two > 0),
+        PILBoostClassifier(4.0, **small).fit(X, three),
+    ]
+    return [files.dumps(model)[: -files.CHECKSUM] for model in fitted]
+
+
+def _seed_tables() -> list[bytes]:
+    text = "id,größe,stadt,wann,y\n" + "".join(
+        f'{i},{i * 0.5},"{"AB"[i % 2]}, {i % 3}",2020-01-{i + 1:02d},{"ja" if i % 3 else "nein"}\n' for i in range(12)
+    )
+    plain = text.encode()
+    packed = [
+        bytes([place, 0]) + sheets.COMPRESS[ending](plain) for place, ending in ((1, ".gz"), (2, ".bz2"), (3, ".xz"))
+    ]
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("../../table.csv", plain)
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as tape:
+        entry = tarfile.TarInfo("../../table.csv")
+        entry.size = len(plain)
+        tape.addfile(entry, io.BytesIO(plain))
+    odd = b'a;b;y\r\n1,5;"x\ny";0\r\n"2,5";007;1\r\n;NA;1\r\n45 %;true;0\r\n'
+    lines = "t,y\na\u2028b,0\nc\x0bd,1\ne\x85f,0\n\x1c,1\n".encode()
+    utf16 = b"\x00\xc2" + text.encode("utf-16")
+    return [
+        b"\0\0" + plain,
+        b"\7\2" + odd,
+        b"\0\1" + lines,
+        utf16,
+        *packed,
+        b"\4\1" + memory.getvalue(),
+        b"\5\1" + tar.getvalue(),
+    ]
+
+
+def _seed_arrow() -> list[bytes]:
+    import pandas
+    import pyarrow
+    from pyarrow import feather, parquet
+
+    days = pandas.date_range("2020-01-01", periods=12, tz="Europe/Stockholm")
+    frame = pandas.DataFrame({"a": np.arange(12.0), "b": list("xyz") * 4, "c": days, "d": [None, True, False] * 4})
+    frame["e"] = frame["b"].astype("category")
+    frame["y"] = [0, 1] * 6
+    out = []
+    for first, write in ((b"P", parquet.write_table), (b"F", feather.write_feather)):
+        for table in (pyarrow.Table.from_pandas(frame), pyarrow.table({"a": [1, 2, 3, 4], "y": [0, 1, 0, 1]})):
+            sink = pyarrow.BufferOutputStream()
+            write(table, sink)
+            out.append(first + bytes(sink.getvalue()))
+    return out
+
+
+def _seed_results() -> list[bytes]:
+    header = ",".join(field.name for field in dataclasses.fields(results.Row))
+    bins = " ".join(["1/0.5/1"] * results.BINS)
+    row = f"moon,none,0,100,pilboost,0.9,0.9,0.3,0.1,0.5,{bins},1,"
+    failed = 'moon,none,1,100,xgboost,0.5,0.5,0.69,0.25,0,,1,"no, ""really"" not\nat all"'
+    return [f"{header}\n{row}\n{failed}\n".encode(), header[:20].encode(), b""]
+
+
+def _seed_choices() -> list[bytes]:
+    rng = np.random.default_rng(0)
+    return [rng.bytes(size) for size in (8, 30, 60, 90, 150, 250) for _ in range(4)]
+
+
+SEEDS: dict[str, Callable[[], list[bytes]]] = {
+    "model": _seed_models,
+    "edits": _seed_choices,
+    "csv": _seed_tables,
+    "parquet": _seed_arrow,
+    "results": _seed_results,
+    "core": _seed_choices,
+}
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "model": model_bytes,
+    "edits": model_edits,
+    "csv": csv_bytes,
+    "parquet": parquet_bytes,
+    "results": results_bytes,
+    "core": core_border,
+}
