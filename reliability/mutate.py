@@ -5,7 +5,7 @@ function and runs the tests that call that function, the quickest first, up to t
 PATIENCE seconds without a fault, so the share caught is a lower bound. A fault outside of functions, or in one that
 no test calls after the import, gets a process of its own with all the tests of the module. A fork that does not end is
 a fault caught. What survives and is judged the same program, or as good, is listed with a reason in
-equivalent_mutants.json; survivors are written to results/mutants.
+equivalent_mutants.json; what was tried is in results/mutants.
 
     python reliability/mutate.py --sample 100 --module losses links   # another sample, or 0 for all; some modules
     python reliability/mutate.py --survivors                          # only those of the last run of that kind
@@ -40,7 +40,7 @@ from records import Record
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "untwist"
 EQUIVALENT = Path(__file__).parent / "equivalent_mutants.json"
-SURVIVORS = ROOT / "results" / "mutants"
+RESULTS = ROOT / "results" / "mutants"
 SEED = 0
 THEORY = "test_theory_invariants.py"
 TESTS = {  # the tests of each module, its own first; its doctests belong to it too
@@ -82,9 +82,8 @@ def main() -> int:
     start = time.perf_counter()
     status = pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", *paths], plugins=[session])
     if session.results:
-        survivors(session.results)
-        if not arguments.survivors:
-            record(session, time.perf_counter() - start)
+        keep(session.results, time.perf_counter() - start, renew=not arguments.survivors)
+        record()
     return int(status)
 
 
@@ -94,9 +93,8 @@ def chosen(arguments: argparse.Namespace) -> list[Mutant]:
     for module in arguments.module:
         every = mutants_of(module, (SOURCE / f"{module}.py").read_text())
         if arguments.survivors:
-            file = SURVIVORS / f"{module}.txt"
-            before = set(file.read_text().splitlines()) if file.exists() else set()
-            faults += [one for one in every if one.key in before]
+            alive = {key for key, caught in kept(module)["results"].items() if not caught} - equivalent().keys()
+            faults += [one for one in every if one.key in alive]
         elif arguments.sample and arguments.sample < len(every):
             drawn = random.Random(SEED).sample(every, arguments.sample)
             faults += sorted(drawn, key=lambda one: (one.line, one.node, one.number))
@@ -208,7 +206,7 @@ class Forks:
         return SURVIVED
 
 
-WATCHED = SURVIVORS / "calls.json"
+WATCHED = RESULTS / "calls.json"
 
 
 class SharedFixtures:
@@ -326,12 +324,19 @@ def fresh(fields: dict[str, Any]) -> int:
 # ---- the record ----
 
 
-def survivors(results: dict[Mutant, bool]) -> None:
-    """Write them down, a file for each module."""
-    excused = equivalent()
+def kept(module: str) -> dict[str, Any]:
+    """By fault whether it was caught, and the seconds that took."""
+    file = RESULTS / f"{module}.json"
+    return json.loads(file.read_text()) if file.exists() else {"results": {}, "seconds": 0.0}
+
+
+def keep(results: dict[Mutant, bool], seconds: float, *, renew: bool) -> None:
+    """Write a file for each module, in place of the one before, or add to it."""
     for module in {fault.module for fault in results}:
-        keys = [fault.key for fault, caught in results.items() if not caught and fault.module == module]
-        (SURVIVORS / f"{module}.txt").write_text("".join(f"{key}\n" for key in keys if key not in excused))
+        new = {fault.key: caught for fault, caught in results.items() if fault.module == module}
+        before = {"results": {}, "seconds": 0.0} if renew else kept(module)
+        now = {"results": before["results"] | new, "seconds": before["seconds"] + seconds * len(new) / len(results)}
+        (RESULTS / f"{module}.json").write_text(json.dumps(now, indent=1) + "\n")
 
 
 def equivalent() -> dict[str, str]:
@@ -339,32 +344,39 @@ def equivalent() -> dict[str, str]:
     return {key: row["reason"] for row in json.loads(EQUIVALENT.read_text()) for key in row["mutants"]}
 
 
-def record(session: Forks, seconds: float) -> None:
-    """Write the figures down; those of the modules that were not asked for stay as they were."""
+def record() -> None:
+    """Write the figures down, of all modules that were tried and have not changed since."""
     excused = equivalent()
-    totals = {"faults": 0, "caught": 0, "equivalent": 0}
+    totals = {"faults tried": 0, "caught": 0, "equivalent": 0}
     figures: dict[str, int | float | str] = {}
-    for module in dict.fromkeys(fault.module for fault in session.faults):
-        results = {fault: caught for fault, caught in session.results.items() if fault.module == module}
+    seconds = 0.0
+    for module in TESTS:
+        every = {fault.key for fault in mutants_of(module, (SOURCE / f"{module}.py").read_text())}
+        results = {key: caught for key, caught in kept(module)["results"].items() if key in every}
+        if not results:
+            continue
         caught = sum(results.values())
-        same = sum(fault.key in excused for fault, one in results.items() if not one)
-        every = len(mutants_of(module, (SOURCE / f"{module}.py").read_text()))
+        same = sum(key in excused for key, one in results.items() if not one)
         real = len(results) - same
+        low, high = wilson(caught, real)
         figures[module] = (
-            f"{caught} of {real} caught ({100 * caught / real:.0f} %), {same} equivalent, of {every} faults"
+            f"{caught} of {real} caught, {100 * caught / real:.0f} % ({low:.0f} to {high:.0f} %); "
+            f"{same} equivalent; drawn from {len(every)}"
         )
-        totals["faults"] += len(results)
+        totals["faults tried"] += len(results)
         totals["caught"] += caught
         totals["equivalent"] += same
-    real = totals["faults"] - totals["equivalent"]
+        seconds += kept(module)["seconds"]
+    real = totals["faults tried"] - totals["equivalent"]
     low, high = wilson(totals["caught"], real)
     share = 100 * totals["caught"] / real
     Record(
         name="mutation",
-        title="Faults injected into the theory and the boosting, and what share of them the tests catch",
+        title="Faults injected into the theory and the boosting, and the share that the tests catch",
         figures={**totals, "survived": real - totals["caught"], "per cent caught": round(share, 1), **figures},
-        found=f"{totals['caught']} of {real} faults caught: {share:.1f} % (95 % interval {low:.1f} to {high:.1f} %); "
-        f"{totals['equivalent']} more change nothing that a test should see",
+        found=f"{totals['caught']} of {real} faults caught, {share:.1f} % (95 % interval {low:.1f} to {high:.1f} %); "
+        f"{totals['equivalent']} more make no difference that a test should see, each with its reason in "
+        "`reliability/equivalent_mutants.json`.",
         command="make mutants",
         seconds=round(seconds, 1),
     ).write()

@@ -259,6 +259,28 @@ def test_a_malformed_loss_is_told_what_is_wrong(partial, message):
         ClippedLink(Bad())
 
 
+@pytest.mark.parametrize(
+    ("pos", "neg", "check", "reason"),
+    [
+        (lambda u: np.where(u == 0.2525, np.inf, 1.0 - u), lambda u: u, differentiable, "partial_pos is not finite"),
+        (lambda u: 1.0 - u, lambda u: u + 0.1, extremes, "partial_neg(0) is not 0"),
+        (lambda u: u - 1.0, lambda u: u, extremes, "a partial loss is negative"),
+        (lambda u: 1.0 - u, lambda u: -u, extremes, "a partial loss is negative"),
+    ],
+)
+def test_each_side_of_a_property_is_looked_at(pos, neg, check, reason):
+    class Odd(Loss):
+        def partial_pos(self, u):
+            return pos(np.asarray(u, float))
+
+        def partial_neg(self, u):
+            return neg(np.asarray(u, float))
+
+    verdict = check(Odd())
+    assert not verdict
+    assert reason in verdict.reason
+
+
 def test_a_straight_loss_has_no_default_step():
     class Straight(Loss):
         def partial_pos(self, u):
@@ -291,6 +313,14 @@ def test_alpha_loss_at_the_ends_of_its_range():
     assert AlphaLoss(-math.inf).tilted_set(0.7) == (0.0, 0.0)
 
 
+def test_rate_and_conjugate_at_the_ends_of_the_range():
+    assert [AlphaLoss(alpha).rate for alpha in (0.0, 1.0, -2.0, -math.inf)] == [-math.inf, 0.0, 0.5, 1.0]
+    assert [AlphaLoss(alpha).conjugate for alpha in (0.0, 1.0, -2.0, math.inf)] == [0.0, math.inf, 2.0, 1.0]
+    assert AlphaLoss(1e-300).rate == pytest.approx(-1e300)  # the least alpha but 0
+    for derivative in (AlphaLoss(0.0).partial_pos_derivative, AlphaLoss(0.0).partial_neg_derivative):
+        assert np.isnan(derivative([0.0, 0.3, 1.0])).all()
+
+
 def test_alpha_loss_is_continuous_through_one():
     u = np.array([1e-12, 0.1, 0.5, 0.9])
     for function in ("partial_pos", "partial_neg", "partial_pos_derivative", "bayes_risk", "tilted_estimate"):
@@ -317,6 +347,7 @@ def test_losses_are_values():
         (lambda: AlphaLoss(math.nan), "alpha must be a number, got nan"),
         (lambda: AlphaLoss("two"), "alpha must be a number, got 'two'"),
         (lambda: AlphaLoss(True), "alpha must be a number, got True"),
+        (lambda: AlphaLoss(-9e-301), "alpha must be 0 or at least 1e-300 in size, got -9e-301"),
         (lambda: FocalLoss(-1.0), "gamma must be a number >= 0, got -1.0"),
         (lambda: FocalLoss(math.inf), "gamma must be finite"),
         (lambda: SuperLoss(LogLoss(), 0.0, 0.0), "lam must be a number > 0, got 0.0"),
