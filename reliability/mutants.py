@@ -116,8 +116,9 @@ def _open_nodes(node: ast.AST, around: Around) -> Iterator[tuple[Any, Around]]:
         for default in [*node.args.defaults, *node.args.kw_defaults]:
             if default is not None:
                 yield from _open_nodes(default, around)
+        early = around.alone and node.name == "__init_subclass__"  # classes call it as the module is made
         for statement in node.body:
-            yield from _open_nodes(statement, replace(around, alone=False))
+            yield from _open_nodes(statement, replace(around, alone=early))
         return
     if isinstance(node, ast.ClassDef):
         for statement in node.body:

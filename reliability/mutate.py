@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import bisect
 import gc
+import importlib
 import importlib.machinery
 import itertools
 import json
@@ -44,7 +45,7 @@ RESULTS = ROOT / "results" / "mutants"
 SEED = 0
 THEORY = "test_theory_invariants.py"
 TESTS = {  # the tests of each module, its own first; its doctests belong to it too
-    "arguments": ("test_losses.py", "test_twists.py", "test_classifier.py", "test_twisters.py", "test_features.py"),
+    "arguments": ("test_arguments.py",),
     "losses": ("test_losses.py", "test_links.py", "test_twists.py", THEORY),
     "links": ("test_links.py", "test_losses.py", "test_certificate.py", "test_boosting.py", THEORY),
     "twists": ("test_twists.py", "test_twisters.py", "test_explorer.py", THEORY),
@@ -53,7 +54,7 @@ TESTS = {  # the tests of each module, its own first; its doctests belong to it 
     "boosting": ("test_boosting.py", "test_certificate.py", "test_classifier.py", THEORY),
     "certificate": ("test_certificate.py",),
     "twisters": ("test_twisters.py", "test_theory_invariants.py"),
-    "folds": ("test_untwisting.py", "test_automatic.py", "test_features.py"),
+    "folds": ("test_automatic.py", "test_features.py", "test_distributed.py"),
     "noise": ("test_noise.py", "test_untwisting.py"),
     "training": ("test_features.py", "test_untwisting.py", "test_classifier.py"),
     "labels": ("test_features.py", "test_classifier.py"),
@@ -73,17 +74,16 @@ def main() -> int:
     if arguments.fresh:
         return fresh(json.loads(arguments.fresh))
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    session = Forks(chosen(arguments))
+    session = Forks(chosen(arguments), renew=not arguments.survivors)
     files = {name: None for module in arguments.module for name in TESTS[module]}
     paths = [
         *(str(ROOT / "tests" / name) for name in files),
         *(str(SOURCE / f"{name}.py") for name in arguments.module),
     ]
-    start = time.perf_counter()
+    for module in arguments.module:
+        importlib.import_module(f"untwist.{module}")  # pytest would rewrite what it imports itself
     status = pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", *paths], plugins=[session])
-    if session.results:
-        keep(session.results, time.perf_counter() - start, renew=not arguments.survivors)
-        record()
+    record()
     return int(status)
 
 
@@ -109,9 +109,8 @@ def chosen(arguments: argparse.Namespace) -> list[Mutant]:
 class Forks:
     """A plugin of pytest: instead of running the collected tests it tries the faults, each in a fork."""
 
-    def __init__(self, faults: list[Mutant]) -> None:
-        self.faults = faults
-        self.results: dict[Mutant, bool] = {}  # caught or not
+    def __init__(self, faults: list[Mutant], *, renew: bool) -> None:
+        self.faults, self.renew = faults, renew
         self.failed = False
         self.calls: dict[str, dict[str, list[str]]] = {}  # by module and function the tests that call it
         self.seconds: dict[str, float] = {}
@@ -133,12 +132,15 @@ class Forks:
         self.known = [one for one in gc.get_objects() if isinstance(one, FunctionType)]
         self.known = [one for one in self.known if one.__code__.co_filename.startswith(str(SOURCE))]
         gc.freeze()
-        begin = time.perf_counter()
-        for number, fault in enumerate(self.faults, 1):
-            self.results[fault] = caught = self.is_caught(session, fault)
+        for module, faults in itertools.groupby(self.faults, key=lambda fault: fault.module):
+            begin, results = time.perf_counter(), {}
+            for fault in faults:
+                results[fault.key] = self.is_caught(session, fault)
+                if not results[fault.key]:
+                    print(f"{len(results)}, {time.perf_counter() - begin:.0f} s: SURVIVED {fault.key}", flush=True)
             seconds = time.perf_counter() - begin
-            if not caught or number % 25 == 0:
-                print(f"{number}/{len(self.faults)} {seconds:.0f} s {'caught' if caught else 'SURVIVED'} {fault.key}")
+            print(f"{module}: {sum(results.values())} of {len(results)} caught in {seconds:.0f} s", flush=True)
+            keep(module, results, seconds, renew=self.renew)
         return True
 
     def watched(self, session: pytest.Session) -> int:
@@ -182,14 +184,14 @@ class Forks:
         spent = list(itertools.accumulate(self.seconds[item.nodeid] for item in items))
         items = items[: max(1, bisect.bisect_right(spent, PATIENCE))]
         if items and not fault.alone:
-            limit = 30.0 + 5.0 * sum(self.seconds[item.nodeid] for item in items)
+            limit = 20.0 + 3.0 * sum(self.seconds[item.nodeid] for item in items)
             answer = in_fork(lambda: self.tried(items, fault), limit)
             if answer != UNFIT:
                 return answer != SURVIVED
         own = sum(seconds for name, seconds in self.seconds.items() if Path(name.split("::")[0]).name in order)
         command = [sys.executable, __file__, "--fresh", json.dumps(vars(fault))]
         try:
-            return subprocess.run(command, capture_output=True, timeout=60.0 + 5.0 * own).returncode != 0
+            return subprocess.run(command, capture_output=True, timeout=30.0 + 3.0 * own).returncode != 0
         except subprocess.TimeoutExpired:
             return True
 
@@ -317,6 +319,7 @@ def fresh(fields: dict[str, Any]) -> int:
         return made(fault) if loader.path == path else usual(loader, name)
 
     importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    importlib.import_module(f"untwist.{fault.module}")  # pytest would read the file by itself
     tests = [path, *(str(ROOT / "tests" / name) for name in TESTS[fault.module])]
     return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
 
@@ -330,13 +333,11 @@ def kept(module: str) -> dict[str, Any]:
     return json.loads(file.read_text()) if file.exists() else {"results": {}, "seconds": 0.0}
 
 
-def keep(results: dict[Mutant, bool], seconds: float, *, renew: bool) -> None:
-    """Write a file for each module, in place of the one before, or add to it."""
-    for module in {fault.module for fault in results}:
-        new = {fault.key: caught for fault, caught in results.items() if fault.module == module}
-        before = {"results": {}, "seconds": 0.0} if renew else kept(module)
-        now = {"results": before["results"] | new, "seconds": before["seconds"] + seconds * len(new) / len(results)}
-        (RESULTS / f"{module}.json").write_text(json.dumps(now, indent=1) + "\n")
+def keep(module: str, results: dict[str, bool], seconds: float, *, renew: bool) -> None:
+    """Write them to a file, in place of the one before, or add to it."""
+    before = {"results": {}, "seconds": 0.0} if renew else kept(module)
+    now = {"results": before["results"] | results, "seconds": before["seconds"] + seconds}
+    (RESULTS / f"{module}.json").write_text(json.dumps(now, indent=1) + "\n")
 
 
 def equivalent() -> dict[str, str]:

@@ -274,6 +274,35 @@ def test_the_canonical_link_of_a_lopsided_loss():
     assert link.margin_loss(1.5) == 0.0
 
 
+def test_the_canonical_link_of_a_lopsided_loss_without_a_clip():
+    class Open(Lopsided):
+        def partial_neg(self, u):
+            return -np.log1p(-np.asarray(u, float))
+
+    link = CanonicalLink(Open())
+    assert link.clip == math.inf
+    assert link.margin_loss(1.5) == 0.0
+    area = quad(link.weights, -4.0, 1.5, epsabs=1e-12, points=[1.0])[0]
+    assert link.margin_loss(-4.0) == pytest.approx(area, abs=1e-7)
+
+
+class Sloped(Loss):
+    """It falls all the way to 1: rare classes are never estimated, and the weights jump to 0 at the clip."""
+
+    def partial_pos(self, u):
+        return (1.0 - np.asarray(u, float)) ** 2 + 0.1 * (1.0 - np.asarray(u, float))
+
+
+@both_kinds
+def test_weights_are_the_slope_beyond_a_clip_where_they_jump(kind):
+    link = kind(Sloped())
+    np.testing.assert_array_equal(link.weights([1.01 * link.clip, -1.01 * link.clip]), [0.0, 1.0])
+    assert link.weights(0.999 * link.clip) > 0.04
+    for low, high in ((-2.0 * link.clip, -0.5), (-0.5, 0.5), (0.5, 2.0 * link.clip)):
+        area = quad(link.weights, low, high, epsabs=1e-12, points=[-link.clip, link.clip])[0]
+        assert link.margin_loss(low) - link.margin_loss(high) == pytest.approx(area, abs=1e-7)
+
+
 @pytest.mark.parametrize("kind", [CanonicalLink, ClippedLink])
 def test_numerical_posteriors_are_exact_from_the_clip_on(kind):
     link = kind.numerical(AlphaLoss(2.0))

@@ -329,6 +329,13 @@ def test_alpha_loss_is_continuous_through_one():
             np.testing.assert_allclose(getattr(AlphaLoss(alpha), function)(u), at_one, rtol=1e-9)
 
 
+def test_the_slope_of_a_focal_loss_at_its_ends():
+    assert FocalLoss(2.0).partial_pos_derivative([0.0, 1.0]).tolist() == [-math.inf, 0.0]
+    assert FocalLoss(2.0).partial_neg_derivative([0.0, 1.0]).tolist() == [0.0, math.inf]
+    assert FocalLoss(0.0).partial_pos_derivative([0.0, 1.0]).tolist() == [-math.inf, -1.0]
+    assert FocalLoss(0.0).partial_neg_derivative([0.0, 1.0]).tolist() == [1.0, math.inf]
+
+
 def test_tilt_takes_one_alpha_per_point():
     np.testing.assert_allclose(tilt([0.3, 0.7], [-1.0, 1.0]), [0.7, 0.7])
     assert tilt(1.0, 0.0) == 0.5  # 0 * inf = 0
