@@ -1,4 +1,4 @@
-"""Which lines and branches the fast tests run: ``python reliability/covered.py`` writes docs/reliability/coverage.json.
+"""Which lines and branches the fast tests run; ``python reliability/covered.py --record`` keeps the figures.
 
 Counted is what runs in the processes of pytest: what a test starts in a process of its own (commands, workers, the
 tries of signals) is run but not counted, so the share is a lower bound. Every line that is missed is printed.
@@ -53,10 +53,10 @@ def main() -> int:
             "--cov-report=term-missing:skip-covered",
             f"--cov-report=json:{report}",
         ]
-        options = ["--quiet", "-p", "no:cacheprovider", "--numprocesses=2", *counted]
-        status = pytest.main([*options, *sys.argv[1:]])
+        options = ["--quiet", "-p", "no:cacheprovider", "--numprocesses=auto", *counted]
+        status = pytest.main(options)
         files = json.loads(report.read_text())["files"]
-    if len(sys.argv) == 1:
+    if "--record" in sys.argv:
         record(files, time.perf_counter() - start, failed=bool(status))
     return int(status)
 
