@@ -1,4 +1,4 @@
-"""What share of injected faults the tests catch: ``python reliability/mutate.py``, kept in docs/reliability.
+"""What share of injected faults the tests catch; ``python reliability/mutate.py --record`` keeps the figures.
 
 One session of pytest collects the tests; then each fault of `mutants` gets a fork of it that swaps the code of one
 function and runs the tests that call that function, the quickest first, up to the first that fails: as many as take
@@ -54,10 +54,10 @@ TESTS = {  # the tests of each module, its own first; its doctests belong to it 
     "boosting": ("test_boosting.py", "test_certificate.py", "test_classifier.py", THEORY),
     "certificate": ("test_certificate.py",),
     "twisters": ("test_twisters.py", "test_theory_invariants.py"),
-    "folds": ("test_automatic.py", "test_features.py", "test_distributed.py"),
+    "folds": ("test_folds.py", "test_automatic.py"),
     "noise": ("test_noise.py", "test_untwisting.py"),
     "training": ("test_features.py", "test_untwisting.py", "test_classifier.py"),
-    "labels": ("test_features.py", "test_classifier.py"),
+    "labels": ("test_labels.py",),
 }
 PATIENCE = 20.0
 SURVIVED, CAUGHT, UNFIT = 0, 1, 77
@@ -69,6 +69,9 @@ def main() -> int:
     parser.add_argument("--module", nargs="*", default=list(TESTS), choices=list(TESTS), metavar="NAME")
     parser.add_argument("--sample", type=int, default=60, help="faults of each module, drawn with a seed; 0: all")
     parser.add_argument("--survivors", action="store_true", help="only those that survived before")
+    parser.add_argument(
+        "--record", action="store_true", help="write docs/reliability/mutation.json, of this and before"
+    )
     parser.add_argument("--fresh", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fresh:
@@ -83,7 +86,10 @@ def main() -> int:
     for module in arguments.module:
         importlib.import_module(f"untwist.{module}")  # pytest would rewrite what it imports itself
     status = pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", *paths], plugins=[session])
-    record()
+    figures = made_of_all()
+    print(figures.found)
+    if arguments.record:
+        figures.write()
     return int(status)
 
 
@@ -345,8 +351,8 @@ def equivalent() -> dict[str, str]:
     return {key: row["reason"] for row in json.loads(EQUIVALENT.read_text()) for key in row["mutants"]}
 
 
-def record() -> None:
-    """Write the figures down, of all modules that were tried and have not changed since."""
+def made_of_all() -> Record:
+    """The figures of all modules that were tried, as far as they are as they were."""
     excused = equivalent()
     totals = {"faults tried": 0, "caught": 0, "equivalent": 0}
     figures: dict[str, int | float | str] = {}
@@ -371,7 +377,7 @@ def record() -> None:
     real = totals["faults tried"] - totals["equivalent"]
     low, high = wilson(totals["caught"], real)
     share = 100 * totals["caught"] / real
-    Record(
+    return Record(
         name="mutation",
         title="Faults injected into the theory and the boosting, and the share that the tests catch",
         figures={**totals, "survived": real - totals["caught"], "per cent caught": round(share, 1), **figures},
@@ -380,7 +386,7 @@ def record() -> None:
         "`reliability/equivalent_mutants.json`.",
         command="make mutants",
         seconds=round(seconds, 1),
-    ).write()
+    )
 
 
 def wilson(hits: int, tries: int) -> tuple[float, float]:

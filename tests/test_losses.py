@@ -20,6 +20,7 @@ from untwist.losses import (
     SuperLoss,
     tilt,
 )
+from untwist.numerics import slope
 from untwist.properties import differentiable, extremes, monotone, proper, properties, strictly_proper, symmetric
 
 LOSSES = [
@@ -192,6 +193,32 @@ class Hinged(Loss):
         return 1.0 - u + shift
 
 
+class Flat(Loss):
+    """A risk that is flat from `low` to `high` for eta = 1/2."""
+
+    def __init__(self, low, high):
+        self.low, self.high = low, high
+
+    def partial_pos(self, u):
+        u = np.asarray(u, float)
+        return 1.0 - u + np.maximum(self.low - u, 0.0) + np.maximum(u - self.high, 0.0)
+
+    def partial_neg(self, u):
+        u = np.asarray(u, float)
+        return u + np.maximum(self.low - u, 0.0) + np.maximum(u - self.high, 0.0)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.4995, 0.5095), (0.4905, 0.5005), (0.2, 0.9), (0.0, 0.3), (0.6, 1.0)])
+def test_the_rims_of_a_flat_piece_however_narrow(low, high):
+    found = Flat(low, high).tilted_set([0.5, 0.5])
+    np.testing.assert_allclose(found, [[low, low], [high, high]], atol=1e-6)
+
+
+def test_many_estimates_are_found_in_parts():
+    eta = np.linspace(0.01, 0.99, 5000)
+    np.testing.assert_allclose(FocalLoss(0.0).tilted_estimate(eta), eta, rtol=0, atol=1e-12)
+
+
 def test_a_flat_piece_gives_an_interval():
     low, high = Hinged().tilted_set(0.5)
     assert (low, high) == (pytest.approx(0.4, abs=1e-6), pytest.approx(0.6, abs=1e-6))
@@ -221,6 +248,19 @@ def test_numerical_derivatives_up_to_the_ends(scale, p, extra):
         for values in (link.inverse(z), link.tilted(z), link.margin_loss(z)):
             assert np.isfinite(values).all()
         assert (np.diff(link.inverse(z)) >= 0).all()
+
+
+def test_the_numerical_derivative_of_a_flat_piece_is_zero_up_to_the_end():
+    """The differences of a constant are rounding, from which no power law must be read off."""
+
+    class Capped(Loss):
+        def partial_pos(self, u):
+            return np.maximum(1.0 - np.asarray(u, float), 0.3)
+
+    u = np.array([0.0, 1e-9, 0.2, 0.8, 1.0 - 1e-9, 1.0])
+    np.testing.assert_allclose(Capped().partial_pos_derivative(u), [-1.0, -1.0, -1.0, 0.0, 0.0, 0.0], atol=1e-7)
+    np.testing.assert_allclose(slope(lambda u: 0.0 * u, u), 0.0)
+    np.testing.assert_allclose(slope(lambda u: 0.0 * u + 1.0, u), 0.0, atol=1e-7)
 
 
 def test_numerical_derivatives_of_singular_losses():
@@ -262,7 +302,11 @@ def test_a_malformed_loss_is_told_what_is_wrong(partial, message):
 @pytest.mark.parametrize(
     ("pos", "neg", "check", "reason"),
     [
-        (lambda u: np.where(u == 0.2525, np.inf, 1.0 - u), lambda u: u, differentiable, "partial_pos is not finite"),
+        (lambda u: np.where(u == 0.25, np.inf, 1.0 - u), lambda u: u, differentiable, "partial_pos is not finite"),
+        (lambda u: 1.0 - u, lambda u: np.where(u == 0.75, np.inf, u), differentiable, "partial_neg is not finite"),
+        (lambda u: 1.0 - u, lambda u: -u, monotone, "partial_neg decreases"),
+        (lambda u: u, lambda u: u, monotone, "partial_pos increases"),
+        (lambda u: 1.0 - u + 0.01 * (np.abs(u - 0.503) < 1e-4), lambda u: u, monotone, "partial_pos increases"),
         (lambda u: 1.0 - u, lambda u: u + 0.1, extremes, "partial_neg(0) is not 0"),
         (lambda u: u - 1.0, lambda u: u, extremes, "a partial loss is negative"),
         (lambda u: 1.0 - u, lambda u: -u, extremes, "a partial loss is negative"),
