@@ -214,6 +214,11 @@ def test_the_rims_of_a_flat_piece_however_narrow(low, high):
     np.testing.assert_allclose(found, [[low, low], [high, high]], atol=1e-6)
 
 
+def test_numerical_estimates_keep_their_digits_close_to_0():
+    eta = np.array([1e-300, 1e-100, 1e-20, 1e-16])
+    np.testing.assert_allclose(FocalLoss(0.0).tilted_estimate(eta), eta, rtol=1e-9)
+
+
 def test_many_estimates_are_found_in_parts():
     eta = np.linspace(0.01, 0.99, 5000)
     np.testing.assert_allclose(FocalLoss(0.0).tilted_estimate(eta), eta, rtol=0, atol=1e-12)
