@@ -8,9 +8,9 @@ import untwist
 from untwist import PILBoostClassifier, _core
 from untwist.export import numbers, probabilities, to_xgboost
 from untwist.links import CanonicalLink, ClippedLink
-from untwist.losses import AlphaLoss
+from untwist.losses import AlphaLoss, SquareLoss
 from untwist.xgb.forests import last_below
-from untwist.xgb.weights import Weigher
+from untwist.xgb.weights import Weigher, arrays_of
 
 xgboost = pytest.importorskip("xgboost")
 ARRAYS = ("feature", "left", "threshold", "missing_left", "set")
@@ -330,3 +330,12 @@ def test_a_plain_xgboost_model_of_classes_that_stop_apart(tmp_path):
     automatic = PILBoostClassifier(random_state=0).fit(X[:500], y[:500] > 0)
     margins = to_xgboost(automatic).predict(xgboost.DMatrix(X), output_margin=True)
     np.testing.assert_allclose(probabilities(automatic, margins), automatic.predict_proba(X), atol=1e-4)
+
+
+def test_what_weights_need_is_said(monkeypatch):
+    with pytest.raises(ValueError, match="boost the alpha-loss only, got SquareLoss"):
+        Weigher(ClippedLink(SquareLoss()), 1.0, "cpu")
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(ImportError, match="device='cuda' needs CuPy"):
+        arrays_of("cuda")
+    assert arrays_of("cpu") is np
