@@ -1,5 +1,7 @@
 """The engine over XGBoost's trees: round by round that of the compiled engine on the same bins, and what it refuses."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
