@@ -55,22 +55,57 @@ def test_one_label_less_than_frequent_is_no_sample_of_its_own():
 
 
 def test_where_none_of_few_copies_is_drawn_each_gives_a_part():
-    contents, labels = np.zeros(FREQUENT, np.uint64), np.arange(FREQUENT, dtype=np.uint32) % 2
-    held = [hold_out(contents, labels, np.ones(FREQUENT), 0.1, seed) for seed in range(40)]
+    contents, labels = np.zeros(10, np.uint64), np.arange(10, dtype=np.uint32) % 2
+    held = [hold_out(contents, labels, np.ones(10), 0.1, seed) for seed in range(40)]
     assert all(one.any() for one in held)
     assert any((one == 0.1).all() for one in held)
     assert all((one < 1).all() for one in held)  # some copies stay
+    assert any(len(set(one)) > 1 for one in held)  # 10 copies are frequent enough to be drawn
+
+
+def test_the_only_copy_of_a_class_and_the_last_row_stay():
+    contents, labels = np.zeros(21, np.uint64), (np.arange(21) > 0).astype(np.uint32)
+    assert all(hold_out(contents, labels, np.ones(21), 0.5, seed)[0] == 0.0 for seed in range(40))
+    for seed in range(10):
+        assert sorted(hold_out(numbers(1, 2), np.zeros(2, np.uint32), np.ones(2), 0.9, seed)) == [0.0, 1.0]
+
+
+def test_rows_that_weigh_exactly_their_share_stay_whole():
+    for n in (2, 3, 5, 10):
+        held = hold_out(np.arange(n, dtype=np.uint64), np.zeros(n, np.uint32), np.ones(n), 1.0 / n, 0)
+        assert sorted(held) == [0.0] * (n - 1) + [1.0]
+
+
+def test_a_frequent_content_does_not_count_among_the_others():
+    contents = np.append(np.zeros(20, np.uint64), numbers(1, 2, 3))
+    labels = np.append(np.arange(20) % 2, [0, 0, 0]).astype(np.uint32)
+    assert all(hold_out(contents, labels, np.ones(23), 0.34, seed)[20:].sum() == 1.0 for seed in range(40))
+
+
+def test_a_heavy_content_is_dealt_to_all_folds():
+    held = cross_folds(np.arange(5, dtype=np.uint64), np.zeros(5, np.uint32), np.array([6.0, 1.0, 1.0, 1.0, 1.0]), 2, 0)
+    assert held[:, 0].tolist() == [3.0, 3.0]
+    assert held[:, 1:].sum(axis=1).tolist() == [2.0, 2.0]
+
+
+def test_weights_that_are_no_counts_are_set_aside_whole():
+    weight = np.tile([0.5, 1.0, 2.25], 40)
+    held = cross_folds(np.arange(120, dtype=np.uint64), np.zeros(120, np.uint32), weight, 4, 0)
+    np.testing.assert_allclose(held.sum(axis=0), weight)
+    assert ((held > 0).sum(axis=0) == 1).all()
 
 
 def test_folds_of_a_frequent_content_add_up_and_are_even_on_average():
     copies = 40
     contents, labels = np.zeros(2 * copies, np.uint64), np.arange(2 * copies, dtype=np.uint32) % 2
-    sizes = []
+    sizes, alike = [], 0
     for seed in range(100):
         held = cross_folds(contents, labels, np.ones(2 * copies), 4, seed)
         np.testing.assert_array_equal(held.sum(axis=0), 1.0)
         assert set(np.unique(held)) == {0.0, 1.0}
         sizes.append(held[:, labels == 0].sum(axis=1))
+        alike += (held[:, labels == 1].sum(axis=1) == sizes[-1]).all()
+    assert alike < 50  # the classes are drawn apart
     np.testing.assert_allclose(np.mean(sizes, axis=0), 10.0, atol=1.2)
     assert np.var(sizes) == pytest.approx(copies * 0.25 * 0.75, rel=0.4)
 
