@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -75,6 +76,32 @@ def test_early_stopping_and_what_is_open(client):
     one = PILBoostClassifier(engine="xgboost", n_jobs=1, random_state=0).fit(X, y)
     np.testing.assert_allclose(chosen.predict_proba(X), one.predict_proba(X), atol=1e-9)
     assert str(chosen.noise_) == str(one.noise_)
+
+
+def test_rows_to_validate_on_other_workers_and_fits_one_after_the_other(client):
+    X, y = noisy(1000)
+    settings = GIVEN | {"early_stopping": True, "n_estimators": 30, "n_iter_no_change": 3}
+    alone = PILBoostClassifier(**settings).fit(X[:600], y[:600], X_val=X[600:], y_val=y[600:])
+    model = DaskPILBoostClassifier(**settings)
+    model.fit(*in_blocks(X[:600], y[:600], rows=600), None, *in_blocks(X[600:], y[600:], rows=100))
+    assert_same_model(model, alone)
+    chosen = DaskPILBoostClassifier(n_jobs=1, max_depth=2).fit(*in_blocks(X, y, rows=300))
+    assert hasattr(chosen, "choice_")
+    chosen.set_params(**GIVEN).fit(*in_blocks(X, y, rows=300))
+    assert not hasattr(chosen, "choice_")
+
+
+def test_fits_at_the_same_time_do_not_disturb_each_other(client):
+    X, y = noisy(800)
+    alone = PILBoostClassifier(**GIVEN).fit(X, y)
+    with ThreadPoolExecutor(3) as pool:
+
+        def fit(_):
+            with client.as_current():
+                return DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y, rows=200))
+
+        for model in pool.map(fit, range(3)):
+            assert_same_model(model, alone)
 
 
 def test_what_it_cannot_take_is_refused(client):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import time
 from typing import Any, Self
+from uuid import uuid4
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -47,12 +48,22 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             _parts(client, {"X": X_val, "y": y_val, "sample_weight": sample_weight_val}) if X_val is not None else {}
         )
         homes = sorted(training)
-        for parts in (parts for home, parts in watched.items() if home not in training):
+        for parts in [watched.pop(home) for home in list(watched) if home not in training]:
             watched.setdefault(homes[0], []).extend(parts)
-        host = client.scheduler.address.split("://")[-1].rsplit(":", 1)[0]
-        client.run_on_scheduler(_begin, n_workers=len(homes), host=host)
+        with _needed("distributed").MultiLock(homes):  # two fits that wait for each other's workers would wait for ever
+            fitted = self._fitted(client, homes, training, watched)
+        for name in set(vars(self)) - set(self.get_params()):
+            del self.__dict__[name]  # of an earlier fit
+        self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in self.get_params()})
+        return self
+
+    def _fitted(
+        self, client: Any, homes: list[str], training: dict[str, list[Any]], watched: dict[str, list[Any]]
+    ) -> PILBoostClassifier:
+        host, key = client.scheduler.address.split("://")[-1].rsplit(":", 1)[0], uuid4().hex
+        communicator = client.run_on_scheduler(_begin, n_workers=len(homes), host=host, key=key)
+        where = {"allow_other_workers": False, "pure": False, "retries": 0}
         try:
-            communicator = client.run_on_scheduler(_arguments)
             futures = [
                 client.submit(
                     _fit,
@@ -62,17 +73,13 @@ class DaskPILBoostClassifier(PILBoostClassifier):
                     communicator,
                     task,
                     workers=[home],
-                    allow_other_workers=False,
-                    pure=False,
-                    retries=0,
+                    **where,
                 )
                 for task, home in enumerate(homes)
             ]
-            fitted = _result(client, futures, homes)
+            return _result(client, futures, homes)
         finally:
-            client.run_on_scheduler(_end)
-        self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in self.get_params()})
-        return self
+            client.run_on_scheduler(_end, key=key)
 
     def predict(self, X: Any) -> Any:
         """The class of every row, as a Dask array."""
@@ -209,14 +216,13 @@ def _result(client: Any, futures: list[Any], homes: list[str]) -> PILBoostClassi
 # Run on the scheduler, which all workers can reach: the tracker lives there for the time of a fit.
 
 
-def _begin(dask_scheduler: Any, n_workers: int, host: str) -> None:
-    dask_scheduler.untwist_tracker = tracker(n_workers, host)
+TRACKERS: dict[str, Any] = {}
 
 
-def _arguments(dask_scheduler: Any) -> Any:
-    return dask_scheduler.untwist_tracker.worker_args()
+def _begin(n_workers: int, host: str, key: str) -> Any:
+    TRACKERS[key] = tracker(n_workers, host)
+    return TRACKERS[key].worker_args()
 
 
-def _end(dask_scheduler: Any) -> None:
-    dismiss(dask_scheduler.untwist_tracker)
-    del dask_scheduler.untwist_tracker
+def _end(key: str) -> None:
+    dismiss(TRACKERS.pop(key))

@@ -47,14 +47,20 @@ def fit(model: PILBoostClassifier, parts: Sequence[Rows], *, restarts: int = 0) 
     `Checkpoint` among its callbacks. Functions must be importable by the workers.
     """
     paths = [one.path for one in model.callbacks or () if isinstance(one, Checkpoint)]
+    before = _stamps(paths)
     for attempt in range(restarts + 1):
         try:
             return _fitted(worker_model(model), parts)
         except RuntimeError:
             if attempt == restarts:
                 raise
-            model = resumed(model, paths[0]) if paths else model
+            if _stamps(paths) != before:  # an older file may be of another fit
+                model = resumed(worker_model(model), paths[0])
     raise AssertionError("unreachable")
+
+
+def _stamps(paths: Sequence[Path]) -> list[int]:
+    return [path.stat().st_mtime_ns if path.exists() else 0 for path in paths]
 
 
 def _fitted(model: PILBoostClassifier, parts: Sequence[Rows]) -> PILBoostClassifier:
@@ -65,10 +71,12 @@ def _fitted(model: PILBoostClassifier, parts: Sequence[Rows]) -> PILBoostClassif
             with (folder / f"rows-{task}").open("wb") as file:
                 pickle.dump(rows, file, protocol=5)
         meeting = tracker(n_workers, "127.0.0.1")
-        (folder / "job").write_bytes(pickle.dumps((model, meeting.worker_args())))
-        command = [sys.executable, "-m", "untwist.distributed.worker", name]
-        workers = [subprocess.Popen([*command, str(task)]) for task in range(n_workers)]
+        workers: list[subprocess.Popen[bytes]] = []
         try:
+            (folder / "job").write_bytes(pickle.dumps((model, meeting.worker_args())))
+            command = [sys.executable, "-m", "untwist.distributed.worker", name]
+            for task in range(n_workers):
+                workers.append(subprocess.Popen([*command, str(task)]))
             _watched(workers, folder)
             return pickle.loads((folder / "model").read_bytes())  # type: ignore[no-any-return]  # our child wrote it
         finally:
@@ -95,6 +103,7 @@ def _watched(workers: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
             raise RuntimeError(f"worker {task} of {len(workers)} was killed ({name}): the fit cannot go on without it")
     for task, text in sorted(errors.items(), key=lambda error: error[1].startswith("XGBoostError")):
         kind, _, message = text.partition(": ")  # those that only lost the others come last
-        raise (ValueError if kind == "ValueError" else RuntimeError)(f"worker {task} of {len(workers)}: {message}")
+        failure = ValueError if kind == "ValueError" else RuntimeError
+        raise failure(f"worker {task} of {len(workers)}: {message or kind}")
     if any(codes):
         raise RuntimeError(f"a worker ended with exit codes {codes}")

@@ -114,7 +114,7 @@ class Dataset:
         hashes = np.full(table.shape[0], 0x9E3779B97F4A7C15, dtype=np.uint64)
         for column in range(table.shape[1]):
             values = np.ascontiguousarray(table[:, column])
-            bits = values if self.tree_method == "hist" else (values + 0.0).view(f"u{values.itemsize}")
+            bits = values if self.tree_method == "hist" else (values.astype(np.float64) + 0.0).view(np.uint64)
             hashes = mixed(np.bitwise_xor(hashes, bits.astype(np.uint64)))
         return hashes
 
@@ -189,7 +189,7 @@ class Booster:
         return True
 
     def _weights(self, threads: int) -> tuple[Any, float, float]:
-        """Boosting weights, their sum over all workers, and the sample weight of the rows that were drawn."""
+        """Boosting weights, their sum over all workers, and the sample weight of the rows drawn."""
         weight = self._weigher(self._margins, self._own, threads)
         if self._growth.subsample < 1.0:
             drawn = arrays_of(self._data.device).asarray(self._drawn())
@@ -222,6 +222,7 @@ class Booster:
         parameters = {
             "tree_method": data.tree_method,
             "device": data.device,
+            "objective": "binary:logitraw",  # one whose Hessian varies, so that "approx" looks at each round's weights
             "base_score": 0.0,
             "learning_rate": 1.0,
             "reg_lambda": self._l2,
@@ -266,10 +267,6 @@ class Booster:
     def errors(self) -> Array:
         """Their share of wrong signs."""
         return np.array(self._errors)
-
-    def scores(self) -> Array:
-        """The scores of all rows."""
-        return np.asarray(_on_host(self._sign * self._margins))
 
 
 DEEPEST = 30  # what XGBoost can count; deeper means no limit
