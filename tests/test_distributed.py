@@ -51,7 +51,7 @@ def test_two_workers_make_the_model_of_one_process():
     X[::17, 0] = np.nan
     model = PILBoostClassifier(**GIVEN)
     alone = PILBoostClassifier(**GIVEN).fit(X, y)
-    together = local.fit(model, local.shards(2, *shuffled(X, y)))
+    together = local.fit(model, [tuple(part.values()) for part in local.shards(2, *shuffled(X, y))])
     assert_same_model(together, alone)
     assert not left_behind()
 
@@ -249,6 +249,14 @@ def test_rows_that_a_worker_refuses_are_an_error_for_all(spoil, message):
     with pytest.raises((ValueError, RuntimeError), match=message):
         local.fit(PILBoostClassifier(**GIVEN), parts)
     assert not left_behind()
+
+
+def test_lambdas_are_refused_before_anything_starts():
+    X, y = noisy(200)
+    with pytest.raises(ValueError, match="no lambdas"):
+        local.fit(PILBoostClassifier(**GIVEN, callbacks=[lambda progress: None]), local.shards(2, X, y))
+    with pytest.raises(ValueError, match="no lambdas"):
+        local.fit(PILBoostClassifier(**GIVEN), [lambda: {"X": X, "y": y}])
 
 
 def test_settings_that_no_worker_can_have_are_refused():

@@ -134,7 +134,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Each is called after every round (every tenth of each candidate where something is left "auto") with a
         `untwist.training.Progress`; a true answer ends the fit.
     n_jobs : int or None, default None
-        Threads of the compiled engine; None for as many as the process may use. The model does not depend on it.
+        Threads; None for as many as the process may use. The model does not depend on it.
     verbose : int, default 0
         Report to standard error every so many rounds; of every candidate where something is left "auto".
     random_state : int, RandomState instance or None, default None
@@ -163,8 +163,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     them by the log-loss of the twisted posterior on rows set aside. The model is the mean of the fold models of the
     best candidate; `n_iter_` counts the trees of all folds. With alpha "auto" the rows set aside also tell how noisy
     each class is, and the posterior is untwisted by that, row by row; `predict` follows. Callbacks are told of every
-    tenth round, and a true answer ends the search with what there is, as Ctrl-C does. With another engine, a loss or
-    an estimator of your own "auto" stands for alpha 2, 100 rounds and depth 3.
+    tenth round, and a true answer ends the search with what there is, as Ctrl-C does. With the reference engine, a
+    loss or an estimator of your own "auto" stands for alpha 2, 100 rounds and depth 3.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)

@@ -42,7 +42,10 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         sample_weight_val: Any = None,
     ) -> Self:
         """Boost on Dask collections; rows given to validate are shared out over the workers that train."""
-        client = _needed("distributed").get_client()
+        try:
+            client = _needed("distributed").get_client()
+        except ValueError as error:
+            raise ValueError("there is no Dask client here: make a dask.distributed.Client first") from error
         training = _parts(client, {"X": X, "y": y, "sample_weight": sample_weight})
         watched = (
             _parts(client, {"X": X_val, "y": y_val, "sample_weight": sample_weight_val}) if X_val is not None else {}
@@ -102,6 +105,10 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         call = getattr(self.local(), method)
         if not _is_dask(X):
             return call(X)
+
+        def of_block(block: Any) -> Any:
+            return call(block) if len(block) else np.zeros((0, *shape), dtype=kind)
+
         several = len(self.classes_) if method != "predict" else 0
         columns = several if method == "predict_proba" or several > 2 else 0
         kind = self.classes_.dtype if method == "predict" else np.dtype(float)
@@ -112,7 +119,7 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         else:
             X = X.rechunk({1: -1})
             blocks, lengths = X.to_delayed()[:, 0], list(X.chunks[0])
-        delayed = _needed("dask").delayed(call)
+        delayed = _needed("dask").delayed(of_block)
         shape = (columns,) if columns else ()
         return array.concatenate(
             [
@@ -147,7 +154,8 @@ def _parts(client: Any, collections: dict[str, Any]) -> dict[str, list[Any]]:
             )
         if getattr(table, "ndim", 1) == 2 and hasattr(table, "rechunk"):
             table = table.rechunk({1: -1})
-        blocks[name] = np.asarray(table.to_delayed(), dtype=object).ravel().tolist()
+        parts = table.to_delayed(optimize_graph=False)  # an optimiser would join partitions of narrow columns
+        blocks[name] = np.asarray(parts, dtype=object).ravel().tolist()
     counts = {name: len(each) for name, each in blocks.items()}
     if len(set(counts.values())) > 1:
         raise ValueError(
