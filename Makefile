@@ -8,11 +8,12 @@ INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && 
   apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium > /dev/null; }
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 BUDGET ?= 60  # seconds of fuzzing
+SAMPLE ?= 60
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
-  sanitize-module valgrind fuzz leaks reliability docs-reliability lint reproduce docs-reproduce bench arena clean
+  sanitize-module valgrind fuzz leaks coverage mutants reliability docs-reliability lint reproduce docs-reproduce bench arena clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,7 +82,15 @@ fuzz: $(READY)  ## Fuzz what reads foreign bytes for BUDGET seconds (default 60)
 leaks: $(READY)  ## 10,000 fits, predictions, saves and loads: memory must stay flat (minutes)
 	@$(BIN)/python reliability/leaks.py --record
 
-reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (most of an hour), and the page
+coverage: $(READY)  ## Lines and branches that the fast tests run, in about 10 minutes
+	@$(BIN)/python reliability/covered.py
+
+mutants: $(READY)  ## Faults injected one at a time: which do the tests catch? SAMPLE of each module (default 60; 0: all)
+	@OMP_NUM_THREADS=1 $(BIN)/python reliability/mutate.py --sample $(SAMPLE)
+
+reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (two hours), and the page
+	@$(BIN)/python reliability/covered.py --record
+	@OMP_NUM_THREADS=1 $(BIN)/python reliability/mutate.py --record
 	@OMP_NUM_THREADS=1 $(BIN)/python reliability/properties.py --record
 	@OMP_NUM_THREADS=1 $(BIN)/python reliability/faults.py
 	@$(BIN)/python reliability/fuzz.py --seconds 900 --record

@@ -526,6 +526,22 @@ def test_models_that_cannot_be_audited_are_refused():
             audit_labels(X, y, model)
 
 
+def test_settings_that_an_audit_cannot_judge_by_are_refused():
+    X, y = easy(100)
+    with pytest.raises(ValueError, match=r"model must have a positive alpha, got -2.0"):
+        audit_labels(X, y, PILBoostClassifier(-2.0, random_state=0).fit(X, y))
+    y = np.where(X[:, 1] > 0, 2, y)
+    with pytest.raises(ValueError, match="class_weight of the model must be None to audit more than two classes"):
+        audit_labels(X, y, PILBoostClassifier(class_weight="balanced", random_state=0).fit(X, y))
+
+
+def test_a_column_without_any_value_explains_nothing():
+    X, y = easy(200)
+    X = np.column_stack([X, np.full(len(X), np.nan)])
+    audit = audit_labels(X, y, PILBoostClassifier(random_state=0).fit(X, y))
+    assert X.shape[1] - 1 not in [reason.column for reason in audit.explain(0).reasons]
+
+
 def test_other_labels_than_those_of_the_fit_are_refused():
     X, y = easy(100)
     model = PILBoostClassifier(random_state=0).fit(X, y)

@@ -182,6 +182,12 @@ def test_what_is_wrong_is_said(file, tmp_path):
 
     with pytest.raises(ValueError, match=r"t.parquet has no column 'z': its columns are 'a', 'b'"):
         Batches(file, ["z"])
+    with pytest.raises(ValueError, match="has several columns 'a': rename all but one"):
+        Batches(file, ["a", "b", "a"])
+    with pytest.raises(ValueError, match=r"rows must be 2000 Booleans, one per row, got shape \(3,\)"):
+        Batches(file, rows=np.ones(3, dtype=bool))
+    with pytest.raises(ValueError, match="the dataset has no rows"):
+        Batches(dataset.dataset(memory.slice(0, 0)))
     with pytest.raises(ValueError, match="has no column 'label'"):
         Batches(file).column("label")
     with pytest.raises(
@@ -244,6 +250,14 @@ def test_a_file_that_changes_or_breaks_on_the_way_is_noticed(file):
     file.write_bytes(bytes(whole))
     with pytest.raises(ValueError, match=r"t.parquet is damaged|must have no missing"):
         Batches(file).column("a")
+
+
+def test_a_dataset_with_other_rows_than_it_had_is_noticed():
+    rows = Batches(dataset.dataset(table(n=50)))
+    assert repr(rows) == "Batches('the dataset', 50 rows, 10 columns)"
+    rows._source.n_rows = 60
+    with pytest.raises(ValueError, match="the dataset had 60 rows when it was opened, and 50 now: begin again"):
+        rows.column("y")
 
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch, file):

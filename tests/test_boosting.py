@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from learners import Misshapen, Oracle, Plain, Spoiler
-from untwist.boosting import ValidationLoss, adaboost, pilboost, staged_scores
+from untwist.boosting import Round, ValidationLoss, adaboost, pilboost, staged_scores
 from untwist.links import CanonicalLink, ClippedLink
 from untwist.losses import AlphaLoss, FocalLoss, LogLoss, MatusitaLoss, SquareLoss
 
@@ -67,6 +67,26 @@ def test_adaboost_is_the_one_of_the_paper(sample):
         assert one.leverage == pytest.approx(beta, rel=1e-8)
         w = [w[i] * math.exp(-beta * y[i] * h[i]) for i in range(m)]
         w = [value / sum(w) for value in w]
+
+
+def test_sample_weights_of_adaboost_are_repeated_rows(sample):
+    X, y = sample
+    weight = np.random.default_rng(1).integers(0, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), weight)
+    weighted = take(adaboost(X, y, TREE, sample_weight=weight), 5)
+    for one, other in zip(weighted, take(adaboost(X[rows], y[rows], TREE), 5), strict=True):
+        assert one.leverage == pytest.approx(other.leverage, rel=1e-9)
+
+
+def test_a_guess_of_0_is_an_error_of_adaboost():
+    X, y = np.array([[1.0], [-1.0], [0.0]]), np.array([1.0, -1.0, 1.0])
+    assert next(adaboost(X, y, Oracle())).leverage == pytest.approx(0.5 * math.log(2.0))
+
+
+def test_absent_rows_do_not_take_the_weight_of_others():
+    """The absent one is as wrong as the others are right; with a weight it would soon have all of it."""
+    X, y = np.array([[1.0], [-1.0], [1.0]]), np.array([1.0, -1.0, -1.0])
+    assert len(list(take(adaboost(X, y, Oracle(), sample_weight=[1, 1, 0]), 80))) == 80
 
 
 def test_adaboost_survives_a_perfect_learner():
@@ -176,6 +196,19 @@ def test_consumers(sample):
     np.testing.assert_allclose(y * final, kept[-1].margins, atol=1e-12)
 
 
+def test_validation_loss_at_the_clip_and_at_a_score_of_0():
+    X, y = np.array([[1.0], [1.0], [-1.0], [0.0], [0.0], [0.0]]), np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0])
+    link = ClippedLink(AlphaLoss(2.0))
+    loss = ValidationLoss(X, y, link, least=0.1)
+    one = Round(0, Oracle(), edge=1.0, leverage=9.0, weights=y, agreement=y, margins=y)
+    right, wrong, even = -np.log([0.9, 0.1, 0.5])
+    assert loss(one) == pytest.approx((2 * right + wrong + 3 * even) / 6)
+    assert loss.errors == [pytest.approx(3 / 6)]  # one wrong, and the positives at 0
+    weighted = ValidationLoss(X, y, link, [0.0, 3.0, 0.0, 0.0, 0.0, 1.0], least=0.1)
+    assert weighted(one) == pytest.approx(0.75 * wrong + 0.25 * even)
+    assert weighted.errors == [0.75]
+
+
 def test_a_run_goes_on_from_the_scores_of_another(sample):
     X, y = sample
     link = ClippedLink(AlphaLoss(2.0))
@@ -196,6 +229,10 @@ def test_a_run_goes_on_from_the_scores_of_another(sample):
         ({"step_size": math.inf}, "step_size must be finite"),
         ({"sample_weight": [1.0, -1.0]}, "sample_weight must be finite and non-negative, not all 0, got -1.0 to 1.0"),
         ({"sample_weight": [0.0, 0.0]}, "sample_weight must be finite and non-negative, not all 0"),
+        ({"sample_weight": [1.0, math.nan]}, "sample_weight must be finite"),
+        ({"sample_weight": [math.inf, 1.0]}, "sample_weight must be finite"),
+        ({"X": np.array([[1.0], [math.inf]])}, "predicted inf in round 1"),
+        ({"X": np.array([[1e101], [1.0]])}, "beyond 1e100 in round 1"),
         ({"sample_weight": [1.0]}, "sample_weight must be 2 numbers, one per row"),
         ({"weak_learner": Spoiler()}, "predicted nan in round 2"),
         ({"weak_learner": Spoiler(math.inf)}, "predicted inf in round 2"),

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from untwist.boosting import pilboost
-from untwist.certificate import MET, NOT_APPLICABLE, certify, step_condition
+from untwist.boosting import Round, pilboost
+from untwist.certificate import MET, NOT_APPLICABLE, VIOLATED, certify, step_condition
 from untwist.links import CanonicalLink, ClippedLink, default_step_size
 from untwist.losses import AlphaLoss, FocalLoss, LogLoss, MatusitaLoss, SquareLoss
 
@@ -78,6 +78,101 @@ def test_numbers_by_definition():
     assert (certificate.implied.zeta < 1e-12).all()
     assert certificate.exact.first_risk == pytest.approx(float(AlphaLoss(2.0).partial_pos(0.5)))
     assert certificate.sufficient_o1 == (False,) * 40  # alpha < 2.7
+
+
+def test_bounds_and_constants_by_definition():
+    """The exact loss of a run with too long a step: bounds of both signs, and what follows from them."""
+    link, step = ClippedLink(AlphaLoss(2.0)), 3.0
+    certificate = certify(run(link, step), link, step)
+    one = certificate.exact
+    edges = np.array([made.edge for made in run(link, step)])
+    largest = np.array([np.abs(made.agreement).max() for made in run(link, step)])
+    bracket = 1 - one.zeta - one.curvature * step * largest**2 / 2
+    np.testing.assert_allclose(one.bound, bracket * step * edges**2, rtol=1e-12)
+    assert {verdict for verdict, positive in zip(one.verdicts, bracket > 0, strict=True) if positive} == {MET}
+    assert one.first_risk - one.decrease.sum() == pytest.approx(one.last_risk)
+    condition = certificate.implied.step
+    assert (condition.curvature, condition.M) == (certificate.implied.curvature.max(), certificate.M)
+    assert condition.zeta == certificate.implied.zeta.max()
+    bend = step * condition.curvature * condition.M**2
+    assert condition.pi == pytest.approx(abs(bend / (1 - condition.zeta) - 1))
+    assert condition.ideal_step == pytest.approx((1 - condition.zeta) * step / bend)
+    slack = (1 - condition.zeta) ** 2 * (1 - condition.pi**2)
+    expected = 2 * condition.curvature / (certificate.gamma**2 * slack)
+    assert math.isclose(certificate.implied.Q, expected, rel_tol=1e-9)
+    promised = certificate.implied.first_risk - np.sum(certificate.mean_weights**2) / certificate.implied.Q
+    assert certificate.implied.guaranteed_risk == pytest.approx(max(0.0, promised))
+    gap = certificate.implied.first_risk - 0.2 * float(link.margin_loss(0.5))
+    needed = certificate.implied.Q * gap / (0.2 * float(link.weights(0.5))) ** 2
+    assert certificate.implied.rounds_for(0.5, 0.2) == pytest.approx(needed)
+    assert certificate.implied.rounds_for(0.0, 1.0) == 0.0  # at most all margins are at most 0 from the start
+
+
+def by_hand(margins, edge=0.0, agreement=1.0, weight=0.5, step=1.0):
+    """A round that says of itself what it is told."""
+    margins = np.asarray(margins, float)
+    return Round(0, None, edge, step * edge, np.full(margins.shape, weight), np.full(margins.shape, agreement), margins)
+
+
+def test_a_learner_without_an_edge_is_promised_nothing():
+    link = ClippedLink(AlphaLoss(2.0))
+    found = certify([by_hand([0.0, 0.0], agreement=0.0)], link, 1.0)
+    assert (found.M, found.gamma) == (0.0, 0.0)
+    assert found.implied.zeta.tolist() == [0.0]
+    assert found.implied.verdicts == (NOT_APPLICABLE,)
+    assert math.isinf(found.implied.Q)
+    assert found.implied.guaranteed_risk == found.implied.first_risk
+    assert found.implied.step.ideal_step == math.inf
+    other = certify([by_hand([0.0, 0.0])], link, 1.0)  # an edge of its own weights that the round denies
+    assert other.implied.zeta.tolist() == [math.inf]
+    assert not other.implied.step.holds
+
+
+def test_a_broken_promise_is_told():
+    link = ClippedLink(AlphaLoss(2.0))
+    found = certify([by_hand([0.0, 0.0], edge=0.5)], link, 1.0)  # margins that stay where they are
+    assert found.implied.verdicts == (VIOLATED,)
+    assert "was broken" in found.summary()
+    assert "1 violated" in found.summary()
+
+
+@pytest.mark.parametrize(
+    ("change", "enough"),
+    [
+        ({}, True),
+        ({"edge": 0.14 * 0.4 - 1e-9}, False),
+        ({"edge": -0.14 * 0.4}, True),
+        ({"weight": 0.4 - 1e-9}, False),
+        ({"alpha": 2.7}, True),
+        ({"alpha": -2.7}, True),
+        ({"alpha": 2.69}, False),
+        ({"agreement": 1.1}, False),
+    ],
+)
+def test_the_sufficient_conditions_of_the_paper(change, enough):
+    settings = {"edge": 0.14 * 0.4, "weight": 0.4, "alpha": 4.0, "agreement": 1.0} | change
+    link = ClippedLink(AlphaLoss(settings.pop("alpha")))
+    assert certify([by_hand([0.1, 0.1], **settings)], link, 1.0).sufficient_o1 == (enough,)
+
+
+@pytest.mark.parametrize(
+    ("share", "outside"), [(0.0, True), (0.995, True), (0.997, False), (-0.997, False), (1.0, False), (1.001, True)]
+)
+def test_margins_close_below_the_clip_are_where_the_links_part(share, outside):
+    """The band of Lemma "edgeALPHA": from 1 - 1/alpha^4 to 1 times the clip, before a round."""
+    link = ClippedLink(AlphaLoss(4.0))
+    first = by_hand([0.0, share * link.clip], edge=0.4)
+    assert certify([first, by_hand([0.0, 0.0], edge=0.4)], link, 1.0).sufficient_o1 == (True, outside)
+
+
+def test_other_losses_have_no_sufficient_conditions():
+    link = ClippedLink(LogLoss())
+    assert certify([by_hand([0.1, 0.1], edge=0.4)], link, 1.0).sufficient_o1 == (
+        False,
+    )  # alpha = 1: no band, too small
+    square = certify([by_hand([0.1, 0.1], edge=0.4)], ClippedLink(SquareLoss()), 1.0)
+    assert square.sufficient_o1 is None
+    assert "sufficient conditions" not in square.summary()
 
 
 def test_margin_bound_of_the_second_part():

@@ -236,6 +236,7 @@ def test_verbose_reports_to_standard_error(data, capsys):
         ({"step_size": -1.0}, "step_size must be a number > 0, got -1.0"),
         ({"step_size": "big"}, "step_size must be a number > 0 or \"auto\", got 'big'"),
         ({"early_stopping": "auto"}, "early_stopping must be True or False, got 'auto'"),
+        ({"warm_start": 1}, "warm_start must be True or False, got 1"),
         ({"engine": "fast"}, "engine must be"),
         ({"engine": "compiled", "estimator": Ridge()}, "engine='compiled' and estimator= exclude each other"),
         ({"engine": "compiled", "loss": LogLoss(), "link": "exact", "l2": -1.0}, "l2 must be a number >= 0"),

@@ -64,5 +64,7 @@ def test_any_family_can_be_explored():
     positive_only = LossFamily("alpha > 0", AlphaLoss, {"alpha": (0.1, 1.0, 10.0)})
     assert explore(positive_only, *BLUNTED).reached()
     assert not explore(positive_only, *CROSSED).reached()
+    with pytest.raises(ValueError, match="family must be a LossFamily, such as ALPHA, got 'alpha'"):
+        explore("alpha", 0.5, 0.5)
     with pytest.raises(ValueError, match="eta_clean must lie"):
         explore(ALPHA, 1.5, 0.5)

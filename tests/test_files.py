@@ -124,6 +124,9 @@ def test_what_cannot_be_written_is_refused():
     with pytest.raises(ValueError, match="only forests can be written"):
         dumps(PILBoostClassifier(engine="reference", n_estimators=2).fit(X, X[:, 0] > 0))
     model = PILBoostClassifier(2.0, n_estimators=2, max_depth=1).fit(X, X[:, 0] > 0)
+    model.classes_ = np.array(["2020", "2021"], dtype="datetime64[Y]")
+    with pytest.raises(ValueError, match=r"labels of type datetime64\[Y\] cannot be written to a file"):
+        dumps(model)
     model.class_weight = {1: object()}
     with pytest.raises(ValueError, match="class_weight cannot be written to a file: it holds a object"):
         dumps(model)

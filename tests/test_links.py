@@ -233,6 +233,10 @@ def test_half_logit_link_is_adaboost():
     np.testing.assert_allclose(link.margin_loss(m), np.exp(-m))
     np.testing.assert_allclose(link.inverse(link.link([0.1, 0.8])), [0.1, 0.8])
     np.testing.assert_allclose(ExponentialLoss().partial_pos(link.tilted(m)), np.exp(-m))
+    u = np.array([0.2, 0.5, 0.9])
+    slope = (link.score(u + 1e-6) - link.score(u - 1e-6)) / 2e-6
+    np.testing.assert_allclose(link.score_derivative(u), slope, rtol=1e-6)
+    assert link.score_derivative(1.0) == math.inf
     assert link.largest_curvature(-math.inf, math.inf) == math.inf
     with pytest.raises(ValueError, match=r"loss must be ExponentialLoss\(\)"):
         HalfLogitLink(LogLoss())
@@ -257,6 +261,52 @@ class Lopsided(Loss):
 
     def partial_neg(self, u):
         return np.asarray(u, float) ** 3
+
+
+def test_the_canonical_link_of_a_lopsided_loss():
+    """Without symmetry: the weights are the slope of the margin loss, which is straight beyond both ends."""
+    link = CanonicalLink(Lopsided())
+    assert link.clip == 1.0
+    for low, high in ((-3.0, -1.2), (-1.5, -0.5), (-0.5, 0.5), (0.3, 1.4)):
+        area = quad(link.weights, low, high, epsabs=1e-12, points=[-1.0, 1.0])[0]
+        assert link.margin_loss(low) - link.margin_loss(high) == pytest.approx(area, abs=1e-7)
+    assert link.margin_loss(-3.0) == pytest.approx(3.0)
+    assert link.margin_loss(1.5) == 0.0
+
+
+def test_the_canonical_link_of_a_lopsided_loss_without_a_clip():
+    class Open(Lopsided):
+        def partial_neg(self, u):
+            return -np.log1p(-np.asarray(u, float))
+
+    link = CanonicalLink(Open())
+    assert link.clip == math.inf
+    assert link.margin_loss(1.5) == 0.0
+    area = quad(link.weights, -4.0, 1.5, epsabs=1e-12, points=[1.0])[0]
+    assert link.margin_loss(-4.0) == pytest.approx(area, abs=1e-7)
+
+
+class Sloped(Loss):
+    """It falls all the way to 1: rare classes are never estimated, and the weights jump to 0 at the clip."""
+
+    def partial_pos(self, u):
+        return (1.0 - np.asarray(u, float)) ** 2 + 0.1 * (1.0 - np.asarray(u, float))
+
+
+@both_kinds
+def test_weights_are_the_slope_beyond_a_clip_where_they_jump(kind):
+    link = kind(Sloped())
+    np.testing.assert_array_equal(link.weights([1.01 * link.clip, -1.01 * link.clip]), [0.0, 1.0])
+    assert link.weights(0.999 * link.clip) > 0.04
+    for low, high in ((-2.0 * link.clip, -0.5), (-0.5, 0.5), (0.5, 2.0 * link.clip)):
+        area = quad(link.weights, low, high, epsabs=1e-12, points=[-link.clip, link.clip])[0]
+        assert link.margin_loss(low) - link.margin_loss(high) == pytest.approx(area, abs=1e-7)
+
+
+@pytest.mark.parametrize("kind", [CanonicalLink, ClippedLink])
+def test_numerical_posteriors_are_exact_from_the_clip_on(kind):
+    link = kind.numerical(AlphaLoss(2.0))
+    np.testing.assert_array_equal(link.tilted([-link.clip, link.clip]), [0.0, 1.0])
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from untwist.losses import (
     SuperLoss,
     tilt,
 )
+from untwist.numerics import slope
 from untwist.properties import differentiable, extremes, monotone, proper, properties, strictly_proper, symmetric
 
 LOSSES = [
@@ -192,6 +193,32 @@ class Hinged(Loss):
         return 1.0 - u + shift
 
 
+class Flat(Loss):
+    """A risk that is flat from `low` to `high` for eta = 1/2."""
+
+    def __init__(self, low, high):
+        self.low, self.high = low, high
+
+    def partial_pos(self, u):
+        u = np.asarray(u, float)
+        return 1.0 - u + np.maximum(self.low - u, 0.0) + np.maximum(u - self.high, 0.0)
+
+    def partial_neg(self, u):
+        u = np.asarray(u, float)
+        return u + np.maximum(self.low - u, 0.0) + np.maximum(u - self.high, 0.0)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.4995, 0.5095), (0.4905, 0.5005), (0.2, 0.9), (0.0, 0.3), (0.6, 1.0)])
+def test_the_rims_of_a_flat_piece_however_narrow(low, high):
+    found = Flat(low, high).tilted_set([0.5, 0.5])
+    np.testing.assert_allclose(found, [[low, low], [high, high]], atol=1e-6)
+
+
+def test_many_estimates_are_found_in_parts():
+    eta = np.linspace(0.01, 0.99, 5000)
+    np.testing.assert_allclose(FocalLoss(0.0).tilted_estimate(eta), eta, rtol=0, atol=1e-12)
+
+
 def test_a_flat_piece_gives_an_interval():
     low, high = Hinged().tilted_set(0.5)
     assert (low, high) == (pytest.approx(0.4, abs=1e-6), pytest.approx(0.6, abs=1e-6))
@@ -221,6 +248,19 @@ def test_numerical_derivatives_up_to_the_ends(scale, p, extra):
         for values in (link.inverse(z), link.tilted(z), link.margin_loss(z)):
             assert np.isfinite(values).all()
         assert (np.diff(link.inverse(z)) >= 0).all()
+
+
+def test_the_numerical_derivative_of_a_flat_piece_is_zero_up_to_the_end():
+    """The differences of a constant are rounding, from which no power law must be read off."""
+
+    class Capped(Loss):
+        def partial_pos(self, u):
+            return np.maximum(1.0 - np.asarray(u, float), 0.3)
+
+    u = np.array([0.0, 1e-9, 0.2, 0.8, 1.0 - 1e-9, 1.0])
+    np.testing.assert_allclose(Capped().partial_pos_derivative(u), [-1.0, -1.0, -1.0, 0.0, 0.0, 0.0], atol=1e-7)
+    np.testing.assert_allclose(slope(lambda u: 0.0 * u, u), 0.0)
+    np.testing.assert_allclose(slope(lambda u: 0.0 * u + 1.0, u), 0.0, atol=1e-7)
 
 
 def test_numerical_derivatives_of_singular_losses():
@@ -259,6 +299,32 @@ def test_a_malformed_loss_is_told_what_is_wrong(partial, message):
         ClippedLink(Bad())
 
 
+@pytest.mark.parametrize(
+    ("pos", "neg", "check", "reason"),
+    [
+        (lambda u: np.where(u == 0.25, np.inf, 1.0 - u), lambda u: u, differentiable, "partial_pos is not finite"),
+        (lambda u: 1.0 - u, lambda u: np.where(u == 0.75, np.inf, u), differentiable, "partial_neg is not finite"),
+        (lambda u: 1.0 - u, lambda u: -u, monotone, "partial_neg decreases"),
+        (lambda u: u, lambda u: u, monotone, "partial_pos increases"),
+        (lambda u: 1.0 - u + 0.01 * (np.abs(u - 0.503) < 1e-4), lambda u: u, monotone, "partial_pos increases"),
+        (lambda u: 1.0 - u, lambda u: u + 0.1, extremes, "partial_neg(0) is not 0"),
+        (lambda u: u - 1.0, lambda u: u, extremes, "a partial loss is negative"),
+        (lambda u: 1.0 - u, lambda u: -u, extremes, "a partial loss is negative"),
+    ],
+)
+def test_each_side_of_a_property_is_looked_at(pos, neg, check, reason):
+    class Odd(Loss):
+        def partial_pos(self, u):
+            return pos(np.asarray(u, float))
+
+        def partial_neg(self, u):
+            return neg(np.asarray(u, float))
+
+    verdict = check(Odd())
+    assert not verdict
+    assert reason in verdict.reason
+
+
 def test_a_straight_loss_has_no_default_step():
     class Straight(Loss):
         def partial_pos(self, u):
@@ -291,12 +357,27 @@ def test_alpha_loss_at_the_ends_of_its_range():
     assert AlphaLoss(-math.inf).tilted_set(0.7) == (0.0, 0.0)
 
 
+def test_rate_and_conjugate_at_the_ends_of_the_range():
+    assert [AlphaLoss(alpha).rate for alpha in (0.0, 1.0, -2.0, -math.inf)] == [-math.inf, 0.0, 0.5, 1.0]
+    assert [AlphaLoss(alpha).conjugate for alpha in (0.0, 1.0, -2.0, math.inf)] == [0.0, math.inf, 2.0, 1.0]
+    assert AlphaLoss(1e-300).rate == pytest.approx(-1e300)  # the least alpha but 0
+    for derivative in (AlphaLoss(0.0).partial_pos_derivative, AlphaLoss(0.0).partial_neg_derivative):
+        assert np.isnan(derivative([0.0, 0.3, 1.0])).all()
+
+
 def test_alpha_loss_is_continuous_through_one():
     u = np.array([1e-12, 0.1, 0.5, 0.9])
     for function in ("partial_pos", "partial_neg", "partial_pos_derivative", "bayes_risk", "tilted_estimate"):
         at_one = getattr(AlphaLoss(1.0), function)(u)
         for alpha in (1 - 1e-12, 1 + 1e-12):
             np.testing.assert_allclose(getattr(AlphaLoss(alpha), function)(u), at_one, rtol=1e-9)
+
+
+def test_the_slope_of_a_focal_loss_at_its_ends():
+    assert FocalLoss(2.0).partial_pos_derivative([0.0, 1.0]).tolist() == [-math.inf, 0.0]
+    assert FocalLoss(2.0).partial_neg_derivative([0.0, 1.0]).tolist() == [0.0, math.inf]
+    assert FocalLoss(0.0).partial_pos_derivative([0.0, 1.0]).tolist() == [-math.inf, -1.0]
+    assert FocalLoss(0.0).partial_neg_derivative([0.0, 1.0]).tolist() == [1.0, math.inf]
 
 
 def test_tilt_takes_one_alpha_per_point():
@@ -317,6 +398,7 @@ def test_losses_are_values():
         (lambda: AlphaLoss(math.nan), "alpha must be a number, got nan"),
         (lambda: AlphaLoss("two"), "alpha must be a number, got 'two'"),
         (lambda: AlphaLoss(True), "alpha must be a number, got True"),
+        (lambda: AlphaLoss(-9e-301), "alpha must be 0 or at least 1e-300 in size, got -9e-301"),
         (lambda: FocalLoss(-1.0), "gamma must be a number >= 0, got -1.0"),
         (lambda: FocalLoss(math.inf), "gamma must be finite"),
         (lambda: SuperLoss(LogLoss(), 0.0, 0.0), "lam must be a number > 0, got 0.0"),

@@ -1,6 +1,7 @@
 """Noise read off the twisted data: beside slow twins, on simulations whose truth is known, and where nothing can be."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.stats import binom
 from sklearn.tree import DecisionTreeClassifier
 
 from untwist import noise
-from untwist.noise import Untwisting, estimate_noise, menon, original_learned, taylor
+from untwist.noise import NoiseEstimate, Untwisting, estimate_noise, menon, original_learned, taylor
 from untwist.twists import alpha_star
 
 EXTREMES = [-math.inf, -50.0, -20.0, -7.3, -1.0, 0.0, 1e-9, 0.4, 3.0, 20.0, 50.0, math.inf]
@@ -327,6 +328,20 @@ def test_known_rates_put_one_half_where_the_twist_puts_it_and_keep_the_slope_the
         step = 1e-2  # of the twisted posterior: the clean one moves by 1 / (1 - neg - pos) as much
         rise = found.clean(logit(middle + step)) - found.clean(logit(middle - step))
         assert rise == pytest.approx(2 * step / (1 - neg - pos), rel=2e-3)
+
+
+def test_estimates_in_words():
+    plain = NoiseEstimate(0.1, 0.25, (0.05, 0.2), (0.2, 0.3), found=True)
+    words = "10.0% (5.0% to 20.0%) of the negatives, 25.0% (20.0% to 30.0%) of the positives"
+    assert str(plain) == f"wrong labels: {words}"
+    assert str(replace(plain, found=False)).startswith(
+        "label noise cannot be told from hard data here (rates from 5% to"
+    )
+    little = replace(plain, found=False, interval_neg=(0.0, 0.04), interval_pos=(0.01, 0.02))
+    assert str(little) == "no evidence of label noise (rates from 0% to 4% would fit)"
+    several = replace(estimate_noise(*simulated(2000, 0.2, 0.2)), found=True, n_classes=3, rate_pos=0.2)
+    several = replace(several, interval_pos=(0.1, 0.3))
+    assert str(several) == "wrong labels: 20.0% (10.0% to 30.0%) of every class"
 
 
 # ---- simulations with known noise ----

@@ -308,6 +308,28 @@ def test_categories_that_are_numbers_shift_only_where_they_count_as_categories()
     assert twisted["number"].tolist() == [10, 3, 3, 1]
 
 
+def test_what_an_insider_does_unless_told_otherwise():
+    plain = Insider([0])
+    assert (plain.noise, plain.shift) == (1.0, 0.5)
+    x = np.arange(5000.0)[:, None]
+    noise = plain.twist(x, None, rng=0)[0] - x
+    assert noise.std() == pytest.approx(x.std(), rel=0.05)
+    assert noise.mean() == pytest.approx(0.0, abs=4 * x.std() / np.sqrt(5000))
+
+
+def test_an_insider_keeps_scales_of_its_own():
+    scales = {0: 3}
+    insider = Insider([0], noise=scales)
+    scales[0] = 7
+    assert insider.noise == {0: 3.0}
+
+
+def test_whole_numbers_are_floats_as_soon_as_one_is_not_whole_any_more():
+    twisted = Insider([0], noise={0: 1.0}).twist(np.array([[10**17], [1]]), None, rng=0)[0]
+    assert twisted.dtype == np.float64
+    assert twisted[1, 0] % 1 != 0
+
+
 def test_the_insider_at_its_extremes():
     X = pd.DataFrame({"constant": [7, 7, 7], "same": ["x"] * 3, "none": [None] * 3, "big": [np.inf, 1.0, np.nan]})
     twisted, _, changed = Insider(range(4), shift=1.0).twist(X, None, 0)

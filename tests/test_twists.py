@@ -147,6 +147,8 @@ def test_best_fixed_alpha_against_brute_force(seed):
         ([0.4, 0.5], [1.0, 0.9], 0.0),  # a point that costs infinitely much under any other alpha
         ([0.0, 1.0], [1.0, 0.0], -math.inf),  # certain and opposite, nothing else to say
         ([0.5], [0.9], 0.0),
+        ([0.0, 0.3], [1.0, 0.5], -1.0),  # the first point fixes the sign, the second has no say
+        ([1.0, 0.3], [1.0, 0.5], 1.0),
     ],
 )
 def test_best_fixed_alpha_at_the_edges(clean, twisted, expected):
@@ -164,6 +166,37 @@ def test_certain_points_only_fix_the_sign():
     found = best_fixed_alpha(clean, twisted)
     assert 0 < found < 1e-300
     assert cross_entropy(clean, twisted, found) == pytest.approx(0.5 * math.log(2))
+
+
+def test_best_fixed_alpha_where_one_point_hardly_disagrees():
+    """The root lies far out, and is found from both sides."""
+    clean, twisted = np.array([1.0, 1.0 - 2**-53]), np.array([1.0 - 1e-9, 0.5 + 2**-53])
+    found = best_fixed_alpha(clean, twisted)
+    assert 1e15 < found < math.inf
+    assert best_fixed_alpha(1.0 - clean, twisted) == pytest.approx(-found)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_constructive_alpha_by_definition(sign):
+    rng = np.random.default_rng(3)
+    clean, weights = rng.random(40), rng.random(40)
+    z = sign * (np.log(clean / (1 - clean)) + rng.normal(size=40))
+    B, share = 1.5, weights / weights.sum()
+    found = constructive_alpha(clean, 1 / (1 + np.exp(-z)), B, weights)
+    inside = np.abs(z) <= B
+    coverage = share[inside].sum()
+    edge = np.sum(share[inside] * (2 * clean - 1)[inside] * z[inside]) / coverage / B
+    assert (np.sign(edge), found.coverage) == (sign, pytest.approx(coverage))
+    assert found.edge == found.edge_used == pytest.approx(edge)
+    assert found.alpha == pytest.approx(math.log((1 + edge) / (1 - edge)) / B)
+    assert found.curvature == pytest.approx(B**2 * (1 - edge**2) / 4)
+    lost = clean * np.maximum(0, -sign * z) + (1 - clean) * np.maximum(0, sign * z)
+    outside = np.sum((share * lost)[~inside]) / share[~inside].sum() / B
+    assert found.edge_outside == pytest.approx(outside)
+    size, q = abs(edge), (1 + edge) / 2
+    bound = coverage * binary_entropy(q)
+    bound += (1 - coverage) * (outside * math.log((1 + size) / (1 - size)) + (1 - size) / (1 + size))
+    assert found.bound == pytest.approx(bound)
 
 
 def test_constructive_alpha_at_the_edges():

@@ -112,8 +112,13 @@ class Link(ABC):
         return self.score(self.loss.tilted_estimate(u))
 
     def inverse(self, z: ArrayLike) -> Array:
-        """Twisted posterior at score z; NaN for NaN."""
-        return _where_known(lambda known: self.loss.tilted_inverse(self.tilted(known)), numbers("z", z))
+        """Twisted posterior at score z; 0 and 1 beyond the clip, to which it may jump, NaN for NaN."""
+
+        def twisted(z: Array) -> Array:
+            u = self.tilted(z)
+            return np.where((u <= 0) | (u >= 1), u, self.loss.tilted_inverse(u))
+
+        return _where_known(twisted, numbers("z", z))
 
     def inverse_derivative(self, z: ArrayLike) -> Array:
         """Slope of ``inverse`` at score z; 0 beyond the clip."""

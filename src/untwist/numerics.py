@@ -29,8 +29,9 @@ def slope(function: Function, u: Array) -> Array:
     """
     u = np.asarray(u)
     middle = _inner_slope(function, np.clip(u, _NEAR, 1.0 - _NEAR))
-    toward_0 = _power_law(_inner_slope(function, np.array([_NEAR, 2.0 * _NEAR])), u / _NEAR)
-    toward_1 = _power_law(_inner_slope(function, 1.0 - np.array([_NEAR, 2.0 * _NEAR])), (1.0 - u) / _NEAR)
+    two = np.array([_NEAR, 2.0 * _NEAR])
+    toward_0 = _power_law(_inner_slope(function, two), u / _NEAR, function(two))
+    toward_1 = _power_law(_inner_slope(function, 1.0 - two), (1.0 - u) / _NEAR, function(1.0 - two))
     return np.where(u < _NEAR, toward_0, np.where(u > 1.0 - _NEAR, toward_1, middle))[()]
 
 
@@ -39,10 +40,14 @@ def _inner_slope(function: Function, u: Array) -> Array:
         return np.asarray(function(expit(logit(u)[..., None] + _SHIFTS)) @ _WEIGHTS / (u * (1.0 - u)))
 
 
-def _power_law(values: Array, x: Array) -> Array:
-    """The multiple of a power of x with these values at x = 1 and x = 2; a whole power where it is close to one."""
+def _power_law(values: Array, x: Array, function: Array) -> Array:
+    """The multiple of a power of x with these values at x = 1 and x = 2; a whole power where it is close to one.
+
+    Constant where the values are no more than the rounding of the `function` whose slope they are.
+    """
     at_1, at_2 = values.tolist()
-    power = math.log2(at_2 / at_1) if at_1 * at_2 > 0 and math.isfinite(at_2 / at_1) else 0.0
+    clear = (np.abs(values) > 4e-14 * np.abs(function) / _NEAR).all() and at_1 * at_2 > 0
+    power = math.log2(at_2 / at_1) if clear and math.isfinite(at_2 / at_1) else 0.0
     if abs(power - round(power)) < 1e-3:
         power = round(power)
     with np.errstate(divide="ignore", over="ignore"):

@@ -79,7 +79,7 @@ def differentiable(loss: Loss) -> Verdict:
                 return Verdict(False, where, f"{name} is not finite inside (0, 1)")
             bends = np.abs(np.diff(values, 2, axis=1))
             sharpest = bends.argmax(axis=1)
-            centres = np.clip(offsets[np.arange(centres.size), sharpest + 1], 1e-5, 1.0 - 1e-5)
+            centres = offsets[np.arange(centres.size), sharpest + 1]
             width /= 3.0
         left, middle, right = (partial(centres + shift * width) for shift in (-1.0, 0.0, 1.0))
         before, after = (middle - left) / width, (right - middle) / width

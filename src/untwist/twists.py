@@ -227,12 +227,8 @@ def _logistic_root(clean: Array, z: Array, weight: Array) -> float:
     low, high = -1.0, 1.0
     while slope(high) < 0:
         high *= 2.0
-        if math.isinf(high):
-            return math.inf
     while slope(low) > 0:
         low *= 2.0
-        if math.isinf(low):
-            return -math.inf
     return float(brentq(slope, low, high, xtol=1e-300, rtol=1e-15, maxiter=500)) / scale
 
 

@@ -306,7 +306,7 @@ class _TreeByTree:
         return self._trees[first:last]
 
 
-class _OnDevice:
+class _OnDevice:  # pragma: no cover - needs a GPU: benchmarks/devices.py tries it on one
     """One booster for all trees, as setting one up takes a GPU longer than growing a tree; rows never leave it."""
 
     def __init__(self, data: Dataset) -> None:

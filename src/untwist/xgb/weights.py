@@ -44,7 +44,7 @@ class Weigher:
         """
         if own is not None and self._whole_copies:
             return self(margins, threads=threads) * own.astype(np.float32)
-        if self._device != "cpu":
+        if self._device != "cpu":  # pragma: no cover - needs a GPU, as below
             return _kernel()(margins, 1.0 if own is None else own, self._alpha, self._exact, self._unit)
         weights = np.empty(len(margins), dtype=np.float32)
         own = NO_OWN if own is None else own.astype(np.float32)
@@ -54,7 +54,7 @@ class Weigher:
 
 
 @lru_cache
-def _kernel() -> Any:
+def _kernel() -> Any:  # pragma: no cover - needs a GPU: benchmarks/devices.py tries it on one
     """alpha_link.hpp, compiled for the GPU, with the posterior of the alpha-loss on top."""
     header = (Path(_core.__file__).parent / "alpha_link.hpp").read_text()
     for cpu, gpu in {

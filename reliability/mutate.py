@@ -1,0 +1,401 @@
+"""What share of injected faults the tests catch; ``python reliability/mutate.py --record`` keeps the figures.
+
+One session of pytest collects the tests; then each fault of `mutants` gets a fork of it that swaps the code of one
+function and runs the tests that call that function, the quickest first, up to the first that fails: as many as take
+PATIENCE seconds without a fault, so the share caught is a lower bound. A fault outside of functions, or in one that
+no test calls after the import, gets a process of its own with all the tests of the module. A fork that does not end is
+a fault caught. What survives and is judged the same program, or as good, is listed with a reason in
+equivalent_mutants.json; what was tried is in results/mutants.
+
+    python reliability/mutate.py --sample 100 --module losses links   # another sample, or 0 for all; some modules
+    python reliability/mutate.py --survivors                          # only those of the last run of that kind
+"""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import gc
+import importlib
+import importlib.machinery
+import itertools
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import coverage
+import pytest
+from mutants import Mutant, mutants_of, mutated
+from records import Record
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "untwist"
+EQUIVALENT = Path(__file__).parent / "equivalent_mutants.json"
+RESULTS = ROOT / "results" / "mutants"
+SEED = 0
+THEORY = "test_theory_invariants.py"
+TESTS = {  # the tests of each module, its own first; its doctests belong to it too
+    "arguments": ("test_arguments.py",),
+    "losses": ("test_losses.py", "test_links.py", "test_twists.py", THEORY),
+    "links": ("test_links.py", "test_losses.py", "test_certificate.py", "test_boosting.py", THEORY),
+    "twists": ("test_twists.py", "test_twisters.py", "test_explorer.py", THEORY),
+    "numerics": ("test_losses.py", "test_links.py", THEORY),
+    "properties": ("test_losses.py", THEORY),
+    "boosting": ("test_boosting.py", "test_certificate.py", "test_classifier.py", THEORY),
+    "certificate": ("test_certificate.py",),
+    "twisters": ("test_twisters.py", "test_theory_invariants.py"),
+    "folds": ("test_folds.py", "test_automatic.py"),
+    "noise": ("test_noise.py", "test_untwisting.py"),
+    "training": ("test_features.py", "test_untwisting.py", "test_classifier.py"),
+    "labels": ("test_labels.py",),
+}
+PATIENCE = 20.0
+SURVIVED, CAUGHT, UNFIT = 0, 1, 77
+
+
+def main() -> int:
+    """Exit status 0, or that of pytest if the tests fail without any fault."""
+    parser = argparse.ArgumentParser(description="Which injected faults do the tests catch?")
+    parser.add_argument("--module", nargs="*", default=list(TESTS), choices=list(TESTS), metavar="NAME")
+    parser.add_argument("--sample", type=int, default=60, help="faults of each module, drawn with a seed; 0: all")
+    parser.add_argument("--survivors", action="store_true", help="only those that survived before")
+    parser.add_argument(
+        "--record", action="store_true", help="write docs/reliability/mutation.json, of this and before"
+    )
+    parser.add_argument("--fresh", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.fresh:
+        return fresh(json.loads(arguments.fresh))
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    session = Forks(chosen(arguments), renew=not arguments.survivors)
+    files = {name: None for module in arguments.module for name in TESTS[module]}
+    paths = [
+        *(str(ROOT / "tests" / name) for name in files),
+        *(str(SOURCE / f"{name}.py") for name in arguments.module),
+    ]
+    for module in arguments.module:
+        importlib.import_module(f"untwist.{module}")  # pytest would rewrite what it imports itself
+    status = pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", *paths], plugins=[session])
+    figures = made_of_all()
+    print(figures.found)
+    if arguments.record:
+        figures.write()
+    return int(status)
+
+
+def chosen(arguments: argparse.Namespace) -> list[Mutant]:
+    """The faults to try, module by module."""
+    faults = []
+    for module in arguments.module:
+        every = mutants_of(module, (SOURCE / f"{module}.py").read_text())
+        if arguments.survivors:
+            alive = {key for key, caught in kept(module)["results"].items() if not caught} - equivalent().keys()
+            faults += [one for one in every if one.key in alive]
+        elif arguments.sample and arguments.sample < len(every):
+            drawn = random.Random(SEED).sample(every, arguments.sample)
+            faults += sorted(drawn, key=lambda one: (one.line, one.node, one.number))
+        else:
+            faults += every
+    return faults
+
+
+# ---- the session ----
+
+
+class Forks:
+    """A plugin of pytest: instead of running the collected tests it tries the faults, each in a fork."""
+
+    def __init__(self, faults: list[Mutant], *, renew: bool) -> None:
+        self.faults, self.renew = faults, renew
+        self.failed = False
+        self.calls: dict[str, dict[str, list[str]]] = {}  # by module and function the tests that call it
+        self.seconds: dict[str, float] = {}
+        self.known: list[FunctionType] = []  # the functions of the package, those inside of others excepted
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Know a failure."""
+        self.failed = self.failed or report.failed
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """In place of the tests themselves."""
+        if session.testsfailed:
+            return True
+        answer = in_fork(lambda: self.watched(session), math.inf)
+        if answer != 0:
+            raise session.Failed("the tests fail as they are")
+        self.calls, self.seconds = json.loads(WATCHED.read_text())
+        self.known = [one for one in gc.get_objects() if isinstance(one, FunctionType)]
+        self.known = [one for one in self.known if one.__code__.co_filename.startswith(str(SOURCE))]
+        gc.freeze()
+        for module, faults in itertools.groupby(self.faults, key=lambda fault: fault.module):
+            begin, results = time.perf_counter(), {}
+            for fault in faults:
+                results[fault.key] = self.is_caught(session, fault)
+                if not results[fault.key]:
+                    print(f"{len(results)}, {time.perf_counter() - begin:.0f} s: SURVIVED {fault.key}", flush=True)
+            seconds = time.perf_counter() - begin
+            print(f"{module}: {sum(results.values())} of {len(results)} caught in {seconds:.0f} s", flush=True)
+            keep(module, results, seconds, renew=self.renew)
+        return True
+
+    def watched(self, session: pytest.Session) -> int:
+        """Run all tests as they are and write down which functions each of them calls, and its seconds."""
+        modules = {fault.module for fault in self.faults}
+        watch = coverage.Coverage(data_file=None, include=[str(SOURCE / f"{module}.py") for module in modules])
+        shared = SharedFixtures(watch)
+        session.config.pluginmanager.register(shared)
+        watch.start()
+        for item, following in pairs(session.items):
+            shared.switch(item.nodeid)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self.failed:
+                return 1
+        watch.stop()
+        data = watch.get_data()
+        users = defaultdict(set)  # of a fixture that outlives a test
+        for item in session.items:
+            for definitions in getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).values():
+                users[fixture_context(definitions[-1])].add(item.nodeid)
+        calls: dict[str, dict[str, list[str]]] = {}
+        for module in modules:
+            path = SOURCE / f"{module}.py"
+            by_line = data.contexts_by_lineno(str(path))
+            found = defaultdict(set)
+            for name, lines in functions(path.read_text()).items():
+                for line in lines:
+                    for context in by_line.get(line, ()):
+                        found[name] |= users.get(context, {context})
+            calls[module] = {name: sorted(found[name]) for name in found}
+        WATCHED.parent.mkdir(parents=True, exist_ok=True)
+        WATCHED.write_text(json.dumps([calls, self.seconds]))
+        return 0
+
+    def is_caught(self, session: pytest.Session, fault: Mutant) -> bool:
+        """Whether a test fails with the fault in, or does not end."""
+        callers = set(self.calls[fault.module].get(fault.where, ()))
+        order = [*TESTS[fault.module], f"{fault.module}.py"]
+        items = [item for item in session.items if item.nodeid in callers and item.path.name in order]
+        items.sort(key=lambda item: self.seconds[item.nodeid])
+        spent = list(itertools.accumulate(self.seconds[item.nodeid] for item in items))
+        items = items[: max(1, bisect.bisect_right(spent, PATIENCE))]
+        if items and not fault.alone:
+            limit = 20.0 + 3.0 * sum(self.seconds[item.nodeid] for item in items)
+            answer = in_fork(lambda: self.tried(items, fault), limit)
+            if answer != UNFIT:
+                return answer != SURVIVED
+        own = sum(seconds for name, seconds in self.seconds.items() if Path(name.split("::")[0]).name in order)
+        command = [sys.executable, __file__, "--fresh", json.dumps(vars(fault))]
+        try:
+            return subprocess.run(command, capture_output=True, timeout=30.0 + 3.0 * own).returncode != 0
+        except subprocess.TimeoutExpired:
+            return True
+
+    def tried(self, items: list[pytest.Item], fault: Mutant) -> int:
+        """Swap the code and run tests up to the first that fails."""
+        for descriptor in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+        if not swapped(self.known, fault):
+            return UNFIT
+        for item, following in pairs(items):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self.failed:
+                return CAUGHT
+        return SURVIVED
+
+
+WATCHED = RESULTS / "calls.json"
+
+
+class SharedFixtures:
+    """What a fixture of a module or session calls is noted down for all its users, not for the first alone."""
+
+    def __init__(self, watch: coverage.Coverage) -> None:
+        self.watch, self.context = watch, ""
+
+    def switch(self, context: str) -> None:
+        """From here on, note down for this test or fixture."""
+        self.context = context
+        self.watch.switch_context(context)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
+        """As pytest makes a fixture."""
+        before = self.context
+        if fixturedef.scope != "function":
+            self.switch(fixture_context(fixturedef))
+        result = yield
+        self.switch(before)
+        return result
+
+
+def fixture_context(fixturedef: Any) -> str:
+    """A name for it."""
+    return f"fixture {fixturedef.baseid} {fixturedef.argname}"
+
+
+def pairs(items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
+    """Each with the next one."""
+    return zip(items, [*items[1:], None], strict=True)
+
+
+def in_fork(task: Any, limit: float) -> int:
+    """The number that `task` returns in a fork of this process; CAUGHT if it dies or takes longer than `limit`."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        status = CAUGHT
+        try:
+            os.setpgid(0, 0)
+            status = task()
+        finally:
+            os._exit(status)
+    deadline = time.monotonic() + limit
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else CAUGHT
+        time.sleep(0.005)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return CAUGHT
+
+
+# ---- code ----
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """A code object and those inside it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from codes(inner)
+
+
+def functions(source: str) -> dict[str, set[int]]:
+    """By the name of a function its lines."""
+    lines = defaultdict(set)
+    for code in codes(compile(source, "module", "exec")):
+        name = code.co_qualname.replace(".<locals>", "")
+        for outer in (name, *(name[:place] for place, sign in enumerate(name) if sign == ".")):
+            lines[outer] |= {line for _, _, line in code.co_lines() if line and line != code.co_firstlineno}
+    return lines
+
+
+def swapped(known: list[FunctionType], fault: Mutant) -> bool:
+    """Whether every function of the module has got the code it has with the fault in."""
+    path = SOURCE / f"{fault.module}.py"
+    new = {(code.co_qualname, code.co_firstlineno): code for code in codes(made(fault))}
+    for function in known:
+        old = function.__code__
+        if old.co_filename != str(path) or (old.co_qualname, old.co_firstlineno) not in new:
+            continue
+        code = new[old.co_qualname, old.co_firstlineno]
+        if code == old:
+            continue
+        if code.co_freevars != old.co_freevars:
+            return False
+        function.__code__ = code
+    return True
+
+
+def made(fault: Mutant) -> CodeType:
+    """The module with the fault, compiled."""
+    path = SOURCE / f"{fault.module}.py"
+    return compile(mutated(path.read_text(), fault), str(path), "exec", dont_inherit=True)
+
+
+def fresh(fields: dict[str, Any]) -> int:
+    """All tests of the module, which is imported with the fault in; this process is for that alone."""
+    fault = Mutant(**fields)
+    path = str(SOURCE / f"{fault.module}.py")
+    usual = importlib.machinery.SourceFileLoader.get_code
+
+    def get_code(loader: importlib.machinery.SourceFileLoader, name: str) -> CodeType | None:
+        return made(fault) if loader.path == path else usual(loader, name)
+
+    importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    importlib.import_module(f"untwist.{fault.module}")  # pytest would read the file by itself
+    tests = [path, *(str(ROOT / "tests" / name) for name in TESTS[fault.module])]
+    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
+
+
+# ---- the record ----
+
+
+def kept(module: str) -> dict[str, Any]:
+    """By fault whether it was caught, and the seconds that took."""
+    file = RESULTS / f"{module}.json"
+    return json.loads(file.read_text()) if file.exists() else {"results": {}, "seconds": 0.0}
+
+
+def keep(module: str, results: dict[str, bool], seconds: float, *, renew: bool) -> None:
+    """Write them to a file, in place of the one before, or add to it."""
+    before = {"results": {}, "seconds": 0.0} if renew else kept(module)
+    now = {"results": before["results"] | results, "seconds": before["seconds"] + seconds}
+    (RESULTS / f"{module}.json").write_text(json.dumps(now, indent=1) + "\n")
+
+
+def equivalent() -> dict[str, str]:
+    """By fault the reason why no test can or should catch it."""
+    return {key: row["reason"] for row in json.loads(EQUIVALENT.read_text()) for key in row["mutants"]}
+
+
+def made_of_all() -> Record:
+    """The figures of all modules that were tried, as far as they are as they were."""
+    excused = equivalent()
+    totals = {"faults tried": 0, "caught": 0, "equivalent": 0}
+    figures: dict[str, int | float | str] = {}
+    seconds = 0.0
+    for module in TESTS:
+        every = {fault.key for fault in mutants_of(module, (SOURCE / f"{module}.py").read_text())}
+        results = {key: caught for key, caught in kept(module)["results"].items() if key in every}
+        if not results:
+            continue
+        caught = sum(results.values())
+        same = sum(key in excused for key, one in results.items() if not one)
+        real = len(results) - same
+        low, high = wilson(caught, real)
+        figures[module] = (
+            f"{caught} of {real} caught, {100 * caught / real:.0f} % ({low:.0f} to {high:.0f} %); "
+            f"{same} equivalent; drawn from {len(every)}"
+        )
+        totals["faults tried"] += len(results)
+        totals["caught"] += caught
+        totals["equivalent"] += same
+        seconds += kept(module)["seconds"]
+    real = totals["faults tried"] - totals["equivalent"]
+    low, high = wilson(totals["caught"], real)
+    share = 100 * totals["caught"] / real
+    return Record(
+        name="mutation",
+        title="Faults injected into the theory and the boosting, and the share that the tests catch",
+        figures={**totals, "survived": real - totals["caught"], "per cent caught": round(share, 1), **figures},
+        found=f"{totals['caught']} of {real} faults caught, {share:.1f} % (95 % interval {low:.1f} to {high:.1f} %); "
+        f"{totals['equivalent']} more make no difference that a test should see, each with its reason in "
+        "`reliability/equivalent_mutants.json`.",
+        command="make mutants",
+        seconds=round(seconds, 1),
+    )
+
+
+def wilson(hits: int, tries: int) -> tuple[float, float]:
+    """95 % interval of a share, in per cent (Wilson's)."""
+    z, share = 1.96, hits / tries
+    middle = share + z * z / (2 * tries)
+    half = z * math.sqrt(share * (1 - share) / tries + z * z / (4 * tries * tries))
+    return tuple(100 * (middle + sign * half) / (1 + z * z / tries) for sign in (-1, 1))  # type: ignore[return-value]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
