@@ -21,6 +21,7 @@ from records import Record
 ROOT = Path(__file__).parent.parent
 TARGET = 95.0  # per cent of lines and branches, of each module
 WHY = {  # a module may be below it for a reason: where the rest of it is run
+    "cli": "Ctrl-C and closed pipes are tried in processes of their own",
     "collective": "the workers of a distributed fit are processes of their own: `make test-distributed`",
     "demo": "its splits run in processes of their own",
     "distributed.dask": "needs Dask: `make test-distributed`",

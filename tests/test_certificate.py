@@ -8,7 +8,7 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from untwist.boosting import Round, pilboost
-from untwist.certificate import MET, NOT_APPLICABLE, VIOLATED, certify, step_condition
+from untwist.certificate import MET, NOT_APPLICABLE, VIOLATED, StepCondition, certify, step_condition
 from untwist.links import CanonicalLink, ClippedLink, default_step_size
 from untwist.losses import AlphaLoss, FocalLoss, LogLoss, MatusitaLoss, SquareLoss
 
@@ -106,6 +106,16 @@ def test_bounds_and_constants_by_definition():
     needed = certificate.implied.Q * gap / (0.2 * float(link.weights(0.5))) ** 2
     assert certificate.implied.rounds_for(0.5, 0.2) == pytest.approx(needed)
     assert certificate.implied.rounds_for(0.0, 1.0) == 0.0  # at most all margins are at most 0 from the start
+
+
+def test_the_step_condition_by_definition():
+    condition = StepCondition(curvature=0.5, step_size=2.0, M=3.0, zeta=0.2)
+    assert condition.pi == pytest.approx(2.0 * 0.5 * 9.0 / 0.8 - 1.0)
+    assert condition.ideal_step == pytest.approx(0.8 / 4.5)
+    assert StepCondition(1.0, 1.0, 1.0, 0.0).pi == 0.0
+    assert not StepCondition(1.0, 2.0, 1.0, 0.0).holds  # pi is 1
+    assert StepCondition(0.0, 1.0, 1.0, 0.0).ideal_step == math.inf
+    assert StepCondition(1.0, 1.0, 1.0, 1.5).ideal_step == 0.0
 
 
 def by_hand(margins, edge=0.0, agreement=1.0, weight=0.5, step=1.0):

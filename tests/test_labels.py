@@ -38,6 +38,8 @@ def test_the_classes_of_several_workers_are_those_of_all():
 def test_one_class_or_labels_of_several_kinds_are_refused():
     with pytest.raises(ValueError, match="y must have two classes, got one class only: 'no'"):
         classes_of(np.array(["no", "no"]))
+    with pytest.raises(ValueError, match="Unknown label type"):
+        classes_of(np.array([0.1, 0.25, 0.7]))
     with pytest.raises(ValueError, match="y must hold labels of one kind, none missing"):
         classes_of(np.array(["no", 1], dtype=object))
 

@@ -307,6 +307,7 @@ def test_weights_are_the_slope_beyond_a_clip_where_they_jump(kind):
 def test_numerical_posteriors_are_exact_from_the_clip_on(kind):
     link = kind.numerical(AlphaLoss(2.0))
     np.testing.assert_array_equal(link.tilted([-link.clip, link.clip]), [0.0, 1.0])
+    np.testing.assert_array_equal(link.curvature([-1.01 * link.clip, 1.01 * link.clip]), [0.0, 0.0])
 
 
 @pytest.mark.parametrize(

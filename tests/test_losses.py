@@ -214,6 +214,11 @@ def test_the_rims_of_a_flat_piece_however_narrow(low, high):
     np.testing.assert_allclose(found, [[low, low], [high, high]], atol=1e-6)
 
 
+def test_numerical_estimates_keep_their_digits_close_to_0():
+    eta = np.array([1e-300, 1e-100, 1e-20, 1e-16])
+    np.testing.assert_allclose(FocalLoss(0.0).tilted_estimate(eta), eta, rtol=1e-9)
+
+
 def test_many_estimates_are_found_in_parts():
     eta = np.linspace(0.01, 0.99, 5000)
     np.testing.assert_allclose(FocalLoss(0.0).tilted_estimate(eta), eta, rtol=0, atol=1e-12)
@@ -300,29 +305,47 @@ def test_a_malformed_loss_is_told_what_is_wrong(partial, message):
 
 
 @pytest.mark.parametrize(
-    ("pos", "neg", "check", "reason"),
+    ("pos", "neg", "check", "where", "reason"),
     [
-        (lambda u: np.where(u == 0.25, np.inf, 1.0 - u), lambda u: u, differentiable, "partial_pos is not finite"),
-        (lambda u: 1.0 - u, lambda u: np.where(u == 0.75, np.inf, u), differentiable, "partial_neg is not finite"),
-        (lambda u: 1.0 - u, lambda u: -u, monotone, "partial_neg decreases"),
-        (lambda u: u, lambda u: u, monotone, "partial_pos increases"),
-        (lambda u: 1.0 - u + 0.01 * (np.abs(u - 0.503) < 1e-4), lambda u: u, monotone, "partial_pos increases"),
-        (lambda u: 1.0 - u, lambda u: u + 0.1, extremes, "partial_neg(0) is not 0"),
-        (lambda u: u - 1.0, lambda u: u, extremes, "a partial loss is negative"),
-        (lambda u: 1.0 - u, lambda u: -u, extremes, "a partial loss is negative"),
+        (lambda u: np.where(u == 0.25, np.inf, 1.0 - u), abs, differentiable, 0.25, "partial_pos is not finite"),
+        (
+            lambda u: 1.0 - u,
+            lambda u: np.where(u == 0.75, np.inf, u),
+            differentiable,
+            0.75,
+            "partial_neg is not finite",
+        ),
+        (lambda u: 1.0 - u, lambda u: -u, monotone, 0.0, "partial_neg decreases"),
+        (lambda u: u, abs, monotone, 0.0, "partial_pos increases"),
+        (lambda u: 1.0 - u + 0.01 * (np.abs(u - 0.503) < 1e-4), abs, monotone, 0.502, "partial_pos increases"),
+        (lambda u: 1.1 - u, abs, extremes, 1.0, "partial_pos(1) is not 0"),
+        (lambda u: 1.0 - u, lambda u: u + 0.1, extremes, 0.0, "partial_neg(0) is not 0"),
+        (lambda u: u - 1.0, abs, extremes, 0.0, "a partial loss is negative"),
+        (lambda u: 1.0 - u, lambda u: -u, extremes, 0.0, "a partial loss is negative"),
     ],
 )
-def test_each_side_of_a_property_is_looked_at(pos, neg, check, reason):
-    class Odd(Loss):
-        def partial_pos(self, u):
-            return pos(np.asarray(u, float))
-
-        def partial_neg(self, u):
-            return neg(np.asarray(u, float))
-
-    verdict = check(Odd())
+def test_each_side_of_a_property_is_looked_at(pos, neg, check, where, reason):
+    verdict = check(Given(pos, neg))
     assert not verdict
     assert reason in verdict.reason
+    assert verdict.witness == pytest.approx(where, abs=1e-6)
+
+
+class Given(Loss):
+    """A loss of these partial losses."""
+
+    def __init__(self, pos, neg):
+        self.pos, self.neg = pos, neg
+
+    def partial_pos(self, u):
+        return self.pos(np.asarray(u, float))
+
+    def partial_neg(self, u):
+        return self.neg(np.asarray(u, float))
+
+
+def test_a_cost_may_be_infinite_over_a_whole_piece():
+    assert monotone(Given(lambda u: np.where(u < 0.1, np.inf, 1.0 - u), lambda u: np.where(u > 0.9, np.inf, u)))
 
 
 def test_a_straight_loss_has_no_default_step():

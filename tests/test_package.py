@@ -406,3 +406,12 @@ def test_the_notation_page_names_code_and_tests_that_exist():
 
 def test_contributing_is_short():
     assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) < 50
+
+
+def test_what_a_module_lacks_is_not_taken_for_the_module(monkeypatch):
+    def broken(name):
+        raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
+
+    monkeypatch.setattr(untwist, "import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="scipy"):
+        untwist.some_module  # noqa: B018

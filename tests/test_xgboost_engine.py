@@ -1,5 +1,7 @@
 """The engine over XGBoost's trees: round by round that of the compiled engine on the same bins, and what it refuses."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,9 +10,9 @@ import untwist
 from untwist import PILBoostClassifier, _core
 from untwist.export import numbers, probabilities, to_xgboost
 from untwist.links import CanonicalLink, ClippedLink
-from untwist.losses import AlphaLoss
+from untwist.losses import AlphaLoss, SquareLoss
 from untwist.xgb.forests import last_below
-from untwist.xgb.weights import Weigher
+from untwist.xgb.weights import Weigher, arrays_of
 
 xgboost = pytest.importorskip("xgboost")
 ARRAYS = ("feature", "left", "threshold", "missing_left", "set")
@@ -372,3 +374,12 @@ def test_a_plain_xgboost_model_of_classes_that_stop_apart(tmp_path):
     automatic = PILBoostClassifier(random_state=0).fit(X[:500], y[:500] > 0)
     margins = to_xgboost(automatic).predict(xgboost.DMatrix(X), output_margin=True)
     np.testing.assert_allclose(probabilities(automatic, margins), automatic.predict_proba(X), atol=1e-4)
+
+
+def test_what_weights_need_is_said(monkeypatch):
+    with pytest.raises(ValueError, match="boost the alpha-loss only, got SquareLoss"):
+        Weigher(ClippedLink(SquareLoss()), 1.0, "cpu")
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(ImportError, match="device='cuda' needs CuPy"):
+        arrays_of("cuda")
+    assert arrays_of("cpu") is np
