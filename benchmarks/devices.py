@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xgboost
@@ -112,32 +113,40 @@ def measured(rows: int) -> list[dict[str, object]]:
     return found
 
 
-def same_model(rows: int = 200_000) -> dict[str, float]:
-    """How far the models of GPU, CPU and the compiled engine differ."""
-    X, y = table(rows)
-    settings = {"alpha": 2.0, "n_estimators": 30, "max_depth": DEPTH}
-    models = {
-        "cuda": PILBoostClassifier(**settings, engine="xgboost", device="cuda").fit(X, y),
-        "cpu": PILBoostClassifier(**settings, engine="xgboost").fit(X, y),
-        "compiled": PILBoostClassifier(**settings).fit(X, y),
-    }
-    scores = {name: model.decision_function(X) for name, model in models.items()}
-    splits = {name: (model.forest_.feature, model.forest_.threshold) for name, model in models.items()}
-    return {
-        f"{a} - {b}": float(np.abs(scores[a] - scores[b]).max())
-        for a, b in (("cuda", "cpu"), ("cpu", "compiled"), ("cuda", "compiled"))
-    } | {
-        f"splits alike, {a} and {b}": float(
-            len(splits[a][0]) == len(splits[b][0])
-            and all(np.array_equal(u, v) for u, v in zip(splits[a], splits[b], strict=True))
-        )
-        for a, b in (("cuda", "cpu"), ("cuda", "compiled"))
-    }
+CASES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "weights": {"weighted": True},
+    "missing values": {"missing": True},
+    "categories": {"categorical_features": [5]},
+    "subsample": {"subsample": 0.5},
+    "early stopping": {"early_stopping": True, "n_estimators": 100, "learning_rate": 0.5},
+    "exact link": {"alpha": 4.0, "link": "exact"},
+    "by leaves": {"max_leaf_nodes": 9, "max_depth": None},
+    "l2": {"l2": 5.0},
+    "approx": {"tree_method": "approx"},
+    "least share of a leaf": {"min_weight_fraction_leaf": 0.05},
+    "monotone": {"monotonic_cst": [1, 0, 0, 0, 0, 0]},
+}
+
+
+def same_model(case: dict[str, Any]) -> str:
+    """How far the models of GPU and CPU differ."""
+    settings = {"alpha": 2.0, "n_estimators": 15, "max_depth": 4, "random_state": 0, "engine": "xgboost"} | case
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 30, (20_000, 6)).astype(float)
+    y = (X[:, 0] + np.abs(X[:, 1] - 15) > 20) ^ (rng.random(len(X)) < 0.2)
+    if settings.pop("missing", False):
+        X[rng.random(X.shape) < 0.05] = np.nan
+    weight = rng.exponential(size=len(y)) if settings.pop("weighted", False) else None
+    cpu, gpu = (PILBoostClassifier(**settings, device=device).fit(X, y, weight) for device in ("cpu", "cuda"))
+    alike = np.array_equal(cpu.forest_.threshold, gpu.forest_.threshold)
+    difference = np.abs(cpu.decision_function(X) - gpu.decision_function(X)).max()
+    return f"scores differ by {difference:.1g}, thresholds are {'' if alike else 'not '}the same"
 
 
 if __name__ == "__main__":
-    for name, value in same_model().items():
-        print(f"{name}: {value:.3g}")
+    for name, case in CASES.items():
+        print(f"{name}: {same_model(case)}")
     names = ["rows", "device", "alpha", "set_up_s", "ms_per_round", "xgboost_ms_per_round", "overhead", "fit_s"]
     print("  ".join(f"{name:>20}" for name in names))
     Path("results").mkdir(exist_ok=True)

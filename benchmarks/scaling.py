@@ -2,19 +2,21 @@
 
     python benchmarks/scaling.py [ROWS]
 
-Each worker is a process with one thread and half of the rows. A round is timed as the difference between a fit of many
-rounds and one of few, so that starting processes and binning do not count; bytes are what the loopback device counted
-meanwhile, beside what the histograms should take. Prints a table and writes results/scaling.csv.
+Each worker is a process with one thread and its share of the rows. Seconds are the median round's; bytes are what the
+loopback device counted more for many rounds than for few, beside what the histograms should take. Prints a table and
+writes results/scaling.csv.
 """
 
 from __future__ import annotations
 
 import csv
+import os
 import sys
-import time
+import tempfile
 from pathlib import Path
 
 import numpy as np
+from stamps import Stamps
 
 from untwist import PILBoostClassifier
 from untwist.distributed import local
@@ -39,14 +41,16 @@ def loopback() -> int:
 
 def measured(n_workers: int, X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Seconds and bytes per round."""
-    found = []
+    sent = []
     for rounds in (FEW, MANY):
-        model = PILBoostClassifier(2.0, n_estimators=rounds, max_depth=DEPTH, engine="xgboost", n_jobs=1)
-        before, start = loopback(), time.perf_counter()
-        local.fit(model, local.shards(n_workers, X, y))
-        found.append((time.perf_counter() - start, loopback() - before))
-    (few_s, few_b), (many_s, many_b) = found
-    return (many_s - few_s) / (MANY - FEW), (many_b - few_b) / (MANY - FEW)
+        with tempfile.TemporaryDirectory() as folder:
+            stamps = Stamps(f"{folder}/stamps")
+            settings = {"n_estimators": rounds, "max_depth": DEPTH, "engine": "xgboost", "n_jobs": 1}
+            before = loopback()
+            local.fit(PILBoostClassifier(2.0, **settings, callbacks=[stamps]), local.shards(n_workers, X, y))
+            sent.append(loopback() - before)
+            seconds = float(np.median(np.diff(np.loadtxt(stamps.path))))
+    return seconds, (sent[1] - sent[0]) / (MANY - FEW)
 
 
 def histogram_bytes(columns: int, depth: int, bins: int = 256) -> int:
@@ -55,6 +59,7 @@ def histogram_bytes(columns: int, depth: int, bins: int = 256) -> int:
 
 
 if __name__ == "__main__":
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # where workers find the callback
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     X, y = table(rows)
     Path("results").mkdir(exist_ok=True)

@@ -373,3 +373,21 @@ def test_a_failure_loses_nothing_already_saved(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "model.untwist").read_bytes() == model
     assert (tmp_path / "out.csv").read_bytes() == out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.untwist", "out.csv", "p.parquet"]
+
+
+def test_a_block_may_be_prepared_as_a_table_of_arrow(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    day = pyarrow.array(np.arange(400), pyarrow.int32()).cast(pyarrow.date32())
+    parquet.write_table(pyarrow.table({"day": day, "y": np.arange(400) % 3 == 0}), tmp_path / "days.parquet")
+
+    def numbers(table):
+        return table.set_column(0, "day", table["day"].cast(pyarrow.int32()))
+
+    table = Batches(tmp_path / "days.parquet", ["day"], prepare=numbers)
+    assert table.column_names == ["day"]
+    labels = Batches(tmp_path / "days.parquet").column("y")
+    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(table, labels)
+    same = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(np.arange(400.0)[:, None], labels)
+    np.testing.assert_array_equal(model.forest_.value, same.forest_.value)

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -77,6 +78,45 @@ def test_early_stopping_and_what_is_open(client):
     assert str(chosen.noise_) == str(one.noise_)
 
 
+def test_rows_to_validate_on_other_workers_and_fits_one_after_the_other(client):
+    X, y = noisy(1000)
+    settings = GIVEN | {"early_stopping": True, "n_estimators": 30, "n_iter_no_change": 3}
+    alone = PILBoostClassifier(**settings).fit(X[:600], y[:600], X_val=X[600:], y_val=y[600:])
+    model = DaskPILBoostClassifier(**settings)
+    model.fit(*in_blocks(X[:600], y[:600], rows=600), None, *in_blocks(X[600:], y[600:], rows=100))
+    assert_same_model(model, alone)
+    chosen = DaskPILBoostClassifier(n_jobs=1, max_depth=2).fit(*in_blocks(X, y, rows=300))
+    assert hasattr(chosen, "choice_")
+    chosen.set_params(**GIVEN).fit(*in_blocks(X, y, rows=300))
+    assert not hasattr(chosen, "choice_")
+
+
+def test_columns_of_a_file_have_as_many_partitions_as_the_table(client, tmp_path):
+    X, y = noisy(1200)
+    frame = pandas.DataFrame(X, columns=list("abcdef")).assign(label=y)
+    for part in range(4):
+        frame.iloc[part::4].to_parquet(tmp_path / f"{part}.parquet", index=False)
+    table = dataframe.read_parquet(tmp_path)
+    model = DaskPILBoostClassifier(**GIVEN).fit(table.drop(columns=["label"]), table["label"])
+    assert_same_model(model, PILBoostClassifier(**GIVEN).fit(frame.drop(columns=["label"]), y))
+    some = array.from_array(X, chunks=(300, 6))
+    few = some[some[:, 0] > np.sort(X[:, 0])[-2]]  # most blocks have no row left
+    assert model.predict_proba(few).compute().shape == (1, 2)
+
+
+def test_fits_at_the_same_time_do_not_disturb_each_other(client):
+    X, y = noisy(800)
+    alone = PILBoostClassifier(**GIVEN).fit(X, y)
+    with ThreadPoolExecutor(3) as pool:
+
+        def fit(_):
+            with client.as_current():
+                return DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y, rows=200))
+
+        for model in pool.map(fit, range(3)):
+            assert_same_model(model, alone)
+
+
 def test_what_it_cannot_take_is_refused(client):
     X, y = noisy(600)
     with pytest.raises(ValueError, match="X must be a Dask collection"):
@@ -90,6 +130,16 @@ def test_what_it_cannot_take_is_refused(client):
         DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y, rows=100))
     model = DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(*noisy(600), rows=100))  # the cluster is as good as before
     assert model.n_iter_ == GIVEN["n_estimators"]
+
+
+def test_without_a_client_a_sentence_says_so(monkeypatch):
+    def nobody():
+        raise ValueError("No global client found")
+
+    monkeypatch.setattr(distributed, "get_client", nobody)
+    X, y = noisy(100)
+    with pytest.raises(ValueError, match=r"make a dask.distributed.Client first"):
+        DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y))
 
 
 class Killer:

@@ -51,7 +51,7 @@ def test_two_workers_make_the_model_of_one_process():
     X[::17, 0] = np.nan
     model = PILBoostClassifier(**GIVEN)
     alone = PILBoostClassifier(**GIVEN).fit(X, y)
-    together = local.fit(model, local.shards(2, *shuffled(X, y)))
+    together = local.fit(model, [tuple(part.values()) for part in local.shards(2, *shuffled(X, y))])
     assert_same_model(together, alone)
     assert not left_behind()
 
@@ -63,7 +63,6 @@ def test_two_workers_make_the_model_of_one_process():
     [
         {},
         {"alpha": 1.2, "class_weight": "balanced", "l2": 1.0, "subsample": 0.6, "max_features": 0.5},
-        {"tree_method": "approx"},
         {"early_stopping": True, "n_estimators": 60, "n_iter_no_change": 3, "learning_rate": 0.5},
         {"monotonic_cst": [1, 0, 0, 0, 0, 0]},
     ],
@@ -87,6 +86,24 @@ def test_several_classes_categories_and_many_rows_make_the_same_model():
     together = local.fit(PILBoostClassifier(**settings), local.shards(3, *shuffled(X, names)))
     assert_same_model(together, alone)
     np.testing.assert_array_equal(together.predict(X[:1000]), alone.predict(X[:1000]))
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("verbose", [0, 1, 3])
+def test_workers_go_from_class_to_class_together(verbose):
+    X, y = noisy(3000, classes=3)
+    settings = GIVEN | {"n_estimators": 12, "verbose": verbose}
+    parts = [{"X": X[:2900], "y": y[:2900]}, {"X": X[2900:], "y": y[2900:]}]  # one of them has next to nothing to do
+    assert_same_model(local.fit(PILBoostClassifier(**settings), parts), PILBoostClassifier(**settings).fit(X, y))
+
+
+@pytest.mark.cluster
+def test_a_worker_may_have_one_class_or_no_weight():
+    X, y = noisy(900)
+    order = np.argsort(y, kind="stable")
+    weight = np.where(np.arange(len(y)) < 300, 0.0, 1.0)
+    alone = PILBoostClassifier(**GIVEN).fit(X[order], y[order], weight)
+    assert_same_model(local.fit(PILBoostClassifier(**GIVEN), local.shards(3, X[order], y[order], weight)), alone)
 
 
 @pytest.mark.cluster
@@ -148,6 +165,17 @@ def test_a_killed_worker_is_named_and_nobody_is_left_behind(tmp_path, monkeypatc
 
 
 @pytest.mark.cluster
+def test_a_restart_does_not_take_the_checkpoint_of_another_fit(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
+    X, y = noisy(1000)
+    path = tmp_path / "run.untwist"
+    untwist.save(PILBoostClassifier(**GIVEN | {"n_estimators": 4}).fit(X, 1 - y), path)
+    callbacks = [Checkpoint(path, every=4), Killer(tmp_path / "killed", rank=0, round_=2)]
+    model = local.fit(PILBoostClassifier(**GIVEN, callbacks=callbacks), local.shards(2, X, y), restarts=1)
+    assert_same_model(model, PILBoostClassifier(**GIVEN).fit(X, y))
+
+
+@pytest.mark.cluster
 def test_a_restart_goes_on_from_the_checkpoint_to_the_same_model(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
     X, y = noisy(1000)
@@ -191,6 +219,13 @@ def test_a_checkpoint_survives_a_full_disk(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["run.untwist"]
 
 
+def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
+    X, y = noisy(300)
+    untwist.save(PILBoostClassifier(**GIVEN).fit(X, y), tmp_path / "run.untwist")
+    with pytest.raises(ValueError, match="was fitted with max_depth=3, not 5"):
+        resumed(PILBoostClassifier(**GIVEN | {"max_depth": 5}), tmp_path / "run.untwist")
+
+
 def test_a_checkpoint_needs_given_settings(tmp_path):
     X, y = noisy(300)
     with pytest.raises(ValueError, match="a checkpoint needs alpha"):
@@ -216,10 +251,20 @@ def test_rows_that_a_worker_refuses_are_an_error_for_all(spoil, message):
     assert not left_behind()
 
 
+def test_lambdas_are_refused_before_anything_starts():
+    X, y = noisy(200)
+    with pytest.raises(ValueError, match="no lambdas"):
+        local.fit(PILBoostClassifier(**GIVEN, callbacks=[lambda progress: None]), local.shards(2, X, y))
+    with pytest.raises(ValueError, match="no lambdas"):
+        local.fit(PILBoostClassifier(**GIVEN), [lambda: {"X": X, "y": y}])
+
+
 def test_settings_that_no_worker_can_have_are_refused():
     X, y = noisy(200)
     with pytest.raises(ValueError, match='needs engine="xgboost"'):
         local.fit(PILBoostClassifier(engine="compiled"), local.shards(2, X, y))
+    with pytest.raises(ValueError, match="exact"):
+        local.fit(PILBoostClassifier(**GIVEN, tree_method="exact"), local.shards(2, X, y))
     with pytest.raises(ValueError, match="menon"):
         local.fit(PILBoostClassifier(alpha="menon"), local.shards(2, X, y))
 

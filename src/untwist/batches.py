@@ -69,7 +69,8 @@ class Batches:
     @property
     def column_names(self) -> list[str]:
         """The names of the columns."""
-        return self._columns if self._prepare is None else list(self.head.columns)
+        head = self.head
+        return list(head.column_names if hasattr(head, "column_names") else head.columns)  # Arrow's, or pandas'
 
     def drop(self, *names: str) -> Batches:
         """The table without these columns."""

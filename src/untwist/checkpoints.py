@@ -14,6 +14,10 @@ from untwist.training import Progress
 __all__ = ["Checkpoint", "resumed"]
 
 
+#: Settings that may differ from those of the checkpoint.
+FREE = {"n_estimators", "callbacks", "verbose", "n_jobs", "warm_start", "random_state", "device"}
+
+
 class Checkpoint:
     """A callback that saves the model after every so many rounds, in place of the last one.
 
@@ -38,10 +42,18 @@ class Checkpoint:
 def resumed(model: PILBoostClassifier, path: str | os.PathLike[str]) -> PILBoostClassifier:
     """`model` with the rounds of a checkpoint, if there is one: its `fit` on the same data goes on from there.
 
-    The model is the same as without the interruption.
+    The model is the same as without the interruption. A checkpoint of other settings is refused; that the data are the
+    same is up to you.
     """
     if not Path(path).exists():
         return model
-    found = load(path)
-    found.set_params(**{**model.get_params(deep=False), "warm_start": True})
-    return found
+    found, wanted = load(path), model.get_params(deep=False)
+    for name, value in found.get_params(deep=False).items():
+        if name not in FREE and repr(value) != repr(wanted[name]):
+            raise ValueError(
+                f"{path} was fitted with {name}={value!r}, not {wanted[name]!r}: remove it, or set that back"
+            )
+    goes_on = type(model)()
+    goes_on.__dict__.update(vars(found))
+    goes_on.set_params(**{**wanted, "warm_start": True})
+    return goes_on

@@ -109,10 +109,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     engine : "auto", "compiled", "xgboost" or "reference", default "auto"
         "compiled" grows histogram trees, all rounds in compiled code: the same model for any number of threads and any
         order of the rows. "xgboost" has XGBoost grow them, on a GPU or on the rows of many workers
-        (`untwist.distributed`); all settings but `min_samples_leaf` mean the same. "reference" runs the loop of
-        `untwist.boosting` over regression trees of scikit-learn, and knows neither categories nor the settings `l2`,
-        `subsample`, `max_features`, `max_bins` and `monotonic_cst`. "auto" is "compiled" for the alpha-loss unless an
-        `estimator` is given.
+        (`untwist.distributed`); docs/distributed.md says what differs. "reference" runs the loop of `untwist.boosting`
+        over regression trees of scikit-learn, and knows neither categories nor the settings `l2`, `subsample`,
+        `max_features`, `max_bins` and `monotonic_cst`. "auto" is "compiled" for the alpha-loss unless an `estimator` is
+        given.
     tree_method : "hist", "approx" or "exact", default "hist"
         How XGBoost looks for splits. "hist" splits the bins of the compiled engine, "approx" and "exact" the numbers
         in single precision.
@@ -134,7 +134,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Each is called after every round (every tenth of each candidate where something is left "auto") with a
         `untwist.training.Progress`; a true answer ends the fit.
     n_jobs : int or None, default None
-        Threads of the compiled engine; None for as many as the process may use. The model does not depend on it.
+        Threads; None for as many as the process may use. The model does not depend on it.
     verbose : int, default 0
         Report to standard error every so many rounds; of every candidate where something is left "auto".
     random_state : int, RandomState instance or None, default None
@@ -144,7 +144,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     classes_ : the labels; of two, the second is the positive class
     estimators_, leverages_, edges_ : the weak hypotheses, their coefficients and edges, per round (a list per class
         where there are more than two)
-    forest_ : the trees of the compiled engine as arrays, None for another engine (one per class beyond two)
+    forest_ : the trees as arrays, None for weak learners of another kind (one per class beyond two)
     evals_result_ : {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows;
         where something was chosen from the data, of the rows that the folds set aside, also of rounds not kept
     link_, step_size_, n_iter_ : the link and step (or learning rate) that were used, and the number of rounds kept (of
@@ -163,8 +163,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     them by the log-loss of the twisted posterior on rows set aside. The model is the mean of the fold models of the
     best candidate; `n_iter_` counts the trees of all folds. With alpha "auto" the rows set aside also tell how noisy
     each class is, and the posterior is untwisted by that, row by row; `predict` follows. Callbacks are told of every
-    tenth round, and a true answer ends the search with what there is, as Ctrl-C does. With another engine, a loss or
-    an estimator of your own "auto" stands for alpha 2, 100 rounds and depth 3.
+    tenth round, and a true answer ends the search with what there is, as Ctrl-C does. With the reference engine, a
+    loss or an estimator of your own "auto" stands for alpha 2, 100 rounds and depth 3.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -447,7 +447,21 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def _folds(self, data: Any, labels: NDArray[np.uint32], weight: Array) -> NDArray[np.float64]:
         if self._engine() == "compiled":
             return cross_folds(data.hashes(), labels, weight, automatic.N_FOLDS, self._seed)
-        return drawn_folds(data.hashes(), weight, automatic.N_FOLDS, self._seed)  # no worker has seen all rows
+        held = drawn_folds(data.hashes(), weight, automatic.N_FOLDS, self._seed)  # no worker has seen all rows
+        self._refuse_poor_draw(held, labels, weight)
+        return held
+
+    def _refuse_poor_draw(self, held: NDArray[np.float64], labels: NDArray[np.uint32], weight: Array) -> None:
+        """Of few different rows a draw by contents may set all of a class aside, or nothing."""
+        n_classes = len(self.classes_)
+        mass = np.stack([np.bincount(labels, weights=one, minlength=n_classes) for one in (*held, weight)])
+        *aside, total = self._workers.total(mass)
+        for one in aside:
+            if one.sum() == 0 or (one[total > 0] >= total[total > 0]).any():
+                raise ValueError(
+                    'too few different rows to set some aside with engine="xgboost", which goes by what they contain: '
+                    "give X_val and y_val, or settings and rounds, or use the compiled engine"
+                )
 
     def _told(self, progress: Progress) -> bool:
         answers = [callback(progress) for callback in self.callbacks]
@@ -533,7 +547,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"X must have different names of columns, got {repeated} more than once")
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weight = self._weights_of(sample_weight, X, ensure_non_negative=True)
         if isinstance(X, Batches) and not (self._grows_forests() and self.tree_method == "hist"):
             raise ValueError('only the compiled engine and XGBoost with "hist" learn from Batches')
         self._agree_on_columns(names, X)
@@ -574,14 +588,20 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
         return numbers, labels, weight
 
+    def _weights_of(self, weight: ArrayLike | None, X: Any, **options: Any) -> Array:
+        """Sample weights, checked; those of one worker among several may well all be 0."""
+        if self._workers.size > 1 and weight is not None and not np.any(weight):
+            return np.asarray(0.0 * _check_sample_weight(np.ones_like(weight), X, dtype=np.float64))
+        return np.asarray(_check_sample_weight(weight, X, dtype=np.float64, **options))
+
     def _agree_on_columns(self, names: list[Any], X: Any) -> None:
         workers = self._workers
         if workers.size == 1:
             return
         if any(workers.all_of(isinstance(X, Batches))):
             raise ValueError("Batches are for one worker: give each of several its rows as a table")
-        if len({repr(columns) for columns in workers.all_of(names or np.shape(X)[1:])}) > 1:
-            raise ValueError("the workers must have the same columns, in the same order")
+        if len({repr(columns) for columns in workers.all_of((names or np.shape(X)[1:], sparse.issparse(X)))}) > 1:
+            raise ValueError("the workers must have the same columns, in the same order, all sparse or all dense")
 
     def _sample(
         self,
@@ -605,8 +625,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"validation rows: {error}") from error
             if X_val.shape[0] != len(y_val):
                 raise ValueError(f"X_val and y_val must have as many rows, got {X_val.shape[0]} and {len(y_val)}")
-            own = _check_sample_weight(sample_weight_val, X_val, dtype=np.float64)
-            if not ((own >= 0).all() and own.any()):
+            own = self._weights_of(sample_weight_val, X_val)
+            if not ((own >= 0).all() and (own.any() or self._workers.size > 1)):
                 raise ValueError("sample_weight_val must be finite and non-negative, not all 0")
             if isinstance(X, Encoded):
                 X = X.followed_by(X_val.toarray() if sparse.issparse(X_val) else X_val)
@@ -618,6 +638,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 X = np.concatenate([X, X_val.toarray() if sparse.issparse(X_val) else X_val])
             labels, watch = np.concatenate([labels, y_val]), np.concatenate([np.zeros(rows), own])
             weight = np.concatenate([weight, np.zeros(len(y_val))])
+        if any(self._workers.all_of(watch is not None)) and watch is None:
+            watch = np.zeros(rows)  # other workers have rows to validate
         data, held = None, np.zeros(rows)
         drawing = self.early_stopping and watch is None and not self._automatic()
         if self._grows_forests() or drawing:
@@ -626,6 +648,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             share = self._share_to_hold_out(labels, weight)
             if self._engine() == "xgboost":
                 held = drawn_share(data.hashes(), share, self._seed)
+                self._refuse_poor_draw(np.stack([weight * held]), labels, weight)
             else:
                 held = hold_out(data.hashes(), labels, weight, share, self._seed)
             weight, watch = weight * (1.0 - held), weight * held
@@ -646,6 +669,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f'device must be "cpu", "cuda" or "cuda:N", got {self.device!r}')
         if self.min_samples_leaf != 1:
             raise ValueError(f'min_samples_leaf must be 1 with engine="xgboost", got {self.min_samples_leaf!r}')
+        limited = self.max_leaf_nodes is not None or self.max_depth is None or max_bins < 255
+        if self.tree_method == "exact" and limited:
+            raise ValueError('tree_method="exact" needs a max_depth and knows neither max_leaf_nodes nor max_bins')
         return engine.Dataset(
             X,
             labels,

@@ -225,7 +225,12 @@ def advance(
     going, done, block, begin = list(runs), 0, 1, time.perf_counter()
     try:
         while going and done < n_rounds:
-            step = min(1 if callbacks else block, n_rounds - done, verbose - done % verbose if verbose else n_rounds)
+            together = workers.size > 1  # they go from class to class at the same time, whatever their clocks say
+            step = min(
+                1 if callbacks or together else block,
+                n_rounds - done,
+                verbose - done % verbose if verbose else n_rounds,
+            )
             start = time.perf_counter()
             before = sum(run.count for run in runs)
             going = [run for run in going if run.boost(step, patience)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import time
 from typing import Any, Self
+from uuid import uuid4
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -41,18 +42,31 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         sample_weight_val: Any = None,
     ) -> Self:
         """Boost on Dask collections; rows given to validate are shared out over the workers that train."""
-        client = _needed("distributed").get_client()
+        try:
+            client = _needed("distributed").get_client()
+        except ValueError as error:
+            raise ValueError("there is no Dask client here: make a dask.distributed.Client first") from error
         training = _parts(client, {"X": X, "y": y, "sample_weight": sample_weight})
         watched = (
             _parts(client, {"X": X_val, "y": y_val, "sample_weight": sample_weight_val}) if X_val is not None else {}
         )
         homes = sorted(training)
-        for parts in (parts for home, parts in watched.items() if home not in training):
+        for parts in [watched.pop(home) for home in list(watched) if home not in training]:
             watched.setdefault(homes[0], []).extend(parts)
-        host = client.scheduler.address.split("://")[-1].rsplit(":", 1)[0]
-        client.run_on_scheduler(_begin, n_workers=len(homes), host=host)
+        with _needed("distributed").MultiLock(homes):  # two fits that wait for each other's workers would wait for ever
+            fitted = self._fitted(client, homes, training, watched)
+        for name in set(vars(self)) - set(self.get_params()):
+            del self.__dict__[name]  # of an earlier fit
+        self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in self.get_params()})
+        return self
+
+    def _fitted(
+        self, client: Any, homes: list[str], training: dict[str, list[Any]], watched: dict[str, list[Any]]
+    ) -> PILBoostClassifier:
+        host, key = client.scheduler.address.split("://")[-1].rsplit(":", 1)[0], uuid4().hex
+        communicator = client.run_on_scheduler(_begin, n_workers=len(homes), host=host, key=key)
+        where = {"allow_other_workers": False, "pure": False, "retries": 0}
         try:
-            communicator = client.run_on_scheduler(_arguments)
             futures = [
                 client.submit(
                     _fit,
@@ -62,17 +76,13 @@ class DaskPILBoostClassifier(PILBoostClassifier):
                     communicator,
                     task,
                     workers=[home],
-                    allow_other_workers=False,
-                    pure=False,
-                    retries=0,
+                    **where,
                 )
                 for task, home in enumerate(homes)
             ]
-            fitted = _result(client, futures, homes)
+            return _result(client, futures, homes)
         finally:
-            client.run_on_scheduler(_end)
-        self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in self.get_params()})
-        return self
+            client.run_on_scheduler(_end, key=key)
 
     def predict(self, X: Any) -> Any:
         """The class of every row, as a Dask array."""
@@ -95,6 +105,10 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         call = getattr(self.local(), method)
         if not _is_dask(X):
             return call(X)
+
+        def of_block(block: Any) -> Any:
+            return call(block) if len(block) else np.zeros((0, *shape), dtype=kind)
+
         several = len(self.classes_) if method != "predict" else 0
         columns = several if method == "predict_proba" or several > 2 else 0
         kind = self.classes_.dtype if method == "predict" else np.dtype(float)
@@ -105,7 +119,7 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         else:
             X = X.rechunk({1: -1})
             blocks, lengths = X.to_delayed()[:, 0], list(X.chunks[0])
-        delayed = _needed("dask").delayed(call)
+        delayed = _needed("dask").delayed(of_block)
         shape = (columns,) if columns else ()
         return array.concatenate(
             [
@@ -140,7 +154,8 @@ def _parts(client: Any, collections: dict[str, Any]) -> dict[str, list[Any]]:
             )
         if getattr(table, "ndim", 1) == 2 and hasattr(table, "rechunk"):
             table = table.rechunk({1: -1})
-        blocks[name] = np.asarray(table.to_delayed(), dtype=object).ravel().tolist()
+        parts = table.to_delayed(optimize_graph=False)  # an optimiser would join partitions of narrow columns
+        blocks[name] = np.asarray(parts, dtype=object).ravel().tolist()
     counts = {name: len(each) for name, each in blocks.items()}
     if len(set(counts.values())) > 1:
         raise ValueError(
@@ -209,14 +224,13 @@ def _result(client: Any, futures: list[Any], homes: list[str]) -> PILBoostClassi
 # Run on the scheduler, which all workers can reach: the tracker lives there for the time of a fit.
 
 
-def _begin(dask_scheduler: Any, n_workers: int, host: str) -> None:
-    dask_scheduler.untwist_tracker = tracker(n_workers, host)
+TRACKERS: dict[str, Any] = {}
 
 
-def _arguments(dask_scheduler: Any) -> Any:
-    return dask_scheduler.untwist_tracker.worker_args()
+def _begin(n_workers: int, host: str, key: str) -> Any:
+    TRACKERS[key] = tracker(n_workers, host)
+    return TRACKERS[key].worker_args()
 
 
-def _end(dask_scheduler: Any) -> None:
-    dismiss(dask_scheduler.untwist_tracker)
-    del dask_scheduler.untwist_tracker
+def _end(key: str) -> None:
+    dismiss(TRACKERS.pop(key))

@@ -26,11 +26,13 @@ def dismiss(meeting: Any) -> None:
 
 
 def worker_model(model: PILBoostClassifier) -> PILBoostClassifier:
-    """A plain model with the settings of `model` and, for a warm start, its rounds, as every worker gets it."""
+    """A plain model with the settings of `model` and what it was fitted to, as every worker gets it."""
     if model.engine not in ("auto", "xgboost"):
         raise ValueError(f'a distributed fit needs engine="xgboost", got {model.engine!r}')
     if isinstance(model.alpha, str) and model.alpha == "menon":
         raise ValueError('alpha="menon" looks at all rows at once: give a number or "auto"')
+    if model.tree_method == "exact":
+        raise ValueError('tree_method="exact" needs all rows in one place: choose "hist"')
     plain = PILBoostClassifier(**{**model.get_params(deep=False), "engine": "xgboost"})
     plain.__dict__.update(
         {name: value for name, value in vars(model).items() if name not in plain.get_params(deep=False)}
@@ -50,4 +52,4 @@ def fit_shard(
         xgboost().config_context(verbosity=0),
         xgboost().collective.CommunicatorContext(**communicator, dmlc_task_id=str(task)),
     ):
-        return model.fit(**rows)
+        return worker_model(model).fit(**rows)

@@ -11,10 +11,10 @@ from untwist.distributed.shard import fit_shard
 
 def main(folder: Path, task: int) -> int:
     """Fit the shard of this task; 0 where that went well."""
-    model, communicator = pickle.loads((folder / "job").read_bytes())  # our parent wrote it
-    with (folder / f"rows-{task}").open("rb") as file:
-        rows = pickle.load(file)
     try:
+        model, communicator = pickle.loads((folder / "job").read_bytes())  # our parent wrote it
+        with (folder / f"rows-{task}").open("rb") as file:
+            rows = pickle.load(file)
         fitted = fit_shard(model, rows() if callable(rows) else rows, communicator, task)
     except Exception as error:
         (folder / f"error-{task}").write_text(f"{type(error).__name__}: {error}")

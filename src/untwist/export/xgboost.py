@@ -45,7 +45,8 @@ def to_xgboost(model: PILBoostClassifier) -> Any:
     trees["tree_info"] = list(range(n_scores)) * n_rounds
     trees["iteration_indptr"] = list(range(0, n_rounds * n_scores + 1, n_scores))
     trees["gbtree_model_param"] |= {"num_trees": str(n_rounds * n_scores)}
-    content["learner"]["feature_names"] = scoring.columns if hasattr(model, "feature_names_in_") else []
+    names = [str(name) for name in getattr(model, "feature_names_in_", [])]
+    content["learner"]["feature_names"] = [] if any(set("[]<") & set(name) for name in names) else names  # it has rules
     content["learner"]["attributes"]["untwist"] = "\n".join(scoring.description())
     return xgboost.Booster(model_file=bytearray(json.dumps(content).encode()))
 
@@ -65,6 +66,9 @@ def _tree(forest: Forest, index: int, value: Array, known: dict[int, int], numbe
         if forest.set[at] >= 0:
             inside = set(members(forest, at))
             sets[int(node)] = [one for one in range(known[int(feature[node])]) if one not in inside]
+    cover = np.ones(len(feature))  # not known any more: each leaf counts alike
+    for node in np.flatnonzero(inner)[::-1]:
+        cover[node] = cover[left[node]] + cover[left[node] + 1]
     sizes = [len(right) for right in sets.values()]
     return {
         "base_weights": np.where(inner, 0.0, value).tolist(),
@@ -81,7 +85,7 @@ def _tree(forest: Forest, index: int, value: Array, known: dict[int, int], numbe
         "split_conditions": condition.astype(np.float32).astype(float).tolist(),
         "split_indices": np.where(inner, feature, 0).tolist(),
         "split_type": [int(node in sets) for node in range(len(feature))],
-        "sum_hessian": [0.0] * len(feature),
+        "sum_hessian": cover.tolist(),
         "tree_param": {
             "num_deleted": "0",
             "num_feature": str(forest.n_features),

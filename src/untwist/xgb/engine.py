@@ -82,23 +82,31 @@ class Dataset:
             codes = np.empty(X.shape, dtype=np.uint8)
             for rows, block in trees.row_blocks(X):
                 _core.encode(block, self.categories, self.thresholds, codes[rows], n_threads)
-            X, lost = codes, codes == MISSING
+            X, lost = codes, codes.max(axis=0, initial=0) == MISSING
         else:
             X = X.toarray() if hasattr(X, "toarray") else X  # absent means 0 here, missing in XGBoost
-            lost = np.isnan(X)
-            if np.abs(X, where=~lost, out=np.zeros(X.shape)).max(initial=0.0) > np.finfo(np.float32).max:
+            if max(np.nanmax(X, initial=0.0), -np.nanmin(X, initial=0.0)) > np.finfo(np.float32).max:
                 raise ValueError(f'X must fit single precision with tree_method={tree_method!r}: choose "hist"')
-        self.has_missing = workers.total(lost.any(axis=0).astype(np.int64)) > 0
-        self.table = X if device == "cpu" else arrays_of(device).asarray(X)
-        matrix = xgboost().QuantileDMatrix if tree_method == "hist" else xgboost().DMatrix
-        self.matrix = matrix(
-            self.table,
-            missing=self.missing,
-            feature_types=["c" if count else "q" for count in self.categories],
-            enable_categorical=True,
-            nthread=n_threads,
-            **({"max_bin": self.max_bins} if tree_method == "hist" else {}),
-        )
+            lost = np.isnan(X.sum(axis=0, dtype=np.float64))
+        self.has_missing = workers.total(lost.astype(np.int64)) > 0
+        xp = arrays_of(device)
+        self.table = xp.asarray(X)
+        options = {
+            "missing": self.missing,
+            "feature_types": ["c" if count else "q" for count in self.categories],
+            "enable_categorical": True,
+            "nthread": n_threads,
+        }
+        if tree_method == "hist":  # all codes there are, once: XGBoost need not look for quantiles of the rows
+            reference = xgboost().QuantileDMatrix(xp.asarray(self._all_codes()), max_bin=self.max_bins, **options)
+            self.matrix = xgboost().QuantileDMatrix(self.table, max_bin=self.max_bins, ref=reference, **options)
+        else:
+            self.matrix = xgboost().DMatrix(self.table, **options)
+
+    def _all_codes(self) -> NDArray[np.uint8]:
+        assert self.thresholds is not None
+        highest = np.where(self.categories > 0, self.categories - 1, [len(known) for known in self.thresholds])
+        return np.minimum(np.arange(MISSING)[:, None], highest).astype(np.uint8)
 
     def hashes(self) -> NDArray[np.uint64]:
         """A hash of each row's contents."""
@@ -106,7 +114,7 @@ class Dataset:
         hashes = np.full(table.shape[0], 0x9E3779B97F4A7C15, dtype=np.uint64)
         for column in range(table.shape[1]):
             values = np.ascontiguousarray(table[:, column])
-            bits = values if self.tree_method == "hist" else (values + 0.0).view(f"u{values.itemsize}")
+            bits = values if self.tree_method == "hist" else (values.astype(np.float64) + 0.0).view(np.uint64)
             hashes = mixed(np.bitwise_xor(hashes, bits.astype(np.uint64)))
         return hashes
 
@@ -181,7 +189,7 @@ class Booster:
         return True
 
     def _weights(self, threads: int) -> tuple[Any, float, float]:
-        """Boosting weights, their sum over all workers, and the sample weight of the rows that were drawn."""
+        """Boosting weights, their sum over all workers, and the sample weight of the rows drawn."""
         weight = self._weigher(self._margins, self._own, threads)
         if self._growth.subsample < 1.0:
             drawn = arrays_of(self._data.device).asarray(self._drawn())
@@ -214,6 +222,7 @@ class Booster:
         parameters = {
             "tree_method": data.tree_method,
             "device": data.device,
+            "objective": "binary:logitraw",  # one whose Hessian varies, so that "approx" looks at each round's weights
             "base_score": 0.0,
             "learning_rate": 1.0,
             "reg_lambda": self._l2,
@@ -258,10 +267,6 @@ class Booster:
     def errors(self) -> Array:
         """Their share of wrong signs."""
         return np.array(self._errors)
-
-    def scores(self) -> Array:
-        """The scores of all rows."""
-        return np.asarray(_on_host(self._sign * self._margins))
 
 
 DEEPEST = 30  # what XGBoost can count; deeper means no limit
