@@ -56,7 +56,7 @@ TESTS = {  # the tests of each module, its own first; its doctests belong to it 
     "twisters": ("test_twisters.py", "test_theory_invariants.py"),
     "folds": ("test_folds.py", "test_automatic.py"),
     "noise": ("test_noise.py", "test_untwisting.py"),
-    "training": ("test_features.py", "test_untwisting.py", "test_classifier.py"),
+    "training": ("test_training.py", "test_classifier.py", "test_features.py"),
     "labels": ("test_labels.py",),
 }
 PATIENCE = 20.0

@@ -330,6 +330,20 @@ def test_known_rates_put_one_half_where_the_twist_puts_it_and_keep_the_slope_the
         assert rise == pytest.approx(2 * step / (1 - neg - pos), rel=2e-3)
 
 
+def test_weights_below_1_in_any_order_give_the_same_to_the_last_bit():
+    posterior, y = simulated(800, 0.1, 0.3)
+    weight, order = np.random.default_rng(1).random(800), np.random.default_rng(2).permutation(800)
+    one = estimate_noise(posterior, y, sample_weight=weight)
+    other = estimate_noise(posterior[order], y[order], sample_weight=weight[order])
+    assert (one.rate_neg, one.rate_pos, one.evidence, one.scale) == (
+        other.rate_neg,
+        other.rate_pos,
+        other.evidence,
+        other.scale,
+    )
+    np.testing.assert_array_equal(one.weights, other.weights)
+
+
 def test_estimates_in_words():
     plain = NoiseEstimate(0.1, 0.25, (0.05, 0.2), (0.2, 0.3), found=True)
     words = "10.0% (5.0% to 20.0%) of the negatives, 25.0% (20.0% to 30.0%) of the positives"
@@ -339,6 +353,7 @@ def test_estimates_in_words():
     )
     little = replace(plain, found=False, interval_neg=(0.0, 0.04), interval_pos=(0.01, 0.02))
     assert str(little) == "no evidence of label noise (rates from 0% to 4% would fit)"
+    assert Untwisting.by((0.1, 0.2)).n_classes == 2
     several = replace(estimate_noise(*simulated(2000, 0.2, 0.2)), found=True, n_classes=3, rate_pos=0.2)
     several = replace(several, interval_pos=(0.1, 0.3))
     assert str(several) == "wrong labels: 20.0% (10.0% to 30.0%) of every class"
