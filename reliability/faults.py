@@ -1,4 +1,4 @@
-"""Load, faults and hostile input: ``python reliability/faults.py`` runs the tests that provoke them and counts.
+"""Load, faults and hostile input: ``make faults`` runs the tests that provoke them and counts.
 
 Writes docs/reliability/faults.json.
 """
@@ -56,7 +56,7 @@ def main() -> int:
         title="Load, faults and hostile input, provoked",
         figures=figures | {"tests in all": counting.passed.total()},
         found=FOUND,
-        command="python reliability/faults.py",
+        command="make faults",
         seconds=round(time.perf_counter() - start, 1),
     ).write()
     return 0

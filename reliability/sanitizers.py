@@ -1,4 +1,4 @@
-"""The compiled core under sanitizers and valgrind: ``python reliability/sanitizers.py`` runs the make targets.
+"""The compiled core under sanitizers and valgrind: ``make sanitizers`` runs the make targets.
 
 What they print is counted and kept in docs/reliability/sanitizers.json. The first report of a sanitizer ends a target,
 and with it this program.
@@ -50,7 +50,7 @@ def main() -> None:
             "reports left": 0,
         },
         found=FOUND,
-        command="python reliability/sanitizers.py",
+        command="make sanitizers",
         seconds=round(time.perf_counter() - start, 1),
     ).write()
 

@@ -23,7 +23,11 @@ PROGRAM = Path(__file__).parent / "interrupting.py"
 
 
 def child(*arguments, **settings):
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings)
+    def hear() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a job in the background of a shell would ignore
+
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(arguments, **pipes, text=True, preexec_fn=hear, **settings)
 
 
 @pytest.mark.parametrize("case", interrupting.CASES)
