@@ -13,7 +13,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
-  sanitize-module valgrind fuzz leaks coverage mutants reliability docs-reliability lint reproduce docs-reproduce bench arena clean
+  sanitize-module valgrind fuzz leaks coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,11 +92,17 @@ reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (two
 	@$(BIN)/python reliability/covered.py --record
 	@OMP_NUM_THREADS=1 $(BIN)/python reliability/mutate.py --record
 	@OMP_NUM_THREADS=1 $(BIN)/python reliability/properties.py --record
-	@OMP_NUM_THREADS=1 $(BIN)/python reliability/faults.py
+	@$(MAKE) faults
 	@$(BIN)/python reliability/fuzz.py --seconds 900 --record
-	@$(BIN)/python reliability/sanitizers.py
+	@$(MAKE) sanitizers
 	@$(BIN)/python reliability/leaks.py --record
 	@$(BIN)/python reliability/records.py
+
+faults: $(READY)  ## Load, faults and hostile input: the tests that provoke them, counted
+	@OMP_NUM_THREADS=1 $(BIN)/python reliability/faults.py
+
+sanitizers: $(READY)  ## All sanitizers and valgrind, counted (a quarter of an hour)
+	@$(BIN)/python reliability/sanitizers.py
 
 docs-reliability: $(READY)  ## docs/reliability.md from the records in docs/reliability
 	@$(BIN)/python reliability/records.py
