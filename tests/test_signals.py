@@ -85,7 +85,7 @@ def test_ctrl_c_ends_a_command_with_plain_words_from_its_imports_on(table, tmp_p
             return  # it was done when the signal came
         # what a shell calls 130 too: Python ends itself so if the signal came while text was executed in an import
         assert process.returncode in (130, -signal.SIGINT), f"after a signal at {moment} s: {err}"
-        assert "Stopped." in err
+        assert "Stopped." in err or process.returncode == -signal.SIGINT
         model = tmp_path / "model.untwist"
         if model.exists():
             assert load(model).n_iter_ >= 1
