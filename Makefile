@@ -28,7 +28,7 @@ $(READY): $(SOURCES)
 	@touch $@
 
 demo: $(READY)  ## Who survives 30 % wrong labels? A table and a report in seconds
-	@$(BIN)/python -m untwist.demo
+	@$(BIN)/python -m experiments.demo
 
 lint: $(READY)  ## Linter, formatter and the strict type check
 	@$(BIN)/ruff check --quiet
@@ -49,14 +49,14 @@ test-properties: $(READY)  ## The properties of the public API on twenty times a
 test-browser: $(READY)  ## The report in headless Chromium, installed if it can be; screenshots in results/screenshots
 	@{ command -v chromium || command -v google-chrome; } > /dev/null || $(INSTALL_CHROMIUM) || \
 	  echo "No Chromium, and it cannot be installed from here: as root on Debian, apt-get install chromium"
-	@$(BIN)/pytest --quiet -m browser -rs tests/test_browser.py
+	@$(BIN)/pytest --quiet -m browser -rs tests/report/test_browser.py
 
 sanitize:  ## The compiled engine under the address, undefined-behaviour and thread sanitizers
 	@mkdir -p build
 	@for check in engine forest; do \
-	  $(CXX) $(SANITIZE) -fsanitize=address,undefined -fno-sanitize-recover=all -o build/$$check-memory tests/$${check}_check.cpp && \
+	  $(CXX) $(SANITIZE) -fsanitize=address,undefined -fno-sanitize-recover=all -o build/$$check-memory tests/cpp/$${check}_check.cpp && \
 	  build/$$check-memory && \
-	  $(CXX) $(SANITIZE) -fsanitize=thread -o build/$$check-threads tests/$${check}_check.cpp && \
+	  $(CXX) $(SANITIZE) -fsanitize=thread -o build/$$check-threads tests/cpp/$${check}_check.cpp && \
 	  build/$$check-threads || exit 1; \
 	done
 	@for target in forest engine; do \
@@ -68,11 +68,11 @@ sanitize-module: $(READY)  ## The tests of the engine against a build of the mod
 	@CXXFLAGS="$(ASAN) -g -DUNTWIST_VECTORISED=" LDFLAGS="$(ASAN)" $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
 	  --target build/sanitized --config-settings=build-dir=build/sanitized-cmake --config-settings=install.strip=false .
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 OMP_NUM_THREADS=1 \
-	  $(BIN)/python reliability/sanitized.py $(CURDIR)/build/sanitized --quiet -p no:cacheprovider tests/test_trees.py tests/test_features.py tests/test_corpus.py
+	  $(BIN)/python reliability/sanitized.py $(CURDIR)/build/sanitized --quiet -p no:cacheprovider tests/boosting/test_trees.py tests/boosting/test_features.py tests/files/test_corpus.py
 
 valgrind:  ## The compiled engine under valgrind's memcheck: memory that was never written too
 	@mkdir -p build
-	@$(CXX) -std=c++17 -O1 -g -ffp-contract=off -pthread -DUNTWIST_VECTORISED= -o build/engine-valgrind tests/engine_check.cpp
+	@$(CXX) -std=c++17 -O1 -g -ffp-contract=off -pthread -DUNTWIST_VECTORISED= -o build/engine-valgrind tests/cpp/engine_check.cpp
 	@valgrind --quiet --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite build/engine-valgrind quick
 
 fuzz: $(READY)  ## Fuzz what reads foreign bytes for BUDGET seconds (default 60); installs atheris, uses clang if it is there
@@ -108,7 +108,7 @@ docs-reliability: $(READY)  ## docs/reliability.md from the records in docs/reli
 	@$(BIN)/python reliability/records.py
 
 test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
-	@$(BIN)/python tests/try_wheel.py
+	@$(BIN)/python tests/package/try_wheel.py
 
 test-integrations: $(READY)  ## ONNX, treelite, shap, CatBoost, PyTorch, Optuna, MLflow, skops: installs them, runs what needs them
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[integrations]"
@@ -120,21 +120,21 @@ test-distributed: $(READY)  ## Fits over several processes and on a Dask cluster
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet -m cluster
 
 reproduce: $(READY)  ## The paper's tables and figures; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)
-	@$(BIN)/untwist reproduce $(if $(QUICK),--quick)
+	@$(BIN)/python -m experiments.reproduce $(if $(QUICK),--quick)
 
 docs-reproduce: $(READY)  ## docs/reproduce.md and its figures from results/reproduce, of a full run
-	@$(BIN)/untwist reproduce --render > /dev/null
+	@$(BIN)/python -m experiments.reproduce --render > /dev/null
 	@mkdir -p docs/reproduce && rm -f docs/reproduce/*
 	@cp results/reproduce/results.csv results/reproduce/figures/*.svg docs/reproduce/
 	@sed 's|(figures/|(reproduce/|' results/reproduce/index.md > docs/reproduce.md
 
 bench: $(READY)  ## Time and memory beside XGBoost, LightGBM, CatBoost and HistGradientBoosting (QUICK=1: a minute)
 	@$(BIN)/python -c "import catboost" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost || true
-	@$(BIN)/untwist bench $(if $(QUICK),--quick)
+	@$(BIN)/python -m experiments.speed $(if $(QUICK),--quick)
 
 arena: $(READY)  ## Who learns the truth from twisted data? UNTWIST_DATA=FOLDER names more data (QUICK=1: two minutes)
 	@$(BIN)/python -c "import catboost, cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost cleanlab || true
-	@$(BIN)/untwist arena $(if $(QUICK),--quick)
+	@$(BIN)/python -m experiments.arena $(if $(QUICK),--quick)
 
 clean:  ## Remove what make made
 	rm -rf .venv build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -20,9 +20,10 @@ import numpy as np
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from untwist import PILBoostClassifier, automatic
-from untwist.experiments.datasets import load, names
-from untwist.experiments.protocol import TWISTS, applies, split
+from experiments.datasets import load, names
+from experiments.protocol import TWISTS, applies, split
+from untwist import PILBoostClassifier
+from untwist.automatic import search as automatic
 
 COLUMNS = ["data", "twist", "seed", "variant", "accuracy", "log_loss", "seconds", "alpha"]
 

@@ -20,11 +20,11 @@ import numpy as np
 import xgboost
 
 from untwist import PILBoostClassifier
-from untwist.collective import ALONE
+from untwist.boosting.engines.xgboost.booster import Booster, Dataset
+from untwist.boosting.forest import Growth
+from untwist.data.workers import ALONE
 from untwist.links import ClippedLink, default_step_size
 from untwist.losses import AlphaLoss
-from untwist.trees import Growth
-from untwist.xgb.engine import Booster, Dataset
 
 COLUMNS, ROUNDS, DEPTH, REPEATS = 28, 50, 6, 2
 MOST_ROWS_ON_CPU = 1_000_000

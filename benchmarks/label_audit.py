@@ -17,9 +17,9 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
+from experiments.datasets import load, names
+from experiments.protocol import TWISTS, split, twisted
 from untwist.audit import audit_labels
-from untwist.experiments.datasets import load, names
-from untwist.experiments.protocol import TWISTS, split, twisted
 
 NOISE = ["none", "symmetric-0.1", "symmetric-0.2", "symmetric-0.3", "symmetric-0.4", "class-0.1-0.4", "class-0.4-0.1"]
 METHODS = ["untwist", "cleanlab, LightGBM", "cleanlab, LightGBM stopped early", "cleanlab, posteriors of untwist"]

@@ -25,11 +25,11 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from experiments.comparison import summary
+from experiments.datasets import load
+from experiments.protocol import split, stable
+from experiments.sections import Section
 from untwist import PILBoostClassifier
-from untwist.experiments.comparison import summary
-from untwist.experiments.datasets import load
-from untwist.experiments.protocol import split, stable
-from untwist.experiments.sections import Section
 from untwist.objectives import (
     CatBoostMetric,
     CatBoostObjective,

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from untwist import collective
+from untwist.data import workers as collective
 
 
 class Stamps:

@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from experiments import results
 from untwist import PILBoostClassifier, _core, files
 from untwist.commands import columns, sheets
-from untwist.experiments import results
 from untwist.explain import explain
 from untwist.export import to_code
 

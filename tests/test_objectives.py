@@ -18,9 +18,9 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
 
-from reference import margin_loss
+from experiments.datasets import load
+from helpers.reference import margin_loss
 from untwist import objectives
-from untwist.experiments.datasets import load
 from untwist.losses import AlphaLoss
 from untwist.objectives import (
     CatBoostMetric,
@@ -644,7 +644,7 @@ def test_without_any_library_the_rest_works():
         "sys.meta_path.insert(0, Absent())\n"
         "import numpy as np\n"
         "from untwist import PILBoostClassifier, objectives\n"
-        "from untwist.experiments import methods\n"
+        "from experiments import methods\n"
         "X, y = np.random.default_rng(0).random((60, 2)), np.arange(60) % 2\n"
         "PILBoostClassifier(n_estimators=5, max_depth=2, alpha=2.0, step_size=1.0).fit(X, y)\n"
         "for kind in (objectives.XGBoostObjective, objectives.LightGBMObjective): kind(2.0)(y, X[:, 0])\n"

@@ -1,59 +1,8 @@
 """Long fits that can be stopped, and go on from what was saved last."""
 
-from __future__ import annotations
-
-import os
-from pathlib import Path
-
-from untwist import collective
-from untwist.arguments import count
-from untwist.classifier import PILBoostClassifier
-from untwist.files import load, save
-from untwist.training import Progress
+from untwist.files.checkpoints import (
+    Checkpoint,
+    resumed,
+)
 
 __all__ = ["Checkpoint", "resumed"]
-
-
-#: Settings that may differ from those of the checkpoint.
-FREE = {"n_estimators", "callbacks", "verbose", "n_jobs", "warm_start", "random_state", "device"}
-
-
-class Checkpoint:
-    """A callback that saves the model after every so many rounds, in place of the last one.
-
-    A file is whole or not there: what a full disk or a killed process leaves behind is the checkpoint before. Of the
-    workers of a distributed fit the first one saves.
-
-    >>> from untwist import PILBoostClassifier
-    >>> model = PILBoostClassifier(2.0, n_estimators=500, max_depth=3, callbacks=[Checkpoint("run.untwist", every=100)])
-    """
-
-    def __init__(self, path: str | os.PathLike[str], every: int = 50) -> None:
-        self.path, self.every = Path(path), count("every", every)
-
-    def __call__(self, progress: Progress) -> None:
-        """Save if it is time to."""
-        if progress.model is None:
-            raise ValueError("a checkpoint needs alpha, n_estimators and max_depth to be given: see PILBoostClassifier")
-        if progress.round % self.every == 0 and collective.present().rank == 0:
-            save(progress.model(), self.path)
-
-
-def resumed(model: PILBoostClassifier, path: str | os.PathLike[str]) -> PILBoostClassifier:
-    """`model` with the rounds of a checkpoint, if there is one: its `fit` on the same data goes on from there.
-
-    The model is the same as without the interruption. A checkpoint of other settings is refused; that the data are the
-    same is up to you.
-    """
-    if not Path(path).exists():
-        return model
-    found, wanted = load(path), model.get_params(deep=False)
-    for name, value in found.get_params(deep=False).items():
-        if name not in FREE and repr(value) != repr(wanted[name]):
-            raise ValueError(
-                f"{path} was fitted with {name}={value!r}, not {wanted[name]!r}: remove it, or set that back"
-            )
-    goes_on = type(model)()
-    goes_on.__dict__.update(vars(found))
-    goes_on.set_params(**{**wanted, "warm_start": True})
-    return goes_on

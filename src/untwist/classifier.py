@@ -31,19 +31,23 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from untwist import _core, automatic, collective, tables, trees
+from untwist import _core
 from untwist.arguments import Array, count, fraction, non_negative, positive, real, share
-from untwist.batches import Batches, Encoded
-from untwist.boosting import Round, ValidationLoss, WeakLearner, pilboost
-from untwist.certificate import Certificate, certify
-from untwist.collective import ALONE, Workers
-from untwist.folds import cross_folds, drawn_folds, drawn_share, hold_out
-from untwist.labels import class_weights, classes_of, refuse_missing
-from untwist.links import CanonicalLink, ClippedLink, Link, default_step_size
-from untwist.losses import AlphaLoss, Loss
-from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting, estimate_noise, menon
-from untwist.training import CompiledRun, Ensemble, Progress, ReferenceRun, Run, advance
-from untwist.xgb import engine
+from untwist.automatic import search as automatic
+from untwist.boosting.algorithm import Round, ValidationLoss, WeakLearner, pilboost
+from untwist.boosting import forest as trees
+from untwist.boosting.runs import CompiledRun, Ensemble, Progress, ReferenceRun, Run, advance
+from untwist.data import tables
+from untwist.data import workers as collective
+from untwist.data.batches import Batches, Encoded
+from untwist.data.folds import cross_folds, drawn_folds, drawn_share, hold_out
+from untwist.data.labels import class_weights, classes_of, refuse_missing
+from untwist.data.workers import ALONE, Workers
+from untwist.noise.rates import MenonEstimate, NoiseEstimate, Untwisting, estimate_noise, menon
+from untwist.theory.certificate import Certificate, certify
+from untwist.theory.links import CanonicalLink, ClippedLink, Link, default_step_size
+from untwist.theory.losses import AlphaLoss, Loss
+from untwist.boosting.engines.xgboost import booster as engine
 
 __all__ = ["PILBoostClassifier"]
 
@@ -61,7 +65,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     alpha : float in [-inf, +inf] except 0, "auto" or "menon", default "auto"
         1 trains the log-loss, which believes every label. Larger values undo more label noise; negative ones undo a
         twist that turns most labels over. "auto", here, for `n_estimators` or for `max_depth`: what is left open is
-        chosen from the data, see below. "menon" is the paper's estimate (`untwist.noise.menon`; two classes).
+        chosen from the data, see below. "menon" is the paper's estimate (`untwist.noise.rates.menon`; two classes).
     step_size : float > 0 or "auto", default "auto"
         The paper's a_f, typically 1 to 15: the coefficient of a tree is step_size * edge. "auto" is 2*a up to a = 2 and
         2*a/(a-1) above, for a = abs(alpha).
@@ -99,7 +103,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     noise_rates : "auto", (float, float) or None, default "auto"
         The share of the first class that bears the label of the second, and the share of the second that bears that
         of the first, if you know them: probabilities and threshold are then untwisted by them. "auto": by the rates
-        that fit the out-of-fold posteriors, where alpha is "auto" (`untwist.noise.estimate_noise`), else not at all.
+        that fit the out-of-fold posteriors, where alpha is "auto" (`untwist.noise.rates.estimate_noise`), else not at all.
         None: not at all, so that the clean posterior is the one that alpha implies. More than two classes with a
         `class_weight` are not untwisted either.
     link : "clipped" or "exact", default "clipped"
@@ -109,7 +113,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     engine : "auto", "compiled", "xgboost" or "reference", default "auto"
         "compiled" grows histogram trees, all rounds in compiled code: the same model for any number of threads and any
         order of the rows. "xgboost" has XGBoost grow them, on a GPU or on the rows of many workers
-        (`untwist.distributed`); docs/distributed.md says what differs. "reference" runs the loop of `untwist.boosting`
+        (`untwist.distributed`); docs/distributed.md says what differs. "reference" runs the loop of `untwist.boosting.algorithm`
         over regression trees of scikit-learn, and knows neither categories nor the settings `l2`, `subsample`,
         `max_features`, `max_bins` and `monotonic_cst`. "auto" is "compiled" for the alpha-loss unless an `estimator` is
         given.
@@ -132,7 +136,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Go on from the rounds of the last `fit` instead of starting anew; give the same data and a larger n_estimators.
     callbacks : list of functions or None, default None
         Each is called after every round (every tenth of each candidate where something is left "auto") with a
-        `untwist.training.Progress`; a true answer ends the fit.
+        `untwist.boosting.runs.Progress`; a true answer ends the fit.
     n_jobs : int or None, default None
         Threads; None for as many as the process may use. The model does not depend on it.
     verbose : int, default 0

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, log_softmax, logsumexp
 
 from untwist.arguments import Array, numbers
-from untwist.losses import AlphaLoss
+from untwist.theory.losses import AlphaLoss
 
 __all__ = [
     "CatBoostMetric",

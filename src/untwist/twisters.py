@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.impute import SimpleImputer
 
-from untwist import twists
 from untwist.arguments import Array, count, fraction, non_negative
+from untwist.theory import twists
 
 __all__ = ["BernoulliNoise", "ClassConditionalNoise", "ClassNoise", "FeatureNoise", "Insider"]
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from untwist.batches import Batches
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import NewRows, Prepared, decided, leaks, sample_of
 from untwist.commands.sheets import ARROW, OPENERS, first_line, kind, pandas_here, refuse_packing
-from untwist.files import whole_file
+from untwist.data.batches import Batches
+from untwist.files.format import whole_file
 
 __all__ = ["in_blocks", "option", "predict_in_blocks", "predictions", "prepared_in_blocks"]
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from untwist.boosting.runs import Progress
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import Prepared, prepared
 from untwist.commands.sheets import Sheet, read
-from untwist.commands.words import escaped, printable
-from untwist.training import Progress
+from untwist.text import escaped, printable
 
 __all__ = ["as_json", "chosen_table", "described", "different", "fit", "noise_words", "say", "table_options", "tell"]
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
+from untwist.boosting.forest import threads
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.common import as_json
-from untwist.files import dumps, loads
-from untwist.links import CanonicalLink
-from untwist.losses import AlphaLoss
-from untwist.trees import threads
+from untwist.files.format import dumps, loads
+from untwist.theory.links import CanonicalLink
+from untwist.theory.losses import AlphaLoss
 from untwist.twisters import ClassNoise
 
 __all__ = ["extras", "main", "self_test"]

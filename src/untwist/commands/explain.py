@@ -11,8 +11,8 @@ import numpy as np
 from untwist.commands.columns import conformed
 from untwist.commands.common import as_json, say, table_options, tell
 from untwist.commands.sheets import read
-from untwist.explain import explain
-from untwist.files import load
+from untwist.explain.shapley import explain
+from untwist.files.format import load
 
 __all__ = ["main"]
 

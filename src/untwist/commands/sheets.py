@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.commands.words import printable, unlike_a_formula
-from untwist.files import write_whole
+from untwist.files.format import write_whole
+from untwist.text import printable, unlike_a_formula
 
 __all__ = [
     "ARROW",

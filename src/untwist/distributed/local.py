@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from untwist.arguments import count
-from untwist.checkpoints import Checkpoint, resumed
 from untwist.classifier import PILBoostClassifier
 from untwist.distributed.shard import dismiss, tracker, worker_model
+from untwist.files.checkpoints import Checkpoint, resumed
 
 __all__ = ["fit", "shards"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from untwist.boosting.engines.xgboost.booster import xgboost
 from untwist.classifier import PILBoostClassifier
-from untwist.xgb.engine import xgboost
 
 __all__ = ["dismiss", "fit_shard", "tracker", "worker_model"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from untwist.boosting.forest import Forest
 from untwist.classifier import PILBoostClassifier
 from untwist.export.scoring import Scoring, Term, members, needed
-from untwist.trees import Forest
 
 __all__ = ["to_onnx"]
 

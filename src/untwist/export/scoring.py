@@ -19,11 +19,11 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from untwist.arguments import Array
+from untwist.boosting.forest import Forest
 from untwist.classifier import PILBoostClassifier
-from untwist.links import CanonicalLink
-from untwist.losses import AlphaLoss
-from untwist.noise import REACH, TABLE
-from untwist.trees import Forest
+from untwist.noise.rates import REACH, TABLE
+from untwist.theory.links import CanonicalLink
+from untwist.theory.losses import AlphaLoss
 
 __all__ = ["Scoring", "Term", "Writer", "members", "needed", "numbers", "probabilities"]
 

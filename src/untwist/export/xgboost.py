@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
+from untwist.boosting.forest import Forest
 from untwist.classifier import PILBoostClassifier
 from untwist.export.scoring import Scoring, members, needed
-from untwist.trees import Forest
 
 __all__ = ["to_xgboost"]
 

@@ -10,7 +10,7 @@ from scipy.special import logit, ndtri
 from sklearn.base import clone
 
 from untwist.arguments import Array
-from untwist.audit import LabelAudit
+from untwist.audit.labels import LabelAudit
 from untwist.classifier import PILBoostClassifier
 from untwist.report.charts import Point
 from untwist.report.markup import Interval

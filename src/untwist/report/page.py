@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from untwist.audit import LabelAudit
+from untwist.audit.labels import LabelAudit
 from untwist.report import sections
 from untwist.report.markup import shown
 from untwist.report.peers import Peer

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from untwist.arguments import Array
-from untwist.audit import LabelAudit
-from untwist.automatic import N_FOLDS
-from untwist.folds import cross_folds
+from untwist.audit.labels import LabelAudit
+from untwist.automatic.search import N_FOLDS
+from untwist.data.folds import cross_folds
 
 __all__ = ["Peer", "compare"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.audit import Explanation, LabelAudit
+from untwist.audit.labels import Explanation, LabelAudit
 from untwist.report import charts, findings
 from untwist.report.markup import beside, data_table, figure, for_script, likely, name_of, shown, value_of
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.audit import LabelAudit
-from untwist.automatic import Candidate
+from untwist.audit.labels import LabelAudit
+from untwist.automatic.search import Candidate
 from untwist.report import charts, findings
 from untwist.report.markup import beside, clipped, data_table, figure, likely, name_of, percent, shown, with_interval
 from untwist.report.peers import Peer

@@ -1,0 +1,94 @@
+"""The protocol of an experiment: how a table is split, what a twist does to the training part. Test rows stay clean.
+
+Whatever is drawn depends on data set, twist and seed alone, so that all methods meet the same split and the same twist.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from experiments.datasets import Labels, Table
+from untwist.twisters import ClassConditionalNoise, ClassNoise, FeatureNoise, Insider
+
+__all__ = ["REAL", "TWISTS", "Split", "applies", "split", "twisted"]
+
+REAL = "real"
+
+
+class Twister(Protocol):
+    """What is in `untwist.twisters`."""
+
+    def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, Any]:
+        """Twisted X and y, and what was changed."""
+
+
+class Split(NamedTuple):
+    """Twisted training data, clean test data."""
+
+    X: Any
+    y: Labels
+    X_test: Any
+    y_test: Labels
+
+
+def stable(*parts: object) -> np.random.Generator:
+    """Random numbers that depend on the parts alone, today and tomorrow."""
+    return np.random.default_rng(zlib.crc32("|".join(map(str, parts)).encode()))
+
+
+#: What is done to the training data; "real" stands for real noisy labels, which are there already.
+TWISTS: dict[str, Twister | None] = {
+    "none": None,
+    **{f"symmetric-{rate}": ClassNoise(rate) for rate in (0.1, 0.2, 0.3, 0.4)},
+    "class-0.1-0.4": ClassConditionalNoise(rate_neg=0.1, rate_pos=0.4),
+    "class-0.4-0.1": ClassConditionalNoise(rate_neg=0.4, rate_pos=0.1),
+    "features": FeatureNoise(0.3),
+    "insider": Insider(2, noise=2.0),
+    REAL: None,
+}
+
+
+def twisted(twist: str, X: Any, y: Labels, rng: np.random.Generator) -> tuple[Any, Labels]:
+    """Training data (a DataFrame and labels 0, 1) as the twist leaves it; the arguments stay as they are."""
+    twister = TWISTS[twist]
+    return (X, y) if twister is None else twister.twist(X, y, rng)[:2]
+
+
+def applies(twist: str, table: Table) -> bool:
+    """Real noise needs noisy labels, every other twist clean ones."""
+    return (table.y_noisy if twist == REAL else table.y) is not None
+
+
+def split(table: Table, twist: str, seed: int, max_rows: int) -> Split:
+    """A 70/30 stratified split, or the fixed one, of at most `max_rows` rows each; the training part twisted."""
+    import pandas as pd
+
+    y = table.y_noisy if twist == REAL else table.y
+    assert y is not None, "see applies"
+    rng = stable(table.name, seed)  # the same split for all twists
+    train, test, y_test = np.arange(y.size), None, table.y_test
+    if y_test is None:
+        assert table.y is not None, "noisy labels without a test part"
+        train, test = train_test_split(train, test_size=0.3, stratify=table.y, random_state=int(rng.integers(2**31)))
+        y_test = table.y
+    else:
+        test = np.arange(y_test.size)
+    train, test = _at_most(max_rows, train, y, rng), _at_most(max_rows, test, y_test, rng)
+    columns = [f"c{j}" for j in range(table.X.shape[1])]  # some peers refuse brackets in a name
+    X = pd.DataFrame(table.X).set_axis(columns, axis=1)
+    X_test = X if table.X_test is None else pd.DataFrame(table.X_test).set_axis(columns, axis=1)
+    X_train, y_train = twisted(
+        twist, X.iloc[train].reset_index(drop=True), y[train], stable(table.name, twist, seed, "twist")
+    )
+    return Split(X_train, y_train, X_test.iloc[test].reset_index(drop=True), y_test[test])
+
+
+def _at_most(size: int, rows: Any, y: Labels, rng: np.random.Generator) -> Any:
+    """A stratified draw of so many of the rows."""
+    if rows.size <= size:
+        return rows
+    return train_test_split(rows, train_size=size, stratify=y[rows], random_state=int(rng.integers(2**31)))[0]

@@ -1,0 +1,283 @@
+"""Tables too large for memory: Parquet files or an Arrow dataset, read in blocks of rows as often as need be.
+
+What is learned from them is, bit for bit, what the same table in memory would teach.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from untwist.data import tables
+
+__all__ = ["Batches", "Encoded"]
+
+CELLS = 1 << 22  # of a block: 32 MB of numbers
+Prepare = Callable[[Any], Any]
+
+
+class Batches:
+    """A table in files, for `fit` and `predict` of a `PILBoostClassifier` in place of one in memory.
+
+    `source` is a Parquet file, a list of them, a folder of them (in the order of their names), or a
+    ``pyarrow.dataset.Dataset`` of any kind. `columns` are the names of those to read, all by default. `rows`, a Boolean
+    per row of the files, leaves some out. `prepare` makes another table, row by row, of each block, a pyarrow Table.
+
+    >>> table = Batches("big.parquet")  # doctest: +SKIP
+    >>> model.fit(table.drop("label"), table.column("label"))  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        columns: Iterable[str] | None = None,
+        *,
+        rows: NDArray[np.bool_] | None = None,
+        prepare: Prepare | None = None,
+    ) -> None:
+        self._source, self._rows, self._prepare = _source(source), rows, prepare
+        names = self._source.schema.names
+        self._columns = names if columns is None else list(columns)
+        for name in self._columns:
+            self._require(name)
+        if repeated := sorted({name for name in self._columns if self._columns.count(name) > 1}):
+            raise ValueError(f"{self._source} has several columns {repeated[0]!r}: rename all but one")
+        if rows is not None and rows.shape != (self._source.n_rows,):
+            raise ValueError(f"rows must be {self._source.n_rows} Booleans, one per row, got shape {rows.shape}")
+        n_rows = self._source.n_rows if rows is None else int(np.count_nonzero(rows))
+        self.shape = (n_rows, len(self.column_names))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Batches({str(self._source)!r}, {self.shape[0]} rows, {self.shape[1]} columns)"
+
+    @cached_property
+    def head(self) -> Any:
+        """A table of no rows with the names and types of the columns."""
+        schema = self._source.schema
+        empty = schema.empty_table().select(self._columns)
+        return empty if self._prepare is None else self._prepare(empty)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns."""
+        head = self.head
+        return list(head.column_names if hasattr(head, "column_names") else head.columns)  # Arrow's, or pandas'
+
+    def drop(self, *names: str) -> Batches:
+        """The table without these columns."""
+        for name in names:
+            self._require(name)
+        left = [name for name in self._columns if name not in names]
+        return Batches(self, left, rows=self._rows, prepare=self._prepare)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A column as an array, to serve as labels or weights: it must have no missing values."""
+        self._require(name)
+        import pyarrow
+
+        parts = [table.column(0) for table in Batches(self, [name], rows=self._rows).parts()]
+        chunks = [chunk for part in parts for chunk in part.chunks]
+        values = pyarrow.chunked_array(chunks, self._source.schema.field(name).type)
+        if values.null_count:
+            where, first = f"column {name!r} of {self._source}", int(np.flatnonzero(values.is_null().to_numpy())[0])
+            raise ValueError(f"{where} must have no missing value, got {values.null_count}, the first in row {first}")
+        coded = pyarrow.types.is_dictionary(values.type)
+        if coded or str(values.type) in ("string", "large_string", "string_view"):  # each text once, not once per row
+            encoded = (values.unify_dictionaries() if coded else values.dictionary_encode()).combine_chunks()
+            return np.asarray(np.array(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()])
+        return np.asarray(values.to_numpy())
+
+    def parts(self) -> Iterator[Any]:
+        """The table in blocks of rows: one pass over the files."""
+        first = 0
+        for table in self._source.read(self._columns):
+            last = first + table.num_rows
+            if self._rows is not None and not self._rows[first:last].all():
+                table = table.filter(self._rows[first:last])
+            first = last
+            yield table if self._prepare is None else self._prepare(table)
+
+    def learn(self, categorical_features: Any = "auto", sample_weight: ArrayLike | None = None) -> tables.Schema:
+        """The schema, as `untwist.data.tables.learn` finds it in memory; one pass if there are columns of text."""
+        weight = tables.whole(sample_weight, len(self))
+
+        def weighted() -> Iterator[tuple[Any, NDArray[np.int64]]]:
+            first = 0
+            for table in self.parts():
+                yield table, weight[first : first + table.shape[0]]
+                first += table.shape[0]
+
+        return tables.learn_parts(self.head, weighted(), categorical_features)
+
+    def encoded(self, schema: tables.Schema, check: Callable[[Any], Any] = lambda numbers: numbers) -> Encoded:
+        """The rows as numbers; `check` sees every block on the first pass."""
+        return Encoded(lambda: map(schema.encode, self.parts()), self.shape, check)
+
+    def _require(self, name: str) -> None:
+        if name not in self._source.schema.names:
+            shown = ", ".join(map(repr, self._source.schema.names[:12]))
+            raise ValueError(f"{self._source} has no column {name!r}: its columns are {shown}")
+
+
+class Encoded:
+    """Rows of numbers that exist a block at a time, read anew whenever they are asked for."""
+
+    def __init__(
+        self, read: Callable[[], Iterable[Any]], shape: tuple[int, int], check: Callable[[Any], Any] = lambda _: None
+    ) -> None:
+        self._read, self._check, self.shape = read, check, shape
+        self._checked = False
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """One pass over the rows; the first one that comes to its end has checked them all."""
+        for block in self._read():
+            if len(block) and not self._checked:
+                self._check(block)
+            yield block
+        self._checked = True
+
+    def checksums(self) -> list[int]:
+        """One for each column, as of an array in memory."""
+        return reduce(lambda sums, block: tables.checksums(block, sums), self.blocks(), [0] * self.shape[1])
+
+    def followed_by(self, other: Any) -> Encoded:
+        """These rows and then those of the other table, an array perhaps."""
+
+        def read() -> Iterator[Any]:
+            yield from self.blocks()
+            yield from other.blocks() if isinstance(other, Encoded) else [other]
+
+        return Encoded(read, (self.shape[0] + other.shape[0], self.shape[1]))
+
+    def __getitem__(self, rows: Any) -> Any:
+        raise ValueError("this needs the table in memory: the rows of Batches come in blocks, and not one by one")
+
+
+class _ParquetFiles:
+    """Parquet files one after the other."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.paths, self.n_rows = paths, 0
+        self._seen = []
+        for path in paths:
+            file = self._opened(path)
+            if not self.n_rows:
+                self.schema = file.schema_arrow
+            elif differs := [
+                field.name
+                for field in self.schema
+                if field.name not in file.schema_arrow.names or file.schema_arrow.field(field.name).type != field.type
+            ]:
+                raise ValueError(
+                    f"{path} must have the columns of {paths[0]}, but {differs[0]!r} is missing or differs"
+                )
+            self.n_rows += file.metadata.num_rows
+            self._seen.append(_stamp(path))
+            file.close()
+        if not self.n_rows:
+            raise ValueError(f"{self} has no rows")
+
+    def __str__(self) -> str:
+        return str(self.paths[0]) + (f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else "")
+
+    def _opened(self, path: Path) -> Any:
+        pyarrow, parquet = _pyarrow()
+        try:
+            return parquet.ParquetFile(path)
+        except (pyarrow.ArrowInvalid, OSError) as error:
+            raise ValueError(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
+
+    def read(self, columns: list[str]) -> Iterator[Any]:
+        pyarrow, _ = _pyarrow()
+        for path, seen in zip(self.paths, self._seen, strict=True):
+            file = self._opened(path)
+            if _stamp(path) != seen:
+                raise ValueError(f"{path} has changed since it was read first: begin again")
+            try:
+                size = max(1, CELLS // max(1, len(columns)))
+                for groups in _row_groups(file.metadata, size):
+                    for batch in file.iter_batches(size, row_groups=groups, columns=columns):
+                        yield pyarrow.Table.from_batches([batch]).select(columns)
+            except (pyarrow.ArrowInvalid, OSError) as error:
+                raise ValueError(f"{path} is damaged: {_first_line(error)}") from error
+            finally:
+                file.close()
+
+
+def _row_groups(metadata: Any, size: int) -> Iterator[list[int]]:
+    """Row groups, as few at a time as make a block: pyarrow keeps what it has read of all that it is asked for."""
+    groups, n_rows = [], 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        n_rows += metadata.row_group(group).num_rows
+        if n_rows >= size or group + 1 == metadata.num_row_groups:
+            yield groups
+            groups, n_rows = [], 0
+
+
+class _ArrowDataset:
+    """A dataset of Arrow's own."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset, self.schema, self.n_rows = dataset, dataset.schema, dataset.count_rows()
+        if not self.n_rows:
+            raise ValueError("the dataset has no rows")
+
+    def __str__(self) -> str:
+        return "the dataset"
+
+    def read(self, columns: list[str]) -> Iterator[Any]:
+        pyarrow, _ = _pyarrow()
+        size, n_rows = max(1, CELLS // max(1, len(columns))), 0
+        for batch in self.dataset.to_batches(columns=columns, batch_size=size, batch_readahead=1, fragment_readahead=1):
+            n_rows += batch.num_rows
+            yield pyarrow.Table.from_batches([batch])
+        if n_rows != self.n_rows:
+            raise ValueError(f"the dataset had {self.n_rows} rows when it was opened, and {n_rows} now: begin again")
+
+
+def _source(source: Any) -> Any:
+    if isinstance(source, Batches):
+        return source._source
+    _pyarrow()
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        if path.is_dir() and not (paths := sorted(path.glob("*.parquet"))):
+            raise ValueError(f"there is no file *.parquet in the folder {path}")
+        return _ParquetFiles(paths if path.is_dir() else [path])
+    if isinstance(source, (list, tuple)) and source:
+        return _ParquetFiles([Path(one) for one in source])
+    from pyarrow import dataset
+
+    if isinstance(source, dataset.Dataset):
+        return _ArrowDataset(source)
+    raise ValueError(
+        f"source must be a Parquet file, several, a folder of them, or a pyarrow Dataset, got {source!r:.80}"
+    )
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError('reading Parquet in blocks needs pyarrow: pip install "untwist[cli]"') from error
+    return pyarrow, parquet
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__

@@ -1,0 +1,141 @@
+"""Is a loss family twist-proper? A search that shows it (Definition "def:TwistProper", Lemma "lemFocalLoss").
+
+For a pair (eta_clean, eta_twisted) the explorer searches the hyperparameters of a family of losses for the one whose
+Bayes tilted estimate of eta_twisted comes closest to eta_clean.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from untwist.arguments import fraction
+from untwist.theory.losses import AlphaLoss, FocalLoss, LogLoss, Loss, SuperLoss
+
+__all__ = ["ALPHA", "FOCAL", "SUPER", "Exploration", "LossFamily", "explore"]
+
+
+@dataclass(frozen=True)
+class LossFamily:
+    """A loss with hyperparameters: how to build one, and per hyperparameter the values that the search starts from."""
+
+    name: str
+    build: Callable[..., Loss]
+    values: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """The closest a family comes to eta_clean from eta_twisted, and the hyperparameters that get there."""
+
+    family: str
+    eta_clean: float
+    eta_twisted: float
+    parameters: dict[str, float]
+    #: The minimiser of the conditional risk at eta_twisted that is nearest to eta_clean, and the set it is from.
+    estimate: float
+    tilted_set: tuple[float, float]
+
+    @property
+    def distance(self) -> float:
+        """How far the closest reachable estimate stays from eta_clean."""
+        return abs(self.estimate - self.eta_clean)
+
+    @property
+    def single(self) -> bool:
+        """Whether the tilted set is a point, as strict twist-properness asks."""
+        return self.tilted_set[1] - self.tilted_set[0] < 1e-6
+
+    def reached(self, tolerance: float = 1e-6) -> bool:
+        """Whether the family undoes this twist."""
+        return self.distance <= tolerance
+
+    def __str__(self) -> str:
+        settings = ", ".join(f"{name} = {value:.4g}" for name, value in self.parameters.items())
+        outcome = "reaches" if self.reached() else f"misses by {self.distance:.2g}, closest"
+        among = "" if self.single else f" (one of several in [{self.tilted_set[0]:g}, {self.tilted_set[1]:g}])"
+        twist = f"{self.eta_twisted:g} -> {self.eta_clean:g}"
+        return f"{self.family}: {twist} {outcome} {self.estimate:.6g}{among} at {settings}"
+
+
+def _both_signs(smallest: float, largest: float, count: int) -> tuple[float, ...]:
+    sizes = np.geomspace(smallest, largest, count).tolist()
+    return (*(-size for size in reversed(sizes)), 0.0, *sizes)
+
+
+#: alpha in [-inf, +inf].
+ALPHA = LossFamily("alpha-loss", AlphaLoss, {"alpha": (-math.inf, *_both_signs(1e-6, 1e9, 61), math.inf)})
+#: gamma in [0, 100]: beyond that, u**gamma is 0 to rounding for many u.
+FOCAL = LossFamily("focal loss", FocalLoss, {"gamma": (0.0, *np.geomspace(1e-3, 1e2, 25).tolist())})
+#: Super Loss around the log-loss: abs(tau) up to 100, lam from 1e-5 to 1000.
+SUPER = LossFamily(
+    "Super Loss",
+    lambda tau, lam: SuperLoss(LogLoss(), tau, lam),
+    {"tau": _both_signs(1e-2, 1e2, 9), "lam": tuple(np.geomspace(1e-5, 1e3, 17).tolist())},
+)
+
+
+def explore(family: LossFamily, eta_clean: float, eta_twisted: float, *, refinements: int = 16) -> Exploration:
+    """The closest that the Bayes tilted estimate of `eta_twisted` comes to `eta_clean` within `family`.
+
+    A grid over the family's values, then `refinements` ever finer looks along each axis around the best point so far.
+    A miss is a miss within the range searched. Only global minimisers of the conditional risk count. A loss whose
+    estimate is a whole interval (alpha = 0, say) is the answer only where no loss with a single estimate gets there.
+
+    >>> print(explore(ALPHA, 0.1, 0.3))
+    alpha-loss: 0.3 -> 0.1 reaches 0.1 at alpha = 2.593
+    >>> print(explore(FOCAL, 0.1, 0.3))
+    focal loss: 0.3 -> 0.1 misses by 0.2, closest 0.3 at gamma = 0
+    """
+    if not isinstance(family, LossFamily):
+        raise ValueError(f"family must be a LossFamily, such as ALPHA, got {family!r}")
+    clean, twisted = fraction("eta_clean", eta_clean), fraction("eta_twisted", eta_twisted)
+
+    def attempt(values: Iterable[float]) -> Exploration:
+        parameters = dict(zip(family.values, values, strict=True))
+        loss = family.build(**parameters)
+        low, high = (float(end) for end in loss.tilted_set(twisted))
+        estimate = min(low, high, key=lambda end: abs(end - clean))
+        if low < clean < high and loss.conditional_risk(clean, twisted) <= loss.bayes_risk(twisted) * (1 + 1e-12):
+            estimate = clean  # the set may have gaps: what counts is to be a minimiser
+        return Exploration(family.name, clean, twisted, parameters, estimate, (low, high))
+
+    grid = [attempt(values) for values in itertools.product(*family.values.values())]
+    points = _refined([one for one in grid if one.single], family, attempt, refinements)
+    if points is not None and points.reached():
+        return points
+    sets = _refined([one for one in grid if not one.single], family, attempt, refinements)
+    return min((one for one in (points, sets) if one is not None), key=lambda one: one.distance)
+
+
+def _refined(
+    found: list[Exploration], family: LossFamily, attempt: Callable[[Iterable[float]], Exploration], refinements: int
+) -> Exploration | None:
+    """The closest of `found`, which are all points or all sets, after ever finer looks along each axis around it."""
+    if not found:
+        return None
+    best = min(found, key=lambda one: one.distance)
+    axes = list(family.values.values())
+    for _ in range(refinements):
+        for position, value in enumerate(best.parameters.values()):
+            if best.distance == 0:
+                return best
+            axes[position] = _around(value, axes[position])
+            here = list(best.parameters.values())
+            nearby = (attempt([*here[:position], other, *here[position + 1 :]]) for other in axes[position])
+            best = min([best, *(one for one in nearby if one.single == best.single)], key=lambda one: one.distance)
+    return best
+
+
+def _around(value: float, axis: tuple[float, ...]) -> tuple[float, ...]:
+    """Seven values between the finite neighbours of `value` on `axis`, itself among them."""
+    index = axis.index(value)
+    low, high = axis[max(index - 1, 0)], axis[min(index + 1, len(axis) - 1)]
+    if math.isinf(low) or math.isinf(high):
+        return (value,)
+    below, above = np.linspace(low, value, 4)[:-1], np.linspace(value, high, 4)[1:]  # `value` itself, to the bit
+    return tuple(sorted({*below.tolist(), value, *above.tolist()}))

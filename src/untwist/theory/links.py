@@ -1,0 +1,500 @@
+r"""Links between scores and posteriors (Sections 5 and "Pseudo-Inverse Link" of the paper).
+
+A booster works with a real score z = H(x). A link attaches to it two posteriors: ``inverse(z)`` estimates the twisted
+one, the one that the training labels follow, and ``tilted(z)`` the clean one, its Bayes tilted estimate under the
+loss. Both come from one increasing function, ``score(u)``, the score at which the clean posterior is u:
+
+- canonical (exact): ``score(u) = l_{-1}(u) - l_1(u)``;
+- clipped (the paper's pseudo-inverse link): one partial loss on each side of 1/2, rescaled to meet the canonical one
+  at posteriors 0, 1/2 and 1.
+
+A link also is a margin loss: boosting weighs an example of margin m by ``weights(m) = inverse(-m)`` and thereby
+descends ``margin_loss(m)``, the integral of the weights from m on. For the canonical link that is the surrogate F of
+the paper, for the clipped link the loss that PILBoost really descends.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, log_expit, logit
+
+from untwist import _core
+from untwist.arguments import Array, numbers, probabilities
+from untwist.theory.losses import AlphaLoss, Loss, MatusitaLoss, SquareLoss, tilted_logit
+from untwist.theory.numerics import bisect, integral_from_zero, slope
+from untwist.theory.properties import Verdict, extremes, monotone, symmetric
+
+__all__ = ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "default_step_size"]
+
+AnyLink = TypeVar("AnyLink", bound="Link")
+
+
+class Link(ABC):
+    """An increasing map between scores and posteriors, for a loss.
+
+    ``CanonicalLink(loss)`` and ``ClippedLink(loss)`` use closed forms where one is known for the loss (a subclass
+    declared with ``closed_form_for=``); ``numerical(loss)`` never does.
+    """
+
+    _closed_forms: ClassVar[dict[type[Loss], type[Link]]] = {}
+    loss: Loss
+
+    def __init_subclass__(cls, closed_form_for: type[Loss] | None = None) -> None:
+        if closed_form_for is None:
+            cls._closed_forms = {}
+        else:
+            cls._closed_forms[closed_form_for] = cls
+
+    # skops makes an object without its arguments, and then gives it its attributes
+    def __new__(cls, loss: Loss | None = None) -> Self:  # noqa: D102 - a magic method like those D105 spares
+        closed = [cls._closed_forms[kind] for kind in type(loss).__mro__ if kind in cls._closed_forms]
+        return object.__new__(closed[0] if closed and issubclass(closed[0], cls) else cls)
+
+    def __init__(self, loss: Loss) -> None:
+        if not isinstance(loss, Loss):
+            raise ValueError(f"loss must be a Loss, got {loss!r}")
+        self.loss = loss
+        self._check()
+
+    @classmethod
+    def numerical(cls, loss: Loss) -> Self:
+        """The link of `loss` from its partial losses alone, without any closed form."""
+        return _restore(cls, loss)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.loss)
+
+    _needs: ClassVar[dict[str, Callable[[Loss], Verdict]]] = {"M": monotone}
+
+    def _check(self) -> None:
+        """Raise ValueError if the loss does not meet the conditions of this link: both posteriors must rise with z."""
+        for name, check in self._needs.items():
+            if not (verdict := check(self.loss)):
+                where = verdict.reason + (f" (near u = {verdict.witness:.4g})" if verdict.witness is not None else "")
+                raise ValueError(f"loss must have property {name} for this link, but for {self.loss!r} {where}")
+        u = np.linspace(0.0, 1.0, 1001)
+        eta = self.loss.tilted_inverse(u)
+        if not (np.diff(self.score(u)) > 0).all() or not (np.diff(eta[np.isfinite(eta)]) > -1e-9).all():
+            raise ValueError(f"loss must have an invertible tilted estimate and link, which {self.loss!r} has not")
+
+    @abstractmethod
+    def score(self, u: ArrayLike) -> Array:
+        """The score at which the clean posterior is u in [0, 1]."""
+
+    @abstractmethod
+    def score_derivative(self, u: ArrayLike) -> Array:
+        """Derivative of ``score`` at u in [0, 1]."""
+
+    @property
+    def clip(self) -> float:
+        """The score from which on the posterior is 1, to rounding (possibly infinite); minus it, 0."""
+        return float(self.score(1.0))
+
+    def tilted(self, z: ArrayLike) -> Array:
+        """Clean posterior at score z: the u with ``score(u) = z``; 0 and 1 beyond the clip, NaN for NaN."""
+
+        def solve(z: Array) -> Array:
+            low, high = np.full(z.shape, -740.0), np.full(z.shape, 37.0)
+            odds = bisect(lambda x: np.asarray(self.score(expit(x)) > z), low, high)
+            return np.where(z >= self.score(1.0), 1.0, np.where(z <= self.score(0.0), 0.0, expit(odds)))
+
+        return _where_known(solve, numbers("z", z))
+
+    def link(self, u: ArrayLike) -> Array:
+        """Score of the twisted posterior u in [0, 1]."""
+        return self.score(self.loss.tilted_estimate(u))
+
+    def inverse(self, z: ArrayLike) -> Array:
+        """Twisted posterior at score z; 0 and 1 beyond the clip, to which it may jump, NaN for NaN."""
+
+        def twisted(z: Array) -> Array:
+            u = self.tilted(z)
+            return np.where((u <= 0) | (u >= 1), u, self.loss.tilted_inverse(u))
+
+        return _where_known(twisted, numbers("z", z))
+
+    def inverse_derivative(self, z: ArrayLike) -> Array:
+        """Slope of ``inverse`` at score z; 0 beyond the clip."""
+
+        def rate(z: Array) -> Array:
+            u = self.tilted(z)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.where((u <= 0) | (u >= 1), 0.0, slope(self.loss.tilted_inverse, u) / self.score_derivative(u))
+
+        return _where_known(rate, numbers("z", z))
+
+    def weights(self, margin: ArrayLike) -> Array:
+        """Boosting weight of an example of margin y*H(x): ``inverse(-margin)``, in [0, 1] (Step 2.1)."""
+        return self.inverse(-numbers("margin", margin))
+
+    @abstractmethod
+    def margin_loss(self, margin: ArrayLike) -> Array:
+        """Integral of ``weights`` from `margin` to infinity: convex, decreasing, with slope ``-weights(margin)``."""
+
+    def curvature(self, margin: ArrayLike) -> Array:
+        """Second derivative of ``margin_loss``."""
+        return self.inverse_derivative(-numbers("margin", margin))
+
+    @property
+    def clip_curvature(self) -> float:
+        """Limit of ``curvature`` at the clip from inside; infinite where the weights leave 0 vertically."""
+        near, nearer = (float(self.curvature(-self.score(expit(x)))) for x in (-18.0, -26.0))
+        return math.inf if nearer > 1.5 * near else nearer
+
+    def largest_curvature(self, low: ArrayLike, high: ArrayLike) -> float:
+        """The largest curvature over the intervals [low_i, high_i] of margins, which may be infinite.
+
+        It is attained at an end, at a peak inside, or at the clip; the peaks are found once per link.
+        """
+        low, high = np.atleast_1d(numbers("low", low)), np.atleast_1d(numbers("high", high))
+        ends = np.concatenate([low, high])
+        largest = float(np.max(self.curvature(ends), initial=0.0))
+        inside = (peak for margin, peak in self._peaks if ((low <= margin) & (margin <= high)).any())
+        return max(largest, *inside, 0.0)
+
+    @cached_property
+    def _peaks(self) -> list[tuple[float, float]]:
+        """Margins where the curvature has a local maximum, the clip included, with the curvature there."""
+        peaks = [(side * self.clip, self.clip_curvature) for side in (-1.0, 1.0) if math.isfinite(self.clip)]
+        odds = np.linspace(-26.0, 26.0, 5201)
+        curvature = self.curvature(self.score(expit(odds)))
+        inner = np.flatnonzero((curvature[1:-1] > curvature[:-2]) & (curvature[1:-1] >= curvature[2:])) + 1
+        for centre in odds[inner]:
+            near = self.score(expit(np.linspace(centre - 0.01, centre + 0.01, 401)))
+            values = self.curvature(near)
+            peaks.append((float(near[values.argmax()]), float(values.max())))
+        return peaks
+
+    def __repr__(self) -> str:
+        public = next(kind.__name__ for kind in type(self).__mro__ if not kind.__name__.startswith("_"))
+        return f"{public}({self.loss!r})"
+
+
+class CanonicalLink(Link):
+    """The canonical link of a loss, link(v) = (-L_)'(v) = l_{-1}(t(v)) - l_1(t(v)), and its exact inverse.
+
+    Its ``margin_loss`` is the surrogate F(z) = (-L_)*(-z) of the paper (eq. "defsur"), which at v = inverse(-z) is
+    L_(v) - z*v = l_{-1}(t(v)): no cancellation.
+
+    >>> from untwist.theory.losses import AlphaLoss
+    >>> CanonicalLink(AlphaLoss(1.0)).inverse([-1.0, 0.0, 1.0]).round(4)  # the logistic function
+    array([0.2689, 0.5   , 0.7311])
+    """
+
+    def score(self, u: ArrayLike) -> Array:
+        """l_{-1}(u) - l_1(u)."""
+        return self.loss.partial_neg(u) - self.loss.partial_pos(u)
+
+    def score_derivative(self, u: ArrayLike) -> Array:
+        """l_{-1}'(u) - l_1'(u)."""
+        return self.loss.partial_neg_derivative(u) - self.loss.partial_pos_derivative(u)
+
+    def margin_loss(self, margin: ArrayLike) -> Array:
+        """The surrogate F; its derivative is ``-weights``, its second derivative ``curvature``."""
+
+        def surrogate(margin: Array) -> Array:
+            if self._symmetric:  # then F(-m) = F(m) + m, and close to 0 the posterior has all its digits
+                return self.loss.partial_neg(self.tilted(-np.abs(margin))) + np.maximum(-margin, 0.0)
+            beyond = np.maximum(-margin - self.clip, 0.0) if math.isfinite(self.clip) else 0.0
+            return self.loss.partial_neg(self.tilted(-margin)) + beyond
+
+        return _where_known(surrogate, numbers("margin", margin))
+
+    @cached_property
+    def _symmetric(self) -> bool:
+        return bool(symmetric(self.loss))
+
+
+class ClippedLink(Link):
+    """The paper's clipped inverse link (Lemma "lemINVERTLP") of a loss with properties M, S and E.
+
+    One partial loss on each side: ``score(u) = a * (l_1(1/2) - l_1(u))`` for u <= 1/2, mirrored above, with
+    ``a = l_1(0) / (l_1(0) - l_1(1/2))``, which is 1 where l_1(0) is infinite. Without S the pieces would not meet the
+    canonical link at 1/2. Where t(u) rounds to 0 or 1, as for a large alpha, ``inverse(link(u))`` cannot bring u back.
+
+    >>> from untwist.theory.losses import AlphaLoss
+    >>> ClippedLink(AlphaLoss(2.0)).inverse([-2.0, -1.0, 0.0, 1.0, 2.0]).round(4)
+    array([0.    , 0.2743, 0.5   , 0.7257, 1.    ])
+    """
+
+    _needs: ClassVar[dict[str, Callable[[Loss], Verdict]]] = {"M": monotone, "S": symmetric, "E": extremes}
+
+    @property
+    def _stretch(self) -> float:
+        """The factor a that brings the clipped score of 0 to -l_1(0), the canonical one."""
+        end, middle = float(self.loss.partial_pos(0.0)), float(self.loss.partial_pos(0.5))
+        return 1.0 if math.isinf(end) else end / (end - middle)
+
+    def score(self, u: ArrayLike) -> Array:
+        """a * (l_1(1/2) - l_1(u)) up to 1/2, a * (l_{-1}(u) - l_{-1}(1/2)) above."""
+        u = probabilities("u", u)
+        rise = np.where(u <= 0.5, -self.loss.partial_pos(np.minimum(u, 0.5)), self.loss.partial_neg(np.maximum(u, 0.5)))
+        middle = self.loss.partial_pos(0.5)
+        return np.asarray(self._stretch * (rise + np.where(u <= 0.5, middle, -middle)))[()]
+
+    def score_derivative(self, u: ArrayLike) -> Array:
+        """-a * l_1'(u) up to 1/2, a * l_{-1}'(u) above."""
+        u = probabilities("u", u)
+        return self._stretch * np.where(
+            u <= 0.5, -self.loss.partial_pos_derivative(u), self.loss.partial_neg_derivative(u)
+        )
+
+    def margin_loss(self, margin: ArrayLike) -> Array:
+        """Integral of a * -l_1' * l_{-1}' / (l_{-1}' - l_1') over u from 0 to t(-|m|); plus max(0, -m).
+
+        That is the twisted posterior times the slope of the score: over u the range is finite.
+        """
+
+        def density(u: Array) -> Array:
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                rise = 1.0 / self.loss.partial_neg_derivative(u) - 1.0 / self.loss.partial_pos_derivative(u)
+                return np.where(u > 0, 1.0 / rise, 0.0)
+
+        def area(margin: Array) -> Array:
+            size = integral_from_zero(density, self.tilted(-np.abs(margin)))
+            return self._stretch * size + np.maximum(-margin, 0.0)
+
+        return _where_known(area, numbers("margin", margin))
+
+
+class _AlphaLink(ABC):
+    """What both links of the alpha-loss share: a compiled map from the score to s = logit of the clean posterior.
+
+    The Bayes risk is even in alpha, so link, weights and margin loss are those of a = |alpha|; only the clean posterior
+    is complemented for a negative alpha.
+    """
+
+    loss: Any  # an AlphaLoss; the type of a mixin's attribute cannot be narrower than its sibling's
+
+    def _check(self) -> None:
+        if self.loss.alpha == 0:
+            raise ValueError("alpha must not be 0 for a link: the loss is infinite everywhere")
+        self._a, self._r = abs(self.loss.alpha), self.loss.rate
+
+    @abstractmethod
+    def _logit(self, z: Array) -> Array:
+        """The log-odds s of the clean posterior of |alpha|."""
+
+    @abstractmethod
+    def _score_of_logit(self, s: Array) -> Array:
+        """The score at those log-odds: the inverse of ``_logit``."""
+
+    def link(self, u: ArrayLike) -> Array:
+        """The score at s = a * logit(u)."""
+        return self._score_of_logit(tilted_logit(probabilities("u", u), self._a))
+
+    def score(self, u: ArrayLike) -> Array:
+        """The score at s = logit(u), -logit(u) for alpha < 0."""
+        return self._score_of_logit(self._sign * logit(probabilities("u", u)))
+
+    def score_derivative(self, u: ArrayLike) -> Array:
+        """dz/ds * ds/du."""
+        u = probabilities("u", u)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            return np.asarray(self._sign * np.exp(-self._log_logit_derivative(np.abs(logit(u)))) / (u * (1.0 - u)))[()]
+
+    @property
+    def _sign(self) -> float:
+        return math.copysign(1.0, self.loss.alpha)
+
+    @property
+    def clip(self) -> float:
+        """c = a / (a - 1) for a > 1, infinite below."""
+        return float(self.loss.conjugate) if self._a > 1 else math.inf
+
+    def tilted(self, z: ArrayLike) -> Array:
+        """sigma(s), or sigma(-s) for alpha < 0."""
+        return np.asarray(expit(self._sign * self._logit(numbers("z", z))))[()]
+
+    def inverse(self, z: ArrayLike) -> Array:
+        """sigma(s / a): 1/2 inside the clip at alpha = +-inf, exactly 0 and 1 from the clip on."""
+        return np.asarray(expit(self._twisted_logit(self._logit(numbers("z", z)))))[()]
+
+    def _twisted_logit(self, s: Array) -> Array:
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isinf(s), s, s / self._a)
+
+    def inverse_derivative(self, z: ArrayLike) -> Array:
+        """v * (1 - v) / a * ds/dz in logarithms, as near the clip one factor vanishes and the other explodes."""
+        s = np.abs(self._logit(numbers("z", z)))
+        if math.isinf(self._a):
+            return np.where(np.isnan(s), np.nan, 0.0)[()]
+        v = self._twisted_logit(s)
+        with np.errstate(invalid="ignore"):
+            log_slope = log_expit(v) + log_expit(-v) - math.log(self._a) + self._log_logit_derivative(s)
+        return np.where(np.isposinf(s), 0.0, np.exp(log_slope))[()]
+
+    @abstractmethod
+    def _log_logit_derivative(self, s: Array) -> Array:
+        """log(ds/dz) at |s|."""
+
+
+class _CanonicalAlphaLink(_AlphaLink, CanonicalLink, closed_form_for=AlphaLoss):
+    """link = (sigma(s)**r - sigma(-s)**r) / r at s = a * logit(v); the inverse by Newton steps in compiled code."""
+
+    def _logit(self, z: Array) -> Array:
+        out = np.empty(z.size)
+        _core.exact_logit(np.ascontiguousarray(z).reshape(-1), self._a, out)
+        return out.reshape(z.shape)
+
+    def _score_of_logit(self, s: Array) -> Array:
+        """sigma(|s|)**r * (1 - exp(-r*|s|)) / r with the sign of s, which does not cancel at 0."""
+        size = np.abs(s)
+        if self._r:
+            with np.errstate(over="ignore", invalid="ignore"):
+                size = np.exp(self._r * log_expit(size)) * -np.expm1(-self._r * size) / self._r
+        return np.asarray(np.copysign(size, s))[()]
+
+    def margin_loss(self, margin: ArrayLike) -> Array:
+        """l_1 at sigma(s(|m|)), plus max(0, -m)."""
+        margin = numbers("margin", margin)
+        log_t = log_expit(self._logit(np.abs(margin)))
+        cost = -np.expm1(self._r * log_t) / self._r if self._r else -log_t
+        return np.asarray(cost + np.maximum(-margin, 0.0))[()]
+
+    def _log_logit_derivative(self, s: Array) -> Array:
+        log_p, log_q = log_expit(s), log_expit(-s)
+        return np.asarray(-np.logaddexp(self._r * log_p + log_q, self._r * log_q + log_p))
+
+    @property
+    def clip_curvature(self) -> float:
+        """Infinite above alpha = 2, 1/2 at 2, 0 below."""
+        return 0.0 if self._a < 2 else 0.5 if self._a == 2 else math.inf
+
+
+class _ClippedAlphaLink(_AlphaLink, ClippedLink, closed_form_for=AlphaLoss):
+    """The closed form (Lemma "lemPILalphaloss"): tail(z) = max(0, 1 - |z|/c)**c / 2 = exp(-T)/2, sigma(-|s|) = tail."""
+
+    @property
+    def _log_unit(self) -> float:
+        """Below alpha = 1 nothing is clipped, and the paper's recipe measures the score in units of 2**r."""
+        return self._r * math.log(2.0) if self._a < 1 else 0.0
+
+    def _logit(self, z: Array) -> Array:
+        out = np.empty(z.size)
+        _core.clipped_logit(np.ascontiguousarray(z).reshape(-1), self._a, out)
+        return out.reshape(z.shape)
+
+    def tilted(self, z: ArrayLike) -> Array:
+        """tail(z) below 0, 1 - tail(-z) above; turned over for alpha < 0."""
+        z = numbers("z", z)
+        out = np.empty(z.size)
+        _core.clipped_posterior(np.ascontiguousarray(self._sign * z).reshape(-1), self._a, out)
+        return out.reshape(z.shape)[()]
+
+    def _score_of_logit(self, s: Array) -> Array:
+        """(1 - exp(-r*T)) / r with T = -log(2 * sigma(-|s|)), in units of 2**r below alpha = 1."""
+        size = np.abs(s)
+        decay = size + np.log1p(0.5 * np.expm1(-size))
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self._r:
+                decay = -np.expm1(-self._r * decay) / self._r
+            return np.asarray(np.copysign(decay * np.exp(-self._log_unit), s))[()]
+
+    def margin_loss(self, margin: ArrayLike) -> Array:
+        """Integral of 1 / (x**(1/a) + (2-x)**(1/a)) from 0 to 2*tail(|m|), in units of 2**r; plus max(0, -m)."""
+        margin = numbers("margin", margin)
+        power = 1.0 / self._a
+        tail = expit(-np.abs(self._logit(margin)))
+        area = integral_from_zero(lambda x: 1.0 / (x**power + (2.0 - x) ** power), 2.0 * tail)
+        with np.errstate(over="ignore"):
+            return np.asarray(area * np.exp(-self._log_unit) + np.maximum(-margin, 0.0))[()]
+
+    def _log_logit_derivative(self, s: Array) -> Array:
+        return np.asarray(self._log_unit - log_expit(s) - self._r * (math.log(2.0) + log_expit(-s)))
+
+    @property
+    def clip_curvature(self) -> float:
+        """Infinite above alpha = 2, 2**-1.5 at 2, 0 below."""
+        return 0.0 if self._a < 2 else 2.0**-1.5 if self._a == 2 else math.inf
+
+
+class _CanonicalSquareLink(CanonicalLink, closed_form_for=SquareLoss):
+    """link = 2*v - 1."""
+
+    def tilted(self, z: ArrayLike) -> Array:
+        """(1 + z) / 2 within [0, 1]."""
+        return np.clip(0.5 + 0.5 * numbers("z", z), 0.0, 1.0)[()]
+
+
+class _CanonicalMatusitaLink(CanonicalLink, closed_form_for=MatusitaLoss):
+    """link = (2*v - 1) / sqrt(v * (1 - v)) = 2 * sinh(logit(v) / 2)."""
+
+    def tilted(self, z: ArrayLike) -> Array:
+        """sigma(2 * asinh(z / 2))."""
+        return np.asarray(expit(2.0 * np.arcsinh(0.5 * numbers("z", z))))[()]
+
+
+class HalfLogitLink(Link):
+    """The link logit(u) / 2, under which Matusita's loss is the exponential loss exp(-m) of AdaBoost.
+
+    Not canonical: the weights exp(-m) are the slope of that margin loss, not a posterior.
+    """
+
+    def _check(self) -> None:
+        if not isinstance(self.loss, MatusitaLoss):
+            raise ValueError(f"loss must be ExponentialLoss() for the half-logit link, got {self.loss!r}")
+
+    def score(self, u: ArrayLike) -> Array:
+        """logit(u) / 2."""
+        return np.asarray(0.5 * logit(probabilities("u", u)))[()]
+
+    def score_derivative(self, u: ArrayLike) -> Array:
+        """1 / (2 * u * (1 - u))."""
+        u = probabilities("u", u)
+        with np.errstate(divide="ignore"):
+            return 0.5 / (u * (1.0 - u))
+
+    def tilted(self, z: ArrayLike) -> Array:
+        """sigma(2 * z)."""
+        return np.asarray(expit(2.0 * numbers("z", z)))[()]
+
+    def weights(self, margin: ArrayLike) -> Array:
+        """exp(-margin)."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(-numbers("margin", margin)))[()]
+
+    margin_loss = weights
+    curvature = weights
+
+
+def _restore(kind: type[AnyLink], loss: Loss) -> AnyLink:
+    """A link of exactly this class, past the choice of a closed form."""
+    link = object.__new__(kind)
+    link.__init__(loss)  # type: ignore[misc]  # what `kind(loss)` does after choosing the class
+    return link
+
+
+def _where_known(function: Callable[[Array], Array], z: Array) -> Array:
+    """`function(z)`, NaN where z is NaN."""
+    known = ~np.isnan(z)
+    return np.where(known, function(np.where(known, z, 0.0)), np.nan)[()]
+
+
+def default_step_size(link: Link) -> float:
+    """The step a_f for which boosting is sound by default: ``2 * min(alpha, c)`` for the alpha-loss.
+
+    That is 2*alpha up to alpha = 2 (below 1 too, where c is negative) and 2*c above, where 1/F''(0) would be too
+    large because the curvature peaks at the clip. For any other loss 1 over the curvature at margin 0, the step that
+    (O2) asks for with M = 1 where the curvature peaks there.
+
+    >>> from untwist.theory.losses import AlphaLoss, LogLoss
+    >>> [default_step_size(ClippedLink(AlphaLoss(alpha))) for alpha in (1.1, 2.0, 4.0, float("inf"))]
+    [2.2, 4.0, 2.6666666666666665, 2.0]
+    """
+    if isinstance(link.loss, AlphaLoss):
+        a = abs(link.loss.alpha)
+        return 2.0 * a if a <= 2 else 2.0 * link.loss.conjugate
+    bend = float(link.curvature(0.0))
+    if not bend > 1e-6:
+        raise ValueError(
+            f"step_size: there is no default for {link!r}, whose margin loss is straight at 0; give a number"
+        )
+    return 1.0 / bend

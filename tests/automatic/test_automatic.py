@@ -1,0 +1,565 @@
+"""What is left open is chosen from the twisted data alone, by folds drawn by content."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from untwist import PILBoostClassifier
+from untwist.automatic import search as automatic
+from untwist.boosting import forest as trees
+from untwist.data.folds import cross_folds
+from untwist.links import ClippedLink
+from untwist.losses import AlphaLoss, SquareLoss
+from untwist.twisters import ClassNoise
+
+
+def sample(n=400, seed=0, noise=0.2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
+    return X, ClassNoise(noise).twist(X, y, rng)[1], y
+
+
+def auto(**settings):
+    return PILBoostClassifier(
+        **{"alpha": "auto", "n_estimators": "auto", "max_depth": "auto", "random_state": 0, **settings}
+    )
+
+
+# ---- folds ----
+
+
+def folds_of(X, y, weight=None, seed=0):
+    weight = np.ones(len(y)) if weight is None else weight
+    return cross_folds(trees.dataset(X, y, weight).hashes(), y.astype(np.uint32), weight, 5, seed)
+
+
+def test_every_row_is_set_aside_once_and_classes_are_shared_evenly():
+    X, y, _ = sample(1000)
+    held = folds_of(X, y)
+    np.testing.assert_allclose(held.sum(axis=0), 1.0)
+    assert set(np.unique(held)) == {0.0, 1.0}
+    for label in (0, 1):
+        assert np.abs(held[:, y == label].sum(axis=1) / np.sum(y == label) - 0.2).max() < 0.01
+    assert (folds_of(X, y, seed=1) != held).any()
+
+
+def test_folds_do_not_depend_on_the_order_of_rows_and_keep_copies_together():
+    X, y, _ = sample()
+    order = np.random.default_rng(1).permutation(len(y))
+    held = folds_of(X, y)
+    np.testing.assert_array_equal(folds_of(X[order], y[order]), held[:, order])
+    copies = np.repeat(np.arange(len(y)), 1 + np.arange(len(y)) % 3)
+    twice = folds_of(X[copies], y[copies])
+    weighted = folds_of(X, y, 1.0 + np.arange(len(y)) % 3)
+    np.testing.assert_array_equal(twice > 0, weighted[:, copies] > 0)
+    assert set(np.unique(twice)) == {0.0, 1.0}
+
+
+def test_heavy_contents_are_dealt_out_copy_by_copy():
+    X, y, copies = np.array([[0.0], [1.0]]), np.array([0, 1]), np.array([7, 3])
+    weighted = folds_of(X, y, copies.astype(float))
+    single = folds_of(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    assert set(np.unique(single)) == {0.0, 1.0}
+    np.testing.assert_array_equal(np.add.reduceat(single, [0, 7], axis=1), weighted)
+    assert sorted(weighted[:, 0]) == [1, 1, 1, 2, 2]
+    assert sorted(weighted[:, 1]) == [0, 0, 1, 1, 1]
+
+
+def test_frequent_contents_with_several_labels_are_samples_of_their_own():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (600, 1)).astype(float), rng.integers(0, 2, 600)
+    held = folds_of(X, y)
+    np.testing.assert_allclose(held.sum(axis=0), 1.0)
+    for value in range(3):
+        inside = held[:, X[:, 0] == value].mean(axis=1)
+        assert (inside > 0.05).all()  # no fold loses a value
+        assert np.ptp(inside) > 0  # and they are drawn, not shared out evenly
+
+
+def test_the_mean_of_forests_is_the_mean_of_their_scores():
+    X, y, _ = sample()
+    X[:, 3] = np.abs(np.round(X[:, 3]))
+    data = trees.dataset(X, y, categories={3: 6})
+    forests = []
+    for seed, rounds in enumerate((3, 7, 5)):
+        engine = trees.booster(
+            data, ClippedLink(AlphaLoss(2.0)), 0.3, trees.Growth(subsample=0.6, seed=seed), by_edge=False
+        )
+        engine.boost(rounds)
+        forests.append(trees.grown(engine, 4))
+    mean = trees.Forest.mean(forests)
+    assert len(mean) == 15
+    assert (mean.set >= 0).any()
+    np.testing.assert_allclose(
+        mean.scores(X), np.mean([one.scores(X) for one in forests], axis=0), rtol=1e-12, atol=1e-14
+    )
+    np.testing.assert_allclose(mean.leverage, 0.1)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 12])
+def test_a_handful_of_rows_has_fewer_folds(n):
+    X, y = np.arange(float(n))[:, None], np.arange(n) % 2
+    held = folds_of(X, y)
+    assert (held.sum(axis=1) > 0).all()
+    np.testing.assert_array_equal(held.sum(axis=0), 1.0)
+    assert auto().fit(X, y).predict(X).shape == (n,)
+    repeated = auto().fit(np.zeros((n, 1)), y)
+    assert repeated.predict_proba(np.zeros((1, 1))).shape == (1, 2)
+
+
+# ---- the choice ----
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
+    X, y, _ = sample()
+    y = y + (X[:, 3] > 1) if classes == 3 else y
+    model = auto(noise_rates=None).fit(X, y)
+    best = model.choice_.best
+    data = trees.dataset(X, y)
+    held = cross_folds(data.hashes(), y.astype(np.uint32), np.ones(len(y)), 5, model._seed)
+    link = ClippedLink(AlphaLoss(best.alpha))
+    growth = trees.Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model._seed)
+    scores, losses = [], []
+    for label in [1] if classes == 2 else range(3):
+        folds = []
+        for one in held:
+            engine = trees.booster(data, link, 0.1, growth, by_edge=False, positive_class=label, weight=1 - one)
+            engine.boost(best.n_rounds)
+            folds.append(trees.grown(engine, 4).scores(X))
+        scores.append(np.mean(folds, axis=0))
+        apart = np.take_along_axis(np.array(folds), held.argmax(axis=0)[None], axis=0)[0]
+        posterior = link.inverse(np.where(y == label, 1, -1) * apart).clip(1 / 402, 401 / 402)
+        losses.append(-np.log(posterior).mean())
+    expected = scores[0] if classes == 2 else np.column_stack(scores)
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(
+        auto().fit(X, y).margins(X, y), model.margins(X, y)
+    )  # untwisting trains no other trees
+    assert best.loss == pytest.approx(np.mean(losses), rel=1e-3)
+    assert best.loss == min(one.loss for one in model.choice_.tried)
+    assert f"alpha {best.alpha:g}, depth {best.max_depth}, {best.n_rounds} rounds" in str(model.choice_)
+    assert model.alpha_ == best.alpha
+    assert not hasattr(model.set_params(alpha=2.0, n_estimators=3, max_depth=2).fit(X, y), "choice_")
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_learning_curve_is_that_of_the_rows_set_aside(classes):
+    X, y, _ = sample()
+    y = y + (X[:, 3] > 1) if classes == 3 else y
+    model = auto().fit(X, y)
+    best, curve = model.choice_.best, model.evals_result_["validation"]
+    losses, errors = np.atleast_2d(curve["log_loss"]), np.atleast_2d(curve["error"])
+    assert losses.shape == errors.shape
+    assert len(losses) == (1 if classes == 2 else 3)
+    assert losses.shape[1] >= best.n_rounds  # of rounds not kept too
+    assert losses.mean(axis=0)[best.n_rounds - 1] == pytest.approx(best.loss, rel=1e-12)
+    assert errors.mean(axis=0)[best.n_rounds - 1] == pytest.approx(best.error, rel=1e-12)
+    if classes == 2:
+        own = model.oof_proba_[np.arange(len(y)), y]
+        assert losses[0, best.n_rounds - 1] == pytest.approx(-np.log(own).mean(), rel=1e-3)
+        assert errors[0, best.n_rounds - 1] == pytest.approx(np.mean(own < 0.5), abs=1 / len(y))
+
+
+def test_a_warm_start_does_not_take_the_curve_of_folds_for_its_own():
+    X, y, _ = sample()
+    model = auto().fit(X, y)
+    given = {"alpha": model.alpha_, "max_depth": 2, "n_estimators": model.n_iter_ + 3}
+    model.set_params(**given, warm_start=True).fit(X, y, X_val=X, y_val=y)
+    losses = model.evals_result_["validation"]["log_loss"]
+    assert np.isnan(losses[:-3]).all()
+    assert np.isfinite(losses[-3:]).all()
+
+
+def test_depth_is_chosen_first_and_then_alpha():
+    X, y, _ = sample()
+    tried = [(one.alpha, one.max_depth) for one in auto().fit(X, y).choice_.tried]
+    depth = tried[-1][1]
+    assert tried in ([(1.0, 4), (1.0, 2), (2.0, 2)], [(1.0, 4), (1.0, 2), (1.0, 6), (2.0, depth)])
+
+
+def test_depth_is_climbed_from_the_middle():
+    def climb(losses):
+        seen = []
+        best = automatic._climbed(list(range(len(losses))), lambda level: seen.append(level) or losses[level])
+        return best, sorted(set(seen))
+
+    assert climb([3, 2, 3]) == (1, [0, 1, 2])
+    assert climb([1, 2, 0]) == (0, [0, 1])
+    assert climb([2, 1, 0]) == (2, [0, 1, 2])
+    assert climb([0, 1, 2, 3, 4]) == (0, [0, 1, 2])
+    assert climb([5, 4, 3, 2, 1]) == (4, [1, 2, 3, 4])
+    assert climb([1]) == (0, [])
+
+
+def test_values_that_are_given_stay():
+    X, y, _ = sample()
+    given = auto(alpha=1.5, max_depth=2).fit(X, y)
+    assert [(one.alpha, one.max_depth) for one in given.choice_.tried] == [(1.5, 2)]
+    counted = auto(n_estimators=7, step_size=2.0).fit(X, y)
+    assert {one.n_rounds for one in counted.choice_.tried} == {7}
+    assert counted.n_iter_ == 35
+    assert counted.step_size_ == 2.0
+    assert auto(learning_rate=0.3).fit(X, y).step_size_ == 0.3
+    assert auto().fit(X, y).step_size_ == 0.1
+    assert auto(alpha=-2.0).fit(X, 1 - y).score(X, y) > 0.7
+
+
+def test_neither_the_order_of_rows_nor_threads_matter_and_weights_are_copies():
+    X, y, _ = sample()
+    model = auto().fit(X, y)
+    order = np.random.default_rng(1).permutation(len(y))
+    for other in (auto().fit(X[order], y[order]), auto(n_jobs=2).fit(X, y), auto(n_jobs=1).fit(X, y)):
+        np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+    weight = 1 + np.arange(len(y)) % 2
+    weighted = auto(alpha=2.0, max_depth=3).fit(X, y, sample_weight=weight)
+    copies = auto(alpha=2.0, max_depth=3).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert weighted.choice_.best.n_rounds == copies.choice_.best.n_rounds
+    np.testing.assert_allclose(weighted.decision_function(X), copies.decision_function(X), atol=2e-3)
+
+
+def test_validation_rows_judge_in_place_of_folds():
+    X, y, _ = sample()
+    X_val, y_val, _ = sample(seed=1)
+    model = auto().fit(X, y, X_val=X_val, y_val=y_val)
+    best = model.choice_.best
+    assert model.n_iter_ == best.n_rounds
+    posterior = model.predict_proba_twisted(X_val)[np.arange(400), y_val]
+    assert -np.log(posterior).mean() == pytest.approx(best.loss, rel=1e-3)
+
+
+def test_it_learns_the_truth_behind_the_labels():
+    X, noisy, truth = sample(3000, noise=0.3)
+    assert auto().fit(X, noisy).score(X, truth) > 0.9
+
+
+class Interrupted:
+    """A booster that hears Ctrl-C before a certain round."""
+
+    def __init__(self, booster, at):
+        self.booster, self.at = booster, at
+
+    def boost(self, rounds, threads):
+        if len(self.booster.losses()) + rounds > self.at:
+            raise KeyboardInterrupt
+        return self.booster.boost(rounds, threads=threads)
+
+    def __getattr__(self, name):
+        return getattr(self.booster, name)
+
+
+def interrupting(monkeypatch, candidate, fold, at):
+    """Ctrl-C while this fold of this candidate is at this round."""
+    made, build = [], trees.booster
+
+    def booster(*arguments, **settings):
+        made.append(build(*arguments, **settings))
+        hit = len(made) - 1 == 5 * candidate + fold
+        return Interrupted(made[-1], at) if hit else made[-1]
+
+    monkeypatch.setattr(trees, "booster", booster)
+
+
+def test_candidates_are_reported(capsys):
+    X, y, _ = sample()
+    whole = auto(verbose=1).fit(X, y)
+    assert capsys.readouterr().err.splitlines() == [str(one) for one in whole.choice_.tried]
+
+
+def test_ctrl_c_keeps_the_best_candidate_so_far(monkeypatch):
+    X, y, _ = sample()
+    whole = auto().fit(X, y)
+    interrupting(monkeypatch, candidate=2, fold=1, at=10)
+    model = auto()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.choice_.tried == whole.choice_.tried[:2]
+    assert model.predict(X).shape == y.shape
+
+
+def test_ctrl_c_in_the_first_candidate_keeps_its_rounds(monkeypatch):
+    X, y, _ = sample()
+    interrupting(monkeypatch, candidate=0, fold=2, at=20)
+    model = auto()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert len(model.choice_.tried) == 1
+    assert model.choice_.best.n_rounds <= 20
+    assert model.predict_proba(X).shape == (len(y), 2)
+
+
+def test_ctrl_c_before_the_first_round_leaves_nothing(monkeypatch):
+    X, y, _ = sample()
+    interrupting(monkeypatch, candidate=0, fold=0, at=5)
+    model = auto()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_tables_with_categories_and_missing_values():
+    X, y, _ = sample()
+    frame = pd.DataFrame(X).assign(kind=np.where(y == 1, "a", "b")).rename(columns=str)
+    frame.loc[::5, "0"] = np.nan
+    assert auto().fit(frame, y).score(frame, y) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"warm_start": True}, "warm_start needs alpha, n_estimators and max_depth to be given"),
+        ({"early_stopping": "yes"}, "early_stopping must be True or False"),
+        ({"callbacks": print}, "callbacks must be a list of functions"),
+        ({"noise_rates": (0.5, 0.6)}, "noise_rates must sum to less than 1"),
+        ({"noise_rates": 0.2}, "noise_rates must be"),
+        ({"alpha": "Auto"}, 'alpha must be a number, "auto" or "menon", got \'Auto\''),
+        ({"alpha": 2.0, "max_depth": 3, "n_estimators": "many"}, "n_estimators must be an integer >= 1, got 'many'"),
+        ({"alpha": 2.0, "max_depth": "deep", "n_estimators": 5}, "max_depth must be an integer >= 1, got 'deep'"),
+        ({"l2": "much"}, "l2 must be a number"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    X, y, _ = sample(50)
+    with pytest.raises(ValueError, match=message):
+        auto(**settings).fit(X, y)
+
+
+@pytest.mark.parametrize("settings", [{"engine": "reference"}, {"loss": SquareLoss()}])
+def test_where_nothing_can_be_chosen_auto_stands_for_plain_values(settings):
+    X, y, _ = sample(100)
+    open_, given = auto(**settings).fit(X, y), auto(**settings | {"alpha": 2.0, "n_estimators": 100, "max_depth": 3})
+    np.testing.assert_array_equal(open_.decision_function(X), given.fit(X, y).decision_function(X))
+    assert open_.n_iter_ == 100
+    assert open_.noise_ is None
+
+
+def test_a_fit_of_folds_has_no_certificate():
+    X, y, _ = sample(100)
+    with pytest.raises(ValueError, match="nothing chosen by folds"):
+        auto().fit(X, y).certificate(X, y)
+
+
+def test_the_candidates_are_these():
+    assert automatic.ALPHAS == (1.0, 2.0)
+    assert automatic.DEPTHS == (2, 4, 6)
+    assert automatic.STEPS == (0.1, 0.2)
+
+
+# ---- the search itself, with losses that are written down ----
+
+
+class Scripted:
+    """A booster whose loss after each round is given."""
+
+    def __init__(self, curve, interrupted_at=None):
+        self.curve, self.done, self.interrupted_at = curve, 0, interrupted_at
+
+    def boost(self, rounds, threads):
+        if self.interrupted_at is not None and self.done + rounds > self.interrupted_at:
+            raise KeyboardInterrupt
+        self.done += rounds
+
+    def losses(self):
+        return np.array([self.curve(t) for t in range(1, self.done + 1)])
+
+    errors = losses
+
+    def trees(self, first):
+        assert first >= 0
+        return (np.full(self.done - first, 0.1),)
+
+    def __len__(self):
+        return self.done
+
+    def first(self, rounds):
+        assert rounds <= self.done
+        return rounds
+
+
+def falling(time, end=0.2, start=0.7):
+    """A loss that nears `end` in so many rounds."""
+    return lambda t: end + (start - end) * np.exp(-t / time)
+
+
+def search(monkeypatch, curve, interrupt=None, **settings):
+    """What was chosen, and (alpha, depth, step, rounds) of all that was begun; `interrupt`: which of them, and when."""
+    begun = []
+
+    def booster(alpha, growth, step, label, fold):
+        hit = interrupt is not None and len(begun) == interrupt[0]
+        one = Scripted(curve(alpha, growth.max_depth, step), interrupt[1] if hit else None)
+        begun.append((alpha, growth.max_depth, step, one))
+        return one
+
+    monkeypatch.setattr(trees, "grown", lambda booster, n_features: booster)
+    folds = automatic.Folds(booster, [1], np.ones(1), n_features=1, n_threads=1)
+    chosen = automatic.choose(folds, trees.Growth(), lambda alpha: alpha, **settings)
+    return chosen, [(alpha, depth, step, one.done) for alpha, depth, step, one in begun]
+
+
+def test_steps_stay_where_they_are_long_enough(monkeypatch):
+    chosen, begun = search(monkeypatch, lambda alpha, depth, step: falling(12))
+    assert [one[:3] for one in begun] == [(1.0, 4, 0.1), (1.0, 2, 0.1), (1.0, 6, 0.1), (2.0, 4, 0.1)]
+    assert all(50 < rounds < 200 for *_, rounds in begun)
+    assert {one.step for one in chosen.choice.tried} == {0.1}
+
+
+def test_a_loss_that_still_falls_after_200_rounds_is_begun_anew_with_longer_steps_and_so_are_all_that_follow(
+    monkeypatch,
+):
+    chosen, begun = search(monkeypatch, lambda alpha, depth, step: falling(10 / step))
+    assert begun[0] == (1.0, 4, 0.1, 200)
+    assert [one[:3] for one in begun[1:]] == [(1.0, 4, 0.2), (1.0, 2, 0.2), (1.0, 6, 0.2), (2.0, 4, 0.2)]
+    assert all(200 < rounds < 1000 for *_, rounds in begun[1:])  # and longer ones there are not
+    assert [one.step for one in chosen.choice.tried] == [0.2] * 4
+    assert chosen.forests == [[chosen.choice.best.n_rounds]]
+    assert str(chosen.choice).count(" rounds of 0.2: ") == 4
+
+
+def test_each_candidate_tells_its_own_step(monkeypatch):
+    slow, fast = falling(100, 0.1, 0.3), falling(12)
+    chosen, begun = search(monkeypatch, lambda alpha, depth, step: slow if depth == 2 else fast)
+    assert [one[:3] for one in begun] == [(1.0, 4, 0.1), (1.0, 2, 0.1), (1.0, 2, 0.2), (2.0, 2, 0.2)]
+    assert [(one.max_depth, one.step) for one in chosen.choice.tried] == [(4, 0.1), (2, 0.2), (2, 0.2)]
+
+
+def test_a_given_step_and_a_given_number_of_rounds_stay(monkeypatch):
+    _, begun = search(monkeypatch, lambda alpha, depth, step: falling(100), steps=(0.1,))
+    assert {step for _, _, step, _ in begun} == {0.1}
+    assert len(begun) == 4
+    _, begun = search(monkeypatch, lambda alpha, depth, step: falling(100), n_rounds=200)
+    assert {one[2:] for one in begun} == {(0.1, 200)}
+    _, begun = search(monkeypatch, lambda alpha, depth, step: falling(100), n_rounds=220, at_most=True)
+    assert begun[0][2:] == (0.1, 200)
+    assert {one[2:] for one in begun[1:]} == {(0.2, 220)}
+
+
+def test_a_hopeless_candidate_is_given_up_after_the_rounds_of_the_best(monkeypatch):
+    ends = {4: 0.2, 2: 0.23, 6: 0.21}
+    chosen, begun = search(
+        monkeypatch, lambda alpha, depth, step: falling(12 if depth == 4 else 60, ends[depth]), alphas=(1.0,)
+    )
+    first, second, third = chosen.choice.tried
+    for one, (*_, rounds) in zip((second, third), begun[1:], strict=True):
+        assert first.n_rounds <= rounds <= first.n_rounds + automatic.BLOCK
+        assert one.loss > automatic.HOPELESS * first.loss
+    assert chosen.choice.best == first
+
+
+def test_a_candidate_that_is_a_little_behind_goes_on_and_may_win(monkeypatch):
+    slower = {4: falling(12, 0.25), 2: falling(30, 0.19), 6: falling(30, 0.26)}
+    chosen, begun = search(monkeypatch, lambda alpha, depth, step: slower[depth], alphas=(1.0,))
+    assert chosen.choice.best.max_depth == 2
+    assert begun[1][3] > chosen.choice.tried[0].n_rounds + automatic.BLOCK
+
+
+def test_somewhat_more_than_the_best_rounds_are_kept_and_loss_and_error_are_those_there(monkeypatch):
+    def curve(t):
+        return 0.3 + 0.4 * abs(t - 40) / 40
+
+    chosen, begun = search(monkeypatch, lambda alpha, depth, step: curve, alphas=(1.0,), depths=(4,))
+    best, rounds = chosen.choice.best, begun[0][3]
+    assert rounds > 50
+    assert best.n_rounds == 40 + int(automatic.BEYOND * (rounds - 40))
+    assert (best.loss, best.error) == (curve(best.n_rounds), curve(best.n_rounds))
+    assert chosen.forests == [[best.n_rounds]]
+    chosen, _ = search(monkeypatch, lambda alpha, depth, step: curve, alphas=(1.0,), depths=(4,), n_rounds=60)
+    assert (chosen.choice.best.n_rounds, chosen.choice.best.loss) == (60, curve(60))
+
+
+def test_ctrl_c_in_longer_steps_keeps_their_rounds(monkeypatch):
+    chosen, begun = search(monkeypatch, lambda alpha, depth, step: falling(10 / step), interrupt=(1, 40))
+    assert isinstance(chosen.interrupt, KeyboardInterrupt)
+    assert begun == [(1.0, 4, 0.1, 200), (1.0, 4, 0.2, 40)]
+    assert (chosen.choice.best.n_rounds, chosen.choice.best.step) == (40, 0.2)
+
+
+def test_ctrl_c_at_the_beginning_of_longer_steps_keeps_the_rounds_of_the_shorter(monkeypatch):
+    try:
+        chosen, _ = search(monkeypatch, lambda alpha, depth, step: falling(10 / step), interrupt=(1, 5))
+    except KeyboardInterrupt:
+        pytest.fail("nothing is left")
+    assert (chosen.choice.best.n_rounds, chosen.choice.best.step) == (200, 0.1)
+
+
+def test_progress_is_told_when_longer_steps_begin(monkeypatch):
+    heard = []
+    chosen, _ = search(monkeypatch, lambda alpha, depth, step: falling(10 / step), tell=heard.append)
+    assert {one.step for one in chosen.choice.tried} == {0.2}
+    assert all(np.isfinite([one.validation_loss, one.validation_error, one.edge]).all() for one in heard)
+
+
+def waves(n=600):
+    """Clean labels of a shape that takes many rounds."""
+    X = np.random.default_rng(0).normal(size=(n, 6))
+    return X, (np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] * X[:, 4] > 0).astype(int)
+
+
+def test_longer_steps_are_told_by_the_model():
+    X, y = waves()
+    model = auto(alpha=1.0, max_depth=4).fit(X, y)
+    assert model.step_size_ == model.choice_.best.step == 0.2
+    assert f"{model.choice_.best.n_rounds:4d} rounds of 0.2: " in str(model.choice_)
+    given = auto(alpha=1.0, max_depth=4, learning_rate=0.1).fit(X, y)
+    assert given.step_size_ == given.choice_.best.step == 0.1
+    assert given.choice_.best.n_rounds > 200
+    same = auto(alpha=1.0, max_depth=4, learning_rate=0.2).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), same.decision_function(X))
+
+
+def test_callbacks_follow_longer_steps():
+    X, y = waves()
+    heard = []
+    assert auto(alpha=1.0, max_depth=4, callbacks=[heard.append]).fit(X, y).step_size_ == 0.2
+    assert len(heard) > 15
+
+
+def test_a_step_size_that_is_given_is_not_begun_anew(monkeypatch):
+    X, y = waves()
+    made, build = [], trees.booster
+
+    def booster(*arguments, **settings):
+        made.append(build(*arguments, **settings))
+        return made[-1]
+
+    monkeypatch.setattr(trees, "booster", booster)
+    model = auto(alpha=1.0, max_depth=4, step_size=1.0).fit(X, y)
+    assert model.step_size_ == model.choice_.best.step == 1.0
+    assert len(made) == 5
+
+
+def test_where_rows_are_many_the_first_folds_choose_and_the_best_gets_the_rest(monkeypatch):
+    X, y, _ = sample(600)
+    whole = auto().fit(X, y)
+    monkeypatch.setattr(automatic, "ENOUGH_ROWS", 200)  # two folds of 120
+    made, build = [], trees.booster
+    monkeypatch.setattr(trees, "booster", lambda *args, **rest: made.append(rest["watch"]) or build(*args, **rest))
+    model = auto().fit(X, y)
+    assert len(made) == 2 * len(model.choice_.tried) + 3
+    assert model.n_iter_ == 5 * model.choice_.best.n_rounds
+    assert model.oof_proba_.shape == (600, 2)
+    np.testing.assert_array_equal(np.sum(made[:2] + made[-3:], axis=0), 1.0)  # every row is set aside once
+    assert abs(model.score(X, y) - whole.score(X, y)) < 0.05
+
+
+def test_ctrl_c_before_the_best_has_all_folds_keeps_those_it_has(monkeypatch):
+    X, y, _ = sample(600)
+    monkeypatch.setattr(automatic, "ENOUGH_ROWS", 200)
+    made, build = [], trees.booster
+
+    def booster(*arguments, **settings):
+        made.append(settings["watch"])
+        engine = build(*arguments, **settings)
+        rest = len(made) > 2 and not any(np.array_equal(made[-1], one) for one in made[:2])
+        return Interrupted(engine, 0) if rest else engine
+
+    monkeypatch.setattr(trees, "booster", booster)
+    model = auto()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.n_iter_ == 2 * model.choice_.best.n_rounds
+    assert model.predict(X).shape == y.shape
+    assert not hasattr(model, "oof_proba_")  # most rows were seen by all models

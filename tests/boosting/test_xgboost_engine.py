@@ -1,0 +1,385 @@
+"""The engine over XGBoost's trees: round by round that of the compiled engine on the same bins, and what it refuses."""
+
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import untwist
+from untwist import PILBoostClassifier, _core
+from untwist.boosting.engines.xgboost.trees import last_below
+from untwist.boosting.engines.xgboost.weights import Weigher, arrays_of
+from untwist.export import numbers, probabilities, to_xgboost
+from untwist.links import CanonicalLink, ClippedLink
+from untwist.losses import AlphaLoss, SquareLoss
+
+xgboost = pytest.importorskip("xgboost")
+ARRAYS = ("feature", "left", "threshold", "missing_left", "set")
+
+
+def noisy(rows=2000, columns=6, classes=2, seed=0, values=None):
+    """Rows whose labels depend on some of the columns, a fifth of them wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns)) if values is None else rng.integers(0, values, (rows, columns)).astype(float)
+    centre = X - X.mean(axis=0)
+    score = centre[:, 0] + np.abs(centre[:, 1]) + 0.5 * centre[:, 2] * (centre[:, 3] > 0)
+    y = np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+    wrong = rng.random(rows) < 0.2
+    y[wrong] = rng.integers(0, classes, wrong.sum())
+    return X, y
+
+
+def both(X, y, *fit, **settings):
+    """The same fit by XGBoost's trees and by the compiled engine."""
+    settings = {"alpha": 2.0, "n_estimators": 12, "max_depth": 4, "random_state": 0, "n_jobs": 1} | settings
+    theirs = PILBoostClassifier(engine="xgboost", **settings).fit(X, y, *fit)
+    ours = PILBoostClassifier(**{k: v for k, v in settings.items() if k not in ("tree_method", "device")}).fit(
+        X, y, *fit
+    )
+    return theirs, ours
+
+
+def assert_same_rounds(theirs, ours, X):
+    """Trees alike node by node; edges and scores to the rounding of XGBoost's leaves, which are singles.
+
+    A score near the clip comes from leaves of little weight, and differs most: by 1e-5 of it at times.
+    """
+    forests = [(a.forest, b.forest) for a, b in zip(theirs._ensembles, ours._ensembles, strict=True)]
+    for a, b in forests:
+        for name in ARRAYS:
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+        np.testing.assert_allclose(a.edge, b.edge, atol=1e-7)
+        np.testing.assert_allclose(a.gain, b.gain, atol=1e-6)
+    np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"alpha": 1.0},
+        {"alpha": 1.3, "max_depth": 2},
+        {"alpha": np.inf},
+        {"alpha": -2.0},
+        {"alpha": 4.0, "link": "exact"},
+        {"learning_rate": 0.3, "l2": 3.0},
+        {"min_weight_fraction_leaf": 0.1},
+        {"max_bins": 16},
+        {"class_weight": "balanced"},
+        {"noise_rates": (0.1, 0.2)},
+    ],
+)
+def test_rounds_are_those_of_the_compiled_engine(settings):
+    X, y = noisy()
+    assert_same_rounds(*both(X, y, **settings), X)
+
+
+def test_trees_that_grow_by_leaves_have_the_same_leaves():
+    X, y = noisy()
+    theirs, ours = both(X, y, max_leaf_nodes=7, max_depth=None)
+    np.testing.assert_allclose(theirs.edges_, ours.edges_, atol=1e-7)  # nodes are numbered in another order
+    np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=1e-6)
+
+
+def test_rounds_are_the_same_with_weights_and_copies():
+    X, y = noisy(values=30)
+    rng = np.random.default_rng(1)
+    for weight in (rng.integers(0, 4, len(y)).astype(float), rng.exponential(size=len(y)), np.full(len(y), 1e-3)):
+        assert_same_rounds(*both(X, y, weight), X)
+
+
+def test_rounds_are_the_same_with_missing_values():
+    X, y = noisy(values=30)
+    X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
+    theirs, ours = both(X, y, n_estimators=5, max_depth=2)
+    np.testing.assert_array_equal(theirs.forest_.feature, ours.forest_.feature)
+    np.testing.assert_array_equal(theirs.forest_.threshold, ours.forest_.threshold)
+    np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=1e-6)
+
+
+def test_rounds_are_the_same_for_several_classes():
+    X, y = noisy(classes=4)
+    assert_same_rounds(*both(X, y, n_estimators=6), X)
+
+
+def test_rounds_are_the_same_beyond_the_rows_that_place_thresholds():
+    X, y = noisy(rows=120_000, columns=5)
+    assert_same_rounds(*both(X.astype(np.float32), y, n_estimators=5), X[:1000].astype(np.float32))
+
+
+def test_rounds_are_the_same_on_a_sparse_table():
+    X, y = noisy(values=4)
+    assert_same_rounds(*both(sparse.csr_array(X), y), X)
+
+
+@pytest.mark.parametrize("method", ["approx", "exact"])
+def test_other_tree_methods_split_the_same_rows(method):
+    X, y = noisy(values=100)
+    theirs, ours = both(X, y, tree_method=method, n_estimators=4)
+    np.testing.assert_array_equal(theirs.forest_.feature, ours.forest_.feature)
+    np.testing.assert_allclose(theirs.edges_, ours.edges_, atol=1e-7)
+
+
+def test_a_split_on_numbers_keeps_every_row_on_its_side():
+    rng = np.random.default_rng(0)
+    singles = np.concatenate([rng.normal(size=1000), [0.0, -0.0, 1e-45, -1e-45, 3e38, -3e38, 1.0]]).astype(np.float32)
+    below = last_below(singles)
+    assert (below.astype(np.float32) < singles).all()
+    assert (np.nextafter(below, np.inf).astype(np.float32) >= singles).all()
+    X, y = noisy()
+    model = PILBoostClassifier(2.0, n_estimators=8, max_depth=5, engine="xgboost", tree_method="exact").fit(X, y)
+    rows = np.concatenate([X, np.nextafter(X, np.inf), model.forest_.threshold[:, None] * np.ones(X.shape[1])])
+    plain = to_xgboost(model)
+    expected = plain.predict(xgboost.DMatrix(rows), output_margin=True)
+    np.testing.assert_allclose(model.decision_function(rows), expected, atol=1e-5)
+
+
+def test_categories_are_learned():
+    rng = np.random.default_rng(0)
+    colour = rng.integers(0, 12, 3000)
+    y = (np.isin(colour, [1, 4, 7, 8]) ^ (rng.random(3000) < 0.1)).astype(int)
+    X = np.column_stack([colour.astype(float), rng.normal(size=3000)])
+    X[:50, 0] = np.nan
+    model = PILBoostClassifier(2.0, n_estimators=20, max_depth=3, engine="xgboost", categorical_features=[0]).fit(X, y)
+    truth = np.isin(np.arange(12), [1, 4, 7, 8])
+    rows = np.column_stack([np.arange(12.0), np.zeros(12)])
+    np.testing.assert_array_equal(model.predict(rows), truth)
+    assert np.isfinite(model.predict_proba([[99.0, 0.0], [np.nan, 0.0]])).all()  # unknown, missing
+    fewer = PILBoostClassifier(2.0, n_estimators=5, max_depth=1, engine="xgboost", categorical_features=[0])
+    assert fewer.fit(X, y).forest_.set.max() >= 0
+
+
+def test_monotone_columns_are_monotone():
+    X, y = noisy()
+    settings = {"n_estimators": 20, "max_depth": 4, "monotonic_cst": [1, 0, 0, 0, 0, 0]}
+    model, ours = both(X, y, **settings)
+    rows = [np.column_stack([np.full(50, value), X[:50, 1:]]) for value in np.linspace(-3, 3)]
+    assert (np.diff([model.decision_function(each) for each in rows], axis=0) >= -1e-12).all()
+    np.testing.assert_allclose(model.edges_, ours.edges_, atol=1e-7)  # where bounds cut the values of leaves
+
+
+def test_early_stopping_follows_the_rows_given():
+    X, y = noisy(4000)
+    settings = {"n_estimators": 200, "early_stopping": True, "n_iter_no_change": 5, "learning_rate": 0.5}
+    theirs, ours = both(X[:3000], y[:3000], None, X[3000:], y[3000:], **settings)
+    assert theirs.n_iter_ == ours.n_iter_ < 200
+    for name in ("log_loss", "error"):
+        kept = theirs.evals_result_["validation"][name]
+        np.testing.assert_allclose(kept, ours.evals_result_["validation"][name], atol=2e-5)
+    alone = PILBoostClassifier(2.0, max_depth=4, engine="xgboost", random_state=0, **settings).fit(X, y)
+    assert 300 < len(alone.validation_rows_) < 500
+    assert alone.n_iter_ < 200
+
+
+def test_rows_and_columns_are_drawn():
+    X, y = noisy()
+    settings = {"alpha": 2.0, "n_estimators": 20, "max_depth": 3, "engine": "xgboost"}
+    drawn = [
+        PILBoostClassifier(**settings, subsample=0.5, max_features=0.5, random_state=seed).fit(X, y)
+        for seed in (0, 0, 1)
+    ]
+    scores = [model.decision_function(X) for model in drawn]
+    np.testing.assert_array_equal(scores[0], scores[1])
+    assert np.abs(scores[0] - scores[2]).max() > 0.01
+    assert drawn[0].score(X, y) > 0.7
+
+
+def test_what_is_open_is_chosen_by_folds():
+    X, y = noisy(3000)
+    settings = {"engine": "xgboost", "random_state": 0, "n_jobs": 1, "max_depth": 2}
+    model = PILBoostClassifier(**settings).fit(X, y)
+    again = PILBoostClassifier(**settings).fit(X[::-1], y[::-1])
+    np.testing.assert_allclose(model.predict_proba(X), again.predict_proba(X), atol=1e-12)
+    assert model.noise_.rate_neg > 0.02
+    assert model.oof_proba_.shape == (3000, 2)
+    assert len(model.choice_.tried) >= 2
+
+
+def test_a_warm_start_goes_on_and_files_and_copies_change_no_bit(tmp_path):
+    X, y = noisy()
+    settings = {"alpha": 2.0, "max_depth": 3, "engine": "xgboost", "subsample": 0.7, "random_state": 3}
+    whole = PILBoostClassifier(n_estimators=10, **settings).fit(X, y)
+    half = PILBoostClassifier(n_estimators=4, **settings).fit(X, y)
+    untwist.save(half, tmp_path / "half.untwist")
+    half = untwist.load(tmp_path / "half.untwist").set_params(n_estimators=10, warm_start=True).fit(X, y)
+    np.testing.assert_array_equal(half.forest_.value, whole.forest_.value)
+    untwist.save(whole, tmp_path / "whole.untwist")
+    loaded = untwist.load(tmp_path / "whole.untwist")
+    np.testing.assert_array_equal(loaded.predict_proba(X), whole.predict_proba(X))
+    assert loaded.engine == "xgboost"
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 1.1, 2.0, 7.0, 1e6, np.inf])
+@pytest.mark.parametrize("link", [ClippedLink, CanonicalLink])
+def test_weights_are_those_of_the_link_to_a_unit(alpha, link):
+    link = link(AlphaLoss(alpha))
+    margins = np.concatenate([np.linspace(-5, 5, 1001), [0.0, 1e-300, -1e-300, 1e300, -1e300]])
+    own = np.random.default_rng(0).random(len(margins))
+    for unit in (2.0**17, 2.0**24):
+        for mine in (None, own):
+            found = Weigher(link, unit, "cpu")(margins, mine)
+            assert found.dtype == np.float32
+            assert (found * unit == np.floor(found * unit)).all()
+            expected = link.weights(margins) * (1.0 if mine is None else mine)
+            np.testing.assert_allclose(found, expected, atol=1 / unit + 1e-6)
+    copies = np.array([0.0, 1.0, 3.0, 128.0])
+    counted = Weigher(link, 2.0**17, "cpu", whole_copies=True)(np.full(4, 0.3), copies)
+    np.testing.assert_array_equal(counted, counted[1] * copies.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tree_method": "gpu_hist"}, "tree_method must be one of"),
+        ({"device": "tpu"}, "device must be"),
+        ({"min_samples_leaf": 5}, 'min_samples_leaf must be 1 with engine="xgboost"'),
+        ({"tree_method": "exact", "device": "cuda"}, "exact"),
+        ({"tree_method": "exact", "categorical_features": [0]}, "categor"),
+        ({"tree_method": "exact", "max_leaf_nodes": 3}, "max_leaf_nodes"),
+        ({"tree_method": "exact", "max_bins": 16}, "max_bins"),
+    ],
+)
+def test_what_xgboost_cannot_do_is_refused(settings, message):
+    X, y = noisy(200, values=5)
+    with pytest.raises(ValueError, match=message):
+        PILBoostClassifier(2.0, n_estimators=2, max_depth=2, engine="xgboost", **settings).fit(X, y)
+
+
+def test_few_different_rows_cannot_be_set_aside_by_their_contents():
+    X = np.repeat([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], 50, axis=0)
+    y = np.random.default_rng(0).integers(0, 2, len(X))
+    for settings in ({}, {"alpha": 2.0, "max_depth": 2, "n_estimators": 5, "early_stopping": True}):
+        outcomes = []
+        for seed in range(4):
+            model = PILBoostClassifier(engine="xgboost", n_jobs=1, random_state=seed, **settings)
+            try:
+                model.fit(X, y)
+            except ValueError as error:
+                assert "too few different rows" in str(error)  # noqa: PT017 - some seeds are lucky
+                outcomes.append("refused")
+            else:
+                assert len(model.evals_result_["validation"]["log_loss"])
+        assert "refused" in outcomes
+
+
+def test_an_approximate_fit_goes_on_to_the_same_model():
+    X, y = noisy(1500)
+    settings = {"alpha": 2.0, "max_depth": 3, "engine": "xgboost", "tree_method": "approx", "max_bins": 20, "n_jobs": 1}
+    whole = PILBoostClassifier(n_estimators=10, **settings).fit(X, y)
+    half = PILBoostClassifier(n_estimators=5, **settings).fit(X, y)
+    half.set_params(n_estimators=10, warm_start=True).fit(X, y)
+    np.testing.assert_array_equal(half.forest_.value, whole.forest_.value)
+
+
+def test_a_plain_xgboost_model_of_a_frame_has_its_names_and_contributions():
+    pandas = pytest.importorskip("pandas")
+    X, y = noisy(400)
+    frame = pandas.DataFrame(X, columns=list("abcdef"))
+    model = PILBoostClassifier(2.0, n_estimators=5, max_depth=3).fit(frame, y)
+    matrix = xgboost.DMatrix(frame)
+    plain = to_xgboost(model)
+    np.testing.assert_allclose(plain.predict(matrix, output_margin=True), model.decision_function(frame), atol=1e-5)
+    contributions = plain.predict(matrix, pred_contribs=True)
+    np.testing.assert_allclose(contributions.sum(axis=1), model.decision_function(frame), atol=1e-4)
+    odd = PILBoostClassifier(2.0, n_estimators=2, max_depth=2).fit(frame.rename(columns={"a": "a < [b]"}), y)
+    assert to_xgboost(odd).feature_names is None
+
+
+def test_its_settings_need_the_engine():
+    X, y = noisy(200)
+    with pytest.raises(ValueError, match="device='cuda' needs engine=\"xgboost\""):
+        PILBoostClassifier(device="cuda").fit(X, y)
+
+
+class OnGPU:
+    """As CuPy's arrays look to others."""
+
+    __cuda_array_interface__ = None
+
+    def __init__(self, values):
+        self.values = values
+
+    def get(self):
+        return self.values
+
+
+def test_tables_on_a_gpu_are_fetched_and_matrices_of_xgboost_refused():
+    X, y = noisy(300)
+    settings = {"n_estimators": 3, "max_depth": 2, "engine": "xgboost", "n_jobs": 1}
+    model = PILBoostClassifier(2.0, **settings).fit(OnGPU(X), OnGPU(y), OnGPU(np.ones(len(y))))
+    np.testing.assert_array_equal(model.predict(OnGPU(X)), PILBoostClassifier(2.0, **settings).fit(X, y).predict(X))
+    with pytest.raises(ValueError, match="a matrix of XGBoost, which keeps no rows"):
+        PILBoostClassifier(2.0, **settings).fit(xgboost.DMatrix(X), y)
+
+
+def test_threads_do_not_matter():
+    X, y = noisy(2000)
+    settings = {"n_estimators": 5, "max_depth": 3, "engine": "xgboost"}
+    one, two = (PILBoostClassifier(2.0, **settings, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.forest_.value, two.forest_.value)
+
+
+def test_without_xgboost_a_message_names_the_extra(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    X, y = noisy(200)
+    with pytest.raises(ImportError, match=r"untwist\[xgboost\]"):
+        PILBoostClassifier(2.0, n_estimators=2, max_depth=2, engine="xgboost").fit(X, y)
+
+
+def test_numbers_beyond_single_precision_are_refused_where_they_would_become_infinite():
+    X, y = noisy(200)
+    X[0, 0] = 1e300
+    model = PILBoostClassifier(2.0, n_estimators=2, max_depth=2, engine="xgboost", tree_method="exact")
+    with pytest.raises(ValueError, match="single precision"):
+        model.fit(X, y)
+    model.set_params(tree_method="hist").fit(X, y)  # bins have no such limit
+
+
+def test_weight_bits_are_those_of_the_engine():
+    assert [_core.weight_bits(float(n), n) for n in (10, 1000, 10**6, 10**9)] == [24, 21, 17, 17]
+
+
+@pytest.mark.parametrize("engine", ["compiled", "xgboost"])
+def test_a_plain_xgboost_model_has_the_scores(engine):
+    X, y = noisy(1500, classes=2, values=40)
+    rng = np.random.default_rng(0)
+    X[:, 0], X[rng.random(X.shape) < 0.05] = rng.integers(0, 9, len(X)), np.nan
+    for labels in (y, np.array(["no", "yes"])[y], y + rng.integers(0, 2, len(y))):
+        for alpha in (2.0, -3.0):
+            settings = {"n_estimators": 9, "max_depth": 4, "engine": engine, "categorical_features": [0]}
+            model = PILBoostClassifier(alpha, **settings).fit(X, labels)
+            rows = numbers(model, np.vstack([X, np.full(X.shape[1], np.nan), np.full(X.shape[1], 99.0)]))
+            kinds = ["c" if column == 0 else "q" for column in range(X.shape[1])]
+            matrix = xgboost.DMatrix(rows, feature_types=kinds, enable_categorical=True)
+            margins = to_xgboost(model).predict(matrix, output_margin=True)
+            np.testing.assert_allclose(margins, model.decision_function(rows), atol=1e-5)
+            np.testing.assert_allclose(probabilities(model, margins), model.predict_proba(rows), atol=1e-5)
+
+
+def test_a_plain_xgboost_model_of_classes_that_stop_apart(tmp_path):
+    X, y = noisy(1500, classes=3)
+    model = PILBoostClassifier(
+        2.0, n_estimators=40, max_depth=3, early_stopping=True, n_iter_no_change=2, random_state=0
+    )
+    model.fit(X, y)
+    assert len({len(one) for one in model._ensembles}) > 1
+    to_xgboost(model).save_model(tmp_path / "plain.ubj")
+    loaded = xgboost.Booster(model_file=tmp_path / "plain.ubj")
+    np.testing.assert_allclose(
+        loaded.predict(xgboost.DMatrix(X), output_margin=True), model.decision_function(X), atol=1e-5
+    )
+    automatic = PILBoostClassifier(random_state=0).fit(X[:500], y[:500] > 0)
+    margins = to_xgboost(automatic).predict(xgboost.DMatrix(X), output_margin=True)
+    np.testing.assert_allclose(probabilities(automatic, margins), automatic.predict_proba(X), atol=1e-4)
+
+
+def test_what_weights_need_is_said(monkeypatch):
+    with pytest.raises(ValueError, match="boost the alpha-loss only, got SquareLoss"):
+        Weigher(ClippedLink(SquareLoss()), 1.0, "cpu")
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(ImportError, match="device='cuda' needs CuPy"):
+        arrays_of("cuda")
+    assert arrays_of("cpu") is np

@@ -1,0 +1,645 @@
+"""The command line: what a person types, what comes out, and a plain sentence for whatever is wrong."""
+
+import hashlib
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from untwist import PILBoostClassifier, load, save
+from untwist.audit import audit_labels
+from untwist.commands import columns, common, doctor, sheets
+from untwist.commands import main as cli
+from untwist.explain import explain
+from untwist.twisters import ClassNoise
+
+pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
+
+
+def people(rows=400, noise=0.15, seed=0):
+    """Text, numbers, missing values, dates, an id; the label depends on city and age."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "customer_id": np.arange(rows) + 1000,
+            "city": rng.choice(["Åre", "Lund", "Ystad", "Kiruna"], rows),
+            "age": rng.integers(18, 90, rows).astype(float),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, rows), "D"),
+        }
+    )
+    truth = np.where((frame["age"] > 50) ^ frame["city"].isin(["Lund", "Kiruna"]), "stays", "leaves")
+    frame["since"] = frame["since"].dt.strftime("%Y-%m-%d")
+    frame.loc[rng.random(rows) < 0.05, "age"] = np.nan
+    frame["churn"] = ClassNoise(noise).twist(None, truth, seed)[1] if noise else truth
+    return frame, truth
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to work in, with a table."""
+    monkeypatch.chdir(tmp_path)
+    frame, _ = people()
+    frame.to_csv("people.csv", index=False)
+    return tmp_path
+
+
+def untwist(capsys, *arguments):
+    """Exit status, standard output, standard error."""
+    try:
+        status = cli.main(list(map(str, arguments)))
+    except SystemExit as stop:
+        status = stop.code
+    return (status, *capsys.readouterr())
+
+
+# Train and predict
+
+
+def test_train_then_predict(folder, capsys):
+    status, out, err = untwist(capsys, "train", "people.csv", "--label", "churn", "-o", "m.untwist")
+    assert status == 0
+    assert "customer_id: looks like an id; left out (--keep 'customer_id' uses it)" in err
+    assert "since: dates, as days since 1970" in err
+    assert "400 rows, 3 columns, 2 classes" in err
+    assert "Model: m.untwist" in out
+    assert "of what is truly leaves" in out
+    frame, truth = people()
+    frame.drop(columns="churn").to_csv("new.csv", index=False)
+    status, out, err = untwist(capsys, "predict", "m.untwist", "new.csv")
+    predictions = pd.read_csv(io.StringIO(out))
+    assert status == 0
+    assert list(predictions) == ["prediction", "P(leaves)", "P(stays)"]
+    assert np.mean(predictions["prediction"] == truth) > 0.9
+    np.testing.assert_allclose(predictions[["P(leaves)", "P(stays)"]].sum(axis=1), 1.0)
+    table = columns.prepared(frame, "churn")
+    model = PILBoostClassifier(random_state=0).fit(table.X, table.y)
+    np.testing.assert_allclose(predictions["P(stays)"], model.predict_proba(table.X)[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("t.csv", lambda f, n: f.to_csv(n, index=False)),
+        ("t.tsv", lambda f, n: f.to_csv(n, index=False, sep="\t")),
+        ("t.txt", lambda f, n: f.to_csv(n, index=False, sep=";")),
+        ("t.csv.gz", lambda f, n: f.to_csv(n, index=False)),
+        ("t.csv.xz", lambda f, n: f.to_csv(n, index=False, sep="|")),
+        ("t.csv.zip", lambda f, n: f.to_csv(n, index=False)),
+        ("t.parquet", lambda f, n: f.to_parquet(n)),
+        ("t.feather", lambda f, n: f.to_feather(n)),
+    ],
+)
+def test_every_kind_of_file_is_the_same_table(folder, name, write):
+    if name.endswith(("parquet", "feather")):
+        pytest.importorskip("pyarrow")
+    frame, _ = people()
+    write(frame, name)
+    found = columns.prepared(sheets.read(folder / name).frame, "churn").X
+    expected = columns.prepared(frame, "churn").X
+    assert list(found) == list(expected)
+    assert (found["city"].astype(str) == frame["city"]).all()
+    np.testing.assert_array_equal(found["age"], frame["age"])
+    np.testing.assert_array_equal(found["since"], expected["since"])
+
+
+def test_predictions_to_a_file_with_the_input(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn", "-o", "m.untwist")
+    for name in ("out.csv", "out.csv.gz", "out.parquet", "out.feather"):
+        status, out, err = untwist(capsys, "predict", "m.untwist", "people.csv", "-o", name, "--with-input")
+        assert (status, out) == (0, "")
+        assert f"400 predictions in {name}" in err
+        found = sheets.read(folder / name).frame
+        assert list(found)[:5] == list(people()[0])
+        assert "P(stays)" in found
+    assert not list(folder.glob(".*"))
+
+
+def test_new_rows_are_made_to_fit_and_it_is_said(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn", "-o", "m.untwist")
+    new = pd.DataFrame({"since": ["2021-05-01", "soon"], "age": ["44", "old"], "city": ["Lund", "Paris"], "x": [1, 2]})
+    new.to_csv("new.csv", index=False)
+    status, out, err = untwist(capsys, "predict", "m.untwist", "new.csv", "--json")
+    assert status == 0
+    assert "age: 1 values are no numbers: taken as missing" in err
+    assert "city: 'Paris' did not occur in training: taken as missing" in err
+    assert "since: 1 values are no numbers" in err
+    rows = json.loads(out)
+    model = load("m.untwist")
+    days = (pd.Timestamp("2021-05-01") - pd.Timestamp(0)).days
+    same = pd.DataFrame({"city": ["Lund", None], "age": [44.0, np.nan], "since": [days, np.nan]})
+    np.testing.assert_allclose([row["P(stays)"] for row in rows], model.predict_proba(same)[:, 1])
+
+
+def test_json_is_json_and_words_go_to_the_other_stream(folder, capsys):
+    for arguments in (
+        ["train", "people.csv", "--label", "churn"],
+        ["audit", "people.csv", "--label", "churn"],
+        ["inspect", "model.untwist"],
+        ["doctor"],
+        ["predict", "model.untwist", "people.csv"],
+    ):
+        status, out, _ = untwist(capsys, *arguments, "--json")
+        assert status == 0
+        assert json.loads(out)
+
+
+# Columns
+
+
+def test_columns_are_what_they_look_like():
+    n = 200
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "number": rng.normal(size=n),
+            "stray": ["unknown", "?"] + ["7.5"] * (n - 2),
+            "mixed": ["a", "b"] * 20 + ["1"] * (n - 40),
+            "date": ["2021-01-01T10:00"] * (n - 1) + [None],
+            "stamp": pd.Timestamp("1970-01-03"),
+            "empty": np.nan,
+            "word": [f"w{i}" for i in range(n)],
+            "flag": rng.random(n) < 0.5,
+            "row_id": rng.permutation(n),
+            "grid": rng.permutation(n),
+            "y": rng.choice(["a", "b"], n),
+        }
+    )
+    table = columns.prepared(frame, "y")
+    notes = "\n".join(table.notes)
+    assert list(table.X) == ["number", "stray", "mixed", "date", "stamp", "flag", "grid"]
+    assert "stray: numbers; 'unknown', '?' taken as missing" in notes
+    assert "mixed: text, though 80% of its values are numbers" in notes
+    assert table.X["date"][0] == pytest.approx(18628 + 10 / 24)
+    assert table.X["stamp"][0] == 2.0
+    assert "empty: all values are missing; left out" in notes
+    assert "word: 200 different words in 200 rows; left out (--keep 'word' uses it)" in notes
+    assert "row_id: looks like an id" in notes
+    kept = columns.prepared(frame, "y", keep=["word", "row_id"], drop=["grid"])
+    assert {"word", "row_id"} <= set(kept.X)
+    assert "grid" not in kept.X
+
+
+def test_a_leak_is_warned_of_and_kept():
+    frame, truth = people(noise=0)
+    frame["cancelled_on_phone"] = np.where(truth == "leaves", 1, 0)
+    table = columns.prepared(frame, "churn")
+    assert any(note.startswith("cancelled_on_phone: tells the label in 100.0%") for note in table.notes)
+    assert "cancelled_on_phone" in table.X
+    assert not any("tells the label" in note for note in columns.prepared(people()[0], "churn").notes)
+
+
+def test_rows_without_a_label_are_left_out_and_counted():
+    frame, _ = people()
+    frame.loc[[3, 7], "churn"] = None
+    table = columns.prepared(frame, "churn")
+    assert table.notes[0] == "2 rows have no label and are left out"
+    assert len(table.y) == 398
+    assert table.rows[3] == 4
+
+
+def test_what_is_text_stays_text_whoever_comes_with_it(folder, capsys):
+    rng = np.random.default_rng(0)
+    codes = rng.choice(["007", "7", "12", "A1"], 300)
+    table = pd.DataFrame(
+        {"code": codes, "x": rng.normal(size=300).round(3), "y": np.where(np.isin(codes, ["007", "A1"]), "p", "q")}
+    )
+    table.to_csv("codes.csv", index=False)
+    assert untwist(capsys, "train", "codes.csv", "--label", "y")[0] == 0
+    for lines in ("007,0\n12,0\n", "007,0\n12,0\nA1,0\n", "007,0\n12,0\n,0\n"):
+        (folder / "new.csv").write_text("code,x\n" + lines)
+        out = untwist(capsys, "predict", "model.untwist", "new.csv")[1]
+        assert [line.split(",")[0] for line in out.splitlines()[1:3]] == ["p", "q"]
+    all_codes = columns.prepared(pd.DataFrame({"zip": ["01234", "1234"] * 30, "y": ["a", "b"] * 30}), "y")
+    assert all_codes.X["zip"].nunique() == 2
+    assert "zip: text: it has numbers with leading zeros" in all_codes.notes
+
+
+def test_a_class_may_be_called_none_or_na(folder, capsys):
+    labels = np.resize(["None", "NA", "Mild"], 90)
+    pd.DataFrame({"x": np.arange(90) % 3, "y": labels}).to_csv("t.csv", index=False)
+    _, out, err = untwist(capsys, "train", "t.csv", "--label", "y")
+    assert "classes Mild, NA, None" in out
+    assert "no label" not in err
+    sheet = sheets.read(folder / "t.csv")
+    sheet.frame.loc[3, "y"] = " "
+    assert len(columns.prepared(sheet.frame, "y").y) == 89
+
+
+def test_labels_keep_their_kind():
+    def labels(values):
+        return columns.prepared(pd.DataFrame({"x": np.arange(len(values)), "y": values}), "y").y
+
+    assert labels(["0", "1"] * 5).dtype == np.int64
+    assert labels(["007", "7"] * 5).dtype.kind == "U"
+    assert labels(["p", "p ", "q"] * 5).tolist() == ["p", "p", "q"] * 5
+    assert labels([1.0, 2.0, np.nan] * 5).tolist() == [1, 2] * 5
+    assert labels([True, False] * 5).tolist() == ["True", "False"] * 5
+    assert labels(pd.array([1, None, 2] * 5, dtype="Int64")).tolist() == [1, 2] * 5
+
+
+def test_rows_with_more_cells_than_names_are_refused(folder, capsys):
+    (folder / "t.csv").write_text("a,b\n0.1,0,\n0.2,1,\n")
+    status, _, err = untwist(capsys, "train", "t.csv", "--label", "b")
+    assert status == 1
+    assert "rows have more cells than the header has names" in err
+
+
+def test_an_empty_line_is_a_row_where_there_is_one_column(folder, capsys):
+    (folder / "a.csv").write_text("a,y\n" + "1,p\n2,q\n" * 30)
+    untwist(capsys, "train", "a.csv", "--label", "y")
+    (folder / "new.csv").write_text("a\n1\n\n2\n")
+    assert len(untwist(capsys, "predict", "model.untwist", "new.csv")[1].splitlines()) == 1 + 3
+
+
+def test_dates_are_dates_in_training_and_later(folder, capsys):
+    pytest.importorskip("pyarrow")
+    days = pd.date_range("2021-01-01", periods=120).date
+    y = np.where(np.arange(120) < 60, "early", "late")
+    pd.DataFrame({"d": days, "y": y}).to_parquet("t.parquet")
+    _, _, err = untwist(capsys, "train", "t.parquet", "--label", "y")
+    assert "d: dates, as days since 1970" in err
+    out = untwist(capsys, "predict", "model.untwist", "t.parquet")[1]
+    assert [line.split(",")[0] for line in out.splitlines()[1:]] == y.tolist()
+    stray = columns.prepared(pd.DataFrame({"d": ["2021-01-01"] * 60 + ["2021"], "y": ["a", "b"] * 30 + ["a"]}), "y")
+    assert np.isnan(stray.X["d"].iloc[60])  # a number among dates is none
+
+
+def test_the_index_that_pandas_writes_is_no_feature(folder, capsys):
+    frame, _ = people()
+    frame.sort_values("churn").reset_index(drop=True).to_csv("i.csv")
+    _, _, err = untwist(capsys, "train", "i.csv", "--label", "churn")
+    assert "the column without a name: looks like an id; left out" in err
+
+
+def test_true_and_false_and_blanks_are_numbers():
+    table = columns.prepared(pd.DataFrame({"b": ["True", "false", "", " TRUE"] * 9, "y": ["p", "q"] * 18}), "y")
+    np.testing.assert_array_equal(table.X["b"][:4], [1.0, 0.0, np.nan, 1.0])
+
+
+def test_what_is_nearly_a_number_is_one():
+    y = ["p", "q"] * 30
+    table = columns.prepared(pd.DataFrame({"fee": ["12,50", "7,25"] * 30, "share": ["45.5%", "3 %"] * 30, "y": y}), "y")
+    assert table.X["fee"][:2].tolist() == [12.5, 7.25]
+    assert table.X["share"][:2].tolist() == [45.5, 3.0]
+
+
+def test_many_words_are_counted_and_odd_dates_named():
+    n = 900
+    days = [f"{1 + i % 28}/{1 + i % 12}/{2000 + i % 20}" for i in range(n)]
+    table = columns.prepared(pd.DataFrame({"d": days, "y": np.resize(["p", "q"], n)}), "y")
+    (note,) = (one for one in table.notes if one.startswith("d: "))
+    assert "of which the 254 most frequent are used; if these are dates, write them as 2020-12-31" in note
+
+
+def test_a_label_that_names_the_rows_is_refused(folder, capsys):
+    status, _, err = untwist(capsys, "train", "people.csv", "--label", "customer_id")
+    assert status == 1
+    assert "column 'customer_id' holds 400 different values in 400 rows: is it the label?" in err
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.csv.zip", "t.csv.xz", "t.csv.bz2"])
+def test_a_broken_archive_gets_a_sentence(folder, capsys, name):
+    frame, _ = people()
+    frame.to_csv(name, index=False)
+    (folder / name).write_bytes((folder / name).read_bytes()[:300])
+    status, _, err = untwist(capsys, "train", name, "--label", "churn")
+    assert status == 1
+    assert f"{name} cannot be read as a table" in err
+    (folder / name).write_bytes(b"rubbish" * 20)
+    assert untwist(capsys, "train", name, "--label", "churn")[0] == 1
+
+
+def test_several_classes_are_counted_as_classes(folder, capsys):
+    frame, _ = people(noise=0)
+    frame["churn"] = np.random.default_rng(99).choice(list("abcdefgh"), 400)
+    frame.to_csv("eight.csv", index=False)
+    found = json.loads(untwist(capsys, "train", "eight.csv", "--label", "churn", "--json")[1])
+    assert found["agrees_with_labels"] < 0.3  # nothing to learn
+
+
+def test_labels_can_be_believed(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn", "--believe-labels")
+    model = load("model.untwist")
+    assert model.noise_rates is None
+    assert model.noise_ is None
+
+
+# The audit
+
+
+def test_lines_are_those_of_the_file(folder):
+    (folder / "t.csv").write_text('a,y\n"two\nlines",p\n\n1,q\n2,p\n')
+    sheet = sheets.read(folder / "t.csv")
+    assert sheet.lines.tolist() == [2, 5, 6]
+    assert len(sheet.frame) == 3
+
+
+def test_a_corrected_copy_differs_in_labels_alone(folder):
+    text = 'id;name;y\r\n007;"a;b\nc";p\r\n;NA;q\r\n0.130;FALSE;"p"\r\n'
+    (folder / "t.csv").write_bytes(text.encode("latin-1"))
+    sheet = sheets.read(folder / "t.csv", encoding="latin-1")
+    assert sheet.with_labels("y", np.array([], dtype=int), []).decode("latin-1") == text
+    changed = sheet.with_labels("y", np.array([0, 2]), ["q", "r;s"]).decode("latin-1")
+    assert changed == 'id;name;y\r\n007;"a;b\nc";q\r\n;NA;q\r\n0.130;FALSE;"r;s"\r\n'
+
+
+def test_a_corrected_parquet_keeps_its_types(folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.table(
+        {"n": pyarrow.array([1, None, 3], pyarrow.int32()), "y": pyarrow.array(["a", "b", None]).dictionary_encode()}
+    )
+    parquet.write_table(table, "t.parquet")
+    (folder / "c.parquet").write_bytes(sheets.read(folder / "t.parquet").with_labels("y", np.array([0]), ["b"]))
+    found = parquet.read_table("c.parquet")
+    assert found.schema == table.schema
+    assert found.to_pydict() == {"n": [1, None, 3], "y": ["b", "b", None]}
+
+
+def test_a_budget_replaces_no_label_that_is_likelier_right(folder, capsys):
+    options = ["--budget", 200, "--corrected", "c.csv"]
+    _, _, err = untwist(capsys, "audit", "people.csv", "--label", "churn", *options)
+    before, after = (pd.read_csv(name)["churn"] for name in ("people.csv", "c.csv"))
+    assert f"{(before != after).sum()} labels replaced" in err
+    assert 20 < (before != after).sum() < 100
+
+
+def test_outputs_do_not_destroy_what_is_there(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn")
+    content = (folder / "model.untwist").read_bytes()
+    assert untwist(capsys, "predict", "model.untwist", "people.csv", "-o", "model.untwist")[0] == 1
+    both = ["--suspects", "x.csv", "--corrected", "x.csv"]
+    assert untwist(capsys, "audit", "people.csv", "--label", "churn", *both)[0] == 1
+    assert untwist(capsys, "audit", "people.csv", "--label", "churn", "--corrected", "x.parquet")[0] == 2
+    assert untwist(capsys, "predict", "model.untwist", "people.csv", "-o", "/dev/null")[0] == 0
+    assert not Path("/dev/null").is_file()
+    assert (folder / "model.untwist").read_bytes() == content
+    frame, _ = people()
+    frame.assign(prediction="mine").to_csv("p.csv", index=False)
+    out = untwist(capsys, "predict", "model.untwist", "p.csv", "--with-input")[1]
+    assert {"prediction", "prediction_"} <= set(out.splitlines()[0].split(","))
+
+
+def test_an_audit_lists_corrects_and_leaves_the_input_alone(folder, capsys):
+    before = hashlib.sha256((folder / "people.csv").read_bytes()).hexdigest()
+    options = ["--suspects", "s.csv", "--corrected", "c.csv", "-o", "report.html"]
+    status, out, _ = untwist(capsys, "audit", "people.csv", "--label", "churn", *options)
+    assert status == 0
+    assert hashlib.sha256((folder / "people.csv").read_bytes()).hexdigest() == before
+    frame, _ = people()
+    table = columns.prepared(frame, "churn")
+    audit = audit_labels(table.X, table.y, PILBoostClassifier(random_state=0).fit(table.X, table.y))
+    suspects = audit.suspects()
+    assert str(audit) in out
+    assert f"line {suspects[0] + 2} of people.csv" in out
+    listed = pd.read_csv("s.csv")
+    assert listed["line"].tolist() == (suspects + 2).tolist()
+    assert list(listed)[:5] == ["line", "label", "looks_like", "probability_wrong", "reasons"]
+    assert listed["reasons"].str.len().min() > 5
+    corrected = pd.read_csv("c.csv")
+    changed = np.flatnonzero(corrected["churn"].to_numpy() != frame["churn"].to_numpy())
+    assert changed.tolist() == sorted(suspects.tolist())
+    before, after = ((folder / name).read_text().splitlines() for name in ("people.csv", "c.csv"))
+    assert [i for i in range(401) if before[i] != after[i]] == sorted((suspects + 1).tolist())
+    assert "<html" in (folder / "report.html").read_text()
+
+
+def test_a_budget_asks_for_so_many(folder, capsys):
+    status, *_ = untwist(capsys, "audit", "people.csv", "--label", "churn", "--suspects", "s.csv", "--budget", 7)
+    assert status == 0
+    assert len(pd.read_csv("s.csv")) == 7
+    assert untwist(capsys, "audit", "people.csv", "--label", "churn", "--budget", 0)[0] == 2
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "bad.csv does not exist"),
+        (b"", "bad.csv cannot be read as a table: No columns"),
+        (b"a,churn\n", "bad.csv has no rows"),
+        (b"a,churn\n1,x\n", "column 'churn' holds only 'x': two classes are needed"),
+        (b"a,churn\n1,x\n2,x\n", "column 'churn' holds only 'x'"),
+        (b"a,churn\n1,\n2,\n", "no row has a label in column 'churn'"),
+        (b"a,churn\n1,1.5\n2,2.5\n", "holds 2 different numbers, not classes"),
+        (b"a,a,churn\n1,2,x\n3,4,y\n", "bad.csv has several columns 'a'"),
+        (b"caf\xe9,churn\n1,x\n2,y\n", "bad.csv is not utf-8 text (byte 0xe9): try --encoding latin-1"),
+        (b"a,churn\n1,x\n2,y,3\n", "cannot be read as a table: .*line 3"),
+        (b"churn\nx\ny\n", "no column is left to learn from"),
+        (b"chrun,b\nx,1\ny,2\n", "there is no column 'churn': did you mean 'chrun'?"),
+        (b"\x00\x01\x02" * 99, "bad.csv cannot be read|bad.csv has no rows"),
+    ],
+)
+def test_a_bad_table_gets_a_sentence(folder, capsys, content, words):
+    if content is not None:
+        (folder / "bad.csv").write_bytes(content)
+    status, out, err = untwist(capsys, "train", "bad.csv", "--label", "churn")
+    assert status == 1
+    assert out == ""
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("untwist train: ")
+    assert words in last or re.search(words, last)
+    assert "Traceback" not in err
+    assert not (folder / "model.untwist").exists()
+
+
+def test_latin_text_is_read_when_said_so(folder, capsys):
+    frame, _ = people()
+    frame.to_csv("latin.csv", index=False, encoding="latin-1")
+    assert untwist(capsys, "train", "latin.csv", "--label", "churn")[0] == 1
+    assert untwist(capsys, "train", "latin.csv", "--label", "churn", "--encoding", "latin-1")[0] == 0
+    assert untwist(capsys, "train", "latin.csv", "--label", "churn", "--encoding", "klingon")[0] == 1
+
+
+def test_other_bad_requests(folder, capsys):
+    for arguments, words in [
+        (["train", ".", "--label", "x"], "is a folder"),
+        (["train", "people.csv", "--label", "churn", "-o", "nowhere/m"], "there is no folder nowhere to write m to"),
+        (["train", "people.csv", "--label", "churn", "-o", "people.csv"], "is read or written already"),
+        (["audit", "people.csv", "--label", "churn", "--corrected", "people.csv"], "is read or written already"),
+        (["train", "people.csv", "--label", "churn", "--drop", "nothing"], "there is no column 'nothing'"),
+        (["predict", "people.csv", "people.csv"], "this is no untwist model file"),
+        (["inspect", "none.untwist"], "none.untwist: No such file"),
+    ]:
+        status, out, err = untwist(capsys, *arguments)
+        assert (status, out) == (1, ""), arguments
+        assert words in err
+    for arguments in (["train"], ["frobnicate"], [], ["train", "people.csv", "--label"]):
+        assert untwist(capsys, *arguments)[0] == 2
+
+
+def test_a_model_and_a_table_that_do_not_belong_together(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn")
+    (folder / "other.csv").write_text("a,b\n1,2\n")
+    status, _, err = untwist(capsys, "predict", "model.untwist", "other.csv")
+    assert status == 1
+    assert "the model needs columns that the file has not: 'city', 'age', 'since'" in err
+
+
+def test_without_pandas_one_line_says_what_to_install(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    status, _, err = untwist(capsys, "train", "people.csv", "--label", "churn")
+    assert status == 1
+    assert err == 'untwist train: reading tables needs pandas and pyarrow: pip install "untwist[cli]"\n'
+
+
+def test_ctrl_c_keeps_the_rounds_done(folder, capsys, monkeypatch):
+    fit = PILBoostClassifier.fit
+
+    def interrupted(self, X, y):
+        fit(self, X, y)
+        raise KeyboardInterrupt
+
+    def at_once(self, X, y):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PILBoostClassifier, "fit", interrupted)
+    status, _, err = untwist(capsys, "train", "people.csv", "--label", "churn")
+    assert status == 130
+    assert "The model has the rounds done so far" in err
+    assert load(folder / "model.untwist").n_iter_ > 0
+    assert untwist(capsys, "audit", "people.csv", "--label", "churn", "--suspects", "s.csv")[0] == 130
+    assert not (folder / "s.csv").exists()
+    monkeypatch.setattr(PILBoostClassifier, "fit", at_once)
+    assert untwist(capsys, "train", "people.csv", "--label", "churn", "-o", "x.untwist")[0] == 130
+    assert not (folder / "x.untwist").exists()
+
+
+def test_progress_is_shown_after_two_seconds(folder, capsys, monkeypatch):
+    clock = iter(np.arange(0, 1e6, 30.0))
+    monkeypatch.setattr(common.time, "monotonic", lambda: float(next(clock)))
+    _, _, err = untwist(capsys, "train", "people.csv", "--label", "churn")
+    assert "trying settings" in err
+
+
+# The doctor, and what is in a file
+
+
+def test_the_doctor_finds_all_in_order_and_says_when_not(capsys, monkeypatch):
+    status, out, _ = untwist(capsys, "doctor")
+    assert status == 0
+    assert "All in order" in out
+    assert "numpy" in out
+    assert {"cli", "peers", "arena"} <= set(doctor.extras())
+    monkeypatch.setattr(doctor, "_version", lambda name: "")
+    assert 'missing pandas, pyarrow: pip install "untwist[cli]"' in untwist(capsys, "doctor")[1]
+    monkeypatch.setattr(doctor, "self_test", lambda: {"the sky is blue": False})
+    status, out, _ = untwist(capsys, "doctor")
+    assert status == 1
+    assert "FAILED the sky is blue" in out
+
+
+def test_inspect_tells_columns_classes_and_size(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn")
+    status, out, _ = untwist(capsys, "inspect", "model.untwist")
+    assert status == 0
+    assert "classes leaves, stays" in out
+    assert "city" in out
+    assert "4 categories" in out
+    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(np.arange(20.0)[:, None], np.arange(20) > 9)
+    save(model, folder / "plain.untwist")
+    assert untwist(capsys, "inspect", "plain.untwist")[0] == 0  # no names, no choice, no noise
+
+
+def test_explain_tells_what_speaks_for_a_prediction(folder, capsys):
+    untwist(capsys, "train", "people.csv", "--label", "churn")
+    status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv")
+    assert status == 0
+    assert out.splitlines()[0] == "What moves the score of 400 rows, on average:"
+    assert {line.split()[0] for line in out.splitlines()[1:3]} == {"city", "age"}
+    status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv", "--line", 2, 9, "--json")
+    one, _ = json.loads(out)
+    frame, _ = people()
+    table = columns.prepared(frame, "churn")
+    model = load("model.untwist")
+    found = explain(model, table.X.iloc[[0]], background=table.X)
+    place = model.predict_proba(table.X.iloc[[0]]).argmax()
+    by_name = {column["name"]: column["contribution"] for column in one["columns"]}
+    expected = dict(zip(found.feature_names, found.values[0] * (1 if place else -1), strict=True))
+    assert by_name == pytest.approx(expected)
+    assert one["prediction"] == model.classes_[place]
+    status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv", "--line", 2)
+    assert out.startswith("line 2: ")
+    assert f"city is {frame['city'][0]}" in out
+    for line in (0, 1, 402, 999):
+        assert untwist(capsys, "explain", "model.untwist", "people.csv", "--line", line)[0] == 2
+
+
+def test_explain_with_several_classes(folder, capsys):
+    frame, _ = people(noise=0)
+    frame["churn"] = np.where(frame["age"] > 60, "stays", np.where(frame["city"] == "Lund", "leaves", "asks"))
+    frame.to_csv("three.csv", index=False)
+    untwist(capsys, "train", "three.csv", "--label", "churn")
+    status, out, _ = untwist(capsys, "explain", "model.untwist", "three.csv", "--line", 2)
+    assert status == 0
+    assert "city is" in out
+    assert untwist(capsys, "explain", "model.untwist", "three.csv")[0] == 0
+
+
+def test_a_reader_that_has_had_enough_is_no_error(folder, monkeypatch):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+        def fileno(self):
+            return 99
+
+    monkeypatch.setattr(sys, "stdout", Closed())
+    monkeypatch.setattr(cli.os, "dup2", lambda *_: None)
+    assert cli.main(["doctor"]) == 0
+
+
+# What once went wrong
+
+
+def test_a_corrected_copy_keeps_odd_cells(folder, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    odd = ["two\nlines", "a\u2028b", "a\x0bb\x0cc", "\x85", "carriage\rreturn", 'quo"te', "long" * 50_000, "a;b"]
+    frame = pd.DataFrame({"x": x, "a;b;c;d;e": [odd[i % len(odd)] for i in range(200)]})
+    frame["y"] = np.where((x > 0) ^ (rng.random(200) < 0.15), "up", "down")
+    frame.to_csv("odd.csv", index=False, quoting=1)
+    status, _, err = untwist(capsys, "audit", "odd.csv", "--label", "y", "--corrected", "c.csv", "--suspects", "s.csv")
+    assert status == 0, err
+    before, after = (sheets.read(folder / name).frame for name in ("odd.csv", "c.csv"))
+    pd.testing.assert_frame_equal(before.drop(columns="y"), after.drop(columns="y"))
+    assert (before["y"] != after["y"]).sum() > 10
+    listed = sheets.read(folder / "s.csv").frame
+    assert set(listed["a;b;c;d;e"]) <= set(odd)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([[1, 2], [3]] * 20, "column 'a' cannot be read as numbers or text"),
+        ([{"k": 1}, {"k": 2}] * 20, "column 'a' cannot be read as numbers or text"),
+    ],
+    ids=["lists", "records"],
+)
+def test_columns_that_are_neither_numbers_nor_text_are_named(folder, capsys, values, words):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"a": values, "b": np.arange(40.0), "y": [0, 1] * 20}), "odd.parquet")
+    status, _, err = untwist(capsys, "train", "odd.parquet", "--label", "y")
+    assert status == 1
+    assert words in err
+    parquet.write_table(pa.table({"b": np.arange(4.0)}).select([]), "none.parquet")
+    with pytest.raises(ValueError, match="has no"):
+        sheets.read(folder / "none.parquet")
+
+
+def test_too_little_memory_is_a_sentence(folder, capsys, monkeypatch):
+    def no_memory(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(common, "read", no_memory)
+    status, _, err = untwist(capsys, "train", "people.csv", "--label", "churn")
+    assert (status, err) == (1, "untwist train: there is not enough memory for this\n")

@@ -1,0 +1,382 @@
+"""What foreign bytes cannot do: run anything, reach other files, ask for much memory, steer a terminal or a page."""
+
+import ast
+import bz2
+import contextlib
+import csv
+import gzip
+import io
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers.model_fixtures import FOLDER
+from helpers.report_fixtures import HOSTILE
+from test_files import put_together, taken_apart
+from untwist import PILBoostClassifier, load
+from untwist.commands import main as cli
+from untwist.commands import sheets, words
+from untwist.export import to_code
+from untwist.export.scoring import Scoring
+
+pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
+ROOT = Path(__file__).parents[2]
+
+NASTY = [
+    *HOSTILE,
+    "*/ system(0); /*",
+    "\n#include </etc/passwd>\n",
+    "\\\nint main",
+    '"""\nimport os\n"""',
+    "'''\nraise SystemExit\n'''",
+    "??/\nevil",
+    "\x1b]0;title\x07\x1b[2J\x1b[31m",
+    "\x9b31m",
+    "a\rb",
+    "\u202egnp.exe",
+    "\u2028alert(1)\u2029",
+    "nul\x00byte",
+    "%s%n{0.__class__}{",
+    "../../../etc/passwd",
+    "file:///etc/passwd",
+]
+
+
+# ---- files execute nothing and reach no other file ----
+
+WATCHED = """
+import sys, warnings
+from pathlib import Path
+import numpy as np
+from untwist.commands import columns, sheets
+from untwist.files import load
+
+paths = [Path(word) for word in sys.argv[1:]]
+X = np.zeros((60, 4))
+
+def use(path):
+    try:
+        if path.suffix == ".untwist":
+            load(path).predict_proba(X)
+        else:
+            sheet = sheets.read(path)
+            columns.prepared(sheet.frame, "y")
+            sheet.lines
+    except ValueError as error:
+        return str(error)
+
+for path in paths:
+    use(path)  # whatever is imported late is imported now
+
+FORBIDDEN = ("exec", "compile", "import", "subprocess", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn",
+             "socket", "ctypes", "pickle", "marshal", "os.remove", "os.rename", "os.mkdir", "os.link", "os.symlink",
+             "os.chmod", "os.truncate", "shutil", "urllib", "ftplib", "webbrowser", "code.", "sys.unraisablehook")
+seen = []
+
+def watch(event, arguments):
+    if event == "open" and str(arguments[0]) not in allowed or event.startswith(FORBIDDEN):
+        seen.append((event, repr(arguments)[:200]))
+
+allowed = {"/proc/self/statm"}
+sys.addaudithook(watch)
+for path in paths:
+    allowed.add(str(path))
+    use(path)
+    allowed.discard(str(path))
+print(seen)
+"""
+
+
+def hostile_models(folder):
+    """Sound models, damaged ones, and one whose every text tries to get out."""
+    for path in sorted(FOLDER.glob("*.untwist")):
+        yield path
+    header, data = taken_apart((FOLDER / "format-1-given.untwist").read_bytes())
+    for index, text in enumerate(["__import__('os').system('id')", "../../etc/passwd", "cos\nsystem\n(S'id'\ntR."]):
+        changed = json.loads(json.dumps(header))
+        changed["columns"]["names"] = [text, *"bcd"]
+        changed["classes"]["values"] = sorted([text, "~"])
+        changed["classes"]["type"] = "|O"
+        changed["settings"]["random_state"] = changed["untwist"] = text
+        path = folder / f"hostile-{index}.untwist"
+        path.write_bytes(put_together(changed, data))
+        yield path
+
+
+def hostile_tables(folder):
+    text = "a,b,y\n" + "".join(f"{i},{NASTY[i % 4]!r},{i % 2}\n" for i in range(60))
+    plain = text.encode()
+    for name, content in {
+        "t.csv": plain,
+        "t.csv.gz": gzip.compress(plain),
+        "t.csv.bz2": bz2.compress(plain),
+        "broken.csv.gz": gzip.compress(plain)[:-20],
+        "none.csv": b"",
+    }.items():
+        (folder / name).write_bytes(content)
+        yield folder / name
+    with zipfile.ZipFile(folder / "t.csv.zip", "w") as archive:
+        archive.writestr("../../../../tmp/untwist-evil.csv", text)
+    yield folder / "t.csv.zip"
+    with tarfile.open(folder / "t.csv.tar", "w") as tape:
+        entry = tarfile.TarInfo("../../../../tmp/untwist-evil.csv")
+        entry.size = len(plain)
+        tape.addfile(entry, io.BytesIO(plain))
+    yield folder / "t.csv.tar"
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    frame = pd.DataFrame({"a": np.arange(60.0), "b": ["<x>", "y"] * 30, "y": [0, 1, 1] * 20})
+    table = pa.Table.from_pandas(frame)
+    evil = dict(table.schema.metadata)
+    evil[b"ARROW:extension:name"] = b"arrow.py_extension_type"
+    evil[b"ARROW:extension:metadata"] = b"\x80\x04cos\nsystem\n\x94\x8c\x02id\x94\x85\x94R\x94."
+    parquet.write_table(table.replace_schema_metadata(evil), folder / "t.parquet")
+    field = table.schema.field("a").with_metadata(evil)
+    feather.write_feather(table.cast(table.schema.set(0, field)), folder / "t.feather")
+    yield folder / "t.parquet"
+    yield folder / "t.feather"
+
+
+@pytest.mark.parametrize("kind", [hostile_models, hostile_tables])
+def test_reading_runs_nothing_and_opens_no_other_file(tmp_path, kind):
+    paths = [str(path) for path in kind(tmp_path)]
+    before = sorted(tmp_path.iterdir())
+    watched = subprocess.run([sys.executable, "-c", WATCHED, *paths], capture_output=True, text=True, cwd=tmp_path)
+    assert watched.returncode == 0, watched.stderr
+    assert ast.literal_eval(watched.stdout.strip()) == []
+    assert sorted(tmp_path.iterdir()) == before
+    assert not Path("/tmp/untwist-evil.csv").exists()
+
+
+def test_the_watch_sees_what_it_should(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,0\n2,1\n")
+    spied = WATCHED.replace(
+        "            sheet.lines\n", "            sheet.lines\n            open('/dev/null'); eval('1')\n"
+    )
+    watched = subprocess.run(
+        [sys.executable, "-c", spied, "t.csv"], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert {event for event, _ in ast.literal_eval(watched.stdout.strip())} == {"open", "compile", "exec"}
+
+
+def test_the_package_has_no_way_to_run_foreign_bytes():
+    for path in sorted((ROOT / "src" / "untwist").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in {"eval", "exec", "compile", "__import__"}, path
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "subprocess", "yaml", "code"} & {
+                name.split(".")[0] for name in names
+            }
+            if path.parent.name == "distributed":  # a parent and its children, through a folder of their own
+                found -= {"pickle", "subprocess"}
+            assert not found, (path, found)
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                assert getattr(node.value, "value", True) is False, path
+
+
+# ---- a small file asks for little ----
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from untwist.commands import sheets
+from untwist.files import load
+import pandas, pyarrow.parquet, pyarrow.feather
+
+sheets.LEAST_MEMORY = 200 << 20
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))  # the machine's own end
+for word in sys.argv[1:]:
+    path = Path(word)
+    try:
+        load(path) if path.suffix == ".untwist" else sheets.read(path)
+    except ValueError as error:
+        print(str(error).removeprefix(str(path)))
+    else:
+        print("read")
+print(resource.getrlimit(resource.RLIMIT_AS)[0] == used + (1 << 30))
+"""
+
+
+def limited(*paths):
+    """What reading says where memory is short."""
+    command = [sys.executable, "-c", LIMITED, *map(str, paths)]
+    process = subprocess.run(command, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    *lines, restored = process.stdout.splitlines()
+    assert restored == "True"
+    return lines
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
+def test_a_small_table_cannot_ask_for_much(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    with gzip.open(tmp_path / "bomb.csv.gz", "wb", compresslevel=1) as file:
+        file.write(b"a,y\n")
+        for _ in range(25):
+            file.write(b"1,0\n" * (1 << 20))  # 100 MB of text: 26 million rows
+    with zipfile.ZipFile(tmp_path / "bomb.csv.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("bomb.csv", b"a,y\n" + b"1,0\n" * (25 << 20))
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, dtype=np.int32)), pa.array(["x" * 1_000_000]))
+    plain = pa.table({"text": text})
+    parquet.write_table(plain, tmp_path / "words.parquet", store_schema=False)  # 100 GB of text
+    parquet.write_table(pa.table({"a": np.zeros(50 << 20)}), tmp_path / "rows.parquet", compression="zstd")
+    feather.write_feather(pa.table({"a": np.zeros(50 << 20)}), tmp_path / "rows.feather", compression="zstd")
+    paths = sorted(path for path in tmp_path.iterdir())
+    assert all(path.stat().st_size < 1_000_000 for path in paths)
+    for path, line in zip(paths, limited(*paths), strict=True):
+        assert re.match(r" (needs more than \d GB of memory: unpack or split it|cannot be read as a table)", line), (
+            path,
+            line,
+        )
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
+def test_a_small_model_cannot_ask_for_much(tmp_path):
+    header, data = taken_apart((FOLDER / "format-1-several.untwist").read_bytes())
+
+    def written(name, **values):
+        path = tmp_path / f"{name}.untwist"
+        path.write_bytes(put_together(header | values, data))
+        return path
+
+    columns = header["columns"]
+    paths = [
+        written("columns", columns=columns | {"count": 2**60}),
+        written("many", columns=columns | {"count": 1 << 21, "names": None, "categories": []}),
+        written(
+            "text", classes={"type": "<U9999", "values": [f"{i:05}" for i in range(50_000)]}, ensembles=[{}] * 50_000
+        ),
+        written("arrays", arrays=[["<f8", 2**40, 0]] * 1000),
+        written("digits", seed=10**3000),
+        written("deep", settings={"alpha": json.loads("[" * 900 + "]" * 900)}),
+    ]
+    for path, line in zip(paths, limited(*paths), strict=True):
+        assert "model file" in line or (line == "read" and path.stem == "many"), (path, line)
+
+
+def test_many_columns_do_not_take_forever(tmp_path):
+    (tmp_path / "wide.csv").write_text("," * 30_000 + "\n" + "," * 30_000 + "\n")
+    with pytest.raises(ValueError, match="several columns ''"):
+        sheets.read(tmp_path / "wide.csv")
+
+
+# ---- a terminal only shows ----
+
+
+def bad_table(path, rows=150):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=rows)
+    frame = pd.DataFrame(
+        {
+            "\x1b]0;title\x07 \u202e name\r": x,
+            "=cmd|'/c calc'!A0": rng.choice([*NASTY[:12], "\x1b[2J"], rows),
+            "@empty\x9b31m": [""] * rows,
+            "y": np.where((x > 0) ^ (rng.random(rows) < 0.15), "=1+1\x1b[31m", "-a\u202e"),
+        }
+    )
+    frame.to_csv(path, index=False, quoting=csv.QUOTE_ALL)
+    return frame
+
+
+def run(capsys, *arguments):
+    with contextlib.suppress(SystemExit):
+        cli.main(list(map(str, arguments)))
+    return capsys.readouterr()
+
+
+def test_no_command_prints_what_steers_a_terminal(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    bad_table("bad.csv")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    for arguments in [
+        ["train", "bad.csv", "--label", "y", "-o", "m.untwist"],
+        ["train", "bad.csv", "--label", "y", "-o", "m.untwist", "--json"],
+        ["predict", "m.untwist", "bad.csv", "--with-input"],
+        ["predict", "m.untwist", "bad.csv", "--with-input", "--json"],
+        ["audit", "bad.csv", "--label", "y"],
+        ["audit", "bad.csv", "--label", "y", "--json"],
+        ["explain", "m.untwist", "bad.csv"],
+        ["explain", "m.untwist", "bad.csv", "--line", "3", "--json"],
+        ["inspect", "m.untwist"],
+        ["inspect", "m.untwist", "--json"],
+        ["train", "bad.csv", "--label", "z\x1b[2J"],
+        ["train", "no\x1b[2J.csv", "--label", "y"],
+    ]:
+        out, err = run(capsys, *arguments)
+        assert out or err
+        for text in (out, err):
+            assert words.UNSEEN.search(text) is None, (arguments, words.UNSEEN.findall(text))
+        if "--json" in arguments:
+            json.loads(out)
+
+
+def test_json_that_is_escaped_is_the_same():
+    value = {"\x9b\u202e": ["\U000e0041", "\ud800", "plain ä\n\x1b"]}
+    text = words.escaped(json.dumps(value, ensure_ascii=False))
+    assert json.loads(text) == value
+    assert words.UNSEEN.search(text) is None
+
+
+# ---- a spreadsheet calculates nothing ----
+
+
+def test_the_list_of_suspects_has_no_formulas_and_predictions_are_as_they_were(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    frame = bad_table("bad.csv")
+    run(capsys, "audit", "bad.csv", "--label", "y", "--suspects", "s.csv", "--corrected", "c.csv")
+    listed = pd.read_csv("s.csv", dtype=str, keep_default_na=False)
+    assert len(listed) > 5
+    cells = [*listed.columns, *listed.to_numpy().ravel()]
+    assert not [one for one in cells if one[:1] in tuple("=+-@\t\r\n") and not words.NUMBER.fullmatch(one)]
+    assert "'=1+1\x1b[31m" in set(listed["label"])
+    corrected = pd.read_csv("c.csv", dtype=str, keep_default_na=False)
+    original = pd.read_csv("bad.csv", dtype=str, keep_default_na=False)
+    pd.testing.assert_frame_equal(corrected.drop(columns="y"), original.drop(columns="y"))
+    assert set(corrected["y"]) == set(frame["y"])
+
+
+# ---- exported code is the model and nothing else ----
+
+
+def named_model(names, categories, classes):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 6, (200, 2)).astype(float), columns=names)
+    X[names[0]] = pd.Categorical.from_codes(X[names[0]].astype(int) % len(categories), categories)
+    y = np.array(classes, dtype=object)[(rng.random(200) + (X[names[1]] > 2) > 0.9).astype(int)]
+    return PILBoostClassifier(2.0, n_estimators=3, max_depth=2, n_jobs=1).fit(X, y)
+
+
+def test_names_cannot_leave_the_comments_of_exported_code(tmp_path):
+    plain = named_model(["a", "b"], ["c", "d", "e"], ["f", "g"])
+    texts = sorted(set(NASTY))
+    for place in range(0, len(texts) - 7, 5):
+        first, second, *others = texts[place : place + 7]
+        model = named_model([first, second], others[:3], sorted(others[3:5]))
+        for line in Scoring.of(model).description():
+            assert line.isascii()
+            assert line.isprintable()
+            assert not line.endswith("\\")
+        python, twin = to_code(model, "python"), to_code(plain, "python")
+        assert ast.dump(ast.parse(python)) == ast.dump(ast.parse(twin))
+        c, c_twin = to_code(model, "c"), to_code(plain, "c")
+        assert re.sub(r"^//.*\n", "", c, flags=re.M) == re.sub(r"^//.*\n", "", c_twin, flags=re.M)
+
+
+@pytest.mark.parametrize("name", ["main(){} int x", "a b", "", "ä", "x;", "a\n", "\x00"])
+def test_a_function_has_a_plain_name(name):
+    model = load(FOLDER / "format-1-negative.untwist")
+    with pytest.raises(ValueError, match="name must be a name"):
+        to_code(model, "c", name=name)

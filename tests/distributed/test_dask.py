@@ -1,0 +1,162 @@
+"""The Dask launcher on a cluster of its own, on loopback; `make test-distributed` runs it."""
+
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from test_distributed import GIVEN, assert_same_model
+from test_xgboost_engine import noisy
+from untwist import PILBoostClassifier
+
+pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]  # Dask has warnings of its own
+pytest.importorskip("xgboost")
+distributed = pytest.importorskip("distributed")
+array = pytest.importorskip("dask.array")
+dataframe = pytest.importorskip("dask.dataframe")
+pandas = pytest.importorskip("pandas")
+
+from untwist.distributed.dask import DaskPILBoostClassifier  # noqa: E402 - after what it needs
+
+
+@pytest.fixture(scope="module")
+def client():
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def in_blocks(*tables, rows=700):
+    return [array.from_array(table, chunks=(rows, *table.shape[1:])) for table in tables]
+
+
+def test_arrays_make_the_model_of_one_process(client):
+    X, y = noisy(3000)
+    X[::13, 1] = np.nan
+    weight = np.random.default_rng(0).exponential(size=len(y))
+    alone = PILBoostClassifier(**GIVEN).fit(X, y, weight)
+    model = DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y, weight))
+    assert_same_model(model, alone)
+    blocks = array.from_array(X, chunks=(500, 2))  # cut through the columns too
+    for method in ("predict", "predict_proba", "decision_function"):
+        lazy = getattr(model, method)(blocks)
+        assert isinstance(lazy, array.Array)
+        np.testing.assert_allclose(lazy.compute(), getattr(alone, method)(X), rtol=1e-14)
+        assert lazy.shape == getattr(alone, method)(X).shape
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))  # a table in memory at once
+    assert type(model.local()) is PILBoostClassifier
+
+
+def test_frames_with_text_and_several_classes_make_the_model_of_one_process(client):
+    X, y = noisy(2100, classes=3)
+    frame = pandas.DataFrame(X, columns=list("abcdef"))
+    frame["word"] = np.array(["red", "green", "blue"])[y]
+    names = pandas.Series(np.array(["low", "mean", "top"])[y], name="label")
+    names[::9] = "low"
+    alone = PILBoostClassifier(**GIVEN).fit(frame, names)
+    parts = dataframe.from_pandas(frame, npartitions=5)
+    model = DaskPILBoostClassifier(**GIVEN).fit(parts, dataframe.from_pandas(names, npartitions=5))
+    assert_same_model(model, alone)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    np.testing.assert_array_equal(model.predict(parts).compute(), alone.predict(frame))
+    np.testing.assert_array_equal(model.predict_proba(parts).compute(), alone.predict_proba(frame))
+
+
+def test_early_stopping_and_what_is_open(client):
+    X, y = noisy(3000)
+    settings = GIVEN | {"early_stopping": True, "n_estimators": 60, "n_iter_no_change": 3}
+    alone = PILBoostClassifier(**settings).fit(X[:2000], y[:2000], X_val=X[2000:], y_val=y[2000:])
+    model = DaskPILBoostClassifier(**settings)
+    model.fit(*in_blocks(X[:2000], y[:2000]), None, *in_blocks(X[2000:], y[2000:], rows=400))
+    assert_same_model(model, alone)
+    chosen = DaskPILBoostClassifier(n_jobs=1, random_state=0).fit(*in_blocks(X, y))
+    one = PILBoostClassifier(engine="xgboost", n_jobs=1, random_state=0).fit(X, y)
+    np.testing.assert_allclose(chosen.predict_proba(X), one.predict_proba(X), atol=1e-9)
+    assert str(chosen.noise_) == str(one.noise_)
+
+
+def test_rows_to_validate_on_other_workers_and_fits_one_after_the_other(client):
+    X, y = noisy(1000)
+    settings = GIVEN | {"early_stopping": True, "n_estimators": 30, "n_iter_no_change": 3}
+    alone = PILBoostClassifier(**settings).fit(X[:600], y[:600], X_val=X[600:], y_val=y[600:])
+    model = DaskPILBoostClassifier(**settings)
+    model.fit(*in_blocks(X[:600], y[:600], rows=600), None, *in_blocks(X[600:], y[600:], rows=100))
+    assert_same_model(model, alone)
+    chosen = DaskPILBoostClassifier(n_jobs=1, max_depth=2).fit(*in_blocks(X, y, rows=300))
+    assert hasattr(chosen, "choice_")
+    chosen.set_params(**GIVEN).fit(*in_blocks(X, y, rows=300))
+    assert not hasattr(chosen, "choice_")
+
+
+def test_columns_of_a_file_have_as_many_partitions_as_the_table(client, tmp_path):
+    X, y = noisy(1200)
+    frame = pandas.DataFrame(X, columns=list("abcdef")).assign(label=y)
+    for part in range(4):
+        frame.iloc[part::4].to_parquet(tmp_path / f"{part}.parquet", index=False)
+    table = dataframe.read_parquet(tmp_path)
+    model = DaskPILBoostClassifier(**GIVEN).fit(table.drop(columns=["label"]), table["label"])
+    assert_same_model(model, PILBoostClassifier(**GIVEN).fit(frame.drop(columns=["label"]), y))
+    some = array.from_array(X, chunks=(300, 6))
+    few = some[some[:, 0] > np.sort(X[:, 0])[-2]]  # most blocks have no row left
+    assert model.predict_proba(few).compute().shape == (1, 2)
+
+
+def test_fits_at_the_same_time_do_not_disturb_each_other(client):
+    X, y = noisy(800)
+    alone = PILBoostClassifier(**GIVEN).fit(X, y)
+    with ThreadPoolExecutor(3) as pool:
+
+        def fit(_):
+            with client.as_current():
+                return DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y, rows=200))
+
+        for model in pool.map(fit, range(3)):
+            assert_same_model(model, alone)
+
+
+def test_what_it_cannot_take_is_refused(client):
+    X, y = noisy(600)
+    with pytest.raises(ValueError, match="X must be a Dask collection"):
+        DaskPILBoostClassifier(**GIVEN).fit(X, *in_blocks(y))
+    with pytest.raises(ValueError, match="as many partitions"):
+        DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, rows=100), *in_blocks(y, rows=300))
+    with pytest.raises(ValueError, match='needs engine="xgboost"'):
+        DaskPILBoostClassifier(**GIVEN | {"engine": "reference"}).fit(*in_blocks(X, y, rows=100))
+    y[:] = 1
+    with pytest.raises(ValueError, match="two classes"):
+        DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y, rows=100))
+    model = DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(*noisy(600), rows=100))  # the cluster is as good as before
+    assert model.n_iter_ == GIVEN["n_estimators"]
+
+
+def test_without_a_client_a_sentence_says_so(monkeypatch):
+    def nobody():
+        raise ValueError("No global client found")
+
+    monkeypatch.setattr(distributed, "get_client", nobody)
+    X, y = noisy(100)
+    with pytest.raises(ValueError, match=r"make a dask.distributed.Client first"):
+        DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y))
+
+
+class Killer:
+    """A callback that kills the worker it runs in, if that is the second."""
+
+    def __call__(self, progress):
+        from untwist.data.workers import present
+
+        if progress.round == 3 and present().rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_is_an_error_within_a_minute():
+    X, y = noisy(1200)
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster):
+        start = time.monotonic()
+        with pytest.raises(RuntimeError, match="Dask lost worker tcp://"):
+            DaskPILBoostClassifier(**GIVEN, callbacks=[Killer()]).fit(*in_blocks(X, y, rows=300))
+        assert time.monotonic() - start < 60

@@ -1,0 +1,446 @@
+"""Model files: nothing lost, nothing executed, nothing believed."""
+
+import errno
+import hashlib
+import json
+import math
+import os
+import pickle
+import stat
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import untwist
+from helpers.model_fixtures import FOLDER, labels, models, rows
+from untwist import PILBoostClassifier, files
+from untwist.audit import audit_labels
+from untwist.files import dumps, load, loads, save
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return models()
+
+
+@pytest.fixture(scope="module")
+def contents(fitted):
+    return {name: dumps(model) for name, model in fitted.items()}
+
+
+def same(model, other, X):
+    for name in ("predict", "predict_proba", "predict_proba_twisted", "decision_function", "apply"):
+        before, after = getattr(model, name)(X), getattr(other, name)(X)
+        assert before.dtype == after.dtype, name
+        np.testing.assert_array_equal(before, after, err_msg=name)
+    for before, after in zip(model.staged_predict_proba(X), other.staged_predict_proba(X), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+NAMES = ["automatic", "several", "negative", "exact", "given"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_round_trip_loses_nothing(name, fitted, contents):
+    model, X = fitted[name], rows(500, seed=3)
+    other = loads(contents[name])
+    same(model, other, X)
+    assert dumps(other) == contents[name]
+    assert dumps(pickle.loads(pickle.dumps(model))) == contents[name]
+    assert other.get_params() == model.get_params()
+    assert (other.alpha_, other.step_size_, other.n_iter_) == (model.alpha_, model.step_size_, model.n_iter_)
+    assert repr(other.link_) == repr(model.link_)
+    assert str(other.noise_) == str(model.noise_)
+    assert getattr(other, "choice_", None) == getattr(model, "choice_", None)
+    for kind in ("paper", "gain", "splits"):
+        np.testing.assert_array_equal(other.importances(kind), model.importances(kind))
+    for what in ("leverages_", "edges_"):
+        for one, two in zip(np.atleast_1d(getattr(other, what)), np.atleast_1d(getattr(model, what)), strict=True):
+            np.testing.assert_array_equal(one, two)
+    assert other.evals_result_.keys() == model.evals_result_.keys()
+    np.testing.assert_array_equal(other.validation_rows_, model.validation_rows_)
+
+
+def test_a_table_with_names_and_text(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(rows(), columns=["größe", "city", 'a "b"\n', "d"])
+    X["city"] = X["city"].map({0.0: "Åre", 1.0: "x,y", 2.0: "", 3.0: "z", 4.0: "☃"}).astype("category")
+    model = PILBoostClassifier(2.0, n_estimators=9, max_depth=4).fit(X, labels(rows(), ["nej", "ja"]))
+    save(model, tmp_path / "model.untwist")
+    other = load(tmp_path / "model.untwist")
+    same(model, other, X)
+    assert list(other.feature_names_in_) == list(X)
+    with pytest.raises(ValueError, match="feature names"):
+        other.predict(X[["d", "city", "größe", 'a "b"\n']])
+    assert os.listdir(tmp_path) == ["model.untwist"]
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array(["a", "bcd"]),
+        np.array(["a", "b"], dtype="<U10"),
+        np.array(["a", "b"], dtype=object),
+        np.array([-3, 2**62]),
+        np.array([1, 2], dtype=np.uint8),
+        np.array([1, 2], dtype=np.float32),
+        np.array([False, True]),
+    ],
+    ids=lambda one: str(one.dtype),
+)
+def test_labels_keep_their_type(classes):
+    X = rows(80)
+    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, classes[(X[:, 2] > 0).astype(int)])
+    other = loads(dumps(model))
+    assert other.classes_.dtype == model.classes_.dtype
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    assert other.predict(X).dtype == model.predict(X).dtype
+
+
+def test_odd_settings_survive():
+    X = rows(80)
+    settings = {"alpha": math.inf, "n_estimators": np.int64(3), "max_depth": 2, "monotonic_cst": np.array([0, 0, 1, 0])}
+    settings |= {"callbacks": [lambda progress: None], "random_state": np.random.RandomState(0)}
+    model = PILBoostClassifier(**settings).fit(X, X[:, 2] > 0)
+    other = loads(dumps(model))
+    same(model, other, X)
+    assert other.alpha == math.inf
+    assert other.callbacks is None
+    assert other.random_state is None
+    same(other.fit(X, X[:, 2] > 0), model, X)  # it can be fitted again
+
+
+def test_what_cannot_be_written_is_refused():
+    with pytest.raises(NotFittedError):
+        dumps(PILBoostClassifier())
+    with pytest.raises(ValueError, match=r"only a PILBoostClassifier .* got a list"):
+        dumps([])
+    X = rows(60)[:, 2:]
+    with pytest.raises(ValueError, match="only forests can be written"):
+        dumps(PILBoostClassifier(engine="reference", n_estimators=2).fit(X, X[:, 0] > 0))
+    model = PILBoostClassifier(2.0, n_estimators=2, max_depth=1).fit(X, X[:, 0] > 0)
+    model.classes_ = np.array(["2020", "2021"], dtype="datetime64[Y]")
+    with pytest.raises(ValueError, match=r"labels of type datetime64\[Y\] cannot be written to a file"):
+        dumps(model)
+    model.class_weight = {1: object()}
+    with pytest.raises(ValueError, match="class_weight cannot be written to a file: it holds a object"):
+        dumps(model)
+
+
+def test_a_loaded_model_knows_no_training_rows(contents):
+    X = rows()
+    with pytest.raises(ValueError, match="chose by folds"):
+        audit_labels(X, labels(X, ["no", "yes"]), loads(contents["automatic"]))
+
+
+# The file on disk
+
+
+def test_an_older_file_survives_a_full_disk(tmp_path, fitted, monkeypatch):
+    path = tmp_path / "model.untwist"
+    save(fitted["negative"], path)
+    before = path.read_bytes()
+
+    def full(_):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        save(fitted["exact"], path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == [path.name]
+    monkeypatch.undo()
+    save(fitted["exact"], path)
+    assert path.read_bytes() == dumps(fitted["exact"])
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
+
+
+def test_a_missing_folder_or_file_is_an_os_error(tmp_path, fitted):
+    with pytest.raises(FileNotFoundError):
+        save(fitted["negative"], tmp_path / "nowhere" / "model.untwist")
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nowhere")
+
+
+def test_the_package_has_both(tmp_path, fitted):
+    untwist.save(fitted["negative"], tmp_path / "m")
+    same(untwist.load(str(tmp_path / "m")), fitted["negative"], rows(10))
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.untwist")), ids=lambda path: path.name)
+def test_files_of_every_version_stay_readable(path):
+    expected = json.loads((FOLDER / f"{'-'.join(path.name.split('-')[:2])}.json").read_text())[path.name]
+    proba = load(path).predict_proba(rows(20, seed=7))
+    assert [[float(p).hex() for p in row] for row in proba] == expected
+
+
+def test_there_is_a_file_of_every_version():
+    versions = {int(path.name.split("-")[1]) for path in FOLDER.glob("*.untwist")}
+    assert versions == set(range(1, files.VERSION + 1))
+
+
+# What is no model file
+
+
+def test_other_files_are_refused_with_their_name(tmp_path, contents):
+    path = tmp_path / "x.untwist"
+    for content, words in [
+        (b"", "no untwist model file"),
+        (b"PK\x03\x04 whatever", "no untwist model file"),
+        (pickle.dumps({}), "no untwist model file"),
+        (contents["negative"][:20], "ends too early"),
+        (contents["negative"][:-1], "damaged"),
+        (contents["negative"] + b"\0", "damaged"),
+        (with_version(contents["negative"], 2), "of a newer untwist .format 2, known are 1 to 1.: update"),
+        (with_version(contents["negative"], 0), "does not make sense"),
+    ]:
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=words) as error:
+            load(path)
+        assert str(error.value).startswith(f"{path}: ")
+
+
+def signed(content):
+    return content + hashlib.sha256(content).digest()
+
+
+def with_version(content, version):
+    return signed(content[:8] + struct.pack("<I", version) + content[12:-32])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_damaged_file_is_always_refused(name, contents):
+    """1000 random damages in all: bits, bytes, cuts, insertions, blocks of zeros, parts swapped."""
+    rng = np.random.default_rng(NAMES.index(name))
+    content = contents[name]
+    for _ in range(200):
+        damaged = bytearray(content)
+        at, length = int(rng.integers(len(content))), int(rng.integers(1, 200))
+        match rng.integers(6):
+            case 0:
+                damaged[at] ^= 1 << int(rng.integers(8))
+            case 1:
+                damaged[at : at + length] = rng.bytes(len(damaged[at : at + length]))
+            case 2:
+                del damaged[at:]
+            case 3:
+                damaged[at:at] = rng.bytes(length)
+            case 4:
+                damaged[at : at + length] = bytes(len(damaged[at : at + length]))
+            case 5:
+                damaged = damaged[at:] + damaged[:at]
+        if bytes(damaged) == content:
+            continue
+        with pytest.raises(ValueError, match="model file"):
+            loads(bytes(damaged))
+
+
+def taken_apart(content):
+    """Header and arrays, by the format's description."""
+    magic, version, zero, size = struct.unpack_from("<8sIIQ", content)
+    assert (magic, version, zero) == (b"UNTWIST\0", 1, 0)
+    return json.loads(content[24 : 24 + size]), content[24 + size : -32]
+
+
+def put_together(header, data):
+    text = json.dumps(header).encode()
+    text += b" " * (-(24 + len(text)) % 8)
+    return signed(struct.pack("<8sIIQ", b"UNTWIST\0", 1, 0, len(text)) + text + data)
+
+
+def places(value, path=()):
+    """Every place in a header."""
+    yield path
+    if isinstance(value, (dict, list)):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(one, (*path, key))
+
+
+ODD = [None, True, False, -1, 0, 1, 2**31, 2**63, 10**30, 1e308, "", "x", "__class__", [], {}, [[]], {"number": "inf"}]
+ODD += [{"number": "nan"}, {"number": "x"}, {"pairs": []}, {"pairs": [[[], 1]]}, {"tuple": [1]}, {"pairs": 3}, 0.5]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hostile_file_with_a_right_checksum_is_refused_or_harmless(name, contents):
+    """Values of the header replaced by odd ones, bytes of the arrays by random ones: an error, or sane numbers."""
+    rng = np.random.default_rng(NAMES.index(name))
+    header, data = taken_apart(contents[name])
+    everywhere = [path for path in places(header) if path]
+    X = rows(8)
+    refused = 0
+    for _ in range(400):
+        changed, bytes_ = json.loads(json.dumps(header)), bytearray(data)
+        if rng.random() < 0.7:
+            *way, last = everywhere[int(rng.integers(len(everywhere)))]
+            parent = changed
+            for key in way:
+                parent = parent[key]
+            if rng.random() < 0.2 and isinstance(parent, (dict, list)):
+                del parent[last]
+            else:
+                parent[last] = ODD[int(rng.integers(len(ODD)))]
+        else:
+            at = int(rng.integers(len(bytes_)))
+            bytes_[at : at + 8] = rng.bytes(len(bytes_[at : at + 8]))
+        try:
+            model = loads(put_together(changed, bytes(bytes_)))
+        except ValueError as error:
+            assert "model file" in str(error)  # noqa: PT017 - it may well load
+            refused += 1
+            continue
+        try:
+            p = model.predict_proba(X)
+        except ValueError:
+            continue  # a setting that predictions need and do not accept, such as n_jobs
+        assert np.isfinite(p).all()
+        assert ((p >= 0) & (p <= 1)).all()
+    assert refused > 150
+
+
+def test_a_small_file_cannot_ask_for_much(contents):
+    header, data = taken_apart(contents["several"])
+    twice = json.loads(json.dumps(header))
+    twice["ensembles"][1] = twice["ensembles"][0]  # the same arrays over and over
+    wide = json.loads(json.dumps(header))
+    wide["columns"]["count"] = 2**22
+    overlapping = json.loads(json.dumps(header))
+    for one in overlapping["arrays"]:
+        one[1], one[2] = 100, 0
+    for hostile in (twice, wide, overlapping):
+        with pytest.raises(ValueError, match="model file"):
+            loads(put_together(hostile, data))
+    nested = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    nested += b" " * (-(24 + len(nested)) % 8)
+    with pytest.raises(ValueError, match="model file"):
+        loads(signed(struct.pack("<8sIIQ", b"UNTWIST\0", 1, 0, len(nested)) + nested))
+    with pytest.raises(ValueError, match="model file"):
+        loads(put_together({**header, "noise": {"number": "nan"}}, data).replace(b"{", b"["))
+
+
+def test_a_tree_that_would_loop_or_leave_the_file_is_refused(contents):
+    header, data = taken_apart(contents["negative"])
+    for name, value in [("left", 0), ("left", 10**6), ("left", -1), ("feature", 4), ("feature", -2), ("set", 10**6)]:
+        kind, size, offset = header["arrays"][header["ensembles"][0][name]]
+        assert kind == "<i4"
+        changed = bytearray(data)
+        for node in range(min(size, 50)):
+            struct.pack_into("<i", changed, offset + 4 * node, value)
+        with pytest.raises(ValueError, match="model file"):
+            loads(put_together(header, bytes(changed)))
+
+
+# The description of the format is right: a reader of its own, written from docs/model-file.md
+
+
+def walked(header, data, row):
+    """The score of a row, by nothing but the format's description."""
+
+    def array(number):
+        kind, size, offset = header["arrays"][number]
+        return np.frombuffer(data, kind, size, offset)
+
+    (ensemble,) = header["ensembles"]
+    forest = {name: array(number) for name, number in ensemble.items()}
+    score = 0.0
+    for first in forest["offset"][:-1]:
+        node = 0
+        while (feature := forest["feature"][first + node]) >= 0:
+            at, x = first + node, row[feature]
+            if math.isnan(x):
+                left = bool(forest["missing_left"][at])
+            elif forest["set"][at] >= 0:
+                left = bool(int(forest["codes"][4 * forest["set"][at] + int(x) // 64]) >> (int(x) % 64) & 1)
+            else:
+                left = x <= forest["threshold"][at]
+            node = forest["left"][at] + (not left)
+        score += forest["value"][first + node]
+    return score
+
+
+@pytest.mark.parametrize("name", ["automatic", "exact", "given"])
+def test_the_format_is_as_described(name, fitted, contents):
+    header, data = taken_apart(contents[name])
+    X = rows(30, seed=9)
+    encoded = fitted[name]._rows(X)
+    scores = fitted[name]._scores(encoded)
+    assert [walked(header, data, row) for row in encoded] == pytest.approx(scores, abs=1e-12)
+    assert header["columns"]["categories"] == [[1, [0, 1, 2, 3, 4]]]
+    page = (ROOT / "docs/model-file.md").read_text()
+    for key in [*header, *header["columns"], *header["ensembles"][0]]:
+        assert f"`{key}`" in page, key
+
+
+def changed(header, **values):
+    copy = json.loads(json.dumps(header))
+    copy.update(values)
+    return copy
+
+
+def test_no_number_gets_by_that_makes_predictions_nan(contents):
+    header, data = taken_apart(contents["given"])
+    for hostile in (
+        changed(header, weight={"number": "nan"}),
+        changed(header, class_weights=[5e-324, 1.0]),
+        changed(header, class_weights=[0.0, 0.0]),
+        changed(header, columns={**header["columns"], "categories": [[1, list(range(300))]]}),
+        changed(header, classes={"type": "<U9999", "values": [f"{i:05d}" for i in range(50_000)]}),
+    ):
+        with pytest.raises(ValueError, match="model file"):
+            loads(put_together(hostile, data))
+    _, size, offset = header["arrays"][header["ensembles"][0]["value"]]
+    huge = bytearray(data)
+    for leaf in range(size):
+        struct.pack_into("<d", huge, offset + 8 * leaf, 1.7e308)
+    with pytest.raises(ValueError, match="model file"):
+        loads(put_together(header, bytes(huge)))
+
+
+def test_a_chain_of_splits_is_no_tree(contents):
+    header, data = taken_apart(contents["negative"])
+    depth = 100
+    nodes = 2 * depth + 1
+    arrays = {
+        "offset": np.array([0, nodes], "<i8"),
+        "feature": np.array([0] + [0 if i % 2 == 1 and i < nodes - 2 else -1 for i in range(1, nodes)], "<i4"),
+        "left": np.array([1] + [i + 2 if i % 2 == 1 else 0 for i in range(1, nodes)], "<i4"),
+    }
+    for name in ("threshold", "value", "gain"):
+        arrays[name] = np.zeros(nodes, "<f8")
+    arrays["missing_left"], arrays["set"] = np.zeros(nodes, "|u1"), np.full(nodes, -1, "<i4")
+    arrays |= {"edge": np.ones(1), "leverage": np.ones(1), "codes": np.zeros(0, "<u8")}
+    parts = bytearray(data)
+    for name, array in arrays.items():
+        header["arrays"][header["ensembles"][0][name]] = [array.dtype.str, array.size, len(parts)]
+        parts += array.tobytes() + bytes(-array.nbytes % 8)
+    with pytest.raises(ValueError, match="no deeper than 60"):
+        loads(put_together(header, bytes(parts)))
+
+
+def test_saving_keeps_links_and_permissions_and_devices(tmp_path, fitted):
+    real, link = tmp_path / "real.untwist", tmp_path / "link.untwist"
+    save(fitted["negative"], real)
+    os.chmod(real, 0o600)
+    link.symlink_to(real)
+    save(fitted["exact"], link)
+    assert link.is_symlink()
+    assert real.read_bytes() == dumps(fitted["exact"])
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    save(fitted["exact"], "/dev/null")
+    assert not stat.S_ISREG(os.stat("/dev/null").st_mode)
+
+
+def test_any_listing_of_columns_and_any_text_can_be_written():
+    X = rows(80)
+    for columns in (range(1, 2), {1}, np.array([1])):
+        model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2, categorical_features=columns).fit(X, X[:, 2] > 0)
+        same(model, loads(dumps(model)), X)
+    labels_ = np.where(X[:, 2] > 0, "\ud800", "b")  # half of a pair of surrogates
+    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, labels_)
+    assert loads(dumps(model)).classes_.tolist() == model.classes_.tolist()

@@ -1,0 +1,53 @@
+"""The site of the documentation builds without a warning, fetches nothing, and links to what is there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    pytest.importorskip("mkdocs", reason="the site is built with mkdocs")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_the_site_builds_with_every_page(site):
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    built = {path.parent.name for path in site.glob("*/index.html")}
+    assert pages - {"index"} <= built
+    assert "live" in (site / "theory/index.html").read_text()
+
+
+def test_every_page_is_in_the_menu():
+    menu = (ROOT / "mkdocs.yml").read_text()
+    for path in (ROOT / "docs").glob("*.md"):
+        assert f" {path.name}" in menu, path.name
+
+
+def test_the_site_fetches_nothing(site):
+    for page in site.rglob("*.html"):
+        fetched = re.findall(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=[\"']([^\"']+)", page.read_text())
+        assert not [one for one in fetched if one.startswith(("http:", "https:", "//"))], page
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name
+)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    headings = {re.sub(r"[^\w\- ]", "", line.lstrip("# ").lower()).replace(" ", "-")
+                for line in text.splitlines() if line.startswith("#")}  # fmt: skip
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith("#"):
+            assert target[1:] in headings, target
+        elif not target.startswith(("http:", "https:")):
+            assert (page.parent / target.split("#")[0]).exists(), target

@@ -1,0 +1,586 @@
+"""The report without a browser: that it is well-formed and complete, that its numbers are those of the audit."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.stats import binomtest
+from sklearn.datasets import load_breast_cancer
+
+import untwist.report
+from helpers.report_fixtures import customers, hostile
+from untwist import PILBoostClassifier
+from untwist.audit import audit_labels
+from untwist.report import Peer, charts, compare, findings, peers, report, review
+from untwist.report.markup import clipped, for_script, likely, name_of, shown, value_of
+
+HERE = Path(untwist.report.__file__).parent
+SECTIONS = ["summary", "noise", "review", "training", "calibration", "columns"]
+
+
+@pytest.fixture(scope="module")
+def shop():
+    table, labels, _ = customers()
+    return audit_labels(table, labels)
+
+
+@pytest.fixture(scope="module")
+def page(shop):
+    return report(shop, title="customers.csv")
+
+
+@pytest.fixture(scope="module")
+def three():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    truth = np.digitize(X[:, 0] + 0.3 * X[:, 1], [-0.6, 0.6])
+    return audit_labels(X, np.where(rng.random(600) < 0.2, rng.integers(0, 3, 600), truth))
+
+
+@pytest.fixture(scope="module")
+def clean():
+    return audit_labels(*load_breast_cancer(return_X_y=True))
+
+
+class Page(HTMLParser):
+    """Refuses what is not well-formed, and collects."""
+
+    VOID = ("meta", "link", "input")
+    INLINE = ("b", "small", "a", "code", "span", "svg")
+    SHAPES = ("path", "rect", "circle")  # of SVG, which close themselves
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text, self.attributes = [], [], "", []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        names = [name for name, _ in attributes]
+        assert len(names) == len(set(names)), (tag, names)
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attributes]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        assert tag in self.SHAPES, tag
+        self.handle_starttag(tag, attributes)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+        if tag not in self.INLINE:
+            self.text += " "
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.text += data
+
+    def values(self, name):
+        return [value for _, each, value in self.attributes if each == name]
+
+
+def words(part):
+    """The text of a page, blanks as one."""
+    return " ".join(Page(part).text.split())
+
+
+# ---- the page ----
+
+
+def test_it_is_well_formed_and_complete(page):
+    found = Page(page)
+    ids = found.values("id")
+    assert len(ids) == len(set(ids))
+    assert [one for one in ids if one in SECTIONS] == SECTIONS
+    assert set(found.values("aria-labelledby")) <= set(ids)
+    links = found.values("href")
+    assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
+    assert [link for link in links if not link.startswith("#")] == ["data:,"]
+    assert found.values("src") == []
+    assert found.values("style") == []  # the policy would refuse it
+    assert not [name for _, name, _ in found.attributes if name.startswith("on")]
+    assert found.tags.count("h1") == found.tags.count("main") == found.tags.count("title") == 1
+    assert found.tags.count("h2") == len(SECTIONS)
+    for tag in ("header", "nav", "footer", "caption"):
+        assert tag in found.tags
+    described = {
+        value for tag, name, value in found.attributes if tag == "svg" and name in ("aria-label", "aria-hidden")
+    }
+    assert all(described)
+    assert found.tags.count("svg") == sum(tag == "svg" and name.startswith("aria") for tag, name, _ in found.attributes)
+
+
+def test_the_policy_allows_this_style_and_this_script_and_nothing_else(page):
+    (policy,) = re.findall(r'Content-Security-Policy content="([^"]+)"', page)
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    for rule, tag in (("style-src", "style"), ("script-src", "script")):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.S)
+        assert rules[rule] == f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_the_same_audit_gives_the_same_page(page):
+    table, labels, _ = customers()
+    assert report(audit_labels(table, labels), title="customers.csv") == page
+
+
+def test_numbers_are_those_of_the_audit(shop, page):
+    text, (rate, low, high) = words(page), shop.noise_rate
+    assert f"{100 * rate:.1f} % of the 1,500 labels look wrong." in text
+    assert f"between {100 * low:.1f} % and {100 * high:.1f} %." in text
+    assert f"expected wrong {rate * 1500:,.0f} between {low * 1500:,.0f} and {high * 1500:,.0f}" in text
+    suspects, noise = shop.suspects(), shop.noise
+    assert f"to review {len(suspects)} about {shop.wrong[suspects].sum():.0f} of them truly wrong" in text
+    assert f"first 10 {shop.wrong[suspects[:10]].sum():.1f}" in text
+    for label, (own, least, most) in shop.rate_by_label.items():
+        rows = np.count_nonzero(shop.given == label)
+        after = np.count_nonzero(shop.corrected() == label)
+        assert f"{label} {rows} {100 * own:.1f} % ({100 * least:.1f} to {100 * most:.1f}) {after}" in text
+    assert f"truly leaves, {100 * noise.rate_neg:.1f} % ({100 * noise.interval_neg[0]:.1f} to" in text
+    assert f"truly stays, {100 * noise.rate_pos:.1f} % ({100 * noise.interval_pos[0]:.1f} to" in text
+    assert f"by {noise.evidence:,.1f} units of log-likelihood" in text
+    best = shop.model.choice_.best
+    assert f"What alpha = {best.alpha:g} means" in text
+    assert f"kept: {best.n_rounds}" in text
+    for one in shop.model.choice_.tried:
+        chosen = " chosen" if one == best else ""
+        line = f"alpha {one.alpha:g}, depth {one.max_depth}{chosen} {one.n_rounds} {one.loss:.4f} {one.error:.1%}"
+        assert line in text
+    for column, share in zip(shop.X, shop.model.importances("gain"), strict=True):
+        assert f"{column} {share:.1%}" in text
+
+
+def test_the_table_has_the_suspects_with_their_reasons(shop, page):
+    lines = re.findall(r"<tr data-i=.*?</tr>", page)
+    suspects = shop.suspects()
+    assert 100 < len(suspects) == len(lines) <= review.MOST_LISTED
+    for place in (0, 1, len(suspects) - 1):
+        one = shop.explain(suspects[place])
+        text = words(lines[place])
+        assert text.startswith(f"{one.row} {one.given} {one.predicted} {likely(one.wrong)} {one.n_disagreeing} of 20")
+        assert f'data-v="{one.wrong:.6f}"' in lines[place]
+        for reason in one.reasons:
+            said = f"{reason.column} is {value_of(reason.value)}, usually {value_of(reason.usual)} +{reason.effect:.1f}"
+            assert (said in text) == (reason.effect >= review.LEAST_EFFECT)
+    (data,) = re.findall(r"id=review-list>(.*?)</script>", page)
+    kept = json.loads(data)
+    assert kept["row"] == suspects.tolist()
+    assert [kept["labels"][i] for i in kept["given"]] == shop.given[suspects].tolist()
+    assert [kept["labels"][i] for i in kept["like"]] == shop.predicted[suspects].tolist()
+    np.testing.assert_allclose(kept["wrong"], shop.wrong[suspects], atol=5e-5)
+
+
+def test_rows_have_the_names_they_are_given(shop):
+    lines = np.arange(len(shop.given)) + 1_234_567
+    first = shop.suspects()[0]
+    page = report(shop, title="t", rows=lines, row_name="line")
+    assert f'<th scope=row data-v="{lines[first]}">{lines[first]}</th>' in page
+    assert f'"row":[{lines[first]},' in page
+    assert "the first 50 lines" in page
+    named = report(shop, title="t", rows=[f"id-{i}" for i in lines])
+    assert f"<th scope=row>id-{lines[first]}</th>" in named
+    with pytest.raises(ValueError, match="rows must be one for each of the 1500 labels, got 3"):
+        report(shop, title="t", rows=[1, 2, 3])
+
+
+def test_suspects_that_are_asked_for_come_in_order_of_doubt(shop, clean):
+    asked = [5, 3, *shop.suspects()[:2]]
+    page = report(shop, title="t", suspects=asked)
+    ranks = [int(row) for row in re.findall(r'<tr data-i=\d+ data-g=\d data-l=\d><th scope=row data-v="(\d+)"', page)]
+    assert ranks == [row for row in shop.ranking if row in asked]
+    assert "The rows that were asked for" in page
+    some = report(clean, title="t", suspects=clean.suspects(budget=5))
+    assert "most of these labels are probably right" in some
+    assert len(re.findall("<tr data-i=", some)) == 5
+    with pytest.raises(ValueError, match="rows must be indices"):
+        report(shop, title="t", suspects=[len(shop.given)])
+
+
+def test_no_noise_is_said_plainly(clean):
+    page = report(clean, title="cancer")
+    text = words(page)
+    assert "Clean" in text
+    assert "no evidence of wrong labels" in text
+    assert "There is nothing to review: no evidence of wrong labels was found." in text
+    assert "No label was corrected" in text
+    assert "id=suspects" not in page
+    assert f"0 to {clean.noise_rate[2] * 569:.0f} no noise was found" in text
+    assert len(page) < 60_000
+
+
+def test_noise_that_cannot_be_told_from_hard_data_is_not_claimed():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 5))
+    audit = audit_labels(X, rng.random(400) < 1 / (1 + np.exp(-0.8 * X[:, 0])))
+    assert not audit.noise.found
+    text = words(report(audit, title="hard"))
+    assert "Unclear" in text
+    assert f"Anything up to {100 * audit.noise_rate[2]:.1f} % of wrong labels would fit." in text
+
+
+def test_more_than_two_classes(three):
+    found = three.suspects()
+    page = report(three, title="three")
+    text = words(page)
+    assert "3 classes, 5 columns" in text
+    pairs = list(zip(three.given[found].tolist(), three.predicted[found].tolist(), strict=True))
+    most = max(set(pairs), key=pairs.count)
+    assert f"{most[0]} → {most[1]} {pairs.count(most)}" in text
+    assert "column 0 is" in text
+    assert "each class against the rest" in text
+    assert "what the model finds likeliest" in text
+
+
+@pytest.mark.parametrize(
+    "settings", [{"noise_rates": None}, {"noise_rates": (0.2, 0.1)}, {"alpha": 0.7}, {"alpha": 3.0}]
+)
+def test_what_was_given_is_not_said_to_be_found(settings):
+    table, labels, _ = customers(600)
+    model = PILBoostClassifier(random_state=0, **settings).fit(table, labels)
+    text = words(report(audit_labels(table, labels, model), title="t"))
+    if settings.get("noise_rates") == (0.2, 0.1):
+        assert "if the noise rates that were given are right" in text
+        assert "there are no intervals" in text
+    if "alpha" in settings:
+        assert "It was given." in text
+        assert ("Below 1 it counts for more" in text) == (settings["alpha"] < 1)
+        assert ("Above 1 it counts for less" in text) == (settings["alpha"] > 1)
+    allows = "Probabilities follow from alpha alone" not in text
+    assert allows == (settings.get("noise_rates") == (0.2, 0.1))
+    assert ("it allows for the noise" in text) == allows
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[False, True], [-1.0, 2.0], [0, 10**12], ["", "ja 是"], [1, 2, 3], np.array([3, 4], dtype=np.uint8)],
+    ids=str,
+)
+def test_labels_of_any_type(labels):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    truth = np.digitize(X[:, 0], np.linspace(-1, 1, len(labels) - 1) if len(labels) > 2 else [0])
+    noisy = np.where(rng.random(200) < 0.2, rng.integers(0, len(labels), 200), truth)
+    audit = audit_labels(X, np.asarray(labels)[noisy])
+    page = report(audit, title="t", suspects=audit.suspects(budget=20))
+    text = words(page)
+    for label in audit.classes.tolist():
+        assert (str(label) or "(empty)") in text
+
+
+def test_weights_and_rows_without_weight():
+    table, labels, _ = customers(600)
+    weight = np.arange(600) % 3
+    audit = audit_labels(table, labels, sample_weight=weight)
+    assert "Shares count each row with its sample weight." in report(audit, title="t", peers={"a": Peer(0.9, 0.5, 0.8)})
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "sparse"])
+def test_tables_of_other_kinds(kind):
+    table, labels, _ = customers(300)
+    numbers = table.drop(columns=["city", "plan"])
+    if kind == "sparse":
+        X = sparse.csr_array(numbers.fillna(0.0).to_numpy(float))
+    else:
+        frames = pytest.importorskip(kind)
+        X = frames.DataFrame(numbers.to_dict("list")) if kind == "polars" else frames.table(numbers.to_dict("list"))
+    audit = audit_labels(X, labels)
+    text = words(report(audit, title="t", suspects=audit.suspects(budget=5), peers=compare(audit)))
+    assert ("column 1" if kind == "sparse" else "monthly fee") in text
+
+
+def test_a_handful_of_rows():
+    X = np.arange(12.0)[:, None]
+    audit = audit_labels(X, (X[:, 0] > 5).astype(int))
+    Page(report(audit, title="t", suspects=audit.suspects(budget=3)))
+
+
+def test_a_table_that_tells_nothing():
+    audit = audit_labels(np.zeros((50, 2)), np.arange(50) % 2)
+    assert "No column helps to predict the labels." in report(audit, title="t")
+
+
+# ---- size ----
+
+
+def test_very_many_suspects_stay_small_and_are_all_in_the_download():
+    table, labels, _ = customers(13_000)
+    audit = audit_labels(table, labels)
+    suspects = audit.suspects(budget=12_000)
+    page = report(audit, title="many", suspects=suspects)
+    assert len(page.encode()) < 500_000
+    assert "The table shows the first 250 of 12,000; the download has all of them." in words(page)
+    assert json.loads(re.findall(r"id=review-list>(.*?)</script>", page)[0])["row"] == suspects.tolist()
+    names = [f"a rather long name of row {i}" for i in range(13_000)]
+    named = report(audit, title="many", suspects=suspects, rows=names)
+    assert len(named.encode()) < 500_000
+    kept = json.loads(re.findall(r"id=review-list>(.*?)</script>", named)[0])["row"]
+    assert 4000 < len(kept) < 12_000
+    assert kept == [names[row] for row in suspects[: len(kept)]]
+    assert f"the download has the first {len(kept):,}." in words(named)
+
+
+def test_very_wide_tables_show_the_columns_that_matter():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 400)), columns=[f"measurement {i}" for i in range(400)])
+    noisy = (X.iloc[:, 7] > 0) ^ (rng.random(300) < 0.15)
+    audit = audit_labels(X, noisy.astype(int))
+    page = report(audit, title="wide")
+    assert len(page.encode()) < 300_000
+    text = words(page)
+    assert "measurement 7" in text
+    assert "All other columns (388) together" in text
+
+
+def test_many_classes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3))
+    labels = np.digitize(X[:, 0], np.quantile(X[:, 0], np.arange(1, 30) / 30))
+    text = words(report(audit_labels(X, labels), title="t"))
+    assert "All 30 labels" in text
+
+
+# ---- what comes from data is harmless ----
+
+
+def test_hostile_data_stay_text():
+    audit, names = hostile()
+    title = "</title><script>alert(5)</script>" + " & very long" * 50
+    page = report(audit, title=title, rows=names, row_name="<i>line</i>", peers={"<b>x</b>": Peer(0.5, 1.0, 0.5)})
+    page.encode()  # no half of a pair is left
+    found = Page(page)
+    assert found.tags.count("script") == 2
+    assert not {"b onmouseover", "i", "img", "iframe"} & set(found.tags)
+    assert not [name for _, name, _ in found.attributes if name.startswith("on")]
+    assert "<script>alert(3)</script>" in found.text
+    assert "</title><script>alert(5)</script> & very" in found.text
+    assert "\u202e" not in page
+    assert "\x00" not in page
+    kept = json.loads(re.findall(r"id=review-list>(.*?)</script>", page)[0])
+    assert kept["labels"] == [str(label) for label in audit.classes.tolist()]
+    assert kept["row"] == [names[row] for row in audit.suspects()]
+
+
+def test_json_for_a_script_survives_and_cannot_end_it():
+    value = ["</script>", "<!--", "]]>", "&amp;", "\u2028", 'quote " and \\', {"a": None, "b": [1.5, True]}]
+    text = for_script(value)
+    assert json.loads(text) == value
+    assert not set("<>&\u2028") & set(text)
+
+
+def test_text_is_clipped_by_the_room_it_takes():
+    assert clipped("short") == "short"
+    assert clipped("") == clipped(" \n") == "(empty)"
+    assert clipped("a\tb\n c") == "a b c"
+    assert clipped("x" * 100, 10) == "x" * 9 + "…"
+    assert clipped("很" * 100, 10) == "很" * 4 + "…"
+    assert clipped("a\ud800b\u202ec\x07") == "a�b�c�"
+    assert shown('<a href="x">') == html.escape('<a href="x">')
+
+
+def test_values_and_names_in_words():
+    assert [value_of(None), value_of(float("nan")), value_of(1.23456), value_of("x")] == [
+        "missing",
+        "missing",
+        "1.235",
+        "x",
+    ]
+    assert [name_of(3), name_of("age")] == ["column 3", "age"]
+    assert [likely(1.0), likely(0.991), likely(0.5), likely(0.001)] == ["over 99%", "over 99%", "50%", "under 1%"]
+
+
+# ---- the numbers ----
+
+
+def test_wilson_is_that_of_scipy():
+    for k, n in ((0, 7), (3, 10), (50, 50), (400, 1000)):
+        share, low, high = findings.wilson(k / n, n)
+        expected = binomtest(k, n).proportion_ci(method="wilson")
+        assert (share, low, high) == pytest.approx((k / n, expected.low, expected.high), abs=1e-9)
+
+
+def test_reliability_counts_every_row_once(shop, three):
+    for audit in (shop, three):
+        bins = findings.reliability(audit)
+        assert [said for said, _ in bins] == sorted(said for said, _ in bins)
+        said = audit.posterior[:, 1] if audit is shop else audit.posterior.max(axis=1)
+        bears = audit.given == (audit.classes[1] if audit is shop else audit.classes[audit.posterior.argmax(axis=1)])
+        n_bins = len(bins)
+        assert np.mean([one for one, _ in bins]) == pytest.approx(said.mean(), abs=0.01)  # of about equal weight
+        assert np.mean([share for _, (share, _, _) in bins]) == pytest.approx(bears.mean(), abs=0.01)
+        first = np.argsort(said, kind="stable")[: len(said) // n_bins]
+        assert bins[0][1][0] == pytest.approx(bears[first].mean(), abs=1e-12)
+        assert bins[0][1] == findings.wilson(bears[first].mean(), len(first))
+        assert sum(findings.spread(audit)) == pytest.approx(1)
+
+
+def test_weights_count_but_unequal_ones_tell_less():
+    assert findings.effective(np.full(600, 2.0)) == 600
+    assert findings.effective(np.array([1.0, 0.0, 0.0])) == 1
+    table, labels, _ = customers(600)
+    weight = 1.0 + np.arange(600) % 3
+    bins = findings.reliability(audit_labels(table, labels, sample_weight=weight))
+    mean = np.average(labels == "stays", weights=weight)
+    assert np.mean([share for _, (share, _, _) in bins]) == pytest.approx(mean, abs=0.01)  # bins of about equal weight
+
+
+def test_the_clean_curve_is_that_of_the_noise(shop, three):
+    for x, y in findings.clean_curve(shop)[1:-1]:
+        assert y == pytest.approx(float(shop.noise.clean(np.log(x / (1 - x)))), rel=1e-9)
+    assert findings.clean_curve(three)[0][0] == pytest.approx(1 / 3)
+
+
+def test_the_learning_curve_is_that_of_the_best_candidate(shop, three):
+    for audit in (shop, three):
+        losses, errors = findings.learning_curve(audit.model)
+        best = audit.model.choice_.best
+        assert losses[best.n_rounds - 1] == pytest.approx(best.loss)
+        assert errors[best.n_rounds - 1] == pytest.approx(best.error)
+
+
+def test_expected_finds_add_up(shop):
+    points = findings.expected_finds(shop, 300)
+    assert points[0] == (0.0, 0.0)
+    assert points[-1] == (300.0, pytest.approx(shop.wrong[shop.ranking[:300]].sum()))
+    assert len(points) <= 120
+
+
+def test_trees_that_learn_the_same_labels_again_are_the_same(shop, three):
+    for audit in (shop, three):
+        again = findings._again(audit.model, audit.X, audit.given, audit.weight)
+        np.testing.assert_array_equal(again.importances("gain"), audit.model.importances("gain"))
+        np.testing.assert_array_equal(again.margins(audit.X, audit.given), audit.model.margins(audit.X, audit.given))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"step_size": 2.0}, {"learning_rate": 0.3}, {"class_weight": "balanced", "l2": 3.0}]
+)
+def test_they_are_so_with_other_settings_too(settings):
+    table, labels, _ = customers(400)
+    model = PILBoostClassifier(random_state=3, **settings).fit(table, labels)
+    again = findings._again(model, table, labels, np.ones(400))
+    np.testing.assert_array_equal(again.importances("gain"), model.importances("gain"))
+
+
+def test_columns_that_explained_wrong_labels_lose(shop):
+    before, after = findings.importances(shop, shop.suspects())
+    np.testing.assert_array_equal(before, shop.model.importances("gain"))
+    assert after.sum() == pytest.approx(1)
+    useless = [list(shop.X).index(name) for name in ("monthly fee", "plan")]
+    assert (after[useless] < before[useless]).all()
+    assert findings.importances(shop, np.zeros(0, dtype=int))[1] is None
+
+
+def test_nothing_is_compared_where_a_class_would_vanish():
+    audit = audit_labels(np.arange(40.0)[:, None], np.where(np.arange(40) == 20, "rare", "usual"))
+    assert audit.predicted[20] == "usual"
+    assert findings.importances(audit, np.array([20]))[1] is None
+
+
+# ---- charts ----
+
+
+def test_ticks_are_round_and_within():
+    assert charts._ticks(0, 1) == [0, 0.2, 0.4, 0.6, 0.8, 1]
+    assert charts._ticks(0.232, 0.268, most=4) == [0.24, 0.25, 0.26]
+    assert charts._ticks(1, 60) == [20, 40, 60]
+    assert charts._ticks(0, 7) == [0, 2, 4, 6]
+
+
+def test_a_waffle_has_as_many_squares_as_labels_of_a_hundred():
+    found = charts.waffle((0.2, 0.154, 0.178), "words")
+    assert [found.count(f"class={kind} ") for kind in ("wrong", "maybe", "right")] == [15, 3, 82]
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.5, 0.5], [0.0, 0.0, 0.0], [0.7, 0.4, 0.41]])
+def test_a_curve_may_be_short_or_flat(values):
+    assert "NaN" not in charts.curve(values, 1, "loss", "words")
+    assert "nan" not in charts.curve(values, len(values), "loss", "words")
+
+
+def test_charts_keep_within_their_frame(shop):
+    inside = charts.calibration(findings.reliability(shop), findings.clean_curve(shop), findings.spread(shop), "words")
+    for x, y in re.findall(r"[ML]([\d.-]+) ([\d.-]+)", inside):
+        assert 0 <= float(x) <= 400
+        assert 0 <= float(y) <= 372
+
+
+# ---- peers ----
+
+
+def test_peers_are_measured_on_rows_they_have_not_seen(monkeypatch, shop):
+    pytest.importorskip("xgboost")
+    pytest.importorskip("lightgbm")
+    found = compare(shop)
+    assert list(found) == ["untwist", "XGBoost, stopped early", "LightGBM, stopped early"]
+    ours, *others = found.values()
+    labels = np.searchsorted(shop.classes, shop.given)
+    assert ours.given == np.mean(shop.predicted == shop.given)
+    assert ours.corrected == np.mean(shop.predicted == shop.corrected())
+    assert ours.log_loss == pytest.approx(-np.log(shop.posterior[np.arange(1500), labels]).mean())
+    for one in others:
+        assert 0.7 < one.given < 0.85  # 18 % of the labels are wrong: more would be by heart
+        assert 0.45 < one.log_loss < 0.69
+    text = words(report(shop, title="t", peers=found))
+    for name, one in found.items():
+        assert f"{name} {100 * one.given:.1f} % (" in text
+        assert f"{one.log_loss:.4f}" in text
+    assert "the last column flatters it" in text
+
+    seen = []
+
+    def learner_by_heart(lesson):
+        known = {row.tobytes() for X, _, _ in (lesson.train, lesson.stop) for row in X}
+        return lambda rows: seen.append([row.tobytes() in known for row in rows]) or np.full((len(rows), 2), 0.5)
+
+    monkeypatch.setattr(peers, "FITS", {"by heart": ("numpy", learner_by_heart)})
+    assert compare(shop)["by heart"].log_loss == pytest.approx(np.log(2))
+    assert sum(map(len, seen)) == 1500
+    assert not any(map(any, seen))
+
+
+def test_peers_of_many_classes_with_weights(three):
+    pytest.importorskip("xgboost")
+    rare = three.given.copy()
+    rare[:2] = 7  # too few for every fold
+    for audit in (three, audit_labels(three.X, rare, sample_weight=1 + np.arange(600) % 2)):
+        for one in compare(audit).values():
+            assert one.given > 0.6
+            assert np.isfinite(one.log_loss)
+
+
+def test_peers_that_are_not_installed_are_left_out(monkeypatch, shop):
+    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None)
+    assert list(compare(shop)) == ["untwist"]
+
+
+# ---- colours ----
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [one / 12.92 if one <= 0.03928 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out(scheme):
+    style = (HERE / "style.css").read_text()
+    blocks = re.findall(r":root \{(.*?)\}", style, re.S)
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6});", blocks[0] if scheme == "light" else blocks[1]))
+    pairs = [(ink, back) for ink in ("ink", "muted", "noisy", "clean") for back in ("card", "page")]
+    for ink, back in [*pairs, ("card", "clean"), ("ink", "faint"), ("muted", "faint")]:
+        one, two = sorted((luminance(colours[ink]), luminance(colours[back])))
+        assert (two + 0.05) / (one + 0.05) >= 4.5, (ink, back)

@@ -1,0 +1,246 @@
+"""The certificate on real runs: its numbers by definition, and a theorem that is never violated."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeRegressor
+
+from untwist.boosting.algorithm import Round, pilboost
+from untwist.theory.certificate import MET, NOT_APPLICABLE, VIOLATED, StepCondition, certify, step_condition
+from untwist.links import CanonicalLink, ClippedLink, default_step_size
+from untwist.losses import AlphaLoss, FocalLoss, LogLoss, MatusitaLoss, SquareLoss
+
+
+def sample(seed, noise=0.2, n=200):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    y = np.where(X[:, 0] * X[:, 1] + X[:, 2] > 0, 1.0, -1.0)
+    return X, np.where(rng.random(n) < noise, -y, y)
+
+
+def run(link, step, seed=0, depth=2, rounds=40, sample_weight=None):
+    X, y = sample(seed)
+    learner = DecisionTreeRegressor(max_depth=depth, random_state=0)
+    return list(itertools.islice(pilboost(X, y, learner, link, step, sample_weight=sample_weight), rounds))
+
+
+LINKS = [ClippedLink(AlphaLoss(alpha)) for alpha in (0.5, 1.0, 1.1, 1.5, 2.0, 4.0, 8.0, -2.0)]
+LINKS += [CanonicalLink(AlphaLoss(alpha)) for alpha in (1.1, 2.0, 4.0)]
+LINKS += [ClippedLink(loss) for loss in (LogLoss(), SquareLoss(), MatusitaLoss(), FocalLoss(2.0))]
+
+
+@pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("link", LINKS, ids=repr)
+def test_no_round_violates_the_theorem(link, factor):
+    step = factor * default_step_size(link)
+    certificate = certify(run(link, step), link, step)
+    for one in (certificate.exact, certificate.implied):
+        assert set(one.verdicts) <= {MET, NOT_APPLICABLE}
+        applicable = one.bound > 0
+        assert (one.decrease[applicable] >= one.bound[applicable] - 1e-12).all()
+        assert [verdict == MET for verdict in one.verdicts] == applicable.tolist()
+        assert one.last_risk <= one.guaranteed_risk + 1e-12
+
+
+@pytest.mark.parametrize("alpha", [1.1, 1.5, 2.0])
+def test_the_default_step_is_certified_on_the_implied_loss(alpha):
+    """Up to alpha = 2 the default step satisfies (O2) with zeta = 0, so every round is promised a decrease."""
+    link = ClippedLink(AlphaLoss(alpha))
+    step = default_step_size(link)
+    certificate = certify(run(link, step), link, step)
+    assert set(certificate.implied.verdicts) == {MET}
+    assert certificate.implied.step.holds
+    assert math.isfinite(certificate.implied.Q)
+
+
+def test_numbers_by_definition():
+    link, step = ClippedLink(AlphaLoss(2.0)), 2.0
+    weight = np.random.default_rng(5).random(200)
+    rounds = run(link, step, sample_weight=weight)
+    certificate = certify(rounds, link, step, sample_weight=weight)
+    exact = CanonicalLink(AlphaLoss(2.0))
+    share = weight / weight.sum()
+    assert max(np.abs(one.agreement).max() for one in rounds) == certificate.M
+    before = np.zeros(200)
+    for t, one in enumerate(rounds):
+        mean_weight = share @ link.weights(before)
+        assert certificate.mean_weights[t] == pytest.approx(mean_weight)
+        assert abs(one.edge) >= certificate.gamma * mean_weight * certificate.M * (1 - 1e-12)
+        edge_exact = share @ (one.agreement * exact.weights(before))
+        assert certificate.exact.zeta[t] == pytest.approx(abs(edge_exact - one.edge) / abs(one.edge), rel=1e-9)
+        fell = share @ (exact.margin_loss(before) - exact.margin_loss(one.margins))
+        assert certificate.exact.decrease[t] == pytest.approx(fell, rel=1e-9)
+        on_the_way = before + np.linspace(0, 1, 51)[:, None] * (one.margins - before)
+        assert certificate.exact.curvature[t] >= exact.curvature(on_the_way).max() * (1 - 1e-9)
+        before = one.margins
+    assert (certificate.implied.zeta < 1e-12).all()
+    assert certificate.exact.first_risk == pytest.approx(float(AlphaLoss(2.0).partial_pos(0.5)))
+    assert certificate.sufficient_o1 == (False,) * 40  # alpha < 2.7
+
+
+def test_bounds_and_constants_by_definition():
+    """The exact loss of a run with too long a step: bounds of both signs, and what follows from them."""
+    link, step = ClippedLink(AlphaLoss(2.0)), 3.0
+    certificate = certify(run(link, step), link, step)
+    one = certificate.exact
+    edges = np.array([made.edge for made in run(link, step)])
+    largest = np.array([np.abs(made.agreement).max() for made in run(link, step)])
+    bracket = 1 - one.zeta - one.curvature * step * largest**2 / 2
+    np.testing.assert_allclose(one.bound, bracket * step * edges**2, rtol=1e-12)
+    assert {verdict for verdict, positive in zip(one.verdicts, bracket > 0, strict=True) if positive} == {MET}
+    assert one.first_risk - one.decrease.sum() == pytest.approx(one.last_risk)
+    condition = certificate.implied.step
+    assert (condition.curvature, condition.M) == (certificate.implied.curvature.max(), certificate.M)
+    assert condition.zeta == certificate.implied.zeta.max()
+    bend = step * condition.curvature * condition.M**2
+    assert condition.pi == pytest.approx(abs(bend / (1 - condition.zeta) - 1))
+    assert condition.ideal_step == pytest.approx((1 - condition.zeta) * step / bend)
+    slack = (1 - condition.zeta) ** 2 * (1 - condition.pi**2)
+    expected = 2 * condition.curvature / (certificate.gamma**2 * slack)
+    assert math.isclose(certificate.implied.Q, expected, rel_tol=1e-9)
+    promised = certificate.implied.first_risk - np.sum(certificate.mean_weights**2) / certificate.implied.Q
+    assert certificate.implied.guaranteed_risk == pytest.approx(max(0.0, promised))
+    gap = certificate.implied.first_risk - 0.2 * float(link.margin_loss(0.5))
+    needed = certificate.implied.Q * gap / (0.2 * float(link.weights(0.5))) ** 2
+    assert certificate.implied.rounds_for(0.5, 0.2) == pytest.approx(needed)
+    assert certificate.implied.rounds_for(0.0, 1.0) == 0.0  # at most all margins are at most 0 from the start
+
+
+def test_the_step_condition_by_definition():
+    condition = StepCondition(curvature=0.5, step_size=2.0, M=3.0, zeta=0.2)
+    assert condition.pi == pytest.approx(2.0 * 0.5 * 9.0 / 0.8 - 1.0)
+    assert condition.ideal_step == pytest.approx(0.8 / 4.5)
+    assert StepCondition(1.0, 1.0, 1.0, 0.0).pi == 0.0
+    assert not StepCondition(1.0, 2.0, 1.0, 0.0).holds  # pi is 1
+    assert StepCondition(0.0, 1.0, 1.0, 0.0).ideal_step == math.inf
+    assert StepCondition(1.0, 1.0, 1.0, 1.5).ideal_step == 0.0
+
+
+def by_hand(margins, edge=0.0, agreement=1.0, weight=0.5, step=1.0):
+    """A round that says of itself what it is told."""
+    margins = np.asarray(margins, float)
+    return Round(0, None, edge, step * edge, np.full(margins.shape, weight), np.full(margins.shape, agreement), margins)
+
+
+def test_a_learner_without_an_edge_is_promised_nothing():
+    link = ClippedLink(AlphaLoss(2.0))
+    found = certify([by_hand([0.0, 0.0], agreement=0.0)], link, 1.0)
+    assert (found.M, found.gamma) == (0.0, 0.0)
+    assert found.implied.zeta.tolist() == [0.0]
+    assert found.implied.verdicts == (NOT_APPLICABLE,)
+    assert math.isinf(found.implied.Q)
+    assert found.implied.guaranteed_risk == found.implied.first_risk
+    assert found.implied.step.ideal_step == math.inf
+    other = certify([by_hand([0.0, 0.0])], link, 1.0)  # an edge of its own weights that the round denies
+    assert other.implied.zeta.tolist() == [math.inf]
+    assert not other.implied.step.holds
+
+
+def test_a_broken_promise_is_told():
+    link = ClippedLink(AlphaLoss(2.0))
+    found = certify([by_hand([0.0, 0.0], edge=0.5)], link, 1.0)  # margins that stay where they are
+    assert found.implied.verdicts == (VIOLATED,)
+    assert "was broken" in found.summary()
+    assert "1 violated" in found.summary()
+
+
+@pytest.mark.parametrize(
+    ("change", "enough"),
+    [
+        ({}, True),
+        ({"edge": 0.14 * 0.4 - 1e-9}, False),
+        ({"edge": -0.14 * 0.4}, True),
+        ({"weight": 0.4 - 1e-9}, False),
+        ({"alpha": 2.7}, True),
+        ({"alpha": -2.7}, True),
+        ({"alpha": 2.69}, False),
+        ({"agreement": 1.1}, False),
+    ],
+)
+def test_the_sufficient_conditions_of_the_paper(change, enough):
+    settings = {"edge": 0.14 * 0.4, "weight": 0.4, "alpha": 4.0, "agreement": 1.0} | change
+    link = ClippedLink(AlphaLoss(settings.pop("alpha")))
+    assert certify([by_hand([0.1, 0.1], **settings)], link, 1.0).sufficient_o1 == (enough,)
+
+
+@pytest.mark.parametrize(
+    ("share", "outside"), [(0.0, True), (0.995, True), (0.997, False), (-0.997, False), (1.0, False), (1.001, True)]
+)
+def test_margins_close_below_the_clip_are_where_the_links_part(share, outside):
+    """The band of Lemma "edgeALPHA": from 1 - 1/alpha^4 to 1 times the clip, before a round."""
+    link = ClippedLink(AlphaLoss(4.0))
+    first = by_hand([0.0, share * link.clip], edge=0.4)
+    assert certify([first, by_hand([0.0, 0.0], edge=0.4)], link, 1.0).sufficient_o1 == (True, outside)
+
+
+def test_other_losses_have_no_sufficient_conditions():
+    link = ClippedLink(LogLoss())
+    assert certify([by_hand([0.1, 0.1], edge=0.4)], link, 1.0).sufficient_o1 == (
+        False,
+    )  # alpha = 1: no band, too small
+    square = certify([by_hand([0.1, 0.1], edge=0.4)], ClippedLink(SquareLoss()), 1.0)
+    assert square.sufficient_o1 is None
+    assert "sufficient conditions" not in square.summary()
+
+
+def test_margin_bound_of_the_second_part():
+    """If the theorem asks for T rounds, then at some round up to T few margins are small. Here T is within reach."""
+    link = ClippedLink(AlphaLoss(1.5))
+    step = default_step_size(link)
+    X = np.array([[1.0], [-1.0]] * 20)
+    learner = DecisionTreeRegressor(max_depth=1, random_state=0)
+    rounds = list(itertools.islice(pilboost(X, X[:, 0], learner, link, step), 60))
+    certificate = certify(rounds, link, step)
+    needed = certificate.implied.rounds_for(theta=0.5, epsilon=0.5)
+    assert 0 < needed < len(rounds)
+    assert any(np.mean(one.margins <= 0.5) <= 0.5 for one in rounds[: math.ceil(needed)])
+    assert certificate.implied.rounds_for(0.5, 0.1) > needed
+    assert certificate.implied.rounds_for(0.5, 1e-200) == math.inf
+
+
+def test_summary_is_plain_text():
+    link, step = ClippedLink(AlphaLoss(4.0)), 8.0
+    text = str(certify(run(link, step), link, step))
+    assert "promised a decrease in" in text
+    assert "was kept" in text
+    for part in (
+        "over 40 rounds, step size 8",
+        "exact surrogate F",
+        "margin loss of the link",
+        "(O2)",
+        "not applicable",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize(("alpha", "holds"), [(1.0, True), (1.1, True), (2.0, True), (4.0, False), (math.inf, False)])
+def test_what_o2_says_of_the_default_step(alpha, holds):
+    link = ClippedLink(AlphaLoss(alpha))
+    condition = step_condition(link, default_step_size(link))
+    assert condition.holds is holds
+    if holds:
+        assert step_condition(link, condition.ideal_step).pi == pytest.approx(0, abs=1e-12)
+        assert not step_condition(link, 2.1 * condition.ideal_step).holds
+    assert not step_condition(link, 1.0, zeta=1.0).holds
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: certify([], LINKS[0], 1.0), "rounds must not be empty"),
+        (lambda: certify(run(LINKS[4], 1.0, rounds=2), LINKS[4], 2.0), "rounds were not made with step_size 2"),
+        (
+            lambda: certify(run(LINKS[4], 1.0, rounds=2), LINKS[4], 1.0, sample_weight=[1.0]),
+            "weights must be 200 numbers",
+        ),
+        (lambda: certify([], LINKS[0], 0.0), "step_size must be a number > 0"),
+        (lambda: step_condition(LINKS[0], -1.0), "step_size must be a number > 0"),
+        (lambda: certify(run(LINKS[4], 1.0, rounds=2), LINKS[4], 1.0).implied.rounds_for(2.5, 0.1), "below the clip"),
+        (lambda: certify(run(LINKS[4], 1.0, rounds=2), LINKS[4], 1.0).implied.rounds_for(0.5, 1.5), "epsilon must be"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
