@@ -1,310 +1,259 @@
-"""What the user left open, chosen from the twisted data alone, by folds over one binned table.
+"""The search: candidates boosted on folds, the best of them kept, the noise read off the rows set aside.
 
 Every candidate (an alpha and a depth) is boosted on all folds side by side, or, where rows are many, on the first ones,
 and the best of them then on the others. The log-loss of the twisted posterior on the rows set aside, which needs no
 clean label, says how many rounds to keep and which candidate is best. Depth is chosen first, at the first alpha, from
 the middle outwards, then alpha. The model is the mean of the fold models, and what they say of the rows they have not
-seen tells how noisy the labels are (`untwist.noise.rates`).
+seen tells how noisy the labels are (`untwist.noise`).
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from untwist import _core
 from untwist.arguments import Array
-from untwist.boosting import forest as trees
-from untwist.boosting.runs import Progress
-from untwist.theory.links import Link
+from untwist.automatic.candidates import FoldRun
+from untwist.automatic.judging import judge_held_out_rows
+from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.forest import Forest
+from untwist.boosting.runs import advance
+from untwist.fitting import Fit, decide_alpha
+from untwist.model import Candidate, Choice, FittedModel, OutOfFold
+from untwist.settings import LEARNING_RATES
+from untwist.training_data import TrainingData
 
-__all__ = [
-    "ALPHAS",
-    "DEPTHS",
-    "N_FOLDS",
-    "STEPS",
-    "Candidate",
-    "Choice",
-    "Chosen",
-    "Folds",
-    "Unseen",
-    "choose",
-    "judged",
-]
+__all__ = ["Search"]
 
-N_FOLDS = 5
-ENOUGH_ROWS = 4000  # set aside tell candidates apart: the first folds that have so many do, the best then gets the rest
-DEPTHS = (2, 4, 6)
-ALPHAS = (1.0, 2.0)
-STEPS = (0.1, 0.2)
-MOST_ROUNDS, BLOCK = 1000, 10
-LEAST_PATIENCE, PATIENCE = 15, 0.25  # rounds without progress, at least, and as a share of the rounds up to the best
-PROGRESS, LEAST_PROGRESS = 0.003, 0.0005  # by how much the loss must have fallen, as a share and in nats
-BEYOND = 0.5  # of the rounds after the best: the mean of all folds bears more of them than a fold by itself
-SLOW = 200  # rounds after which a loss that still falls calls for longer steps
-HOPELESS = 1.1  # times the loss of the best candidate, after as many rounds
+#: With so many held-out rows two candidates can be told apart; the remaining folds are boosted for the winner only.
+ENOUGH_ROWS = 4000
+
+#: Rounds of a candidate, at most, where they are left open.
+MOST_ROUNDS = 1000
+
+#: Rounds between two looks at whether a candidate is done.
+BLOCK = 10
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A setting that was tried: the rounds that would be kept, and log-loss and error of the rows set aside there."""
+class Search:
+    """The choice of what was left open.
 
-    alpha: float
-    max_depth: int
-    step: float
-    n_rounds: int
-    loss: float
-    error: float
+    Parameters
+    ----------
+    data : TrainingData
+        The rows with their folds, or with validation rows that take the place of folds.
 
-    def __str__(self) -> str:
-        return (
-            f"alpha {self.alpha:<4g} depth {self.max_depth}, {self.n_rounds:4d} rounds of {self.step:g}: "
-            f"log-loss {self.loss:.4f}, error {self.error:.4f}"
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from untwist import PILBoostClassifier
+    >>> from untwist.settings import resolve
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> settings = resolve(PILBoostClassifier(random_state=0).get_params())
+    >>> print(Search(TrainingData.collect(settings, X, y)).run().model.choice)
+    alpha 1, depth 2, ... rounds, chosen from:
+    ...
+    """
+
+    def __init__(self, data: TrainingData) -> None:
+        self.data = data
+        self.settings = data.settings
+        self.alphas, self.menon = decide_alpha(data)
+        self.step, *self.longer_steps = LEARNING_RATES if self.settings.step is None else (self.settings.step,)
+        self.held_out_weight = self._list_held_out_weight()
+        self.fold_weights = data.workers.total(self.held_out_weight.sum(axis=1))
+        self.candidates: dict[tuple[float, int], Candidate] = {}
+        self.best: FoldRun | None = None
+        self.interrupt: KeyboardInterrupt | None = None
+        self.stopped = False
+        self.begin = time.perf_counter()
+
+    def _list_held_out_weight(self) -> Array:
+        """Return, for every fold, the weight of each row that it sets aside."""
+        if self.data.folds is not None:
+            return self.data.folds
+        assert self.data.validation_weight is not None  # Without folds there are validation rows.
+        return self.data.validation_weight[None, :]
+
+    @property
+    def n_first_folds(self) -> int:
+        """The number of folds that set enough rows aside to compare candidates by."""
+        return min(int(np.searchsorted(np.cumsum(self.fold_weights), ENOUGH_ROWS)) + 1, len(self.fold_weights))
+
+    @property
+    def fixed_rounds(self) -> int | None:
+        """The number of rounds, where it is given."""
+        return None if self.settings.rounds_are_limit else self.settings.n_rounds
+
+    @property
+    def most_rounds(self) -> int:
+        """The number of rounds that a candidate makes at most."""
+        return MOST_ROUNDS if self.settings.n_rounds is None else self.settings.n_rounds
+
+    def run(self) -> Fit:
+        """Choose, and make the model of the best candidate.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If Ctrl-C came before the first few rounds of the first candidate.
+        """
+        depth = climb(sorted(self.settings.depths), lambda depth: self.try_candidate(self.alphas[0], depth))
+        for alpha in self.alphas:
+            self.try_candidate(alpha, depth)
+        if self.best is None:
+            assert self.interrupt is not None
+            raise self.interrupt
+        self._boost_remaining_folds(self.best)
+        return Fit(self._make_model(self.best), self.interrupt)
+
+    def try_candidate(self, alpha: float, depth: int) -> float:
+        """Boost a candidate on the first folds and return its loss; infinity where the search has been ended."""
+        known = self.candidates.get((alpha, depth))
+        if known is not None:
+            return known.loss
+        if self.stopped:
+            return np.inf
+        run = self._start(alpha, depth, range(self.n_first_folds))
+        self._boost(run)
+        if run.is_slow and not self.stopped and self.longer_steps:
+            shorter, self.step = run, self.longer_steps.pop()
+            run = self._start(alpha, depth, range(self.n_first_folds))
+            self._boost(run)
+            if run.count == 0:  # Ctrl-C came before the longer steps had got anywhere.
+                run = shorter
+        if self.interrupt is not None and (self.best is not None or run.count == 0):
+            return np.inf  # A candidate that was compared with others is better than half of one.
+        return self._judge(run)
+
+    def _start(self, alpha: float, depth: int, folds: range) -> FoldRun:
+        """Return a candidate on these folds, before its first round."""
+        data = self.data
+        link = self.settings.make_link(alpha)
+        boosters = []
+        for class_index in range(len(data.positive_classes)):
+            task = data.make_task(link, self.step, class_index)
+            task = replace(task, growth=replace(task.growth, max_depth=depth))
+            boosters.append(
+                [
+                    self.settings.engine.make_booster(
+                        data.dataset,
+                        replace(task, weight=self._training_weight(fold), validation_weight=self.held_out_weight[fold]),
+                    )
+                    for fold in folds
+                ]
+            )
+        return FoldRun(
+            alpha=alpha,
+            depth=depth,
+            step=self.step,
+            boosters=boosters,
+            fold_weights=self.fold_weights[folds.start : folds.stop],
+            ends_by_itself=self.fixed_rounds is None,
+            may_be_slow=bool(self.longer_steps),
+            best=None if self.best is None else self.candidates[self.best.key],
         )
 
+    def _training_weight(self, fold: int) -> Array:
+        """Return the weight of each row that a fold trains on."""
+        if self.data.folds is None:
+            return self.data.weight
+        return self.data.weight - self.held_out_weight[fold]
 
-@dataclass(frozen=True)
-class Choice:
-    """The best candidate, and all that were tried."""
+    def _boost(self, run: FoldRun) -> None:
+        """Boost a candidate until it ends, or a callback or Ctrl-C end the search."""
+        end = advance(
+            [run],
+            self.most_rounds,
+            block=BLOCK,
+            rounds_open=True,
+            callbacks=self.settings.callbacks,
+            workers=self.data.workers,
+            begin=self.begin,
+        )
+        self.interrupt = end.interrupt
+        self.stopped = end.stopped_by_callback or end.interrupt is not None
 
-    best: Candidate
-    tried: tuple[Candidate, ...]
+    def _judge(self, run: FoldRun) -> float:
+        """Keep what a candidate has come to, and the candidate itself if it is the best so far."""
+        candidate = run.summarise(self.fixed_rounds)
+        self.candidates[run.key] = candidate
+        if self.best is None or candidate.loss < self.candidates[self.best.key].loss:
+            self.best = run
+        if self.settings.verbose and self.data.workers.rank == 0:
+            print(candidate, file=sys.stderr)
+        return candidate.loss
 
-    def __str__(self) -> str:
-        lines = [f"alpha {self.best.alpha:g}, depth {self.best.max_depth}, {self.best.n_rounds} rounds, chosen from:"]
-        return "\n".join(lines + [f"  {one}" for one in self.tried])
+    def _boost_remaining_folds(self, best: FoldRun) -> None:
+        """Boost the best candidate on the folds that it has not seen."""
+        remaining = range(self.n_first_folds, len(self.fold_weights))
+        if not remaining or self.interrupt is not None:
+            return
+        self.step = best.step
+        others = replace(self._start(best.alpha, best.depth, remaining), ends_by_itself=False)
+        end = advance([others], best.count, block=best.count, workers=self.data.workers)
+        self.interrupt = end.interrupt
+        if end.interrupt is None:
+            best.take_folds(others)
+            self.candidates[best.key] = best.summarise(self.fixed_rounds)
 
-
-@dataclass(frozen=True)
-class Chosen:
-    """The choice, the forests of every class and fold cut to its rounds, and Ctrl-C if that ended the search.
-
-    `curves` are, by class, log-loss and error of the rows set aside after each round of the best candidate, those
-    beyond its rounds too. `n_folds` are fewer than there are if Ctrl-C came before the best candidate had got them all.
-    """
-
-    choice: Choice
-    forests: list[list[trees.Forest]]
-    curves: list[tuple[Array, Array]]
-    n_folds: int
-    interrupt: KeyboardInterrupt | None
-
-
-@dataclass(frozen=True)
-class Folds:
-    """What boosts a class on a fold, ``booster(link, growth, step, label, fold)``; the weight each fold sets aside."""
-
-    booster: Callable[[Link, trees.Growth, float, int, int], _core.Booster]
-    classes: Sequence[int]
-    weights: Array
-    n_features: int
-    n_threads: int
-
-
-@dataclass
-class _Run:
-    """A candidate on all folds and classes."""
-
-    alpha: float
-    depth: int
-    step: float
-    boosters: list[list[_core.Booster]]  # by class, then fold
-    fold_weights: Array
-    n_threads: int
-    done: int = 0
-
-    def boost(self, rounds: int) -> None:
-        """So many rounds more."""
-        for booster in (booster for each_fold in self.boosters for booster in each_fold):
-            booster.boost(rounds, threads=self.n_threads)
-        self.done += rounds
-
-    def take(self, other: _Run) -> None:
-        """The folds of another run of the same candidate too."""
-        self.boosters = [own + more for own, more in zip(self.boosters, other.boosters, strict=True)]
-        self.fold_weights = np.concatenate([self.fold_weights, other.fold_weights])
-
-    def losses(self) -> Array:
-        """Log-loss of the rows set aside after each round."""
-        return self._mean([[booster.losses() for booster in each_fold] for each_fold in self.boosters])
-
-    def curves(self) -> list[tuple[Array, Array]]:
-        """Log-loss and error after each round, by class."""
-        return [
-            (self._mean([[one.losses() for one in each_fold]]), self._mean([[one.errors() for one in each_fold]]))
-            for each_fold in self.boosters
+    def _make_model(self, best: FoldRun) -> FittedModel:
+        """Return the mean of the fold models of the best candidate, with the noise that it shows."""
+        data, settings = self.data, self.settings
+        candidate = self.candidates[best.key]
+        forests = best.list_forests(candidate.n_rounds)
+        ensembles = [
+            Ensemble.from_forest(Forest.average(each_fold), losses, errors)
+            for each_fold, (losses, errors) in zip(forests, best.curves(), strict=True)
         ]
+        model = FittedModel(
+            classes=data.classes,
+            encoder=data.encoder,
+            ensembles=tuple(ensembles),
+            link=settings.make_link(candidate.alpha),
+            alpha=candidate.alpha,
+            step_size=candidate.step,
+            class_weights=data.class_weights,
+            seed=data.growth.seed,
+            n_rows=data.n_rows,
+            total_weight=data.total_weight,
+            choice=Choice(candidate, tuple(self.candidates.values())),
+            noise=self.menon,
+            out_of_fold=self._judge_held_out_rows(forests, best),
+        )
+        # The posteriors of weighted classes are not those of the labels, and for more than two there is no undoing that.
+        weighted = settings.class_weight is not None and len(data.classes) > 2
+        if not settings.estimates_noise or weighted:
+            return model
+        noise = model.estimate_noise(settings.known_rates, data.workers)
+        return replace(model, noise=noise, untwisting=noise)
 
-    def candidate(self, n_rounds: int | None) -> Candidate:
-        """What it has come to after so many rounds, or somewhat beyond the best number of them."""
-        losses = self.losses()
-        errors = self._mean([[booster.errors() for booster in each_fold] for each_fold in self.boosters])
-        best, last = int(np.argmin(losses)), self.done - 1
-        at = best + int(BEYOND * (last - best)) if n_rounds is None else last
-        return Candidate(self.alpha, self.depth, self.step, at + 1, float(losses[at]), float(errors[at]))
-
-    def progress(self, most: int, begin: float) -> Progress:
-        """What a callback is told."""
-        edges = [one.trees(len(one.losses()) - 1)[0][-1] for each_fold in self.boosters for one in each_fold]
-        errors = self._mean([[booster.errors() for booster in each_fold] for each_fold in self.boosters])
-        seconds = time.perf_counter() - begin
-        edge, loss, error = float(np.mean(edges)), float(self.losses()[-1]), float(errors[-1])
-        return Progress(self.done, most, edge, loss, error, seconds, float("nan"))
-
-    def _mean(self, curves: list[list[Array]]) -> Array:
-        """The mean over classes and folds after each round; a run that has ended stays where it was."""
-        total = np.zeros(self.done)
-        for each_fold in curves:
-            for curve, weight in zip(each_fold, self.fold_weights, strict=True):
-                kept = curve[: self.done]  # Ctrl-C may leave some folds ahead
-                total += weight * np.pad(kept, (0, self.done - len(kept)), mode="edge")
-        return np.asarray(total / (len(curves) * self.fold_weights.sum()))
-
-
-def choose(
-    folds: Folds,
-    growth: trees.Growth,
-    link_of: Callable[[float], Link],
-    *,
-    alphas: Sequence[float] = ALPHAS,
-    depths: Sequence[int] = DEPTHS,
-    steps: Sequence[float] = STEPS,
-    n_rounds: int | None = None,
-    at_most: bool = False,
-    report: Callable[[Candidate], object] = lambda _: None,
-    tell: Callable[[Progress], bool] | None = None,
-) -> Chosen:
-    """The best depth at the first alpha, then the best alpha; the forests of the best candidate.
-
-    All candidates take the first of the `steps`, or the second if that has been too short for one of them. `n_rounds`
-    None leaves the rounds open too; `at_most` leaves them open up to `n_rounds`. `report` hears of every
-    candidate, `tell` of progress every few rounds; a true answer ends the search, and so does Ctrl-C, with what there
-    is.
-    """
-    fixed = None if at_most else n_rounds
-    most = MOST_ROUNDS if n_rounds is None else n_rounds
-    tried: dict[tuple[float, int], Candidate] = {}
-    best: tuple[Candidate, _Run] | None = None
-    interrupt: KeyboardInterrupt | None = None
-    begin = time.perf_counter()
-    stopped = False
-    step, *longer = steps
-
-    n_first = int(np.searchsorted(np.cumsum(folds.weights), ENOUGH_ROWS)) + 1
-    first, rest = range(len(folds.weights))[:n_first], range(len(folds.weights))[n_first:]
-
-    def started(alpha: float, depth: int, step: float, chosen: range) -> _Run:
-        link, shape = link_of(alpha), replace(growth, max_depth=depth)
-        boosters = [[folds.booster(link, shape, step, label, fold) for fold in chosen] for label in folds.classes]
-        return _Run(alpha, depth, step, boosters, folds.weights[chosen.start : chosen.stop], folds.n_threads)
-
-    def attempt(alpha: float, depth: int) -> float:
-        nonlocal best, stopped, interrupt, step
-        if stopped or (alpha, depth) in tried:
-            return tried[alpha, depth].loss if (alpha, depth) in tried else np.inf
-        run = shorter = started(alpha, depth, step, first)
-        try:
-            while run.done < most and not stopped:
-                run.boost(min(BLOCK, most - run.done))
-                if fixed is None and (_rests(run.losses()) or _hopeless(run, best)):
-                    break
-                if fixed is None and longer and run.done >= SLOW:
-                    step = longer.pop()
-                    run = started(alpha, depth, step, first)
-                    continue
-                stopped = tell is not None and tell(run.progress(most, begin))
-        except KeyboardInterrupt as error:
-            interrupt, stopped = error, True
-            run = run if run.done else shorter  # the longer steps have not got anywhere yet
-            if best is not None or run.done == 0:
-                return np.inf  # a candidate that was compared with others is better than half of one
-        tried[alpha, depth] = run.candidate(fixed)
-        if best is None or tried[alpha, depth].loss < best[0].loss:
-            best = tried[alpha, depth], run
-        report(tried[alpha, depth])
-        return tried[alpha, depth].loss
-
-    depth = _climbed(sorted(depths), lambda depth: attempt(alphas[0], depth))
-    for alpha in alphas:
-        attempt(alpha, depth)
-    if best is None:
-        assert interrupt is not None
-        raise interrupt  # not even a few rounds of the first candidate
-    chosen, run = best
-    if rest and interrupt is None:
-        others = started(run.alpha, run.depth, run.step, rest)
-        try:
-            others.boost(run.done)
-            run.take(others)
-            tried[run.alpha, run.depth] = chosen = run.candidate(fixed)
-        except KeyboardInterrupt as error:
-            interrupt = error
-    grown = [[trees.grown(booster, folds.n_features) for booster in each_fold] for each_fold in run.boosters]
-    forests = [[one.first(min(chosen.n_rounds, len(one))) for one in each_fold] for each_fold in grown]
-    return Chosen(Choice(chosen, tuple(tried.values())), forests, run.curves(), len(run.fold_weights), interrupt)
+    def _judge_held_out_rows(self, forests: list[list[Forest]], best: FoldRun) -> OutOfFold:
+        """Return what each fold's model says of the rows that it has not seen."""
+        data = self.data
+        n_folds = len(best.fold_weights)
+        n_training = 0 if data.validation_was_given else data.n_rows
+        judged = judge_held_out_rows(
+            forests, data.rows, self.held_out_weight[:n_folds], n_training, n_jobs=self.settings.n_jobs
+        )
+        if data.validation_was_given:
+            return judged
+        # Class weights do not belong to the labels. Validation rows that were given have weights without them.
+        by_class = data.class_weights[judged.labels]
+        weight = np.divide(judged.weight, by_class, out=np.zeros_like(judged.weight), where=judged.weight > 0)
+        complete = n_folds == len(self.held_out_weight) and data.workers.size == 1
+        return replace(judged, weight=weight, fingerprint=data.fingerprint() if complete else None)
 
 
-@dataclass(frozen=True)
-class Unseen:
-    """Rows with the scores, a column per class, of models that have not seen them; `weight` is what was set aside."""
-
-    rows: NDArray[np.intp]
-    weight: Array
-    scores: Array
-
-    def mean_scores(self) -> Array:
-        """The scores of every row; the mean where several folds had a part of it."""
-        part = np.where(self.weight > 0, self.weight, 1.0)
-        total = np.bincount(self.rows, part)
-        return np.column_stack([np.bincount(self.rows, part * each) / total for each in self.scores.T])
-
-
-def judged(
-    forests: list[list[trees.Forest]], X: Any, held: Array, *, n_training: int, n_jobs: int | None = None
-) -> Unseen:
-    """The rows that each fold set aside, one after the other.
-
-    Training rows that none did, as they have no weight, come last: the mean of all folds judges them.
-    """
-    rows = [np.flatnonzero(weight) for weight in held]
-    nowhere = np.flatnonzero(held.sum(axis=0)[:n_training] == 0)
-    judges = [[[each[fold]] for each in forests] for fold in range(len(held))] + [forests]  # by place, then class
-    places = [*rows, nowhere]
-    scores = [np.empty((len(own), len(forests))) for own in places]
-    for part, block in trees.row_blocks(X):
-        for own, out, by_class in zip(places, scores, judges, strict=True):
-            inside = slice(*np.searchsorted(own, (part.start, part.stop)))
-            seen = block[own[inside] - part.start]
-            for k, each in enumerate(by_class):
-                out[inside, k] = np.mean([one.scores(seen, n_jobs=n_jobs) for one in each], axis=0)
-    weight = np.concatenate([*(weight[own] for weight, own in zip(held, rows, strict=True)), np.zeros(len(nowhere))])
-    return Unseen(np.concatenate(places), weight, np.concatenate(scores))
-
-
-def _climbed(levels: Sequence[int], loss: Callable[[int], float]) -> int:
-    """The best level: from the middle one down as long as that helps; if it does not, up."""
+def climb(levels: Sequence[int], find_loss: Callable[[int], float]) -> int:
+    """Return the best level: from the middle one down as long as that helps; if it does not, up."""
     best = middle = len(levels) // 2
-    while best > 0 and loss(levels[best]) > loss(levels[best - 1]):
+    while best > 0 and find_loss(levels[best]) > find_loss(levels[best - 1]):
         best -= 1
-    while middle <= best < len(levels) - 1 and loss(levels[best]) > loss(levels[best + 1]):
+    while middle <= best < len(levels) - 1 and find_loss(levels[best]) > find_loss(levels[best + 1]):
         best += 1
     return levels[best]
-
-
-def _rests(losses: Array) -> bool:
-    """Whether the loss has hardly fallen for long."""
-    wait = max(LEAST_PATIENCE, int(PATIENCE * np.argmin(losses)))
-    if len(losses) <= wait:
-        return False
-    before, since = losses[:-wait].min(), losses[-wait:].min()
-    return bool(before - since <= max(PROGRESS * since, LEAST_PROGRESS))
-
-
-def _hopeless(run: _Run, best: tuple[Candidate, _Run] | None) -> bool:
-    """Whether it is far behind the best candidate after the rounds that one took."""
-    return best is not None and run.done >= best[0].n_rounds and run.losses().min() > HOPELESS * best[0].loss

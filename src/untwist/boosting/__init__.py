@@ -1,1 +1,9 @@
-"""TODO."""
+"""Boosting: the paper's algorithm as one loop, runs of it side by side, the engines that run it, and what they leave behind.
+
+- `algorithm`: the loop over any weak learner, which is the definition.
+- `engines`: what makes rounds fast. `engines.engine` is the protocol, `engines.registry` knows them by name.
+- `runs`: boosters driven side by side, with callbacks, progress and Ctrl-C.
+- `ensemble`, `forest`: weak hypotheses with their coefficients, and trees as flat arrays.
+
+The room may import `theory` and `data`; nothing here knows of scikit-learn's estimators or of settings left open.
+"""

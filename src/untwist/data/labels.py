@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from untwist.arguments import Array, non_negative
+from untwist.data.tables import on_host
 from untwist.data.workers import ALONE, Workers
 
-__all__ = ["class_weights", "classes_of", "refuse_missing"]
+__all__ = ["class_weights", "classes_of", "encode_labels", "refuse_missing"]
 
 
 def classes_of(y: NDArray[Any], workers: Workers = ALONE) -> tuple[NDArray[Any], NDArray[np.uint32]]:
@@ -53,3 +55,15 @@ def class_weights(setting: Any, classes: NDArray[Any], mass: Array) -> Array:
     if unknown:
         raise ValueError(f"class_weight has labels that y has not: {unknown[:5]}")
     return np.array([non_negative(f"class_weight of {label!r}", setting.get(label, 1.0)) for label in classes.tolist()])
+
+
+def encode_labels(name: str, y: Any, classes: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return labels as indices of `classes`; `name` is what errors call them."""
+    y = column_or_1d(on_host(y))
+    try:
+        unknown = np.setdiff1d(y, classes)
+    except TypeError as error:
+        raise ValueError(f"{name} must hold labels of one kind, none missing ({error})") from error
+    if unknown.size:
+        raise ValueError(f"{name} has labels that the training labels have not: {unknown[:5]}")
+    return np.asarray(np.searchsorted(classes, y), dtype=np.uint32)

@@ -1,0 +1,153 @@
+"""A candidate of the search: one setting, boosted on several folds for every class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from untwist.arguments import Array
+from untwist.boosting.engines.engine import Booster
+from untwist.boosting.forest import Forest
+from untwist.boosting.runs import RoundReport
+from untwist.model import Candidate
+
+__all__ = ["FoldRun", "rests"]
+
+#: A candidate gets at least so many rounds to make progress in.
+LEAST_PATIENCE = 15
+
+#: A candidate that made many rounds up to its best one gets this share of them to make progress in.
+PATIENCE_SHARE = 0.25
+
+#: The loss makes progress if it falls by more than this share of itself.
+PROGRESS_SHARE = 0.003
+
+#: Nor is it progress to fall by less than so many nats.
+LEAST_PROGRESS = 0.0005
+
+#: This share of the rounds after the best one is kept: the mean of all folds bears more rounds than a fold by itself.
+KEPT_BEYOND_BEST = 0.5
+
+#: A loss that still falls after so many rounds calls for longer steps.
+SLOW_AFTER = 200
+
+#: A candidate is hopeless if its loss is so many times that of the best one after as many rounds.
+HOPELESS_FACTOR = 1.1
+
+
+@dataclass
+class FoldRun:
+    """A candidate on some folds: a `Run` whose rounds are those of all its boosters.
+
+    Parameters
+    ----------
+    alpha, depth, step
+        The setting.
+    boosters : list of lists of Booster
+        By class, then by fold.
+    fold_weights : array
+        The weight that each fold sets aside.
+    ends_by_itself : bool
+        Whether the run ends when its loss rests or is hopeless; otherwise it makes all rounds that it is asked for.
+    may_be_slow : bool
+        Whether the run ends, too, when it turns out that longer steps would do better.
+    best : Candidate or None
+        The best candidate so far.
+    count : int
+        Rounds so far.
+    is_slow : bool
+        Whether the run has ended because longer steps would do better.
+    """
+
+    alpha: float
+    depth: int
+    step: float
+    boosters: list[list[Booster]]
+    fold_weights: Array
+    ends_by_itself: bool = True
+    may_be_slow: bool = False
+    best: Candidate | None = None
+    count: int = 0
+    is_slow: bool = False
+
+    @property
+    def key(self) -> tuple[float, int]:
+        """What tells candidates apart."""
+        return self.alpha, self.depth
+
+    def boost(self, rounds: int, patience: int = 0) -> bool:
+        """Make so many rounds more; return False when the candidate is done."""
+        del patience  # A candidate is judged by all its folds together.
+        for each_fold in self.boosters:
+            for booster in each_fold:
+                booster.boost(rounds)
+        self.count += rounds
+        if not self.ends_by_itself:
+            return True
+        losses = self.losses()
+        if rests(losses) or self._is_hopeless(losses):
+            return False
+        self.is_slow = self.may_be_slow and self.count >= SLOW_AFTER
+        return not self.is_slow
+
+    def _is_hopeless(self, losses: Array) -> bool:
+        """Tell whether the loss is far above that of the best candidate, after the rounds that one took."""
+        if self.best is None or self.count < self.best.n_rounds:
+            return False
+        return bool(losses.min() > HOPELESS_FACTOR * self.best.loss)
+
+    def take_folds(self, other: FoldRun) -> None:
+        """Add the folds of another run of the same candidate."""
+        self.boosters = [own + more for own, more in zip(self.boosters, other.boosters, strict=True)]
+        self.fold_weights = np.concatenate([self.fold_weights, other.fold_weights])
+
+    def summarise(self, n_rounds: int | None) -> Candidate:
+        """Return what the candidate has come to after `n_rounds`, or, for None, after the rounds worth keeping."""
+        losses, errors = self.losses(), self._average(self._list_errors())
+        best, last = int(np.argmin(losses)), self.count - 1
+        at = best + int(KEPT_BEYOND_BEST * (last - best)) if n_rounds is None else last
+        return Candidate(self.alpha, self.depth, self.step, at + 1, float(losses[at]), float(errors[at]))
+
+    def losses(self) -> Array:
+        """Return the log-loss of the rows set aside after each round."""
+        return self._average([[booster.losses() for booster in each_fold] for each_fold in self.boosters])
+
+    def curves(self) -> list[tuple[Array, Array]]:
+        """Return log-loss and error of the rows set aside after each round, by class."""
+        losses = [[booster.losses() for booster in each_fold] for each_fold in self.boosters]
+        errors = self._list_errors()
+        return [(self._average([loss]), self._average([error])) for loss, error in zip(losses, errors, strict=True)]
+
+    def last_round(self) -> RoundReport:
+        """Return what there is to tell of the last round."""
+        edges = [booster.last_edge() for each_fold in self.boosters for booster in each_fold]
+        errors = self._average(self._list_errors())
+        return RoundReport(float(np.mean(edges)), float(self.losses()[-1]), float(errors[-1]))
+
+    def list_forests(self, n_rounds: int) -> list[list[Forest]]:
+        """Return the first `n_rounds` trees of every class and fold."""
+        ensembles = [[booster.ensemble() for booster in each_fold] for each_fold in self.boosters]
+        kept = [[one.keep_first(min(n_rounds, len(one))).forest for one in each_fold] for each_fold in ensembles]
+        return [[forest for forest in each_fold if forest is not None] for each_fold in kept]
+
+    def _list_errors(self) -> list[list[Array]]:
+        return [[booster.errors() for booster in each_fold] for each_fold in self.boosters]
+
+    def _average(self, curves: list[list[Array]]) -> Array:
+        """Return the mean over classes and folds after each round; a booster that has ended stays where it was."""
+        total = np.zeros(self.count)
+        for each_fold in curves:
+            for curve, weight in zip(each_fold, self.fold_weights, strict=True):
+                known = curve[: self.count]  # Ctrl-C may leave some folds ahead.
+                total += weight * np.pad(known, (0, self.count - len(known)), mode="edge")
+        return np.asarray(total / (len(curves) * self.fold_weights.sum()))
+
+
+def rests(losses: Array) -> bool:
+    """Tell whether a loss has hardly fallen for long."""
+    wait = max(LEAST_PATIENCE, int(PATIENCE_SHARE * np.argmin(losses)))
+    if len(losses) <= wait:
+        return False
+    before, since = losses[:-wait].min(), losses[-wait:].min()
+    return bool(before - since <= max(PROGRESS_SHARE * since, LEAST_PROGRESS))

@@ -1,0 +1,207 @@
+"""The compiled engine: PILBoost over histogram trees, all rounds in compiled code.
+
+Columns are binned once into one-byte codes, weights are fixed-point numbers and all sums whole numbers, so that the
+model is the same, bit for bit, for any number of threads and any order of the rows. The rounding of the weights (2^-17
+for many rows, 2^-24 for few; relative to the largest sample weight) and single precision in computing them are all that
+separates it from exact arithmetic over the same splits. A row with a sample weight smaller than that share of the
+largest counts for nothing. Of more than 100,000 rows a sample places the thresholds of columns with many values.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from untwist import _core
+from untwist.arguments import Array
+from untwist.boosting.engines.engine import Engine, EngineSettings, Rows, Task
+from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.forest import Forest, count_threads, iterate_column_blocks, iterate_row_blocks
+from untwist.data.workers import ALONE, Workers
+from untwist.theory.links import CanonicalLink
+from untwist.theory.losses import AlphaLoss, Loss
+
+__all__ = ["CompiledBooster", "CompiledDataset", "CompiledEngine", "find_thresholds", "scale_weights"]
+
+#: The core takes an empty array for weights that are all 1, and for rows that are not given.
+NOTHING = np.zeros(0)
+
+#: Whole sample weights up to here count copies of a row, exactly.
+MOST_COPIES = 128
+
+
+class CompiledEngine(Engine):
+    """Histogram trees, all rounds in compiled code."""
+
+    name: ClassVar[str] = "compiled"
+    settings: ClassVar[frozenset[str]] = frozenset(
+        {"l2", "subsample", "max_features", "max_bins", "monotonic_cst", "min_samples_leaf"}
+    )
+
+    def check_loss(self, loss: Loss) -> None:
+        """Refuse any other loss than the alpha-loss."""
+        if not isinstance(loss, AlphaLoss):
+            raise ValueError(f"the compiled engine boosts the alpha-loss only, got {loss!r}")
+
+    def make_dataset(self, rows: Rows, settings: EngineSettings) -> CompiledDataset:
+        """Bin the rows."""
+        return CompiledDataset(rows, max_bins=settings.max_bins, n_jobs=settings.n_jobs)
+
+    def make_booster(self, dataset: CompiledDataset, task: Task) -> CompiledBooster:
+        """Return a booster of the core."""
+        return CompiledBooster(dataset, task)
+
+
+class CompiledDataset:
+    """Binned rows, for any number of boosters."""
+
+    def __init__(self, rows: Rows, *, max_bins: int = 255, n_jobs: int | None = None) -> None:
+        labels = np.ascontiguousarray(rows.labels, dtype=np.uint32)
+        in_blocks = hasattr(rows.X, "blocks")
+        self.n_features = rows.X.shape[1]
+        self.n_threads = count_threads(n_jobs)
+        self.core = _core.Dataset(labels, int(labels.max(initial=0)) + 1, self.n_features, in_blocks)
+        n_categories = np.zeros(self.n_features, dtype=np.int32)
+        for column, count in rows.categories.items():
+            n_categories[column] = count
+        equal_weights = len(rows.weight) == 0 or bool((rows.weight == rows.weight[0]).all())
+        weight = NOTHING if equal_weights else np.ascontiguousarray(rows.weight, dtype=np.float64)
+        if in_blocks:
+            self._bin_blocks(rows.X, weight, n_categories, max_bins)
+        else:
+            self._bin_columns(rows.X, weight, n_categories, max_bins)
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """Return a hash of each row's codes."""
+        return self.core.hashes()
+
+    def _bin_columns(self, X: Any, weight: Array, n_categories: NDArray[np.int32], max_bins: int) -> None:
+        for _, block in iterate_column_blocks(X):
+            self.core.look(block, weight, self.n_threads)
+        for first, block in iterate_column_blocks(X):
+            block_categories = n_categories[first : first + block.shape[1]]
+            self.core.add_columns(block, first, block_categories, weight, max_bins, self.n_threads)
+
+    def _bin_blocks(self, X: Any, weight: Array, n_categories: NDArray[np.int32], max_bins: int) -> None:
+        """Bin rows that come in blocks; none of their numbers is kept."""
+        sketch = _core.Sketch(n_categories, max_bins, float(weight.max(initial=0.0)))
+        _show_rows(sketch, X, weight, self.n_threads, ALONE)
+        self.core.set_bins(sketch)
+        for rows, block in iterate_row_blocks(X):
+            self.core.add_rows(block, rows.start, weight[rows], self.n_threads)
+
+
+class CompiledBooster:
+    """One class against the rest, boosted by the core."""
+
+    def __init__(self, dataset: CompiledDataset, task: Task) -> None:
+        link, growth = task.link, task.growth
+        assert isinstance(link.loss, AlphaLoss)  # CompiledEngine.check_loss has seen to it.
+        weight, unit = NOTHING, 1.0
+        if task.weight is not None and not (task.weight == 1).all():
+            weight, unit = scale_weights(task.weight)
+        self._n_features = dataset.n_features
+        self._n_threads = dataset.n_threads
+        self._count = 0
+        self._core = _core.booster(
+            dataset.core,
+            task.positive_class,
+            weight,
+            NOTHING if task.validation_weight is None else task.validation_weight,
+            NOTHING if task.start is None else task.start,
+            abs(link.loss.alpha),
+            isinstance(link, CanonicalLink),
+            task.step_size,
+            task.by_edge,
+            task.posterior_floor,
+            growth.depth,
+            growth.max_leaf_nodes or 0,
+            growth.min_weight_fraction_leaf,
+            growth.l2 / unit,
+            growth.min_samples_leaf / unit if growth.min_samples_leaf > 1 else 0.0,
+            growth.category_smoothing / unit,
+            growth.subsample,
+            growth.max_features,
+            growth.seed,
+            task.first_round,
+            np.array(growth.monotone, dtype=np.int8),
+        )
+
+    def boost(self, rounds: int, patience: int = 0) -> int:
+        """Make up to `rounds` more rounds and return how many there are now."""
+        self._count = self._core.boost(rounds, patience, self._n_threads)
+        return self._count
+
+    def last_edge(self) -> float:
+        """Return the edge of the last round."""
+        return float(self._core.trees(self._count - 1)[0][-1])
+
+    def losses(self) -> Array:
+        """Return the log-loss of the validation rows after each round."""
+        return self._core.losses()
+
+    def errors(self) -> Array:
+        """Return the error of the validation rows after each round."""
+        return self._core.errors()
+
+    def ensemble(self) -> Ensemble:
+        """Return the trees so far."""
+        forest = Forest(*self._core.trees(0), n_features=self._n_features)
+        return Ensemble.from_forest(forest, self.losses(), self.errors())
+
+
+def find_thresholds(rows: Rows, n_categories: NDArray[np.int32], max_bins: int, n_threads: int) -> list[Array]:
+    """Return the thresholds of every column that the rows of all workers make together."""
+    weight = np.ascontiguousarray(rows.weight, dtype=np.float64)
+    ends = rows.workers.all_of((float(weight.min(initial=np.inf)), float(weight.max(initial=0.0))))
+    lightest = min(low for low, _ in ends)
+    heaviest = max(high for _, high in ends)
+    if lightest == heaviest:
+        weight = NOTHING
+    sketch = _core.Sketch(n_categories, max_bins, heaviest if len(weight) else 0.0)
+    _show_rows(sketch, rows.X, weight, n_threads, rows.workers)
+    return sketch.thresholds()
+
+
+def _show_rows(sketch: _core.Sketch, X: Any, weight: Array, n_threads: int, workers: Workers) -> None:
+    """Show a sketch the rows of all workers.
+
+    They are read twice where a column has been constant for more than the first 100,000 of them and then is not.
+    """
+    for rows, block in iterate_row_blocks(X):
+        sketch.look(block, weight[rows], n_threads)
+    _merge_sketches(sketch, workers)
+    if sketch.needs_draw:
+        for rows, block in iterate_row_blocks(X):
+            sketch.draw(block, weight[rows], n_threads)
+        _merge_sketches(sketch, workers)
+
+
+def _merge_sketches(sketch: _core.Sketch, workers: Workers) -> None:
+    """Add what the sketches of the other workers have seen."""
+    if workers.size == 1:
+        return
+    for rank, state in enumerate(workers.all_of(sketch.state())):
+        if rank != workers.rank:
+            sketch.merge(state)
+
+
+def scale_weights(weight: Array, workers: Workers = ALONE) -> tuple[Array, float]:
+    """Return sample weights as the core takes them, and the weight that is its 1; alike for all workers.
+
+    Whole numbers count copies, exactly. Weights that are all the same (or 0) become ones. Any others are divided by a
+    power of two, which keeps their ratios, so that none is above 1.
+    """
+    largest = max(workers.all_of(float(weight.max(initial=0.0))))
+    whole = bool((weight == np.floor(weight)).all())
+    if largest <= MOST_COPIES and all(workers.all_of(whole)):
+        return weight, 1.0
+    alike = bool(((weight == largest) | (weight == 0)).all())
+    if all(workers.all_of(alike)):
+        return (weight > 0).astype(np.float64), largest
+    fraction, exponent = math.frexp(largest)
+    unit = math.ldexp(1.0, min(exponent - (fraction == 0.5), 1023))
+    return weight / unit, unit

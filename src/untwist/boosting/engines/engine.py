@@ -1,0 +1,213 @@
+"""The protocol of an engine: which tables and settings it takes, how it holds rows, and how it makes rounds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from untwist.arguments import Array
+from untwist.boosting.ensemble import Ensemble
+from untwist.data.accepted import AcceptedTables
+from untwist.data.folds import cross_folds, hold_out
+from untwist.data.workers import ALONE, Workers
+from untwist.theory.links import Link
+from untwist.theory.losses import Loss
+
+__all__ = ["DEEPEST", "Booster", "Dataset", "Engine", "EngineSettings", "Growth", "Rows", "Task"]
+
+#: Trees are never deeper than this, whatever `max_depth` says.
+DEEPEST = 60
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How trees grow.
+
+    The parameters are those of `PILBoostClassifier`; `l2` and `min_samples_leaf` count in rows.
+
+    Parameters
+    ----------
+    category_smoothing : float
+        Categories are split in the order of their mean label, each drawn towards 0 by so many rows, so that rare
+        categories do not lead that order.
+    seed : int
+        What rows and columns are drawn by.
+    monotone : tuple of int
+        For each column whether the score may only fall (-1) or rise (+1) with it; empty where nothing is asked for.
+    """
+
+    max_depth: int | None = 3
+    max_leaf_nodes: int | None = None
+    min_samples_leaf: int = 1
+    min_weight_fraction_leaf: float = 0.0
+    l2: float = 0.0
+    category_smoothing: float = 10.0
+    subsample: float = 1.0
+    max_features: float = 1.0
+    seed: int = 0
+    monotone: tuple[int, ...] = ()
+
+    @property
+    def depth(self) -> int:
+        """The depth of the trees as a number, where `max_depth` may be None for no limit."""
+        return DEEPEST if self.max_depth is None else min(DEEPEST, self.max_depth)
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """What an engine is told before it sees any rows; the parameters are those of `PILBoostClassifier`."""
+
+    growth: Growth = field(default_factory=Growth)
+    max_bins: int = 255
+    tree_method: str = "hist"
+    device: str = "cpu"
+    estimator: Any = None
+    n_jobs: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows as an engine gets them, as numbers.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or Encoded
+        The table; a category is its index among the known ones.
+    labels : array of uint32
+        The index of each row's class.
+    weight : array
+        The sample weight of each row. Rows of weight 0 have no say in how columns are binned.
+    categories : mapping
+        How many categories each categorical column has.
+    workers : Workers
+        Who else has rows of the same table.
+    """
+
+    X: Any
+    labels: NDArray[np.uint32]
+    weight: Array
+    categories: Mapping[int, int] = field(default_factory=dict)
+    workers: Workers = ALONE
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a booster has to do: boost one class against the rest.
+
+    Parameters
+    ----------
+    link : Link
+        The link, and with it the loss, to boost.
+    step_size : float
+        The coefficient of a hypothesis is step_size * edge, as in the paper, or with `by_edge=False` step_size itself.
+    growth : Growth
+        How trees grow.
+    positive_class : int
+        The class to tell from the others.
+    weight : array or None
+        What each row weighs in training; rows of weight 0 do not train. None: all rows weigh 1.
+    validation_weight : array or None
+        What each row weighs in the validation loss; None for no validation.
+    posterior_floor : float
+        For the validation loss, posteriors are kept within [posterior_floor, 1 - posterior_floor].
+    start : array or None
+        The scores to go on from, of a model that `first_round` rounds made.
+    stream : int
+        Boosters of different streams draw different random numbers.
+    """
+
+    link: Link
+    step_size: float
+    growth: Growth
+    by_edge: bool = True
+    positive_class: int = 1
+    weight: Array | None = None
+    validation_weight: Array | None = None
+    posterior_floor: float = 1e-6
+    start: Array | None = None
+    first_round: int = 0
+    stream: int = 0
+
+
+class Dataset(Protocol):
+    """Rows as an engine holds them, for any number of boosters."""
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """Return a hash of each row's contents: copies of a row have the same one."""
+
+
+class Booster(Protocol):
+    """A run of boosting that goes on when asked to."""
+
+    def boost(self, rounds: int, patience: int = 0) -> int:
+        """Make up to `rounds` more rounds and return how many there are now.
+
+        There are fewer if all weights are zero, or if the validation loss was at its lowest `patience` rounds ago.
+        """
+
+    def last_edge(self) -> float:
+        """Return the edge of the last round."""
+
+    def losses(self) -> Array:
+        """Return the log-loss of the validation rows after each round; empty where there are none."""
+
+    def errors(self) -> Array:
+        """Return the error of the validation rows after each round."""
+
+    def ensemble(self) -> Ensemble:
+        """Return what the rounds so far leave behind."""
+
+
+class Engine(ABC):
+    """An engine. A subclass says what it takes and makes datasets and boosters.
+
+    Attributes
+    ----------
+    name : str
+        What `PILBoostClassifier(engine=...)` calls it.
+    grows_forests : bool
+        Whether its ensembles are forests. Only then can settings be chosen by folds, and models be saved and exported.
+    joins_workers : bool
+        Whether it takes part in a distributed fit where a communicator is open.
+    settings : frozenset of str
+        Those of `untwist.settings.ENGINE_SETTINGS` that it knows; others must have their defaults.
+    """
+
+    name: ClassVar[str]
+    grows_forests: ClassVar[bool] = True
+    joins_workers: ClassVar[bool] = False
+    settings: ClassVar[frozenset[str]] = frozenset()
+
+    def check_settings(self, settings: EngineSettings) -> None:
+        """Raise a ValueError for settings that do not go together."""
+        del settings
+
+    def check_loss(self, loss: Loss) -> None:
+        """Raise a ValueError for a loss that the engine cannot boost."""
+        del loss
+
+    def accepted_tables(self, estimator: Any, tree_method: str) -> AcceptedTables:
+        """Return which tables the engine takes under these settings."""
+        del estimator, tree_method
+        return AcceptedTables()
+
+    @abstractmethod
+    def make_dataset(self, rows: Rows, settings: EngineSettings) -> Dataset:
+        """Return the rows as the engine holds them."""
+
+    @abstractmethod
+    def make_booster(self, dataset: Any, task: Task) -> Booster:
+        """Return a booster that has not made a round yet. `dataset` is one that `make_dataset` made."""
+
+    def hold_out(self, dataset: Dataset, rows: Rows, share: float, seed: int) -> Array:
+        """Return how much of each row's weight is set aside, in [0, 1]: about `share` of the weight of every class."""
+        return hold_out(dataset.hashes(), rows.labels, rows.weight, share, seed)
+
+    def make_folds(self, dataset: Dataset, rows: Rows, n_folds: int, seed: int) -> Array:
+        """Return, for every fold, the weight of each row that it sets aside; over the folds that is all of it."""
+        return cross_folds(dataset.hashes(), rows.labels, rows.weight, n_folds, seed)

@@ -1,0 +1,88 @@
+"""XGBoost as an engine: what it takes, and how rows are set aside where no worker sees them all."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+import numpy as np
+
+from untwist.arguments import Array
+from untwist.boosting.engines.engine import Dataset, Engine, EngineSettings, Rows, Task
+from untwist.boosting.engines.xgboost.booster import XGBoostBooster
+from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
+from untwist.data.accepted import AcceptedTables
+from untwist.data.folds import drawn_folds, drawn_share
+from untwist.theory.losses import AlphaLoss, Loss
+
+__all__ = ["XGBoostEngine"]
+
+TREE_METHODS = ("hist", "approx", "exact")
+FINEST_BINS = 255
+
+
+class XGBoostEngine(Engine):
+    """Trees grown by XGBoost."""
+
+    name: ClassVar[str] = "xgboost"
+    joins_workers: ClassVar[bool] = True
+    settings: ClassVar[frozenset[str]] = frozenset(
+        {"l2", "subsample", "max_features", "max_bins", "monotonic_cst", "tree_method", "device"}
+    )
+
+    def check_settings(self, settings: EngineSettings) -> None:
+        """Refuse what XGBoost's tree methods do not know."""
+        if settings.tree_method not in TREE_METHODS:
+            raise ValueError(f"tree_method must be one of {TREE_METHODS}, got {settings.tree_method!r}")
+        if not isinstance(settings.device, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", settings.device):
+            raise ValueError(f'device must be "cpu", "cuda" or "cuda:N", got {settings.device!r}')
+        growth = settings.growth
+        limited = growth.max_leaf_nodes is not None or growth.max_depth is None or settings.max_bins < FINEST_BINS
+        if settings.tree_method == "exact" and limited:
+            raise ValueError('tree_method="exact" needs a max_depth and knows neither max_leaf_nodes nor max_bins')
+
+    def check_loss(self, loss: Loss) -> None:
+        """Refuse any other loss than the alpha-loss."""
+        if not isinstance(loss, AlphaLoss):
+            raise ValueError(f"XGBoost's trees boost the alpha-loss only, got {loss!r}")
+
+    def accepted_tables(self, estimator: Any, tree_method: str) -> AcceptedTables:
+        """Return the tables that XGBoost takes: only bins can be read in blocks."""
+        del estimator
+        return AcceptedTables(blocks=tree_method == "hist")
+
+    def make_dataset(self, rows: Rows, settings: EngineSettings) -> XGBoostDataset:
+        """Return the rows as XGBoost takes them."""
+        return XGBoostDataset(rows, settings)
+
+    def make_booster(self, dataset: XGBoostDataset, task: Task) -> XGBoostBooster:
+        """Return a booster whose trees XGBoost grows."""
+        return XGBoostBooster(dataset, task)
+
+    def hold_out(self, dataset: Dataset, rows: Rows, share: float, seed: int) -> Array:
+        """Return 1 for the rows that are set aside: each worker draws its own, by their contents."""
+        held_out = drawn_share(dataset.hashes(), share, seed)
+        _refuse_poor_draw(rows, np.stack([rows.weight * held_out]))
+        return held_out
+
+    def make_folds(self, dataset: Dataset, rows: Rows, n_folds: int, seed: int) -> Array:
+        """Return the weight that each fold sets aside: each worker draws for its own rows, by their contents."""
+        held_out_weight = drawn_folds(dataset.hashes(), rows.weight, n_folds, seed)
+        _refuse_poor_draw(rows, held_out_weight)
+        return held_out_weight
+
+
+def _refuse_poor_draw(rows: Rows, held_out_weight: Array) -> None:
+    """Raise an error where a draw by contents has set all of a class aside, or nothing: the different rows are few."""
+    n_classes = int(max(rows.workers.all_of(int(rows.labels.max(initial=0))))) + 1
+    masses = [
+        np.bincount(rows.labels, weights=weight, minlength=n_classes) for weight in (*held_out_weight, rows.weight)
+    ]
+    *aside, total = rows.workers.total(np.stack(masses))
+    present = total > 0
+    for mass in aside:
+        if mass.sum() == 0 or (mass[present] >= total[present]).any():
+            raise ValueError(
+                'too few different rows to set some aside with engine="xgboost", which goes by what they contain: '
+                "give X_val and y_val, or settings and rounds, or use the compiled engine"
+            )

@@ -1,0 +1,101 @@
+"""What a run of boosting leaves behind: weak hypotheses, their coefficients, and how well held-out rows fared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from untwist.arguments import Array
+from untwist.boosting.algorithm import Hypothesis, staged_scores
+from untwist.boosting.forest import Forest
+
+__all__ = ["Ensemble"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """The rounds of one class against the rest.
+
+    Parameters
+    ----------
+    hypotheses : sequence of Hypothesis
+        The weak hypotheses, one per round.
+    leverages, edges : arrays
+        Their coefficients and their edges.
+    losses, errors : arrays
+        Log-loss and error of the validation rows after each round; empty where there were none. They may know of later
+        rounds, too, that were not kept.
+    forest : Forest or None
+        The hypotheses as flat arrays, where they are trees of an engine that grows forests.
+    """
+
+    hypotheses: Sequence[Hypothesis]
+    leverages: Array
+    edges: Array
+    losses: Array
+    errors: Array
+    forest: Forest | None = None
+
+    @classmethod
+    def from_forest(cls, forest: Forest, losses: Array, errors: Array) -> Ensemble:
+        """Return the trees of a forest as an ensemble."""
+        return cls(forest.trees(), forest.leverage, forest.edge, losses, errors, forest)
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def keep_first(self, count: int) -> Ensemble:
+        """Return the first `count` rounds, with all that is known of the validation rows."""
+        if self.forest is not None:
+            return Ensemble.from_forest(self.forest.keep_first(count), self.losses, self.errors)
+        return replace(
+            self, hypotheses=self.hypotheses[:count], leverages=self.leverages[:count], edges=self.edges[:count]
+        )
+
+    def keep_best(self) -> Ensemble:
+        """Return the rounds up to the lowest validation loss; all of them where it is not known."""
+        if not np.isfinite(self.losses).any():
+            return self
+        return self.keep_first(int(np.nanargmin(self.losses)) + 1)
+
+    def forget_validation(self) -> Ensemble:
+        """Return the same rounds without what is known of validation rows."""
+        return replace(self, losses=np.zeros(0), errors=np.zeros(0))
+
+    def append(self, later: Ensemble) -> Ensemble:
+        """Return these rounds, then those of a run that went on where this one ended."""
+        n_rounds = len(self)
+        losses, errors = self.losses[:n_rounds], self.errors[:n_rounds]
+        if len(losses) or len(later.losses):
+            not_validated = np.full(n_rounds - len(losses), np.nan)
+            losses = np.concatenate([losses, not_validated, later.losses])
+            errors = np.concatenate([errors, not_validated, later.errors])
+        if self.forest is not None and later.forest is not None:
+            return Ensemble.from_forest(self.forest.append(later.forest), losses, errors)
+        return Ensemble(
+            hypotheses=[*self.hypotheses, *later.hypotheses],
+            leverages=np.concatenate([self.leverages, later.leverages]),
+            edges=np.concatenate([self.edges, later.edges]),
+            losses=losses,
+            errors=errors,
+        )
+
+    def rounds(self) -> Iterator[tuple[float, Hypothesis]]:
+        """Yield (leverage, hypothesis) of each round."""
+        return zip(self.leverages, self.hypotheses, strict=True)
+
+    def scores(self, X: Any, n_jobs: int | None = None) -> Array:
+        """Return the scores H(x) of the rows of X."""
+        if self.forest is not None:
+            return self.forest.scores(X, n_jobs=n_jobs)
+        scores = np.zeros(X.shape[0])
+        for scores in self.staged_scores(X):  # noqa: B007 - The last stage is the answer.
+            pass
+        return scores
+
+    def staged_scores(self, X: Any) -> Iterator[Array]:
+        """Yield the scores after each round."""
+        return staged_scores(self.rounds(), X)

@@ -1,0 +1,107 @@
+"""Tables like the training table, as numbers: the same columns, the same categories, checked by scikit-learn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import _check_feature_names, _check_n_features
+
+from untwist.arguments import Array
+from untwist.data.accepted import AcceptedTables
+from untwist.data.batches import Batches
+from untwist.data.tables import Schema
+
+__all__ = ["TableEncoder"]
+
+
+@dataclass(frozen=True, eq=False)
+class TableEncoder:
+    """What the columns of the training table were, and how another table becomes numbers like it.
+
+    Parameters
+    ----------
+    n_features : int
+        The number of columns.
+    feature_names : array of str or None
+        Their names, where they have any.
+    schema : Schema
+        Their categories.
+    accepted_tables : AcceptedTables
+        The tables that the engine takes.
+    """
+
+    n_features: int
+    feature_names: NDArray[Any] | None = None
+    schema: Schema = field(default_factory=lambda: Schema({}))
+    accepted_tables: AcceptedTables = field(default_factory=AcceptedTables)
+
+    def encode(self, X: Any, estimator: Any = None) -> Any:
+        """Return a table as numbers, in the form that the engine takes.
+
+        Parameters
+        ----------
+        X : table
+            Whatever `fit` takes.
+        estimator : object or None
+            In whose name scikit-learn's errors speak.
+        """
+        if self._needs_no_check(X):
+            return X
+        estimator = self if estimator is None else estimator
+        if isinstance(X, Batches):
+            _check_feature_names(estimator, X.head, reset=False)
+            numbers: Any = X.encoded(self.schema, lambda block: self.accepted_tables.check(block, estimator))
+        else:
+            _check_feature_names(estimator, X, reset=False)
+            numbers = self.accepted_tables.check(self.schema.encode(X), estimator)
+        _check_n_features(estimator, numbers, reset=False)
+        return numbers
+
+    def encode_dense(self, X: Any, estimator: Any = None) -> Array:
+        """Return a table as dense float64 numbers: a category is its index, NaN a missing or unknown value."""
+        rows = self.encode(X, estimator)
+        return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+
+    def decode(self, column: int, number: float) -> Any:
+        """Return a cell of an encoded table as the user knows it; None where it is missing."""
+        if np.isnan(number):
+            return None
+        categories = self.schema.categories.get(column)
+        return float(number) if categories is None else categories[int(number)]
+
+    @property
+    def feature_labels(self) -> list[Any]:
+        """The names of the columns, or their numbers where they have none."""
+        return list(range(self.n_features)) if self.feature_names is None else self.feature_names.tolist()
+
+    def _needs_no_check(self, X: Any) -> bool:
+        """Tell whether X is an array of finite numbers of the right shape, which takes a microsecond for a row."""
+        return (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and X.shape[1] == self.n_features
+            and X.dtype.type in self.accepted_tables.dtypes
+            and X.size > 0
+            and X.flags.c_contiguous
+            and self.feature_names is None
+            and not self.schema.categories
+            and math.isfinite(X.min())
+            and math.isfinite(X.max())
+        )
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns, under the name that scikit-learn's checks look for."""
+        return self.n_features
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """The names of the columns, under the name that scikit-learn's checks look for."""
+        if self.feature_names is None:
+            raise AttributeError("the columns of the training table had no names")
+        return self.feature_names

@@ -1,0 +1,291 @@
+"""What a fit leaves behind: immutable, with public attributes. Files, exports, explanations and audits take this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from untwist.arguments import Array
+from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.forest import Forest, iterate_row_blocks
+from untwist.data.batches import Encoded
+from untwist.data.encoding import TableEncoder
+from untwist.data.labels import encode_labels
+from untwist.data.workers import ALONE, Workers
+from untwist.noise.posterior import Posterior
+from untwist.noise.rates import NoiseEstimate, Untwisting, estimate_noise
+from untwist.theory.links import Link
+
+__all__ = ["Candidate", "Choice", "FittedModel", "OutOfFold"]
+
+IMPORTANCES = ("paper", "gain", "splits")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting that was tried: the rounds that would be kept, and log-loss and error of the rows set aside there."""
+
+    alpha: float
+    max_depth: int
+    step: float
+    n_rounds: int
+    loss: float
+    error: float
+
+    def __str__(self) -> str:
+        return (
+            f"alpha {self.alpha:<4g} depth {self.max_depth}, {self.n_rounds:4d} rounds of {self.step:g}: "
+            f"log-loss {self.loss:.4f}, error {self.error:.4f}"
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best candidate, and all that were tried."""
+
+    best: Candidate
+    tried: tuple[Candidate, ...]
+
+    def __str__(self) -> str:
+        lines = [f"alpha {self.best.alpha:g}, depth {self.best.max_depth}, {self.best.n_rounds} rounds, chosen from:"]
+        return "\n".join(lines + [f"  {one}" for one in self.tried])
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfFold:
+    """Rows with the scores of models that have not seen them.
+
+    Parameters
+    ----------
+    rows : array of int
+        Indices of rows; a row that several folds have set aside in parts comes several times.
+    weight : array
+        The sample weight that was set aside, without class weights.
+    scores : array
+        A column per booster: one for two classes, else one per class.
+    labels : array of uint32
+        The index of each row's class.
+    fingerprint : int or None
+        Tells the training table from others; None where not every training row has been set aside.
+    """
+
+    rows: NDArray[np.intp]
+    weight: Array
+    scores: Array
+    labels: NDArray[np.uint32]
+    fingerprint: int | None = None
+
+    def mean_scores(self) -> Array:
+        """Return the scores of every training row; the mean where several folds had a part of it."""
+        part = np.where(self.weight > 0, self.weight, 1.0)
+        total = np.bincount(self.rows, part)
+        columns = [np.bincount(self.rows, part * each) / total for each in self.scores.T]
+        return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+    def row_weights(self) -> Array:
+        """Return the sample weight of every training row."""
+        return np.bincount(self.rows, self.weight).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A fitted model.
+
+    Parameters
+    ----------
+    classes : array
+        The labels; of two, the second is the positive class.
+    encoder : TableEncoder
+        The columns of the training table, and how another one becomes numbers like it.
+    ensembles : tuple of Ensemble
+        One for two classes, else one per class against the rest.
+    link : Link
+        What the scores were boosted with.
+    alpha : float
+        The alpha that was used.
+    step_size : float
+        The step size or learning rate that was used.
+    class_weights : array
+        What rows of each class were multiplied by.
+    seed : int
+        What all random choices of the fit followed from.
+    n_rows : int
+        Training rows, those held out for validation included.
+    total_weight : float
+        The number of rows that trained or their total weight, whichever is larger.
+    choice : Choice or None
+        What was tried and chosen; None where nothing was left open.
+    noise : NoiseEstimate or None
+        How noisy the labels are; None where nothing was estimated or given.
+    untwisting : Untwisting or None
+        The noise that posteriors are corrected by, if they are.
+    validation_rows, validation_shares : arrays
+        The training rows that `fit` held out for validation, and the share of each one's weight.
+    out_of_fold : OutOfFold or None
+        What models said of rows that they had not seen; None where nothing was chosen by folds.
+    """
+
+    classes: NDArray[Any]
+    encoder: TableEncoder
+    ensembles: tuple[Ensemble, ...]
+    link: Link
+    alpha: float
+    step_size: float
+    class_weights: Array
+    seed: int
+    n_rows: int
+    total_weight: float
+    choice: Choice | None = None
+    noise: NoiseEstimate | None = None
+    untwisting: Untwisting | None = None
+    validation_rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    validation_shares: Array = field(default_factory=lambda: np.zeros(0))
+    out_of_fold: OutOfFold | None = None
+
+    # ---- what it is made of ----
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds of the class that kept most."""
+        return max(map(len, self.ensembles))
+
+    @property
+    def positive_classes(self) -> list[int]:
+        """The class that each ensemble tells from the others."""
+        return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
+
+    @property
+    def forests(self) -> tuple[Forest, ...]:
+        """The trees of each ensemble; a ValueError where the weak learners are of another kind."""
+        forests = tuple(one.forest for one in self.ensembles if one.forest is not None)
+        if not forests:
+            raise ValueError('model must be one of the compiled engine: without estimator, loss or engine="reference"')
+        return forests
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """How scores become posteriors."""
+        return Posterior(self.link, 1.0 / (self.total_weight + 2.0), self._class_shift(), self.untwisting)
+
+    def _class_shift(self) -> float:
+        """Return what class weights add to the log-odds of two classes."""
+        if len(self.classes) > 2 or not (self.class_weights > 0).all():
+            return 0.0
+        return float(np.log(self.class_weights[1] / self.class_weights[0]))
+
+    def encode_labels(self, name: str, y: Any) -> NDArray[np.uint32]:
+        """Return labels as indices of `classes`; `name` is what errors call them."""
+        return encode_labels(name, y, self.classes)
+
+    # ---- scores and posteriors ----
+
+    def scores(self, rows: Any, n_jobs: int | None = None) -> Array:
+        """Return the boosted scores H(x) of encoded rows; a column per class beyond two."""
+        if isinstance(rows, Encoded):
+            return np.concatenate([self.scores(block, n_jobs) for _, block in iterate_row_blocks(rows)])
+        return _join([one.scores(rows, n_jobs) for one in self.ensembles])
+
+    def staged_scores(self, rows: Any) -> Iterator[Array]:
+        """Yield the scores after each round; a class whose rounds have ended keeps its scores."""
+        last: list[Array] = []
+        for stage in zip_longest(*(one.staged_scores(rows) for one in self.ensembles)):
+            last = [old if new is None else new for old, new in zip_longest(last, stage)]
+            yield _join(last)
+
+    def leaves(self, rows: Any, n_jobs: int | None = None) -> NDArray[np.int32]:
+        """Return the leaf of every row by round and class, -1 where the rounds of a class have ended."""
+        leaves = np.full((rows.shape[0], self.n_rounds, len(self.ensembles)), -1, dtype=np.int32)
+        for index, one in enumerate(self.ensembles):
+            if one.forest is None:
+                raise ValueError("only the trees of the compiled engine have leaves to apply")
+            leaves[:, : len(one), index] = one.forest.leaves(rows, n_jobs)
+        return leaves
+
+    def margins(self, scores: Array, labels: NDArray[np.uint32]) -> Array:
+        """Return y * H(x) of every row; a column per class beyond two."""
+        signs = [np.where(labels == label, 1.0, -1.0) for label in self.positive_classes]
+        return np.asarray(scores * _join(signs))
+
+    def choose_labels(self, decision: Array) -> NDArray[Any]:
+        """Return the label that decision values speak for."""
+        return np.asarray(self.classes[self.posterior.choose(decision)])
+
+    # ---- what is known of the training ----
+
+    def importances(self, kind: str = "paper") -> Array:
+        """Return how much each column contributes, as shares.
+
+        Parameters
+        ----------
+        kind : "paper", "gain" or "splits"
+            The paper's: the sum over rounds of leverage times the tree's impurity importances. Or the gain of all splits
+            of a column, or their number.
+        """
+        if kind not in IMPORTANCES:
+            raise ValueError(f'kind must be "paper", "gain" or "splits", got {kind!r}')
+        total = np.zeros(self.encoder.n_features)
+        for one in self.ensembles:
+            if kind == "paper":
+                for leverage, hypothesis in one.rounds():
+                    total += abs(leverage) * hypothesis.feature_importances_  # type: ignore[attr-defined]
+                continue
+            if one.forest is None:
+                raise ValueError(f'kind={kind!r} needs the trees of the compiled engine: ask for kind="paper"')
+            split = one.forest.feature >= 0
+            amount = one.forest.gain[split] if kind == "gain" else np.ones(split.sum())
+            total += np.bincount(one.forest.feature[split], weights=amount, minlength=len(total))
+        return total / total.sum() if total.sum() else total
+
+    def by_class(self, name: str) -> Any:
+        """Return an attribute of the ensembles: a list by class, or for two classes what there is but once."""
+        values = [getattr(ensemble, name) for ensemble in self.ensembles]
+        return values[0] if len(values) == 1 else values
+
+    def validation_curves(self) -> dict[str, dict[str, Any]]:
+        """Return log-loss and error of the validation rows after each round, in the form of XGBoost's results."""
+        if not len(self.ensembles[0].losses):
+            return {}
+        return {"validation": {"log_loss": self.by_class("losses"), "error": self.by_class("errors")}}
+
+    def out_of_fold_posterior(self) -> Array | None:
+        """Return the twisted posterior of every training row by models that have not seen it, if there are such."""
+        if self.out_of_fold is None or self.out_of_fold.fingerprint is None:
+            return None
+        return self.posterior.twisted(self.out_of_fold.mean_scores())
+
+    def estimate_noise(self, rates: tuple[float, float] | None = None, workers: Workers = ALONE) -> Untwisting:
+        """Return the noise that out-of-fold posteriors of all workers show; at these `rates` where they are known."""
+        if self.out_of_fold is None:
+            raise ValueError("the model has not chosen anything by folds")
+        unseen, n_classes = self.out_of_fold, len(self.classes)
+        if n_classes == 2:
+            log_odds = self.posterior.twisted_log_odds(unseen.scores[:, 0])
+            posterior = expit(log_odds - self.posterior.shift)
+            posterior, labels, weight = _gather_sorted(workers, posterior, unseen.labels, unseen.weight)
+            return estimate_noise(posterior, labels, sample_weight=weight, rates=rates)
+        posterior = self.link.inverse(unseen.scores).ravel()
+        bears_label = (unseen.labels[:, None] == np.arange(n_classes)).ravel()
+        weight = np.repeat(unseen.weight / (n_classes - 1), n_classes)  # A row is counted once for every class.
+        posterior, bears_label, weight = _gather_sorted(workers, posterior, bears_label, weight)
+        return estimate_noise(posterior, bears_label, sample_weight=weight, n_classes=n_classes)
+
+
+def _join(columns: list[Array]) -> Array:
+    """Return one column as it is, several as a table."""
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def _gather_sorted(workers: Workers, *columns: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return the rows of all workers, in an order that does not depend on who had them; those of one as they are."""
+    if workers.size == 1:
+        return list(columns)
+    joined = [np.concatenate(parts) for parts in zip(*workers.all_of(columns), strict=True)]
+    order = np.lexsort(joined[::-1])
+    return [column[order] for column in joined]

@@ -1,0 +1,380 @@
+"""Every parameter of `PILBoostClassifier`, checked once, and every "auto" decided once.
+
+`resolve` makes frozen `Settings` of the constructor's arguments before any data is looked at. What is left open then is
+what the data have to decide: a tuple of several candidates, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from untwist.arguments import count, fraction, non_negative, positive, real, share
+from untwist.boosting.engines.engine import Engine, EngineSettings, Growth
+from untwist.boosting.engines.registry import ENGINES, find_engine
+from untwist.boosting.forest import count_threads
+from untwist.boosting.runs import Callback
+from untwist.data.accepted import AcceptedTables
+from untwist.model import Candidate
+from untwist.theory.links import CanonicalLink, ClippedLink, Link, default_step_size
+from untwist.theory.losses import AlphaLoss, Loss
+
+__all__ = ["ENGINE_SETTINGS", "Settings", "choose_engine", "resolve"]
+
+#: The alphas, depths and learning rates that are tried where they are left open.
+ALPHAS = (1.0, 2.0)
+DEPTHS = (2, 4, 6)
+LEARNING_RATES = (0.1, 0.2)
+
+#: What "auto" stands for where nothing can be chosen from the data.
+PLAIN_ALPHA = 2.0
+PLAIN_ROUNDS = 100
+PLAIN_DEPTH = 3
+
+#: What "auto" stands for where something is chosen from the data, and where nothing is.
+REGULARISATION = {"l2": (1.0, 0.0), "subsample": (0.7, 1.0), "max_features": (0.7, 1.0)}
+
+#: Parameters that some engines do not know, with their defaults: such an engine refuses any other value.
+ENGINE_SETTINGS: dict[str, Any] = {
+    "min_samples_leaf": 1,
+    "l2": "auto",
+    "subsample": "auto",
+    "max_features": "auto",
+    "max_bins": 255,
+    "monotonic_cst": None,
+    "tree_method": "hist",
+    "device": "cpu",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What a fit is to do, with nothing left to check.
+
+    Parameters
+    ----------
+    engine, engine_settings, accepted_tables
+        The engine, what it is told, and the tables that it takes.
+    automatic : bool
+        Whether candidates are compared by folds.
+    alphas : tuple of float
+        The candidates; a single one where alpha is given, and None where `menon` is to say it.
+    depths : tuple of int
+        The candidates, a single one where it is given.
+    n_rounds : int or None
+        The rounds to make; None where they are left open.
+    rounds_are_limit : bool
+        Whether fewer rounds than `n_rounds` may do: early stopping.
+    step : float or None
+        The step size or learning rate that was given; None for the default.
+    by_edge : bool
+        Whether steps are multiples of the edge, as in the paper, or all the same, as a learning rate makes them.
+    patience : int
+        Rounds without progress after which early stopping ends a plain fit; 0 without early stopping.
+    noise_rates : "auto", (float, float) or None
+        As given.
+    loss, exact_link
+        The loss, None for the alpha-loss, and whether the link is the exact one.
+    validation_fraction, categorical_features, monotonic_cst, class_weight, warm_start, callbacks, n_jobs, verbose
+        As given.
+    seed : int
+        What all random choices of the fit follow from.
+    """
+
+    engine: Engine
+    engine_settings: EngineSettings
+    accepted_tables: AcceptedTables
+    automatic: bool
+    alphas: tuple[float, ...] | None
+    depths: tuple[int, ...]
+    n_rounds: int | None
+    rounds_are_limit: bool
+    step: float | None
+    by_edge: bool
+    patience: int
+    noise_rates: Any
+    loss: Loss | None
+    exact_link: bool
+    validation_fraction: float
+    categorical_features: Any
+    monotonic_cst: Any
+    class_weight: Any
+    warm_start: bool
+    callbacks: tuple[Callback, ...]
+    n_jobs: int | None
+    verbose: int
+    seed: int
+
+    @property
+    def growth(self) -> Growth:
+        """How trees grow."""
+        return self.engine_settings.growth
+
+    @property
+    def known_rates(self) -> tuple[float, float] | None:
+        """The noise rates that were given, None where they were not."""
+        return self.noise_rates if isinstance(self.noise_rates, tuple) else None
+
+    @property
+    def estimates_noise(self) -> bool:
+        """Whether the noise is to be estimated from the data, and posteriors to be untwisted by it."""
+        alpha_was_open = self.alphas is not None and len(self.alphas) > 1
+        return self.known_rates is not None or (alpha_was_open and self.noise_rates == "auto")
+
+    @property
+    def turns_labels_over(self) -> bool:
+        """Whether the clean posterior is the complement of the twisted one: a negative alpha."""
+        return self.loss is None and self.alphas is not None and self.alphas[0] < 0
+
+    def check_classes(self, n_classes: int) -> None:
+        """Raise an error for what is known for two classes only."""
+        if n_classes > 2 and self.known_rates is not None:
+            raise ValueError('noise_rates must be None or "auto" where there are more than two classes')
+        if n_classes > 2 and self.alphas is None:
+            raise ValueError('alpha="menon" is for two classes')
+
+    def make_link(self, alpha: float) -> Link:
+        """Return the link at an alpha."""
+        loss = AlphaLoss(alpha) if self.loss is None else self.loss
+        return CanonicalLink(loss) if self.exact_link else ClippedLink(loss)
+
+    def choose_step(self, link: Link) -> float:
+        """Return the step of a plain fit: the one that was given, else the paper's."""
+        return default_step_size(link) if self.step is None else self.step
+
+    def fix(self, candidate: Candidate) -> Settings:
+        """Return the settings of a fit by folds that tries this candidate only and corrects no noise."""
+        return replace(
+            self,
+            alphas=(candidate.alpha,),
+            depths=(candidate.max_depth,),
+            n_rounds=candidate.n_rounds,
+            rounds_are_limit=False,
+            step=candidate.step,
+            noise_rates=None,
+            callbacks=(),
+            verbose=0,
+        )
+
+
+def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settings:
+    """Check all parameters and decide what "auto" means.
+
+    Parameters
+    ----------
+    parameters : mapping
+        The constructor's arguments, as `get_params(deep=False)` gives them.
+    seed : int or None
+        The seed of an earlier fit to go on from; None to draw one by `random_state`.
+
+    Returns
+    -------
+    Settings
+
+    Raises
+    ------
+    ValueError
+        It names the parameter and its value.
+    """
+    engine = choose_engine(parameters)
+    _refuse_unknown_settings(parameters, engine)
+    _check_flags(parameters)
+    loss = _check_loss(parameters["loss"], engine)
+    alpha = parameters["alpha"]
+    if isinstance(parameters["loss"], AlphaLoss):
+        alpha = parameters["loss"].alpha
+    anything_open = any(_is_auto(value) for value in (alpha, parameters["n_estimators"], parameters["max_depth"]))
+    automatic = anything_open and engine.grows_forests and loss is None
+    if automatic and parameters["warm_start"]:
+        raise ValueError("warm_start needs alpha, n_estimators and max_depth to be given")
+    alphas = _decide_alphas(alpha, automatic)
+    max_depth = _check_depth(parameters["max_depth"])
+    depths = DEPTHS if automatic and max_depth == "auto" else (PLAIN_DEPTH,) if max_depth == "auto" else None
+    step = _check_step(parameters["step_size"], parameters["learning_rate"])
+    growth = Growth(
+        max_depth=PLAIN_DEPTH if max_depth == "auto" else max_depth,
+        max_leaf_nodes=_check_leaves(parameters["max_leaf_nodes"]),
+        min_samples_leaf=count("min_samples_leaf", parameters["min_samples_leaf"]),
+        min_weight_fraction_leaf=_check_leaf_share(parameters["min_weight_fraction_leaf"]),
+        l2=non_negative("l2", _decide_regularisation("l2", parameters, automatic)),
+        subsample=share("subsample", _decide_regularisation("subsample", parameters, automatic)),
+        max_features=share("max_features", _decide_regularisation("max_features", parameters, automatic)),
+    )
+    engine_settings = EngineSettings(
+        growth=growth,
+        max_bins=count("max_bins", parameters["max_bins"], low=2, high=255),
+        tree_method=parameters["tree_method"],
+        device=parameters["device"],
+        estimator=_check_estimator(parameters["estimator"]),
+        n_jobs=parameters["n_jobs"],
+    )
+    engine.check_settings(engine_settings)
+    count_threads(parameters["n_jobs"])
+    patience = count("n_iter_no_change", parameters["n_iter_no_change"])
+    early_stopping = bool(parameters["early_stopping"])
+    return Settings(
+        engine=engine,
+        engine_settings=engine_settings,
+        accepted_tables=engine.accepted_tables(parameters["estimator"], parameters["tree_method"]),
+        automatic=automatic,
+        alphas=alphas,
+        depths=(growth.depth,) if depths is None else depths,
+        n_rounds=_decide_rounds(parameters["n_estimators"], automatic),
+        rounds_are_limit=early_stopping,
+        step=step,
+        by_edge=parameters["learning_rate"] is None and not (automatic and step is None),
+        patience=patience if early_stopping else 0,
+        noise_rates=_check_noise_rates(parameters["noise_rates"], alphas),
+        loss=loss,
+        exact_link=_check_link(parameters["link"]),
+        validation_fraction=_check_validation_fraction(parameters["validation_fraction"]),
+        categorical_features=parameters["categorical_features"],
+        monotonic_cst=parameters["monotonic_cst"],
+        class_weight=parameters["class_weight"],
+        warm_start=bool(parameters["warm_start"]),
+        callbacks=tuple(parameters["callbacks"] or ()),
+        n_jobs=parameters["n_jobs"],
+        verbose=_check_verbose(parameters["verbose"]),
+        seed=_draw_seed(parameters["random_state"]) if seed is None else seed,
+    )
+
+
+def choose_engine(parameters: Mapping[str, Any]) -> Engine:
+    """Return the engine that the parameters ask for; "auto" is the compiled one wherever it can do the job."""
+    engine, estimator, loss = (parameters[name] for name in ("engine", "estimator", "loss"))
+    if not _is_auto(engine):
+        found = find_engine(engine)
+        if estimator is not None:
+            raise ValueError(f"engine={engine!r} and estimator= exclude each other: give one of them")
+        return found
+    alpha_loss = loss is None or isinstance(loss, AlphaLoss)
+    return find_engine("compiled" if estimator is None and alpha_loss else "reference")
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _refuse_unknown_settings(parameters: Mapping[str, Any], engine: Engine) -> None:
+    """Raise an error for a parameter that plays no part in the engine and yet was given."""
+    for name, default in ENGINE_SETTINGS.items():
+        value = parameters[name]
+        is_default = value is default or (default is not None and np.ndim(value) == 0 and value == default)
+        if name not in engine.settings and not is_default:
+            knowing = [f'"{one.name}"' for one in ENGINES.values() if name in one.settings]
+            raise ValueError(f"{name}={value!r} needs engine={' or '.join(knowing)}, got the {engine.name} engine")
+
+
+def _check_flags(parameters: Mapping[str, Any]) -> None:
+    for name in ("early_stopping", "warm_start"):
+        if not isinstance(parameters[name], (bool, np.bool_)):
+            raise ValueError(f"{name} must be True or False, got {parameters[name]!r}")
+    callbacks = parameters["callbacks"] or []
+    if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
+        raise ValueError(f"callbacks must be a list of functions, got {parameters['callbacks']!r}")
+
+
+def _check_loss(loss: Any, engine: Engine) -> Loss | None:
+    """Return the loss; None for the alpha-loss, whose alpha is a parameter like any other."""
+    if loss is None or isinstance(loss, AlphaLoss):
+        return None
+    if not isinstance(loss, Loss):
+        raise ValueError(f"loss must be a Loss of untwist.losses, or None for the alpha-loss, got {loss!r}")
+    engine.check_loss(loss)
+    return loss
+
+
+def _decide_alphas(alpha: Any, automatic: bool) -> tuple[float, ...] | None:
+    if _is_auto(alpha):
+        return ALPHAS if automatic else (PLAIN_ALPHA,)
+    if isinstance(alpha, str) and alpha == "menon":
+        return None
+    if isinstance(alpha, str) or alpha is None:
+        raise ValueError(f'alpha must be a number, "auto" or "menon", got {alpha!r}')
+    AlphaLoss(alpha)  # It refuses what is no alpha.
+    return (alpha,)
+
+
+def _check_depth(max_depth: Any) -> Any:
+    return max_depth if max_depth is None or _is_auto(max_depth) else count("max_depth", max_depth)
+
+
+def _decide_rounds(n_estimators: Any, automatic: bool) -> int | None:
+    if _is_auto(n_estimators):
+        return None if automatic else PLAIN_ROUNDS
+    return count("n_estimators", n_estimators)
+
+
+def _check_step(step_size: Any, learning_rate: Any) -> float | None:
+    if _is_auto(step_size):
+        return None if learning_rate is None else positive("learning_rate", learning_rate)
+    if learning_rate is not None:
+        raise ValueError("step_size and learning_rate exclude each other: give one of them")
+    if step_size is None or isinstance(step_size, str):
+        raise ValueError(f'step_size must be a number > 0 or "auto", got {step_size!r}')
+    return positive("step_size", step_size)
+
+
+def _check_leaves(max_leaf_nodes: Any) -> int | None:
+    return None if max_leaf_nodes is None else count("max_leaf_nodes", max_leaf_nodes, low=2)
+
+
+def _check_leaf_share(min_weight_fraction_leaf: Any) -> float:
+    least = real("min_weight_fraction_leaf", min_weight_fraction_leaf, low=0.0)
+    if least > 0.5:
+        raise ValueError(f"min_weight_fraction_leaf must lie in [0, 0.5], got {min_weight_fraction_leaf!r}")
+    return least
+
+
+def _decide_regularisation(name: str, parameters: Mapping[str, Any], automatic: bool) -> Any:
+    if not _is_auto(parameters[name]):
+        return parameters[name]
+    automatic_value, plain_value = REGULARISATION[name]
+    return automatic_value if automatic else plain_value
+
+
+def _check_estimator(estimator: Any) -> Any:
+    can_learn = hasattr(estimator, "fit") and hasattr(estimator, "predict")
+    if estimator is not None and (isinstance(estimator, type) or not can_learn):
+        raise ValueError(f"estimator must be an object with fit and predict, got {estimator!r}")
+    return estimator
+
+
+def _check_noise_rates(noise_rates: Any, alphas: tuple[float, ...] | None) -> Any:
+    if noise_rates is None or _is_auto(noise_rates):
+        return noise_rates
+    try:
+        rate_neg, rate_pos = (fraction("noise_rates", rate) for rate in noise_rates)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f'noise_rates must be "auto", None or two numbers in [0, 1], got {noise_rates!r}') from error
+    if rate_neg + rate_pos >= 1:
+        raise ValueError(f"noise_rates must sum to less than 1, got {noise_rates!r}: swap the labels first")
+    if alphas is not None and alphas[0] < 0:
+        raise ValueError(f"noise_rates must not be given with a negative alpha, got {alphas[0]!r}: one turns labels")
+    return rate_neg, rate_pos
+
+
+def _check_link(link: Any) -> bool:
+    """Return whether the link is the exact one."""
+    if link not in ("clipped", "exact"):
+        raise ValueError(f'link must be "clipped" or "exact", got {link!r}')
+    return bool(link == "exact")
+
+
+def _check_validation_fraction(validation_fraction: Any) -> float:
+    part = real("validation_fraction", validation_fraction, low=0.0, open_low=True)
+    if part >= 1:
+        raise ValueError(f"validation_fraction must be below 1, got {part}")
+    return part
+
+
+def _check_verbose(verbose: Any) -> int:
+    return int(verbose) if isinstance(verbose, bool) else count("verbose", verbose, low=0)
+
+
+def _draw_seed(random_state: Any) -> int:
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

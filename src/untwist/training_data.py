@@ -1,0 +1,398 @@
+"""All that comes before round one: the table as codes, labels, weights, validation rows and folds.
+
+Every meeting that workers of a distributed fit need before round one is in here: on columns, categories, classes,
+weights and seed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils.validation import (
+    _check_monotonic_cst,
+    _check_sample_weight,
+    _check_y,
+    _get_feature_names,
+    check_consistent_length,
+)
+
+from untwist.arguments import Array
+from untwist.boosting.engines.engine import Dataset, Growth, Rows, Task
+from untwist.data import tables
+from untwist.data.batches import Batches, Encoded
+from untwist.data.encoding import TableEncoder
+from untwist.data.labels import class_weights, classes_of, encode_labels, refuse_missing
+from untwist.data.tables import Schema
+from untwist.data.workers import ALONE, Workers, present
+from untwist.model import FittedModel
+from untwist.noise.rates import MenonEstimate, menon
+from untwist.settings import Settings
+from untwist.theory.links import Link
+
+__all__ = ["N_FOLDS", "TrainingData", "ValidationTable"]
+
+#: Folds that candidates are compared by.
+N_FOLDS = 5
+
+#: Sums of weights are kept below this, up to which float64 holds all whole numbers.
+MOST_WEIGHT = 2.0**53
+
+
+@dataclass(frozen=True, eq=False)
+class ValidationTable:
+    """The validation rows that were given to `fit`, all None where there are none."""
+
+    X: Any = None
+    y: Any = None
+    sample_weight: ArrayLike | None = None
+
+    def check_complete(self) -> None:
+        """Raise an error where only a part was given."""
+        if (self.X is None) != (self.y is None):
+            raise ValueError("X_val and y_val must be given together")
+        if self.X is None and self.sample_weight is not None:
+            raise ValueError("sample_weight_val must come with X_val and y_val")
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """The rows of a fit as the engine holds them. Validation rows that were given come after the training rows.
+
+    Parameters
+    ----------
+    settings : Settings
+        The settings that the rows were prepared for.
+    rows : Rows
+        All rows as numbers, with their labels and weights, class weights included.
+    dataset : Dataset
+        The same as the engine holds them.
+    weight : array
+        What each row weighs in training: 0 for validation rows.
+    validation_weight : array or None
+        What each row weighs in the validation loss; None where there are no validation rows.
+    validation_was_given : bool
+        Whether the validation rows were given, or drawn from the training rows.
+    held_out : array
+        The share of each training row's weight that was drawn for validation.
+    folds : array or None
+        The weight of each row that each fold sets aside; None where nothing is to be chosen.
+    classes, class_weights, encoder
+        As in `FittedModel`.
+    n_rows : int
+        The number of training rows.
+    total_weight : float
+        The number of rows that train or their total weight, whichever is larger; of all workers.
+    growth : Growth
+        How trees grow, with the seed and the directions of monotone columns.
+    workers : Workers
+        Who else has training rows.
+    """
+
+    settings: Settings
+    rows: Rows
+    dataset: Dataset
+    weight: Array
+    validation_weight: Array | None
+    validation_was_given: bool
+    held_out: Array
+    folds: Array | None
+    classes: NDArray[Any]
+    class_weights: Array
+    encoder: TableEncoder
+    n_rows: int
+    total_weight: float
+    growth: Growth
+    workers: Workers
+
+    @classmethod
+    def collect(
+        cls,
+        settings: Settings,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        validation: ValidationTable | None = None,
+        *,
+        previous: FittedModel | None = None,
+        estimator: Any = None,
+    ) -> TrainingData:
+        """Check the rows and bring them to the engine.
+
+        Parameters
+        ----------
+        settings : Settings
+            What the fit is to do.
+        X, y, sample_weight
+            As `PILBoostClassifier.fit` takes them.
+        validation : ValidationTable or None
+            The validation rows that were given.
+        previous : FittedModel or None
+            The model to go on from: the rows must have its columns and classes.
+        estimator : object or None
+            In whose name scikit-learn's errors speak.
+        """
+        validation = ValidationTable() if validation is None else validation
+        validation.check_complete()
+        workers = present() if settings.engine.joins_workers else ALONE
+        seed = workers.first_of(settings.seed)
+        table = _TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
+        rows, validation_weight = table.append_validation(validation)
+        growth = replace(settings.growth, seed=seed, monotone=table.find_directions())
+        dataset = settings.engine.make_dataset(rows, replace(settings.engine_settings, growth=growth))
+        held_out = np.zeros(table.n_rows)
+        validation_was_given = validation_weight is not None
+        weight = rows.weight
+        if settings.patience and not (validation_was_given or settings.automatic):
+            share = table.check_share(settings.validation_fraction)
+            held_out = settings.engine.hold_out(dataset, rows, share, seed)
+            weight, validation_weight = weight * (1.0 - held_out), weight * held_out
+        folds = None
+        if settings.automatic and not validation_was_given:
+            folds = settings.engine.make_folds(dataset, rows, N_FOLDS, seed)
+        return cls(
+            settings=settings,
+            rows=rows,
+            dataset=dataset,
+            weight=weight,
+            validation_weight=validation_weight,
+            validation_was_given=validation_was_given,
+            held_out=held_out,
+            folds=folds,
+            classes=table.classes,
+            class_weights=table.class_weights,
+            encoder=table.encoder,
+            n_rows=table.n_rows,
+            total_weight=_sum_weight(weight[: table.n_rows], workers),
+            growth=growth,
+            workers=workers,
+        )
+
+    @property
+    def posterior_floor(self) -> float:
+        """By the rule of succession, no posterior can be nearer to 0 or 1 than this."""
+        return 1.0 / (self.total_weight + 2.0)
+
+    @property
+    def positive_classes(self) -> list[int]:
+        """One problem for two classes, one against the rest each for more."""
+        return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
+
+    def make_task(self, link: Link, step_size: float, class_index: int) -> Task:
+        """Return what the booster of a class has to do in a plain fit."""
+        return Task(
+            link=link,
+            step_size=step_size,
+            growth=self.growth,
+            by_edge=self.settings.by_edge,
+            positive_class=self.positive_classes[class_index],
+            weight=self.weight,
+            validation_weight=self.validation_weight,
+            posterior_floor=self.posterior_floor,
+            stream=class_index,
+        )
+
+    def estimate_menon(self) -> MenonEstimate:
+        """Return the paper's estimate of the noise, and with it alpha."""
+        if isinstance(self.rows.X, Encoded):
+            raise ValueError('alpha="menon" needs the table in memory, got Batches: give a number, or leave "auto"')
+        rows = np.flatnonzero(self.rows.weight)
+        table = self.rows.X[rows].toarray() if sparse.issparse(self.rows.X) else self.rows.X[rows]
+        weight = self.rows.weight[rows]
+        return menon(table, self.rows.labels[rows], sample_weight=weight, random_state=self.growth.seed)
+
+    def fingerprint(self) -> int:
+        """Return a number that tells this training table from another one."""
+        return tables.fingerprint(self.rows.X, self.rows.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class _TrainingTable:
+    """The training rows as numbers, before they go to an engine."""
+
+    settings: Settings
+    workers: Workers
+    X: Any
+    labels: NDArray[np.uint32]
+    weight: Array
+    classes: NDArray[Any]
+    class_weights: Array
+    encoder: TableEncoder
+
+    @classmethod
+    def read(
+        cls,
+        settings: Settings,
+        workers: Workers,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        previous: FittedModel | None,
+        estimator: Any,
+    ) -> _TrainingTable:
+        X, y, sample_weight = map(tables.on_host, (X, y, sample_weight))
+        refuse_missing(y)
+        names = _list_columns(X)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_weights(sample_weight, X, workers, ensure_non_negative=True)
+        accepted = settings.accepted_tables
+        if isinstance(X, Batches) and not accepted.blocks:
+            raise ValueError('only the compiled engine and XGBoost with "hist" learn from Batches')
+        _agree_on_columns(workers, names, X)
+        schema = _learn_schema(settings, workers, X, weight) if previous is None else previous.encoder.schema
+        if schema.categories and not accepted.categories:
+            holding = [names[column] if names else column for column in schema.categories]
+            raise ValueError(
+                f"only the compiled engine knows categories, but columns {holding} hold some: encode them, say with "
+                "OrdinalEncoder"
+            )
+        if previous is not None:
+            encoder, classes = previous.encoder, previous.classes
+            numbers = encoder.encode(X, estimator)
+            labels = encode_labels("y", y, classes)
+            check_consistent_length(numbers, labels)
+        else:
+            numbers, y = _encode(settings, X, y, schema, estimator)
+            feature_names = _get_feature_names(X.head if isinstance(X, Batches) else X)
+            encoder = TableEncoder(numbers.shape[1], feature_names, schema, accepted)
+            classes, labels = classes_of(y, workers)
+        settings.check_classes(len(classes))
+        if weight is None:
+            weight = np.broadcast_to(1.0, len(labels))  # This takes no memory for what is all the same.
+        mass = workers.total(np.bincount(labels, weights=weight, minlength=len(classes)))
+        weight_of_class = np.ones(len(classes))
+        if settings.class_weight is not None:
+            weight_of_class = class_weights(settings.class_weight, classes, mass)
+            weight = weight * weight_of_class[labels]
+        if np.count_nonzero((mass > 0) & (weight_of_class > 0)) < 2:
+            raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
+        return cls(settings, workers, numbers, labels, weight, classes, weight_of_class, encoder)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.labels)
+
+    def append_validation(self, validation: ValidationTable) -> tuple[Rows, Array | None]:
+        """Return the training rows, then the validation rows, and what each weighs in the validation loss."""
+        X, labels, weight = self.X, self.labels, self.weight
+        validation_weight = None
+        if validation.X is not None:
+            X_val, y_val, weight_val = self._encode_validation(validation)
+            X = _stack_tables(X, X_val)
+            labels = np.concatenate([labels, y_val])
+            weight = np.concatenate([weight, np.zeros(len(y_val))])
+            validation_weight = np.concatenate([np.zeros(self.n_rows), weight_val])
+        others_have_some = any(self.workers.all_of(validation_weight is not None))
+        if others_have_some and validation_weight is None:
+            validation_weight = np.zeros(self.n_rows)
+        n_categories = {column: len(known) for column, known in self.encoder.schema.categories.items()}
+        return Rows(X, labels, weight, n_categories, self.workers), validation_weight
+
+    def _encode_validation(self, validation: ValidationTable) -> tuple[Any, NDArray[np.uint32], Array]:
+        """Return the validation rows as numbers, like the training rows."""
+        try:
+            X_val = self.encoder.encode(validation.X)
+            y_val = encode_labels("y_val", validation.y, self.classes)
+        except ValueError as error:
+            raise ValueError(f"validation rows: {error}") from error
+        if X_val.shape[0] != len(y_val):
+            raise ValueError(f"X_val and y_val must have as many rows, got {X_val.shape[0]} and {len(y_val)}")
+        weight = _check_weights(validation.sample_weight, X_val, self.workers)
+        if not ((weight >= 0).all() and (weight.any() or self.workers.size > 1)):
+            raise ValueError("sample_weight_val must be finite and non-negative, not all 0")
+        return X_val, y_val, weight
+
+    def check_share(self, share: float) -> float:
+        """Return the share of rows to hold out, if there are rows enough to do so."""
+        counted = [
+            np.bincount(self.labels, weights=one, minlength=len(self.classes)) for one in (self.weight > 0, self.weight)
+        ]
+        counts = np.maximum(*self.workers.total(np.stack(counted)))
+        n_rows, smallest = int(counts.sum()), int(counts[counts > 0].min())
+        if smallest < 2 or n_rows * min(share, 1.0 - share) < 2:
+            raise ValueError(
+                f"early_stopping cannot hold out {share:g} of {n_rows} rows, {smallest} in the smallest class: "
+                "give X_val and y_val, or more rows"
+            )
+        return share
+
+    def find_directions(self) -> tuple[int, ...]:
+        """Return the direction of each monotone column, in terms of the boosted score."""
+        if self.settings.monotonic_cst is None:
+            return ()
+        directions = _check_monotonic_cst(self.encoder, self.settings.monotonic_cst)
+        if not np.any(directions):
+            return ()
+        if len(self.classes) > 2:
+            raise ValueError("monotonic_cst must be None where there are more than two classes")
+        for column in self.encoder.schema.categories:
+            if directions[column]:
+                name = self.encoder.feature_labels[column]
+                raise ValueError(f"monotonic_cst must be 0 for column {name!r}, which holds categories")
+        sign = -1 if self.settings.turns_labels_over else 1
+        return tuple(int(sign * direction) for direction in directions)
+
+
+def _list_columns(X: Any) -> list[Any]:
+    """Return the names of the columns of a frame (pandas, polars, Arrow); none where they have no names."""
+    names = list(getattr(X, "column_names", getattr(X, "columns", [])))
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise ValueError(f"X must have different names of columns, got {repeated} more than once")
+    return names
+
+
+def _agree_on_columns(workers: Workers, names: list[Any], X: Any) -> None:
+    if workers.size == 1:
+        return
+    if any(workers.all_of(isinstance(X, Batches))):
+        raise ValueError("Batches are for one worker: give each of several its rows as a table")
+    if len({repr(columns) for columns in workers.all_of((names or np.shape(X)[1:], sparse.issparse(X)))}) > 1:
+        raise ValueError("the workers must have the same columns, in the same order, all sparse or all dense")
+
+
+def _learn_schema(settings: Settings, workers: Workers, X: Any, weight: Array | None) -> Schema:
+    if isinstance(X, Batches):
+        return X.learn(settings.categorical_features, sample_weight=weight)
+    return tables.learn(X, settings.categorical_features, sample_weight=weight, workers=workers)
+
+
+def _encode(settings: Settings, X: Any, y: Any, schema: Schema, estimator: Any) -> tuple[Any, Any]:
+    """Return a new table as numbers, and its labels, both checked."""
+    accepted = settings.accepted_tables
+    if not isinstance(X, Batches):
+        return accepted.check_with_labels(schema.encode(X), y, estimator)
+    numbers = X.encoded(schema, lambda block: accepted.check(block, estimator))
+    y = _check_y(y, estimator=estimator)
+    check_consistent_length(numbers, y)
+    return numbers, y
+
+
+def _check_weights(weight: ArrayLike | None, X: Any, workers: Workers, **options: Any) -> Array:
+    """Return sample weights, checked; those of one worker among several may well all be 0."""
+    if workers.size > 1 and weight is not None and not np.any(weight):
+        return np.asarray(0.0 * _check_sample_weight(np.ones_like(weight), X, dtype=np.float64))
+    return np.asarray(_check_sample_weight(weight, X, dtype=np.float64, **options))
+
+
+def _stack_tables(X: Any, X_val: Any) -> Any:
+    """Return the training rows, then the validation rows."""
+    if isinstance(X_val, Encoded) and not isinstance(X, Encoded):
+        raise ValueError("X_val must be in memory if X is")
+    if sparse.issparse(X):
+        return sparse.vstack([X, X_val], "csr")
+    dense = X_val.toarray() if sparse.issparse(X_val) else X_val
+    return X.followed_by(dense) if isinstance(X, Encoded) else np.concatenate([X, dense])
+
+
+def _sum_weight(weight: Array, workers: Workers) -> float:
+    """Return the number of rows with a weight or their total weight, whichever is larger, over all workers."""
+    if (weight % 1.0 != 0).any():
+        weight = np.sort(weight)  # In this order the sum does not depend on that of the rows.
+    total = workers.total(np.array([float(np.count_nonzero(weight)), float(weight.sum())]))
+    return min(float(total.max()), MOST_WEIGHT)
