@@ -8,7 +8,7 @@ __all__ = ["PILBoostClassifier", "__version__", "load", "save"]
 
 if TYPE_CHECKING:
     from untwist.classifier import PILBoostClassifier
-    from untwist.files.format import load, save
+    from untwist.files import load, save
 else:
 
     def __getattr__(name):

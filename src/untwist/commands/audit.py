@@ -12,7 +12,7 @@ from untwist.audit.labels import LabelAudit, audit_labels
 from untwist.commands.columns import Prepared
 from untwist.commands.common import as_json, chosen_table, different, fit, say, table_options, tell
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, kind, write
-from untwist.files.format import write_whole
+from untwist.files import write_whole
 from untwist.report.page import report
 from untwist.report.peers import compare
 

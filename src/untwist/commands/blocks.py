@@ -18,7 +18,7 @@ from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import NewRows, Prepared, decided, leaks, sample_of
 from untwist.commands.sheets import ARROW, OPENERS, first_line, kind, pandas_here, refuse_packing
 from untwist.data.batches import Batches
-from untwist.files.format import whole_file
+from untwist.files import open_whole
 
 __all__ = ["in_blocks", "option", "predict_in_blocks", "predictions", "prepared_in_blocks"]
 
@@ -138,7 +138,7 @@ def _writer(path: Path | None, stack: ExitStack) -> Callable[[Any], None]:
     if path is None:
         return _csv_writer(lambda text: print(text, end=""))
     refuse_packing(path)
-    file = stack.enter_context(whole_file(path))
+    file = stack.enter_context(open_whole(path))
     if kind(path) == ".parquet" or kind(path) in ARROW:
         return _arrow_writer(file, kind(path) == ".parquet", stack)
     packed = OPENERS.get(path.suffix.lower())

@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer
 from untwist.boosting.forest import threads
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.common import as_json
-from untwist.files.format import dumps, loads
+from untwist.files import dumps, loads
 from untwist.theory.links import CanonicalLink
 from untwist.theory.losses import AlphaLoss
 from untwist.twisters import ClassNoise

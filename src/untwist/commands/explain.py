@@ -12,7 +12,7 @@ from untwist.commands.columns import conformed
 from untwist.commands.common import as_json, say, table_options, tell
 from untwist.commands.sheets import read
 from untwist.explain.shapley import explain
-from untwist.files.format import load
+from untwist.files import load
 
 __all__ = ["main"]
 

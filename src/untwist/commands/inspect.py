@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from untwist.commands.common import as_json, noise_words, tell
-from untwist.files.format import header, load
+from untwist.files import header, load
 
 __all__ = ["main"]
 

@@ -9,7 +9,7 @@ from untwist.commands.blocks import in_blocks, option, predict_in_blocks, predic
 from untwist.commands.columns import conformed
 from untwist.commands.common import as_json, different, say, table_options
 from untwist.commands.sheets import read, write
-from untwist.files.format import load
+from untwist.files import load
 
 __all__ = ["main"]
 

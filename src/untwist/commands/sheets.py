@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.files.format import write_whole
+from untwist.files import write_whole
 from untwist.text import printable, unlike_a_formula
 
 __all__ = [

@@ -23,7 +23,7 @@ from untwist.commands.common import (
     table_options,
     tell,
 )
-from untwist.files.format import save
+from untwist.files import save
 
 __all__ = ["main", "summary"]
 
