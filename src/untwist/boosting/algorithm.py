@@ -183,8 +183,9 @@ def adaboost(
 ) -> Iterator[Round]:
     """Yield the rounds of AdaBoost as the paper runs it, with real-valued hypotheses.
 
-    Weights are exp(-margin), normalised, and the coefficient is log((1-err)/err)/2. err is the share of the weight where sign(h) != y, h = 0 counting as an error; it is kept away from 0 and 1, where
-    the coefficient would be infinite. The parameters are those of `boost`.
+    Weights are exp(-margin), normalised, and the coefficient is log((1-err)/err)/2. err is the share of the weight
+    where sign(h) != y, h = 0 counting as an error; it is kept away from 0 and 1, where the coefficient would be
+    infinite. The parameters are those of `boost`.
     """
     weight = _check_labels_and_weights(y, sample_weight)[1]
     present = weight > 0  # The softmax must not spend weight on absent rows.
