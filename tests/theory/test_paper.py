@@ -19,13 +19,13 @@ from sklearn.tree import DecisionTreeRegressor
 
 from helpers import reference as exact
 from untwist.boosting.algorithm import pilboost
-from untwist.theory.certificate import MET, NOT_APPLICABLE, VIOLATED, StepCondition, certify, step_condition
 from untwist.explorer import ALPHA, FOCAL, SUPER, LossFamily, explore
 from untwist.links import CanonicalLink, ClippedLink, default_step_size
 from untwist.losses import AlphaLoss, FocalLoss, LogLoss, Loss, MatusitaLoss, SquareLoss, SuperLoss, tilt
 from untwist.properties import differentiable, extremes, monotone, proper, properties, strictly_proper, symmetric
+from untwist.theory.certificate import MET, NOT_APPLICABLE, VIOLATED, StepCondition, certify, step_condition
 from untwist.twists import (
-    ClassConditionalNoise,
+    ClassConditionalTwist,
     SymmetricNoise,
     alpha_star,
     best_fixed_alpha,
@@ -327,7 +327,8 @@ def test_lemma_lemSymLabFlip():
     away = np.abs(clean - 0.5) > 1e-3
     for p in [0.501, 0.9, 1.0]:
         assert not is_bayes_blunting(clean[away], SymmetricNoise(p)(clean[away])).any()
-    assert not is_bayes_blunting(0.6, ClassConditionalNoise(0.4, 0.0)(0.6))  # class-conditional noise need not be
+    one_sided = ClassConditionalTwist(rate_neg=0.0, rate_pos=0.4)
+    assert not is_bayes_blunting(0.6, one_sided(0.6))  # class-conditional noise need not be
 
 
 @pytest.mark.parametrize(("clean", "twisted"), [(0.1, 0.3), (0.3, 0.1), (0.3, 0.7), (0.999, 0.501), (1e-6, 0.9)])
