@@ -335,7 +335,7 @@ def test_lemma_lemSymLabFlip():
 def test_definition_TwistProper(clean, twisted):
     """Strictly twist-proper: some hyperparameter makes {eta_c} = t(eta_t); the alpha-loss does for any pair (1e-6)."""
     found = explore(ALPHA, clean, twisted)
-    assert found.reached(1e-6)
+    assert found.reaches(1e-6)
     assert found.single
     assert found.parameters["alpha"] == pytest.approx(float(alpha_star(clean, twisted)), rel=1e-3)
 
@@ -386,7 +386,7 @@ def test_lemma_lemFocalLoss():
     np.testing.assert_allclose(FocalLoss(0.0).partial_pos(ETAS), LogLoss().partial_pos(ETAS), rtol=1e-14)
     assert explore(FOCAL, 0.1, 0.3).distance == pytest.approx(0.2, abs=1e-6)
     assert explore(FOCAL, 0.3, 0.7).distance > 0.19
-    assert explore(FOCAL, 0.3, 0.1).reached()
+    assert explore(FOCAL, 0.3, 0.1).reaches()
     random = rng()
     for gamma in [0.01, 0.5, 2.0, 10.0]:
         eta = random.random(100)
@@ -433,7 +433,7 @@ def test_lemma_super_loss_is_not_twist_proper(loss):
     for clean, twisted in [(0.3, 0.1), (0.3, 0.7)]:
         assert explore(family, clean, twisted, refinements=4).distance > 0.15
     if loss == LogLoss():
-        assert explore(SUPER, 0.1, 0.3).reached()  # it does undo blunting
+        assert explore(SUPER, 0.1, 0.3).reaches()  # it does undo blunting
 
 
 # ---- Section 4: the alpha-loss ----
