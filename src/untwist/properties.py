@@ -1,7 +1,7 @@
 """The properties M, D, S, E of partial losses and properness (Section 3, Lemma "proptilt"), as checks that can fail."""
 
 from untwist.theory.properties import (
-    Verdict,
+    PropertyCheck,
     differentiable,
     extremes,
     monotone,
@@ -13,7 +13,7 @@ from untwist.theory.properties import (
 )
 
 __all__ = [
-    "Verdict",
+    "PropertyCheck",
     "differentiable",
     "extremes",
     "monotone",

@@ -1,7 +1,10 @@
 """Twists of the posterior and how to undo them (Section 4 of the paper: Lemma "lemPointwise", both theorems)."""
 
+import warnings
+from typing import Any
+
 from untwist.theory.twists import (
-    ClassConditionalNoise,
+    ClassConditionalTwist,
     ConstructiveAlpha,
     SymmetricNoise,
     alpha_star,
@@ -17,7 +20,7 @@ from untwist.theory.twists import (
 )
 
 __all__ = [
-    "ClassConditionalNoise",
+    "ClassConditionalTwist",
     "ConstructiveAlpha",
     "SymmetricNoise",
     "alpha_star",
@@ -31,3 +34,12 @@ __all__ = [
     "is_bayes_blunting",
     "kl_divergence",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The twist under its old name, which now means the twister of `untwist.twisters` only."""
+    if name != "ClassConditionalNoise":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    message = "untwist.twists.ClassConditionalNoise is now ClassConditionalTwist, with its rates given by name"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    return ClassConditionalTwist

@@ -126,7 +126,7 @@ PUBLIC = {
         "twisted_proba",
     ],
     "untwist.properties": [
-        "Verdict",
+        "PropertyCheck",
         "differentiable",
         "extremes",
         "monotone",
@@ -296,7 +296,7 @@ PUBLIC = {
     ],
     "untwist.twisters": ["BernoulliNoise", "ClassConditionalNoise", "ClassNoise", "FeatureNoise", "Insider"],
     "untwist.twists": [
-        "ClassConditionalNoise",
+        "ClassConditionalTwist",
         "ConstructiveAlpha",
         "SymmetricNoise",
         "alpha_star",
