@@ -9,6 +9,9 @@ INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && 
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 BUDGET ?= 60  # seconds of fuzzing
 SAMPLE ?= 60
+ENGINE_TESTS := $(addprefix tests/,boosting/test_trees.py boosting/test_growth.py boosting/test_monotone_columns.py \
+  $(addprefix classifier/test_,several_classes.py categories.py weights.py warm_start.py early_stopping.py callbacks.py \
+  interrupts.py table_formats.py fitted_model.py bad_settings.py) files/test_corpus.py)
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
@@ -68,7 +71,7 @@ sanitize-module: $(READY)  ## The tests of the engine against a build of the mod
 	@CXXFLAGS="$(ASAN) -g -DUNTWIST_VECTORISED=" LDFLAGS="$(ASAN)" $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
 	  --target build/sanitized --config-settings=build-dir=build/sanitized-cmake --config-settings=install.strip=false .
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 OMP_NUM_THREADS=1 \
-	  $(BIN)/python reliability/sanitized.py $(CURDIR)/build/sanitized --quiet -p no:cacheprovider tests/boosting/test_trees.py tests/boosting/test_features.py tests/files/test_corpus.py
+	  $(BIN)/python reliability/sanitized.py $(CURDIR)/build/sanitized --quiet -p no:cacheprovider $(ENGINE_TESTS)
 
 valgrind:  ## The compiled engine under valgrind's memcheck: memory that was never written too
 	@mkdir -p build

@@ -34,6 +34,8 @@ ROOT = Path(__file__).parent.parent
 CORPUS = ROOT / "tests" / "corpus"
 FIXTURES = ROOT / "tests" / "fixtures"
 MEMORY = "/dev/shm"  # where there is one: files that never touch a disk
+PREFIX = struct.Struct("<8sIIQ")  # of a model file, as docs/model-file.md says: magic, version, 0, bytes of the header
+CHECKSUM = 32  # bytes at the end of a model file
 
 __all__ = ["CORPUS", "TARGETS", "Choices", "seeds"]
 
@@ -100,8 +102,8 @@ def signed(content: bytes) -> bytes:
 def put_together(header: Any, data: bytes) -> bytes:
     """A model file."""
     text = json.dumps(header).encode()
-    text += b" " * (-(files.PREFIX.size + len(text)) % files.ALIGNED)
-    return signed(files.PREFIX.pack(files.MAGIC, files.VERSION, 0, len(text)) + text + data)
+    text += b" " * (-(PREFIX.size + len(text)) % 8)
+    return signed(PREFIX.pack(b"UNTWIST\0", files.VERSION, 0, len(text)) + text + data)
 
 
 @cache
@@ -111,9 +113,9 @@ def models() -> list[tuple[str, bytes]]:
     for content in (path.read_bytes() for path in sorted(FIXTURES.glob("*.untwist"))):
         if len(content) > 30_000:  # too slow to be tried often
             continue
-        *_, size = files.PREFIX.unpack_from(content)
-        text = content[files.PREFIX.size : files.PREFIX.size + size].decode()
-        parts.append((text, content[files.PREFIX.size + size : -files.CHECKSUM]))
+        *_, size = PREFIX.unpack_from(content)
+        text = content[PREFIX.size : PREFIX.size + size].decode()
+        parts.append((text, content[PREFIX.size + size : -CHECKSUM]))
     return parts
 
 
@@ -500,7 +502,7 @@ def _seed_models() -> list[bytes]:
         PILBoostClassifier(1.1, noise_rates=(0.1, 0.2), **small).fit(X, two > 0),
         PILBoostClassifier(4.0, **small).fit(X, three),
     ]
-    return [files.dumps(model)[: -files.CHECKSUM] for model in fitted]
+    return [files.dumps(model)[:-CHECKSUM] for model in fitted]
 
 
 def _seed_tables() -> list[bytes]:

@@ -19,11 +19,11 @@ from sklearn.tree import DecisionTreeRegressor
 
 from helpers import reference as exact
 from untwist.boosting.algorithm import pilboost
-from untwist.theory.certificate import MET, NOT_APPLICABLE, VIOLATED, StepCondition, certify, step_condition
 from untwist.explorer import ALPHA, FOCAL, SUPER, LossFamily, explore
 from untwist.links import CanonicalLink, ClippedLink, default_step_size
 from untwist.losses import AlphaLoss, FocalLoss, LogLoss, Loss, MatusitaLoss, SquareLoss, SuperLoss, tilt
 from untwist.properties import differentiable, extremes, monotone, proper, properties, strictly_proper, symmetric
+from untwist.theory.certificate import MET, NOT_APPLICABLE, VIOLATED, StepCondition, certify, step_condition
 from untwist.twists import (
     ClassConditionalNoise,
     SymmetricNoise,
