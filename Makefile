@@ -9,6 +9,9 @@ INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && 
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 BUDGET ?= 60  # seconds of fuzzing
 SAMPLE ?= 60
+ENGINE_TESTS := $(addprefix tests/,boosting/test_trees.py boosting/test_growth.py boosting/test_monotone_columns.py \
+  $(addprefix classifier/test_,several_classes.py categories.py weights.py warm_start.py early_stopping.py callbacks.py \
+  interrupts.py table_formats.py fitted_model.py bad_settings.py) files/test_corpus.py)
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .DEFAULT_GOAL := help
@@ -44,7 +47,7 @@ test-slow: $(READY)  ## The tests that take minutes: the paper's own numbers
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto -m slow
 
 test-properties: $(READY)  ## The properties of the public API on twenty times as many examples, in about five minutes
-	@OMP_NUM_THREADS=1 timeout 1200 $(BIN)/python reliability/properties.py
+	@OMP_NUM_THREADS=1 timeout 1200 $(BIN)/python -m reliability.properties
 
 test-browser: $(READY)  ## The report in headless Chromium, installed if it can be; screenshots in results/screenshots
 	@{ command -v chromium || command -v google-chrome; } > /dev/null || $(INSTALL_CHROMIUM) || \
@@ -59,16 +62,17 @@ sanitize:  ## The compiled engine under the address, undefined-behaviour and thr
 	  $(CXX) $(SANITIZE) -fsanitize=thread -o build/$$check-threads tests/cpp/$${check}_check.cpp && \
 	  build/$$check-threads || exit 1; \
 	done
+	@$(PYTHON) -m reliability.corpus unpack build/corpus forest engine
 	@for target in forest engine; do \
 	  $(CXX) $(SANITIZE) $(ASAN) -DUNTWIST_REPLAY -o build/replay-$$target reliability/fuzz_$$target.cpp && \
-	  build/replay-$$target tests/corpus/$$target/* || exit 1; \
+	  build/replay-$$target build/corpus/$$target/* || exit 1; \
 	done
 
 sanitize-module: $(READY)  ## The tests of the engine against a build of the module with both memory sanitizers, in minutes
 	@CXXFLAGS="$(ASAN) -g -DUNTWIST_VECTORISED=" LDFLAGS="$(ASAN)" $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
 	  --target build/sanitized --config-settings=build-dir=build/sanitized-cmake --config-settings=install.strip=false .
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 OMP_NUM_THREADS=1 \
-	  $(BIN)/python reliability/sanitized.py $(CURDIR)/build/sanitized --quiet -p no:cacheprovider tests/boosting/test_trees.py tests/boosting/test_features.py tests/files/test_corpus.py
+	  $(BIN)/python -m reliability.sanitized $(CURDIR)/build/sanitized --quiet -p no:cacheprovider $(ENGINE_TESTS)
 
 valgrind:  ## The compiled engine under valgrind's memcheck: memory that was never written too
 	@mkdir -p build
@@ -77,35 +81,35 @@ valgrind:  ## The compiled engine under valgrind's memcheck: memory that was nev
 
 fuzz: $(READY)  ## Fuzz what reads foreign bytes for BUDGET seconds (default 60); installs atheris, uses clang if it is there
 	@$(BIN)/python -c "import atheris" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "atheris>=3" || true
-	@$(BIN)/python reliability/fuzz.py --seconds $(BUDGET)
+	@$(BIN)/python -m reliability.fuzz --seconds $(BUDGET)
 
 leaks: $(READY)  ## 10,000 fits, predictions, saves and loads: memory must stay flat (minutes)
-	@$(BIN)/python reliability/leaks.py --record
+	@$(BIN)/python -m reliability.leaks --record
 
 coverage: $(READY)  ## Lines and branches that the fast tests run, in about 10 minutes
-	@$(BIN)/python reliability/covered.py
+	@$(BIN)/python -m reliability.covered
 
 mutants: $(READY)  ## Faults injected one at a time: which do the tests catch? SAMPLE of each module (default 60; 0: all)
-	@OMP_NUM_THREADS=1 $(BIN)/python reliability/mutate.py --sample $(SAMPLE)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.mutate --sample $(SAMPLE)
 
 reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (two hours), and the page
-	@$(BIN)/python reliability/covered.py --record
-	@OMP_NUM_THREADS=1 $(BIN)/python reliability/mutate.py --record
-	@OMP_NUM_THREADS=1 $(BIN)/python reliability/properties.py --record
+	@$(BIN)/python -m reliability.covered --record
+	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.mutate --record
+	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.properties --record
 	@$(MAKE) faults
-	@$(BIN)/python reliability/fuzz.py --seconds 900 --record
+	@$(BIN)/python -m reliability.fuzz --seconds 900 --record
 	@$(MAKE) sanitizers
-	@$(BIN)/python reliability/leaks.py --record
-	@$(BIN)/python reliability/records.py
+	@$(BIN)/python -m reliability.leaks --record
+	@$(BIN)/python -m reliability.records
 
 faults: $(READY)  ## Load, faults and hostile input: the tests that provoke them, counted
-	@OMP_NUM_THREADS=1 $(BIN)/python reliability/faults.py
+	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.faults
 
 sanitizers: $(READY)  ## All sanitizers and valgrind, counted (a quarter of an hour)
-	@$(BIN)/python reliability/sanitizers.py
+	@$(BIN)/python -m reliability.sanitizers
 
 docs-reliability: $(READY)  ## docs/reliability.md from the records in docs/reliability
-	@$(BIN)/python reliability/records.py
+	@$(BIN)/python -m reliability.records
 
 test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
 	@$(BIN)/python tests/package/try_wheel.py

@@ -11,10 +11,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from records import Record
+
+from reliability.records import Record
 
 TESTS = Path(__file__).parent.parent / "tests"
-FILES = {
+FILES = {  # What the tests of a file provoke; the files are looked for in all folders of tests/.
     "test_concurrency.py": "many threads, forked and spawned workers, nesting, oversubscription",
     "test_signals.py": "Ctrl-C at any moment",
     "test_faults.py": "full disks, folders that refuse, killed processes, clocks, packages missing or too old",
@@ -31,25 +32,24 @@ weights depended on the order of rows in their last digits; terminals were sent 
 whose worker had died raised an error of its own in the place of the cause."""
 
 
-class Counting:
-    """Which tests passed, by file."""
+class PassedTests:
+    """A plugin of pytest that counts the tests that passed, by file."""
 
     def __init__(self) -> None:
         self.passed: Counter[str] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """As pytest tells it."""
+        """Count one."""
         if report.when == "call" and report.passed:
             self.passed[Path(report.nodeid.split("::")[0]).name] += 1
 
 
 def main() -> int:
     """Exit status: that of pytest."""
-    counting, start = Counting(), time.perf_counter()
+    counting = PassedTests()
+    start = time.perf_counter()
     options = ["--quiet", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not browser"]
-    status = pytest.main([*options, *(str(TESTS / name) for name in FILES)], plugins=[counting])
-    if status:
-        return int(status)
+    status = pytest.main([*options, *(str(path) for name in FILES for path in TESTS.rglob(name))], plugins=[counting])
     figures: dict[str, int | float | str] = {words: counting.passed[name] for name, words in FILES.items()}
     Record(
         name="faults",
@@ -58,7 +58,7 @@ def main() -> int:
         found=FOUND,
         command="make faults",
         seconds=round(time.perf_counter() - start, 1),
-    ).write()
+    ).write(failed=status != 0)
     return 0
 
 

@@ -1,8 +1,9 @@
 """Coverage-guided fuzzing: atheris drives the targets of targets.py, libFuzzer those in C++, for a budget of seconds.
 
-``make fuzz BUDGET=300``, or ``python reliability/fuzz.py --seconds 300 csv core``. What is found is kept in build/fuzz,
-beside the corpus that the next run goes on with; ``--keep`` puts the smallest inputs that together reach all of it into
-tests/corpus, ``--record`` the figures into docs/reliability.
+``make fuzz BUDGET=300``, or ``python -m reliability.fuzz --seconds 300 csv core``. What is found is kept in
+build/fuzz/crashes; once it is fixed, ``python -m reliability.corpus add TARGET FILE`` keeps the case for the tests.
+build/fuzz also holds the corpus that the next run goes on with; ``--keep`` puts the smallest inputs that together reach
+all of it into tests/corpus, ``--record`` the figures into docs/reliability.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ import sys
 import time
 from pathlib import Path
 
-from records import Record
-from targets import CORPUS, TARGETS, seeds
+from reliability import corpus
+from reliability.records import Record
+from reliability.targets import TARGETS, make_seeds
 
 ROOT = Path(__file__).parent.parent
-DRIVER = Path(__file__).with_name("fuzz_python.py")
 WORK = ROOT / "build" / "fuzz"
 PYTHON = list(TARGETS)
 COMPILED = ["forest", "engine"]
 MOST_BYTES = {"model": 6000, "parquet": 8000, "csv": 12000, "engine": 3000}
-MOST_KEPT, MOST_FILES = 60_000, 100  # bytes and inputs of one target in tests/corpus
+MOST_KEPT = 60_000  # This many bytes of one target are kept at most.
+MOST_FILES = 100  # About so many inputs of one target are kept.
 NO_ATHERIS = "no atheris here: pip install atheris"
 NO_CLANG = "no clang++ with libFuzzer here (as root on Debian: apt-get install clang libclang-rt-dev)"
 FLAGS = "-std=c++17 -O1 -g -Wall -Wextra -ffp-contract=off -pthread -DUNTWIST_VECTORISED= -fno-sanitize-recover=all"
@@ -34,7 +36,9 @@ FLAGS = "-std=c++17 -O1 -g -Wall -Wextra -ffp-contract=off -pthread -DUNTWIST_VE
 
 def main() -> int:
     """Each target for its share of the time; 1 if one of them found something."""
-    parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m reliability.fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "targets", nargs="*", metavar="TARGET", help=f"of {', '.join([*PYTHON, *COMPILED])} (default all)"
     )
@@ -45,9 +49,11 @@ def main() -> int:
     targets = options.targets or [*PYTHON, *COMPILED]
     if strange := set(targets) - {*PYTHON, *COMPILED}:
         parser.error(f"no target {sorted(strange)[0]!r}")
-    start, runs, found = time.time(), {}, 0
+    start = time.perf_counter()
+    runs: dict[str, int] = {}
+    found = 0
     for name in targets:
-        command = compiled(name) if name in COMPILED else driven(name)
+        command = build(name) if name in COMPILED else find_driver(name)
         if command is None:
             print(f"{name:8} skipped: {NO_CLANG if name in COMPILED else NO_ATHERIS}")
             continue
@@ -61,16 +67,16 @@ def main() -> int:
         f"{sum(runs.values())} executions, {found} targets with findings" + (f": see {WORK}/crashes" if found else "")
     )
     if options.record:
-        record(runs, found, time.time() - start)
+        record(runs, found, time.perf_counter() - start)
     return int(found > 0)
 
 
-def driven(name: str) -> list[str] | None:
+def find_driver(name: str) -> list[str] | None:
     """The process of a target in Python; None without atheris."""
-    return [sys.executable, str(DRIVER), name] if importlib.util.find_spec("atheris") else None
+    return [sys.executable, "-m", "reliability.fuzz_python", name] if importlib.util.find_spec("atheris") else None
 
 
-def compiled(name: str) -> list[str] | None:
+def build(name: str) -> list[str] | None:
     """The program of a target in C++ under the address and undefined-behaviour sanitizers; None without a compiler."""
     program = ROOT / "build" / f"fuzz-{name}"
     clang = os.environ.get("CLANG", "clang++")
@@ -89,11 +95,13 @@ def compiled(name: str) -> list[str] | None:
 
 def fuzz(name: str, command: list[str], seconds: int) -> tuple[int, bool]:
     """How many executions there were, and whether one of them failed."""
-    folder, crashes = WORK / name, WORK / "crashes"
+    folder = WORK / name
+    crashes = WORK / "crashes"
+    kept = WORK / "corpus" / name
     folder.mkdir(parents=True, exist_ok=True)
     crashes.mkdir(exist_ok=True)
-    (CORPUS / name).mkdir(parents=True, exist_ok=True)
-    for index, content in enumerate(seeds(name if name in PYTHON else "core")):
+    corpus.unpack(WORK / "corpus", [name])
+    for index, content in enumerate(make_seeds(name if name in PYTHON else "core")):
         (folder / f"seed-{index}").write_bytes(content)
     options = [
         f"-max_total_time={seconds}",
@@ -103,7 +111,7 @@ def fuzz(name: str, command: list[str], seconds: int) -> tuple[int, bool]:
     ]
     options += ["-print_final_stats=1", "-verbosity=1", f"-artifact_prefix={crashes}/{name}-"]
     process = subprocess.run(
-        [*command, *options, str(folder), str(CORPUS / name)], capture_output=True, text=True, errors="replace"
+        [*command, *options, str(folder), str(kept)], capture_output=True, text=True, errors="replace", cwd=ROOT
     )
     (WORK / f"{name}.log").write_text(process.stdout + process.stderr)
     executed = re.findall(r"stat::number_of_executed_units: (\d+)", process.stderr)
@@ -114,37 +122,39 @@ def fuzz(name: str, command: list[str], seconds: int) -> tuple[int, bool]:
 
 
 def keep(name: str, command: list[str]) -> None:
-    """The smallest inputs that together reach all that was reached, as far as there is room."""
-    found, kept = WORK / name, CORPUS / name
-    if name in COMPILED:  # atheris cannot merge, but what it adds to its folder is small already
+    """Keep the smallest inputs that together reach all that was reached, as far as there is room."""
+    found = WORK / name
+    kept = WORK / "corpus" / name
+    if name in COMPILED:  # Atheris cannot merge, but what it adds to its folder is small already.
         merged = WORK / f"{name}-merged"
         shutil.rmtree(merged, ignore_errors=True)
         merged.mkdir()
         options = ["-merge=1", f"-max_len={MOST_BYTES.get(name, 1000)}"]
         subprocess.run([*command, *options, str(merged), str(found), str(kept)], capture_output=True, check=True)
         found = merged
-    for file in kept.iterdir():
-        if not file.name.startswith("found-"):  # these were bugs: they stay
-            file.unlink()
+    before = corpus.read_inputs(name)
+    inputs = {name_: content for name_, content in before.items() if name_.startswith(corpus.FOUND)}
     size = 0
     files = [file for file in found.iterdir() if not file.name.startswith("seed-")]
     for file in sorted(files, key=lambda file: (file.stat().st_size, file.name))[:: 1 + len(files) // MOST_FILES]:
         size += file.stat().st_size
         if size <= MOST_KEPT:
-            shutil.copy(file, kept / file.name[:12])
+            inputs[file.name[:12]] = file.read_bytes()
+    corpus.write_inputs(name, inputs)
 
 
 def record(runs: dict[str, int], found: int, seconds: float) -> None:
-    """The figures of this run for the page."""
+    """Write down the figures of this run for the page."""
+    kept = sum(len(corpus.read_inputs(target)) for target in corpus.list_targets())
     Record(
         name="fuzzing",
         title="Coverage-guided fuzzing of what reads foreign bytes",
         figures={"executions": sum(runs.values()), **{f"executions: {name}": count for name, count in runs.items()}}
-        | {"findings left": found, "inputs kept": sum(1 for file in CORPUS.rglob("*") if file.is_file())},
-        found=(WORK.parent.parent / "reliability" / "found.md").read_text().strip(),
+        | {"findings left": found, "inputs kept": kept},
+        found=(ROOT / "reliability" / "found.md").read_text().strip(),
         command=f"make fuzz BUDGET={round(seconds, -1):.0f}",
         seconds=round(seconds, 1),
-    ).write()
+    ).write(failed=found > 0)
 
 
 if __name__ == "__main__":

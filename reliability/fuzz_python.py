@@ -1,15 +1,16 @@
-"""A process that fuzzes one target of targets.py by the coverage of untwist's own Python code: see fuzz.py."""
+"""A process that fuzzes one target of targets.py by the coverage of untwist's own Python code: fuzz.py starts it."""
 
 import gc
 import sys
 from types import FunctionType
 
 import atheris
-import targets
+
+from reliability import targets
 
 for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
-    # modules of an editable install come through a finder that atheris cannot follow
-    if function.__module__ == "targets" or str(function.__module__).startswith("untwist"):
+    # Modules of an editable install come through a finder that atheris cannot follow.
+    if function.__module__ == targets.__name__ or str(function.__module__).startswith("untwist"):
         atheris.instrument_func(function)
 atheris.Setup([sys.argv[0], *sys.argv[2:]], targets.TARGETS[sys.argv[1]])
 atheris.Fuzz()

@@ -1,6 +1,6 @@
 """Does memory stay flat? Many small fits, predictions, saves and loads; the slope of what the process holds.
 
-``make leaks``: 10,000 of them, about ten minutes; ``python reliability/leaks.py --fits 300`` for a first look.
+``make leaks``: 10,000 of them, about ten minutes; ``python -m reliability.leaks --fits 300`` for a first look.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from records import Record
 
+from reliability.records import Record
 from untwist import PILBoostClassifier
 from untwist.files import dumps, loads
 
-WARM_UP = 0.2  # share of the fits before memory has settled
-MOST_BYTES = 200.0  # per fit, of the slope: 2 MB over 10,000 fits
+WARM_UP = 0.2  # Memory has settled after this share of the fits.
+MOST_BYTES = 200.0  # Memory may grow by so many bytes per fit, which is 2 MB over 10,000 fits.
 SETTINGS = [
     {"alpha": 2.0},
     {"alpha": 1.1, "link": "exact"},
@@ -34,21 +34,23 @@ SETTINGS = [
 
 
 def main() -> int:
-    """1 if memory grows."""
+    """Exit status: 1 if memory grows."""
     parser = argparse.ArgumentParser(description=__doc__.split("?")[0] + "?")
     parser.add_argument("--fits", type=int, default=10_000)
     parser.add_argument("--record", action="store_true", help="write docs/reliability/leaks.json")
     options = parser.parse_args()
-    start = time.time()
+    start = time.perf_counter()
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 4))
     X[:, 1] = rng.integers(0, 4, 120)
     y = (X[:, 0] + rng.normal(size=120) > 0).astype(int)
     three = np.digitize(X[:, 0], [-0.5, 0.5])
     every = max(1, options.fits // 100)
-    held: list[tuple[int, int]] = []  # fits done, resident bytes
+    held: list[tuple[int, int]] = []  # Pairs of fits done and resident bytes.
     traced = 0
-    tracing, traced_from = int(0.9 * options.fits), int(0.92 * options.fits)  # it is slow: the last fits will do
+    # Tracing is slow, so it looks at the last fits only.
+    tracing = int(0.9 * options.fits)
+    traced_from = int(0.92 * options.fits)
     for fit in range(options.fits):
         one = SETTINGS[fit % len(SETTINGS)]
         labels = three if fit % 7 == 0 and "noise_rates" not in one else y
@@ -58,7 +60,7 @@ def main() -> int:
         other = loads(dumps(model))
         if not np.array_equal(other.predict_proba(X), model.predict_proba(X)):
             sys.exit("a model that was saved and loaded predicts something else")
-        with suppress(ValueError):  # errors hold on to nothing
+        with suppress(ValueError):  # An error must not hold on to memory either.
             loads(dumps(model)[:-40])
         if fit == tracing:
             tracemalloc.start()
@@ -67,14 +69,14 @@ def main() -> int:
             traced = tracemalloc.get_traced_memory()[0]
         if fit % every == 0:
             gc.collect()
-            held.append((fit, resident()))
+            held.append((fit, read_resident_bytes()))
     gc.collect()
     grown = (tracemalloc.get_traced_memory()[0] - traced) / max(1, options.fits - 1 - traced_from)
     tracemalloc.stop()
     settled = np.array([(fit, size) for fit, size in held if WARM_UP * options.fits <= fit < tracing], dtype=float)
     slope = float(np.polyfit(settled[:, 0], settled[:, 1], 1)[0])
     flat = slope < MOST_BYTES and grown < MOST_BYTES
-    seconds = time.time() - start
+    seconds = time.perf_counter() - start
     first, last = settled[0, 1] / 1e6, settled[-1, 1] / 1e6
     print(f"{options.fits} fits in {seconds:.0f} s: {first:.1f} MB when settled, {last:.1f} MB at the end")
     print(
@@ -92,14 +94,14 @@ def main() -> int:
                 "bytes per fit (tracemalloc)": round(grown, 1),
                 "bytes per fit allowed": MOST_BYTES,
             },
-            found="Nothing: memory is flat." if flat else "Memory grows.",
+            found="Nothing: memory is flat.",
             command="make leaks",
             seconds=round(seconds, 1),
-        ).write()
+        ).write(failed=not flat)
     return int(not flat)
 
 
-def resident() -> int:
+def read_resident_bytes() -> int:
     """Bytes that this process holds."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 

@@ -1,4 +1,4 @@
-"""Faults to inject into a module, one at a time: `mutants_of` a source yields them, `mutated` makes the tree with one.
+"""Faults to inject into a module, one at a time: `list_mutants` finds them, `mutate` makes the tree with one.
 
 A fault changes an operator, a comparison, a number, a condition, a function into its opposite (min and max, any and
 all), the branches of a choice, a returned value, or drops a statement. What no test should look at is left alone:
@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {  # its neighbour, if any, and its opposite
+COMPARISONS: dict[
+    type[ast.cmpop], tuple[type[ast.cmpop], ...]
+] = {  # A comparison becomes its neighbour or its opposite.
     ast.Lt: (ast.LtE, ast.GtE),
     ast.LtE: (ast.Lt, ast.Gt),
     ast.Gt: (ast.GtE, ast.LtE),
@@ -52,7 +54,7 @@ PAIRS = [
 ]
 OPPOSITES = {one: other for pair in PAIRS for one, other in (pair, pair[::-1])}
 UNSEEN = {"__repr__", "__str__", "__hash__", "__reduce__", "_repr_html_"}
-SILENT = {"errstate", "warn", "catch_warnings"}  # they make or hide warnings alone
+SILENT = {"errstate", "warn", "catch_warnings"}  # These calls only make or hide warnings.
 
 
 @dataclass(frozen=True)
@@ -65,18 +67,18 @@ class Mutant:
     node: int
     number: int
     key: str
-    alone: bool  # outside of any function, or in the defaults of one: the module must be made anew to have it
+    alone: bool  # It is outside of the bodies of functions, so the module must be made anew to have it.
 
 
-def mutants_of(module: str, source: str) -> list[Mutant]:
+def list_mutants(module: str, source: str) -> list[Mutant]:
     """All faults of a module, in the order of its lines."""
     tree = ast.parse(source)
     places = {id(node): place for place, node in enumerate(ast.walk(tree))}
     found, seen = [], Counter[str]()
-    for node, around in _open_nodes(tree, Around()):
-        for number, change in enumerate(_changes(node)):
-            before, after = _words(around.statement or node, node, change)
-            key = f"{module} {around.name}: {before} => {after}"
+    for node, around in _walk(tree, Around()):
+        for number, change in enumerate(_list_changes(node)):
+            before, after = _describe(around.statement or node, node, change)
+            key = f"{around.name}: {before} => {after}"
             seen[key] += 1
             if seen[key] > 1:
                 key += f" #{seen[key]}"
@@ -84,11 +86,11 @@ def mutants_of(module: str, source: str) -> list[Mutant]:
     return sorted(found, key=lambda one: one.line)
 
 
-def mutated(source: str, mutant: Mutant) -> ast.Module:
+def mutate(source: str, mutant: Mutant) -> ast.Module:
     """The tree of the module with the fault, lines where they were."""
     tree = ast.parse(source)
     nodes = list(ast.walk(tree))
-    _put(tree, nodes[mutant.node], list(_changes(nodes[mutant.node]))[mutant.number])
+    _put(tree, nodes[mutant.node], list(_list_changes(nodes[mutant.node]))[mutant.number])
     return ast.fix_missing_locations(tree)
 
 
@@ -105,7 +107,7 @@ class Around:
         return replace(self, name=node.name if self.name == "the module" else f"{self.name}.{node.name}")
 
 
-def _open_nodes(node: ast.AST, around: Around) -> Iterator[tuple[Any, Around]]:
+def _walk(node: ast.AST, around: Around) -> Iterator[tuple[Any, Around]]:
     """The nodes that may change."""
     if isinstance(node, ast.stmt):
         around = replace(around, statement=node)
@@ -115,14 +117,14 @@ def _open_nodes(node: ast.AST, around: Around) -> Iterator[tuple[Any, Around]]:
         around = around.inside(node)
         for default in [*node.args.defaults, *node.args.kw_defaults]:
             if default is not None:
-                yield from _open_nodes(default, around)
-        early = around.alone and node.name == "__init_subclass__"  # classes call it as the module is made
+                yield from _walk(default, around)
+        early = around.alone and node.name == "__init_subclass__"  # Classes call it as the module is made.
         for statement in node.body:
-            yield from _open_nodes(statement, replace(around, alone=early))
+            yield from _walk(statement, replace(around, alone=early))
         return
     if isinstance(node, ast.ClassDef):
         for statement in node.body:
-            yield from _open_nodes(statement, around.inside(node))
+            yield from _walk(statement, around.inside(node))
         return
     if isinstance(node, (ast.Import, ast.ImportFrom, ast.JoinedStr)):
         return
@@ -136,10 +138,10 @@ def _open_nodes(node: ast.AST, around: Around) -> Iterator[tuple[Any, Around]]:
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not (isinstance(child, ast.keyword) and child.arg == "stacklevel"):
-                yield from _open_nodes(child, around)
+                yield from _walk(child, around)
 
 
-def _changes(node: ast.AST) -> Iterator[ast.AST]:
+def _list_changes(node: ast.AST) -> Iterator[ast.AST]:
     """What may stand in place of a node."""
     if isinstance(node, ast.Compare):
         for place, operator in enumerate(node.ops):
@@ -160,11 +162,11 @@ def _changes(node: ast.AST) -> Iterator[ast.AST]:
         elif isinstance(node.value, (int, float)):
             yield _copy(node, value=node.value + 1)
     elif isinstance(node, ast.Call):
-        yield from _other_calls(node)
+        yield from _change_calls(node)
     elif isinstance(node, ast.IfExp):
         yield _copy(node, body=node.orelse, orelse=node.body)
     elif isinstance(node, (ast.If, ast.While)):
-        if not isinstance(node.test, (ast.Compare, ast.UnaryOp)):  # those are turned round above
+        if not isinstance(node.test, (ast.Compare, ast.UnaryOp)):  # These are turned round as comparisons.
             yield _copy(node, test=ast.copy_location(ast.UnaryOp(ast.Not(), node.test), node.test))
     elif isinstance(node, ast.Return):
         if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
@@ -173,7 +175,7 @@ def _changes(node: ast.AST) -> Iterator[ast.AST]:
         yield ast.copy_location(ast.Pass(), node)
 
 
-def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
+def _change_calls(node: ast.Call) -> Iterator[ast.AST]:
     name = _name(node.func)
     if name in OPPOSITES:
         function = copy.deepcopy(node.func)
@@ -216,17 +218,17 @@ def _put(tree: ast.AST, old: ast.AST, new: ast.AST) -> None:
                 return
 
 
-def _words(statement: ast.AST, node: ast.AST, change: ast.AST) -> tuple[str, str]:
+def _describe(statement: ast.AST, node: ast.AST, change: ast.AST) -> tuple[str, str]:
     """The statement around the change, before and after, the first line if it has more."""
     if statement is node:
-        return _head(node), _head(change)
+        return _show(node), _show(change)
     place = next(place for place, one in enumerate(ast.walk(statement)) if one is node)
     twin = copy.deepcopy(statement)
     _put(twin, list(ast.walk(twin))[place], change)
-    return _head(statement), _head(twin)
+    return _show(statement), _show(twin)
 
 
-def _head(node: ast.AST) -> str:
+def _show(node: ast.AST) -> str:
     """Its first line; decorators and the body of a compound statement left out."""
     node = copy.copy(node)
     for name in ("body", "orelse", "finalbody", "handlers", "decorator_list"):

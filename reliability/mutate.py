@@ -1,4 +1,4 @@
-"""What share of injected faults the tests catch; ``python reliability/mutate.py --record`` keeps the figures.
+"""What share of injected faults the tests catch; ``python -m reliability.mutate --record`` keeps the figures.
 
 One session of pytest collects the tests; then each fault of `mutants` gets a fork of it that swaps the code of one
 function and runs the tests that call that function, the quickest first, up to the first that fails: as many as take
@@ -7,8 +7,8 @@ no test calls after the import, gets a process of its own with all the tests of 
 a fault caught. What survives and is judged the same program, or as good, is listed with a reason in
 equivalent_mutants.json; what was tried is in results/mutants.
 
-    python reliability/mutate.py --sample 100 --module losses links   # another sample, or 0 for all; some modules
-    python reliability/mutate.py --survivors                          # only those of the last run of that kind
+    python -m reliability.mutate --sample 100 --module theory.losses theory.links   # other faults; 0 stands for all
+    python -m reliability.mutate --survivors                                        # those of the last run alone
 """
 
 from __future__ import annotations
@@ -35,38 +35,69 @@ from typing import Any
 
 import coverage
 import pytest
-from mutants import Mutant, mutants_of, mutated
-from records import Record
+
+from reliability.mutants import Mutant, list_mutants, mutate
+from reliability.records import Record
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "untwist"
+TESTS = ROOT / "tests"
 EQUIVALENT = Path(__file__).parent / "equivalent_mutants.json"
 RESULTS = ROOT / "results" / "mutants"
+WATCHED = RESULTS / "calls.json"
 SEED = 0
-THEORY = "test_theory_invariants.py"
-TESTS = {  # the tests of each module, its own first; its doctests belong to it too
-    "arguments": ("test_arguments.py",),
-    "losses": ("test_losses.py", "test_links.py", "test_twists.py", THEORY),
-    "links": ("test_links.py", "test_losses.py", "test_certificate.py", "test_boosting.py", THEORY),
-    "twists": ("test_twists.py", "test_twisters.py", "test_explorer.py", THEORY),
-    "numerics": ("test_losses.py", "test_links.py", THEORY),
-    "properties": ("test_losses.py", THEORY),
-    "boosting": ("test_boosting.py", "test_certificate.py", "test_classifier.py", THEORY),
-    "certificate": ("test_certificate.py",),
-    "twisters": ("test_twisters.py", "test_theory_invariants.py"),
-    "folds": ("test_folds.py", "test_automatic.py"),
-    "noise": ("test_noise.py", "test_untwisting.py"),
-    "training": ("test_training.py", "test_classifier.py", "test_features.py"),
-    "labels": ("test_labels.py",),
+MUTATED = (  # These modules get faults, as patterns within src/untwist.
+    "arguments.py",
+    "twisters.py",
+    "theory/*.py",
+    "noise/*.py",
+    "boosting/algorithm.py",
+    "boosting/runs.py",
+    "data/folds.py",
+    "data/labels.py",
+)
+FURTHER_TESTS = {  # Tests outside of its own folder that look at a module closely, as patterns within tests.
+    "arguments": ("package/test_arguments.py",),
+    "boosting": ("theory/test_certificate.py", "classifier/*.py"),
+    "data.folds": ("automatic/*.py",),
+    "theory": ("boosting/test_boosting.py",),
+    "twisters": ("theory/test_theory_invariants.py",),
 }
-PATIENCE = 20.0
-SURVIVED, CAUGHT, UNFIT = 0, 1, 77
+PATIENCE = 20.0  # Seconds of tests, as they take without a fault, that each fault is given.
+# Exit statuses of a fork.
+SURVIVED = 0
+CAUGHT = 1
+UNFIT = 77
+
+
+def list_modules() -> list[str]:
+    """The modules that get faults, as names within the package: `theory.losses`."""
+    paths = [path for pattern in MUTATED for path in sorted(SOURCE.glob(pattern)) if path.name != "__init__.py"]
+    return [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in paths]
+
+
+def find_source(module: str) -> Path:
+    """The file of a module."""
+    return SOURCE / f"{module.replace('.', '/')}.py"
+
+
+def find_tests(module: str) -> list[Path]:
+    """The tests of a module: those of the folder that mirrors its own, and those that look at it from elsewhere."""
+    folder, _, name = module.rpartition(".")
+    patterns = [f"{folder.replace('.', '/')}/test_*.py" if folder else f"test_{name}.py"]
+    for place, further in FURTHER_TESTS.items():
+        if f"{module}.".startswith(f"{place}."):
+            patterns += further
+    found = {path: None for pattern in patterns for path in sorted(TESTS.glob(pattern)) if path.match("test_*.py")}
+    return list(found)
 
 
 def main() -> int:
     """Exit status 0, or that of pytest if the tests fail without any fault."""
-    parser = argparse.ArgumentParser(description="Which injected faults do the tests catch?")
-    parser.add_argument("--module", nargs="*", default=list(TESTS), choices=list(TESTS), metavar="NAME")
+    parser = argparse.ArgumentParser(
+        prog="python -m reliability.mutate", description="Which injected faults do the tests catch?"
+    )
+    parser.add_argument("--module", nargs="*", default=list_modules(), choices=list_modules(), metavar="NAME")
     parser.add_argument("--sample", type=int, default=60, help="faults of each module, drawn with a seed; 0: all")
     parser.add_argument("--survivors", action="store_true", help="only those that survived before")
     parser.add_argument(
@@ -75,31 +106,30 @@ def main() -> int:
     parser.add_argument("--fresh", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fresh:
-        return fresh(json.loads(arguments.fresh))
+        return run_with_fault(json.loads(arguments.fresh))
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    session = Forks(chosen(arguments), renew=not arguments.survivors)
-    files = {name: None for module in arguments.module for name in TESTS[module]}
-    paths = [
-        *(str(ROOT / "tests" / name) for name in files),
-        *(str(SOURCE / f"{name}.py") for name in arguments.module),
-    ]
+    session = Forks(choose_faults(arguments), renew=not arguments.survivors)
+    files = {path: None for module in arguments.module for path in find_tests(module)}
+    paths = [*map(str, files), *(str(find_source(module)) for module in arguments.module)]
     for module in arguments.module:
-        importlib.import_module(f"untwist.{module}")  # pytest would rewrite what it imports itself
+        importlib.import_module(f"untwist.{module}")  # Pytest would rewrite what it imports by itself.
     status = pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", *paths], plugins=[session])
-    figures = made_of_all()
-    print(figures.found)
+    record = summarise()
+    print(record.found)
     if arguments.record:
-        figures.write()
+        record.write(failed=status != 0)
     return int(status)
 
 
-def chosen(arguments: argparse.Namespace) -> list[Mutant]:
+def choose_faults(arguments: argparse.Namespace) -> list[Mutant]:
     """The faults to try, module by module."""
     faults = []
     for module in arguments.module:
-        every = mutants_of(module, (SOURCE / f"{module}.py").read_text())
+        every = list_mutants(module, find_source(module).read_text())
         if arguments.survivors:
-            alive = {key for key, caught in kept(module)["results"].items() if not caught} - equivalent().keys()
+            alive = {
+                key for key, caught in read_results(module)["results"].items() if not caught
+            } - read_equivalent().keys()
             faults += [one for one in every if one.key in alive]
         elif arguments.sample and arguments.sample < len(every):
             drawn = random.Random(SEED).sample(every, arguments.sample)
@@ -116,22 +146,23 @@ class Forks:
     """A plugin of pytest: instead of running the collected tests it tries the faults, each in a fork."""
 
     def __init__(self, faults: list[Mutant], *, renew: bool) -> None:
-        self.faults, self.renew = faults, renew
+        self.faults = faults
+        self.renew = renew
         self.failed = False
-        self.calls: dict[str, dict[str, list[str]]] = {}  # by module and function the tests that call it
+        self.calls: dict[str, dict[str, list[str]]] = {}  # The tests that call a function, by its module and name.
         self.seconds: dict[str, float] = {}
-        self.known: list[FunctionType] = []  # the functions of the package, those inside of others excepted
+        self.known: list[FunctionType] = []  # The functions of the package, without those inside of others.
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Know a failure."""
+        """Note a failure, and the seconds of the test."""
         self.failed = self.failed or report.failed
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """In place of the tests themselves."""
+        """Try the faults in place of the tests."""
         if session.testsfailed:
             return True
-        answer = in_fork(lambda: self.watched(session), math.inf)
+        answer = run_in_fork(lambda: self.watch(session), math.inf)
         if answer != 0:
             raise session.Failed("the tests fail as they are")
         self.calls, self.seconds = json.loads(WATCHED.read_text())
@@ -146,33 +177,33 @@ class Forks:
                     print(f"{len(results)}, {time.perf_counter() - begin:.0f} s: SURVIVED {fault.key}", flush=True)
             seconds = time.perf_counter() - begin
             print(f"{module}: {sum(results.values())} of {len(results)} caught in {seconds:.0f} s", flush=True)
-            keep(module, results, seconds, renew=self.renew)
+            write_results(module, results, seconds, renew=self.renew)
         return True
 
-    def watched(self, session: pytest.Session) -> int:
+    def watch(self, session: pytest.Session) -> int:
         """Run all tests as they are and write down which functions each of them calls, and its seconds."""
         modules = {fault.module for fault in self.faults}
-        watch = coverage.Coverage(data_file=None, include=[str(SOURCE / f"{module}.py") for module in modules])
-        shared = SharedFixtures(watch)
+        watcher = coverage.Coverage(data_file=None, include=[str(find_source(module)) for module in modules])
+        shared = SharedFixtures(watcher)
         session.config.pluginmanager.register(shared)
-        watch.start()
-        for item, following in pairs(session.items):
+        watcher.start()
+        for item, following in pair_with_next(session.items):
             shared.switch(item.nodeid)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.failed:
                 return 1
-        watch.stop()
-        data = watch.get_data()
-        users = defaultdict(set)  # of a fixture that outlives a test
+        watcher.stop()
+        data = watcher.get_data()
+        users = defaultdict(set)  # The tests that use a fixture which outlives a test.
         for item in session.items:
             for definitions in getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).values():
-                users[fixture_context(definitions[-1])].add(item.nodeid)
+                users[name_fixture(definitions[-1])].add(item.nodeid)
         calls: dict[str, dict[str, list[str]]] = {}
         for module in modules:
-            path = SOURCE / f"{module}.py"
+            path = find_source(module)
             by_line = data.contexts_by_lineno(str(path))
             found = defaultdict(set)
-            for name, lines in functions(path.read_text()).items():
+            for name, lines in find_lines(path.read_text()).items():
                 for line in lines:
                     for context in by_line.get(line, ()):
                         found[name] |= users.get(context, {context})
@@ -184,72 +215,71 @@ class Forks:
     def is_caught(self, session: pytest.Session, fault: Mutant) -> bool:
         """Whether a test fails with the fault in, or does not end."""
         callers = set(self.calls[fault.module].get(fault.where, ()))
-        order = [*TESTS[fault.module], f"{fault.module}.py"]
-        items = [item for item in session.items if item.nodeid in callers and item.path.name in order]
+        places = [*find_tests(fault.module), find_source(fault.module)]
+        items = [item for item in session.items if item.nodeid in callers and item.path in places]
         items.sort(key=lambda item: self.seconds[item.nodeid])
         spent = list(itertools.accumulate(self.seconds[item.nodeid] for item in items))
         items = items[: max(1, bisect.bisect_right(spent, PATIENCE))]
         if items and not fault.alone:
             limit = 20.0 + 3.0 * sum(self.seconds[item.nodeid] for item in items)
-            answer = in_fork(lambda: self.tried(items, fault), limit)
+            answer = run_in_fork(lambda: self.try_fault(items, fault), limit)
             if answer != UNFIT:
                 return answer != SURVIVED
-        own = sum(seconds for name, seconds in self.seconds.items() if Path(name.split("::")[0]).name in order)
-        command = [sys.executable, __file__, "--fresh", json.dumps(vars(fault))]
+        usual = sum(seconds for name, seconds in self.seconds.items() if ROOT / name.split("::")[0] in places)
+        command = [sys.executable, "-m", "reliability.mutate", "--fresh", json.dumps(vars(fault))]
         try:
-            return subprocess.run(command, capture_output=True, timeout=30.0 + 3.0 * own).returncode != 0
+            done = subprocess.run(command, capture_output=True, timeout=30.0 + 3.0 * usual, cwd=ROOT)
+            return done.returncode != 0
         except subprocess.TimeoutExpired:
             return True
 
-    def tried(self, items: list[pytest.Item], fault: Mutant) -> int:
+    def try_fault(self, items: list[pytest.Item], fault: Mutant) -> int:
         """Swap the code and run tests up to the first that fails."""
         for descriptor in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-        if not swapped(self.known, fault):
+        if not swap_code(self.known, fault):
             return UNFIT
-        for item, following in pairs(items):
+        for item, following in pair_with_next(items):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.failed:
                 return CAUGHT
         return SURVIVED
 
 
-WATCHED = RESULTS / "calls.json"
-
-
 class SharedFixtures:
     """What a fixture of a module or session calls is noted down for all its users, not for the first alone."""
 
     def __init__(self, watch: coverage.Coverage) -> None:
-        self.watch, self.context = watch, ""
+        self.watch = watch
+        self.context = ""
 
     def switch(self, context: str) -> None:
-        """From here on, note down for this test or fixture."""
+        """Note down what is called from here on for this test or fixture."""
         self.context = context
         self.watch.switch_context(context)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
-        """As pytest makes a fixture."""
+        """Note down what a fixture calls under its own name."""
         before = self.context
         if fixturedef.scope != "function":
-            self.switch(fixture_context(fixturedef))
+            self.switch(name_fixture(fixturedef))
         result = yield
         self.switch(before)
         return result
 
 
-def fixture_context(fixturedef: Any) -> str:
-    """A name for it."""
+def name_fixture(fixturedef: Any) -> str:
+    """A name under which coverage notes down what a fixture calls."""
     return f"fixture {fixturedef.baseid} {fixturedef.argname}"
 
 
-def pairs(items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
+def pair_with_next(items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
     """Each with the next one."""
     return zip(items, [*items[1:], None], strict=True)
 
 
-def in_fork(task: Any, limit: float) -> int:
+def run_in_fork(task: Any, limit: float) -> int:
     """The number that `task` returns in a fork of this process; CAUGHT if it dies or takes longer than `limit`."""
     sys.stdout.flush()
     child = os.fork()
@@ -274,28 +304,28 @@ def in_fork(task: Any, limit: float) -> int:
 # ---- code ----
 
 
-def codes(code: CodeType) -> Iterator[CodeType]:
+def list_codes(code: CodeType) -> Iterator[CodeType]:
     """A code object and those inside it."""
     yield code
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from codes(inner)
+            yield from list_codes(inner)
 
 
-def functions(source: str) -> dict[str, set[int]]:
+def find_lines(source: str) -> dict[str, set[int]]:
     """By the name of a function its lines."""
     lines = defaultdict(set)
-    for code in codes(compile(source, "module", "exec")):
+    for code in list_codes(compile(source, "module", "exec")):
         name = code.co_qualname.replace(".<locals>", "")
         for outer in (name, *(name[:place] for place, sign in enumerate(name) if sign == ".")):
             lines[outer] |= {line for _, _, line in code.co_lines() if line and line != code.co_firstlineno}
     return lines
 
 
-def swapped(known: list[FunctionType], fault: Mutant) -> bool:
-    """Whether every function of the module has got the code it has with the fault in."""
-    path = SOURCE / f"{fault.module}.py"
-    new = {(code.co_qualname, code.co_firstlineno): code for code in codes(made(fault))}
+def swap_code(known: list[FunctionType], fault: Mutant) -> bool:
+    """Give every function of the module the code it has with the fault in; False if one cannot have it."""
+    path = find_source(fault.module)
+    new = {(code.co_qualname, code.co_firstlineno): code for code in list_codes(compile_with(fault))}
     for function in known:
         old = function.__code__
         if old.co_filename != str(path) or (old.co_qualname, old.co_firstlineno) not in new:
@@ -309,57 +339,57 @@ def swapped(known: list[FunctionType], fault: Mutant) -> bool:
     return True
 
 
-def made(fault: Mutant) -> CodeType:
-    """The module with the fault, compiled."""
-    path = SOURCE / f"{fault.module}.py"
-    return compile(mutated(path.read_text(), fault), str(path), "exec", dont_inherit=True)
+def compile_with(fault: Mutant) -> CodeType:
+    """The code of the module with the fault in."""
+    path = find_source(fault.module)
+    return compile(mutate(path.read_text(), fault), str(path), "exec", dont_inherit=True)
 
 
-def fresh(fields: dict[str, Any]) -> int:
-    """All tests of the module, which is imported with the fault in; this process is for that alone."""
+def run_with_fault(fields: dict[str, Any]) -> int:
+    """Import the module with the fault in and run all its tests; this process is for that alone."""
     fault = Mutant(**fields)
-    path = str(SOURCE / f"{fault.module}.py")
+    path = str(find_source(fault.module))
     usual = importlib.machinery.SourceFileLoader.get_code
 
     def get_code(loader: importlib.machinery.SourceFileLoader, name: str) -> CodeType | None:
-        return made(fault) if loader.path == path else usual(loader, name)
+        return compile_with(fault) if loader.path == path else usual(loader, name)
 
     importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
-    importlib.import_module(f"untwist.{fault.module}")  # pytest would read the file by itself
-    tests = [path, *(str(ROOT / "tests" / name) for name in TESTS[fault.module])]
+    importlib.import_module(f"untwist.{fault.module}")  # Pytest would read the file by itself.
+    tests = [path, *map(str, find_tests(fault.module))]
     return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
 
 
 # ---- the record ----
 
 
-def kept(module: str) -> dict[str, Any]:
+def read_results(module: str) -> dict[str, Any]:
     """By fault whether it was caught, and the seconds that took."""
     file = RESULTS / f"{module}.json"
     return json.loads(file.read_text()) if file.exists() else {"results": {}, "seconds": 0.0}
 
 
-def keep(module: str, results: dict[str, bool], seconds: float, *, renew: bool) -> None:
+def write_results(module: str, results: dict[str, bool], seconds: float, *, renew: bool) -> None:
     """Write them to a file, in place of the one before, or add to it."""
-    before = {"results": {}, "seconds": 0.0} if renew else kept(module)
+    before = {"results": {}, "seconds": 0.0} if renew else read_results(module)
     now = {"results": before["results"] | results, "seconds": before["seconds"] + seconds}
     (RESULTS / f"{module}.json").write_text(json.dumps(now, indent=1) + "\n")
 
 
-def equivalent() -> dict[str, str]:
+def read_equivalent() -> dict[str, str]:
     """By fault the reason why no test can or should catch it."""
     return {key: row["reason"] for row in json.loads(EQUIVALENT.read_text()) for key in row["mutants"]}
 
 
-def made_of_all() -> Record:
+def summarise() -> Record:
     """The figures of all modules that were tried, as far as they are as they were."""
-    excused = equivalent()
+    excused = read_equivalent()
     totals = {"faults tried": 0, "caught": 0, "equivalent": 0}
     figures: dict[str, int | float | str] = {}
     seconds = 0.0
-    for module in TESTS:
-        every = {fault.key for fault in mutants_of(module, (SOURCE / f"{module}.py").read_text())}
-        results = {key: caught for key, caught in kept(module)["results"].items() if key in every}
+    for module in list_modules():
+        every = {fault.key for fault in list_mutants(module, find_source(module).read_text())}
+        results = {key: caught for key, caught in read_results(module)["results"].items() if key in every}
         if not results:
             continue
         caught = sum(results.values())
@@ -373,7 +403,7 @@ def made_of_all() -> Record:
         totals["faults tried"] += len(results)
         totals["caught"] += caught
         totals["equivalent"] += same
-        seconds += kept(module)["seconds"]
+        seconds += read_results(module)["seconds"]
     real = totals["faults tried"] - totals["equivalent"]
     low, high = wilson(totals["caught"], real)
     share = 100 * totals["caught"] / real

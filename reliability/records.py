@@ -1,6 +1,7 @@
 """What each program of this folder measured, kept as docs/reliability/NAME.json, and the page made of it.
 
-`python reliability/records.py` writes docs/reliability.md; a test holds the page and the records together.
+`python -m reliability.records` writes docs/reliability.md; a test holds the page and the records together. Whatever
+failed is not recorded: figures of a run with failing tests say nothing.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import platform
 import re
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,7 +25,7 @@ What was done to break untwist, what was found, and how to do it again. Each sec
 
 @dataclass(frozen=True)
 class Record:
-    """One row of the page: what was tried, the figures by their names, what was found, and how to do it again."""
+    """A section of the page: what was tried, the figures by their names, what was found, and how to do it again."""
 
     name: str
     title: str
@@ -33,44 +35,49 @@ class Record:
     seconds: float
     python: str = platform.python_version()
 
-    def write(self) -> None:
-        """Keep it, in place of an older one of that name."""
+    def write(self, *, failed: bool) -> None:
+        """Keep it, in place of an older one of that name; where something failed, keep nothing and end the program."""
+        if failed:
+            sys.exit(f"{self.name}: not recorded, because something failed")
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / f"{self.name}.json").write_text(json.dumps(asdict(self), indent=1) + "\n")
 
 
-def read() -> list[Record]:
+def read_all() -> list[Record]:
     """All records, in the order of the page; those that it does not know at its end, by name."""
     records = [Record(**json.loads(file.read_text())) for file in sorted(FOLDER.glob("*.json"))]
     return sorted(records, key=lambda one: (ORDER.index(one.name) if one.name in ORDER else len(ORDER), one.name))
 
 
-def page(records: list[Record]) -> str:
+def render(records: list[Record]) -> str:
     """The page, in Markdown."""
     parts = [INTRODUCTION]
     if records:
-        rows = [f"| [{one.title}](#{_anchor(one.title)}) | `{one.command}` | {_time(one.seconds)} |" for one in records]
+        rows = [
+            f"| [{one.title}](#{_make_anchor(one.title)}) | `{one.command}` | {_format_time(one.seconds)} |"
+            for one in records
+        ]
         parts.append("\n".join(["| what was tried | command | time |", "|---|---|---|", *rows]))
     for one in records:
-        figures = [f"| {name} | {_number(value)} |" for name, value in one.figures.items()]
+        figures = [f"| {name} | {_format_number(value)} |" for name, value in one.figures.items()]
         parts.append(f"## {one.title}")
         parts.append("\n".join(["| | |", "|---|---|", *figures]))
         parts.append(one.found.strip())
-        parts.append(f"`{one.command}`, {_time(one.seconds)}, Python {one.python}.")
+        parts.append(f"`{one.command}`, {_format_time(one.seconds)}, Python {one.python}.")
     return "\n\n".join(parts) + "\n"
 
 
-def _anchor(title: str) -> str:
+def _make_anchor(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-def _number(value: float | str) -> str:
+def _format_number(value: float | str) -> str:
     return f"{value:,}" if isinstance(value, (int, float)) else str(value)
 
 
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(read()), encoding="utf-8")
+    PAGE.write_text(render(read_all()), encoding="utf-8")

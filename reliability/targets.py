@@ -1,7 +1,7 @@
 """What the fuzzer feeds with foreign bytes: model files, tables, results files, the border to the compiled core.
 
 Each target takes any bytes. It returns when they were refused in the documented way (a ValueError with a sentence) or
-gave sane numbers, and raises otherwise. tests/test_corpus.py replays the inputs kept in tests/corpus without a fuzzer.
+gave sane numbers, and raises otherwise. tests/files/test_corpus.py replays the kept inputs without a fuzzer.
 """
 
 from __future__ import annotations
@@ -31,28 +31,30 @@ from untwist.explain import explain
 from untwist.export import to_code
 
 ROOT = Path(__file__).parent.parent
-CORPUS = ROOT / "tests" / "corpus"
 FIXTURES = ROOT / "tests" / "fixtures"
-MEMORY = "/dev/shm"  # where there is one: files that never touch a disk
+MEMORY = "/dev/shm"  # Where this folder exists, files in it never touch a disk.
+PREFIX = struct.Struct("<8sIIQ")  # A model file begins with magic, version, 0 and the bytes of its header.
+CHECKSUM = 32  # A model file ends with the bytes of a SHA-256.
 
-__all__ = ["CORPUS", "TARGETS", "Choices", "seeds"]
+__all__ = ["TARGETS", "Choices", "make_seeds"]
 
 
 class Choices:
-    """Decisions read off bytes, zeros after the last: the same bytes, the same decisions."""
+    """Decisions read off bytes, and zeros after the last byte: the same bytes make the same decisions."""
 
     def __init__(self, content: bytes) -> None:
-        self.content, self.at = content, 0
+        self.content = content
+        self.at = 0
 
-    def bytes(self, count: int) -> bytes:
-        """The next ones."""
+    def take(self, count: int) -> bytes:
+        """The next bytes."""
         taken = self.content[self.at : self.at + count]
         self.at += count
         return taken + bytes(count - len(taken))
 
     def below(self, limit: int) -> int:
         """A number from 0 to limit - 1."""
-        return int.from_bytes(self.bytes(1 if limit <= 256 else 4), "little") % limit
+        return int.from_bytes(self.take(1 if limit <= 256 else 4), "little") % limit
 
     def one(self, options: Any) -> Any:
         """One of a sequence."""
@@ -92,7 +94,7 @@ WORDS += ["__class__", "<U9999", "auto", "reference", "exact", [], {}, [[]], [0,
 WORDS += [{"number": "nan"}, {"pairs": []}, {"pairs": [[[], 1]]}, {"tuple": [1, 2]}, {"pairs": 3}, "\ud800", "\0"]
 
 
-def signed(content: bytes) -> bytes:
+def sign(content: bytes) -> bytes:
     """With the checksum that it should have, so that what lies behind is reached."""
     return content + hashlib.sha256(content).digest()
 
@@ -100,20 +102,20 @@ def signed(content: bytes) -> bytes:
 def put_together(header: Any, data: bytes) -> bytes:
     """A model file."""
     text = json.dumps(header).encode()
-    text += b" " * (-(files.PREFIX.size + len(text)) % files.ALIGNED)
-    return signed(files.PREFIX.pack(files.MAGIC, files.VERSION, 0, len(text)) + text + data)
+    text += b" " * (-(PREFIX.size + len(text)) % 8)
+    return sign(PREFIX.pack(b"UNTWIST\0", files.VERSION, 0, len(text)) + text + data)
 
 
 @cache
-def models() -> list[tuple[str, bytes]]:
+def read_models() -> list[tuple[str, bytes]]:
     """Header, as text, and arrays of the model files kept for the tests."""
     parts = []
     for content in (path.read_bytes() for path in sorted(FIXTURES.glob("*.untwist"))):
         if len(content) > 30_000:  # too slow to be tried often
             continue
-        *_, size = files.PREFIX.unpack_from(content)
-        text = content[files.PREFIX.size : files.PREFIX.size + size].decode()
-        parts.append((text, content[files.PREFIX.size + size : -files.CHECKSUM]))
+        *_, size = PREFIX.unpack_from(content)
+        text = content[PREFIX.size : PREFIX.size + size].decode()
+        parts.append((text, content[PREFIX.size + size : -CHECKSUM]))
     return parts
 
 
@@ -161,22 +163,22 @@ def use(content: bytes) -> None:
         assert np.isfinite(found.values).all(), "contributions that are none"
 
 
-def model_bytes(content: bytes) -> None:
+def try_model_bytes(content: bytes) -> None:
     """The bytes of a file without its checksum."""
-    use(signed(content))
+    use(sign(content))
 
 
-def model_edits(content: bytes) -> None:
+def try_model_edits(content: bytes) -> None:
     """A sound file with values of its header replaced or taken away, and words of its arrays."""
     choices = Choices(content)
-    text, arrays = choices.one(models())
+    text, arrays = choices.one(read_models())
     header, data = json.loads(text), bytearray(arrays)
     for _ in range(8):
         if not choices.left:
             break
         if choices.below(3) == 0:
             at = choices.below(len(data) // 4) * 4
-            data[at : at + 8] = choices.bytes(8)[: len(data) - at]
+            data[at : at + 8] = choices.take(8)[: len(data) - at]
             continue
         if choices.below(2):  # an array's words, as small numbers
             kind, size, offset = choices.one([one for one in json.loads(text)["arrays"] if one[1] > 0])
@@ -207,7 +209,7 @@ ENDINGS = [".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".tar", ".csv.z
 ENCODINGS = ["utf-8", "latin-1", "utf-16", "utf-7", "cp1252"]
 
 
-def table(content: bytes, ending: str, separator: str | None = None, encoding: str = "utf-8") -> None:
+def try_table(content: bytes, ending: str, separator: str | None = None, encoding: str = "utf-8") -> None:
     """A file of a table: read, made ready, fitted, predicted, written again."""
     folder = MEMORY if os.path.isdir(MEMORY) else None
     with tempfile.TemporaryDirectory(dir=folder) as name, warnings.catch_warnings():
@@ -246,20 +248,20 @@ def table(content: bytes, ending: str, separator: str | None = None, encoding: s
         assert np.isfinite(proba).all(), "probabilities that are none"
 
 
-def csv_bytes(content: bytes) -> None:
+def try_csv(content: bytes) -> None:
     """The first byte says how the file is called, the second how it is read."""
     choices = Choices(content)
     ending, how = choices.one(ENDINGS), choices.below(256)
     separator = (None, ",", ";", "\t")[how % 4]
-    table(content[2:], ending, separator, "utf-8" if how < 192 else ENCODINGS[how % len(ENCODINGS)])
+    try_table(content[2:], ending, separator, "utf-8" if how < 192 else ENCODINGS[how % len(ENCODINGS)])
 
 
-def parquet_bytes(content: bytes) -> None:
+def try_parquet(content: bytes) -> None:
     """The first byte says whether it is Parquet or Arrow."""
-    table(content[1:], ".feather" if content[:1] == b"F" else ".parquet")
+    try_table(content[1:], ".feather" if content[:1] == b"F" else ".parquet")
 
 
-def results_bytes(content: bytes) -> None:
+def try_results(content: bytes) -> None:
     """The file of the arena's results."""
     folder = MEMORY if os.path.isdir(MEMORY) else None
     with tempfile.TemporaryDirectory(dir=folder) as name:
@@ -300,7 +302,7 @@ WHOLES = [0, 1, 2, 3, 5, 7, 60, 100, -1, -2, 255, 256, 2**31 - 1, -(2**31), 2**3
 REFUSED = (TypeError, ValueError, RuntimeError, OverflowError)
 
 
-def an_array(choices: Choices, dtype: str, ndim: int, shape: tuple[int, ...] | None = None) -> Any:
+def make_array(choices: Choices, dtype: str, ndim: int, shape: tuple[int, ...] | None = None) -> Any:
     """An array, most often of the type and dimensions asked for: of any strides, read-only now and then."""
     odd = choices.below(16)
     kind = choices.one(DTYPES) if odd == 0 else dtype
@@ -338,7 +340,7 @@ def an_array(choices: Choices, dtype: str, ndim: int, shape: tuple[int, ...] | N
     return made
 
 
-def a_forest(choices: Choices) -> None:
+def try_forest(choices: Choices) -> None:
     """Trees that may be none: refused, or walked."""
     trees, features = choices.below(4), choices.below(5)
     offset, feature, left, sets = [0], [], [], []
@@ -370,11 +372,11 @@ def a_forest(choices: Choices) -> None:
         if name in sound:
             arrays[name] = np.array(sound[name], dtype=kind)
         else:
-            arrays[name] = an_array(choices, kind, 1, (8,) if name == "codes" else (count,))
+            arrays[name] = make_array(choices, kind, 1, (8,) if name == "codes" else (count,))
     for _ in range(choices.below(3)):
         name = choices.one(list(kinds))
         if choices.below(3) == 0:
-            arrays[name] = an_array(choices, kinds[name], 1)
+            arrays[name] = make_array(choices, kinds[name], 1)
         elif arrays[name].size and arrays[name].flags.writeable and arrays[name].dtype.kind in "iu":
             wild = np.array([choices.one(WHOLES) % 2**64], dtype=np.uint64).astype(arrays[name].dtype)
             arrays[name][choices.below(len(arrays[name]))] = wild[0]
@@ -383,28 +385,28 @@ def a_forest(choices: Choices) -> None:
     )
     for _ in range(3):
         rows = choices.one([0, 1, 5, 8, 33, 48, 60, 300])
-        X = an_array(choices, choices.one(["f8", "f4"]), 2, (rows, features))
+        X = make_array(choices, choices.one(["f8", "f4"]), 2, (rows, features))
         first, last = (0, trees) if choices.below(4) else (choices.one(WHOLES), choices.one(WHOLES))
         threads = choices.one([1, 1, 2, 0, -1, 2**31 - 1] if choices.below(8) == 0 else [1])
         try:
             if choices.below(2):
-                forest.add_scores(X, first, last, threads, an_array(choices, "f8", 1, (rows,)))
+                forest.add_scores(X, first, last, threads, make_array(choices, "f8", 1, (rows,)))
             else:
-                forest.leaves(X, first, last, threads, an_array(choices, "i4", 2, (rows, trees)))
+                forest.leaves(X, first, last, threads, make_array(choices, "i4", 2, (rows, trees)))
         except REFUSED:
             continue
 
 
-def an_engine(choices: Choices) -> None:
+def try_engine(choices: Choices) -> None:
     """A data set and a run on it with settings that may be out of range."""
     rows, features, classes = 2 + choices.below(60), 1 + choices.below(4), 2 + choices.below(2)
     labels = np.array([i if i < classes else choices.below(classes) for i in range(rows)], dtype="u4") % max(classes, 1)
-    data = _core.Dataset(labels if choices.below(8) else an_array(choices, "u4", 1), classes, features)
-    X = an_array(choices, choices.one(["f8", "f4"]), 2, (rows, features))
+    data = _core.Dataset(labels if choices.below(8) else make_array(choices, "u4", 1), classes, features)
+    X = make_array(choices, choices.one(["f8", "f4"]), 2, (rows, features))
     categories = np.array(
         [choices.one([0, 0, 3, 254, 255, -1]) if choices.below(3) == 0 else 0 for _ in range(features)], dtype="i4"
     )
-    weight = an_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.ones(choices.one([0, rows]))
+    weight = make_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.ones(choices.one([0, rows]))
     data.look(X, weight, 1)
     if choices.below(8):  # else a run on columns that never came
         data.add_columns(X, choices.one([0, 0, 0, 1]), categories, weight, choices.one([255, 2, 16, 256, 1]), 1)
@@ -417,9 +419,9 @@ def an_engine(choices: Choices) -> None:
     def whole(*usual: int) -> int:
         return int(choices.one(WHOLES) if odd and choices.below(4) == 0 else choices.one(usual))
 
-    watch = an_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.ones(choices.one([0, rows]))
-    start = an_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.zeros(0)
-    monotone = an_array(choices, "i1", 1, (features,)) if choices.below(4) == 0 else np.zeros(0, dtype="i1")
+    watch = make_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.ones(choices.one([0, rows]))
+    start = make_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.zeros(0)
+    monotone = make_array(choices, "i1", 1, (features,)) if choices.below(4) == 0 else np.zeros(0, dtype="i1")
     run = _core.booster(
         data, whole(0, 1), weight, watch, start, real(2.0, 1.1, 0.5, 4.0, float("inf")), bool(choices.below(2)),
         real(1.0, 4.0, 1e300), bool(choices.below(2)), real(1e-6, 0.1), whole(1, 3, 60), whole(0, 2, 7),
@@ -437,21 +439,21 @@ def an_engine(choices: Choices) -> None:
         np.testing.assert_array_equal(scores, run.scores())
 
 
-def a_sketch(choices: Choices) -> None:
+def try_sketch(choices: Choices) -> None:
     """Blocks of rows, states that another one sent, damaged or not, and codes by given thresholds."""
     columns = 1 + choices.below(3)
     categories = np.array([choices.one([0, 0, 3, 254]) for _ in range(columns)], dtype="i4")
     weighted, max_bins = choices.below(2) == 1, choices.one([2, 16, 255])
     sketches = [_core.Sketch(categories, max_bins, 128.0 if weighted else 0.0) for _ in range(2)]
     rows = choices.below(40)
-    X = an_array(choices, choices.one(["f8", "f4"]), 2, (rows, columns))
+    X = make_array(choices, choices.one(["f8", "f4"]), 2, (rows, columns))
     weight = np.full(rows if weighted else 0, float(choices.one([1, 0.5, 3, 128])))
     for sketch in sketches:
         sketch.look(X, weight, 1)
     state = bytearray(sketches[0].state())
     for _ in range(choices.below(4)):
         at = choices.below(max(1, len(state) // 8)) * 8
-        wild = choices.one(WHOLES) % 2**64 if choices.below(2) else int.from_bytes(choices.bytes(8), "little")
+        wild = choices.one(WHOLES) % 2**64 if choices.below(2) else int.from_bytes(choices.take(8), "little")
         state[at : at + 8] = struct.pack("<Q", wild)
     sketches[1].merge(bytes(state[: len(state) - choices.one([0, 0, 0, 8, 3])]))
     if sketches[1].needs_draw:
@@ -465,18 +467,18 @@ def a_sketch(choices: Choices) -> None:
     data.hashes()
 
 
-def links(choices: Choices) -> None:
+def try_links(choices: Choices) -> None:
     """The inverse links on any numbers."""
-    z = an_array(choices, "f8", 1)
-    out = np.zeros(len(z)) if choices.below(4) else an_array(choices, "f8", 1)
+    z = make_array(choices, "f8", 1)
+    out = np.zeros(len(z)) if choices.below(4) else make_array(choices, "f8", 1)
     choices.one([_core.clipped_logit, _core.clipped_posterior, _core.exact_logit])(z, float(choices.one(REALS)), out)
 
 
-def core_border(content: bytes) -> None:
+def try_core(content: bytes) -> None:
     """Functions of the compiled core with arrays of random shapes, types, strides and values."""
     choices = Choices(content)
     try:
-        choices.one([a_forest, a_forest, an_engine, an_engine, links, a_sketch])(choices)
+        choices.one([try_forest, try_forest, try_engine, try_engine, try_links, try_sketch])(choices)
     except REFUSED:
         return
 
@@ -484,12 +486,12 @@ def core_border(content: bytes) -> None:
 # ---- what the fuzzer begins with ----
 
 
-def seeds(name: str) -> list[bytes]:
+def make_seeds(name: str) -> list[bytes]:
     """Sound inputs of a target, and some that are known to be nasty."""
     return SEEDS[name]()
 
 
-def _seed_models() -> list[bytes]:
+def _make_models() -> list[bytes]:
     """The smallest models there are: what matters is their shape."""
     X = np.column_stack([np.arange(40.0) % 7, np.arange(40) % 3, np.arange(40) % 2])
     small = {"n_estimators": 2, "max_depth": 2, "n_jobs": 1, "random_state": 0}
@@ -500,10 +502,10 @@ def _seed_models() -> list[bytes]:
         PILBoostClassifier(1.1, noise_rates=(0.1, 0.2), **small).fit(X, two > 0),
         PILBoostClassifier(4.0, **small).fit(X, three),
     ]
-    return [files.dumps(model)[: -files.CHECKSUM] for model in fitted]
+    return [files.dumps(model)[:-CHECKSUM] for model in fitted]
 
 
-def _seed_tables() -> list[bytes]:
+def _make_tables() -> list[bytes]:
     text = "id,größe,stadt,wann,y\n" + "".join(
         f'{i},{i * 0.5},"{"AB"[i % 2]}, {i % 3}",2020-01-{i + 1:02d},{"ja" if i % 3 else "nein"}\n' for i in range(12)
     )
@@ -533,7 +535,7 @@ def _seed_tables() -> list[bytes]:
     ]
 
 
-def _seed_arrow() -> list[bytes]:
+def _make_arrow_tables() -> list[bytes]:
     import pandas
     import pyarrow
     from pyarrow import feather, parquet
@@ -551,7 +553,7 @@ def _seed_arrow() -> list[bytes]:
     return out
 
 
-def _seed_results() -> list[bytes]:
+def _make_results() -> list[bytes]:
     header = ",".join(field.name for field in dataclasses.fields(results.Row))
     bins = " ".join(["1/0.5/1"] * results.BINS)
     row = f"moon,none,0,100,pilboost,0.9,0.9,0.3,0.1,0.5,{bins},1,"
@@ -559,24 +561,24 @@ def _seed_results() -> list[bytes]:
     return [f"{header}\n{row}\n{failed}\n".encode(), header[:20].encode(), b""]
 
 
-def _seed_choices() -> list[bytes]:
+def _make_choices() -> list[bytes]:
     rng = np.random.default_rng(0)
     return [rng.bytes(size) for size in (8, 30, 60, 90, 150, 250) for _ in range(4)]
 
 
 SEEDS: dict[str, Callable[[], list[bytes]]] = {
-    "model": _seed_models,
-    "edits": _seed_choices,
-    "csv": _seed_tables,
-    "parquet": _seed_arrow,
-    "results": _seed_results,
-    "core": _seed_choices,
+    "model": _make_models,
+    "edits": _make_choices,
+    "csv": _make_tables,
+    "parquet": _make_arrow_tables,
+    "results": _make_results,
+    "core": _make_choices,
 }
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    "model": model_bytes,
-    "edits": model_edits,
-    "csv": csv_bytes,
-    "parquet": parquet_bytes,
-    "results": results_bytes,
-    "core": core_border,
+    "model": try_model_bytes,
+    "edits": try_model_edits,
+    "csv": try_csv,
+    "parquet": try_parquet,
+    "results": try_results,
+    "core": try_core,
 }

@@ -124,7 +124,7 @@ def test_bad_labels_and_rates():
     with pytest.raises(ValueError, match=r"rate_neg must lie in \[0, 1\], got -0.1"):
         ClassConditionalNoise(rate_neg=-0.1)
     with pytest.raises(TypeError):
-        ClassConditionalNoise(0.1, 0.2)  # which is which would be a guess: untwist.twists has them the other way round
+        ClassConditionalNoise(0.1, 0.2)  # which is which would be a guess
     with pytest.raises(ValueError, match=r"two classes to flip between and none missing, got \[0 1 2\]"):
         ClassNoise(0.1).twist(None, [0, 1, 2], np.random.default_rng(0))
     for missing in ([0.0, 1.0, np.nan], ["a", "b", None], pd.array([0, 1, None], dtype="Int64")):

@@ -1,4 +1,8 @@
-"""Learn the truth from data that lies: twist-proper losses and PILBoost."""
+"""Learn the truth from data that lies: twist-proper losses and PILBoost.
+
+The classifier is `PILBoostClassifier`; `save` and `load` keep fitted models. The modules below are the public ones, and
+docs/architecture.md says where everything is.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -6,20 +10,43 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 __all__ = ["PILBoostClassifier", "__version__", "load", "save"]
 
+#: Where the public names live. They are imported when asked for, so that the command line is there at once.
+_HOMES = {"PILBoostClassifier": "untwist.classifier", "load": "untwist.files", "save": "untwist.files"}
+
+#: The public modules, which need no import of their own after ``import untwist``.
+_MODULES = [
+    "audit",
+    "batches",
+    "certificate",
+    "checkpoints",
+    "distributed",
+    "explain",
+    "explorer",
+    "export",
+    "files",
+    "links",
+    "losses",
+    "noise",
+    "objectives",
+    "properties",
+    "report",
+    "twisters",
+    "twists",
+]
+
 if TYPE_CHECKING:
     from untwist.classifier import PILBoostClassifier
     from untwist.files import load, save
 else:
 
     def __getattr__(name):
-        """What is public, and the modules: imported when asked for, so that the command line is there at once."""
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        home = {"PILBoostClassifier": "classifier", "load": "files", "save": "files"}.get(name)
-        try:
-            found = import_module(f"untwist.{home or name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"untwist.{name}":
-                raise
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-        return found if home is None else getattr(found, name)
+        """Import a public name or module when it is asked for."""
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        if name in _MODULES:
+            return import_module(f"untwist.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        """List the public names too that have not been imported yet."""
+        return sorted({*globals(), *_HOMES, *_MODULES})

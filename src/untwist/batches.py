@@ -1,8 +1,4 @@
-"""Tables too large for memory: Parquet files or an Arrow dataset, read in blocks of rows as often as need be."""
+"""The public name of `untwist.data.batches`: tables too large for memory."""
 
-from untwist.data.batches import (
-    Batches,
-    Encoded,
-)
-
-__all__ = ["Batches", "Encoded"]
+from untwist.data.batches import *
+from untwist.data.batches import __all__ as __all__

@@ -1,11 +1,4 @@
-"""The convergence certificate: Theorem "genBOOST" checked on a finished run, with the run's own constants."""
+"""The public name of `untwist.theory.certificate`: the convergence certificate of a fit."""
 
-from untwist.theory.certificate import (
-    Certificate,
-    StepCondition,
-    SurrogateCertificate,
-    certify,
-    step_condition,
-)
-
-__all__ = ["Certificate", "StepCondition", "SurrogateCertificate", "certify", "step_condition"]
+from untwist.theory.certificate import *
+from untwist.theory.certificate import __all__ as __all__

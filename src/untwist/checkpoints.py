@@ -1,8 +1,4 @@
-"""Long fits that can be stopped, and go on from what was saved last."""
+"""The public name of `untwist.files.checkpoints`: long fits that can be stopped and go on."""
 
-from untwist.files.checkpoints import (
-    Checkpoint,
-    resumed,
-)
-
-__all__ = ["Checkpoint", "resumed"]
+from untwist.files.checkpoints import *
+from untwist.files.checkpoints import __all__ as __all__

@@ -51,14 +51,14 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     ----------
     alpha : float in [-inf, +inf] except 0, "auto" or "menon", default "auto"
         1 trains the log-loss, which believes every label. Larger values undo more label noise; negative ones undo a
-        twist that turns most labels over. "auto", here, for `n_estimators` or for `max_depth`: what is left open is
-        chosen from the data, see below. "menon" is the paper's estimate (`untwist.noise.rates.menon`; two classes).
+        twist that turns most labels over. "auto", here, for `n_estimators` or for `max_depth`, leaves the choice to the
+        data (see Notes). "menon" is the paper's estimate, for two classes (`untwist.noise.menon`).
     step_size : float > 0 or "auto", default "auto"
         The paper's a_f, typically 1 to 15: the coefficient of a tree is step_size * edge. "auto" is 2*a up to a = 2 and
         2*a/(a-1) above, for a = abs(alpha).
     learning_rate : float > 0 or None, default None
-        The coefficient of every tree instead, as in other boosters: as edges shrink while boosting goes on, the paper's
-        steps do too, and these do not. 0.2 learns about as fast as XGBoost at 0.1. Not together with `step_size`.
+        The coefficient of every tree, as in other boosters, instead of `step_size`. The paper's steps shrink with the
+        edges as boosting goes on, and these do not. 0.2 learns about as fast as XGBoost at 0.1.
     n_estimators : int or "auto", default "auto"
         Number of boosting rounds; fewer if every training row is beyond the clip or early stopping ends them.
     max_depth : int, None or "auto", default "auto"
@@ -66,22 +66,22 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     max_leaf_nodes : int >= 2 or None, default None
         Grow the best split first up to so many leaves, instead of level by level.
     min_samples_leaf : int, default 1
-        Rows in a leaf, at least; a row counts with its sample weight (not in another engine than the compiled one),
-        and only if it has a boosting weight.
+        Rows in a leaf, at least. Only rows with a boosting weight count; in the compiled engine each counts with its
+        sample weight.
     min_weight_fraction_leaf : float in [0, 0.5], default 0
         Share of the round's total boosting weight in a leaf, at least.
     l2 : float >= 0 or "auto", default "auto"
-        Shrinks a leaf with few rows: its value is G / (W + l2), in units of one row. "auto" is 0, or 1 if something is
-        chosen from the data.
+        Shrinks a leaf with few rows: its value is G / (W + l2), in units of one row. "auto" is 1 if something is chosen
+        from the data, else 0.
     subsample : float in (0, 1] or "auto", default "auto"
-        Share of the rows drawn for every tree, by their contents: copies of a row are drawn together. "auto" is 1, or
-        0.7.
+        Share of the rows drawn for every tree, by their contents: copies of a row are drawn together. "auto" is 0.7 if
+        something is chosen from the data, else 1.
     max_features : float in (0, 1] or "auto", default "auto"
-        Share of the columns drawn for every tree. "auto" is 1, or 0.7.
+        Share of the columns drawn for every tree. "auto" is 0.7 if something is chosen from the data, else 1.
     max_bins : int in [2, 255], default 255
         A column with more distinct values than this is binned.
     categorical_features : "auto", None, or the columns as indices, names or a mask, default "auto"
-        Columns that hold categories. "auto": those of a category or text type. Categories beyond the 254 most
+        Columns that hold categories. "auto" means those of a category or text type. Categories beyond the 254 most
         frequent of a column and those unseen in training count as missing.
     monotonic_cst : array-like of -1, 0, +1, dict by name, or None, default None
         Whether the score of the second class may only fall (-1) or rise (+1) with a column. Two classes only.
@@ -89,21 +89,21 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Multiplies the sample weights of each class.
     noise_rates : "auto", (float, float) or None, default "auto"
         The share of the first class that bears the label of the second, and the share of the second that bears that
-        of the first, if you know them: probabilities and threshold are then untwisted by them. "auto": by the rates
-        that fit the out-of-fold posteriors, where alpha is "auto" (`untwist.noise.rates.estimate_noise`), else not at all.
-        None: not at all, so that the clean posterior is the one that alpha implies. More than two classes with a
-        `class_weight` are not untwisted either.
+        of the first, if you know them: probabilities and threshold are then untwisted by them. "auto" takes the rates
+        that fit the out-of-fold posteriors if alpha is "auto" too (`untwist.noise.estimate_noise`), and corrects
+        nothing otherwise. With None the clean posterior is the one that alpha implies. More than two classes with a
+        `class_weight` are not corrected.
     link : "clipped" or "exact", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`).
     loss : Loss or None, default None
-        A loss to boost instead of the alpha-loss; `alpha` then plays no part.
+        A loss to boost instead; `alpha` then plays no part. ``AlphaLoss(a)`` is the same as ``alpha=a``.
     engine : "auto", "compiled", "xgboost" or "reference", default "auto"
         "compiled" grows histogram trees, all rounds in compiled code: the same model for any number of threads and any
         order of the rows. "xgboost" has XGBoost grow them, on a GPU or on the rows of many workers
-        (`untwist.distributed`); docs/distributed.md says what differs. "reference" runs the loop of `untwist.boosting.algorithm`
-        over regression trees of scikit-learn, and knows neither categories nor the settings `l2`, `subsample`,
-        `max_features`, `max_bins` and `monotonic_cst`. "auto" is "compiled" for the alpha-loss unless an `estimator` is
-        given.
+        (`untwist.distributed`); docs/distributed.md says what differs. "reference" runs the loop of
+        `untwist.boosting.algorithm` over regression trees of scikit-learn, and knows neither categories nor the
+        settings `l2`, `subsample`, `max_features`, `max_bins` and `monotonic_cst`. "auto" is "compiled" for the
+        alpha-loss unless an `estimator` is given.
     tree_method : "hist", "approx" or "exact", default "hist"
         How XGBoost looks for splits. "hist" splits the bins of the compiled engine, "approx" and "exact" the numbers
         in single precision.
@@ -115,48 +115,68 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     early_stopping : bool, default False
         Stop when the log-loss of the twisted posterior on validation rows has not fallen for `n_iter_no_change` rounds,
         and keep the rounds up to its minimum. Validation rows are those given to `fit`, else a `validation_fraction` of
-        every class, drawn by contents. Classes beyond two stop each by itself. Where something is left "auto", folds
-        do this in any case, and True makes a given `n_estimators` the most.
+        every class, drawn by contents. Classes beyond two stop each by itself. Where something is chosen from the data,
+        folds do this in any case, and True makes a given `n_estimators` an upper limit.
     validation_fraction : float in (0, 1), default 0.1
+        Share of every class that early stopping holds out where no validation rows are given.
     n_iter_no_change : int, default 10
+        Rounds that early stopping waits for progress.
     warm_start : bool, default False
         Go on from the rounds of the last `fit` instead of starting anew; give the same data and a larger n_estimators.
     callbacks : list of functions or None, default None
-        Each is called after every round (every tenth of each candidate where something is left "auto") with a
+        Each is called after every round (every tenth of each candidate where something is chosen from the data) with an
         `untwist.boosting.runs.Progress`; a true answer ends the fit.
     n_jobs : int or None, default None
         Threads; None for as many as the process may use. The model does not depend on it.
     verbose : int, default 0
-        Report to standard error every so many rounds; of every candidate where something is left "auto".
+        Report to standard error every so many rounds, or every candidate where something is chosen from the data.
     random_state : int, RandomState instance or None, default None
+        What random choices follow from.
 
     Attributes
     ----------
-    classes_ : the labels; of two, the second is the positive class
-    estimators_, leverages_, edges_ : the weak hypotheses, their coefficients and edges, per round (a list per class
-        where there are more than two)
-    forest_ : the trees as arrays, None for weak learners of another kind (one per class beyond two)
-    evals_result_ : {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows;
-        where something was chosen from the data, of the rows that the folds set aside, also of rounds not kept
-    link_, step_size_, n_iter_ : the link and step (or learning rate) that were used, and the number of rounds kept (of
-        the class that kept most; the trees of all five folds where something was left open)
-    alpha_, choice_, noise_ : the alpha that was used; what was tried and chosen (only if something was left open); how
-        noisy the labels are and how sure that is (None where nothing was estimated). All can be printed.
-    oof_proba_ : the twisted posterior of every class for the training rows, each by models that have not seen the row;
-        where something was chosen by folds
-    validation_rows_ : indices of the training rows that `fit` held out for validation (empty if none)
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+    model_ : FittedModel
+        All that the fit left behind (`untwist.model`); the other attributes are views of it.
+    classes_ : array
+        The labels; of two, the second is the positive class.
+    estimators_, leverages_, edges_ : sequences
+        The weak hypotheses, their coefficients and edges, per round; a list per class beyond two.
+    forest_ : Forest or None
+        The trees as arrays, None for weak learners of another kind; a list per class beyond two.
+    evals_result_ : dict
+        {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows. Where something
+        was chosen from the data they are those that folds set aside, and rounds are told of that were not kept.
+    link_, alpha_, step_size_ : Link, float, float
+        What was used; `step_size_` may be a learning rate.
+    n_iter_ : int
+        Rounds kept, of the class that kept most; the trees of all folds where something was chosen from the data.
+    choice_ : Choice
+        What was tried and chosen, where something was chosen from the data. It can be printed.
+    noise_ : NoiseEstimate or None
+        How noisy the labels are and how sure that is, None where nothing was estimated. It can be printed.
+    oof_proba_ : array
+        The twisted posterior of every class for the training rows, each by models that have not seen the row; where
+        something was chosen by folds.
+    validation_rows_ : array
+        Indices of the training rows that `fit` held out for validation.
+    feature_importances_ : array
+        The paper's importances: the sum over rounds of leverage times the tree's impurity importances, normalised.
+    n_features_in_, feature_names_in_ : int, array
+        As everywhere in scikit-learn.
+
+    Notes
+    -----
+    With "auto" for alpha, n_estimators or max_depth the engine boosts candidates on five folds (or beside the
+    validation rows given), at a learning rate of 0.1 (0.2 where that is too slow) unless a step is given, and judges
+    them by the log-loss of the twisted posterior on rows set aside. The model is the mean of the fold models of the
+    best candidate. With alpha "auto" the rows set aside also tell how noisy each class is, and the posterior is
+    untwisted by that, row by row; `predict` follows. With the reference engine, another loss or an estimator of your
+    own "auto" stands for alpha 2, 100 rounds and depth 3.
 
     Ctrl-C during `fit` keeps the rounds done so far: the model is fitted, and KeyboardInterrupt goes on to the caller.
 
-    With "auto" for alpha, n_estimators or max_depth the compiled engine boosts candidates on five folds (or beside the
-    validation rows given), at a learning rate of 0.1 (0.2 where that is too slow) unless a step is given, and judges
-    them by the log-loss of the twisted posterior on rows set aside. The model is the mean of the fold models of the
-    best candidate; `n_iter_` counts the trees of all folds. With alpha "auto" the rows set aside also tell how noisy
-    each class is, and the posterior is untwisted by that, row by row; `predict` follows. Callbacks are told of every
-    tenth round, and a true answer ends the search with what there is, as Ctrl-C does. With the reference engine, a
-    loss or an estimator of your own "auto" stands for alpha 2, 100 rounds and depth 3.
-
+    Examples
+    --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = PILBoostClassifier(random_state=0).fit(X, y)

@@ -1,12 +1,4 @@
-"""Is a loss family twist-proper? A search that shows it (Definition "def:TwistProper", Lemma "lemFocalLoss")."""
+"""The public name of `untwist.theory.explorer`: is a family of losses twist-proper?"""
 
-from untwist.theory.explorer import (
-    ALPHA,
-    FOCAL,
-    SUPER,
-    Exploration,
-    LossFamily,
-    explore,
-)
-
-__all__ = ["ALPHA", "FOCAL", "SUPER", "Exploration", "LossFamily", "explore"]
+from untwist.theory.explorer import *
+from untwist.theory.explorer import __all__ as __all__

@@ -1,11 +1,4 @@
-"""Links between scores and posteriors (Sections 5 and "Pseudo-Inverse Link" of the paper)."""
+"""The public name of `untwist.theory.links`: links between scores and posteriors."""
 
-from untwist.theory.links import (
-    CanonicalLink,
-    ClippedLink,
-    HalfLogitLink,
-    Link,
-    default_step_size,
-)
-
-__all__ = ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "default_step_size"]
+from untwist.theory.links import *
+from untwist.theory.links import __all__ as __all__

@@ -1,27 +1,4 @@
-"""Losses for class probability estimation (Section 3 of the paper; the alpha-loss is its Definition "defALPHALOSS")."""
+"""The public name of `untwist.theory.losses`: losses for class probability estimation."""
 
-from untwist.theory.losses import (
-    AlphaLoss,
-    ExponentialLoss,
-    FocalLoss,
-    LogLoss,
-    Loss,
-    MatusitaLoss,
-    SquareLoss,
-    SuperLoss,
-    tilt,
-    tilted_logit,
-)
-
-__all__ = [
-    "AlphaLoss",
-    "ExponentialLoss",
-    "FocalLoss",
-    "LogLoss",
-    "Loss",
-    "MatusitaLoss",
-    "SquareLoss",
-    "SuperLoss",
-    "tilt",
-    "tilted_logit",
-]
+from untwist.theory.losses import *
+from untwist.theory.losses import __all__ as __all__

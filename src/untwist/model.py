@@ -225,8 +225,8 @@ class FittedModel:
         Parameters
         ----------
         kind : "paper", "gain" or "splits"
-            The paper's: the sum over rounds of leverage times the tree's impurity importances. Or the gain of all splits
-            of a column, or their number.
+            The paper's is the sum over rounds of leverage times the tree's impurity importances; the others are the
+            gain of all splits of a column, or their number.
         """
         if kind not in IMPORTANCES:
             raise ValueError(f'kind must be "paper", "gain" or "splits", got {kind!r}')

@@ -1,25 +1,4 @@
-"""The properties M, D, S, E of partial losses and properness (Section 3, Lemma "proptilt"), as checks that can fail."""
+"""The public name of `untwist.theory.properties`: the properties of losses and links, as checks."""
 
-from untwist.theory.properties import (
-    Verdict,
-    differentiable,
-    extremes,
-    monotone,
-    proper,
-    properties,
-    strictly_proper,
-    symmetric,
-    well_formed,
-)
-
-__all__ = [
-    "Verdict",
-    "differentiable",
-    "extremes",
-    "monotone",
-    "proper",
-    "properties",
-    "strictly_proper",
-    "symmetric",
-    "well_formed",
-]
+from untwist.theory.properties import *
+from untwist.theory.properties import __all__ as __all__

@@ -38,7 +38,7 @@ class _LabelTwister(ABC):
         self._noise()  # checks the rates
 
     @abstractmethod
-    def _noise(self) -> twists.ClassConditionalNoise:
+    def _noise(self) -> twists.ClassConditionalTwist:
         """The same noise as a twist of posteriors."""
 
     def _flipped(self, labels: Indices, rng: np.random.Generator) -> Indices:
@@ -111,8 +111,8 @@ class ClassConditionalNoise(_LabelTwister):
     rate_neg: float = 0.0
     rate_pos: float = 0.0
 
-    def _noise(self) -> twists.ClassConditionalNoise:
-        return twists.ClassConditionalNoise(rate_neg=self.rate_neg, rate_pos=self.rate_pos)
+    def _noise(self) -> twists.ClassConditionalTwist:
+        return twists.ClassConditionalTwist(rate_neg=self.rate_neg, rate_pos=self.rate_pos)
 
 
 # ---- features ----

@@ -1,33 +1,4 @@
-"""Twists of the posterior and how to undo them (Section 4 of the paper: Lemma "lemPointwise", both theorems)."""
+"""The public name of `untwist.theory.twists`: maps of posteriors, and the alpha that undoes them."""
 
-from untwist.theory.twists import (
-    ClassConditionalNoise,
-    ConstructiveAlpha,
-    SymmetricNoise,
-    alpha_star,
-    best_fixed_alpha,
-    binary_entropy,
-    constructive_alpha,
-    cross_entropy,
-    cross_entropy_gain,
-    cross_entropy_slope,
-    entropy,
-    is_bayes_blunting,
-    kl_divergence,
-)
-
-__all__ = [
-    "ClassConditionalNoise",
-    "ConstructiveAlpha",
-    "SymmetricNoise",
-    "alpha_star",
-    "best_fixed_alpha",
-    "binary_entropy",
-    "constructive_alpha",
-    "cross_entropy",
-    "cross_entropy_gain",
-    "cross_entropy_slope",
-    "entropy",
-    "is_bayes_blunting",
-    "kl_divergence",
-]
+from untwist.theory.twists import *
+from untwist.theory.twists import __all__ as __all__

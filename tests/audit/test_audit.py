@@ -311,7 +311,7 @@ def test_many_rows_are_explained_at_once(name, request):
 
 def test_similar_rows_are_looked_for_among_some_where_there_are_many(monkeypatch, shopped):
     audit, _ = shopped
-    monkeypatch.setattr("untwist.audit.MOST_LOOKED_AT", 100)
+    monkeypatch.setattr("untwist.audit.labels.MOST_LOOKED_AT", 100)
     some = audit.explain(audit.ranking[0])
     assert some == audit.explain(audit.ranking[0])
     assert some.n_similar == 20

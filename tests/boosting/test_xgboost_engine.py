@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 import untwist
+from helpers.noisy_rows import make_noisy_rows
 from untwist import PILBoostClassifier, _core
 from untwist.boosting.engines.xgboost.trees import last_below
 from untwist.boosting.engines.xgboost.weights import Weigher, arrays_of
@@ -16,18 +17,6 @@ from untwist.losses import AlphaLoss, SquareLoss
 
 xgboost = pytest.importorskip("xgboost")
 ARRAYS = ("feature", "left", "threshold", "missing_left", "set")
-
-
-def noisy(rows=2000, columns=6, classes=2, seed=0, values=None):
-    """Rows whose labels depend on some of the columns, a fifth of them wrong."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(rows, columns)) if values is None else rng.integers(0, values, (rows, columns)).astype(float)
-    centre = X - X.mean(axis=0)
-    score = centre[:, 0] + np.abs(centre[:, 1]) + 0.5 * centre[:, 2] * (centre[:, 3] > 0)
-    y = np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
-    wrong = rng.random(rows) < 0.2
-    y[wrong] = rng.integers(0, classes, wrong.sum())
-    return X, y
 
 
 def both(X, y, *fit, **settings):
@@ -71,26 +60,26 @@ def assert_same_rounds(theirs, ours, X):
     ],
 )
 def test_rounds_are_those_of_the_compiled_engine(settings):
-    X, y = noisy()
+    X, y = make_noisy_rows()
     assert_same_rounds(*both(X, y, **settings), X)
 
 
 def test_trees_that_grow_by_leaves_have_the_same_leaves():
-    X, y = noisy()
+    X, y = make_noisy_rows()
     theirs, ours = both(X, y, max_leaf_nodes=7, max_depth=None)
     np.testing.assert_allclose(theirs.edges_, ours.edges_, atol=1e-7)  # nodes are numbered in another order
     np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=1e-6)
 
 
 def test_rounds_are_the_same_with_weights_and_copies():
-    X, y = noisy(values=30)
+    X, y = make_noisy_rows(values=30)
     rng = np.random.default_rng(1)
     for weight in (rng.integers(0, 4, len(y)).astype(float), rng.exponential(size=len(y)), np.full(len(y), 1e-3)):
         assert_same_rounds(*both(X, y, weight), X)
 
 
 def test_rounds_are_the_same_with_missing_values():
-    X, y = noisy(values=30)
+    X, y = make_noisy_rows(values=30)
     X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
     theirs, ours = both(X, y, n_estimators=5, max_depth=2)
     np.testing.assert_array_equal(theirs.forest_.feature, ours.forest_.feature)
@@ -99,23 +88,23 @@ def test_rounds_are_the_same_with_missing_values():
 
 
 def test_rounds_are_the_same_for_several_classes():
-    X, y = noisy(classes=4)
+    X, y = make_noisy_rows(classes=4)
     assert_same_rounds(*both(X, y, n_estimators=6), X)
 
 
 def test_rounds_are_the_same_beyond_the_rows_that_place_thresholds():
-    X, y = noisy(rows=120_000, columns=5)
+    X, y = make_noisy_rows(rows=120_000, columns=5)
     assert_same_rounds(*both(X.astype(np.float32), y, n_estimators=5), X[:1000].astype(np.float32))
 
 
 def test_rounds_are_the_same_on_a_sparse_table():
-    X, y = noisy(values=4)
+    X, y = make_noisy_rows(values=4)
     assert_same_rounds(*both(sparse.csr_array(X), y), X)
 
 
 @pytest.mark.parametrize("method", ["approx", "exact"])
 def test_other_tree_methods_split_the_same_rows(method):
-    X, y = noisy(values=100)
+    X, y = make_noisy_rows(values=100)
     theirs, ours = both(X, y, tree_method=method, n_estimators=4)
     np.testing.assert_array_equal(theirs.forest_.feature, ours.forest_.feature)
     np.testing.assert_allclose(theirs.edges_, ours.edges_, atol=1e-7)
@@ -127,7 +116,7 @@ def test_a_split_on_numbers_keeps_every_row_on_its_side():
     below = last_below(singles)
     assert (below.astype(np.float32) < singles).all()
     assert (np.nextafter(below, np.inf).astype(np.float32) >= singles).all()
-    X, y = noisy()
+    X, y = make_noisy_rows()
     model = PILBoostClassifier(2.0, n_estimators=8, max_depth=5, engine="xgboost", tree_method="exact").fit(X, y)
     rows = np.concatenate([X, np.nextafter(X, np.inf), model.forest_.threshold[:, None] * np.ones(X.shape[1])])
     plain = to_xgboost(model)
@@ -151,7 +140,7 @@ def test_categories_are_learned():
 
 
 def test_monotone_columns_are_monotone():
-    X, y = noisy()
+    X, y = make_noisy_rows()
     settings = {"n_estimators": 20, "max_depth": 4, "monotonic_cst": [1, 0, 0, 0, 0, 0]}
     model, ours = both(X, y, **settings)
     rows = [np.column_stack([np.full(50, value), X[:50, 1:]]) for value in np.linspace(-3, 3)]
@@ -160,7 +149,7 @@ def test_monotone_columns_are_monotone():
 
 
 def test_early_stopping_follows_the_rows_given():
-    X, y = noisy(4000)
+    X, y = make_noisy_rows(4000)
     settings = {"n_estimators": 200, "early_stopping": True, "n_iter_no_change": 5, "learning_rate": 0.5}
     theirs, ours = both(X[:3000], y[:3000], None, X[3000:], y[3000:], **settings)
     assert theirs.n_iter_ == ours.n_iter_ < 200
@@ -173,7 +162,7 @@ def test_early_stopping_follows_the_rows_given():
 
 
 def test_rows_and_columns_are_drawn():
-    X, y = noisy()
+    X, y = make_noisy_rows()
     settings = {"alpha": 2.0, "n_estimators": 20, "max_depth": 3, "engine": "xgboost"}
     drawn = [
         PILBoostClassifier(**settings, subsample=0.5, max_features=0.5, random_state=seed).fit(X, y)
@@ -186,7 +175,7 @@ def test_rows_and_columns_are_drawn():
 
 
 def test_what_is_open_is_chosen_by_folds():
-    X, y = noisy(3000)
+    X, y = make_noisy_rows(3000)
     settings = {"engine": "xgboost", "random_state": 0, "n_jobs": 1, "max_depth": 2}
     model = PILBoostClassifier(**settings).fit(X, y)
     again = PILBoostClassifier(**settings).fit(X[::-1], y[::-1])
@@ -197,7 +186,7 @@ def test_what_is_open_is_chosen_by_folds():
 
 
 def test_a_warm_start_goes_on_and_files_and_copies_change_no_bit(tmp_path):
-    X, y = noisy()
+    X, y = make_noisy_rows()
     settings = {"alpha": 2.0, "max_depth": 3, "engine": "xgboost", "subsample": 0.7, "random_state": 3}
     whole = PILBoostClassifier(n_estimators=10, **settings).fit(X, y)
     half = PILBoostClassifier(n_estimators=4, **settings).fit(X, y)
@@ -241,7 +230,7 @@ def test_weights_are_those_of_the_link_to_a_unit(alpha, link):
     ],
 )
 def test_what_xgboost_cannot_do_is_refused(settings, message):
-    X, y = noisy(200, values=5)
+    X, y = make_noisy_rows(200, values=5)
     with pytest.raises(ValueError, match=message):
         PILBoostClassifier(2.0, n_estimators=2, max_depth=2, engine="xgboost", **settings).fit(X, y)
 
@@ -264,7 +253,7 @@ def test_few_different_rows_cannot_be_set_aside_by_their_contents():
 
 
 def test_an_approximate_fit_goes_on_to_the_same_model():
-    X, y = noisy(1500)
+    X, y = make_noisy_rows(1500)
     settings = {"alpha": 2.0, "max_depth": 3, "engine": "xgboost", "tree_method": "approx", "max_bins": 20, "n_jobs": 1}
     whole = PILBoostClassifier(n_estimators=10, **settings).fit(X, y)
     half = PILBoostClassifier(n_estimators=5, **settings).fit(X, y)
@@ -274,7 +263,7 @@ def test_an_approximate_fit_goes_on_to_the_same_model():
 
 def test_a_plain_xgboost_model_of_a_frame_has_its_names_and_contributions():
     pandas = pytest.importorskip("pandas")
-    X, y = noisy(400)
+    X, y = make_noisy_rows(400)
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     model = PILBoostClassifier(2.0, n_estimators=5, max_depth=3).fit(frame, y)
     matrix = xgboost.DMatrix(frame)
@@ -287,7 +276,7 @@ def test_a_plain_xgboost_model_of_a_frame_has_its_names_and_contributions():
 
 
 def test_its_settings_need_the_engine():
-    X, y = noisy(200)
+    X, y = make_noisy_rows(200)
     with pytest.raises(ValueError, match="device='cuda' needs engine=\"xgboost\""):
         PILBoostClassifier(device="cuda").fit(X, y)
 
@@ -305,7 +294,7 @@ class OnGPU:
 
 
 def test_tables_on_a_gpu_are_fetched_and_matrices_of_xgboost_refused():
-    X, y = noisy(300)
+    X, y = make_noisy_rows(300)
     settings = {"n_estimators": 3, "max_depth": 2, "engine": "xgboost", "n_jobs": 1}
     model = PILBoostClassifier(2.0, **settings).fit(OnGPU(X), OnGPU(y), OnGPU(np.ones(len(y))))
     np.testing.assert_array_equal(model.predict(OnGPU(X)), PILBoostClassifier(2.0, **settings).fit(X, y).predict(X))
@@ -314,7 +303,7 @@ def test_tables_on_a_gpu_are_fetched_and_matrices_of_xgboost_refused():
 
 
 def test_threads_do_not_matter():
-    X, y = noisy(2000)
+    X, y = make_noisy_rows(2000)
     settings = {"n_estimators": 5, "max_depth": 3, "engine": "xgboost"}
     one, two = (PILBoostClassifier(2.0, **settings, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one.forest_.value, two.forest_.value)
@@ -324,13 +313,13 @@ def test_without_xgboost_a_message_names_the_extra(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "xgboost", None)
-    X, y = noisy(200)
+    X, y = make_noisy_rows(200)
     with pytest.raises(ImportError, match=r"untwist\[xgboost\]"):
         PILBoostClassifier(2.0, n_estimators=2, max_depth=2, engine="xgboost").fit(X, y)
 
 
 def test_numbers_beyond_single_precision_are_refused_where_they_would_become_infinite():
-    X, y = noisy(200)
+    X, y = make_noisy_rows(200)
     X[0, 0] = 1e300
     model = PILBoostClassifier(2.0, n_estimators=2, max_depth=2, engine="xgboost", tree_method="exact")
     with pytest.raises(ValueError, match="single precision"):
@@ -344,7 +333,7 @@ def test_weight_bits_are_those_of_the_engine():
 
 @pytest.mark.parametrize("engine", ["compiled", "xgboost"])
 def test_a_plain_xgboost_model_has_the_scores(engine):
-    X, y = noisy(1500, classes=2, values=40)
+    X, y = make_noisy_rows(1500, classes=2, values=40)
     rng = np.random.default_rng(0)
     X[:, 0], X[rng.random(X.shape) < 0.05] = rng.integers(0, 9, len(X)), np.nan
     for labels in (y, np.array(["no", "yes"])[y], y + rng.integers(0, 2, len(y))):
@@ -360,7 +349,7 @@ def test_a_plain_xgboost_model_has_the_scores(engine):
 
 
 def test_a_plain_xgboost_model_of_classes_that_stop_apart(tmp_path):
-    X, y = noisy(1500, classes=3)
+    X, y = make_noisy_rows(1500, classes=3)
     model = PILBoostClassifier(
         2.0, n_estimators=40, max_depth=3, early_stopping=True, n_iter_no_change=2, random_state=0
     )

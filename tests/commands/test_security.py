@@ -17,12 +17,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from helpers.model_bytes import put_together, take_apart
 from helpers.model_fixtures import FOLDER
 from helpers.report_fixtures import HOSTILE
-from test_files import put_together, taken_apart
 from untwist import PILBoostClassifier, load
+from untwist import text as words
 from untwist.commands import main as cli
-from untwist.commands import sheets, words
+from untwist.commands import sheets
 from untwist.export import to_code
 from untwist.export.scoring import Scoring
 
@@ -98,7 +99,7 @@ def hostile_models(folder):
     """Sound models, damaged ones, and one whose every text tries to get out."""
     for path in sorted(FOLDER.glob("*.untwist")):
         yield path
-    header, data = taken_apart((FOLDER / "format-1-given.untwist").read_bytes())
+    header, data = take_apart((FOLDER / "format-1-given.untwist").read_bytes())
     for index, text in enumerate(["__import__('os').system('id')", "../../etc/passwd", "cos\nsystem\n(S'id'\ntR."]):
         changed = json.loads(json.dumps(header))
         changed["columns"]["names"] = [text, *"bcd"]
@@ -245,7 +246,7 @@ def test_a_small_table_cannot_ask_for_much(tmp_path):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
 def test_a_small_model_cannot_ask_for_much(tmp_path):
-    header, data = taken_apart((FOLDER / "format-1-several.untwist").read_bytes())
+    header, data = take_apart((FOLDER / "format-1-several.untwist").read_bytes())
 
     def written(name, **values):
         path = tmp_path / f"{name}.untwist"

@@ -1,15 +1,13 @@
 """The Dask launcher on a cluster of its own, on loopback; `make test-distributed` runs it."""
 
-import os
-import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from test_distributed import GIVEN, assert_same_model
-from test_xgboost_engine import noisy
+from helpers.noisy_rows import make_noisy_rows
+from helpers.workers import GIVEN, Killer, assert_same_model
 from untwist import PILBoostClassifier
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]  # Dask has warnings of its own
@@ -34,7 +32,7 @@ def in_blocks(*tables, rows=700):
 
 
 def test_arrays_make_the_model_of_one_process(client):
-    X, y = noisy(3000)
+    X, y = make_noisy_rows(3000)
     X[::13, 1] = np.nan
     weight = np.random.default_rng(0).exponential(size=len(y))
     alone = PILBoostClassifier(**GIVEN).fit(X, y, weight)
@@ -51,7 +49,7 @@ def test_arrays_make_the_model_of_one_process(client):
 
 
 def test_frames_with_text_and_several_classes_make_the_model_of_one_process(client):
-    X, y = noisy(2100, classes=3)
+    X, y = make_noisy_rows(2100, classes=3)
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     frame["word"] = np.array(["red", "green", "blue"])[y]
     names = pandas.Series(np.array(["low", "mean", "top"])[y], name="label")
@@ -66,7 +64,7 @@ def test_frames_with_text_and_several_classes_make_the_model_of_one_process(clie
 
 
 def test_early_stopping_and_what_is_open(client):
-    X, y = noisy(3000)
+    X, y = make_noisy_rows(3000)
     settings = GIVEN | {"early_stopping": True, "n_estimators": 60, "n_iter_no_change": 3}
     alone = PILBoostClassifier(**settings).fit(X[:2000], y[:2000], X_val=X[2000:], y_val=y[2000:])
     model = DaskPILBoostClassifier(**settings)
@@ -79,7 +77,7 @@ def test_early_stopping_and_what_is_open(client):
 
 
 def test_rows_to_validate_on_other_workers_and_fits_one_after_the_other(client):
-    X, y = noisy(1000)
+    X, y = make_noisy_rows(1000)
     settings = GIVEN | {"early_stopping": True, "n_estimators": 30, "n_iter_no_change": 3}
     alone = PILBoostClassifier(**settings).fit(X[:600], y[:600], X_val=X[600:], y_val=y[600:])
     model = DaskPILBoostClassifier(**settings)
@@ -92,7 +90,7 @@ def test_rows_to_validate_on_other_workers_and_fits_one_after_the_other(client):
 
 
 def test_columns_of_a_file_have_as_many_partitions_as_the_table(client, tmp_path):
-    X, y = noisy(1200)
+    X, y = make_noisy_rows(1200)
     frame = pandas.DataFrame(X, columns=list("abcdef")).assign(label=y)
     for part in range(4):
         frame.iloc[part::4].to_parquet(tmp_path / f"{part}.parquet", index=False)
@@ -105,7 +103,7 @@ def test_columns_of_a_file_have_as_many_partitions_as_the_table(client, tmp_path
 
 
 def test_fits_at_the_same_time_do_not_disturb_each_other(client):
-    X, y = noisy(800)
+    X, y = make_noisy_rows(800)
     alone = PILBoostClassifier(**GIVEN).fit(X, y)
     with ThreadPoolExecutor(3) as pool:
 
@@ -118,7 +116,7 @@ def test_fits_at_the_same_time_do_not_disturb_each_other(client):
 
 
 def test_what_it_cannot_take_is_refused(client):
-    X, y = noisy(600)
+    X, y = make_noisy_rows(600)
     with pytest.raises(ValueError, match="X must be a Dask collection"):
         DaskPILBoostClassifier(**GIVEN).fit(X, *in_blocks(y))
     with pytest.raises(ValueError, match="as many partitions"):
@@ -128,7 +126,9 @@ def test_what_it_cannot_take_is_refused(client):
     y[:] = 1
     with pytest.raises(ValueError, match="two classes"):
         DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y, rows=100))
-    model = DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(*noisy(600), rows=100))  # the cluster is as good as before
+    model = DaskPILBoostClassifier(**GIVEN).fit(
+        *in_blocks(*make_noisy_rows(600), rows=100)
+    )  # the cluster is as good as before
     assert model.n_iter_ == GIVEN["n_estimators"]
 
 
@@ -137,26 +137,16 @@ def test_without_a_client_a_sentence_says_so(monkeypatch):
         raise ValueError("No global client found")
 
     monkeypatch.setattr(distributed, "get_client", nobody)
-    X, y = noisy(100)
+    X, y = make_noisy_rows(100)
     with pytest.raises(ValueError, match=r"make a dask.distributed.Client first"):
         DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y))
 
 
-class Killer:
-    """A callback that kills the worker it runs in, if that is the second."""
-
-    def __call__(self, progress):
-        from untwist.data.workers import present
-
-        if progress.round == 3 and present().rank == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
 def test_a_killed_worker_is_an_error_within_a_minute():
-    X, y = noisy(1200)
+    X, y = make_noisy_rows(1200)
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster):
         start = time.monotonic()
         with pytest.raises(RuntimeError, match="Dask lost worker tcp://"):
-            DaskPILBoostClassifier(**GIVEN, callbacks=[Killer()]).fit(*in_blocks(X, y, rows=300))
+            DaskPILBoostClassifier(**GIVEN, callbacks=[Killer(rank=1, round_=3)]).fit(*in_blocks(X, y, rows=300))
         assert time.monotonic() - start < 60

@@ -1,7 +1,6 @@
 """Fits over several workers: the model of one process, bit for bit; what happens when a worker fails or dies."""
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -11,7 +10,8 @@ import numpy as np
 import pytest
 
 import untwist
-from test_xgboost_engine import noisy
+from helpers.noisy_rows import make_noisy_rows
+from helpers.workers import GIVEN, TESTS, Killer, assert_same_model
 from untwist import PILBoostClassifier
 from untwist.checkpoints import Checkpoint, resumed
 from untwist.data.folds import drawn_folds, drawn_share
@@ -19,20 +19,6 @@ from untwist.data.workers import ALONE, present
 from untwist.distributed import local
 
 pytest.importorskip("xgboost")
-GIVEN = {"alpha": 2.0, "n_estimators": 8, "max_depth": 3, "engine": "xgboost", "n_jobs": 1, "random_state": 0}
-ARRAYS = ("edge", "leverage", "offset", "feature", "left", "threshold", "missing_left", "value", "gain", "set", "codes")
-
-
-def assert_same_model(one, other):
-    """The same forests, link and classes, bit for bit."""
-    for a, b in zip(one._ensembles, other._ensembles, strict=True):
-        for name in ARRAYS:
-            np.testing.assert_array_equal(getattr(a.forest, name), getattr(b.forest, name), err_msg=name)
-        np.testing.assert_array_equal(a.losses, b.losses)
-    np.testing.assert_array_equal(one.classes_, other.classes_)
-    assert repr(one.link_) == repr(other.link_)
-    assert str(one.noise_) == str(other.noise_)
-    np.testing.assert_allclose(one._n_samples, other._n_samples, rtol=1e-14)  # a sum of weights, in another order
 
 
 def shuffled(X, y, *more, seed=0):
@@ -47,7 +33,7 @@ def left_behind():
 
 
 def test_two_workers_make_the_model_of_one_process():
-    X, y = noisy(3000)
+    X, y = make_noisy_rows(3000)
     X[::17, 0] = np.nan
     model = PILBoostClassifier(**GIVEN)
     alone = PILBoostClassifier(**GIVEN).fit(X, y)
@@ -68,7 +54,7 @@ def test_two_workers_make_the_model_of_one_process():
     ],
 )
 def test_any_number_of_workers_makes_the_same_model(n_workers, settings):
-    X, y = noisy(2000)
+    X, y = make_noisy_rows(2000)
     weight = np.random.default_rng(2).exponential(size=len(y))
     settings = GIVEN | settings
     alone = PILBoostClassifier(**settings).fit(X, y, weight)
@@ -78,7 +64,7 @@ def test_any_number_of_workers_makes_the_same_model(n_workers, settings):
 
 @pytest.mark.cluster
 def test_several_classes_categories_and_many_rows_make_the_same_model():
-    X, y = noisy(110_000, columns=5, classes=3)
+    X, y = make_noisy_rows(110_000, columns=5, classes=3)
     X[:, 4] = np.random.default_rng(0).geometric(0.02, len(y))
     settings = GIVEN | {"categorical_features": [4], "n_estimators": 3}
     names = np.array(["low", "mean", "top"])[y]
@@ -91,7 +77,7 @@ def test_several_classes_categories_and_many_rows_make_the_same_model():
 @pytest.mark.cluster
 @pytest.mark.parametrize("verbose", [0, 1, 3])
 def test_workers_go_from_class_to_class_together(verbose):
-    X, y = noisy(3000, classes=3)
+    X, y = make_noisy_rows(3000, classes=3)
     settings = GIVEN | {"n_estimators": 12, "verbose": verbose}
     parts = [{"X": X[:2900], "y": y[:2900]}, {"X": X[2900:], "y": y[2900:]}]  # one of them has next to nothing to do
     assert_same_model(local.fit(PILBoostClassifier(**settings), parts), PILBoostClassifier(**settings).fit(X, y))
@@ -99,7 +85,7 @@ def test_workers_go_from_class_to_class_together(verbose):
 
 @pytest.mark.cluster
 def test_a_worker_may_have_one_class_or_no_weight():
-    X, y = noisy(900)
+    X, y = make_noisy_rows(900)
     order = np.argsort(y, kind="stable")
     weight = np.where(np.arange(len(y)) < 300, 0.0, 1.0)
     alone = PILBoostClassifier(**GIVEN).fit(X[order], y[order], weight)
@@ -109,7 +95,7 @@ def test_a_worker_may_have_one_class_or_no_weight():
 @pytest.mark.cluster
 def test_frames_with_text_that_no_worker_has_all_of():
     pandas = pytest.importorskip("pandas")
-    X, y = noisy(2000)
+    X, y = make_noisy_rows(2000)
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     frame["word"] = np.array(["yes", "no"])[(y + (np.arange(len(y)) % 7 == 0)) % 2]
     order = np.argsort(frame["word"].to_numpy(), kind="stable")  # each worker sees other words
@@ -120,7 +106,7 @@ def test_frames_with_text_that_no_worker_has_all_of():
 
 @pytest.mark.cluster
 def test_workers_choose_what_is_open_together():
-    X, y = noisy(2500)
+    X, y = make_noisy_rows(2500)
     settings = {"engine": "xgboost", "n_jobs": 1, "random_state": 0}
     alone = PILBoostClassifier(**settings).fit(X, y)
     together = local.fit(PILBoostClassifier(**settings), local.shards(2, *shuffled(X, y)))
@@ -132,7 +118,7 @@ def test_workers_choose_what_is_open_together():
 
 @pytest.mark.cluster
 def test_validation_rows_that_only_some_workers_have():
-    X, y = noisy(3000)
+    X, y = make_noisy_rows(3000)
     settings = GIVEN | {"early_stopping": True, "n_estimators": 60, "n_iter_no_change": 3}
     alone = PILBoostClassifier(**settings).fit(X[:2000], y[:2000], X_val=X[2000:], y_val=y[2000:])
     parts = local.shards(2, X[:2000], y[:2000])
@@ -140,23 +126,11 @@ def test_validation_rows_that_only_some_workers_have():
     assert_same_model(local.fit(PILBoostClassifier(**settings), parts), alone)
 
 
-class Killer:
-    """A callback that kills the worker of that rank after so many rounds, once."""
-
-    def __init__(self, marker, rank, round_):
-        self.marker, self.rank, self.round = str(marker), rank, round_
-
-    def __call__(self, progress):
-        if progress.round == self.round and present().rank == self.rank and not os.path.exists(self.marker):
-            open(self.marker, "w").close()
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
 @pytest.mark.cluster
 def test_a_killed_worker_is_named_and_nobody_is_left_behind(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
-    X, y = noisy(1000)
-    model = PILBoostClassifier(**GIVEN, callbacks=[Killer(tmp_path / "killed", rank=1, round_=3)])
+    monkeypatch.setenv("PYTHONPATH", TESTS)
+    X, y = make_noisy_rows(1000)
+    model = PILBoostClassifier(**GIVEN, callbacks=[Killer(rank=1, round_=3, marker=tmp_path / "killed")])
     start = time.monotonic()
     with pytest.raises(RuntimeError, match=r"worker 1 of 2 was killed \(SIGKILL\)"):
         local.fit(model, local.shards(2, X, y))
@@ -166,21 +140,21 @@ def test_a_killed_worker_is_named_and_nobody_is_left_behind(tmp_path, monkeypatc
 
 @pytest.mark.cluster
 def test_a_restart_does_not_take_the_checkpoint_of_another_fit(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
-    X, y = noisy(1000)
+    monkeypatch.setenv("PYTHONPATH", TESTS)
+    X, y = make_noisy_rows(1000)
     path = tmp_path / "run.untwist"
     untwist.save(PILBoostClassifier(**GIVEN | {"n_estimators": 4}).fit(X, 1 - y), path)
-    callbacks = [Checkpoint(path, every=4), Killer(tmp_path / "killed", rank=0, round_=2)]
+    callbacks = [Checkpoint(path, every=4), Killer(rank=0, round_=2, marker=tmp_path / "killed")]
     model = local.fit(PILBoostClassifier(**GIVEN, callbacks=callbacks), local.shards(2, X, y), restarts=1)
     assert_same_model(model, PILBoostClassifier(**GIVEN).fit(X, y))
 
 
 @pytest.mark.cluster
 def test_a_restart_goes_on_from_the_checkpoint_to_the_same_model(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
-    X, y = noisy(1000)
+    monkeypatch.setenv("PYTHONPATH", TESTS)
+    X, y = make_noisy_rows(1000)
     settings = GIVEN | {"subsample": 0.7, "n_estimators": 12}
-    callbacks = [Checkpoint(tmp_path / "run.untwist", every=4), Killer(tmp_path / "killed", rank=0, round_=6)]
+    callbacks = [Checkpoint(tmp_path / "run.untwist", every=4), Killer(rank=0, round_=6, marker=tmp_path / "killed")]
     model = local.fit(PILBoostClassifier(**settings, callbacks=callbacks), local.shards(2, X, y), restarts=1)
     assert (tmp_path / "killed").exists()
     assert_same_model(model, PILBoostClassifier(**settings).fit(X, y))
@@ -190,7 +164,7 @@ def test_a_restart_goes_on_from_the_checkpoint_to_the_same_model(tmp_path, monke
 @pytest.mark.parametrize("engine", ["compiled", "xgboost"])
 @pytest.mark.parametrize("stopping", [False, True])
 def test_a_checkpoint_goes_on_to_the_same_model(tmp_path, engine, stopping):
-    X, y = noisy(1500)
+    X, y = make_noisy_rows(1500)
     settings = GIVEN | {"engine": engine, "n_estimators": 40, "early_stopping": stopping, "n_iter_no_change": 4}
     path = tmp_path / "run.untwist"
     whole = PILBoostClassifier(**settings, callbacks=[Checkpoint(path, every=5)]).fit(X, y)
@@ -203,7 +177,7 @@ def test_a_checkpoint_goes_on_to_the_same_model(tmp_path, engine, stopping):
 
 
 def test_a_checkpoint_survives_a_full_disk(tmp_path, monkeypatch):
-    X, y = noisy(500)
+    X, y = make_noisy_rows(500)
     path = tmp_path / "run.untwist"
     settings = GIVEN | {"engine": "compiled"}
     PILBoostClassifier(**settings | {"n_estimators": 4}, callbacks=[Checkpoint(path, every=4)]).fit(X, y)
@@ -220,14 +194,14 @@ def test_a_checkpoint_survives_a_full_disk(tmp_path, monkeypatch):
 
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
-    X, y = noisy(300)
+    X, y = make_noisy_rows(300)
     untwist.save(PILBoostClassifier(**GIVEN).fit(X, y), tmp_path / "run.untwist")
     with pytest.raises(ValueError, match="was fitted with max_depth=3, not 5"):
         resumed(PILBoostClassifier(**GIVEN | {"max_depth": 5}), tmp_path / "run.untwist")
 
 
 def test_a_checkpoint_needs_given_settings(tmp_path):
-    X, y = noisy(300)
+    X, y = make_noisy_rows(300)
     with pytest.raises(ValueError, match="a checkpoint needs alpha"):
         PILBoostClassifier(callbacks=[Checkpoint(tmp_path / "run.untwist")]).fit(X, y)
     assert resumed(model := PILBoostClassifier(), tmp_path / "nothing") is model
@@ -243,7 +217,7 @@ def test_a_checkpoint_needs_given_settings(tmp_path):
     ],
 )
 def test_rows_that_a_worker_refuses_are_an_error_for_all(spoil, message):
-    X, y = noisy(400)
+    X, y = make_noisy_rows(400)
     parts = local.shards(2, X, y)
     parts[1] = spoil(parts[1])
     with pytest.raises((ValueError, RuntimeError), match=message):
@@ -252,7 +226,7 @@ def test_rows_that_a_worker_refuses_are_an_error_for_all(spoil, message):
 
 
 def test_lambdas_are_refused_before_anything_starts():
-    X, y = noisy(200)
+    X, y = make_noisy_rows(200)
     with pytest.raises(ValueError, match="no lambdas"):
         local.fit(PILBoostClassifier(**GIVEN, callbacks=[lambda progress: None]), local.shards(2, X, y))
     with pytest.raises(ValueError, match="no lambdas"):
@@ -260,7 +234,7 @@ def test_lambdas_are_refused_before_anything_starts():
 
 
 def test_settings_that_no_worker_can_have_are_refused():
-    X, y = noisy(200)
+    X, y = make_noisy_rows(200)
     with pytest.raises(ValueError, match='needs engine="xgboost"'):
         local.fit(PILBoostClassifier(engine="compiled"), local.shards(2, X, y))
     with pytest.raises(ValueError, match="exact"):

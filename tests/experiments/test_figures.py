@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from helpers import reference
 from experiments import figures, theory
 from experiments.figures import Bars, Boxes, Figure, Heat, Line, Lines, Mark, png, svg
+from helpers import reference
 from untwist.twists import constructive_alpha
 
 THEORY = {figure.name: figure for figure in theory.figures()}

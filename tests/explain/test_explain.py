@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence, permutation_importance
 
-from untwist import PILBoostClassifier, explain
-from untwist.explain import shap_values, tree_explainer
-from untwist.export import numbers
 from helpers.zoo import MODELS, boosted_scores, fitted
+from untwist import PILBoostClassifier, explain
+from untwist.explain import shap_values, shapley, tree_explainer
+from untwist.export import numbers
 
 ROUNDING = 1e-10
 
@@ -102,7 +102,7 @@ def test_a_background_of_few_rows_and_leaves_that_none_of_them_reaches():
 def test_rows_come_in_blocks(monkeypatch):
     model, X = fitted("four classes")
     whole = shap_values(model, X)
-    monkeypatch.setattr(explain, "BLOCK", 1)
+    monkeypatch.setattr(shapley, "BLOCK", 1)
     np.testing.assert_allclose(shap_values(model, X[:20], X), whole[:20], rtol=0, atol=ROUNDING)
 
 
@@ -183,7 +183,7 @@ def test_plots_of_shap(monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 def test_categories_that_are_too_many_for_shap(monkeypatch):
     model, X = fitted("alpha 1")
-    monkeypatch.setattr(explain, "MOST_NODES", 15 * 30)
+    monkeypatch.setattr(shapley, "MOST_NODES", 15 * 30)
     with pytest.raises(ValueError, match="the trees are too large for shap"):
         tree_explainer(model, X)
 

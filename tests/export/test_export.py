@@ -13,9 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers.learners import Plain
+from helpers.zoo import MODELS, boosted_scores, fitted
 from untwist import PILBoostClassifier
 from untwist.export import numbers, probabilities, to_code, to_onnx, to_treelite
-from helpers.zoo import MODELS, boosted_scores, fitted
 
 ROUNDING = 1e-12  # sums and functions in another order, nothing else
 

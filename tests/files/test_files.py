@@ -1,7 +1,6 @@
 """Model files: nothing lost, nothing executed, nothing believed."""
 
 import errno
-import hashlib
 import json
 import math
 import os
@@ -16,6 +15,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import untwist
+from helpers.model_bytes import put_together, sign, take_apart
 from helpers.model_fixtures import FOLDER, labels, models, rows
 from untwist import PILBoostClassifier, files
 from untwist.audit import audit_labels
@@ -229,12 +229,8 @@ def test_other_files_are_refused_with_their_name(tmp_path, contents):
         assert str(error.value).startswith(f"{path}: ")
 
 
-def signed(content):
-    return content + hashlib.sha256(content).digest()
-
-
 def with_version(content, version):
-    return signed(content[:8] + struct.pack("<I", version) + content[12:-32])
+    return sign(content[:8] + struct.pack("<I", version) + content[12:-32])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -264,19 +260,6 @@ def test_a_damaged_file_is_always_refused(name, contents):
             loads(bytes(damaged))
 
 
-def taken_apart(content):
-    """Header and arrays, by the format's description."""
-    magic, version, zero, size = struct.unpack_from("<8sIIQ", content)
-    assert (magic, version, zero) == (b"UNTWIST\0", 1, 0)
-    return json.loads(content[24 : 24 + size]), content[24 + size : -32]
-
-
-def put_together(header, data):
-    text = json.dumps(header).encode()
-    text += b" " * (-(24 + len(text)) % 8)
-    return signed(struct.pack("<8sIIQ", b"UNTWIST\0", 1, 0, len(text)) + text + data)
-
-
 def places(value, path=()):
     """Every place in a header."""
     yield path
@@ -293,7 +276,7 @@ ODD += [{"number": "nan"}, {"number": "x"}, {"pairs": []}, {"pairs": [[[], 1]]},
 def test_a_hostile_file_with_a_right_checksum_is_refused_or_harmless(name, contents):
     """Values of the header replaced by odd ones, bytes of the arrays by random ones: an error, or sane numbers."""
     rng = np.random.default_rng(NAMES.index(name))
-    header, data = taken_apart(contents[name])
+    header, data = take_apart(contents[name])
     everywhere = [path for path in places(header) if path]
     X = rows(8)
     refused = 0
@@ -327,7 +310,7 @@ def test_a_hostile_file_with_a_right_checksum_is_refused_or_harmless(name, conte
 
 
 def test_a_small_file_cannot_ask_for_much(contents):
-    header, data = taken_apart(contents["several"])
+    header, data = take_apart(contents["several"])
     twice = json.loads(json.dumps(header))
     twice["ensembles"][1] = twice["ensembles"][0]  # the same arrays over and over
     wide = json.loads(json.dumps(header))
@@ -341,13 +324,13 @@ def test_a_small_file_cannot_ask_for_much(contents):
     nested = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     nested += b" " * (-(24 + len(nested)) % 8)
     with pytest.raises(ValueError, match="model file"):
-        loads(signed(struct.pack("<8sIIQ", b"UNTWIST\0", 1, 0, len(nested)) + nested))
+        loads(sign(struct.pack("<8sIIQ", b"UNTWIST\0", 1, 0, len(nested)) + nested))
     with pytest.raises(ValueError, match="model file"):
         loads(put_together({**header, "noise": {"number": "nan"}}, data).replace(b"{", b"["))
 
 
 def test_a_tree_that_would_loop_or_leave_the_file_is_refused(contents):
-    header, data = taken_apart(contents["negative"])
+    header, data = take_apart(contents["negative"])
     for name, value in [("left", 0), ("left", 10**6), ("left", -1), ("feature", 4), ("feature", -2), ("set", 10**6)]:
         kind, size, offset = header["arrays"][header["ensembles"][0][name]]
         assert kind == "<i4"
@@ -388,7 +371,7 @@ def walked(header, data, row):
 
 @pytest.mark.parametrize("name", ["automatic", "exact", "given"])
 def test_the_format_is_as_described(name, fitted, contents):
-    header, data = taken_apart(contents[name])
+    header, data = take_apart(contents[name])
     X = rows(30, seed=9)
     encoded = fitted[name].model_.encoder.encode(X)
     scores = fitted[name].model_.scores(encoded)
@@ -406,7 +389,7 @@ def changed(header, **values):
 
 
 def test_no_number_gets_by_that_makes_predictions_nan(contents):
-    header, data = taken_apart(contents["given"])
+    header, data = take_apart(contents["given"])
     for hostile in (
         changed(header, weight={"number": "nan"}),
         changed(header, class_weights=[5e-324, 1.0]),
@@ -425,7 +408,7 @@ def test_no_number_gets_by_that_makes_predictions_nan(contents):
 
 
 def test_a_chain_of_splits_is_no_tree(contents):
-    header, data = taken_apart(contents["negative"])
+    header, data = take_apart(contents["negative"])
     depth = 100
     nodes = 2 * depth + 1
     arrays = {

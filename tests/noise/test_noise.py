@@ -11,8 +11,8 @@ from scipy.special import expit, logit
 from scipy.stats import binom
 from sklearn.tree import DecisionTreeClassifier
 
-from untwist import noise
 from untwist.noise import NoiseEstimate, Untwisting, estimate_noise, menon, original_learned, taylor
+from untwist.noise.rates import ENOUGH, _menon_alpha
 from untwist.twists import alpha_star
 
 EXTREMES = [-math.inf, -50.0, -20.0, -7.3, -1.0, 0.0, 1e-9, 0.4, 3.0, 20.0, 50.0, math.inf]
@@ -64,7 +64,7 @@ class Twin:
         self.weights = {pair: one / total for pair, one in kept}
         self.rates = max(self.weights, key=self.weights.get)
         self.evidence = max(self.fit(pair)[0] for pair in self.grid) - self.fit((0.0, 0.0))[0]
-        self.found = self.evidence >= noise.ENOUGH and self.rates != (0.0, 0.0)
+        self.found = self.evidence >= ENOUGH and self.rates != (0.0, 0.0)
 
     @staticmethod
     def binned(posterior, y, weight, scale, offset):
@@ -387,8 +387,8 @@ def test_found_takes_evidence_and_a_rate_above_0():
     for seed in range(20):
         for spread in (1.0, 3.0):
             found = estimate_noise(*simulated(300, 0.0, 0.0, seed, spread))
-            assert found.found == (found.evidence >= noise.ENOUGH and max(found.rate_neg, found.rate_pos) > 0)
-            kinds.add((found.evidence >= noise.ENOUGH, max(found.rate_neg, found.rate_pos) > 0))
+            assert found.found == (found.evidence >= ENOUGH and max(found.rate_neg, found.rate_pos) > 0)
+            kinds.add((found.evidence >= ENOUGH, max(found.rate_neg, found.rate_pos) > 0))
     assert {(False, False), (False, True), (True, True)} <= kinds
 
 
@@ -776,15 +776,13 @@ def test_menon_where_the_formula_says_nothing(X, y, rates, alpha):
 
 
 def test_menon_alpha_at_its_limits():
-    assert noise._menon_alpha(0.2, 0.5, 100) == pytest.approx(1 / 0.6 + 0.01)
+    assert _menon_alpha(0.2, 0.5, 100) == pytest.approx(1 / 0.6 + 0.01)
     for mean in (0.5 - 1e-6, 0.5 + 1e-6):
-        assert noise._menon_alpha(0.2, mean, 100) == pytest.approx(1 / 0.6 + 0.01, rel=1e-4)
+        assert _menon_alpha(0.2, mean, 100) == pytest.approx(1 / 0.6 + 0.01, rel=1e-4)
     for mean, clean in ((0.1, 1 / 102), (0.95, 101 / 102)):  # beyond what noise of .2 leaves: at the rule of succession
-        assert noise._menon_alpha(0.2, mean, 100) == pytest.approx(alpha_star(clean, mean) + 0.01)
-    assert noise._menon_alpha(0.0, 0.3, 100) == pytest.approx(1.01)  # no noise
-    assert (
-        noise._menon_alpha(0.5, 0.3, 100) == noise._menon_alpha(0.1, 0.0, 9) == noise._menon_alpha(0.1, 1.0, 9) == 1.0
-    )
+        assert _menon_alpha(0.2, mean, 100) == pytest.approx(alpha_star(clean, mean) + 0.01)
+    assert _menon_alpha(0.0, 0.3, 100) == pytest.approx(1.01)  # no noise
+    assert _menon_alpha(0.5, 0.3, 100) == _menon_alpha(0.1, 0.0, 9) == _menon_alpha(0.1, 1.0, 9) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from untwist.boosting.algorithm import Round, pilboost
-from untwist.theory.certificate import MET, NOT_APPLICABLE, VIOLATED, StepCondition, certify, step_condition
 from untwist.links import CanonicalLink, ClippedLink, default_step_size
 from untwist.losses import AlphaLoss, FocalLoss, LogLoss, MatusitaLoss, SquareLoss
+from untwist.theory.certificate import MET, NOT_APPLICABLE, VIOLATED, StepCondition, certify, step_condition
 
 
 def sample(seed, noise=0.2, n=200):

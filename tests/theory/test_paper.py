@@ -19,13 +19,13 @@ from sklearn.tree import DecisionTreeRegressor
 
 from helpers import reference as exact
 from untwist.boosting.algorithm import pilboost
-from untwist.theory.certificate import MET, NOT_APPLICABLE, VIOLATED, StepCondition, certify, step_condition
 from untwist.explorer import ALPHA, FOCAL, SUPER, LossFamily, explore
 from untwist.links import CanonicalLink, ClippedLink, default_step_size
 from untwist.losses import AlphaLoss, FocalLoss, LogLoss, Loss, MatusitaLoss, SquareLoss, SuperLoss, tilt
 from untwist.properties import differentiable, extremes, monotone, proper, properties, strictly_proper, symmetric
+from untwist.theory.certificate import MET, NOT_APPLICABLE, VIOLATED, StepCondition, certify, step_condition
 from untwist.twists import (
-    ClassConditionalNoise,
+    ClassConditionalTwist,
     SymmetricNoise,
     alpha_star,
     best_fixed_alpha,
@@ -327,14 +327,15 @@ def test_lemma_lemSymLabFlip():
     away = np.abs(clean - 0.5) > 1e-3
     for p in [0.501, 0.9, 1.0]:
         assert not is_bayes_blunting(clean[away], SymmetricNoise(p)(clean[away])).any()
-    assert not is_bayes_blunting(0.6, ClassConditionalNoise(0.4, 0.0)(0.6))  # class-conditional noise need not be
+    one_sided = ClassConditionalTwist(rate_neg=0.0, rate_pos=0.4)
+    assert not is_bayes_blunting(0.6, one_sided(0.6))  # class-conditional noise need not be
 
 
 @pytest.mark.parametrize(("clean", "twisted"), [(0.1, 0.3), (0.3, 0.1), (0.3, 0.7), (0.999, 0.501), (1e-6, 0.9)])
 def test_definition_TwistProper(clean, twisted):
     """Strictly twist-proper: some hyperparameter makes {eta_c} = t(eta_t); the alpha-loss does for any pair (1e-6)."""
     found = explore(ALPHA, clean, twisted)
-    assert found.reached(1e-6)
+    assert found.reaches(1e-6)
     assert found.single
     assert found.parameters["alpha"] == pytest.approx(float(alpha_star(clean, twisted)), rel=1e-3)
 
@@ -385,7 +386,7 @@ def test_lemma_lemFocalLoss():
     np.testing.assert_allclose(FocalLoss(0.0).partial_pos(ETAS), LogLoss().partial_pos(ETAS), rtol=1e-14)
     assert explore(FOCAL, 0.1, 0.3).distance == pytest.approx(0.2, abs=1e-6)
     assert explore(FOCAL, 0.3, 0.7).distance > 0.19
-    assert explore(FOCAL, 0.3, 0.1).reached()
+    assert explore(FOCAL, 0.3, 0.1).reaches()
     random = rng()
     for gamma in [0.01, 0.5, 2.0, 10.0]:
         eta = random.random(100)
@@ -432,7 +433,7 @@ def test_lemma_super_loss_is_not_twist_proper(loss):
     for clean, twisted in [(0.3, 0.1), (0.3, 0.7)]:
         assert explore(family, clean, twisted, refinements=4).distance > 0.15
     if loss == LogLoss():
-        assert explore(SUPER, 0.1, 0.3).reached()  # it does undo blunting
+        assert explore(SUPER, 0.1, 0.3).reaches()  # it does undo blunting
 
 
 # ---- Section 4: the alpha-loss ----

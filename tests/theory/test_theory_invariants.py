@@ -166,7 +166,7 @@ rates = st.floats(0.0, 0.49)
 
 @holds(60, eta=array_of(probability), neg=rates, pos=rates)
 def test_noise_and_its_inverse_undo_each_other(eta, neg, pos):
-    twist = twists.ClassConditionalNoise(rate_pos=pos, rate_neg=neg)
+    twist = twists.ClassConditionalTwist(rate_pos=pos, rate_neg=neg)
     twisted = np.asarray(twist(eta))
     assert ((twisted >= 0) & (twisted <= 1)).all()
     np.testing.assert_allclose(twist.inverse(twisted), eta, atol=1e-12)

@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from helpers import reference
 from untwist.losses import AlphaLoss
 from untwist.twists import (
-    ClassConditionalNoise,
+    ClassConditionalTwist,
     SymmetricNoise,
     alpha_star,
     best_fixed_alpha,
@@ -27,7 +27,7 @@ from untwist.twists import (
 def test_noise_and_its_inverse():
     eta = np.linspace(0, 1, 11)
     np.testing.assert_allclose(SymmetricNoise(0.3)(eta), 0.7 * eta + 0.3 * (1 - eta))
-    noise = ClassConditionalNoise(rate_pos=0.2, rate_neg=0.1)
+    noise = ClassConditionalTwist(rate_neg=0.1, rate_pos=0.2)
     np.testing.assert_allclose(noise(eta), 0.7 * eta + 0.1)
     np.testing.assert_allclose(noise.inverse(noise(eta)), eta, atol=1e-15)
     assert noise.inverse(0.02) == 0.0  # no clean posterior twists to it
@@ -36,7 +36,16 @@ def test_noise_and_its_inverse():
     with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\]"):
         SymmetricNoise(-0.1)
     with pytest.raises(ValueError, match="rate_neg must be a number, got nan"):
-        ClassConditionalNoise(0.1, math.nan)
+        ClassConditionalTwist(rate_neg=math.nan, rate_pos=0.1)
+
+
+def test_the_old_name_of_the_twist_still_works_with_a_warning():
+    from untwist import twists
+
+    with pytest.warns(DeprecationWarning, match="is now ClassConditionalTwist"):
+        assert twists.ClassConditionalNoise is ClassConditionalTwist
+    with pytest.raises(TypeError):
+        ClassConditionalTwist(0.1, 0.2)  # which is which would be a guess
 
 
 #: (eta_clean, eta_twisted, alpha*): every edge case of section 2 of the mathematics.

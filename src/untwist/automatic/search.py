@@ -225,7 +225,7 @@ class Search:
             noise=self.menon,
             out_of_fold=self._judge_held_out_rows(forests, best),
         )
-        # The posteriors of weighted classes are not those of the labels, and for more than two there is no undoing that.
+        # Posteriors of weighted classes are not those of the labels; of two classes the weights can be taken back.
         weighted = settings.class_weight is not None and len(data.classes) > 2
         if not settings.estimates_noise or weighted:
             return model

@@ -1,4 +1,4 @@
-"""Boosting: the paper's algorithm as one loop, runs of it side by side, the engines that run it, and what they leave behind.
+"""Boosting: the algorithm as one loop, runs of it side by side, engines that make it fast, and what they leave behind.
 
 - `algorithm`: the loop over any weak learner, which is the definition.
 - `engines`: what makes rounds fast. `engines.engine` is the protocol, `engines.registry` knows them by name.

@@ -32,12 +32,18 @@ __all__ = [
     "staged_scores",
 ]
 
+#: AdaBoost's error is kept so far from 0 and 1.
+LEAST_ERROR = 1e-10
+
+#: The square of a prediction, times a step, must not overflow.
+LARGEST_PREDICTION = 1e100
+
 
 class Hypothesis(Protocol):
     """A weak hypothesis h."""
 
     def predict(self, X: Any) -> Array:
-        """A real number per row, its sign the guess."""
+        """Return a real number per row, its sign the guess."""
 
 
 class WeakLearner(Hypothesis, Protocol):
@@ -76,22 +82,42 @@ def boost(
     start: Array | None = None,
     rng: np.random.Generator | None = None,
 ) -> Iterator[Round]:
-    """Rounds of boosting for labels y in {-1, +1}, from the scores `start` on, until all weights are zero.
+    """Yield rounds of boosting for labels y in {-1, +1} until all weights are zero.
 
-    ``weigh(margins)`` gives the weights of a round, ``leverage(share, agreement)`` the coefficient of its hypothesis
-    from each example's share of the weight (weights * sample_weight / total sample weight) and y * h(x). A weak
-    learner with a `random_state` draws it from `rng`.
+    Parameters
+    ----------
+    X : table
+        What the weak learner takes.
+    y : array-like
+        Labels -1 and +1.
+    weak_learner : WeakLearner
+        A fresh copy is fitted in every round. If it has a `random_state`, that is drawn from `rng`.
+    weigh : function
+        ``weigh(margins)`` gives the weights of a round.
+    leverage : function
+        ``leverage(share, agreement)`` gives the coefficient of a hypothesis from each example's share of the weight
+        (weights * sample_weight / total sample weight) and y * h(x).
+    sample_weight : array-like or None
+        Non-negative weights of the rows.
+    start : array or None
+        Scores to go on from.
+    rng : Generator or None
+        What random states are drawn from.
+
+    Yields
+    ------
+    Round
     """
-    labels, weight = _checked(y, sample_weight)
+    labels, weight = _check_labels_and_weights(y, sample_weight)
     if hasattr(X, "shape") and X.shape[0] != labels.size:
         raise ValueError(f"X and y must have as many rows, got {X.shape[0]} and {labels.size}")
     if not has_fit_parameter(weak_learner, "sample_weight"):
         raise ValueError(f"estimator {weak_learner!r} cannot boost: its fit takes no sample_weight")
     margins = np.zeros(labels.size) if start is None else labels * start
-    return _rounds(X, labels, weight, margins, weak_learner, weigh, leverage, rng)
+    return _iterate_rounds(X, labels, weight, margins, weak_learner, weigh, leverage, rng)
 
 
-def _rounds(
+def _iterate_rounds(
     X: Any,
     y: Array,
     sample_weight: Array,
@@ -106,9 +132,9 @@ def _rounds(
         share = weights * sample_weight
         if not share.any():
             return
-        hypothesis = _fresh(weak_learner, rng)
+        hypothesis = _copy_learner(weak_learner, rng)
         hypothesis.fit(X, y, sample_weight=share)
-        agreement = y * _prediction(hypothesis, X, y.size, index)
+        agreement = y * _predict_checked(hypothesis, X, y.size, index)
         share = share / sample_weight.sum()
         beta = leverage(share, agreement)
         margins = margins + beta * agreement
@@ -127,10 +153,10 @@ def pilboost(
     start: Array | None = None,
     rng: np.random.Generator | None = None,
 ) -> Iterator[Round]:
-    """PILBoost: weights inverse(-margin) of any link, coefficient step_size * edge.
+    """Yield the rounds of PILBoost: weights inverse(-margin) of any link, coefficient step_size * edge.
 
     Edges shrink as the margins grow, and with them the steps: it is slow in the end. `by_edge=False` makes step_size
-    itself the coefficient, as the learning rate of other boosters.
+    itself the coefficient, as the learning rate of other boosters. The other parameters are those of `boost`.
     """
     step = positive("step_size", step_size)
     if not isinstance(link, Link):
@@ -155,15 +181,17 @@ def adaboost(
     sample_weight: ArrayLike | None = None,
     rng: np.random.Generator | None = None,
 ) -> Iterator[Round]:
-    """AdaBoost as the paper runs it: weights exp(-margin), normalised; coefficient log((1-err)/err)/2; real h.
+    """Yield the rounds of AdaBoost as the paper runs it, with real-valued hypotheses.
 
-    err is the share of the weight where sign(h) != y, h = 0 counting as an error; it is kept at least 1e-10 away from
-    0 and 1, where the coefficient would be infinite.
+    Weights are exp(-margin), normalised, and the coefficient is log((1-err)/err)/2. err is the share of the weight
+    where sign(h) != y, h = 0 counting as an error; it is kept away from 0 and 1, where the coefficient would be
+    infinite. The parameters are those of `boost`.
     """
-    present = _checked(y, sample_weight)[1] > 0  # the softmax must not spend weight on absent rows
+    weight = _check_labels_and_weights(y, sample_weight)[1]
+    present = weight > 0  # The softmax must not spend weight on absent rows.
 
     def leverage(share: Array, agreement: Array) -> float:
-        error = min(max(float(share[agreement <= 0].sum() / share.sum()), 1e-10), 1.0 - 1e-10)
+        error = float(np.clip(share[agreement <= 0].sum() / share.sum(), LEAST_ERROR, 1.0 - LEAST_ERROR))
         return 0.5 * math.log((1.0 - error) / error)
 
     return boost(
@@ -180,7 +208,8 @@ def adaboost(
 class ValidationLoss:
     """Log-loss and error of rows that are not trained on, after each round; `losses` and `errors` keep them.
 
-    The loss is that of the rows' own labels under the twisted posterior, which is kept within `least` of 0 and 1.
+    The loss is that of the rows' own labels under the twisted posterior, which is kept within
+    [posterior_floor, 1 - posterior_floor].
     """
 
     def __init__(
@@ -191,10 +220,12 @@ class ValidationLoss:
         sample_weight: ArrayLike | None = None,
         *,
         start: Array | None = None,
-        least: float = 1e-6,
+        posterior_floor: float = 1e-6,
     ) -> None:
-        self._X, self._link, self._least = X, link, least
-        self._y, weight = _checked(y, sample_weight, "sample_weight_val")
+        self._X = X
+        self._link = link
+        self._posterior_floor = posterior_floor
+        self._y, weight = _check_labels_and_weights(y, sample_weight, "sample_weight_val")
         self._share = weight / weight.sum()
         self._margins = np.zeros(self._y.size) if start is None else self._y * start
         self.losses: list[float] = []
@@ -202,25 +233,28 @@ class ValidationLoss:
 
     def __call__(self, one: Round) -> float:
         """Add the round's hypothesis and return the loss."""
-        prediction = _prediction(one.hypothesis, self._X, self._y.size, one.index)
+        prediction = _predict_checked(one.hypothesis, self._X, self._y.size, one.index)
         self._margins = self._margins + one.leverage * self._y * prediction
-        posterior = np.clip(self._link.weights(-self._margins), self._least, 1.0 - self._least)
-        right = (self._margins > 0) | ((self._margins == 0) & (self._y < 0))  # a score of 0 is a guess at the negative
+        floor = self._posterior_floor
+        posterior = np.clip(self._link.weights(-self._margins), floor, 1.0 - floor)
+        right = (self._margins > 0) | ((self._margins == 0) & (self._y < 0))  # A score of 0 is a guess at the negative.
         self.losses.append(float(self._share @ -np.log(posterior)))
         self.errors.append(float(self._share @ ~right))
         return self.losses[-1]
 
 
 def staged_scores(rounds: Iterable[tuple[float, Hypothesis]], X: Any) -> Iterator[Array]:
-    """The scores H(x) of the rows of X after each round, given as (leverage, hypothesis)."""
+    """Yield the scores H(x) of the rows of X after each round, given as (leverage, hypothesis)."""
     scores: Array | float = 0.0
     for leverage, hypothesis in rounds:
         scores = scores + leverage * hypothesis.predict(X)
         yield scores
 
 
-def _checked(y: ArrayLike, sample_weight: ArrayLike | None, name: str = "sample_weight") -> tuple[Array, Array]:
-    """Labels -1 and +1, and weights scaled by the largest, so that their size does not matter."""
+def _check_labels_and_weights(
+    y: ArrayLike, sample_weight: ArrayLike | None, name: str = "sample_weight"
+) -> tuple[Array, Array]:
+    """Return labels -1 and +1, and weights scaled by the largest, so that their size does not matter."""
     y = numbers("y", y)
     if y.ndim != 1 or y.size == 0:
         raise ValueError(f"y must be a non-empty one-dimensional array, got shape {y.shape}")
@@ -234,16 +268,16 @@ def _checked(y: ArrayLike, sample_weight: ArrayLike | None, name: str = "sample_
     return y, weight / weight.max()
 
 
-def _fresh(weak_learner: WeakLearner, rng: np.random.Generator | None) -> WeakLearner:
-    """An unfitted copy, with a seed of its own where it takes one."""
+def _copy_learner(weak_learner: WeakLearner, rng: np.random.Generator | None) -> WeakLearner:
+    """Return an unfitted copy, with a seed of its own where it takes one."""
     copy: Any = clone(weak_learner, safe=False)
     if rng is not None and hasattr(copy, "get_params") and "random_state" in copy.get_params():
         copy.set_params(random_state=int(rng.integers(2**31)))
     return copy  # type: ignore[no-any-return]
 
 
-def _prediction(hypothesis: Hypothesis, X: Any, size: int, index: int) -> Array:
-    """The checked predictions of a weak hypothesis."""
+def _predict_checked(hypothesis: Hypothesis, X: Any, size: int, index: int) -> Array:
+    """Return the predictions of a weak hypothesis, which must be finite numbers."""
     prediction = np.asarray(hypothesis.predict(X), dtype=np.float64)
     if prediction.shape != (size,):
         raise ValueError(f"estimator {hypothesis!r} must predict {size} numbers, got shape {prediction.shape}")
@@ -252,6 +286,6 @@ def _prediction(hypothesis: Hypothesis, X: Any, size: int, index: int) -> Array:
         raise ValueError(
             f"estimator {hypothesis!r} predicted {bad} in round {index + 1}: it must predict finite numbers"
         )
-    if np.abs(prediction).max() > 1e100:  # its square, times a step, must not overflow
+    if np.abs(prediction).max() > LARGEST_PREDICTION:
         raise ValueError(f"estimator {hypothesis!r} predicted a number beyond 1e100 in round {index + 1}")
     return prediction

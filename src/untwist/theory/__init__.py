@@ -1,1 +1,13 @@
-"""TODO."""
+"""The mathematics of the paper, in its own letters: losses, links, twists, and what can be proved of a run.
+
+- `losses`: what an estimate of a posterior costs; the alpha-loss.
+- `properties`: what a loss must fulfil, as checks that can fail.
+- `links`: from a booster's score to the twisted and the clean posterior.
+- `twists`: what label noise does to posteriors, and the alpha that undoes it.
+- `explorer`: whether a family of losses is twist-proper.
+- `certificate`: the convergence theorem, checked on a finished run.
+- `numerics`: slopes, roots, integrals and minimisers for what has no closed form.
+
+The room imports NumPy, SciPy, `untwist.arguments` and the compiled core, and nothing else of the package. What it needs
+of a boosting round or of a loss it states as a protocol.
+"""

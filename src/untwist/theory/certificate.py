@@ -13,23 +13,64 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from untwist.arguments import Array, distribution, positive, real
-from untwist.boosting.algorithm import Round
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss
 
 __all__ = ["Certificate", "StepCondition", "SurrogateCertificate", "certify", "step_condition"]
 
-MET, VIOLATED, NOT_APPLICABLE = "met", "violated", "not applicable"
+# The theorem promised a decrease in a round, and the risk fell at least as much.
+MET = "met"
+# The theorem promised a decrease in a round, and the risk fell less.
+VIOLATED = "violated"
+# The theorem promises nothing for a round.
+NOT_APPLICABLE = "not applicable"
+
+
+class BoostingRound(Protocol):
+    """What a certificate reads of a round of boosting."""
+
+    @property
+    def edge(self) -> float:
+        """The mean of weight * y * h(x) over the sample."""
+
+    @property
+    def leverage(self) -> float:
+        """The coefficient of the hypothesis, a_f * edge."""
+
+    @property
+    def weights(self) -> Array:
+        """The boosting weight of each example."""
+
+    @property
+    def agreement(self) -> Array:
+        """y * h(x) of each example."""
+
+    @property
+    def margins(self) -> Array:
+        """y * H(x) of each example after the round."""
 
 
 @dataclass(frozen=True)
 class StepCondition:
-    """(O2), two-sided, for a step size: curvature*a_f*M^2 within (1 - zeta) * [1 - pi, 1 + pi] for some pi < 1."""
+    """(O2), two-sided, for a step size: curvature*a_f*M^2 within (1 - zeta) * [1 - pi, 1 + pi] for some pi < 1.
+
+    Attributes
+    ----------
+    curvature : float
+        The largest curvature of the margin loss.
+    step_size : float
+        The step a_f.
+    M : float
+        The largest abs(h).
+    zeta : float
+        The relative gap between the edge under the loss's own weights and the edge used.
+    """
 
     curvature: float
     step_size: float
@@ -56,6 +97,24 @@ class StepCondition:
 def step_condition(link: Link, step_size: float, M: float = 1.0, zeta: float = 0.0) -> StepCondition:
     """What (O2) says of a step for a link, whatever the margins: for the alpha-loss above alpha = 2 it always fails.
 
+    Parameters
+    ----------
+    link : Link
+        The link to boost with.
+    step_size : float
+        The step a_f; positive.
+    M : float, default 1.0
+        The largest abs(h) of the weak learner; positive.
+    zeta : float, default 0.0
+        The relative gap between the edges; not negative.
+
+    Returns
+    -------
+    StepCondition
+        Its ``holds`` and ``pi`` answer.
+
+    Examples
+    --------
     >>> from untwist.theory.links import ClippedLink, default_step_size
     >>> for alpha in (1.1, 2.0, 4.0):
     ...     link = ClippedLink(AlphaLoss(alpha))
@@ -65,17 +124,40 @@ def step_condition(link: Link, step_size: float, M: float = 1.0, zeta: float = 0
     2.0 True 0.414
     4.0 False inf
     """
-    step_size, M, zeta = positive("step_size", step_size), positive("M", M), real("zeta", zeta, low=0.0)
+    step_size = positive("step_size", step_size)
+    M = positive("M", M)
+    zeta = real("zeta", zeta, low=0.0)
     return StepCondition(link.largest_curvature(-math.inf, math.inf), step_size, M, zeta)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SurrogateCertificate:
     """The theorem on one margin loss.
 
-    Per round: `zeta`, the largest `curvature` on the way, the `decrease` of the risk, the `bound` on it (a promise
-    where positive) and the verdict. For the run: the risk before the first and after the last round, `step` for (O2)
-    with the run's largest zeta and curvature, and `gamma` and `mean_weights` of the weak learner.
+    Attributes
+    ----------
+    name : str
+        What to call the loss.
+    zeta : ndarray
+        Per round, the relative gap between the edge under the loss's own weights and the edge used.
+    curvature : ndarray
+        Per round, the largest curvature on the way from the old margins to the new.
+    decrease : ndarray
+        Per round, how much the risk fell.
+    bound : ndarray
+        Per round, the bound on the decrease, a promise where it is positive.
+    verdicts : tuple of str
+        Per round "met", "violated" or "not applicable".
+    first_risk, last_risk : float
+        The risk before the first and after the last round.
+    step : StepCondition
+        (O2) with the run's largest zeta and curvature.
+    gamma : float
+        The smallest normalised edge of the weak learner.
+    mean_weights : ndarray
+        The mean boosting weight of each round.
+    link : Link
+        The link whose margin loss it is.
     """
 
     name: str
@@ -105,9 +187,20 @@ class SurrogateCertificate:
     def rounds_for(self, theta: float, epsilon: float) -> float:
         """Rounds after which, at some round, at most a share `epsilon` has margin <= theta (second part).
 
-        Domain: theta >= 0 below the clip, epsilon in (0, 1].
+        Parameters
+        ----------
+        theta : float
+            The margin; at least 0 and below the clip of the link.
+        epsilon : float
+            The share of examples, in (0, 1].
+
+        Returns
+        -------
+        float
+            The number of rounds, possibly infinite.
         """
-        theta, epsilon = real("theta", theta, low=0.0), real("epsilon", epsilon, low=0.0, open_low=True)
+        theta = real("theta", theta, low=0.0)
+        epsilon = real("epsilon", epsilon, low=0.0, open_low=True)
         if not theta < self.link.clip:
             raise ValueError(f"theta must be below the clip {self.link.clip:g}, got {theta}")
         if epsilon > 1:
@@ -118,12 +211,26 @@ class SurrogateCertificate:
         return max(0.0, self.Q * gap / enough) if enough > 0 else math.inf
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """A run's certificate: the weak learner's constants, and the theorem on the exact and on the implied loss.
 
-    `M` is the largest abs(h), `gamma` the smallest normalised edge |edge| / (mean weight * M), with which (WLA) holds;
-    `sufficient_o1` says which rounds meet the paper's sufficient conditions for (O1), None unless for the alpha-loss.
+    Attributes
+    ----------
+    M : float
+        The largest abs(h).
+    gamma : float
+        The smallest normalised edge |edge| / (mean weight * M), with which (WLA) holds.
+    mean_weights : ndarray
+        The mean boosting weight of each round.
+    step_size : float
+        The step a_f.
+    exact : SurrogateCertificate
+        The theorem on the exact surrogate F of the loss.
+    implied : SurrogateCertificate
+        The theorem on the margin loss that the link implies.
+    sufficient_o1 : tuple of bool or None
+        Which rounds meet the paper's sufficient conditions for (O1); None unless the loss is an alpha-loss.
     """
 
     M: float
@@ -135,7 +242,13 @@ class Certificate:
     sufficient_o1: tuple[bool, ...] | None
 
     def summary(self) -> str:
-        """The certificate in plain text."""
+        """The certificate in plain text.
+
+        Returns
+        -------
+        str
+            Several lines.
+        """
         rounds = len(self.mean_weights)
         weights = f"mean weight {self.mean_weights[0]:.3g} to {self.mean_weights[-1]:.3g}"
         promised = sum(verdict != NOT_APPLICABLE for verdict in self.implied.verdicts)
@@ -165,15 +278,30 @@ class Certificate:
 
 
 def certify(
-    rounds: Iterable[Round], link: Link, step_size: float, *, sample_weight: ArrayLike | None = None
+    rounds: Iterable[BoostingRound], link: Link, step_size: float, *, sample_weight: ArrayLike | None = None
 ) -> Certificate:
-    """The certificate of finished `rounds` of `pilboost` with `link` and `step_size`."""
+    """The certificate of finished rounds of PILBoost.
+
+    Parameters
+    ----------
+    rounds : iterable of BoostingRound
+        The rounds of `untwist.boosting.pilboost`, from the first on.
+    link : Link
+        The link that they were boosted with.
+    step_size : float
+        The step a_f that they were boosted with.
+    sample_weight : array_like, optional
+        The weights of the examples, if the rounds had any.
+
+    Returns
+    -------
+    Certificate
+        The constants of the run, and what the theorem says of every round.
+    """
     step_size = positive("step_size", step_size)
-    exact_link = CanonicalLink(link.loss)
-    links = (exact_link, link)
-    rows: dict[Link, list[tuple[float, float, float, float]]] = {one: [] for one in links}
-    risks: dict[Link, list[float]] = {one: [float(one.margin_loss(0.0))] for one in links}
-    M, edges, mean_weights, outside_band = [], [], [], []
+    exact = _Ledger("exact surrogate F", CanonicalLink(link.loss))
+    implied = _Ledger("margin loss of the link", link)
+    largest_predictions, edges, mean_weights, outside_band = [], [], [], []
     margins: Array | None = None
     for one in rounds:
         before = np.zeros_like(one.margins) if margins is None else margins
@@ -183,50 +311,80 @@ def certify(
             raise ValueError(
                 f"rounds were not made with step_size {step_size:g}: {one.leverage:g} is not it times the edge"
             )
-        M.append(float(np.abs(one.agreement).max()))
+        largest_predictions.append(float(np.abs(one.agreement).max()))
         edges.append(one.edge)
         mean_weights.append(float(share @ one.weights))
-        outside_band.append(_outside_band(link, before))
-        for kind in links:
-            edge = float(share @ (one.agreement * kind.weights(before)))
-            gap = abs(edge - one.edge)
-            zeta = gap / abs(one.edge) if one.edge else math.inf if gap else 0.0
-            curvature = kind.largest_curvature(np.minimum(before, margins), np.maximum(before, margins))
-            risks[kind].append(float(share @ kind.margin_loss(margins)))
-            bracket = 1.0 - zeta - 0.5 * curvature * step_size * M[-1] ** 2
-            rows[kind].append((zeta, curvature, risks[kind][-2] - risks[kind][-1], bracket * step_size * one.edge**2))
+        outside_band.append(_lies_outside_band(link, before))
+        for ledger in (exact, implied):
+            ledger.enter(one, before, share, step_size, largest_predictions[-1])
     if margins is None:
         raise ValueError("rounds must not be empty: there is nothing to certify")
+    M = max(largest_predictions)
     weights = np.array(mean_weights)
-    gamma = float(np.min(np.abs(edges) / (weights * max(M)))) if max(M) > 0 else 0.0
-
-    def surrogate(name: str, kind: Link) -> SurrogateCertificate:
-        zeta, curvature, decrease, bound = np.array(rows[kind]).T
-        rounding = 1e-12 * max(1.0, risks[kind][0])
-        verdicts = tuple(
-            NOT_APPLICABLE if not promised > 0 else MET if fell >= promised - rounding else VIOLATED
-            for fell, promised in zip(decrease, bound, strict=True)
-        )
-        step = StepCondition(float(curvature.max()), step_size, max(M), float(zeta.max()))
-        ends = risks[kind][0], risks[kind][-1]
-        return SurrogateCertificate(name, zeta, curvature, decrease, bound, verdicts, *ends, step, gamma, weights, kind)
-
+    gamma = float(np.min(np.abs(edges) / (weights * M))) if M > 0 else 0.0
     sufficient = None
     if isinstance(link.loss, AlphaLoss):
-        enough = (np.abs(edges) >= 0.14 * weights * max(M)) & (weights >= 0.4) & (abs(link.loss.alpha) >= 2.7)
+        strong_edge = np.abs(edges) >= 0.14 * weights * M
+        enough = strong_edge & (weights >= 0.4) & (abs(link.loss.alpha) >= 2.7)
         sufficient = tuple(bool(ok) for ok in enough & np.array(outside_band))
     return Certificate(
-        M=max(M),
+        M=M,
         gamma=gamma,
         mean_weights=weights,
         step_size=step_size,
-        exact=surrogate("exact surrogate F", exact_link),
-        implied=surrogate("margin loss of the link", link),
+        exact=exact.certify(step_size, M, gamma, weights),
+        implied=implied.certify(step_size, M, gamma, weights),
         sufficient_o1=sufficient,
     )
 
 
-def _outside_band(link: Link, margins: Array) -> bool:
+class _Ledger:
+    """What the rounds of a run did to the risk of one margin loss."""
+
+    def __init__(self, name: str, link: Link) -> None:
+        self.name = name
+        self.link = link
+        self.risks = [float(link.margin_loss(0.0))]
+        self.rows: list[tuple[float, float, float, float]] = []
+
+    def enter(self, one: BoostingRound, before: Array, share: Array, step_size: float, M: float) -> None:
+        """Note zeta, the curvature, the decrease of the risk and the bound on it for a round."""
+        edge = float(share @ (one.agreement * self.link.weights(before)))
+        gap = abs(edge - one.edge)
+        zeta = gap / abs(one.edge) if one.edge else math.inf if gap else 0.0
+        low = np.minimum(before, one.margins)
+        high = np.maximum(before, one.margins)
+        curvature = self.link.largest_curvature(low, high)
+        self.risks.append(float(share @ self.link.margin_loss(one.margins)))
+        decrease = self.risks[-2] - self.risks[-1]
+        bracket = 1.0 - zeta - 0.5 * curvature * step_size * M**2
+        self.rows.append((zeta, curvature, decrease, bracket * step_size * one.edge**2))
+
+    def certify(self, step_size: float, M: float, gamma: float, mean_weights: Array) -> SurrogateCertificate:
+        """The theorem on this margin loss."""
+        zeta, curvature, decrease, bound = np.array(self.rows).T
+        rounding = 1e-12 * max(1.0, self.risks[0])
+        verdicts = tuple(
+            NOT_APPLICABLE if not promised > 0 else MET if fell >= promised - rounding else VIOLATED
+            for fell, promised in zip(decrease, bound, strict=True)
+        )
+        return SurrogateCertificate(
+            name=self.name,
+            zeta=zeta,
+            curvature=curvature,
+            decrease=decrease,
+            bound=bound,
+            verdicts=verdicts,
+            first_risk=self.risks[0],
+            last_risk=self.risks[-1],
+            step=StepCondition(float(curvature.max()), step_size, M, float(zeta.max())),
+            gamma=gamma,
+            mean_weights=mean_weights,
+            link=self.link,
+        )
+
+
+def _lies_outside_band(link: Link, margins: Array) -> bool:
     """Whether no margin falls into I_alpha = +-c*[1 - 1/alpha^4, 1] (Lemma "edgeALPHA"), where the links part."""
     if not isinstance(link.loss, AlphaLoss) or not math.isfinite(link.clip):
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,22 +21,45 @@ __all__ = ["ALPHA", "FOCAL", "SUPER", "Exploration", "LossFamily", "explore"]
 
 @dataclass(frozen=True)
 class LossFamily:
-    """A loss with hyperparameters: how to build one, and per hyperparameter the values that the search starts from."""
+    """A loss with hyperparameters.
+
+    Parameters
+    ----------
+    name : str
+        What to call the family.
+    build : callable
+        Makes a loss of the hyperparameters, which it takes by name.
+    values : mapping of str to tuple of float
+        For each hyperparameter the values that the search starts from, in rising order.
+    """
 
     name: str
     build: Callable[..., Loss]
-    values: Mapping[str, tuple[float, ...]]
+    values: Mapping[str, tuple[float, ...]] = field(hash=False)
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """The closest a family comes to eta_clean from eta_twisted, and the hyperparameters that get there."""
+    """The closest a family comes to eta_clean from eta_twisted, and the hyperparameters that get there.
+
+    Attributes
+    ----------
+    family : str
+        The name of the family.
+    eta_clean, eta_twisted : float
+        The posteriors of the twist to undo.
+    parameters : dict of str to float
+        The hyperparameters found.
+    estimate : float
+        The minimiser of the conditional risk at eta_twisted that is nearest to eta_clean.
+    tilted_set : tuple of float
+        The ends of the interval that holds all minimisers.
+    """
 
     family: str
     eta_clean: float
     eta_twisted: float
-    parameters: dict[str, float]
-    #: The minimiser of the conditional risk at eta_twisted that is nearest to eta_clean, and the set it is from.
+    parameters: dict[str, float] = field(hash=False)
     estimate: float
     tilted_set: tuple[float, float]
 
@@ -50,32 +73,44 @@ class Exploration:
         """Whether the tilted set is a point, as strict twist-properness asks."""
         return self.tilted_set[1] - self.tilted_set[0] < 1e-6
 
-    def reached(self, tolerance: float = 1e-6) -> bool:
-        """Whether the family undoes this twist."""
+    def reaches(self, tolerance: float = 1e-6) -> bool:
+        """Whether the family undoes this twist.
+
+        Parameters
+        ----------
+        tolerance : float, default 1e-6
+            The largest distance that counts as none.
+
+        Returns
+        -------
+        bool
+            Whether the distance is within the tolerance.
+        """
         return self.distance <= tolerance
 
     def __str__(self) -> str:
         settings = ", ".join(f"{name} = {value:.4g}" for name, value in self.parameters.items())
-        outcome = "reaches" if self.reached() else f"misses by {self.distance:.2g}, closest"
+        outcome = "reaches" if self.reaches() else f"misses by {self.distance:.2g}, closest"
         among = "" if self.single else f" (one of several in [{self.tilted_set[0]:g}, {self.tilted_set[1]:g}])"
         twist = f"{self.eta_twisted:g} -> {self.eta_clean:g}"
         return f"{self.family}: {twist} {outcome} {self.estimate:.6g}{among} at {settings}"
 
 
-def _both_signs(smallest: float, largest: float, count: int) -> tuple[float, ...]:
+def _spread_both_ways(smallest: float, largest: float, count: int) -> tuple[float, ...]:
+    """Sizes in geometric progression, with both signs, and 0 between them."""
     sizes = np.geomspace(smallest, largest, count).tolist()
     return (*(-size for size in reversed(sizes)), 0.0, *sizes)
 
 
-#: alpha in [-inf, +inf].
-ALPHA = LossFamily("alpha-loss", AlphaLoss, {"alpha": (-math.inf, *_both_signs(1e-6, 1e9, 61), math.inf)})
-#: gamma in [0, 100]: beyond that, u**gamma is 0 to rounding for many u.
+#: The alpha-loss with alpha in [-inf, +inf].
+ALPHA = LossFamily("alpha-loss", AlphaLoss, {"alpha": (-math.inf, *_spread_both_ways(1e-6, 1e9, 61), math.inf)})
+#: The focal loss with gamma in [0, 100]: beyond that, u**gamma is 0 to rounding for many u.
 FOCAL = LossFamily("focal loss", FocalLoss, {"gamma": (0.0, *np.geomspace(1e-3, 1e2, 25).tolist())})
-#: Super Loss around the log-loss: abs(tau) up to 100, lam from 1e-5 to 1000.
+#: The Super Loss around the log-loss, with abs(tau) up to 100 and lam from 1e-5 to 1000.
 SUPER = LossFamily(
     "Super Loss",
     lambda tau, lam: SuperLoss(LogLoss(), tau, lam),
-    {"tau": _both_signs(1e-2, 1e2, 9), "lam": tuple(np.geomspace(1e-5, 1e3, 17).tolist())},
+    {"tau": _spread_both_ways(1e-2, 1e2, 9), "lam": tuple(np.geomspace(1e-5, 1e3, 17).tolist())},
 )
 
 
@@ -86,6 +121,22 @@ def explore(family: LossFamily, eta_clean: float, eta_twisted: float, *, refinem
     A miss is a miss within the range searched. Only global minimisers of the conditional risk count. A loss whose
     estimate is a whole interval (alpha = 0, say) is the answer only where no loss with a single estimate gets there.
 
+    Parameters
+    ----------
+    family : LossFamily
+        Such as `ALPHA`, `FOCAL` or `SUPER`.
+    eta_clean, eta_twisted : float
+        The posteriors, in [0, 1], of the twist to undo.
+    refinements : int, default 16
+        How often the search looks more closely.
+
+    Returns
+    -------
+    Exploration
+        The hyperparameters found, and how close they come.
+
+    Examples
+    --------
     >>> print(explore(ALPHA, 0.1, 0.3))
     alpha-loss: 0.3 -> 0.1 reaches 0.1 at alpha = 2.593
     >>> print(explore(FOCAL, 0.1, 0.3))
@@ -93,7 +144,8 @@ def explore(family: LossFamily, eta_clean: float, eta_twisted: float, *, refinem
     """
     if not isinstance(family, LossFamily):
         raise ValueError(f"family must be a LossFamily, such as ALPHA, got {family!r}")
-    clean, twisted = fraction("eta_clean", eta_clean), fraction("eta_twisted", eta_twisted)
+    clean = fraction("eta_clean", eta_clean)
+    twisted = fraction("eta_twisted", eta_twisted)
 
     def attempt(values: Iterable[float]) -> Exploration:
         parameters = dict(zip(family.values, values, strict=True))
@@ -101,18 +153,19 @@ def explore(family: LossFamily, eta_clean: float, eta_twisted: float, *, refinem
         low, high = (float(end) for end in loss.tilted_set(twisted))
         estimate = min(low, high, key=lambda end: abs(end - clean))
         if low < clean < high and loss.conditional_risk(clean, twisted) <= loss.bayes_risk(twisted) * (1 + 1e-12):
-            estimate = clean  # the set may have gaps: what counts is to be a minimiser
+            # Between its ends the set may have gaps, and eta_clean counts only as a minimiser itself.
+            estimate = clean
         return Exploration(family.name, clean, twisted, parameters, estimate, (low, high))
 
     grid = [attempt(values) for values in itertools.product(*family.values.values())]
-    points = _refined([one for one in grid if one.single], family, attempt, refinements)
-    if points is not None and points.reached():
+    points = _refine([one for one in grid if one.single], family, attempt, refinements)
+    if points is not None and points.reaches():
         return points
-    sets = _refined([one for one in grid if not one.single], family, attempt, refinements)
+    sets = _refine([one for one in grid if not one.single], family, attempt, refinements)
     return min((one for one in (points, sets) if one is not None), key=lambda one: one.distance)
 
 
-def _refined(
+def _refine(
     found: list[Exploration], family: LossFamily, attempt: Callable[[Iterable[float]], Exploration], refinements: int
 ) -> Exploration | None:
     """The closest of `found`, which are all points or all sets, after ever finer looks along each axis around it."""
@@ -124,18 +177,21 @@ def _refined(
         for position, value in enumerate(best.parameters.values()):
             if best.distance == 0:
                 return best
-            axes[position] = _around(value, axes[position])
+            axes[position] = _zoom_in(value, axes[position])
             here = list(best.parameters.values())
             nearby = (attempt([*here[:position], other, *here[position + 1 :]]) for other in axes[position])
             best = min([best, *(one for one in nearby if one.single == best.single)], key=lambda one: one.distance)
     return best
 
 
-def _around(value: float, axis: tuple[float, ...]) -> tuple[float, ...]:
+def _zoom_in(value: float, axis: tuple[float, ...]) -> tuple[float, ...]:
     """Seven values between the finite neighbours of `value` on `axis`, itself among them."""
     index = axis.index(value)
-    low, high = axis[max(index - 1, 0)], axis[min(index + 1, len(axis) - 1)]
+    low = axis[max(index - 1, 0)]
+    high = axis[min(index + 1, len(axis) - 1)]
     if math.isinf(low) or math.isinf(high):
         return (value,)
-    below, above = np.linspace(low, value, 4)[:-1], np.linspace(value, high, 4)[1:]  # `value` itself, to the bit
+    # Both halves leave `value` out, which is added as it is, to the bit.
+    below = np.linspace(low, value, 4)[:-1]
+    above = np.linspace(value, high, 4)[1:]
     return tuple(sorted({*below.tolist(), value, *above.tolist()}))

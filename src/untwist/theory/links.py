@@ -29,7 +29,7 @@ from untwist import _core
 from untwist.arguments import Array, numbers, probabilities
 from untwist.theory.losses import AlphaLoss, Loss, MatusitaLoss, SquareLoss, tilted_logit
 from untwist.theory.numerics import bisect, integral_from_zero, slope
-from untwist.theory.properties import Verdict, extremes, monotone, symmetric
+from untwist.theory.properties import PropertyCheck, extremes, monotone, symmetric
 
 __all__ = ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "default_step_size"]
 
@@ -41,6 +41,11 @@ class Link(ABC):
 
     ``CanonicalLink(loss)`` and ``ClippedLink(loss)`` use closed forms where one is known for the loss (a subclass
     declared with ``closed_form_for=``); ``numerical(loss)`` never does.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss that the posteriors belong to. A ValueError says which of the link's conditions it does not meet.
     """
 
     _closed_forms: ClassVar[dict[type[Loss], type[Link]]] = {}
@@ -52,7 +57,7 @@ class Link(ABC):
         else:
             cls._closed_forms[closed_form_for] = cls
 
-    # skops makes an object without its arguments, and then gives it its attributes
+    # The loss is optional here because skops makes an object without its arguments and then gives it its attributes.
     def __new__(cls, loss: Loss | None = None) -> Self:  # noqa: D102 - a magic method like those D105 spares
         closed = [cls._closed_forms[kind] for kind in type(loss).__mro__ if kind in cls._closed_forms]
         return object.__new__(closed[0] if closed and issubclass(closed[0], cls) else cls)
@@ -65,32 +70,70 @@ class Link(ABC):
 
     @classmethod
     def numerical(cls, loss: Loss) -> Self:
-        """The link of `loss` from its partial losses alone, without any closed form."""
+        """The link of `loss` from its partial losses alone, without any closed form.
+
+        Parameters
+        ----------
+        loss : Loss
+            The loss that the posteriors belong to.
+
+        Returns
+        -------
+        Link
+            Of exactly this class.
+        """
         return _restore(cls, loss)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.loss)
 
-    _needs: ClassVar[dict[str, Callable[[Loss], Verdict]]] = {"M": monotone}
+    _needs: ClassVar[dict[str, Callable[[Loss], PropertyCheck]]] = {"M": monotone}
 
     def _check(self) -> None:
         """Raise ValueError if the loss does not meet the conditions of this link: both posteriors must rise with z."""
         for name, check in self._needs.items():
-            if not (verdict := check(self.loss)):
-                where = verdict.reason + (f" (near u = {verdict.witness:.4g})" if verdict.witness is not None else "")
-                raise ValueError(f"loss must have property {name} for this link, but for {self.loss!r} {where}")
+            found = check(self.loss)
+            if not found:
+                near = "" if found.witness is None else f" (near u = {found.witness:.4g})"
+                raise ValueError(
+                    f"loss must have property {name} for this link, but for {self.loss!r} {found.reason}{near}"
+                )
         u = np.linspace(0.0, 1.0, 1001)
         eta = self.loss.tilted_inverse(u)
-        if not (np.diff(self.score(u)) > 0).all() or not (np.diff(eta[np.isfinite(eta)]) > -1e-9).all():
+        score_rises = (np.diff(self.score(u)) > 0).all()
+        twisted_rises = (np.diff(eta[np.isfinite(eta)]) > -1e-9).all()
+        if not (score_rises and twisted_rises):
             raise ValueError(f"loss must have an invertible tilted estimate and link, which {self.loss!r} has not")
 
     @abstractmethod
     def score(self, u: ArrayLike) -> Array:
-        """The score at which the clean posterior is u in [0, 1]."""
+        """The score at which the clean posterior is u.
+
+        Parameters
+        ----------
+        u : array_like
+            Posteriors in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            One score per posterior, possibly infinite.
+        """
 
     @abstractmethod
     def score_derivative(self, u: ArrayLike) -> Array:
-        """Derivative of ``score`` at u in [0, 1]."""
+        """Derivative of ``score``.
+
+        Parameters
+        ----------
+        u : array_like
+            Posteriors in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            One slope per posterior.
+        """
 
     @property
     def clip(self) -> float:
@@ -98,48 +141,126 @@ class Link(ABC):
         return float(self.score(1.0))
 
     def tilted(self, z: ArrayLike) -> Array:
-        """Clean posterior at score z: the u with ``score(u) = z``; 0 and 1 beyond the clip, NaN for NaN."""
+        """Clean posterior at score z: the u with ``score(u) = z``.
+
+        Parameters
+        ----------
+        z : array_like
+            Scores.
+
+        Returns
+        -------
+        ndarray
+            One posterior per score: 0 or 1 beyond the clip, NaN for NaN.
+        """
 
         def solve(z: Array) -> Array:
             low, high = np.full(z.shape, -740.0), np.full(z.shape, 37.0)
             odds = bisect(lambda x: np.asarray(self.score(expit(x)) > z), low, high)
             return np.where(z >= self.score(1.0), 1.0, np.where(z <= self.score(0.0), 0.0, expit(odds)))
 
-        return _where_known(solve, numbers("z", z))
+        return _apply_where_known(solve, numbers("z", z))
 
     def link(self, u: ArrayLike) -> Array:
-        """Score of the twisted posterior u in [0, 1]."""
+        """Score of the twisted posterior u.
+
+        Parameters
+        ----------
+        u : array_like
+            Posteriors in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            One score per posterior, possibly infinite.
+        """
         return self.score(self.loss.tilted_estimate(u))
 
     def inverse(self, z: ArrayLike) -> Array:
-        """Twisted posterior at score z; 0 and 1 beyond the clip, to which it may jump, NaN for NaN."""
+        """Twisted posterior at score z.
 
-        def twisted(z: Array) -> Array:
+        Parameters
+        ----------
+        z : array_like
+            Scores.
+
+        Returns
+        -------
+        ndarray
+            One posterior per score: 0 or 1 beyond the clip, to which it may jump, NaN for NaN.
+        """
+
+        def invert(z: Array) -> Array:
             u = self.tilted(z)
             return np.where((u <= 0) | (u >= 1), u, self.loss.tilted_inverse(u))
 
-        return _where_known(twisted, numbers("z", z))
+        return _apply_where_known(invert, numbers("z", z))
 
     def inverse_derivative(self, z: ArrayLike) -> Array:
-        """Slope of ``inverse`` at score z; 0 beyond the clip."""
+        """Slope of ``inverse`` at score z.
 
-        def rate(z: Array) -> Array:
+        Parameters
+        ----------
+        z : array_like
+            Scores.
+
+        Returns
+        -------
+        ndarray
+            One slope per score: 0 beyond the clip, NaN for NaN.
+        """
+
+        def differentiate(z: Array) -> Array:
             u = self.tilted(z)
             with np.errstate(divide="ignore", invalid="ignore"):
-                return np.where((u <= 0) | (u >= 1), 0.0, slope(self.loss.tilted_inverse, u) / self.score_derivative(u))
+                inside = slope(self.loss.tilted_inverse, u) / self.score_derivative(u)
+            return np.where((u <= 0) | (u >= 1), 0.0, inside)
 
-        return _where_known(rate, numbers("z", z))
+        return _apply_where_known(differentiate, numbers("z", z))
 
     def weights(self, margin: ArrayLike) -> Array:
-        """Boosting weight of an example of margin y*H(x): ``inverse(-margin)``, in [0, 1] (Step 2.1)."""
+        """Boosting weight of an example: ``inverse(-margin)`` (Step 2.1).
+
+        Parameters
+        ----------
+        margin : array_like
+            Margins y*H(x).
+
+        Returns
+        -------
+        ndarray
+            One weight in [0, 1] per margin.
+        """
         return self.inverse(-numbers("margin", margin))
 
     @abstractmethod
     def margin_loss(self, margin: ArrayLike) -> Array:
-        """Integral of ``weights`` from `margin` to infinity: convex, decreasing, with slope ``-weights(margin)``."""
+        """Integral of ``weights`` from a margin to infinity: convex, decreasing, with slope ``-weights(margin)``.
+
+        Parameters
+        ----------
+        margin : array_like
+            Margins y*H(x).
+
+        Returns
+        -------
+        ndarray
+            One loss per margin.
+        """
 
     def curvature(self, margin: ArrayLike) -> Array:
-        """Second derivative of ``margin_loss``."""
+        """Second derivative of ``margin_loss``.
+
+        Parameters
+        ----------
+        margin : array_like
+            Margins y*H(x).
+
+        Returns
+        -------
+        ndarray
+            One curvature per margin.
+        """
         return self.inverse_derivative(-numbers("margin", margin))
 
     @property
@@ -149,11 +270,22 @@ class Link(ABC):
         return math.inf if nearer > 1.5 * near else nearer
 
     def largest_curvature(self, low: ArrayLike, high: ArrayLike) -> float:
-        """The largest curvature over the intervals [low_i, high_i] of margins, which may be infinite.
+        """The largest curvature over intervals [low_i, high_i] of margins.
 
         It is attained at an end, at a peak inside, or at the clip; the peaks are found once per link.
+
+        Parameters
+        ----------
+        low, high : array_like
+            The ends of the intervals.
+
+        Returns
+        -------
+        float
+            The curvature, possibly infinite.
         """
-        low, high = np.atleast_1d(numbers("low", low)), np.atleast_1d(numbers("high", high))
+        low = np.atleast_1d(numbers("low", low))
+        high = np.atleast_1d(numbers("high", high))
         ends = np.concatenate([low, high])
         largest = float(np.max(self.curvature(ends), initial=0.0))
         inside = (peak for margin, peak in self._peaks if ((low <= margin) & (margin <= high)).any())
@@ -183,6 +315,13 @@ class CanonicalLink(Link):
     Its ``margin_loss`` is the surrogate F(z) = (-L_)*(-z) of the paper (eq. "defsur"), which at v = inverse(-z) is
     L_(v) - z*v = l_{-1}(t(v)): no cancellation.
 
+    Parameters
+    ----------
+    loss : Loss
+        A loss with property M and a tilted estimate that rises.
+
+    Examples
+    --------
     >>> from untwist.theory.losses import AlphaLoss
     >>> CanonicalLink(AlphaLoss(1.0)).inverse([-1.0, 0.0, 1.0]).round(4)  # the logistic function
     array([0.2689, 0.5   , 0.7311])
@@ -200,12 +339,13 @@ class CanonicalLink(Link):
         """The surrogate F; its derivative is ``-weights``, its second derivative ``curvature``."""
 
         def surrogate(margin: Array) -> Array:
-            if self._symmetric:  # then F(-m) = F(m) + m, and close to 0 the posterior has all its digits
+            if self._symmetric:
+                # A symmetric loss has F(-m) = F(m) + m, and close to 0 the posterior has all its digits.
                 return self.loss.partial_neg(self.tilted(-np.abs(margin))) + np.maximum(-margin, 0.0)
             beyond = np.maximum(-margin - self.clip, 0.0) if math.isfinite(self.clip) else 0.0
             return self.loss.partial_neg(self.tilted(-margin)) + beyond
 
-        return _where_known(surrogate, numbers("margin", margin))
+        return _apply_where_known(surrogate, numbers("margin", margin))
 
     @cached_property
     def _symmetric(self) -> bool:
@@ -219,23 +359,33 @@ class ClippedLink(Link):
     ``a = l_1(0) / (l_1(0) - l_1(1/2))``, which is 1 where l_1(0) is infinite. Without S the pieces would not meet the
     canonical link at 1/2. Where t(u) rounds to 0 or 1, as for a large alpha, ``inverse(link(u))`` cannot bring u back.
 
+    Parameters
+    ----------
+    loss : Loss
+        A loss with properties M, S and E and a tilted estimate that rises.
+
+    Examples
+    --------
     >>> from untwist.theory.losses import AlphaLoss
     >>> ClippedLink(AlphaLoss(2.0)).inverse([-2.0, -1.0, 0.0, 1.0, 2.0]).round(4)
     array([0.    , 0.2743, 0.5   , 0.7257, 1.    ])
     """
 
-    _needs: ClassVar[dict[str, Callable[[Loss], Verdict]]] = {"M": monotone, "S": symmetric, "E": extremes}
+    _needs: ClassVar[dict[str, Callable[[Loss], PropertyCheck]]] = {"M": monotone, "S": symmetric, "E": extremes}
 
     @property
     def _stretch(self) -> float:
         """The factor a that brings the clipped score of 0 to -l_1(0), the canonical one."""
-        end, middle = float(self.loss.partial_pos(0.0)), float(self.loss.partial_pos(0.5))
+        end = float(self.loss.partial_pos(0.0))
+        middle = float(self.loss.partial_pos(0.5))
         return 1.0 if math.isinf(end) else end / (end - middle)
 
     def score(self, u: ArrayLike) -> Array:
         """a * (l_1(1/2) - l_1(u)) up to 1/2, a * (l_{-1}(u) - l_{-1}(1/2)) above."""
         u = probabilities("u", u)
-        rise = np.where(u <= 0.5, -self.loss.partial_pos(np.minimum(u, 0.5)), self.loss.partial_neg(np.maximum(u, 0.5)))
+        below = -self.loss.partial_pos(np.minimum(u, 0.5))
+        above = self.loss.partial_neg(np.maximum(u, 0.5))
+        rise = np.where(u <= 0.5, below, above)
         middle = self.loss.partial_pos(0.5)
         return np.asarray(self._stretch * (rise + np.where(u <= 0.5, middle, -middle)))[()]
 
@@ -261,7 +411,7 @@ class ClippedLink(Link):
             size = integral_from_zero(density, self.tilted(-np.abs(margin)))
             return self._stretch * size + np.maximum(-margin, 0.0)
 
-        return _where_known(area, numbers("margin", margin))
+        return _apply_where_known(area, numbers("margin", margin))
 
 
 class _AlphaLink(ABC):
@@ -271,12 +421,14 @@ class _AlphaLink(ABC):
     is complemented for a negative alpha.
     """
 
-    loss: Any  # an AlphaLoss; the type of a mixin's attribute cannot be narrower than its sibling's
+    # This is an AlphaLoss, but a mixin cannot give an attribute a narrower type than its sibling class does.
+    loss: Any
 
     def _check(self) -> None:
         if self.loss.alpha == 0:
             raise ValueError("alpha must not be 0 for a link: the loss is infinite everywhere")
-        self._a, self._r = abs(self.loss.alpha), self.loss.rate
+        self._a = abs(self.loss.alpha)
+        self._r = self.loss.rate
 
     @abstractmethod
     def _logit(self, z: Array) -> Array:
@@ -298,7 +450,8 @@ class _AlphaLink(ABC):
         """dz/ds * ds/du."""
         u = probabilities("u", u)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            return np.asarray(self._sign * np.exp(-self._log_logit_derivative(np.abs(logit(u)))) / (u * (1.0 - u)))[()]
+            score_per_logit = np.exp(-self._log_logit_derivative(np.abs(logit(u))))
+            return np.asarray(self._sign * score_per_logit / (u * (1.0 - u)))[()]
 
     @property
     def _sign(self) -> float:
@@ -436,6 +589,17 @@ class HalfLogitLink(Link):
     """The link logit(u) / 2, under which Matusita's loss is the exponential loss exp(-m) of AdaBoost.
 
     Not canonical: the weights exp(-m) are the slope of that margin loss, not a posterior.
+
+    Parameters
+    ----------
+    loss : MatusitaLoss
+        The loss, or its subclass ExponentialLoss.
+
+    Examples
+    --------
+    >>> from untwist.theory.losses import ExponentialLoss
+    >>> HalfLogitLink(ExponentialLoss()).weights([-1.0, 0.0, 1.0]).round(4)
+    array([2.7183, 1.    , 0.3679])
     """
 
     def _check(self) -> None:
@@ -468,11 +632,12 @@ class HalfLogitLink(Link):
 def _restore(kind: type[AnyLink], loss: Loss) -> AnyLink:
     """A link of exactly this class, past the choice of a closed form."""
     link = object.__new__(kind)
-    link.__init__(loss)  # type: ignore[misc]  # what `kind(loss)` does after choosing the class
+    # This is what `kind(loss)` does after choosing the class.
+    link.__init__(loss)  # type: ignore[misc]
     return link
 
 
-def _where_known(function: Callable[[Array], Array], z: Array) -> Array:
+def _apply_where_known(function: Callable[[Array], Array], z: Array) -> Array:
     """`function(z)`, NaN where z is NaN."""
     known = ~np.isnan(z)
     return np.where(known, function(np.where(known, z, 0.0)), np.nan)[()]
@@ -485,6 +650,18 @@ def default_step_size(link: Link) -> float:
     large because the curvature peaks at the clip. For any other loss 1 over the curvature at margin 0, the step that
     (O2) asks for with M = 1 where the curvature peaks there.
 
+    Parameters
+    ----------
+    link : Link
+        The link to boost with.
+
+    Returns
+    -------
+    float
+        The step size.
+
+    Examples
+    --------
     >>> from untwist.theory.losses import AlphaLoss, LogLoss
     >>> [default_step_size(ClippedLink(AlphaLoss(alpha))) for alpha in (1.1, 2.0, 4.0, float("inf"))]
     [2.2, 4.0, 2.6666666666666665, 2.0]

@@ -36,9 +36,11 @@ class Loss(ABC):
 
     A subclass must define ``partial_pos``; ``partial_neg`` defaults to its mirror image (property S). They get a NumPy
     array of any shape with entries in [0, 1], both ends included, and return as many costs, which may be infinite at
-    an end. Everything else has a numerical definition here that any closed form must agree with (tests/test_losses.py
-    checks every loss).
+    an end. Everything else has a numerical definition here that any closed form must agree with
+    (tests/theory/test_losses.py checks every loss).
 
+    Examples
+    --------
     >>> class CubicLoss(Loss):
     ...     def partial_pos(self, u):
     ...         return (1.0 - u) ** 3
@@ -48,50 +50,154 @@ class Loss(ABC):
 
     def __init_subclass__(cls) -> None:
         for name in ("partial_pos", "partial_neg", "partial_pos_derivative", "partial_neg_derivative"):
-            if name in vars(cls):  # an infinite cost is a value here and no cause for a warning
-                setattr(cls, name, np.errstate(divide="ignore", over="ignore", invalid="ignore")(vars(cls)[name]))
+            if name in vars(cls):
+                # An infinite cost is a value here, not a cause for a warning.
+                silent = np.errstate(divide="ignore", over="ignore", invalid="ignore")
+                setattr(cls, name, silent(vars(cls)[name]))
 
     @abstractmethod
     def partial_pos(self, u: ArrayLike) -> Array:
-        """Cost l_1(u) of the estimate u in [0, 1] when the label is +1 (eq. "eqpartialloss")."""
+        """Cost l_1(u) of an estimate when the label is +1 (eq. "eqpartialloss").
+
+        Parameters
+        ----------
+        u : array_like
+            Estimates in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            One cost per estimate, possibly infinite.
+        """
 
     def partial_neg(self, u: ArrayLike) -> Array:
-        """Cost l_{-1}(u) of the estimate u in [0, 1] when the label is -1; here l_1(1 - u)."""
+        """Cost l_{-1}(u) of an estimate when the label is -1; by default l_1(1 - u).
+
+        Parameters
+        ----------
+        u : array_like
+            Estimates in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            One cost per estimate, possibly infinite.
+        """
         return self.partial_pos(1.0 - probabilities("u", u))
 
     def partial_pos_derivative(self, u: ArrayLike) -> Array:
-        """Derivative of ``partial_pos`` at u in [0, 1], at the ends from just inside; numerically to about 1e-9."""
+        """Derivative of ``partial_pos``, at the ends from just inside; numerically to about 1e-9.
+
+        Parameters
+        ----------
+        u : array_like
+            Estimates in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            One slope per estimate.
+        """
         return slope(self.partial_pos, probabilities("u", u))
 
     def partial_neg_derivative(self, u: ArrayLike) -> Array:
-        """Derivative of ``partial_neg`` at u in [0, 1], at the ends from just inside; numerically to about 1e-9."""
+        """Derivative of ``partial_neg``, at the ends from just inside; numerically to about 1e-9.
+
+        Parameters
+        ----------
+        u : array_like
+            Estimates in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            One slope per estimate.
+        """
         return slope(self.partial_neg, probabilities("u", u))
 
     def conditional_risk(self, u: ArrayLike, eta: ArrayLike) -> Array:
-        """Pointwise risk L(u, eta) = eta * l_1(u) + (1 - eta) * l_{-1}(u), 0 * inf = 0 (eq. "eqpoirisk")."""
+        """Pointwise risk L(u, eta) = eta * l_1(u) + (1 - eta) * l_{-1}(u), 0 * inf = 0 (eq. "eqpoirisk").
+
+        Parameters
+        ----------
+        u : array_like
+            Estimates in [0, 1].
+        eta : array_like
+            Posteriors in [0, 1] that the labels follow.
+
+        Returns
+        -------
+        ndarray
+            The expected cost of each estimate.
+        """
         return expectation(probabilities("eta", eta), self.partial_pos(u), self.partial_neg(u))
 
     def bayes_risk(self, eta: ArrayLike) -> Array:
-        """Pointwise Bayes risk inf_u L(u, eta)."""
+        """Pointwise Bayes risk inf_u L(u, eta).
+
+        Parameters
+        ----------
+        eta : array_like
+            Posteriors in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            The least expected cost at each posterior.
+        """
         low, high = self.tilted_set(eta)
         return np.minimum(self.conditional_risk(low, eta), self.conditional_risk(high, eta))
 
     def tilted_estimate(self, eta: ArrayLike) -> Array:
-        """Bayes tilted estimate t(eta), the u that minimises L(u, eta) (eq. "defBTE"); the midpoint of a set."""
+        """Bayes tilted estimate t(eta), the u that minimises L(u, eta) (eq. "defBTE").
+
+        Parameters
+        ----------
+        eta : array_like
+            Posteriors in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            The minimiser at each posterior; the midpoint of their interval where there are several.
+        """
         low, high = self.tilted_set(eta)
         return np.asarray(low + 0.5 * (high - low))[()]
 
     def tilted_set(self, eta: ArrayLike) -> tuple[Array, Array]:
-        """Smallest interval (lo, hi) that holds every minimiser of L(., eta); lo == hi where there is only one."""
+        """Smallest interval that holds every minimiser of L(., eta).
+
+        Parameters
+        ----------
+        eta : array_like
+            Posteriors in [0, 1].
+
+        Returns
+        -------
+        low, high : ndarray
+            The ends of the interval at each posterior; they are equal where there is one minimiser only.
+        """
         eta = probabilities("eta", eta)
         low, high = minimisers(self, eta.ravel())
         return low.reshape(eta.shape)[()], high.reshape(eta.shape)[()]
 
     def tilted_inverse(self, u: ArrayLike) -> Array:
-        """The eta whose tilted estimate is u, from stationarity: l_{-1}'(u) / (l_{-1}'(u) - l_1'(u))."""
+        """The eta whose tilted estimate is u, from stationarity: l_{-1}'(u) / (l_{-1}'(u) - l_1'(u)).
+
+        Parameters
+        ----------
+        u : array_like
+            Estimates in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            One posterior per estimate.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.divide(self.partial_pos_derivative(u), self.partial_neg_derivative(u))
-            return np.asarray(1.0 / (1.0 - ratio))[()] + 0.0  # + 0.0 turns -0.0 into 0.0
+            # Adding 0.0 turns -0.0 into 0.0.
+            return np.asarray(1.0 / (1.0 - ratio))[()] + 0.0
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
@@ -113,6 +219,13 @@ class AlphaLoss(Loss):
     only loss here that is twist-proper (Lemma "lemPointwise"): its tilted estimate reaches every eta_clean from any
     eta_twisted (from 1/2 and for 1/2, as one of a set).
 
+    Parameters
+    ----------
+    alpha : float
+        Any number, +inf and -inf included; its absolute value is 0 or at least 1e-300.
+
+    Examples
+    --------
     >>> AlphaLoss(2.0).tilted_estimate([0.3, 0.5, 0.8]).round(4)
     array([0.1552, 0.5   , 0.9412])
     """
@@ -161,7 +274,8 @@ class AlphaLoss(Loss):
         if self.alpha == 0:
             return np.full(eta.shape, math.inf)[()]
         odds = tilted_logit(eta, abs(self.alpha))
-        cost_pos, cost_neg = self._cost_of_log(log_expit(odds)), self._cost_of_log(log_expit(-odds))
+        cost_pos = self._cost_of_log(log_expit(odds))
+        cost_neg = self._cost_of_log(log_expit(-odds))
         return expectation(eta, cost_pos, cost_neg)
 
     def tilted_estimate(self, eta: ArrayLike) -> Array:
@@ -171,10 +285,12 @@ class AlphaLoss(Loss):
     def tilted_set(self, eta: ArrayLike) -> tuple[Array, Array]:
         """A point, but [0, 1] for alpha = 0 and for alpha = +-inf at eta = 1/2."""
         estimate = self.tilted_estimate(eta)
-        anything = np.full(np.shape(eta), self.alpha == 0)
+        every_u_is_optimal = np.full(np.shape(eta), self.alpha == 0)
         if math.isinf(self.alpha):
-            anything = np.equal(eta, 0.5)
-        return np.where(anything, 0.0, estimate)[()], np.where(anything, 1.0, estimate)[()]
+            every_u_is_optimal = np.equal(eta, 0.5)
+        low = np.where(every_u_is_optimal, 0.0, estimate)[()]
+        high = np.where(every_u_is_optimal, 1.0, estimate)[()]
+        return low, high
 
     def tilted_inverse(self, u: ArrayLike) -> Array:
         """sigma(logit(u) / alpha): 1/2 for alpha = +-inf inside (0, 1)."""
@@ -295,6 +411,16 @@ class FocalLoss(Loss):
 
     Symmetric, monotone, zero at the extremes; proper for gamma = 0 only (then the log-loss). Not twist-proper: its
     tilted estimate is never further from 1/2 than eta.
+
+    Parameters
+    ----------
+    gamma : float
+        Finite and not negative.
+
+    Examples
+    --------
+    >>> FocalLoss(2.0).tilted_estimate([0.1, 0.5]).round(4)
+    array([0.3058, 0.5   ])
     """
 
     def __init__(self, gamma: float) -> None:
@@ -332,6 +458,20 @@ class SuperLoss(Loss):
     ``sigma = exp(-W(max(-1/e, beta)))``, ``beta = (l - tau) / (2 * lam)``, W Lambert's function: a stationary point,
     not a minimum, in sigma. As beta = W e^W this is ``lam * W * (W + 2)``, or ``e * (l - tau) + lam`` below -1/e.
     Not twist-proper: it moves estimates away from 1/2 only. It shifts the extremes (E fails in general).
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss to wrap.
+    tau : float
+        The cost that divides easy examples from hard ones; finite.
+    lam : float
+        How gently the weight of an example depends on its cost; finite and positive.
+
+    Examples
+    --------
+    >>> SuperLoss(LogLoss(), tau=0.5, lam=1.0).tilted_estimate([0.1, 0.5]).round(4)
+    array([0.0391, 0.5   ])
     """
 
     def __init__(self, loss: Loss, tau: float, lam: float) -> None:
@@ -353,30 +493,45 @@ class SuperLoss(Loss):
 
     def partial_pos_derivative(self, u: ArrayLike) -> Array:
         """l_1'(u) * sigma(l_1(u)) (eq. "simpl-eq-sl")."""
-        return _damped(self.loss.partial_pos_derivative(u), self._lambert(self.loss.partial_pos(u)))
+        return _damp(self.loss.partial_pos_derivative(u), self._lambert(self.loss.partial_pos(u)))
 
     def partial_neg_derivative(self, u: ArrayLike) -> Array:
         """l_{-1}'(u) * sigma(l_{-1}(u)) (eq. "simpl-eq-sl")."""
-        return _damped(self.loss.partial_neg_derivative(u), self._lambert(self.loss.partial_neg(u)))
+        return _damp(self.loss.partial_neg_derivative(u), self._lambert(self.loss.partial_neg(u)))
 
     def _lambert(self, cost: Array) -> Array:
         beta = (cost - self.tau) / (2.0 * self.lam)
-        branch_point = -math.exp(-1.0)  # SciPy's W is NaN at it and infinity needs no W
+        branch_point = -math.exp(-1.0)
+        # SciPy's W is NaN at the branch point and is not needed at infinity.
         within = np.clip(beta, branch_point + 1e-16, np.finfo(float).max)
         w = np.where(beta <= branch_point, -1.0, lambertw(within).real)
         return np.where(np.isposinf(beta), math.inf, w)[()]
 
     def _wrap(self, cost: Array) -> Array:
         w = self._lambert(cost)
-        easy = 2.0 * self.lam * -math.exp(-1.0)  # where sigma reaches its largest value, e
-        return np.where(cost - self.tau > easy, self.lam * w * (w + 2.0), math.e * (cost - self.tau) + self.lam)[()]
+        # At this excess over tau and below it sigma has its largest value, e.
+        easy = 2.0 * self.lam * -math.exp(-1.0)
+        excess = cost - self.tau
+        return np.where(excess > easy, self.lam * w * (w + 2.0), math.e * excess + self.lam)[()]
 
 
 def tilt(eta: ArrayLike, alpha: ArrayLike) -> Array:
-    """The alpha-tilted posterior sigma(alpha * logit(eta)), alpha one number or one per eta, 0 * inf = 0.
+    """The alpha-tilted posterior sigma(alpha * logit(eta)), 0 * inf = 0 (Lemma "lemPointwise" (b)).
 
-    Domain: eta in [0, 1], alpha in [-inf, +inf] (Lemma "lemPointwise" (b)).
+    Parameters
+    ----------
+    eta : array_like
+        Posteriors in [0, 1].
+    alpha : array_like
+        One number in [-inf, +inf], or one per posterior.
 
+    Returns
+    -------
+    ndarray
+        The tilted posteriors.
+
+    Examples
+    --------
     >>> tilt(0.3, [1.0, 2.0, -1.0, float("inf")]).round(3)
     array([0.3  , 0.155, 0.7  , 0.   ])
     """
@@ -384,14 +539,28 @@ def tilt(eta: ArrayLike, alpha: ArrayLike) -> Array:
 
 
 def tilted_logit(eta: ArrayLike, alpha: ArrayLike) -> Array:
-    """alpha * logit(eta), the log-odds of `tilt`, with 0 * inf = 0."""
-    odds, alpha = logit(probabilities("eta", eta)), numbers("alpha", alpha)
+    """alpha * logit(eta), the log-odds of `tilt`, with 0 * inf = 0.
+
+    Parameters
+    ----------
+    eta : array_like
+        Posteriors in [0, 1].
+    alpha : array_like
+        One number in [-inf, +inf], or one per posterior.
+
+    Returns
+    -------
+    ndarray
+        The log-odds of the tilted posteriors.
+    """
+    odds = logit(probabilities("eta", eta))
+    alpha = numbers("alpha", alpha)
     if np.isnan(alpha).any():
         raise ValueError("alpha must be a number, got nan")
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where((alpha == 0) | (odds == 0), 0.0, alpha * odds)[()]
 
 
-def _damped(slope: Array, w: Array) -> Array:
-    """slope * exp(-w); an infinite slope wins, as W grows only with the logarithm of the cost."""
+def _damp(slope: Array, w: Array) -> Array:
+    """slope * exp(-w); an infinite slope stays infinite, as W grows only with the logarithm of the cost."""
     return np.where(np.isinf(slope), slope, slope * np.exp(-w))[()]

@@ -21,7 +21,7 @@ from untwist.arguments import Array, distribution, fraction, numbers, positive, 
 from untwist.theory.losses import tilt, tilted_logit
 
 __all__ = [
-    "ClassConditionalNoise",
+    "ClassConditionalTwist",
     "ConstructiveAlpha",
     "SymmetricNoise",
     "alpha_star",
@@ -40,30 +40,62 @@ __all__ = [
 # ---- twists: maps of posteriors. Any function of eta is one; these are the common ones, with their inverse. ----
 
 
-@dataclass(frozen=True)
-class ClassConditionalNoise:
-    """Labels flip with probability `rate_pos` where they are +1, `rate_neg` where they are -1.
+@dataclass(frozen=True, kw_only=True)
+class ClassConditionalTwist:
+    """What it does to a posterior that labels flip, each class at its own rate.
 
-    ``eta_twisted = (1 - rate_pos - rate_neg) * eta_clean + rate_neg``.
+    ``eta_twisted = (1 - rate_neg - rate_pos) * eta_clean + rate_neg``. The agent that flips labels of a sample at these
+    rates is `untwist.twisters.ClassConditionalNoise`.
 
-    >>> float(ClassConditionalNoise(rate_pos=0.2, rate_neg=0.1)(0.5))
+    Parameters
+    ----------
+    rate_neg : float
+        The probability that a label -1 flips.
+    rate_pos : float
+        The probability that a label +1 flips.
+
+    Examples
+    --------
+    >>> float(ClassConditionalTwist(rate_neg=0.1, rate_pos=0.2)(0.5))
     0.45
     """
 
-    rate_pos: float
     rate_neg: float
+    rate_pos: float
 
     def __post_init__(self) -> None:
-        for name in ("rate_pos", "rate_neg"):
-            fraction(name, getattr(self, name))
+        fraction("rate_neg", self.rate_neg)
+        fraction("rate_pos", self.rate_pos)
 
     def __call__(self, eta_clean: ArrayLike) -> Array:
-        """The twisted posterior."""
+        """Twist posteriors.
+
+        Parameters
+        ----------
+        eta_clean : array_like
+            Clean posteriors in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            The twisted posteriors.
+        """
         eta = probabilities("eta_clean", eta_clean)
         return np.asarray((1.0 - self.rate_pos) * eta + self.rate_neg * (1.0 - eta))[()]
 
     def inverse(self, eta_twisted: ArrayLike) -> Array:
-        """The clean posterior, clamped to [0, 1] where no clean posterior twists to `eta_twisted`."""
+        """Undo the twist.
+
+        Parameters
+        ----------
+        eta_twisted : array_like
+            Twisted posteriors in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            The clean posteriors; 0 or 1, the nearest, where no clean posterior twists to `eta_twisted`.
+        """
         keep = 1.0 - self.rate_pos - self.rate_neg
         if keep == 0:
             raise ValueError(f"rates {self.rate_pos} and {self.rate_neg} add up to 1: the labels say nothing about x")
@@ -71,29 +103,50 @@ class ClassConditionalNoise:
 
 
 @dataclass(frozen=True)
-class SymmetricNoise(ClassConditionalNoise):
-    """Every label flips with probability p, the `rate`: ``eta_twisted = eta_clean*(1-p) + (1-eta_clean)*p``.
+class SymmetricNoise(ClassConditionalTwist):
+    """The twist of labels that all flip at one rate p: ``eta_twisted = eta_clean*(1-p) + (1-eta_clean)*p``.
 
     Bayes blunting for p <= 1/2 (Lemma "lemSymLabFlip").
 
+    Parameters
+    ----------
+    rate : float
+        The probability p that a label flips.
+
+    Examples
+    --------
     >>> float(SymmetricNoise(0.3)(1.0))
     0.7
     """
 
     def __init__(self, rate: float) -> None:
-        object.__setattr__(self, "rate_pos", fraction("rate", rate))
-        object.__setattr__(self, "rate_neg", self.rate_pos)
+        rate = fraction("rate", rate)
+        object.__setattr__(self, "rate_neg", rate)
+        object.__setattr__(self, "rate_pos", rate)
 
     def __repr__(self) -> str:
-        return f"SymmetricNoise({self.rate_pos!r})"
+        return f"SymmetricNoise({self.rate_neg!r})"
 
 
 def is_bayes_blunting(eta_clean: ArrayLike, eta_twisted: ArrayLike, *, strict: bool = False) -> NDArray[np.bool_]:
     """Whether the twist only takes confidence away, at each x (Definition "def:Bayesblunting").
 
-    ``eta_clean <= eta_twisted <= 1/2`` or ``eta_clean >= eta_twisted >= 1/2``; `strict` excludes equality on the left.
+    That is ``eta_clean <= eta_twisted <= 1/2`` or ``eta_clean >= eta_twisted >= 1/2``.
+
+    Parameters
+    ----------
+    eta_clean, eta_twisted : array_like
+        Clean and twisted posteriors in [0, 1].
+    strict : bool, default False
+        Whether ``eta_clean`` must differ from ``eta_twisted``.
+
+    Returns
+    -------
+    ndarray of bool
+        One answer per point.
     """
-    clean, twisted = probabilities("eta_clean", eta_clean), probabilities("eta_twisted", eta_twisted)
+    clean = probabilities("eta_clean", eta_clean)
+    twisted = probabilities("eta_twisted", eta_twisted)
     blunt = ((clean <= twisted) & (twisted <= 0.5)) | ((clean >= twisted) & (twisted >= 0.5))
     return np.asarray(blunt & (clean != twisted) if strict else blunt)[()]
 
@@ -112,11 +165,24 @@ def alpha_star(eta_clean: ArrayLike, eta_twisted: ArrayLike) -> Array:
     - eta_clean = 1/2, or eta_twisted 0 or 1 and eta_clean inside: 0, whose estimate is all of [0, 1];
     - the two at opposite extremes: -1 (any negative alpha does it).
 
+    Parameters
+    ----------
+    eta_clean, eta_twisted : array_like
+        Clean and twisted posteriors in [0, 1].
+
+    Returns
+    -------
+    ndarray
+        One alpha per point.
+
+    Examples
+    --------
     >>> alpha_star([0.1, 0.3, 0.3, 0.5, 0.9], [0.3, 0.1, 0.7, 0.2, 0.5]).round(4)
     array([ 2.5932,  0.3856, -1.    ,  0.    ,     inf])
     """
-    clean, twisted = _matched(probabilities("eta_clean", eta_clean), probabilities("eta_twisted", eta_twisted))
-    odds_clean, odds_twisted = logit(clean), logit(twisted)
+    clean, twisted = _broadcast(probabilities("eta_clean", eta_clean), probabilities("eta_twisted", eta_twisted))
+    odds_clean = logit(clean)
+    odds_twisted = logit(twisted)
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = odds_clean / odds_twisted
     opposite = np.isinf(odds_clean) & np.isinf(odds_twisted)
@@ -128,13 +194,37 @@ def alpha_star(eta_clean: ArrayLike, eta_twisted: ArrayLike) -> Array:
 
 
 def binary_entropy(u: ArrayLike) -> Array:
-    """H_b(u) = -u*log(u) - (1-u)*log(1-u), 0 at 0 and 1."""
+    """H_b(u) = -u*log(u) - (1-u)*log(1-u), 0 at 0 and 1.
+
+    Parameters
+    ----------
+    u : array_like
+        Posteriors in [0, 1].
+
+    Returns
+    -------
+    ndarray
+        One entropy per posterior, in nats.
+    """
     u = probabilities("u", u)
     return np.asarray(entr(u) + entr(1.0 - u))[()]
 
 
 def entropy(eta_clean: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Averaged binary entropy H(eta_clean) (eq. "eq:avgcleanentropy")."""
+    """Averaged binary entropy H(eta_clean) (eq. "eq:avgcleanentropy").
+
+    Parameters
+    ----------
+    eta_clean : array_like
+        Clean posteriors in [0, 1], one per point.
+    weights : array_like, optional
+        How much each point counts; all the same by default.
+
+    Returns
+    -------
+    float
+        The entropy, in nats.
+    """
     clean, _, weight = _points(eta_clean, 0.5, weights)
     return _mean(binary_entropy(clean), weight)
 
@@ -142,28 +232,71 @@ def entropy(eta_clean: ArrayLike, weights: ArrayLike | None = None) -> float:
 def cross_entropy(
     eta_clean: ArrayLike, eta_twisted: ArrayLike, alpha: ArrayLike, weights: ArrayLike | None = None
 ) -> float:
-    """CE of the tilted estimate under the clean posterior (eq. "defCE"), alpha one number or one per x.
+    """CE of the tilted estimate under the clean posterior (eq. "defCE").
 
     ``E[eta_clean * -log t + (1 - eta_clean) * -log(1 - t)]``, t = tilt(eta_twisted, alpha). With z = logit(eta_twisted)
     and Y drawn from eta_clean it is ``E[log(1 + exp(-alpha*Y*z))]``, convex in a fixed alpha. Where the estimate is a
     set, its midpoint 1/2 counts.
+
+    Parameters
+    ----------
+    eta_clean, eta_twisted : array_like
+        Clean and twisted posteriors in [0, 1], one each per point.
+    alpha : array_like
+        One number in [-inf, +inf], or one per point.
+    weights : array_like, optional
+        How much each point counts; all the same by default.
+
+    Returns
+    -------
+    float
+        The cross-entropy, in nats.
     """
     clean, twisted, weight = _points(eta_clean, eta_twisted, weights)
-    return _mean(_cost(clean, tilted_logit(twisted, _one_or_each(alpha, clean.size))), weight)
+    return _mean(_cost(clean, tilted_logit(twisted, _check_alpha(alpha, clean.size))), weight)
 
 
 def kl_divergence(
     eta_clean: ArrayLike, eta_twisted: ArrayLike, alpha: ArrayLike, weights: ArrayLike | None = None
 ) -> float:
-    """KL divergence of the tilted estimate from the clean posterior, CE - H (eq. "eq:kldivalpha"), summed per point."""
+    """KL divergence of the tilted estimate from the clean posterior, CE - H (eq. "eq:kldivalpha").
+
+    Parameters
+    ----------
+    eta_clean, eta_twisted : array_like
+        Clean and twisted posteriors in [0, 1], one each per point.
+    alpha : array_like
+        One number in [-inf, +inf], or one per point.
+    weights : array_like, optional
+        How much each point counts; all the same by default.
+
+    Returns
+    -------
+    float
+        The divergence, in nats.
+    """
     clean, twisted, weight = _points(eta_clean, eta_twisted, weights)
-    cost = _cost(clean, tilted_logit(twisted, _one_or_each(alpha, clean.size)))
+    cost = _cost(clean, tilted_logit(twisted, _check_alpha(alpha, clean.size)))
     return _mean(np.maximum(0.0, cost - binary_entropy(clean)), weight)
 
 
 def cross_entropy_gain(eta_clean: ArrayLike, eta_twisted: ArrayLike, alpha: ArrayLike) -> Array:
-    """f_{alpha,eta_clean}(eta_twisted), what alpha gains over alpha = 1 at each x (eq. "eq:simpleexpressionf")."""
-    clean, twisted = probabilities("eta_clean", eta_clean), probabilities("eta_twisted", eta_twisted)
+    """f_{alpha,eta_clean}(eta_twisted), what alpha gains over alpha = 1 at each x (eq. "eq:simpleexpressionf").
+
+    Parameters
+    ----------
+    eta_clean, eta_twisted : array_like
+        Clean and twisted posteriors in [0, 1], one each per point.
+    alpha : array_like
+        One number in [-inf, +inf], or one per point.
+
+    Returns
+    -------
+    ndarray
+        The gain in cross-entropy at each point, in nats.
+    """
+    clean = probabilities("eta_clean", eta_clean)
+    twisted = probabilities("eta_twisted", eta_twisted)
     with np.errstate(invalid="ignore"):
         gain = _cost(clean, tilted_logit(twisted, 1.0)) - _cost(clean, tilted_logit(twisted, alpha))
     return np.asarray(gain)[()]
@@ -176,6 +309,20 @@ def cross_entropy_slope(
 
     Negative at alpha = 1 exactly when some fixed alpha_0 > 1 beats the proper choice, which every strictly Bayes
     blunting twist makes true (Theorem "thmALPHABLUNTING").
+
+    Parameters
+    ----------
+    eta_clean, eta_twisted : array_like
+        Clean and twisted posteriors in [0, 1], one each per point.
+    alpha : float
+        Where to find the slope.
+    weights : array_like, optional
+        How much each point counts; all the same by default.
+
+    Returns
+    -------
+    float
+        The slope of `cross_entropy`.
     """
     clean, twisted, weight = _points(eta_clean, eta_twisted, weights)
     z = logit(twisted)
@@ -191,30 +338,49 @@ def best_fixed_alpha(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: Arra
     of Y*z is certain; 1 when every eta_twisted is 1/2, where alpha makes no difference. Points with eta_twisted 0 or 1
     cost infinitely much unless alpha = 0 or eta_clean agrees: they force 0, or only the sign of alpha.
 
+    Parameters
+    ----------
+    eta_clean, eta_twisted : array_like
+        Clean and twisted posteriors in [0, 1], one each per point.
+    weights : array_like, optional
+        How much each point counts; all the same by default.
+
+    Returns
+    -------
+    float
+        The alpha.
+
+    Examples
+    --------
     >>> eta = np.array([0.02, 0.2, 0.9])
     >>> round(best_fixed_alpha(eta, SymmetricNoise(0.3)(eta)), 3)
     3.486
     """
-    clean, twisted, weight = _points(eta_clean, eta_twisted, weights)
-    clean, twisted, weight = clean[weight > 0], twisted[weight > 0], weight[weight > 0]
+    clean, twisted, weight = _keep_weighted(*_points(eta_clean, eta_twisted, weights))
     certain = (twisted == 0) | (twisted == 1)
-    agrees, opposes = clean[certain] == twisted[certain], clean[certain] == 1.0 - twisted[certain]
+    agrees = clean[certain] == twisted[certain]
+    opposes = clean[certain] == 1.0 - twisted[certain]
     sign = 1.0 if agrees.all() else -1.0 if opposes.all() else 0.0
     if certain.any() and sign == 0:
         return 0.0
     clean, z, weight = clean[~certain], logit(twisted[~certain]), weight[~certain]
     if not z.any():
         return sign if certain.any() else 1.0
-    best = _logistic_root(clean, z, weight)
-    if certain.any() and best * sign <= 0:  # the infimum lies at 0 from that side, and 0 itself costs log(2) there
+    best = _find_logistic_root(clean, z, weight)
+    if certain.any() and best * sign <= 0:
+        # The infimum lies at 0 from that side, and 0 itself costs log(2) there.
         return sign * np.finfo(float).tiny
     return best
 
 
-def _logistic_root(clean: Array, z: Array, weight: Array) -> float:
+def _find_logistic_root(clean: Array, z: Array, weight: Array) -> float:
+    """The alpha at which the slope of the cross-entropy is 0; +-inf where it keeps its sign."""
+    # The root is sought for alpha * scale, so that its size does not matter.
+    scale = float(np.abs(z).max())
     informative = z != 0
-    scale = float(np.abs(z).max())  # the root is sought for alpha * scale, so that its size does not matter
-    z, clean, weight = z[informative] / scale, clean[informative], weight[informative]
+    z = z[informative] / scale
+    clean = clean[informative]
+    weight = weight[informative]
 
     def slope(a: float) -> float:
         with np.errstate(over="ignore"):
@@ -236,9 +402,24 @@ def _logistic_root(clean: Array, z: Array, weight: Array) -> float:
 class ConstructiveAlpha:
     """What `constructive_alpha` found: the alpha, the numbers that gave it, and the bound it guarantees.
 
-    `edge` is e = E[Y * logit(eta_twisted)] / B within the support B and `edge_used` the one that alpha was made from
-    (the estimate, if given); `coverage` the weight of that support, `edge_outside` the edge lost outside it; `bound` is
-    the upper bound on the `cross_entropy`, and `curvature` that of the bound at alpha: flat when alpha is large.
+    Attributes
+    ----------
+    alpha : float
+        The constructive alpha*.
+    edge : float
+        e = E[Y * logit(eta_twisted)] / B within the support B.
+    edge_used : float
+        The edge that alpha was made from: the estimate, if one was given.
+    coverage : float
+        The weight of the support.
+    edge_outside : float
+        The edge lost outside the support.
+    bound : float
+        The upper bound on the cross-entropy.
+    cross_entropy : float
+        The cross-entropy at alpha.
+    curvature : float
+        The curvature of the bound at alpha: flat when alpha is large.
     """
 
     alpha: float
@@ -266,13 +447,30 @@ def constructive_alpha(
     place of e the bound grows by ``p(B) * (e^ - e)/2 * log((1+e^)/(1-e^))`` (twice the paper's constant, which is too
     small).
 
+    Parameters
+    ----------
+    eta_clean, eta_twisted : array_like
+        Clean and twisted posteriors in [0, 1], one each per point.
+    B : float
+        The largest size of a log-odds within the support; positive.
+    weights : array_like, optional
+        How much each point counts; all the same by default.
+    estimated_edge : float, optional
+        An estimate of e in [-1, 1], to use in place of e.
+
+    Returns
+    -------
+    ConstructiveAlpha
+        The alpha, the numbers that gave it, and its bound.
+
+    Examples
+    --------
     >>> found = constructive_alpha([0.05, 0.9], [0.3, 0.6], B=1.0)
     >>> round(found.alpha, 3), found.cross_entropy <= found.bound
     (1.218, True)
     """
     B = positive("B", B)
-    clean, twisted, weight = _points(eta_clean, eta_twisted, weights)
-    clean, twisted, weight = clean[weight > 0], twisted[weight > 0], weight[weight > 0]
+    clean, twisted, weight = _keep_weighted(*_points(eta_clean, eta_twisted, weights))
     z = logit(twisted)
     inside = np.abs(z) <= B
     coverage = min(1.0, float(weight[inside].sum()))
@@ -283,16 +481,13 @@ def constructive_alpha(
     used = edge if estimated_edge is None else real("estimated_edge", estimated_edge)
     if abs(used) > 1:
         raise ValueError(f"estimated_edge must lie in [-1, 1], got {estimated_edge!r}")
-    steepness = 2.0 * math.atanh(used) if abs(used) < 1 else math.copysign(math.inf, used)  # logit(q) = alpha * B
+    # The steepness is logit(q) = alpha * B.
+    steepness = 2.0 * math.atanh(used) if abs(used) < 1 else math.copysign(math.inf, used)
     bound = coverage * (float(binary_entropy(0.5 * (1.0 + used))) + _product(0.5 * (used - edge), steepness))
     edge_outside = 0.0
     if not inside.all():
-        away = np.sign(used) * z[~inside] if used else np.zeros(np.sum(~inside))
-        loss_pos, loss_neg = np.maximum(0.0, -away), np.maximum(0.0, away)
-        with np.errstate(invalid="ignore"):
-            lost = np.where(clean[~inside] > 0, clean[~inside] * loss_pos, 0.0)
-            lost += np.where(clean[~inside] < 1, (1.0 - clean[~inside]) * loss_neg, 0.0)
-        edge_outside = float(np.sum(weight[~inside] * lost)) / (weight[~inside].sum() * B)
+        outside = ~inside
+        edge_outside = _edge_lost(clean[outside], z[outside], weight[outside], used, B)
         remainder = (1.0 - abs(used)) / (1.0 + abs(used))
         bound += (1.0 - coverage) * (_product(edge_outside, abs(steepness)) + remainder)
     alpha = steepness / B
@@ -308,8 +503,20 @@ def constructive_alpha(
     )
 
 
+def _edge_lost(clean: Array, z: Array, weight: Array, edge: float, B: float) -> float:
+    """The mean of max(0, -sign(edge) * Y * z) / B: what points lose whose log-odds z point the wrong way."""
+    toward = np.sign(edge) * z if edge else np.zeros(z.size)
+    loss_pos = np.maximum(0.0, -toward)
+    loss_neg = np.maximum(0.0, toward)
+    with np.errstate(invalid="ignore"):
+        lost = np.where(clean > 0, clean * loss_pos, 0.0)
+        lost += np.where(clean < 1, (1.0 - clean) * loss_neg, 0.0)
+    return float(np.sum(weight * lost)) / (float(weight.sum()) * B)
+
+
 def _points(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array, Array]:
-    clean, twisted = _matched(
+    """Both posteriors as one-dimensional arrays of one length, and the weights as a distribution over them."""
+    clean, twisted = _broadcast(
         np.atleast_1d(probabilities("eta_clean", eta_clean)), np.atleast_1d(probabilities("eta_twisted", eta_twisted))
     )
     if clean.ndim != 1:
@@ -317,7 +524,13 @@ def _points(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: ArrayLike | N
     return clean, twisted, distribution(weights, clean.size)
 
 
-def _matched(clean: Array, twisted: Array) -> tuple[Array, Array]:
+def _keep_weighted(clean: Array, twisted: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """The points of positive weight."""
+    some = weight > 0
+    return clean[some], twisted[some], weight[some]
+
+
+def _broadcast(clean: Array, twisted: Array) -> tuple[Array, Array]:
     try:
         clean, twisted = np.broadcast_arrays(clean, twisted)
     except ValueError as error:
@@ -327,7 +540,7 @@ def _matched(clean: Array, twisted: Array) -> tuple[Array, Array]:
     return clean, twisted
 
 
-def _one_or_each(alpha: ArrayLike, size: int) -> Array:
+def _check_alpha(alpha: ArrayLike, size: int) -> Array:
     """alpha as a number, or one number per point."""
     array = numbers("alpha", alpha)
     if array.shape not in ((), (size,)):

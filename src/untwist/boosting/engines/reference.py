@@ -109,7 +109,7 @@ class ReferenceBooster:
                 task.link,
                 task.validation_weight[watched],
                 start=start[watched],
-                least=task.posterior_floor,
+                posterior_floor=task.posterior_floor,
             )
 
     def boost(self, rounds: int, patience: int = 0) -> int:

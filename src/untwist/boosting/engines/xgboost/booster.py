@@ -24,10 +24,9 @@ from untwist.arguments import Array
 from untwist.boosting.engines.compiled import scale_weights
 from untwist.boosting.engines.engine import Task
 from untwist.boosting.engines.xgboost.dataset import MISSING_CODE, XGBoostDataset, import_xgboost
-from untwist.boosting.engines.xgboost.trees import GrownTree, forest_arrays, grown_trees
+from untwist.boosting.engines.xgboost.trees import GrownTree, assemble_forest, read_trees
 from untwist.boosting.engines.xgboost.weights import Weigher, arrays_of
 from untwist.boosting.ensemble import Ensemble
-from untwist.boosting.forest import Forest
 from untwist.data.folds import mixed
 
 __all__ = ["XGBoostBooster"]
@@ -212,12 +211,16 @@ class XGBoostBooster:
     def ensemble(self) -> Ensemble:
         """Return the trees so far."""
         dataset = self._dataset
-        trees = self._grower.list_trees(len(self._rounds))
-        rounds = [
-            (tree, (one.leverage, one.edge, one.sample_weight)) for tree, one in zip(trees, self._rounds, strict=True)
-        ]
-        arrays = forest_arrays(rounds, dataset.thresholds, dataset.n_categories, dataset.has_missing)
-        return Ensemble.from_forest(Forest(*arrays, n_features=dataset.n_features), self.losses(), self.errors())
+        forest = assemble_forest(
+            self._grower.list_trees(len(self._rounds)),
+            leverages=np.array([one.leverage for one in self._rounds], dtype=np.float64),
+            edges=np.array([one.edge for one in self._rounds], dtype=np.float64),
+            sample_weights=np.array([one.sample_weight for one in self._rounds], dtype=np.float64),
+            thresholds=dataset.thresholds,
+            n_categories=dataset.n_categories,
+            has_missing=dataset.has_missing,
+        )
+        return Ensemble.from_forest(forest, self.losses(), self.errors())
 
 
 class _TreeByTree:
@@ -236,7 +239,7 @@ class _TreeByTree:
         if on_cpu:
             booster.predict(matrix, output_margin=True, training=True)  # This makes the cache that boosting fills.
         booster.boost(matrix, iteration=0, grad=gradient, hess=weight)
-        self._trees += grown_trees(booster.save_raw("json"))
+        self._trees += read_trees(booster.save_raw("json"))
         if on_cpu:
             return booster.predict(matrix, output_margin=True)
         return booster.inplace_predict(self._dataset.table, predict_type="margin", missing=self._dataset.missing)
@@ -248,7 +251,7 @@ class _TreeByTree:
         """
         tree = self._trees[-1]
         if not self._bounded:
-            return tree.agreement(self._l2)
+            return tree.sum_agreement(self._l2)
         values = np.unique(tree.leaf[tree.feature < 0])
         leaf = np.searchsorted(values, _fetch(h))
         gradients = np.bincount(leaf, weights=_fetch(sign * weight), minlength=len(values))
@@ -284,7 +287,7 @@ class _OnDevice:  # pragma: no cover - This needs a GPU; benchmarks/devices.py t
 
     def list_trees(self, count: int) -> list[GrownTree]:
         """Return the first `count` trees."""
-        return grown_trees(self._booster[:count].save_raw("json")) if count else []
+        return read_trees(self._booster[:count].save_raw("json")) if count else []
 
 
 def _fetch(values: Any) -> Any:

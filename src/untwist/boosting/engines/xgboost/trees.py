@@ -7,19 +7,23 @@ threshold is the last double that rounds to a single below c, so that no row cha
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
+from untwist.boosting.forest import Forest
 
-__all__ = ["GrownTree", "forest_arrays", "grown_trees", "last_below"]
+__all__ = ["GrownTree", "assemble_forest", "find_last_below", "read_trees"]
+
+#: A set of categories has a bit for each of so many codes.
+MOST_CODES = 256
 
 
-def grown_trees(raw: bytes | bytearray) -> list[GrownTree]:
-    """The trees of a booster's JSON."""
+def read_trees(raw: bytes | bytearray) -> list[GrownTree]:
+    """Return the trees of a booster's JSON."""
     return [GrownTree(tree) for tree in json.loads(raw)["learner"]["gradient_booster"]["model"]["trees"]]
 
 
@@ -48,80 +52,110 @@ class GrownTree:
             int(place[node]): tree["categories"][start : start + size] for node, start, size in segments
         }
 
-    def agreement(self, l2: float) -> float:
-        """The sum of weight * y * h(x) over all rows, from the leaves alone: their values are G / (W + l2)."""
+    def sum_agreement(self, l2: float) -> float:
+        """Return the sum of weight * y * h(x) over all rows, from the leaves alone: their values are G / (W + l2)."""
         leaves = self.feature < 0
         return float(((self.weight[leaves] + l2) * self.leaf[leaves] ** 2).sum())
 
-    def unseen_left(self) -> NDArray[np.bool_]:
-        """Whether the left side of a split is at least as heavy: where values go that training never saw."""
+    def find_heavier_left(self) -> NDArray[np.bool_]:
+        """Tell for each split whether its left side is at least as heavy: values go there that training never saw."""
         return np.asarray(2.0 * self.weight[self.left] >= self.weight)
 
 
-def last_below(condition: NDArray[np.float32]) -> Array:
-    """The largest double that, rounded to single precision, is below the condition."""
+def find_last_below(condition: NDArray[np.float32]) -> Array:
+    """Return the largest double that, rounded to single precision, is below the condition."""
     with np.errstate(over="ignore", invalid="ignore"):
         below = np.nextafter(condition, np.float32(-np.inf))
         middle = 0.5 * (below.astype(np.float64) + condition.astype(np.float64))
         middle = np.where(np.isfinite(middle), middle, below.astype(np.float64))
-        rounded = middle.astype(np.float32)  # half way goes to the even one of the two
+        rounded = middle.astype(np.float32)  # A number half way between two singles goes to the even one.
         return np.where(rounded < condition, middle, np.nextafter(middle, -np.inf))
 
 
-def forest_arrays(
-    rounds: Sequence[tuple[GrownTree, tuple[float, float, float]]],
+def assemble_forest(
+    trees: Sequence[GrownTree],
+    leverages: Array,
+    edges: Array,
+    sample_weights: Array,
     thresholds: Sequence[Array] | None,
-    categories: NDArray[np.int32],
+    n_categories: NDArray[np.int32],
     has_missing: NDArray[np.bool_],
-) -> tuple[Any, ...]:
-    """Trees with their leverages, edges and total sample weights as the arrays of `untwist.boosting.forest.Forest`.
+) -> Forest:
+    """Return trees of XGBoost as a forest.
 
-    `thresholds` are those of each column where the trees split codes of bins, None where they split the numbers;
-    `categories` counts those of each column. Where no value of a column was missing, one that is goes with the heavier
-    side, as in the compiled engine.
+    Parameters
+    ----------
+    trees : sequence of GrownTree
+        One per round.
+    leverages, edges, sample_weights : arrays
+        The coefficient and the edge of each tree, and the sample weight of the rows that it was grown on.
+    thresholds : list of arrays or None
+        Those of each column where the trees split codes of bins; None where they split the numbers.
+    n_categories : array
+        How many categories each column has, 0 for numbers.
+    has_missing : array of bool
+        Whether a column has missing values. Where it has none, one that comes later goes with the heavier side, as in
+        the compiled engine.
     """
-    nothing = np.zeros(0)
-    parts: dict[str, list[NDArray[Any]]] = {
-        "feature": [nothing.astype(np.int32)],
-        "left": [nothing.astype(np.int32)],
-        "threshold": [nothing],
-        "missing_left": [nothing.astype(np.uint8)],
-        "value": [nothing],
-        "gain": [nothing],
-        "set": [nothing.astype(np.int32)],
-    }
-    codes: list[NDArray[np.uint64]] = []
-    for tree, (leverage, _, total) in rounds:
+    sets: list[NDArray[np.uint64]] = []
+    parts = [_Nodes(tree, thresholds, n_categories, has_missing, sets) for tree in trees]
+
+    def join(arrays: Iterable[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+        return np.concatenate([np.zeros(0, dtype), *arrays])
+
+    values = [leverage * tree.leaf for tree, leverage in zip(trees, leverages, strict=True)]
+    gains = [tree.gain / weight for tree, weight in zip(trees, sample_weights, strict=True)]
+    return Forest(
+        edge=edges,
+        leverage=leverages,
+        offset=np.cumsum([0, *(len(tree.feature) for tree in trees)], dtype=np.int64),
+        feature=join((tree.feature for tree in trees), np.int32),
+        left=join((tree.left for tree in trees), np.int32),
+        threshold=join((nodes.threshold for nodes in parts), np.float64),
+        missing_left=join((nodes.missing_left for nodes in parts), np.uint8),
+        value=join(values, np.float64),
+        gain=join(gains, np.float64),
+        set=join((nodes.set for nodes in parts), np.int32),
+        codes=join(sets, np.uint64),
+        n_features=len(n_categories),
+    )
+
+
+class _Nodes:
+    """The splits of a tree in the terms of a forest; sets of categories are added to `sets`."""
+
+    def __init__(
+        self,
+        tree: GrownTree,
+        thresholds: Sequence[Array] | None,
+        n_categories: NDArray[np.int32],
+        has_missing: NDArray[np.bool_],
+        sets: list[NDArray[np.uint64]],
+    ) -> None:
         inner = np.flatnonzero(tree.feature >= 0)
-        threshold, sets = np.zeros(len(tree.feature)), np.full(len(tree.feature), -1, dtype=np.int32)
-        missing_left = tree.missing_left.copy()
-        unseen = tree.unseen_left()
-        threshold[inner] = last_below(tree.condition[inner])
+        self.threshold = np.zeros(len(tree.feature))
+        self.threshold[inner] = find_last_below(tree.condition[inner])
+        self.set = np.full(len(tree.feature), -1, dtype=np.int32)
+        self.missing_left = tree.missing_left.copy()
+        heavier_left = tree.find_heavier_left()
         for node in inner.tolist():
             column = tree.feature[node]
             if not has_missing[column]:
-                missing_left[node] = unseen[node]
+                self.missing_left[node] = heavier_left[node]
             if node in tree.right_categories:
-                left = np.ones(256, dtype=np.uint8)
+                left = np.ones(MOST_CODES, dtype=np.uint8)
                 left[tree.right_categories[node]] = 0
-                left[categories[column] :] = missing_left[node]
-                sets[node], threshold[node] = len(codes), 0.0
-                codes.append(np.packbits(left, bitorder="little").view("<u8").astype(np.uint64))
+                left[n_categories[column] :] = self.missing_left[node]
+                self.set[node] = len(sets)
+                self.threshold[node] = 0.0
+                sets.append(np.packbits(left, bitorder="little").view("<u8").astype(np.uint64))
             elif thresholds is not None:
-                last = int(np.ceil(tree.condition[node])) - 1  # of the codes that go left
-                known = thresholds[column]
-                threshold[node] = -np.inf if last < 0 else known[last] if last < len(known) else np.inf
-        parts["feature"].append(tree.feature)
-        parts["left"].append(tree.left)
-        parts["threshold"].append(threshold)
-        parts["missing_left"].append(missing_left)
-        parts["value"].append(leverage * tree.leaf)
-        parts["gain"].append(tree.gain / total)
-        parts["set"].append(sets)
-    return (
-        np.array([edge for _, (_, edge, _) in rounds], dtype=np.float64),
-        np.array([leverage for _, (leverage, _, _) in rounds], dtype=np.float64),
-        np.cumsum([0, *(len(tree.feature) for tree, *_ in rounds)], dtype=np.int64),
-        *map(np.concatenate, parts.values()),
-        np.concatenate([nothing.astype(np.uint64), *codes]),
-    )
+                last_code = int(np.ceil(tree.condition[node])) - 1
+                self.threshold[node] = _decode_threshold(thresholds[column], last_code)
+
+
+def _decode_threshold(known: Array, last_code: int) -> float:
+    """Return the threshold below which all values have codes up to `last_code`."""
+    if last_code < 0:
+        return -np.inf
+    return float(known[last_code]) if last_code < len(known) else np.inf
