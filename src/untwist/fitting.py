@@ -14,7 +14,7 @@ from untwist.boosting.algorithm import Round
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.runs import BoosterRun, advance
 from untwist.model import FittedModel
-from untwist.noise.rates import MenonEstimate, Untwisting
+from untwist.noise import MenonEstimate, Untwisting
 from untwist.settings import Settings
 from untwist.training_data import TrainingData
 
@@ -91,7 +91,7 @@ def boost_given_settings(
         runs.append(BoosterRun(settings.engine.make_booster(data.dataset, task), losses))
 
     held_out_rows = np.flatnonzero(data.held_out)
-    untwisting = None if settings.known_rates is None else Untwisting.by(settings.known_rates)
+    untwisting = None if settings.known_rates is None else Untwisting.from_rates(settings.known_rates)
 
     def make_model(ensembles: list[Ensemble]) -> FittedModel:
         return FittedModel(

@@ -20,7 +20,7 @@ from untwist.data.encoding import TableEncoder
 from untwist.data.labels import encode_labels
 from untwist.data.workers import ALONE, Workers
 from untwist.noise.posterior import Posterior
-from untwist.noise.rates import NoiseEstimate, Untwisting, estimate_noise
+from untwist.noise import NoiseEstimate, Untwisting, estimate_noise
 from untwist.theory.links import Link
 
 __all__ = ["Candidate", "Choice", "FittedModel", "OutOfFold"]

@@ -31,7 +31,7 @@ from untwist.files.values import (
     require,
 )
 from untwist.model import Candidate, Choice, FittedModel
-from untwist.noise.rates import MenonEstimate, NoiseEstimate, Untwisting
+from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting
 from untwist.settings import choose_engine
 from untwist.theory.links import CanonicalLink, ClippedLink, Link
 from untwist.theory.losses import AlphaLoss

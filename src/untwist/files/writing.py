@@ -18,7 +18,7 @@ from untwist.data.encoding import TableEncoder
 from untwist.files.layout import ALIGNMENT, ARRAY_TYPES, FOREST_ARRAYS, LABEL_TYPES, UNTWISTING_ARRAYS, pack
 from untwist.files.whole_files import write_whole
 from untwist.model import FittedModel
-from untwist.noise.rates import NoiseEstimate
+from untwist.noise import NoiseEstimate
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss
 
