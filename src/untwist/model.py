@@ -19,8 +19,8 @@ from untwist.data.batches import Encoded
 from untwist.data.encoding import TableEncoder
 from untwist.data.labels import encode_labels
 from untwist.data.workers import ALONE, Workers
-from untwist.noise.posterior import Posterior
 from untwist.noise import NoiseEstimate, Untwisting, estimate_noise
+from untwist.noise.posterior import Posterior
 from untwist.theory.links import Link
 
 __all__ = ["Candidate", "Choice", "FittedModel", "OutOfFold"]

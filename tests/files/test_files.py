@@ -185,8 +185,8 @@ def test_files_of_every_version_stay_readable(path):
 
 @pytest.mark.parametrize("name", ["several", "negative", "exact", "given"])
 def test_the_first_files_would_be_written_the_same_today(name, contents):
-    header, data = taken_apart(contents[name])
-    first_header, first_data = taken_apart((FOLDER / f"format-1-{name}.untwist").read_bytes())
+    header, data = take_apart(contents[name])
+    first_header, first_data = take_apart((FOLDER / f"format-1-{name}.untwist").read_bytes())
     added = {"tree_method", "device"}  # the parameters that have come since
     header["settings"] = {key: value for key, value in header["settings"].items() if key not in added}
     assert list(header.items()) == list(first_header.items())

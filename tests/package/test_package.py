@@ -94,7 +94,7 @@ PUBLIC = {
     "untwist.certificate": ["Certificate", "StepCondition", "SurrogateCertificate", "certify", "step_condition"],
     "untwist.explain": ["Contributions", "explain", "shap_values", "tree_explainer"],
     "untwist.export": ["numbers", "probabilities", "to_code", "to_onnx", "to_treelite", "to_xgboost"],
-    "untwist.export.scoring": ["Scoring", "Term", "Writer", "members", "needed", "numbers", "probabilities"],
+    "untwist.export.scoring": ["Scoring", "Term", "Writer", "numbers", "probabilities"],
     "untwist.explorer": ["ALPHA", "FOCAL", "SUPER", "Exploration", "LossFamily", "explore"],
     "untwist.links": ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "default_step_size"],
     "untwist.losses": [
@@ -238,7 +238,7 @@ PUBLIC = {
         "shares",
         "signed_rank",
     ],
-    "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "save", "whole_file", "write_whole"],
+    "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "open_whole", "save", "write_whole"],
     "untwist.data.folds": ["cross_folds", "drawn_folds", "drawn_share", "hold_out", "mixed"],
     "untwist.data.labels": ["class_weights", "classes_of", "refuse_missing"],
     "untwist.report": ["Peer", "compare", "report"],
