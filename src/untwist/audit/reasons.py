@@ -112,7 +112,7 @@ class ReasonFinder:
     n_jobs: int | None = None
 
     def find_usual(self, label: int) -> Array:
-        """Return the median or most frequent category of each column among the rows of a label; NaN where all miss it."""
+        """Return the median, or most frequent category, of each column among the rows of a label."""
         rows = self.table[np.flatnonzero(self.labels == label)]
         usual = np.full(rows.shape[1], np.nan)
         for column, values in enumerate(rows.T):
