@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from untwist.arguments import Array
 from untwist.automatic.search import Search
-from untwist.data.accepted import AcceptedTables
+from untwist.data.encoding import AcceptedTables
 from untwist.fitting import boost_given_settings, replay_rounds
 from untwist.model import FittedModel
 from untwist.settings import choose_engine, resolve

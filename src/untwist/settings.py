@@ -18,7 +18,7 @@ from untwist.boosting.engines.engine import Engine, EngineSettings, Growth
 from untwist.boosting.engines.registry import ENGINES, find_engine
 from untwist.boosting.forest import count_threads
 from untwist.boosting.runs import Callback
-from untwist.data.accepted import AcceptedTables
+from untwist.data.encoding import AcceptedTables
 from untwist.model import Candidate
 from untwist.theory.links import CanonicalLink, ClippedLink, Link, default_step_size
 from untwist.theory.losses import AlphaLoss, Loss
