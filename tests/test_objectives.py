@@ -81,6 +81,7 @@ def test_derivatives_of_two_classes_are_those_of_automatic_differentiation(alpha
 
 @every_alpha
 @pytest.mark.parametrize("y", [0, 1, 2])
+@pytest.mark.thinned(4)
 def test_derivatives_of_classes_are_those_of_automatic_differentiation(alpha, y):
     assert_derivatives(ROWS, y, alpha, ROWS)
 
@@ -232,6 +233,7 @@ def twisted(X, y, rate, seed=0):
 
 @two_and_more
 @weighted_or_not
+@pytest.mark.thinned(3)
 def test_alpha_1_is_xgboosts_own_objective(data, weighted):
     X, y = data
     weight = np.random.default_rng(0).random(y.size) if weighted else None
@@ -243,6 +245,7 @@ def test_alpha_1_is_xgboosts_own_objective(data, weighted):
 
 @two_and_more
 @weighted_or_not
+@pytest.mark.thinned(3)
 def test_alpha_1_is_lightgbms_own_objective(data, weighted):
     X, y = data
     weight = np.random.default_rng(0).random(y.size) if weighted else None
@@ -634,6 +637,7 @@ def test_without_torch_one_line_says_what_to_install(monkeypatch):
         torch_loss(2.0)
 
 
+@pytest.mark.slow
 def test_without_any_library_the_rest_works():
     """Every module imports, the objects give derivatives, the classifier fits."""
     code = (

@@ -82,6 +82,7 @@ ALPHAS = [0.5, 1 - 1e-5, 1.0, 1 + 1e-12, 1 + 1e-5, 1.001, 1.1, 2.0, 4.0, math.in
     [(case, alpha) for i, case in enumerate(CASES) for alpha in (ALPHAS if i < 3 else (1.1, ALPHAS[i % 10]))],
     ids=str,
 )
+@pytest.mark.thinned(3)
 def test_equals_the_naive_twin(alpha, case):
     data = {"n", "values", "missing", "weighted", "categories"}
     X, y = sample(case.get("n", 60), 4, seed=7, values=case.get("values"), missing=case.get("missing", 0.0))
@@ -307,6 +308,7 @@ def test_a_heavy_value_takes_one_bin_wherever_it_lies():
     assert abs(accuracy[0] - accuracy[1]) < 0.02
 
 
+@pytest.mark.slow
 def test_the_certificate_allows_for_the_rounding_of_many_rows():
     X, y = np.repeat([[0.0], [1.0]], 10_000, axis=0), np.repeat([0, 1], 10_000)
     model = paper_style(1.1, step_size=2.0, n_estimators=100).fit(X, y)

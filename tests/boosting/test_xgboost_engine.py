@@ -174,6 +174,7 @@ def test_rows_and_columns_are_drawn():
     assert drawn[0].score(X, y) > 0.7
 
 
+@pytest.mark.slow
 def test_what_is_open_is_chosen_by_folds():
     X, y = make_noisy_rows(3000)
     settings = {"engine": "xgboost", "random_state": 0, "n_jobs": 1, "max_depth": 2}

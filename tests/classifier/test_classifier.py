@@ -27,9 +27,16 @@ from untwist.twisters import ClassNoise
 PAPER = PILBoostClassifier(2.0, n_estimators=100, max_depth=3)
 
 
-@parametrize_with_checks([PILBoostClassifier(), PILBoostClassifier(engine="reference"), PAPER])
+@parametrize_with_checks([PILBoostClassifier(), PAPER])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks([PILBoostClassifier(engine="reference")])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.slow
+def test_scikit_learn_checks_of_the_reference_engine(estimator, check):
     check(estimator)
 
 

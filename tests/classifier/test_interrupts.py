@@ -42,14 +42,16 @@ def test_ctrl_c_during_a_long_fit():
     X, y = draw_sample(2000, noise=0.4)
     fitted = make_model(200_000, alpha=1.05, max_depth=2)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.25, os.kill, (os.getpid(), signal.SIGINT))
     try:
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            fitted.fit(X, y)
+        for seconds in (0.25, 1.0, 4.0, 16.0):  # A busy machine may not have begun by the first of these.
+            timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the signal may come as soon as the timer runs
+                timer.start()
+                fitted.fit(X, y)
+            timer.join()
+            if hasattr(fitted, "n_iter_"):
+                break
     finally:
-        timer.cancel()
-        timer.join()
         signal.signal(signal.SIGINT, before)
     assert 1 <= fitted.n_iter_ < 200_000
     assert_same_forests(fitted, make_model(fitted.n_iter_, alpha=1.05, max_depth=2).fit(X, y), X)
@@ -148,11 +150,12 @@ def test_a_signal_is_heard_within_a_slow_tree():
     slow = paper_style(1.0, n_estimators=1000, max_depth=None, learning_rate=0.1)
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     before = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         with pytest.raises(KeyboardInterrupt):
             slow.fit(X, y)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert time.perf_counter() - start < 60  # a thousand trees would take minutes
+    # A thousand trees would take minutes of the processor, which do not depend on what else the machine does.
+    assert time.process_time() - start < 60

@@ -31,6 +31,7 @@ def test_the_data_are_those_of_the_fixture():
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 4])
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.thinned(2)
 def test_numbers_are_those_of_earlier_versions(name, n_jobs):
     found, stored = numbers(fitted(name, n_jobs)), STORED[name]
     assert found["n_iter"] == stored["n_iter"]
@@ -46,6 +47,7 @@ def test_numbers_are_those_of_earlier_versions(name, n_jobs):
         np.testing.assert_allclose(found["proba"], stored["proba"], rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_two_fits_of_one_process_are_one_model():
     for name in ("drawn rows and columns", "automatic"):
         assert numbers(fitted(name)) == numbers(fitted(name))

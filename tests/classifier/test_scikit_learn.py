@@ -88,6 +88,7 @@ def print_nothing(progress):
     return False
 
 
+@pytest.mark.slow
 def test_other_processes():
     X, y = draw_sample(2000, classes=3)
     X = np.tile(X, 8)  # enough for threads

@@ -220,6 +220,7 @@ def limited(*paths):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
+@pytest.mark.slow
 def test_a_small_table_cannot_ask_for_much(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import feather, parquet

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
+from helpers.command_line import untwist
 from untwist import PILBoostClassifier
 from untwist.batches import Batches
-from untwist.commands import main as cli
 from untwist.data import batches
 
 pa = pytest.importorskip("pyarrow")
@@ -298,12 +298,8 @@ def people(n=1500):
     )
 
 
-def untwist(capsys, *arguments):
-    status = cli.main(list(map(str, arguments)))
-    return (status, *capsys.readouterr())
-
-
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet", ".feather"])
+@pytest.mark.thinned(3)
 def test_train_and_predict_in_blocks_do_what_they_do_in_memory(tmp_path, monkeypatch, capsys, ending):
     from untwist.commands import sheets
 

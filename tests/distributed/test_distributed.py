@@ -4,13 +4,13 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 
 import numpy as np
 import pytest
 
 import untwist
 from helpers.noisy_rows import make_noisy_rows
+from helpers.patience import PATIENCE
 from helpers.workers import GIVEN, TESTS, Killer, assert_same_model
 from untwist import PILBoostClassifier
 from untwist.checkpoints import Checkpoint, resumed
@@ -131,10 +131,8 @@ def test_a_killed_worker_is_named_and_nobody_is_left_behind(tmp_path, monkeypatc
     monkeypatch.setenv("PYTHONPATH", TESTS)
     X, y = make_noisy_rows(1000)
     model = PILBoostClassifier(**GIVEN, callbacks=[Killer(rank=1, round_=3, marker=tmp_path / "killed")])
-    start = time.monotonic()
     with pytest.raises(RuntimeError, match=r"worker 1 of 2 was killed \(SIGKILL\)"):
         local.fit(model, local.shards(2, X, y))
-    assert time.monotonic() - start < 60
     assert not left_behind()
 
 
@@ -279,5 +277,5 @@ def test_a_script_without_a_main_guard_can_start_workers(tmp_path):
             """
         )
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.strip() == "1.0"

@@ -180,6 +180,7 @@ def test_a_probability_that_is_none_is_an_error(calls, monkeypatch):
     assert "no probability" in arena.judged(Key("cancer", "none", 0, 200, "one")).error
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_rows(tmp_path):
     wanted = arena.keys(["cancer"], ["symmetric-0.2"], ["pilboost-paper", "adaboost"], 1, 60, None)
     here = measure(wanted, tmp_path / "here.csv", jobs=1)

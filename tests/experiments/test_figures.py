@@ -244,6 +244,7 @@ def labels_of(panel):
 
 
 @pytest.mark.parametrize("name", ["theory-clipped-exact", "every-kind"])
+@pytest.mark.thinned(3)
 def test_an_svg_is_the_same_every_time(mpl, name):
     assert svg(ALL[name]) == drawn(name)
 
@@ -300,6 +301,7 @@ def test_drawing_leaves_the_settings_of_others_alone(mpl):
         assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.slow
 def test_matplotlib_is_loaded_to_draw_only_and_pyplot_never(mpl):
     code = (
         "import sys\nfrom experiments import figures, theory\nlogit = theory.figures()[1]\n"
@@ -308,7 +310,8 @@ def test_matplotlib_is_loaded_to_draw_only_and_pyplot_never(mpl):
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert output.stdout.split() == ["False", "True", "False"]
-    assert output.stderr == ""
+    # Where it draws for the first time, Matplotlib says that it looks for fonts if that takes five seconds.
+    assert [line for line in output.stderr.splitlines() if "font cache" not in line] == []
 
 
 @pytest.mark.parametrize("draw", [svg, png])

@@ -615,6 +615,7 @@ def test_ctrl_c_keeps_what_is_done(small, tmp_path, capsys, monkeypatch):
     monkeypatch.undo()
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_rows(tmp_path):
     wanted = {trial.key: trial for trial in Cell("xd6", ClassNoise(0.1), PILBoost(2.0, 8.0), 3).trials(3, 20)}
     judge = partial(judged, source=HERE)

@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 import time
 
+from helpers.patience import PATIENCE
+
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -61,7 +63,7 @@ class Browser:
         os.write(
             self._write, json.dumps(message | ({"sessionId": self._session} if self._session else {})).encode() + b"\0"
         )
-        while (answer := self._message(30)).get("id") != self._number:
+        while (answer := self._message(PATIENCE)).get("id") != self._number:
             pass
         assert "error" not in answer, answer
         return answer["result"]
@@ -101,7 +103,7 @@ class Browser:
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.send("Page.navigate", url=path.as_uri())
         while not self._loaded:
-            self._message(30)
+            self._message(PATIENCE)
 
     def run(self, script):
         """The value of an expression in the page."""
@@ -129,9 +131,9 @@ class Browser:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(data))
 
-    def downloaded(self, name, seconds=10):
-        """The bytes of a file once it has come."""
-        end = time.monotonic() + seconds
+    def take_download(self, name):
+        """The bytes of a file once it has come; the file is removed."""
+        end = time.monotonic() + PATIENCE
         while not (self.folder / name).exists() and time.monotonic() < end:
             time.sleep(0.05)
         content = (self.folder / name).read_bytes()
@@ -145,5 +147,5 @@ class Browser:
         finally:
             os.close(self._write)
             os.close(self._read)
-            self._process.wait(10)
+            self._process.wait(PATIENCE)
             self._profile.cleanup()

@@ -1,7 +1,8 @@
 """Data and settings that try to break things, for the properties in test_invariants.py and its neighbours.
 
-`holds` makes a property of a test. By default it tries a few examples, the same in every run; UNTWIST_EXAMPLES=20 asks
-for twenty times as many, new ones in every run (`make test-properties`). `TRIED` counts them.
+`holds` makes a property of a test. UNTWIST_EXAMPLES says how many examples are tried, as a multiple of the number that
+the property names: 0.3 in `make test`, 1 in `make test-slow`, the same examples in every run; 20 in
+`make test-properties`, new ones in every run. `TRIED` counts them.
 """
 
 import functools
@@ -10,36 +11,25 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-FACTOR = int(os.environ.get("UNTWIST_EXAMPLES", "1"))
-TRIED = Counter()
-
-COMMON = {
-    "database": None,
-    "deadline": None,
-    "suppress_health_check": list(HealthCheck),
-    "print_blob": True,
-    "phases": [Phase.explicit, Phase.generate],  # samples are small as they come: shrinking them takes minutes
-}
-settings.register_profile("untwist-fast", derandomize=True, **COMMON)
-settings.register_profile("untwist-long", derandomize=False, **COMMON)
-PROFILE = settings.get_profile("untwist-long" if FACTOR > 1 else "untwist-fast")
+EXAMPLES = float(os.environ.get("UNTWIST_EXAMPLES", "0.3"))
+TRIED = Counter()  # Examples tried so far, by the name of the test.
 
 
 def holds(examples, **strategies):
-    """A property: the test holds whatever the strategies give; tried `examples` times, or a multiple of it."""
+    """Make a property of a test: it holds whatever the strategies give; `examples` is how often that is tried."""
 
-    def made(test):
+    def decorate(test):
         @functools.wraps(test)
-        def counted(*arguments, **drawn):
+        def count_and_test(*arguments, **drawn):
             TRIED[test.__name__] += 1
             return test(*arguments, **drawn)
 
-        return settings(PROFILE, max_examples=examples * FACTOR)(given(**strategies)(counted))
+        return settings(max_examples=max(3, round(examples * EXAMPLES)))(given(**strategies)(count_and_test))
 
-    return made
+    return decorate
 
 
 # ---- columns and tables ----

@@ -170,7 +170,7 @@ def test_filters_and_search_and_more(browser, file, shop):
 
 def downloaded(browser):
     browser.run("document.getElementById('download').click()")
-    content = browser.downloaded("review-list.csv")
+    content = browser.take_download("review-list.csv")
     assert content.startswith(b"\xef\xbb\xbf")  # spreadsheets need to be told of UTF-8
     return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
 

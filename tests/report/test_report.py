@@ -315,6 +315,7 @@ def test_a_table_that_tells_nothing():
 # ---- size ----
 
 
+@pytest.mark.slow
 def test_very_many_suspects_stay_small_and_are_all_in_the_download():
     table, labels, _ = customers(13_000)
     audit = audit_labels(table, labels)
@@ -332,6 +333,7 @@ def test_very_many_suspects_stay_small_and_are_all_in_the_download():
     assert f"the download has the first {len(kept):,}." in words(named)
 
 
+@pytest.mark.slow
 def test_very_wide_tables_show_the_columns_that_matter():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 400)), columns=[f"measurement {i}" for i in range(400)])
@@ -344,6 +346,7 @@ def test_very_wide_tables_show_the_columns_that_matter():
     assert "All other columns (388) together" in text
 
 
+@pytest.mark.slow
 def test_many_classes():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 3))
@@ -551,6 +554,7 @@ def test_peers_are_measured_on_rows_they_have_not_seen(monkeypatch, shop):
     assert not any(map(any, seen))
 
 
+@pytest.mark.slow
 def test_peers_of_many_classes_with_weights(three):
     pytest.importorskip("xgboost")
     rare = three.given.copy()

@@ -29,6 +29,7 @@ def scores(link, rng, near=0.999):
 
 @every_alpha
 @both_kinds
+@pytest.mark.thinned(3)
 def test_alpha_inverse_is_exact(kind, alpha):
     """Absolute error below 1e-12 away from the clip (in fact below 1e-15)."""
     link = kind(AlphaLoss(alpha))
@@ -129,6 +130,7 @@ def test_closed_forms_agree_with_the_general_recipe(kind, loss):
 
 @pytest.mark.parametrize("loss", BOOSTABLE, ids=repr)
 @both_kinds
+@pytest.mark.thinned(3)
 def test_the_weights_are_the_slope_and_the_curvature_theirs(kind, loss):
     """margin_loss(a) - margin_loss(b) is the integral of the weights; likewise the weights of the curvature."""
     link = kind(loss)

@@ -128,6 +128,7 @@ def test_equation_defsur_the_log_loss_gives_entropy_and_logistic_loss():
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.thinned(3)
 def test_equation_defBTE(loss):
     """t(v) = argmin over u of L(u, v): brute force on a grid finds nothing better, and nothing as good elsewhere."""
     grid = np.concatenate([[0.0], expit(np.linspace(-20.0, 20.0, 4001)), [1.0]])
