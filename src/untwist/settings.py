@@ -295,7 +295,7 @@ def _decide_alphas(alpha: Any, automatic: bool) -> tuple[float, ...] | None:
         return None
     if isinstance(alpha, str) or alpha is None:
         raise ValueError(f'alpha must be a number, "auto" or "menon", got {alpha!r}')
-    AlphaLoss(alpha)  # It refuses what is no alpha.
+    ClippedLink(AlphaLoss(alpha))  # It refuses what is no alpha.
     return (alpha,)
 
 

@@ -100,7 +100,9 @@ class RandomTreeBooster:
         def column(name, dtype):
             return np.array([node[name] for tree in self.trees for node in tree], dtype=dtype)
 
-        values = [lever * node["value"] for tree, lever in zip(self.trees, self.leverages, strict=True) for node in tree]
+        values = [
+            lever * node["value"] for tree, lever in zip(self.trees, self.leverages, strict=True) for node in tree
+        ]
         n_nodes = sum(map(len, self.trees))
         forest = Forest(
             edge=np.array(self.edge_list),
