@@ -33,7 +33,7 @@ def test_a_model_is_immutable_and_compares_by_identity(classifier):
     model = classifier.model_
     with pytest.raises(FrozenInstanceError):
         model.alpha = 3.0
-    assert model == model  # noqa: PLR0124 - This is the point: arrays must not raise here.
+    assert model == model
     assert model != replace(model)
     assert hash(model) == hash(model)
 

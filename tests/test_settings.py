@@ -147,7 +147,7 @@ def test_a_bad_parameter_is_named_before_any_data_is_looked_at(settings, message
     ],
 )
 def test_a_setting_that_plays_no_part_in_the_engine_is_refused(engine, setting):
-    (name, value), *_ = setting.items()
+    (name,) = setting
     with pytest.raises(ValueError, match=rf"{name}=.* needs engine=.*, got the {engine} engine"):
         resolve_classifier(engine=engine, **setting)
 

@@ -56,7 +56,7 @@ def test_total_weight_is_the_number_of_rows_or_their_weight_whichever_is_larger(
 
 
 def test_class_weights_multiply_the_weights_of_rows(table):
-    X, y, weight = table
+    _, y, weight = table
     data = collect(table, class_weight={"yes": 2.0})
     assert np.array_equal(data.rows.weight, np.where(y == "yes", 2.0 * weight, weight))
     assert np.array_equal(data.class_weights, [1.0, 2.0])
