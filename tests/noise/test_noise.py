@@ -12,7 +12,8 @@ from scipy.stats import binom
 from sklearn.tree import DecisionTreeClassifier
 
 from untwist.noise import NoiseEstimate, Untwisting, estimate_noise, menon, original_learned, taylor
-from untwist.noise.rates import ENOUGH, _menon_alpha
+from untwist.noise.paper import _menon_alpha
+from untwist.noise.rates import ENOUGH_EVIDENCE
 from untwist.twists import alpha_star
 
 EXTREMES = [-math.inf, -50.0, -20.0, -7.3, -1.0, 0.0, 1e-9, 0.4, 3.0, 20.0, 50.0, math.inf]
@@ -64,7 +65,7 @@ class Twin:
         self.weights = {pair: one / total for pair, one in kept}
         self.rates = max(self.weights, key=self.weights.get)
         self.evidence = max(self.fit(pair)[0] for pair in self.grid) - self.fit((0.0, 0.0))[0]
-        self.found = self.evidence >= ENOUGH and self.rates != (0.0, 0.0)
+        self.found = self.evidence >= ENOUGH_EVIDENCE and self.rates != (0.0, 0.0)
 
     @staticmethod
     def binned(posterior, y, weight, scale, offset):
@@ -244,8 +245,8 @@ ESTIMATES = [
     estimate_noise(*simulated(3000, 0.0, 0.3)),
     estimate_noise(*simulated(50, 0.0, 0.0, spread=8.0)),
     estimate_noise([0.5], [1]),
-    Untwisting.by((0.1, 0.3)),
-    Untwisting.by((0.0, 0.0)),
+    Untwisting.from_rates((0.1, 0.3)),
+    Untwisting.from_rates((0.0, 0.0)),
 ]
 
 
@@ -266,7 +267,7 @@ def test_tables_are_sums_over_all_rates_that_fit(found):
                 flipped = neg * (1 - eta) if label else pos * eta
                 total += weight * flipped / says if says else 0.0
             wrong.append(total)
-        np.testing.assert_allclose(found.wrong(z, np.full(z.size, label)), wrong, atol=1e-4)
+        np.testing.assert_allclose(found.probability_wrong(z, np.full(z.size, label)), wrong, atol=1e-4)
 
 
 @pytest.mark.parametrize("found", ESTIMATES, ids=str)
@@ -274,9 +275,11 @@ def test_tables_rise_and_fall_as_they_must(found):
     z = np.sort(np.concatenate([EXTREMES, np.random.default_rng(0).normal(scale=8, size=2000)]))
     assert (np.diff(found.clean_log_odds(z)[1:-1]) > 0).all()
     assert (np.diff(found.clean(z)) >= 0).all()
-    assert (np.diff(found.wrong(z, np.ones(z.size))) <= 1e-12).all()  # a positive label is safer where z is higher
-    assert (np.diff(found.wrong(z, np.zeros(z.size))) >= -1e-12).all()
-    assert ((found.wrong(z, z > 0) >= 0) & (found.wrong(z, z < 0) <= 1)).all()
+    assert (
+        np.diff(found.probability_wrong(z, np.ones(z.size))) <= 1e-12
+    ).all()  # a positive label is safer where z is higher
+    assert (np.diff(found.probability_wrong(z, np.zeros(z.size))) >= -1e-12).all()
+    assert ((found.probability_wrong(z, z > 0) >= 0) & (found.probability_wrong(z, z < 0) <= 1)).all()
     assert found.clean(-math.inf) == 0
     assert found.clean(math.inf) == 1
 
@@ -286,7 +289,7 @@ def test_the_share_of_wrong_labels_is_the_mean_and_its_interval_is_over_the_rate
     rng = np.random.default_rng(2)
     z, y, weight = rng.normal(scale=3, size=500), rng.integers(0, 2, 500), rng.integers(0, 3, 500).astype(float)
     share, low, high = found.share_wrong(z, y, weight)
-    assert share == pytest.approx(np.average(found.wrong(z, y), weights=weight), abs=2e-3)
+    assert share == pytest.approx(np.average(found.probability_wrong(z, y), weights=weight), abs=2e-3)
     assert low <= share <= high
     single = []
     for _, neg, pos, f in hypotheses(found):
@@ -305,7 +308,7 @@ def test_the_share_of_wrong_labels_is_the_mean_and_its_interval_is_over_the_rate
 
 
 def test_beyond_the_ends_of_the_table_the_log_odds_still_rise():
-    found = Untwisting.by((0.1, 0.3))
+    found = Untwisting.from_rates((0.1, 0.3))
     for sign in (-1, 1):
         end = found.clean_log_odds(sign * 20.0)
         assert found.clean_log_odds(sign * 30.0) == pytest.approx(end + sign * 10.0)
@@ -317,12 +320,12 @@ def test_beyond_the_ends_of_the_table_the_log_odds_still_rise():
 def test_the_table_of_log_odds_is_within_a_thousandth_everywhere(rates):
     z = np.linspace(-20, 20, 20_001)
     exact = [clean_odds(one, *rates, 1e-9) for one in z]
-    np.testing.assert_allclose(Untwisting.by(rates).clean_log_odds(z), exact, atol=1e-3)
+    np.testing.assert_allclose(Untwisting.from_rates(rates).clean_log_odds(z), exact, atol=1e-3)
 
 
 def test_known_rates_put_one_half_where_the_twist_puts_it_and_keep_the_slope_there():
     for neg, pos in [(0.1, 0.3), (0.0, 0.4), (0.2, 0.2), (0.0, 0.0)]:
-        found = Untwisting.by((neg, pos))
+        found = Untwisting.from_rates((neg, pos))
         middle = (1 + neg - pos) / 2
         assert found.clean(logit(middle)) == pytest.approx(0.5, abs=1e-5)
         step = 1e-2  # of the twisted posterior: the clean one moves by 1 / (1 - neg - pos) as much
@@ -353,7 +356,7 @@ def test_estimates_in_words():
     )
     little = replace(plain, found=False, interval_neg=(0.0, 0.04), interval_pos=(0.01, 0.02))
     assert str(little) == "no evidence of label noise (rates from 0% to 4% would fit)"
-    assert Untwisting.by((0.1, 0.2)).n_classes == 2
+    assert Untwisting.from_rates((0.1, 0.2)).n_classes == 2
     several = replace(estimate_noise(*simulated(2000, 0.2, 0.2)), found=True, n_classes=3, rate_pos=0.2)
     several = replace(several, interval_pos=(0.1, 0.3))
     assert str(several) == "wrong labels: 20.0% (10.0% to 30.0%) of every class"
@@ -387,8 +390,8 @@ def test_found_takes_evidence_and_a_rate_above_0():
     for seed in range(20):
         for spread in (1.0, 3.0):
             found = estimate_noise(*simulated(300, 0.0, 0.0, seed, spread))
-            assert found.found == (found.evidence >= ENOUGH and max(found.rate_neg, found.rate_pos) > 0)
-            kinds.add((found.evidence >= ENOUGH, max(found.rate_neg, found.rate_pos) > 0))
+            assert found.found == (found.evidence >= ENOUGH_EVIDENCE and max(found.rate_neg, found.rate_pos) > 0)
+            kinds.add((found.evidence >= ENOUGH_EVIDENCE, max(found.rate_neg, found.rate_pos) > 0))
     assert {(False, False), (False, True), (True, True)} <= kinds
 
 
@@ -527,7 +530,7 @@ def test_swapping_the_classes_swaps_the_rates():
     assert other.interval_pos == pytest.approx(found.interval_neg, abs=1e-9)
     z = np.linspace(-5, 5, 50)
     np.testing.assert_allclose(other.clean(z), 1 - found.clean(-z), atol=1e-9)
-    np.testing.assert_allclose(other.wrong(z, z > 1), found.wrong(-z, z <= 1), atol=1e-9)
+    np.testing.assert_allclose(other.probability_wrong(z, z > 1), found.probability_wrong(-z, z <= 1), atol=1e-9)
 
 
 # ---- the edges ----
@@ -564,7 +567,7 @@ def test_where_nothing_can_be_seen_the_answer_is_defined_and_says_so(posterior, 
     assert found.weights.sum() == pytest.approx(1.0)
     assert found.interval_pos[1] > 0.19  # much would fit
     assert np.isfinite(found.clean_log_odds([-30.0, 0.0, 30.0])).all()
-    assert found.share_wrong([0.0], [1], 1.0)[0] == pytest.approx(found.wrong([0.0], [1])[0], abs=2e-3)
+    assert found.share_wrong([0.0], [1], 1.0)[0] == pytest.approx(found.probability_wrong([0.0], [1])[0], abs=2e-3)
 
 
 def test_a_thousand_certain_rows_that_are_right_leave_no_room_for_noise():
@@ -572,7 +575,7 @@ def test_a_thousand_certain_rows_that_are_right_leave_no_room_for_noise():
     found = estimate_noise(y.astype(float), y)
     assert not found.found
     assert max(found.interval_neg[1], found.interval_pos[1]) < 0.02
-    assert found.wrong(logit([1e-4, 1 - 1e-4]), [0, 1]).max() < 1e-3
+    assert found.probability_wrong(logit([1e-4, 1 - 1e-4]), [0, 1]).max() < 1e-3
 
 
 def test_two_certain_values_of_which_a_fifth_is_wrong_are_no_evidence_as_they_may_be_too_sure():
@@ -582,7 +585,7 @@ def test_two_certain_values_of_which_a_fifth_is_wrong_are_no_evidence_as_they_ma
     assert expit(calibrated(found, logit([1e-4, 1 - 1e-4]))) == pytest.approx([0.2, 0.8], abs=0.01)
     assert (found.rate_neg, found.rate_pos) == pytest.approx((0.2, 0.2), abs=0.011)  # which is likely all the same
     assert found.interval_neg[0] < 0.2 < found.interval_neg[1]
-    assert found.wrong(logit([1e-4, 1 - 1e-4]), [1, 0]).min() > 0.8
+    assert found.probability_wrong(logit([1e-4, 1 - 1e-4]), [1, 0]).min() > 0.8
 
 
 @pytest.mark.parametrize(
@@ -830,7 +833,7 @@ def test_a_rare_class_is_not_taken_for_noise():
 
 def test_known_rates_of_0_leave_the_posterior_as_it_is():
     z = np.linspace(-12, 12, 101)
-    np.testing.assert_allclose(Untwisting.by((0.0, 0.0)).clean_log_odds(z), z, rtol=2e-3, atol=1e-4)
+    np.testing.assert_allclose(Untwisting.from_rates((0.0, 0.0)).clean_log_odds(z), z, rtol=2e-3, atol=1e-4)
 
 
 def test_the_scale_of_small_weights_does_not_matter():

@@ -261,7 +261,7 @@ def test_estimated_rates_are_rates_whatever_the_order_and_a_weight_is_copies(n, 
     z = np.linspace(-30, 30, 61)
     assert ((found.clean(z) >= 0) & (found.clean(z) <= 1)).all()
     assert (np.diff(found.clean_log_odds(z)) >= 0).all()
-    wrong = found.wrong(z, np.arange(61) % 2)
+    wrong = found.probability_wrong(z, np.arange(61) % 2)
     assert ((wrong >= 0) & (wrong <= 1)).all()
     order = rng.permutation(n)
     other = noise.estimate_noise(

@@ -8,7 +8,7 @@
     audit.to_frame()                    # the columns of cleanlab
 
 No row is judged by a model that has seen it: the posteriors are out of fold. How much doubt a disagreement deserves
-follows from the noise that the data show as a whole (`untwist.noise.rates`): where there is no evidence of noise there are
+follows from the noise that the data show as a whole (`untwist.noise`): where there is no evidence of noise there are
 no suspects, however hard the rows.
 """
 
@@ -28,7 +28,7 @@ from scipy.special import expit, logit, ndtri
 from untwist.arguments import Array, count, share
 from untwist.classifier import PILBoostClassifier
 from untwist.data.tables import fingerprint
-from untwist.noise.rates import Untwisting, estimate_noise
+from untwist.noise import Untwisting, estimate_noise
 
 __all__ = ["Explanation", "LabelAudit", "Reason", "Slice", "audit_labels"]
 
@@ -363,7 +363,7 @@ def audit_labels(
         given=model.classes_[labels],
         predicted=model.classes_[predicted],
         posterior=posterior,
-        wrong=noise.wrong(odds, own),
+        wrong=noise.probability_wrong(odds, own),
         noise=noise,
         noise_rate=noise.share_wrong(odds, own, weight),
         rate_by_label={

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from untwist.arguments import Array
 from untwist.boosting.forest import Forest
 from untwist.classifier import PILBoostClassifier
-from untwist.noise.rates import REACH, TABLE
+from untwist.noise.untwisting import REACH, TABLE
 from untwist.theory.links import CanonicalLink
 from untwist.theory.losses import AlphaLoss
 
@@ -104,7 +104,7 @@ class Scoring:
             exact=isinstance(model.link_, CanonicalLink),
             least=1.0 / (model._n_samples + 2.0),
             shift=model._shift,
-            table=None if untwisting is None else untwisting._clean_table,
+            table=None if untwisting is None else untwisting.clean_table,
             scale=1.0 if untwisting is None else untwisting.scale,
             offset=0.0 if untwisting is None else untwisting.offset,
             classes=model.classes_,

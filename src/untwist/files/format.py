@@ -32,7 +32,7 @@ from untwist.boosting.forest import Forest
 from untwist.boosting.runs import Ensemble
 from untwist.classifier import PILBoostClassifier
 from untwist.data.tables import Schema
-from untwist.noise.rates import MenonEstimate, NoiseEstimate, Untwisting
+from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting
 
 __all__ = ["VERSION", "dumps", "header", "load", "loads", "save", "whole_file", "write_whole"]
 

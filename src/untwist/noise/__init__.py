@@ -1,13 +1,17 @@
-"""How many labels are wrong, read off the twisted data alone, and what undoes it."""
+"""How many labels are wrong, read off the twisted data alone, and what undoes it.
 
-from untwist.noise.rates import (
-    MenonEstimate,
-    NoiseEstimate,
-    Untwisting,
-    estimate_noise,
-    menon,
-    original_learned,
-    taylor,
-)
+- `rates`: estimates how many labels of each class are wrong, from posteriors of rows that a model has not seen.
+- `untwisting`: takes the twisted posterior to the clean one, by all rates that fit.
+- `paper`: the three ways to alpha that the paper has.
+- `estimate`: what all of them answer.
+
+Noise is described by the share of each true class that bears the other label: `rate_neg` of the negatives, `rate_pos`
+of the positives.
+"""
+
+from untwist.noise.estimate import NoiseEstimate
+from untwist.noise.paper import MenonEstimate, menon, original_learned, taylor
+from untwist.noise.rates import estimate_noise
+from untwist.noise.untwisting import Untwisting
 
 __all__ = ["MenonEstimate", "NoiseEstimate", "Untwisting", "estimate_noise", "menon", "original_learned", "taylor"]

@@ -1,0 +1,51 @@
+"""What every estimate of label noise answers: a rate for each class, its interval, and whether noise shows at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CONFIDENCE", "NoiseEstimate"]
+
+#: The confidence of all intervals of noise rates.
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class NoiseEstimate:
+    """The share of each true class that bears the other label.
+
+    Attributes
+    ----------
+    rate_neg, rate_pos : float
+        The likeliest share of the negatives and of the positives.
+    interval_neg, interval_pos : tuple of float
+        95 % intervals of these shares.
+    found : bool
+        Whether there is evidence of noise.
+    """
+
+    rate_neg: float
+    rate_pos: float
+    interval_neg: tuple[float, float]
+    interval_pos: tuple[float, float]
+    found: bool
+
+    def __str__(self) -> str:
+        if self.found:
+            return f"wrong labels{self._source}: {self._describe_classes()}"
+        low = min(self.interval_neg[0], self.interval_pos[0])
+        high = max(self.interval_neg[1], self.interval_pos[1])
+        what = "no evidence of label noise" if high < 0.05 else "label noise cannot be told from hard data here"
+        return f"{what} (rates from {low:.0%} to {high:.0%} would fit)"
+
+    @property
+    def _source(self) -> str:
+        """Where the rates come from, in words, if not from the data."""
+        return ""
+
+    def _describe_classes(self) -> str:
+        classes = (
+            ("negatives", self.rate_neg, self.interval_neg),
+            ("positives", self.rate_pos, self.interval_pos),
+        )
+        return ", ".join(f"{rate:.1%} ({low:.1%} to {high:.1%}) of the {name}" for name, rate, (low, high) in classes)

@@ -1,0 +1,223 @@
+"""The paper's three ways to alpha: Menon's estimate from twisted labels, and two formulas that need clean labels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logit
+from scipy.stats import beta
+from sklearn.tree import DecisionTreeClassifier
+
+from untwist.arguments import fraction, numbers
+from untwist.noise.estimate import CONFIDENCE, NoiseEstimate
+from untwist.theory.twists import alpha_star
+
+__all__ = ["MenonEstimate", "menon", "original_learned", "taylor"]
+
+# Posteriors this close to one half take the limit of a formula that divides 0 by 0 there.
+NEAR_HALF = 1e-9
+# The paper adds this to Menon's alpha.
+ADDED_TO_ALPHA = 0.01
+
+
+@dataclass(frozen=True)
+class MenonEstimate(NoiseEstimate):
+    """The rates of `menon`, and the alpha that the paper makes of them.
+
+    Attributes
+    ----------
+    rate : float
+        The symmetric reading of both rates.
+    eta_mean : float
+        The mean share of positives over the leaves.
+    alpha : float
+        The paper's alpha_0.
+    """
+
+    rate: float
+    eta_mean: float
+    alpha: float
+
+
+def menon(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None, random_state: Any = 0) -> MenonEstimate:
+    """The paper's estimator: the extremes of the leaves of one entropy tree.
+
+    The tree has at least ceil(sqrt(n)) rows per leaf and at most ceil(ln n) leaves; rate_neg is the lowest share of
+    positives in a leaf, 1 - rate_pos the highest, `rate` = sqrt(rate_neg * rate_pos), and alpha the paper's alpha_0,
+    which takes the mean over leaves for the twisted posterior. On hard but clean data it invents noise. The intervals
+    hold for all leaves at once; noise is found if one of them leaves out 0.
+
+    Where the formula says nothing: a mean of one half has the limit 1 / (1 - 2 rate); leaves that are all alike tell
+    nothing, and alpha is 1; a clean posterior beyond 0 or 1 counts as 1/(n+2) from it.
+
+    Parameters
+    ----------
+    X : array_like of shape (n_rows, n_columns)
+        Numbers.
+    y : array_like of shape (n_rows,)
+        Labels of two classes; the second in order is the positive one.
+    sample_weight : array_like of shape (n_rows,), optional
+        How much each row counts.
+    random_state : default 0
+        What the tree breaks ties by, as in scikit-learn.
+
+    Returns
+    -------
+    MenonEstimate
+        The rates and the alpha.
+
+    Examples
+    --------
+    >>> x = np.linspace(-1.0, 1.0, 400)
+    >>> y = (x > 0) ^ (np.arange(400) % 5 == 0)
+    >>> print(menon(x[:, None], y))
+    wrong labels: 15.0% (1.7% to 29.7%) of the negatives, 16.7% (2.8% to 29.1%) of the positives
+    """
+    table, labels = np.asarray(X), np.asarray(y)
+    if table.ndim != 2 or labels.ndim != 1 or len(table) != len(labels) or len(labels) == 0:
+        raise ValueError(f"X must be a table with a row per label, got shapes {table.shape} and {labels.shape}")
+    classes, place = np.unique(labels, return_inverse=True)
+    if classes.size > 2:
+        raise ValueError(f"y must have two classes, got {classes.size}")
+    weight = np.ones(len(labels)) if sample_weight is None else numbers("sample_weight", sample_weight)
+    if weight.shape != labels.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
+        raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0")
+    table, place, weight = table[weight > 0], place[weight > 0], weight[weight > 0]
+    n = max(len(place), float(weight.sum()))
+    least_share = math.ceil(math.sqrt(n)) / n
+    tree = DecisionTreeClassifier(
+        criterion="entropy",
+        min_weight_fraction_leaf=min(least_share * (1.0 - 1e-9), 0.5),
+        # Two leaves of that share may not fit, and then no split is allowed.
+        min_samples_split=2 if least_share <= 0.5 else len(place) + 1,
+        max_leaf_nodes=max(2, math.ceil(math.log(n))),
+        random_state=random_state,
+    ).fit(table, place, sample_weight=weight)
+    _, leaf = np.unique(tree.apply(table), return_inverse=True)
+    rows = np.bincount(leaf, weight)
+    positives = np.bincount(leaf, weight * place)
+    share = positives / rows
+    low, high = share.min(), share.max()
+    # The intervals of all leaves hold at once.
+    tail = (1.0 - CONFIDENCE) / 2.0 / len(rows)
+    lower = np.where(positives > 0, beta.ppf(tail, positives, rows - positives + 1.0), 0.0)
+    upper = np.where(positives < rows, beta.ppf(1.0 - tail, positives + 1.0, rows - positives), 1.0)
+    rate = math.sqrt(low * (1.0 - high))
+    eta_mean = float(share.mean())
+    interval_neg = float(lower.min()), float(upper.min())
+    interval_pos = float(1.0 - upper.max()), float(1.0 - lower.max())
+    return MenonEstimate(
+        rate_neg=float(low),
+        rate_pos=float(1.0 - high),
+        interval_neg=interval_neg,
+        interval_pos=interval_pos,
+        found=bool(len(rows) > 1 and max(interval_neg[0], interval_pos[0]) > 0),
+        rate=rate,
+        eta_mean=eta_mean,
+        alpha=_menon_alpha(rate, eta_mean, n),
+    )
+
+
+def _menon_alpha(rate: float, eta_mean: float, n: float) -> float:
+    if rate >= 0.5 or eta_mean in (0.0, 1.0):
+        # All leaves are alike, and there is nothing to undo.
+        return 1.0
+    if math.isclose(eta_mean, 0.5, abs_tol=NEAR_HALF):
+        return 1.0 / (1.0 - 2.0 * rate) + ADDED_TO_ALPHA
+    clean = _keep_inside((eta_mean - rate) / (1.0 - 2.0 * rate), n)
+    return max(1.0, float(alpha_star(clean, eta_mean))) + ADDED_TO_ALPHA
+
+
+def original_learned(y_clean: ArrayLike, y_predicted: ArrayLike, *, by: str = "text") -> float:
+    """alpha from the errors of a model trained on twisted labels, on rows whose labels are *clean*.
+
+    Parameters
+    ----------
+    y_clean : array_like of shape (n_rows,)
+        The clean labels, 0 or 1.
+    y_predicted : array_like of shape (n_rows,)
+        What the model predicts, 0 or 1.
+    by : {"text", "script"}, default "text"
+        "text": the error rate is the mean over predicted classes; "script", as the authors ran it, over true classes.
+
+    Returns
+    -------
+    float
+        The alpha.
+
+    Examples
+    --------
+    >>> round(original_learned([0, 0, 0, 1, 1], [0, 0, 1, 1, 0]), 3)
+    6.08
+    """
+    true_pos, false_pos, true_neg, false_neg = _count_outcomes(y_clean, y_predicted)
+    if by == "text":
+        rate = (_share(false_pos, true_pos) + _share(false_neg, true_neg)) / 2.0
+    elif by == "script":
+        rate = (_share(false_neg, true_pos) + _share(false_pos, true_neg)) / 2.0
+    else:
+        raise ValueError(f'by must be "text" or "script", got {by!r}')
+    total = true_pos + false_pos + true_neg + false_neg
+    clean = _keep_inside((false_neg + true_pos) / total, total)
+    if math.isclose(clean, 0.5, abs_tol=NEAR_HALF) and rate < 0.5:
+        return 1.0 / (1.0 - 2.0 * rate)
+    return float(alpha_star(clean, clean * (1.0 - rate) + (1.0 - clean) * rate))
+
+
+def taylor(y_clean: ArrayLike, y_predicted: ArrayLike, *, rate: float = 0.1) -> float:
+    """`original_learned` to first order in the noise rate, at the predicted positives.
+
+    Parameters
+    ----------
+    y_clean : array_like of shape (n_rows,)
+        The clean labels, 0 or 1.
+    y_predicted : array_like of shape (n_rows,)
+        What the model predicts, 0 or 1.
+    rate : float, default 0.1
+        The noise rate, in [0, 1]; the authors fix it at 0.1.
+
+    Returns
+    -------
+    float
+        The alpha.
+
+    Examples
+    --------
+    >>> round(taylor([0, 0, 0, 1, 1], [0, 0, 1, 1, 0]), 3)
+    1.206
+    """
+    rate = fraction("rate", rate)
+    true_pos, false_pos, true_neg, false_neg = _count_outcomes(y_clean, y_predicted)
+    total = true_pos + false_pos + true_neg + false_neg
+    eta = _keep_inside((false_pos + true_pos) / total, total)
+    if math.isclose(eta, 0.5, abs_tol=NEAR_HALF):
+        return 1.0 + 2.0 * rate
+    return float(1.0 + (1.0 - 2.0 * eta) * rate / ((eta - 1.0) * eta * logit(eta)))
+
+
+def _count_outcomes(y_clean: ArrayLike, y_predicted: ArrayLike) -> tuple[float, float, float, float]:
+    """True and false positives, true and false negatives."""
+    clean, predicted = np.asarray(y_clean), np.asarray(y_predicted)
+    if clean.ndim != 1 or clean.shape != predicted.shape or clean.size == 0:
+        raise ValueError(f"y_clean and y_predicted must be one per row, got shapes {clean.shape}, {predicted.shape}")
+    if not (np.isin(clean, (0, 1)).all() and np.isin(predicted, (0, 1)).all()):
+        raise ValueError("y_clean and y_predicted must be 0 or 1")
+
+    def count_rows(truth: int, prediction: int) -> float:
+        return float(np.count_nonzero((clean == truth) & (predicted == prediction)))
+
+    return count_rows(1, 1), count_rows(0, 1), count_rows(0, 0), count_rows(1, 0)
+
+
+def _share(wrong: float, right: float) -> float:
+    return wrong / (wrong + right) if wrong + right else 0.0
+
+
+def _keep_inside(eta: float, n: float) -> float:
+    """A posterior that is at least 1/(n+2) from 0 and 1."""
+    margin = 1.0 / (n + 2.0)
+    return min(max(eta, margin), 1.0 - margin)
