@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from untwist.arguments import Array
-from untwist.noise.rates import Untwisting
+from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import Link
 from untwist.theory.losses import AlphaLoss
 
