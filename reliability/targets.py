@@ -219,7 +219,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         try:
             sheet = sheets.read(path, separator, encoding)
             label = sheet.frame.columns[-1]
-            ready = columns.prepared(sheet.frame, label, keep=list(sheet.frame.columns[:-1]))
+            ready = columns.prepare(sheet.frame, label, keep=list(sheet.frame.columns[:-1]))
             lines = sheet.lines
         except (ValueError, ImportError) as error:
             assert str(error), "no words"
@@ -229,7 +229,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         again = path.with_name(f"again{ending}")
         try:
             again.write_bytes(
-                sheets.COMPRESS.get(path.suffix, bytes)(sheet.with_labels(label, first, ready.y[:1].tolist()))
+                sheets.COMPRESS.get(path.suffix, bytes)(sheet.replace_labels(label, first, ready.y[:1].tolist()))
             )
             other = sheets.read(again, sheet.separator, encoding).frame
         except ValueError as error:
@@ -243,7 +243,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         except ValueError as error:
             assert str(error), "no words"
             return
-        X, _ = columns.conformed(sheet.frame, model)
+        X, _ = columns.conform(sheet.frame, model)
         proba = model.predict_proba(X)
         assert np.isfinite(proba).all(), "probabilities that are none"
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from helpers.command_line import untwist
-from untwist import PILBoostClassifier, load, save
+from untwist import PILBoostClassifier, load, progress, save
 from untwist.audit import audit_labels
-from untwist.commands import columns, common, doctor, sheets
+from untwist.commands import columns, doctor, sheets, steps
 from untwist.commands import main as cli
 from untwist.explain import explain
 from untwist.twisters import ClassNoise
@@ -83,7 +83,7 @@ def test_train_then_predict(folder, capsys):
     assert list(predictions) == ["prediction", "P(leaves)", "P(stays)"]
     assert np.mean(predictions["prediction"] == truth) > 0.9
     np.testing.assert_allclose(predictions[["P(leaves)", "P(stays)"]].sum(axis=1), 1.0)
-    table = columns.prepared(frame, "churn")
+    table = columns.prepare(frame, "churn")
     model = PILBoostClassifier(random_state=0).fit(table.X, table.y)
     np.testing.assert_allclose(predictions["P(stays)"], model.predict_proba(table.X)[:, 1])
 
@@ -106,8 +106,8 @@ def test_every_kind_of_file_is_the_same_table(folder, name, write):
         pytest.importorskip("pyarrow")
     frame, _ = people()
     write(frame, name)
-    found = columns.prepared(sheets.read(folder / name).frame, "churn").X
-    expected = columns.prepared(frame, "churn").X
+    found = columns.prepare(sheets.read(folder / name).frame, "churn").X
+    expected = columns.prepare(frame, "churn").X
     assert list(found) == list(expected)
     assert (found["city"].astype(str) == frame["city"]).all()
     np.testing.assert_array_equal(found["age"], frame["age"])
@@ -174,7 +174,7 @@ def test_columns_are_what_they_look_like():
             "y": rng.choice(["a", "b"], n),
         }
     )
-    table = columns.prepared(frame, "y")
+    table = columns.prepare(frame, "y")
     notes = "\n".join(table.notes)
     assert list(table.X) == ["number", "stray", "mixed", "date", "stamp", "flag", "grid"]
     assert "stray: numbers; 'unknown', '?' taken as missing" in notes
@@ -184,7 +184,7 @@ def test_columns_are_what_they_look_like():
     assert "empty: all values are missing; left out" in notes
     assert "word: 200 different words in 200 rows; left out (--keep 'word' uses it)" in notes
     assert "row_id: looks like an id" in notes
-    kept = columns.prepared(frame, "y", keep=["word", "row_id"], drop=["grid"])
+    kept = columns.prepare(frame, "y", keep=["word", "row_id"], drop=["grid"])
     assert {"word", "row_id"} <= set(kept.X)
     assert "grid" not in kept.X
 
@@ -192,16 +192,16 @@ def test_columns_are_what_they_look_like():
 def test_a_leak_is_warned_of_and_kept():
     frame, truth = people(noise=0)
     frame["cancelled_on_phone"] = np.where(truth == "leaves", 1, 0)
-    table = columns.prepared(frame, "churn")
+    table = columns.prepare(frame, "churn")
     assert any(note.startswith("cancelled_on_phone: tells the label in 100.0%") for note in table.notes)
     assert "cancelled_on_phone" in table.X
-    assert not any("tells the label" in note for note in columns.prepared(people()[0], "churn").notes)
+    assert not any("tells the label" in note for note in columns.prepare(people()[0], "churn").notes)
 
 
 def test_rows_without_a_label_are_left_out_and_counted():
     frame, _ = people()
     frame.loc[[3, 7], "churn"] = None
-    table = columns.prepared(frame, "churn")
+    table = columns.prepare(frame, "churn")
     assert table.notes[0] == "2 rows have no label and are left out"
     assert len(table.y) == 398
     assert table.rows[3] == 4
@@ -219,7 +219,7 @@ def test_what_is_text_stays_text_whoever_comes_with_it(folder, capsys):
         (folder / "new.csv").write_text("code,x\n" + lines)
         out = untwist(capsys, "predict", "model.untwist", "new.csv")[1]
         assert [line.split(",")[0] for line in out.splitlines()[1:3]] == ["p", "q"]
-    all_codes = columns.prepared(pd.DataFrame({"zip": ["01234", "1234"] * 30, "y": ["a", "b"] * 30}), "y")
+    all_codes = columns.prepare(pd.DataFrame({"zip": ["01234", "1234"] * 30, "y": ["a", "b"] * 30}), "y")
     assert all_codes.X["zip"].nunique() == 2
     assert "zip: text: it has numbers with leading zeros" in all_codes.notes
 
@@ -232,12 +232,12 @@ def test_a_class_may_be_called_none_or_na(folder, capsys):
     assert "no label" not in err
     sheet = sheets.read(folder / "t.csv")
     sheet.frame.loc[3, "y"] = " "
-    assert len(columns.prepared(sheet.frame, "y").y) == 89
+    assert len(columns.prepare(sheet.frame, "y").y) == 89
 
 
 def test_labels_keep_their_kind():
     def labels(values):
-        return columns.prepared(pd.DataFrame({"x": np.arange(len(values)), "y": values}), "y").y
+        return columns.prepare(pd.DataFrame({"x": np.arange(len(values)), "y": values}), "y").y
 
     assert labels(["0", "1"] * 5).dtype == np.int64
     assert labels(["007", "7"] * 5).dtype.kind == "U"
@@ -270,7 +270,7 @@ def test_dates_are_dates_in_training_and_later(folder, capsys):
     assert "d: dates, as days since 1970" in err
     out = untwist(capsys, "predict", "model.untwist", "t.parquet")[1]
     assert [line.split(",")[0] for line in out.splitlines()[1:]] == y.tolist()
-    stray = columns.prepared(pd.DataFrame({"d": ["2021-01-01"] * 60 + ["2021"], "y": ["a", "b"] * 30 + ["a"]}), "y")
+    stray = columns.prepare(pd.DataFrame({"d": ["2021-01-01"] * 60 + ["2021"], "y": ["a", "b"] * 30 + ["a"]}), "y")
     assert np.isnan(stray.X["d"].iloc[60])  # a number among dates is none
 
 
@@ -282,13 +282,13 @@ def test_the_index_that_pandas_writes_is_no_feature(folder, capsys):
 
 
 def test_true_and_false_and_blanks_are_numbers():
-    table = columns.prepared(pd.DataFrame({"b": ["True", "false", "", " TRUE"] * 9, "y": ["p", "q"] * 18}), "y")
+    table = columns.prepare(pd.DataFrame({"b": ["True", "false", "", " TRUE"] * 9, "y": ["p", "q"] * 18}), "y")
     np.testing.assert_array_equal(table.X["b"][:4], [1.0, 0.0, np.nan, 1.0])
 
 
 def test_what_is_nearly_a_number_is_one():
     y = ["p", "q"] * 30
-    table = columns.prepared(pd.DataFrame({"fee": ["12,50", "7,25"] * 30, "share": ["45.5%", "3 %"] * 30, "y": y}), "y")
+    table = columns.prepare(pd.DataFrame({"fee": ["12,50", "7,25"] * 30, "share": ["45.5%", "3 %"] * 30, "y": y}), "y")
     assert table.X["fee"][:2].tolist() == [12.5, 7.25]
     assert table.X["share"][:2].tolist() == [45.5, 3.0]
 
@@ -296,7 +296,7 @@ def test_what_is_nearly_a_number_is_one():
 def test_many_words_are_counted_and_odd_dates_named():
     n = 900
     days = [f"{1 + i % 28}/{1 + i % 12}/{2000 + i % 20}" for i in range(n)]
-    table = columns.prepared(pd.DataFrame({"d": days, "y": np.resize(["p", "q"], n)}), "y")
+    table = columns.prepare(pd.DataFrame({"d": days, "y": np.resize(["p", "q"], n)}), "y")
     (note,) = (one for one in table.notes if one.startswith("d: "))
     assert "of which the 254 most frequent are used; if these are dates, write them as 2020-12-31" in note
 
@@ -348,8 +348,8 @@ def test_a_corrected_copy_differs_in_labels_alone(folder):
     text = 'id;name;y\r\n007;"a;b\nc";p\r\n;NA;q\r\n0.130;FALSE;"p"\r\n'
     (folder / "t.csv").write_bytes(text.encode("latin-1"))
     sheet = sheets.read(folder / "t.csv", encoding="latin-1")
-    assert sheet.with_labels("y", np.array([], dtype=int), []).decode("latin-1") == text
-    changed = sheet.with_labels("y", np.array([0, 2]), ["q", "r;s"]).decode("latin-1")
+    assert sheet.replace_labels("y", np.array([], dtype=int), []).decode("latin-1") == text
+    changed = sheet.replace_labels("y", np.array([0, 2]), ["q", "r;s"]).decode("latin-1")
     assert changed == 'id;name;y\r\n007;"a;b\nc";q\r\n;NA;q\r\n0.130;FALSE;"r;s"\r\n'
 
 
@@ -361,7 +361,7 @@ def test_a_corrected_parquet_keeps_its_types(folder):
         {"n": pyarrow.array([1, None, 3], pyarrow.int32()), "y": pyarrow.array(["a", "b", None]).dictionary_encode()}
     )
     parquet.write_table(table, "t.parquet")
-    (folder / "c.parquet").write_bytes(sheets.read(folder / "t.parquet").with_labels("y", np.array([0]), ["b"]))
+    (folder / "c.parquet").write_bytes(sheets.read(folder / "t.parquet").replace_labels("y", np.array([0]), ["b"]))
     found = parquet.read_table("c.parquet")
     assert found.schema == table.schema
     assert found.to_pydict() == {"n": [1, None, 3], "y": ["b", "b", None]}
@@ -397,7 +397,7 @@ def test_an_audit_lists_corrects_and_leaves_the_input_alone(folder, capsys):
     assert status == 0
     assert hashlib.sha256((folder / "people.csv").read_bytes()).hexdigest() == before
     frame, _ = people()
-    table = columns.prepared(frame, "churn")
+    table = columns.prepare(frame, "churn")
     audit = audit_labels(table.X, table.y, PILBoostClassifier(random_state=0).fit(table.X, table.y))
     suspects = audit.suspects()
     assert str(audit) in out
@@ -518,7 +518,7 @@ def test_ctrl_c_keeps_the_rounds_done(folder, capsys, monkeypatch):
 
 def test_progress_is_shown_after_two_seconds(folder, capsys, monkeypatch):
     clock = iter(np.arange(0, 1e6, 30.0))
-    monkeypatch.setattr(common.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
     assert cli.main(["train", "people.csv", "--label", "churn"]) == 0
     assert "trying settings" in capsys.readouterr().err
 
@@ -531,10 +531,10 @@ def test_the_doctor_finds_all_in_order_and_says_when_not(capsys, monkeypatch):
     assert status == 0
     assert "All in order" in out
     assert "numpy" in out
-    assert {"cli", "peers", "arena"} <= set(doctor.extras())
-    monkeypatch.setattr(doctor, "_version", lambda name: "")
+    assert {"cli", "peers", "experiments"} <= set(doctor.list_extras())
+    monkeypatch.setattr(doctor, "find_version", lambda name: "")
     assert 'missing pandas, pyarrow: pip install "untwist[cli]"' in untwist(capsys, "doctor")[1]
-    monkeypatch.setattr(doctor, "self_test", lambda: {"the sky is blue": False})
+    monkeypatch.setattr(doctor, "run_self_test", lambda: {"the sky is blue": False})
     status, out, _ = untwist(capsys, "doctor")
     assert status == 1
     assert "FAILED the sky is blue" in out
@@ -559,7 +559,7 @@ def test_explain_tells_what_speaks_for_a_prediction(trained, capsys):
     status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv", "--line", 2, 9, "--json")
     one, _ = json.loads(out)
     frame, _ = people()
-    table = columns.prepared(frame, "churn")
+    table = columns.prepare(frame, "churn")
     model = load("model.untwist")
     found = explain(model, table.X.iloc[[0]], background=table.X)
     place = model.predict_proba(table.X.iloc[[0]]).argmax()
@@ -642,6 +642,6 @@ def test_too_little_memory_is_a_sentence(folder, capsys, monkeypatch):
     def no_memory(*_):
         raise MemoryError
 
-    monkeypatch.setattr(common, "read", no_memory)
+    monkeypatch.setattr(steps, "read", no_memory)
     status, _, err = untwist(capsys, "train", "people.csv", "--label", "churn")
     assert (status, err) == (1, "untwist train: there is not enough memory for this\n")

@@ -21,7 +21,7 @@ from helpers.model_bytes import put_together, take_apart
 from helpers.model_fixtures import FOLDER
 from helpers.report_fixtures import HOSTILE
 from untwist import PILBoostClassifier, load
-from untwist import text as words
+from untwist import text as safe
 from untwist.commands import main as cli
 from untwist.commands import sheets
 from untwist.export import to_code
@@ -68,7 +68,7 @@ def use(path):
             load(path).predict_proba(X)
         else:
             sheet = sheets.read(path)
-            columns.prepared(sheet.frame, "y")
+            columns.prepare(sheet.frame, "y")
             sheet.lines
     except ValueError as error:
         return str(error)
@@ -320,16 +320,28 @@ def test_no_command_prints_what_steers_a_terminal(tmp_path, monkeypatch, capsys)
         out, err = run(capsys, *arguments)
         assert out or err
         for text in (out, err):
-            assert words.UNSEEN.search(text) is None, (arguments, words.UNSEEN.findall(text))
+            assert safe.UNSEEN.search(text) is None, (arguments, safe.UNSEEN.findall(text))
         if "--json" in arguments:
             json.loads(out)
 
 
 def test_json_that_is_escaped_is_the_same():
     value = {"\x9b\u202e": ["\U000e0041", "\ud800", "plain ä\n\x1b"]}
-    text = words.escaped(json.dumps(value, ensure_ascii=False))
+    text = safe.for_json(json.dumps(value, ensure_ascii=False))
     assert json.loads(text) == value
-    assert words.UNSEEN.search(text) is None
+    assert safe.UNSEEN.search(text) is None
+
+
+def test_terminal_page_and_line_agree_on_what_is_dangerous():
+    for code in range(0x110000):
+        character = chr(code)
+        replaced = safe.for_terminal(character) != character
+        assert replaced == (safe.for_page(character) == "\N{REPLACEMENT CHARACTER}") or code == 0xFFFD
+        if replaced or character.isspace():
+            assert safe.UNSEEN.search(safe.clip(f"a{character}b")) is None
+    assert {"\x1b", "\x9b", "\r", "\u202e", "\u2066", "\u200b", "\ud800", "\ufffb", "\U000e0041"} <= {
+        chr(code) for code in range(0x110000) if safe.UNSEEN.match(chr(code))
+    }
 
 
 # ---- a spreadsheet calculates nothing ----
@@ -342,7 +354,7 @@ def test_the_list_of_suspects_has_no_formulas_and_predictions_are_as_they_were(t
     listed = pd.read_csv("s.csv", dtype=str, keep_default_na=False)
     assert len(listed) > 5
     cells = [*listed.columns, *listed.to_numpy().ravel()]
-    assert not [one for one in cells if one[:1] in tuple("=+-@\t\r\n") and not words.NUMBER.fullmatch(one)]
+    assert not [one for one in cells if one[:1] in tuple("=+-@\t\r\n") and not safe._NUMBER.fullmatch(one)]
     assert "'=1+1\x1b[31m" in set(listed["label"])
     corrected = pd.read_csv("c.csv", dtype=str, keep_default_na=False)
     original = pd.read_csv("bad.csv", dtype=str, keep_default_na=False)

@@ -364,7 +364,7 @@ def test_a_failure_loses_nothing_already_saved(tmp_path, monkeypatch, capsys):
             raise OSError(28, "No space left on device")
         return beside.assign(prediction=0)
 
-    monkeypatch.setattr(blocks, "predictions", full)
+    monkeypatch.setattr(blocks, "add_predictions", full)
     status, _, err = untwist(capsys, "predict", "model.untwist", "p.parquet", "--blocks", "-o", "out.csv")
     assert status
     assert "No space left" in err

@@ -20,7 +20,8 @@ from helpers.report_fixtures import customers, hostile
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.report import Peer, charts, compare, findings, peers, report, review
-from untwist.report.markup import clipped, for_script, likely, name_of, shown, value_of
+from untwist.report.markup import describe_value, format_probability, name_column
+from untwist.text import clip, for_page, for_script
 
 HERE = Path(untwist.report.__file__).parent
 SECTIONS = ["summary", "noise", "review", "training", "calibration", "columns"]
@@ -170,10 +171,13 @@ def test_the_table_has_the_suspects_with_their_reasons(shop, page):
     for place in (0, 1, len(suspects) - 1):
         one = shop.explain(suspects[place])
         text = words(lines[place])
-        assert text.startswith(f"{one.row} {one.given} {one.predicted} {likely(one.wrong)} {one.n_disagreeing} of 20")
+        assert text.startswith(
+            f"{one.row} {one.given} {one.predicted} {format_probability(one.wrong)} {one.n_disagreeing} of 20"
+        )
         assert f'data-v="{one.wrong:.6f}"' in lines[place]
         for reason in one.reasons:
-            said = f"{reason.column} is {value_of(reason.value)}, usually {value_of(reason.usual)} +{reason.effect:.1f}"
+            value, usual = describe_value(reason.value), describe_value(reason.usual)
+            said = f"{reason.column} is {value}, usually {usual} +{reason.effect:.1f}"
             assert (said in text) == (reason.effect >= review.LEAST_EFFECT)
     (data,) = re.findall(r"id=review-list>(.*?)</script>", page)
     kept = json.loads(data)
@@ -384,24 +388,29 @@ def test_json_for_a_script_survives_and_cannot_end_it():
 
 
 def test_text_is_clipped_by_the_room_it_takes():
-    assert clipped("short") == "short"
-    assert clipped("") == clipped(" \n") == "(empty)"
-    assert clipped("a\tb\n c") == "a b c"
-    assert clipped("x" * 100, 10) == "x" * 9 + "…"
-    assert clipped("很" * 100, 10) == "很" * 4 + "…"
-    assert clipped("a\ud800b\u202ec\x07") == "a�b�c�"
-    assert shown('<a href="x">') == html.escape('<a href="x">')
+    assert clip("short") == "short"
+    assert clip("") == clip(" \n") == "(empty)"
+    assert clip("a\tb\n c") == "a b c"
+    assert clip("x" * 100, 10) == "x" * 9 + "…"
+    assert clip("很" * 100, 10) == "很" * 4 + "…"
+    assert clip("a\ud800b\u202ec\x07") == "a�b�c�"
+    assert for_page('<a href="x">') == html.escape('<a href="x">')
 
 
 def test_values_and_names_in_words():
-    assert [value_of(None), value_of(float("nan")), value_of(1.23456), value_of("x")] == [
+    assert [describe_value(None), describe_value(float("nan")), describe_value(1.23456), describe_value("x")] == [
         "missing",
         "missing",
         "1.235",
         "x",
     ]
-    assert [name_of(3), name_of("age")] == ["column 3", "age"]
-    assert [likely(1.0), likely(0.991), likely(0.5), likely(0.001)] == ["over 99%", "over 99%", "50%", "under 1%"]
+    assert [name_column(3), name_column("age")] == ["column 3", "age"]
+    assert [format_probability(1.0), format_probability(0.991), format_probability(0.5), format_probability(0.001)] == [
+        "over 99%",
+        "over 99%",
+        "50%",
+        "under 1%",
+    ]
 
 
 # ---- the numbers ----
@@ -496,25 +505,27 @@ def test_nothing_is_compared_where_a_class_would_vanish():
 
 
 def test_ticks_are_round_and_within():
-    assert charts._ticks(0, 1) == [0, 0.2, 0.4, 0.6, 0.8, 1]
-    assert charts._ticks(0.232, 0.268, most=4) == [0.24, 0.25, 0.26]
-    assert charts._ticks(1, 60) == [20, 40, 60]
-    assert charts._ticks(0, 7) == [0, 2, 4, 6]
+    assert charts.find_ticks(0, 1) == [0, 0.2, 0.4, 0.6, 0.8, 1]
+    assert charts.find_ticks(0.232, 0.268, most=4) == [0.24, 0.25, 0.26]
+    assert charts.find_ticks(1, 60) == [20, 40, 60]
+    assert charts.find_ticks(0, 7) == [0, 2, 4, 6]
 
 
 def test_a_waffle_has_as_many_squares_as_labels_of_a_hundred():
-    found = charts.waffle((0.2, 0.154, 0.178), "words")
+    found = charts.draw_waffle((0.2, 0.154, 0.178), "words")
     assert [found.count(f"class={kind} ") for kind in ("wrong", "maybe", "right")] == [15, 3, 82]
 
 
 @pytest.mark.parametrize("values", [[0.5], [0.5, 0.5], [0.0, 0.0, 0.0], [0.7, 0.4, 0.41]])
 def test_a_curve_may_be_short_or_flat(values):
-    assert "NaN" not in charts.curve(values, 1, "loss", "words")
-    assert "nan" not in charts.curve(values, len(values), "loss", "words")
+    assert "NaN" not in charts.draw_curve(values, 1, "loss", "words")
+    assert "nan" not in charts.draw_curve(values, len(values), "loss", "words")
 
 
 def test_charts_keep_within_their_frame(shop):
-    inside = charts.calibration(findings.reliability(shop), findings.clean_curve(shop), findings.spread(shop), "words")
+    inside = charts.draw_calibration(
+        findings.reliability(shop), findings.clean_curve(shop), findings.spread(shop), "words"
+    )
     for x, y in re.findall(r"[ML]([\d.-]+) ([\d.-]+)", inside):
         assert 0 <= float(x) <= 400
         assert 0 <= float(y) <= 372
@@ -544,11 +555,15 @@ def test_peers_are_measured_on_rows_they_have_not_seen(monkeypatch, shop):
 
     seen = []
 
-    def learner_by_heart(lesson):
-        known = {row.tobytes() for X, _, _ in (lesson.train, lesson.stop) for row in X}
-        return lambda rows: seen.append([row.tobytes() in known for row in rows]) or np.full((len(rows), 2), 0.5)
+    class ByHeart:
+        def __init__(self, X, y, held_out, **settings):
+            self.known = {row.tobytes() for table in (X, held_out.X) for row in table}
 
-    monkeypatch.setattr(peers, "FITS", {"by heart": ("numpy", learner_by_heart)})
+        def predict_proba(self, X):
+            seen.append([row.tobytes() in self.known for row in X])
+            return np.full((len(X), 2), 0.5)
+
+    monkeypatch.setattr(peers, "FITS", {"by heart": ("numpy", ByHeart)})
     assert compare(shop)["by heart"].log_loss == pytest.approx(np.log(2))
     assert sum(map(len, seen)) == 1500
     assert not any(map(any, seen))

@@ -9,22 +9,25 @@ from typing import Any
 import numpy as np
 
 from untwist.audit.labels import LabelAudit, audit_labels
-from untwist.commands.columns import Prepared
-from untwist.commands.common import as_json, chosen_table, different, fit, say, table_options, tell
-from untwist.commands.sheets import ARROW, COMPRESS, Sheet, kind, write
+from untwist.commands.columns import PreparedTable
+from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, write
+from untwist.commands.steps import add_table_options, encode_json, fit, read_table, refuse_same_files, say, tell
 from untwist.files.format import write_whole
 from untwist.report.page import report
 from untwist.report.peers import compare
 
 __all__ = ["main"]
 
-SHOWN, EXPLAINED = 5, 500
+#: Suspects that are told with their reasons on standard output.
+SHOWN = 5
+#: Suspects whose reasons are in the list.
+EXPLAINED = 500
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Judge every label, list the suspects, write what was asked for. The table itself is never touched."""
     parser = argparse.ArgumentParser(prog="untwist audit", description=__doc__.split("?")[0] + "?")
-    table_options(parser, labelled=True)
+    add_table_options(parser, labelled=True)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="a report to open in a browser")
     parser.add_argument("--peers", action="store_true", help="XGBoost and LightGBM in the report too")
     parser.add_argument("--suspects", type=Path, metavar="FILE", help="the suspect rows, the worst first")
@@ -33,24 +36,24 @@ def main(arguments: list[str] | None = None) -> int:
         "--budget", type=int, help="so many suspects (default: those that are likelier wrong than right)"
     )
     options = parser.parse_args(arguments)
-    different([options.table], [options.output, options.suspects, options.corrected])
-    if options.corrected and not _same_kind(options.table, options.corrected):
+    refuse_same_files([options.table], [options.output, options.suspects, options.corrected])
+    if options.corrected and not _are_alike(options.table, options.corrected):
         parser.error(f"--corrected must be a file of the same kind as {options.table.name}")
     if options.budget is not None and options.budget < 1:
         parser.error("--budget must be at least 1")
-    sheet, table = chosen_table(options)
+    sheet, table = read_table(options)
     model = fit(table, options)
     if getattr(model, "stopped_", False):
-        raise KeyboardInterrupt  # not all rows have been judged by models that have not seen them
+        raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
     audit = audit_labels(table.X, table.y, model)
     suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
-    listed = _listed(sheet, table, audit, suspects)
+    listed = _list_suspects(sheet, table, audit, suspects)
     if options.suspects:
-        write(_beside(sheet.frame.iloc[table.rows[suspects]], listed), options.suspects, for_people=True)
+        write(_join(sheet.frame.iloc[table.rows[suspects]], listed), options.suspects, for_people=True)
         say(f"{len(suspects)} suspects in {options.suspects}")
     if options.corrected:
         changed = suspects[(audit.wrong[suspects] > 0.5) & (audit.predicted[suspects] != audit.given[suspects])]
-        content = sheet.with_labels(options.label, table.rows[changed], audit.predicted[changed].tolist())
+        content = sheet.replace_labels(options.label, table.rows[changed], audit.predicted[changed].tolist())
         packed = options.corrected.suffix.lower()
         write_whole(options.corrected, COMPRESS[packed](content) if packed in COMPRESS else content)
         say(f"{len(changed)} labels replaced in {options.corrected}")
@@ -64,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         share = dict(zip(("share", "low", "high"), audit.noise_rate, strict=True))
         found = {"rows": len(table.y), "noise_found": audit.noise.found, "wrong": share, "notes": table.notes}
-        print(as_json(found | {"suspects": listed.to_dict(orient="records")}))
+        print(encode_json(found | {"suspects": listed.to_dict(orient="records")}))
         return 0
     tell(str(audit))
     for row in suspects[:SHOWN].tolist():
@@ -77,11 +80,11 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _same_kind(one: Path, other: Path) -> bool:
-    return kind(one) == kind(other) or not {kind(one), kind(other)} & {".parquet", *ARROW}
+def _are_alike(one: Path, other: Path) -> bool:
+    return find_kind(one) == find_kind(other) or not {find_kind(one), find_kind(other)} & {".parquet", *ARROW}
 
 
-def _listed(sheet: Sheet, table: Prepared, audit: LabelAudit, suspects: Any) -> Any:
+def _list_suspects(sheet: Sheet, table: PreparedTable, audit: LabelAudit, suspects: Any) -> Any:
     """The suspects with their reasons."""
     reasons = ["; ".join(map(str, one.reasons)) for one in audit.explanations(suspects[:EXPLAINED])]
     if len(suspects) > EXPLAINED:
@@ -96,7 +99,7 @@ def _listed(sheet: Sheet, table: Prepared, audit: LabelAudit, suspects: Any) -> 
     return sheet.frame.iloc[table.rows[suspects]][[]].assign(**columns)
 
 
-def _beside(frame: Any, listed: Any) -> Any:
+def _join(frame: Any, listed: Any) -> Any:
     """The list, then the columns of the file; of a name that both have the list's gets a line below."""
     found = frame.copy()
     for place, name in enumerate(listed.columns):

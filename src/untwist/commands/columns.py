@@ -18,26 +18,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.sheets import pandas_here
+from untwist.commands.sheets import import_pandas
 
-__all__ = ["Decided", "NewRows", "Prepared", "are_dates", "conformed", "decided", "leaks", "prepared", "sample_of"]
+__all__ = [
+    "Decisions",
+    "NewRows",
+    "PreparedTable",
+    "conform",
+    "decide_columns",
+    "draw_sample",
+    "find_leaks",
+    "has_dates",
+    "prepare",
+]
 
-MISSING = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"}  # in features; a label is "" or none
+#: Cells of a feature that stand for a missing value. Of a label only the empty cell does.
+MISSING = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"}
 TRUTH = {"true": 1.0, "false": 0.0}
-NUMERIC_SHARE = 0.95  # of the values of a column of text that are numbers, or dates, from which on it holds these
-DISTINCT_SHARE, LEAST_ROWS = 0.95, 50  # of the values of a column of text: it names the rows
-MOST_CLASSES, MOST_CATEGORIES = 500, 254
-LEAK = 0.99  # of the rows told right by one column alone
+#: A column of text holds numbers, or dates, if at least this share of its values are such.
+NUMERIC_SHARE = 0.95
+#: A column of text names the rows if more than this share of its values are different.
+DISTINCT_SHARE = 0.95
+#: A column with fewer rows is not taken for one that names the rows.
+LEAST_ROWS = 50
+MOST_CLASSES = 500
+MOST_CATEGORIES = 254
+#: A column leaks the label if it alone tells a greater share of the rows right.
+LEAK = 0.99
 ID = re.compile(r"(.*_)?(id|uuid|guid|index|rowid|row_number)|unnamed: 0|", re.IGNORECASE)
 DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?")
-CODE = re.compile(r"[+-]?0\d+")  # 007 is no number
+#: 007 is a code and no number.
+CODE = re.compile(r"[+-]?0\d+")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+#: Dates that are not written year first.
 OTHER_DATE = re.compile(r"\d{1,2}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ -]\d{2,4}.*")
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedTable:
     """Features, labels, the rows of the file that they come from (from 0), and what was done, in words."""
 
     X: Any
@@ -46,22 +65,23 @@ class Prepared:
     notes: list[str] = field(default_factory=list)
 
 
-def prepared(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collection[str] = ()) -> Prepared:
-    """The table of a file, ready to fit: columns that are no features left out, unless they are to be kept."""
+def prepare(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collection[str] = ()) -> PreparedTable:
+    """Make the table of a file ready to fit; columns that are no features are left out, unless they are to be kept."""
     features: dict[str, Any] = {}
-    found = decided(
+    found = decide_columns(
         list(frame.columns), lambda name: frame[name], label, drop=drop, keep=keep, store=features.__setitem__
     )
-    X, sample = pandas_here().DataFrame(features), sample_of(found.y)
-    notes = found.notes + leaks(X.iloc[sample], found.y, sample)
-    return Prepared(X, found.y, np.flatnonzero(found.present), notes)
+    X = import_pandas().DataFrame(features)
+    sample = draw_sample(found.y)
+    notes = found.notes + find_leaks(X.iloc[sample], found.y, sample)
+    return PreparedTable(X, found.y, np.flatnonzero(found.present), notes)
 
 
 Conversion = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class Decided:
+class Decisions:
     """Which rows have a label, their labels, how each feature becomes numbers or categories, and why, in words."""
 
     present: NDArray[np.bool_]
@@ -70,7 +90,7 @@ class Decided:
     notes: list[str]
 
 
-def decided(
+def decide_columns(
     names: Sequence[str],
     column_of: Callable[[str], Any],
     label: str,
@@ -78,17 +98,17 @@ def decided(
     drop: Collection[str],
     keep: Collection[str],
     store: Callable[[str, Any], None] = lambda _name, _column: None,
-) -> Decided:
-    """What is to be done with each column, seen one at a time; what is done treats every row by itself.
+) -> Decisions:
+    """Decide what is to be done with each column, seen one at a time; what is done treats every row by itself.
 
     `store` gets the features made ready.
     """
     for name in [label, *drop, *keep]:
         if name not in names:
             near = difflib.get_close_matches(name, names, 1)
-            hint = f": did you mean {near[0]!r}?" if near else f": the columns are {_listed(names)}"
+            hint = f": did you mean {near[0]!r}?" if near else f": the columns are {_list_names(names)}"
             raise ValueError(f"there is no column {name!r}{hint}")
-    present, y = _tried(_labels, column_of(label))
+    present, y = _attempt(_read_labels, column_of(label))
     notes = [] if present.all() else [f"{(~present).sum()} rows have no label and are left out"]
     if not present.any():
         raise ValueError(f"no row has a label in column {label!r}")
@@ -97,7 +117,7 @@ def decided(
         raise ValueError(f"column {label!r} holds only {classes.tolist()[0]!r}: two classes are needed")
     if classes.size > MOST_CLASSES or (len(y) > 2 * LEAST_ROWS and classes.size > len(y) / 3):
         raise ValueError(f"column {label!r} holds {classes.size} different values in {len(y)} rows: is it the label?")
-    if _continuous(classes):
+    if _is_continuous(classes):
         raise ValueError(f"column {label!r} holds {classes.size} different numbers, not classes: this is for classes")
     features: dict[str, Conversion] = {}
     for name in names:
@@ -105,8 +125,8 @@ def decided(
             continue
         column = column_of(name)
         column = column if present.all() else column[present]
-        convert, ready, note = _tried(_feature, column)
-        left_out = None if name in keep else _no_feature(ready)
+        convert, ready, note = _attempt(_decide_feature, column)
+        left_out = None if name in keep else _find_objection(ready)
         if left_out or convert is None:
             hint = "" if convert is None else f" (--keep {name!r} uses it)"
             notes.append(f"{name or 'the column without a name'}: {left_out or note}; left out{hint}")
@@ -117,10 +137,10 @@ def decided(
             notes.append(f"{name}: {note}")
     if not features:
         raise ValueError("no column is left to learn from")
-    return Decided(present, y, features, notes)
+    return Decisions(present, y, features, notes)
 
 
-def _tried(reading: Callable[[Any], Any], column: Any) -> Any:
+def _attempt(reading: Callable[[Any], Any], column: Any) -> Any:
     """What a reading makes of a column; what it cannot read, such as lists or years beyond 9999, is a ValueError."""
     try:
         return reading(column)
@@ -129,12 +149,12 @@ def _tried(reading: Callable[[Any], Any], column: Any) -> Any:
         raise ValueError(f"column {column.name!r} cannot be read as numbers or text: {reason:.200}") from error
 
 
-def _listed(names: Iterable[Any], most: int = 12) -> str:
+def _list_names(names: Iterable[Any], most: int = 12) -> str:
     listed = [repr(str(name)) for name in names]
     return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
-def _labels(column: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+def _read_labels(column: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     """Which rows have a label, and theirs: whole numbers as such, anything else as text. "NA" is a label, "" none."""
     present = column.notna().to_numpy()
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" and np.can_cast(column.dtype, np.int64):
@@ -155,8 +175,8 @@ def _labels(column: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     return present, labels.astype(str)
 
 
-def _continuous(classes: NDArray[Any]) -> bool:
-    """Whether these are numbers with a fraction, and not few: a target of regression."""
+def _is_continuous(classes: NDArray[Any]) -> bool:
+    """Whether there are numbers with a fraction among them: a target of regression."""
     try:
         numbers = classes.astype(float)
     except ValueError:
@@ -165,12 +185,12 @@ def _continuous(classes: NDArray[Any]) -> bool:
 
 
 def _is_text(column: Any) -> bool:
-    pandas = pandas_here()
+    pandas = import_pandas()
     known = column.dtype == object or isinstance(column.dtype, (pandas.StringDtype, pandas.CategoricalDtype))
     return known and all(isinstance(one, str) for one in column.dropna().unique())
 
 
-def _text(column: Any) -> Any:
+def _to_text(column: Any) -> Any:
     """The cells as text without blanks around, None where missing; numbers without a fraction have no point."""
 
     def plain(one: Any) -> str | None:
@@ -183,12 +203,12 @@ def _text(column: Any) -> Any:
     known = {one: plain(one) for one in column.dropna().unique()}
     text = np.full(len(values), None, dtype=object)
     text[present] = [known[one] for one in values[present]]
-    return pandas_here().Series(text, index=column.index, name=column.name, dtype=object)
+    return import_pandas().Series(text, index=column.index, name=column.name, dtype=object)
 
 
-def _plain_numbers(column: Any) -> Any:
+def _parse_plain_numbers(column: Any) -> Any:
     """A column of text all of whose cells are numbers or missing, as numbers; None if it is not one. It is fast."""
-    pandas = pandas_here()
+    pandas = import_pandas()
     if not isinstance(column.dtype, pandas.StringDtype) and column.dtype != object:
         return None
     try:
@@ -202,29 +222,29 @@ def _plain_numbers(column: Any) -> Any:
     return None if known.empty or known.astype(str).str.match(r"\s*[+-]?0\d").any() else numbers
 
 
-def _feature(column: Any) -> tuple[Conversion | None, Any, str]:
+def _decide_feature(column: Any) -> tuple[Conversion | None, Any, str]:
     """What makes numbers or categories of a column, None if it is of no use; what it makes of it; and that in words."""
-    pandas = pandas_here()
+    pandas = import_pandas()
     if pandas.api.types.is_numeric_dtype(column) and not column.isna().all():
-        return _as_it_is, column, ""
-    if (plain := _plain_numbers(column)) is not None:
-        return partial(_as_numbers, dates=False), plain, ""
+        return _keep, column, ""
+    if (plain := _parse_plain_numbers(column)) is not None:
+        return partial(_to_numbers, dates=False), plain, ""
     if isinstance(column.dtype, pandas.CategoricalDtype) and not _is_text(column):
-        return _as_it_is, column, ""
-    text = _text(column)
+        return _keep, column, ""
+    text = _to_text(column)
     known = text.dropna()
     if known.empty:
         return None, column, "all values are missing"
     distinct = known.unique()
     if not any(CODE.fullmatch(one) for one in distinct):
-        dates = are_dates(column)
-        numbers = _as_numbers(column, dates)
+        dates = has_dates(column)
+        numbers = _to_numbers(column, dates)
         share = numbers[known.index].notna().mean()
         if share >= NUMERIC_SHARE:
             stray = known[numbers[known.index].isna()].unique()
             words = ["dates, as days since 1970"] if dates else ["numbers"] if len(stray) else []
-            words += [f"{_listed(stray, 3)} taken as missing"] if len(stray) else []
-            return partial(_as_numbers, dates=dates), numbers, "; ".join(words)
+            words += [f"{_list_names(stray, 3)} taken as missing"] if len(stray) else []
+            return partial(_to_numbers, dates=dates), numbers, "; ".join(words)
         note = f"text, though {share:.0%} of its values are numbers" if share > 0.5 else ""
     else:
         note = "text: it has numbers with leading zeros" if all(one.lstrip("+-").isdigit() for one in distinct) else ""
@@ -232,20 +252,20 @@ def _feature(column: Any) -> tuple[Conversion | None, Any, str]:
         dates = sum(OTHER_DATE.fullmatch(one) is not None for one in distinct) > len(distinct) / 2
         hint = "; if these are dates, write them as 2020-12-31" if dates else ""
         note = f"text with {len(distinct)} values, of which the {MOST_CATEGORIES} most frequent are used{hint}"
-    return _as_text, text.astype("category"), note
+    return _to_categories, text.astype("category"), note
 
 
-def _as_it_is(column: Any) -> Any:
+def _keep(column: Any) -> Any:
     return column
 
 
-def _as_text(column: Any) -> Any:
-    return _text(column).astype("category")
+def _to_categories(column: Any) -> Any:
+    return _to_text(column).astype("category")
 
 
-def are_dates(column: Any) -> bool:
+def has_dates(column: Any) -> bool:
     """Whether a column holds dates, perhaps among other things."""
-    pandas = pandas_here()
+    pandas = import_pandas()
     kinds = pandas.api.types
     if kinds.is_datetime64_any_dtype(column):
         return True
@@ -255,44 +275,44 @@ def are_dates(column: Any) -> bool:
     return _is_text(column) and any(DATE.fullmatch(one.strip()) for one in values.unique())
 
 
-def _as_numbers(column: Any, dates: bool) -> Any:
+def _to_numbers(column: Any, dates: bool) -> Any:
     """A column as numbers: true and false as 1 and 0, what is none as missing; or dates as days and nothing else."""
-    pandas = pandas_here()
+    pandas = import_pandas()
     if pandas.api.types.is_timedelta64_dtype(column):
         return column / pandas.Timedelta(days=1)
     if pandas.api.types.is_datetime64_any_dtype(column):
-        return _days(column)
+        return _count_days(column)
     if pandas.api.types.is_numeric_dtype(column):
         return column
-    if not dates and (plain := _plain_numbers(column)) is not None:
+    if not dates and (plain := _parse_plain_numbers(column)) is not None:
         return plain
-    text = _text(column)
-    if dates:  # and then nothing else counts, not even a number
+    text = _to_text(column)
+    if dates:  # Nothing but dates counts then, not even a number.
         known = np.array([one is not None and DATE.fullmatch(one) is not None for one in text], dtype=bool)
         numbers = pandas.Series(np.nan, index=column.index)
         if known.any():
-            numbers[known] = _days(pandas.to_datetime(text[known], errors="coerce", format="mixed", utc=True))
+            numbers[known] = _count_days(pandas.to_datetime(text[known], errors="coerce", format="mixed", utc=True))
         return numbers
-    number = {one: _number(one) for one in text.dropna().unique()}
+    number = {one: _parse_number(one) for one in text.dropna().unique()}
     values = np.array([None if one is None else number[one] for one in text], dtype=object)
     return pandas.to_numeric(pandas.Series(values, index=column.index, dtype=object), errors="coerce")
 
 
-def _number(text: str) -> Any:
+def _parse_number(text: str) -> Any:
     """What a word stands for as a number: true and false, 12,5 and 45 % too."""
     if DECIMAL_COMMA.fullmatch(text):
         return text.replace(",", ".")
     return TRUTH.get(text.lower(), text.removesuffix("%").rstrip() if text[:-1].strip() else text)
 
 
-def _days(column: Any) -> Any:
-    pandas = pandas_here()
+def _count_days(column: Any) -> Any:
+    pandas = import_pandas()
     if getattr(column.dtype, "tz", None) is not None:
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     return (column - pandas.Timestamp(0)) / pandas.Timedelta(days=1)
 
 
-def _no_feature(column: Any) -> str | None:
+def _find_objection(column: Any) -> str | None:
     """Why a column says nothing of new rows, if it does not."""
     text = str(column.dtype) == "category"
     if not (text or ID.fullmatch(str(column.name))):
@@ -306,13 +326,13 @@ def _no_feature(column: Any) -> str | None:
     return None
 
 
-def sample_of(y: NDArray[Any], most: int = 20_000) -> NDArray[np.intp]:
-    """Some rows, drawn at random."""
+def draw_sample(y: NDArray[Any], most: int = 20_000) -> NDArray[np.intp]:
+    """Draw some rows at random."""
     return np.random.default_rng(0).permutation(len(y))[:most]
 
 
-def leaks(X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> list[str]:
-    """Columns that tell the label all by themselves: they may not be known yet when a prediction is wanted.
+def find_leaks(X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> list[str]:
+    """Find columns that tell the label all by themselves: they may not be known yet when a prediction is wanted.
 
     `X` has a sample of the rows only, those that `rows` names; `y` all labels.
     """
@@ -335,10 +355,10 @@ def leaks(X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> list[str]:
     return notes
 
 
-def conformed(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
-    """New rows with the columns that the model was fitted to, and what was done, in words."""
+def conform(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
+    """Give new rows the columns that the model was fitted to; say what was done, in words."""
     new = NewRows(model, list(frame.columns), lambda name: frame[name])
-    return new.conformed(frame), new.notes()
+    return new.conform(frame), new.describe()
 
 
 class NewRows:
@@ -347,36 +367,37 @@ class NewRows:
     def __init__(self, model: PILBoostClassifier, names: Collection[str], column_of: Callable[[str], Any]) -> None:
         self.names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
         if missing := [name for name in self.names if name not in names]:
-            raise ValueError(f"the model needs columns that the file has not: {_listed(missing)}")
+            raise ValueError(f"the model needs columns that the file has not: {_list_names(missing)}")
         self._known = model._schema.categories
         self._dates = {
-            name: are_dates(column_of(name)) for index, name in enumerate(self.names) if index not in self._known
+            name: has_dates(column_of(name)) for index, name in enumerate(self.names) if index not in self._known
         }
         self._lost: dict[str, int] = {}
         self._new: dict[str, set[str]] = {}
 
-    def conformed(self, frame: Any) -> Any:
-        """Rows with the columns that the model was fitted to."""
+    def conform(self, frame: Any) -> Any:
+        """Give rows the columns that the model was fitted to."""
         columns = {}
         for index, name in enumerate(self.names):
-            column, known = frame[name], self._known.get(index)
+            column = frame[name]
+            known = self._known.get(index)
             if known is None:
-                columns[name] = _tried(partial(_as_numbers, dates=self._dates[name]), column)
-                lost = int(_text(column[columns[name].isna()]).notna().sum())
+                columns[name] = _attempt(partial(_to_numbers, dates=self._dates[name]), column)
+                lost = int(_to_text(column[columns[name].isna()]).notna().sum())
                 self._lost[name] = self._lost.get(name, 0) + lost
             elif any(isinstance(one, str) for one in known):
-                text = _tried(_text, column)
+                text = _attempt(_to_text, column)
                 self._new.setdefault(name, set()).update(set(text.dropna()) - set(known))
                 columns[name] = text.astype("category")
             else:
                 columns[name] = column
-        return pandas_here().DataFrame(columns)
+        return import_pandas().DataFrame(columns)
 
-    def notes(self) -> list[str]:
-        """What was done so far, in words."""
+    def describe(self) -> list[str]:
+        """Say what was done so far, in words."""
         words = {name: f"{lost} values are no numbers: taken as missing" for name, lost in self._lost.items() if lost}
         words |= {
-            name: f"{_listed(sorted(new), 3)} did not occur in training: taken as missing"
+            name: f"{_list_names(sorted(new), 3)} did not occur in training: taken as missing"
             for name, new in self._new.items()
             if new
         }

@@ -15,25 +15,25 @@ from sklearn.datasets import load_breast_cancer
 
 from untwist.boosting.forest import threads
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.common import as_json
+from untwist.commands.steps import encode_json
 from untwist.files.format import dumps, loads
 from untwist.theory.links import CanonicalLink
 from untwist.theory.losses import AlphaLoss
 from untwist.twisters import ClassNoise
 
-__all__ = ["extras", "main", "self_test"]
+__all__ = ["list_extras", "main", "run_self_test"]
 
 
-def extras() -> dict[str, dict[str, str]]:
-    """By extra the distributions that it brings and their versions, empty where one is missing."""
+def list_extras() -> dict[str, dict[str, str]]:
+    """List by extra the distributions that it brings and their versions, empty where one is missing."""
     found: dict[str, dict[str, str]] = {}
     of_others: dict[str, list[str]] = {}
     for line in importlib.metadata.requires("untwist") or []:
         match = re.match(r"([A-Za-z0-9_.-]+)(?:\[([^\]]*)\])?[^;]*;.*extra\s*==\s*['\"]([^'\"]+)", line)
-        if match and match[1] == "untwist":  # an extra that is made of others
+        if match and match[1] == "untwist":  # The extra is made of others.
             of_others[match[3]] = match[2].split(",")
         elif match:
-            found.setdefault(match[3], {})[match[1]] = _version(match[1])
+            found.setdefault(match[3], {})[match[1]] = find_version(match[1])
 
     def all_of(extra: str) -> dict[str, str]:
         packages = dict(found.get(extra, {}))
@@ -44,8 +44,8 @@ def extras() -> dict[str, dict[str, str]]:
     return {name: all_of(name) for name in sorted({*found, *of_others}) if name != "dev"}
 
 
-def _version(name: str) -> str:
-    for each in (name, f"{name}-cpu"):  # XGBoost goes by two names
+def find_version(name: str) -> str:
+    for each in (name, f"{name}-cpu"):  # XGBoost goes by two names.
         try:
             return importlib.metadata.version(each)
         except importlib.metadata.PackageNotFoundError:
@@ -53,8 +53,8 @@ def _version(name: str) -> str:
     return ""
 
 
-def self_test() -> dict[str, bool]:
-    """Small checks of what everything rests on."""
+def run_self_test() -> dict[str, bool]:
+    """Run small checks of what everything rests on."""
     X, y = load_breast_cancer(return_X_y=True)
     _, noisy, flipped = ClassNoise(0.3).twist(X, y, rng=0)
     settings: dict[str, Any] = {"n_estimators": 50, "max_depth": 2, "random_state": 0}
@@ -75,28 +75,28 @@ def self_test() -> dict[str, bool]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status 1 if the self-test fails."""
+    """Tell versions and what is missing; the exit status is 1 if the self-test fails."""
     parser = argparse.ArgumentParser(prog="untwist doctor", description="Is everything in order here?")
     parser.add_argument("--json", action="store_true", help="as JSON")
     options = parser.parse_args(arguments)
     start = time.monotonic()
-    core = {name: _version(name) for name in ("untwist", "numpy", "scipy", "scikit-learn")}
-    checks = self_test()
+    core = {name: find_version(name) for name in ("untwist", "numpy", "scipy", "scikit-learn")}
+    checks = run_self_test()
     found = {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
         "threads": threads(None),
         "versions": core,
-        "extras": extras(),
+        "extras": list_extras(),
         "self_test": checks,
         "seconds": round(time.monotonic() - start, 2),
     }
     if options.json:
-        print(as_json(found))
+        print(encode_json(found))
     else:
         print(f"Python {found['python']}, {found['machine']}, {found['threads']} threads")
         print(", ".join(f"{name} {version}" for name, version in core.items()))
-        for name, packages in extras().items():
+        for name, packages in list_extras().items():
             missing = [package for package, version in packages.items() if not version]
             words = f'missing {", ".join(missing)}: pip install "untwist[{name}]"' if missing else "complete"
             print(f"  {name:<12} {words}")

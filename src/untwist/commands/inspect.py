@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from untwist.commands.common import as_json, noise_words, tell
+from untwist.commands.steps import describe_noise, encode_json, tell
 from untwist.files.format import header, load
 
 __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Columns, classes, settings, noise, size."""
+    """Tell columns, classes, settings, noise and size."""
     parser = argparse.ArgumentParser(prog="untwist inspect", description=__doc__.split(":")[0] + ".")
     parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
     parser.add_argument("--json", action="store_true", help="all of it, as JSON")
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         "classes": model.classes_.tolist(),
         "trees": sum(len(one) for one in model._ensembles),
         "alpha": model.alpha_,
-        "noise": noise_words(model),
+        "noise": describe_noise(model),
         "columns": [
             {"name": name, "kind": f"{len(known[i])} categories" if i in known else "numbers", "importance": share}
             for i, (name, share) in enumerate(zip(names, importances.tolist(), strict=True))
@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
         "settings": model.get_params(deep=False) | {"callbacks": None},
     }
     if options.json:
-        print(as_json(found))
+        print(encode_json(found))
         return 0
     tell(f"{options.model}: {found['trees']} trees, {found['bytes'] / 1000:.0f} kB, untwist {found['untwist']}")
     classes = ", ".join(str(label) for label in model.classes_)

@@ -9,12 +9,16 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Callable
 from threading import current_thread, main_thread
 from typing import Any
 
-from untwist.text import printable
+from untwist.text import for_terminal
 
-COMMANDS = {  # the module whose main(arguments) it is, and what it does
+__all__ = ["COMMANDS", "Program", "main", "run_program"]
+
+#: The module of each command, whose main(arguments) it is, and what the command does.
+COMMANDS = {
     "train": ("untwist.commands.train", "train a model on a table whose labels may be wrong"),
     "predict": ("untwist.commands.predict", "predict the labels of a table"),
     "audit": ("untwist.commands.audit", "which labels of a table are wrong?"),
@@ -24,48 +28,77 @@ COMMANDS = {  # the module whose main(arguments) it is, and what it does
 }
 
 
+#: What takes the arguments of a command line, by default those of this process, and gives an exit status, None for 0.
+Program = Callable[[list[str] | None], int | None]
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status: 0 done, 1 it could not be done, 2 not understood, 130 stopped by Ctrl-C."""
+    """Run a command. Exit status: 0 done, 1 it could not be done, 2 not understood, 130 stopped by Ctrl-C."""
     try:
-        return _run(arguments)
+        name, rest = _choose(arguments)
+        return run_program(f"untwist {name}", lambda given: _import(COMMANDS[name][0]).main(given), rest)
     except KeyboardInterrupt:
         print("\nStopped.", file=sys.stderr)
         return 130
 
 
-def _run(arguments: list[str] | None) -> int:
+def _choose(arguments: list[str] | None) -> tuple[str, list[str]]:
+    """The command that was asked for, and its arguments."""
     parser = argparse.ArgumentParser(prog="untwist", description="Learn the truth from data that lies.")
     version = importlib.metadata.version("untwist")
     parser.add_argument("--version", action="version", version=f"untwist {version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (_, summary) in COMMANDS.items():
-        commands.add_parser(name, help=summary, add_help=False)  # the command itself answers --help
+        commands.add_parser(name, help=summary, add_help=False)  # The command itself answers --help.
     chosen, rest = parser.parse_known_args(arguments)
+    return chosen.command, rest
+
+
+def run_program(name: str, program: Program, arguments: list[str] | None = None) -> int:
+    """Run a program; what goes wrong is told in one sentence.
+
+    Parameters
+    ----------
+    name : str
+        What the program is called in that sentence.
+    program : Program
+        What is run.
+    arguments : list of str, optional
+        By default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status: 0 done, 1 it could not be done, 130 stopped by Ctrl-C.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that knows no ± gets a question mark
+            stream.reconfigure(errors="replace")  # A terminal that knows no ± gets a question mark.
     try:
-        status = _imported(COMMANDS[chosen.command][0]).main(rest)
-        if sys.stdout is not None:  # as it is where it was closed
+        status = program(arguments)
+        if sys.stdout is not None:  # It is None where it was closed.
             sys.stdout.flush()
-    except BrokenPipeError:  # whoever read has read enough
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # Whoever read has read enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        print(printable(f"untwist {chosen.command}: {reason}"), file=sys.stderr)
+        print(for_terminal(f"{name}: {reason}"), file=sys.stderr)
         return 1
     except (ValueError, ImportError) as error:
-        print(printable(f"untwist {chosen.command}: {error}"), file=sys.stderr)
+        print(for_terminal(f"{name}: {error}"), file=sys.stderr)
         return 1
     except MemoryError:
-        print(f"untwist {chosen.command}: there is not enough memory for this", file=sys.stderr)
+        print(f"{name}: there is not enough memory for this", file=sys.stderr)
         return 1
     return int(status or 0)
 
 
-def _imported(name: str) -> Any:
-    """A module. Ctrl-C meanwhile ends the process at once: within an import the interrupt may get lost."""
+def _import(name: str) -> Any:
+    """Import a module. Ctrl-C meanwhile ends the process at once: within an import the interrupt may get lost."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or current_thread() is not main_thread():
         return importlib.import_module(name)
     signal.signal(signal.SIGINT, _end)

@@ -5,28 +5,28 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from untwist.commands.blocks import in_blocks, option, predict_in_blocks, predictions
-from untwist.commands.columns import conformed
-from untwist.commands.common import as_json, different, say, table_options
+from untwist.commands.blocks import add_blocks_option, add_predictions, predict_in_blocks, reads_in_blocks
+from untwist.commands.columns import conform
 from untwist.commands.sheets import read, write
+from untwist.commands.steps import add_table_options, encode_json, refuse_same_files, say
 from untwist.files.format import load
 
 __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """A prediction and the probability of every class for each row."""
+    """Write a prediction and the probability of every class for each row."""
     parser = argparse.ArgumentParser(prog="untwist predict", description=__doc__.split(":")[0] + ".")
     parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
-    table_options(parser, labelled=False)
-    option(parser)
+    add_table_options(parser, labelled=False)
+    add_blocks_option(parser)
     parser.add_argument("-o", "--output", type=Path, help="CSV or Parquet file (default: standard output, as CSV)")
     parser.add_argument("--with-input", action="store_true", help="the columns of the table too")
     options = parser.parse_args(arguments)
-    different([options.model, options.table], [options.output])
+    refuse_same_files([options.model, options.table], [options.output])
     model = load(options.model)
     model.n_jobs = options.threads
-    if in_blocks(options):
+    if reads_in_blocks(options):
         if options.json:
             raise ValueError("--json needs the table in memory: leave it out, or add --no-blocks")
         count, notes = predict_in_blocks(model, options.table, options.output, options.with_input)
@@ -36,12 +36,12 @@ def main(arguments: list[str] | None = None) -> int:
             say(f"{count} predictions in {options.output}")
         return 0
     frame = read(options.table, options.separator, options.encoding).frame
-    X, notes = conformed(frame, model)
+    X, notes = conform(frame, model)
     for note in notes:
         say(note)
-    table = predictions(model, X, frame if options.with_input else frame[[]])
+    table = add_predictions(model, X, frame if options.with_input else frame[[]])
     if options.json:
-        print(as_json(table.to_dict(orient="records")))
+        print(encode_json(table.to_dict(orient="records")))
     if not options.json or options.output:
         write(table, options.output)
     if options.output:

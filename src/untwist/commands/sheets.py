@@ -14,8 +14,8 @@ import lzma
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,33 +24,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.files.format import write_whole
-from untwist.text import printable, unlike_a_formula
+from untwist.files.format import whole_file
+from untwist.text import for_spreadsheet, for_terminal
 
 __all__ = [
     "ARROW",
     "COMPRESS",
-    "OPENERS",
     "Sheet",
-    "first_line",
-    "kind",
-    "pandas_here",
+    "describe_error",
+    "find_kind",
+    "import_pandas",
+    "open_writer",
     "read",
-    "refuse_packing",
     "write",
 ]
 
+#: How files are opened that are compressed, by the end of their name.
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+#: What compresses bytes, by the end of a file's name.
 COMPRESS: dict[str, Any] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+#: Ends of the names of compressed files that can be read; not all of them can be written.
 COMPRESSED = {*OPENERS, ".zip", ".zst"}
-LEAST_MEMORY, MEMORY_PER_BYTE = 8 << 30, 200  # what reading a file may take
+#: Bytes of memory that reading a file may take in any case.
+LEAST_MEMORY = 8 << 30
+#: Bytes of memory that reading a file may take for each byte of the file.
+MEMORY_PER_BYTE = 200
+#: Ends of the names of Arrow files.
 ARROW = {".arrow", ".feather", ".ipc"}
+#: A cell in quotes, with what comes before it.
 QUOTED = re.compile(r'(^|[,;\t|\r\n]) *"(?:[^"]|"")*(?:"|$)')
 NEEDED = 'needs pandas and pyarrow: pip install "untwist[cli]"'
 
 
-def pandas_here() -> Any:
-    """The module pandas, or one line that says what to install."""
+def import_pandas() -> Any:
+    """Import pandas, or say in one line what to install."""
     try:
         import pandas
     except ImportError as error:
@@ -64,7 +71,7 @@ class Sheet:
 
     path: Path
     frame: Any
-    separator: str | None = None  # None: no CSV
+    separator: str | None = None  # None says that the file is no CSV.
     encoding: str = "utf-8"
 
     @cached_property
@@ -72,7 +79,7 @@ class Sheet:
         """Where each row begins: its line in a CSV file, the header being line 1; else its number, from 1."""
         if self.separator is None:
             return np.arange(1, len(self.frame) + 1)
-        with _opened(self.path, self.encoding) as file, _any_length():
+        with _open(self.path, self.encoding) as file, _allow_any_length():
             starts, before = [], 0
             reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True)
             for cells in reader:
@@ -83,41 +90,43 @@ class Sheet:
 
     @property
     def place(self) -> str:
-        """What a row is called."""
+        """The word for where a row is."""
         return "row" if self.separator is None else "line"
 
-    def with_labels(self, label: str, rows: NDArray[np.intp], values: Iterable[Any]) -> bytes:
-        """The file again, with other labels in these rows and nothing else changed."""
+    def replace_labels(self, label: str, rows: NDArray[np.intp], values: Iterable[Any]) -> bytes:
+        """Write the file again, with other labels in these rows and nothing else changed."""
         new = dict(zip(rows.tolist(), values, strict=True))
-        return self._csv_with(label, new) if self.separator is not None else self._arrow_with(label, new)
+        return self._rewrite_csv(label, new) if self.separator is not None else self._rewrite_arrow(label, new)
 
-    def _csv_with(self, label: str, new: dict[int, Any]) -> bytes:
-        with _opened(self.path, self.encoding) as file:
-            lines = list(file)  # as `lines` counts them: a line ends with \r or \n and with no other sign
-        at, place = self.lines, list(self.frame.columns).index(label)
+    def _rewrite_csv(self, label: str, new: dict[int, Any]) -> bytes:
+        with _open(self.path, self.encoding) as file:
+            lines = list(file)  # A line ends with \r or \n and with no other sign, as in `self.lines`.
+        at = self.lines
+        place = list(self.frame.columns).index(label)
         for row, value in new.items():
             first = int(at[row]) - 1
             end = int(at[row + 1]) - 1 if row + 1 < len(at) else len(lines)
-            with _any_length():
+            with _allow_any_length():
                 cells = next(csv.reader(lines[first:end], delimiter=self.separator or ",", skipinitialspace=True))
             if len(cells) <= place:
                 raise ValueError(f"{self.path}, line {first + 1} has no cell for {label!r}: it cannot be rewritten")
             cells[place] = str(value)
-            text = io.StringIO()  # cells with the line terminator in them are quoted: it has to be there
+            text = io.StringIO()  # The writer quotes a cell with the line terminator in it only if it writes that one.
             csv.writer(text, delimiter=self.separator or ",", lineterminator="\r\n").writerow(cells)
             ending = lines[first:end][-1]
             written = text.getvalue().removesuffix("\r\n") + ending[len(ending.rstrip("\r\n")) :]
             lines[first:end] = [written, *[""] * (end - first - 1)]
         return "".join(lines).encode(self.encoding)
 
-    def _arrow_with(self, label: str, new: dict[int, Any]) -> bytes:
+    def _rewrite_arrow(self, label: str, new: dict[int, Any]) -> bytes:
         import pyarrow
         from pyarrow import feather, parquet
 
-        as_parquet = kind(self.path) == ".parquet"
-        table = _arrow_table(self.path)
+        as_parquet = find_kind(self.path) == ".parquet"
+        table = _read_arrow(self.path)
         place = table.column_names.index(label)
-        dtype, values = table.schema.field(place).type, table.column(place).to_pylist()
+        dtype = table.schema.field(place).type
+        values = table.column(place).to_pylist()
         for row, value in new.items():
             values[row] = value
         coded = pyarrow.types.is_dictionary(dtype)
@@ -132,7 +141,7 @@ class Sheet:
 
 def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> Sheet:
     """The table in a file."""
-    pandas = pandas_here()
+    pandas = import_pandas()
     if not path.exists():
         raise ValueError(f"{path} does not exist")
     if path.is_dir():
@@ -141,16 +150,16 @@ def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> S
         codecs.lookup(encoding)
     except LookupError as error:
         raise ValueError(f"{encoding!r} is no encoding: try utf-8 or latin-1") from error
-    ending = kind(path)
+    ending = find_kind(path)
     try:
-        with _bounded_memory(path):
+        with _bound_memory(path):
             if ending == ".parquet" or ending in ARROW:
                 separator = None
-                frame = _arrow_table(path).to_pandas()
+                frame = _read_arrow(path).to_pandas()
                 names = [str(name) for name in frame.columns]
                 frame = frame.reset_index(drop=True)
             else:
-                separator = separator or _separator(path, encoding)
+                separator = separator or _guess_separator(path, encoding)
                 options: dict[str, Any] = {"sep": separator, "encoding": encoding, "skipinitialspace": True}
                 options |= {"dtype": str, "keep_default_na": False, "na_filter": False}
                 first = pandas.read_csv(path, header=None, nrows=1, **options)
@@ -167,10 +176,10 @@ def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> S
     except ImportError as error:
         raise ImportError(f"reading {path} {NEEDED}") from error
     except MemoryError as error:
-        most = f"{_most_memory(path) / 1e9:.0f} GB of memory"
+        most = f"{_memory_limit(path) / 1e9:.0f} GB of memory"
         raise ValueError(f"{path} needs more than {most}: unpack or split it if it is what it seems") from error
     except Exception as error:  # of pandas' and pyarrow's own kinds, and whatever else bytes can make them raise
-        raise ValueError(f"{path} cannot be read as a table: {first_line(error)}") from error
+        raise ValueError(f"{path} cannot be read as a table: {describe_error(error)}") from error
     if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
         raise ValueError(f"{path} has several columns {repeated[0]!r}: rename all but one")
     frame.columns = names
@@ -179,28 +188,28 @@ def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> S
     return Sheet(path, frame, separator, encoding)
 
 
-def _arrow_table(path: Path) -> Any:
+def _read_arrow(path: Path) -> Any:
     """The table of a Parquet or Arrow file, checked: pyarrow follows offsets of foreign bytes wherever they lead."""
     from pyarrow import feather, parquet
 
-    table = parquet.read_table(path) if kind(path) == ".parquet" else feather.read_table(path, memory_map=False)
+    table = parquet.read_table(path) if find_kind(path) == ".parquet" else feather.read_table(path, memory_map=False)
     table.validate(full=True)
     return table
 
 
-def _most_memory(path: Path) -> int:
+def _memory_limit(path: Path) -> int:
     return LEAST_MEMORY + MEMORY_PER_BYTE * path.stat().st_size
 
 
 @contextmanager
-def _bounded_memory(path: Path) -> Iterator[None]:
+def _bound_memory(path: Path) -> Iterator[None]:
     """A MemoryError for a file that unpacks to far more than its size, before the machine comes to a halt."""
     try:
         import resource
 
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         usual = resource.getrlimit(resource.RLIMIT_AS)
-        limits = [one for one in (used + _most_memory(path), *usual) if one != resource.RLIM_INFINITY]
+        limits = [one for one in (used + _memory_limit(path), *usual) if one != resource.RLIM_INFINITY]
         resource.setrlimit(resource.RLIMIT_AS, (min(limits), usual[1]))
     except (ImportError, OSError, ValueError):  # where there are no such limits
         yield
@@ -211,19 +220,19 @@ def _bounded_memory(path: Path) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, usual)
 
 
-def first_line(error: BaseException) -> str:
-    """What an error has to say, in short."""
+def describe_error(error: BaseException) -> str:
+    """Shorten an error to its first line."""
     return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
 
 
-def kind(path: Path) -> str:
-    """How a file's name ends, apart from compression."""
+def find_kind(path: Path) -> str:
+    """Find how a file's name ends, apart from compression."""
     suffixes = [one.lower() for one in path.suffixes]
     return next((one for one in reversed(suffixes) if one not in COMPRESSED), "")
 
 
 @contextmanager
-def _any_length() -> Iterator[None]:
+def _allow_any_length() -> Iterator[None]:
     """Cells of any length while it lasts, as pandas reads them; what is still no CSV is a ValueError."""
     usual = csv.field_size_limit(sys.maxsize)
     try:
@@ -234,45 +243,88 @@ def _any_length() -> Iterator[None]:
         csv.field_size_limit(usual)
 
 
-def _opened(path: Path, encoding: str) -> Any:
+def _open(path: Path, encoding: str) -> Any:
     if path.suffix.lower() in COMPRESSED - OPENERS.keys():
         raise ValueError(f"{path.suffix} files can be read but not rewritten: unpack {path.name} first")
     return OPENERS.get(path.suffix.lower(), open)(path, "rt", encoding=encoding, newline="")
 
 
-def _separator(path: Path, encoding: str) -> str:
+def _guess_separator(path: Path, encoding: str) -> str:
     """The sign that the first line has most of, outside of quotes."""
     if path.suffix.lower() in COMPRESSED - OPENERS.keys():
         return ","
-    with _opened(path, encoding) as file:
+    with _open(path, encoding) as file:
         text = QUOTED.sub(r"\1", file.read(1 << 20))
     return max(",;\t|", key=re.split(r"[\r\n]", text, maxsplit=1)[0].count)
 
 
-def refuse_packing(path: Path) -> None:
+def _refuse_packing(path: Path) -> None:
     """Not every file that can be read can be written."""
     if path.suffix.lower() in COMPRESSED - COMPRESS.keys():
         raise ValueError(f"{path} cannot be written: choose .csv, .csv.gz, .parquet or .feather")
 
 
-def _as_csv(frame: Any) -> str:
-    text: str = frame.to_csv(index=False)
-    return text if "\r" not in text else frame.to_csv(index=False, quoting=csv.QUOTE_ALL)  # pandas forgets to quote it
-
-
 def write(frame: Any, path: Path | None, *, for_people: bool = False) -> None:
-    """As CSV on standard output, or to a file of the kind that its name says; for people without formulas in CSV."""
+    """Write a frame as CSV on standard output, or to a file of the kind that its name says.
+
+    A file for people has no cell, in CSV, that a spreadsheet would take for a formula.
+    """
+    with ExitStack() as stack:
+        open_writer(path, stack, for_people=for_people)(frame)
+
+
+def open_writer(path: Path | None, stack: ExitStack, *, for_people: bool = False) -> Callable[[Any], None]:
+    """Open what writes one frame after the other into one table.
+
+    The file takes the place of an older one when the stack ends without an error.
+    """
     if path is None:
-        text = _as_csv(frame)
-        print(printable(text) if sys.stdout is not None and sys.stdout.isatty() else text, end="")
-        return
-    refuse_packing(path)
-    ending, packed = kind(path), path.suffix.lower()
-    if ending == ".parquet" or ending in ARROW:
-        out = io.BytesIO()
-        (frame.to_parquet if ending == ".parquet" else frame.reset_index(drop=True).to_feather)(out)
-        content = out.getvalue()
-    else:
-        frame = frame.map(unlike_a_formula).rename(columns=unlike_a_formula) if for_people else frame
-        content = _as_csv(frame).encode()
-    write_whole(path, COMPRESS[packed](content) if packed in COMPRESS else content)
+        return _open_csv_writer(_print, for_people=False)
+    _refuse_packing(path)
+    file = stack.enter_context(whole_file(path))
+    kind = find_kind(path)
+    if kind == ".parquet" or kind in ARROW:
+        return _open_arrow_writer(file, kind == ".parquet", stack)
+    open_packed = OPENERS.get(path.suffix.lower())
+    stream = file if open_packed is None else stack.enter_context(open_packed(file, "wb"))
+    return _open_csv_writer(lambda text: stream.write(text.encode()), for_people)
+
+
+def _print(text: str) -> None:
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    print(for_terminal(text) if on_terminal else text, end="")
+
+
+def _open_csv_writer(out: Callable[[str], Any], for_people: bool) -> Callable[[Any], None]:
+    begun = False
+
+    def write_frame(frame: Any) -> None:
+        nonlocal begun
+        if for_people:
+            frame = frame.map(for_spreadsheet).rename(columns=for_spreadsheet)
+        text: str = frame.to_csv(index=False, header=not begun)
+        if "\r" in text:  # pandas would write such a cell without quotes.
+            text = frame.to_csv(index=False, header=not begun, quoting=csv.QUOTE_ALL)
+        out(text)
+        begun = True
+
+    return write_frame
+
+
+def _open_arrow_writer(file: Any, as_parquet: bool, stack: ExitStack) -> Callable[[Any], None]:
+    import pyarrow
+    from pyarrow import parquet
+
+    writer: Any = None
+    schema: Any = None
+
+    def write_frame(frame: Any) -> None:
+        nonlocal writer, schema
+        table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        if writer is None:
+            open_file = parquet.ParquetWriter if as_parquet else pyarrow.ipc.new_file
+            writer = stack.enter_context(open_file(file, table.schema))
+            schema = table.schema
+        writer.write_table(table.cast(schema))
+
+    return write_frame

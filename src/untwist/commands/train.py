@@ -10,50 +10,52 @@ from typing import Any
 import numpy as np
 
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.blocks import in_blocks, option, prepared_in_blocks
-from untwist.commands.columns import Prepared
-from untwist.commands.common import (
-    as_json,
-    chosen_table,
-    described,
-    different,
+from untwist.commands.blocks import add_blocks_option, prepare_in_blocks, reads_in_blocks
+from untwist.commands.columns import PreparedTable
+from untwist.commands.steps import (
+    add_table_options,
+    announce,
+    describe_noise,
+    encode_json,
     fit,
-    noise_words,
+    read_table,
+    refuse_same_files,
     say,
-    table_options,
     tell,
 )
 from untwist.files.format import save
 
-__all__ = ["main", "summary"]
+__all__ = ["main", "summarize"]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Fit, save, tell."""
     parser = argparse.ArgumentParser(prog="untwist train", description=__doc__.split(":")[0] + ".")
-    table_options(parser, labelled=True)
-    option(parser)
+    add_table_options(parser, labelled=True)
+    add_blocks_option(parser)
     parser.add_argument("-o", "--output", type=Path, default=Path("model.untwist"), help="(default model.untwist)")
     parser.add_argument("--believe-labels", action="store_true", help="correct nothing: rows are hard, not mislabelled")
     options = parser.parse_args(arguments)
-    different([options.table], [options.output])
-    table = _large_table(options) if in_blocks(options) else chosen_table(options)[1]
+    refuse_same_files([options.table], [options.output])
+    table = _read_large_table(options) if reads_in_blocks(options) else read_table(options)[1]
     model = fit(table, options, noise_rates=None if options.believe_labels else "auto")
     if getattr(model, "stopped_", False):
         say(f"The model has the rounds done so far: {options.output}")
     save(model, options.output)
-    found = summary(model, table) | {"model": str(options.output)}
-    print(as_json(found)) if options.json else tell(_words(found, model))
+    found = summarize(model, table) | {"model": str(options.output)}
+    print(encode_json(found)) if options.json else tell(_describe(found, model))
     return 130 if getattr(model, "stopped_", False) else 0
 
 
-def _large_table(options: argparse.Namespace) -> Prepared:
+def _read_large_table(options: argparse.Namespace) -> PreparedTable:
     say(f"{options.table} is read in blocks of rows; first one column after the other, to see what they are")
-    return described(prepared_in_blocks(options.table, options.label, drop=options.drop, keep=options.keep))
+    table = prepare_in_blocks(options.table, options.label, drop=options.drop, keep=options.keep)
+    announce(table)
+    return table
 
 
-def summary(model: PILBoostClassifier, table: Prepared) -> dict[str, Any]:
-    """What was learned, and from what."""
+def summarize(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]:
+    """Sum up what was learned, and from what."""
     names = np.asarray(model.feature_names_in_)
     importances = model.importances("gain")
     order = np.argsort(-importances, kind="stable")
@@ -65,24 +67,24 @@ def summary(model: PILBoostClassifier, table: Prepared) -> dict[str, Any]:
         "alpha": model.alpha_,
         "max_depth": best.max_depth,
         "rounds": best.n_rounds,
-        "agrees_with_labels": _agreement(model, table),
+        "agrees_with_labels": _measure_agreement(model, table),
         "log_loss": best.loss,
         "noise_found": bool(noise is not None and noise.found),
-        "noise": noise_words(model),
+        "noise": describe_noise(model),
         "importances": {str(names[i]): float(importances[i]) for i in order},
         "notes": table.notes,
     }
     return found
 
 
-def _agreement(model: PILBoostClassifier, table: Prepared) -> float:
+def _measure_agreement(model: PILBoostClassifier, table: PreparedTable) -> float:
     """The share of rows that bear the label that models which have not seen them predict."""
-    if not hasattr(model, "oof_proba_"):  # stopped before all rows were judged
+    if not hasattr(model, "oof_proba_"):  # The fit was stopped before all rows were judged.
         return float("nan")
     return float(np.mean(model.classes_[model.oof_proba_.argmax(axis=1)] == table.y))
 
 
-def _words(found: dict[str, Any], model: PILBoostClassifier) -> str:
+def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
     top = [f"{name} {share:.0%}" for name, share in list(found["importances"].items())[:5] if share > 0]
     classes = ", ".join(map(str, model.classes_))
     doubt = " (labels that are wrong count against it)" if found["noise_found"] else ""

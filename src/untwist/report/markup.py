@@ -1,115 +1,187 @@
-"""Text that comes from data, made harmless: for HTML, for SVG and for a script; and the pieces a page is made of."""
+"""The pieces that pages are made of, for the report and for the experiments: the shell, tables, figures, numbers.
+
+What the pieces are given is HTML already; `untwist.text.for_page` makes HTML of what comes from data.
+"""
 
 from __future__ import annotations
 
-import html
-import json
+import base64
+import hashlib
+import importlib.metadata
+import importlib.resources
 import math
-import re
-import unicodedata
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 __all__ = [
     "Interval",
-    "beside",
-    "clipped",
-    "data_table",
-    "figure",
-    "for_script",
-    "likely",
-    "name_of",
-    "percent",
-    "shown",
-    "value_of",
-    "with_interval",
+    "Section",
+    "describe_value",
+    "format_interval",
+    "format_percent",
+    "format_probability",
+    "name_column",
+    "place_beside",
+    "write_figure",
+    "write_page",
+    "write_table",
 ]
 
-Interval = tuple[float, float, float]  # a value with its lower and upper limit
-
-# What is not seen or turns text around: controls, directions, halves of surrogate pairs, what is no character.
-UNSEEN = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufffe\uffff]"
-)
-
-# ---- what comes from data ----
+#: A value with its lower and upper limit.
+Interval = tuple[float, float, float]
 
 
-def clipped(value: Any, most: int = 80) -> str:
-    """A value as one line of at most so many columns, a wide character counted twice; nothing unseen is left."""
-    text = UNSEEN.sub("\N{REPLACEMENT CHARACTER}", " ".join(str(value)[: 4 * most].split())) or "(empty)"
-    width = 0
-    for place, sign in enumerate(text):
-        width += 2 if unicodedata.east_asian_width(sign) in "WF" else 1
-        if width > most:
-            return text[: max(place - 1, 1)].rstrip() + "…"
-    return text
+# ---- the page ----
 
 
-def shown(value: Any, most: int = 80) -> str:
-    """A value as HTML."""
-    return html.escape(clipped(value, most))
+class Section(NamedTuple):
+    """A part of a page: its anchor, its heading, what the list of sections calls it, and its HTML."""
+
+    anchor: str
+    heading: str
+    link: str
+    body: str
 
 
-def value_of(value: Any) -> str:
-    """A cell of the data in words."""
+def write_page(
+    title: str, eyebrow: str, heading: str, sections: Sequence[Section], *, advice: str = "", script: str = ""
+) -> str:
+    """Write an HTML page that loads nothing and sends nothing.
+
+    Parameters
+    ----------
+    title : str
+        What the browser calls the page.
+    eyebrow, heading : str
+        What kind of page it is, above its heading.
+    sections : sequence of Section
+        The parts, in order.
+    advice : str
+        A sentence for the end of the page.
+    script : str
+        JavaScript. The policy of the page allows this script and no other.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    style = _read("style.css")
+    allowed_script = _hash(script) if script else "'none'"
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {allowed_script}; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    version = importlib.metadata.version("untwist")
+    links = "".join(f'<li><a href="#{one.anchor}">{one.link}</a></li>' for one in sections)
+    body = "".join(
+        f'<section id={one.anchor} aria-labelledby="{one.anchor}-title">\n'
+        f'<h2 id="{one.anchor}-title">{one.heading}</h2>\n{one.body}\n</section>\n'
+        for one in sections
+    )
+    footer = f"Made by untwist {version}. This file is complete: it loads nothing and sends nothing."
+    footer += f" {advice}" if advice else ""
+    running = f"<script>{script}</script>" if script else ""
+    return f"""<!doctype html>
+<html lang=en><head><meta charset=utf-8>
+<meta http-equiv=Content-Security-Policy content="{policy}">
+<meta name=viewport content="width=device-width, initial-scale=1"><meta name=color-scheme content="light dark">
+<meta name=generator content="untwist {version}"><link rel=icon href="data:,">
+<title>{title}</title><style>{style}</style></head>
+<body><a class=skip href="#{sections[0].anchor}">Skip to the report</a>
+<header><p class=eyebrow>{eyebrow}</p><h1>{heading}</h1>
+<nav aria-label=Sections><ul>{links}</ul></nav></header>
+<main>
+{body}</main>
+<footer><p>{footer}</p></footer>
+{running}</body></html>
+"""
+
+
+def _read(name: str) -> str:
+    return importlib.resources.files("untwist.report").joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """What the policy of a page calls a text that it allows."""
+    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+
+
+# ---- its pieces ----
+
+
+def write_figure(chart: str, caption: str = "") -> str:
+    """Write a chart with its caption."""
+    return f"<figure>{chart}" + (f"<figcaption>{caption}</figcaption>" if caption else "") + "</figure>"
+
+
+def place_beside(left: str, right: str) -> str:
+    """Place two pieces side by side, or one below the other where there is no room."""
+    return f"<div class=pair>{left}<div>{right}</div></div>"
+
+
+def write_table(
+    caption: str,
+    header: Sequence[str],
+    lines: Iterable[Sequence[str]],
+    stands_out: Callable[[str], bool] = lambda _name: False,
+) -> str:
+    """Write a table; the first cell of each line is its name, the others are numbers.
+
+    Parameters
+    ----------
+    caption : str
+        What the table is about.
+    header : sequence of str
+        A cell for each column.
+    lines : iterable of sequences of str
+        As many cells each.
+    stands_out : callable
+        Whether the line of that name is shown in colour.
+
+    Returns
+    -------
+    str
+        The table in a box that scrolls where it is too wide.
+    """
+    first, *others = header
+    head = f"<th scope=col>{first}</th>" + "".join(f"<th scope=col class=number>{cell}</th>" for cell in others)
+    body = ""
+    for name, *numbers in lines:
+        row = "<tr class=ours>" if stands_out(name) else "<tr>"
+        cells = "".join(f"<td class=number>{one}</td>" for one in numbers)
+        body += f"{row}<th scope=row>{name}</th>{cells}</tr>\n"
+    return (
+        f'<div class=scroll role=region tabindex=0 aria-label="{caption}"><table><caption>{caption}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n"
+    )
+
+
+# ---- values and numbers ----
+
+
+def describe_value(value: Any) -> str:
+    """Say a cell of the data in words."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def name_of(column: Any) -> str:
-    """A column in words; those of an array have numbers only."""
+def name_column(column: Any) -> str:
+    """Name a column; those of an array have numbers only."""
     return f"column {column}" if isinstance(column, int) else str(column)
 
 
-def for_script(value: Any) -> str:
-    """JSON that can stand inside a script element: nothing in it ends the element or begins another."""
-    text = json.dumps(value, separators=(",", ":"))
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-# ---- numbers ----
-
-
-def percent(value: float) -> str:
-    """A share as HTML."""
+def format_percent(value: float) -> str:
+    """Write a share as HTML."""
     return f"{100 * value:.1f}&nbsp;%"
 
 
-def with_interval(rate: Interval) -> str:
-    """A share and its limits as HTML."""
-    return f"{percent(rate[0])} <small>({100 * rate[1]:.1f} to {100 * rate[2]:.1f})</small>"
+def format_interval(rate: Interval) -> str:
+    """Write a share and its limits as HTML."""
+    return f"{format_percent(rate[0])} <small>({100 * rate[1]:.1f} to {100 * rate[2]:.1f})</small>"
 
 
-def likely(probability: float) -> str:
-    """A probability in percent that does not claim certainty."""
+def format_probability(probability: float) -> str:
+    """Write a probability in percent that does not claim certainty."""
     return "over 99%" if probability > 0.99 else "under 1%" if probability < 0.01 else f"{probability:.0%}"
-
-
-# ---- pieces of a page; what they are given is HTML ----
-
-
-def figure(chart: str, caption: str = "") -> str:
-    """A chart with its caption."""
-    return f"<figure>{chart}" + (f"<figcaption>{caption}</figcaption>" if caption else "") + "</figure>"
-
-
-def beside(left: str, right: str) -> str:
-    """Side by side, or one below the other where there is no room."""
-    return f"<div class=pair>{left}<div>{right}</div></div>"
-
-
-def data_table(caption: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table; the first cell of each line is its name, the others are numbers."""
-    first, *others = header
-    head = f"<th scope=col>{first}</th>" + "".join(f"<th scope=col class=number>{cell}</th>" for cell in others)
-    body = ""
-    for name, *numbers in lines:
-        body += (
-            f"<tr><th scope=row>{name}</th>" + "".join(f"<td class=number>{one}</td>" for one in numbers) + "</tr>\n"
-        )
-    return (
-        f'<div class=scroll role=region tabindex=0 aria-label="{caption}"><table><caption>{caption}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n"
-    )

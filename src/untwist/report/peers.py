@@ -13,13 +13,14 @@ from sklearn.model_selection import train_test_split
 
 from untwist.arguments import Array
 from untwist.audit.labels import LabelAudit
+from untwist.audit.peers import LEARNING_RATE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
 from untwist.automatic.search import N_FOLDS
 from untwist.data.folds import cross_folds
 
 __all__ = ["Peer", "compare"]
 
-ROUNDS, PATIENCE, RATE = 2000, 50, 0.1
-SMALL = 10_000  # rows: with fewer, threads cost more than they save
+#: With fewer rows, threads cost more than they save.
+SMALL = 10_000
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def compare(audit: LabelAudit) -> dict[str, Peer]:
         posterior = np.zeros_like(audit.posterior)
         for share in held:  # of each row that the fold sets aside
             part = np.flatnonzero(share)
-            posterior[part] += share[part, None] * _answers(fit, audit, audit.weight * (1.0 - share), part)
+            posterior[part] += share[part, None] * _predict(fit, audit, audit.weight * (1.0 - share), part)
         found[name] = _judged(audit, posterior, posterior.argmax(axis=1))
     return found
 
@@ -66,77 +67,36 @@ def _judged(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) ->
     return Peer(given, loss, corrected)
 
 
-@dataclass(frozen=True)
-class _Lesson:
-    """(X, y, weight) to learn from and to stop on; classes are numbered from 0 on."""
-
-    train: tuple[Array, NDArray[np.intp], Array]
-    stop: tuple[Array, NDArray[np.intp], Array]
-    n_classes: int
-    categories: list[int]
-    seed: int
-    n_jobs: int | None
-
-
-Answers = Callable[[Array], Array]  # the posterior of each class for rows
-
-
-def _answers(fit: Callable[[_Lesson], Answers], audit: LabelAudit, weight: Array, rows: NDArray[np.intp]) -> Array:
+def _predict(fit: Callable[..., Any], audit: LabelAudit, weight: Array, rows: NDArray[np.intp]) -> Array:
     """Posteriors of `rows` by a peer that has learned from all rows with their `weight`."""
+    model = audit.model
     learned = np.flatnonzero(weight > 0)
     known, labels = np.unique(np.searchsorted(audit.classes, audit.given[learned]), return_inverse=True)
+    posterior = np.zeros((len(rows), len(audit.classes)))  # a class that was not learned keeps probability 0
+    if len(known) == 1:
+        posterior[:, known] = 1.0
+        return posterior
     even = labels if np.bincount(labels).min() >= 2 and len(learned) >= 10 * len(known) else None
     train, stop = train_test_split(np.arange(len(learned)), test_size=0.2, stratify=even, random_state=0)
     if len(np.unique(labels[train])) < len(known):
-        train = np.arange(len(learned))  # too few to spare some
-    parts = [(audit._numbers[learned[part]], labels[part], weight[learned[part]]) for part in (train, stop)]
-    model, found = audit.model, np.zeros((len(rows), len(audit.classes)))
-    n_jobs = 1 if model.n_jobs is None and len(learned) < SMALL else model.n_jobs
-    lesson = _Lesson(parts[0], parts[1], len(known), sorted(model._schema.categories), model._seed, n_jobs)
-    found[:, known] = fit(lesson)(audit._numbers[rows]) if len(known) > 1 else 1.0  # a class may be missing
-    return found
-
-
-def _xgboost(lesson: _Lesson) -> Answers:
-    from xgboost import XGBClassifier
-
-    model = XGBClassifier(
+        train = np.arange(len(learned))  # there are too few rows to spare some
+    table = audit._numbers
+    peer = fit(
+        table[learned[train]],
+        labels[train],
+        HeldOut(table[learned[stop]], labels[stop], weight[learned[stop]]),
+        weight=weight[learned[train]],
+        categories=sorted(model._schema.categories),
         n_estimators=ROUNDS,
-        learning_rate=RATE,
-        early_stopping_rounds=PATIENCE,
-        enable_categorical=True,
-        feature_types=["c" if i in lesson.categories else "float" for i in range(lesson.train[0].shape[1])],
-        n_jobs=lesson.n_jobs,
-        random_state=lesson.seed,
+        learning_rate=LEARNING_RATE,
+        n_jobs=1 if model.n_jobs is None and len(learned) < SMALL else model.n_jobs,
+        random_state=model._seed,
     )
-    X, y, weight = lesson.stop
-    watched = {"eval_set": [(X, y)], "sample_weight_eval_set": [weight], "verbose": False}
-    X, y, weight = lesson.train
-    return model.fit(X, y, sample_weight=weight, **watched).predict_proba
-
-
-def _lightgbm(lesson: _Lesson) -> Answers:
-    from lightgbm import Dataset, early_stopping, train
-
-    settings: dict[str, Any] = {"objective": "binary"}
-    if lesson.n_classes > 2:
-        settings = {"objective": "multiclass", "num_class": lesson.n_classes}
-    settings |= {"learning_rate": RATE, "seed": lesson.seed, "num_threads": lesson.n_jobs or 0, "verbose": -1}
-    X, y, weight = lesson.train
-    data = Dataset(X, y, weight=weight, categorical_feature=lesson.categories, params={"verbose": -1})
-    X, y, weight = lesson.stop
-    watched = data.create_valid(X, y, weight=weight)
-    stop = early_stopping(PATIENCE, verbose=False)
-    booster = train(settings, data, ROUNDS, valid_sets=[watched], callbacks=[stop])
-
-    def posterior(rows: Array) -> Array:
-        answers = np.asarray(booster.predict(rows))
-        return answers if answers.ndim == 2 else np.column_stack([1.0 - answers, answers])
-
+    posterior[:, known] = peer.predict_proba(table[rows])
     return posterior
 
 
-FITS: dict[str, tuple[str, Callable[[_Lesson], Answers]]] = {
-    "XGBoost, stopped early": ("xgboost", _xgboost),
-    "LightGBM, stopped early": ("lightgbm", _lightgbm),
+FITS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "XGBoost, stopped early": ("xgboost", fit_xgboost),
+    "LightGBM, stopped early": ("lightgbm", fit_lightgbm),
 }

@@ -9,40 +9,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.audit.labels import Explanation, LabelAudit
+from untwist.audit.labels import Explanation, LabelAudit, Reason
 from untwist.report import charts, findings
-from untwist.report.markup import beside, data_table, figure, for_script, likely, name_of, shown, value_of
+from untwist.report.markup import (
+    describe_value,
+    format_probability,
+    name_column,
+    place_beside,
+    write_figure,
+    write_table,
+)
+from untwist.text import for_page, for_script
 
-__all__ = ["review"]
+__all__ = ["write_review"]
 
-MOST_LISTED = 250  # suspects in the table, with reasons
-MOST_EMBEDDED = 200_000  # bytes of the list to download
-LEAST_EFFECT = 0.05  # of a reason, in log-odds: less would be shown as +0.0
+#: Suspects in the table, at most; each comes with reasons.
+MOST_LISTED = 250
+#: Bytes of the list to download, at most.
+MOST_EMBEDDED = 200_000
+#: A reason of a smaller effect, in log-odds, would be shown as +0.0.
+LEAST_EFFECT = 0.05
 
 
-def review(
+def write_review(
     audit: LabelAudit, suspects: NDArray[np.intp], names: Sequence[Any], row_name: str, *, by_doubt: bool
 ) -> str:
-    """The section; `by_doubt`: the suspects are those of `audit.suspects()`."""
+    """Write the section; `by_doubt` says that the suspects are those of `audit.suspects()`."""
     if not len(suspects):
         found = (
             "no label is more likely wrong than right" if audit.noise.found else "no evidence of wrong labels was found"
         )
         return f"<p>There is nothing to review: {found}.</p>"
     listed = suspects[:MOST_LISTED]
-    kept = _embedded(audit, suspects, names)
-    body = "".join(_line(audit, place, names[one.row], one) for place, one in enumerate(audit.explanations(listed)))
-    heads = [shown(row_name, 20), "label", "looks like", "likely wrong", "similar rows against it", "why"]
+    kept = _embed(audit, suspects, names)
+    body = "".join(
+        _write_line(audit, place, names[one.row], one) for place, one in enumerate(audit.explanations(listed))
+    )
+    heads = [for_page(row_name, 20), "label", "looks like", "likely wrong", "similar rows against it", "why"]
     head = "".join(
         f"<th scope=col aria-sort={'descending' if word == 'likely wrong' else 'none'}>"
         f"<button type=button>{word}</button></th>"
         for word in heads
     )
-    return f"""<p>{_intro(audit, len(suspects), len(listed), len(kept["row"]), by_doubt)}</p>
-{_what_to_expect(audit, suspects)}
+    return f"""<p>{_introduce(audit, len(suspects), len(listed), len(kept["row"]), by_doubt)}</p>
+{_write_expectation(audit, suspects)}
 <form class=controls hidden role=search aria-label="Filter the table">
 <label>Search <input type=search id=words autocomplete=off></label>
-{_class_filter("Label", "given", audit)}{_class_filter("Looks like", "like", audit)}
+{_write_filter("Label", "given", audit)}{_write_filter("Looks like", "like", audit)}
 <button type=button id=download>Download the review list (CSV, {len(kept["row"]):,} rows)</button></form>
 <p id=status role=status class=aside></p>
 <div class=scroll role=region tabindex=0 aria-label="Suspect rows"><table id=suspects><caption>Suspect rows</caption>
@@ -54,7 +67,7 @@ for that label there; the number says how strongly, in log-odds. Similar rows sh
 <script type="application/json" id=review-list>{for_script(kept)}</script>"""
 
 
-def _intro(audit: LabelAudit, n_suspects: int, n_listed: int, n_kept: int, by_doubt: bool) -> str:
+def _introduce(audit: LabelAudit, n_suspects: int, n_listed: int, n_kept: int, by_doubt: bool) -> str:
     words = "Rows whose label is more likely wrong than right" if by_doubt else "The rows that were asked for"
     words += ", the most doubtful first."
     if not audit.noise.found:
@@ -65,11 +78,11 @@ def _intro(audit: LabelAudit, n_suspects: int, n_listed: int, n_kept: int, by_do
     return words
 
 
-def _what_to_expect(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
+def _write_expectation(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
     expected = np.cumsum(audit.wrong[suspects])
     steps = [k for k in (10, 50, 100, 500, 1000, 5000) if k < len(suspects)] + [len(suspects)]
-    lines = [[f"first {k:,}", f"{expected[k - 1]:,.1f}", likely(expected[k - 1] / k)] for k in steps]
-    chart = charts.finds(
+    lines = [[f"first {k:,}", f"{expected[k - 1]:,.1f}", format_probability(expected[k - 1] / k)] for k in steps]
+    chart = charts.draw_finds(
         findings.expected_finds(audit, min(len(audit.given), max(2 * len(suspects), 50))),
         float(audit.wrong.mean()),
         len(suspects),
@@ -78,40 +91,42 @@ def _what_to_expect(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
     caption = (
         "What a review is expected to find. The dot is the end of the list; the dashed line is a review in any order."
     )
-    return beside(
-        figure(chart, caption), data_table("What to expect", ["rows reviewed", "truly wrong", "share"], lines)
+    return place_beside(
+        write_figure(chart, caption), write_table("What to expect", ["rows reviewed", "truly wrong", "share"], lines)
     )
 
 
-def _class_filter(word: str, name: str, audit: LabelAudit) -> str:
-    options = "".join(f"<option value={i}>{shown(one, 40)}</option>" for i, one in enumerate(audit.classes.tolist()))
+def _write_filter(word: str, name: str, audit: LabelAudit) -> str:
+    options = "".join(f"<option value={i}>{for_page(one, 40)}</option>" for i, one in enumerate(audit.classes.tolist()))
     return f'<label>{word} <select id={name}><option value="">any</option>{options}</select></label>\n'
 
 
-def _line(audit: LabelAudit, place: int, name: Any, one: Explanation) -> str:
+def _write_line(audit: LabelAudit, place: int, name: Any, one: Explanation) -> str:
     """A line of the table. Cells have numbers to sort by, the line has its classes to filter by."""
     given, like = np.searchsorted(audit.classes, [one.given, one.predicted])
-    reasons = "".join(
-        f"<li><b>{shown(name_of(reason.column), 40)}</b> is {shown(value_of(reason.value), 40)}, usually "
-        f"{shown(value_of(reason.usual), 40)} <small>+{reason.effect:.1f}</small></li>"
-        for reason in one.reasons
-        if reason.effect >= LEAST_EFFECT
-    )
+    reasons = "".join(_write_reason(reason) for reason in one.reasons if reason.effect >= LEAST_EFFECT)
     number = f' data-v="{name!r}"' if isinstance(name, (int, float)) and math.isfinite(name) else ""
     meter = (
         '<svg class=meter viewBox="0 0 60 8" aria-hidden=true><rect class=rest width="60" height="8" rx="4"/>'
         f'<rect class=full width="{60 * one.wrong:.1f}" height="8" rx="4"/></svg>'
     )
     return (
-        f"<tr data-i={place} data-g={given} data-l={like}><th scope=row{number}>{shown(name, 40)}</th>"
-        f"<td>{shown(one.given, 40)}</td><td>{shown(one.predicted, 40)}</td>"
-        f'<td data-v="{one.wrong:.6f}">{meter}{likely(one.wrong)}</td>'
+        f"<tr data-i={place} data-g={given} data-l={like}><th scope=row{number}>{for_page(name, 40)}</th>"
+        f"<td>{for_page(one.given, 40)}</td><td>{for_page(one.predicted, 40)}</td>"
+        f'<td data-v="{one.wrong:.6f}">{meter}{format_probability(one.wrong)}</td>'
         f"<td data-v={one.n_disagreeing}>{one.n_disagreeing} of {one.n_similar}</td>"
         f"<td><ul>{reasons or '<li>no single column stands out</li>'}</ul></td></tr>\n"
     )
 
 
-def _embedded(audit: LabelAudit, suspects: NDArray[np.intp], names: Sequence[Any]) -> dict[str, list[Any]]:
+def _write_reason(reason: Reason) -> str:
+    column = for_page(name_column(reason.column), 40)
+    value = for_page(describe_value(reason.value), 40)
+    usual = for_page(describe_value(reason.usual), 40)
+    return f"<li><b>{column}</b> is {value}, usually {usual} <small>+{reason.effect:.1f}</small></li>"
+
+
+def _embed(audit: LabelAudit, suspects: NDArray[np.intp], names: Sequence[Any]) -> dict[str, list[Any]]:
     """The list to download, by column; as many rows as fit."""
     kept: dict[str, list[Any]] = {"labels": [str(label) for label in audit.classes.tolist()]}
     shown_names = [names[row] if type(names[row]) is int else str(names[row]) for row in suspects.tolist()]

@@ -12,75 +12,95 @@ from numpy.typing import NDArray
 from untwist.audit.labels import LabelAudit
 from untwist.automatic.search import Candidate
 from untwist.report import charts, findings
-from untwist.report.markup import beside, clipped, data_table, figure, likely, name_of, percent, shown, with_interval
+from untwist.report.markup import (
+    format_interval,
+    format_percent,
+    format_probability,
+    name_column,
+    place_beside,
+    write_figure,
+    write_table,
+)
 from untwist.report.peers import Peer
+from untwist.text import clip, for_page
 
-__all__ = ["calibration", "columns", "noise", "peers", "summary", "training"]
+__all__ = ["write_calibration", "write_columns", "write_noise", "write_peers", "write_summary", "write_training"]
 
-MOST_BARS, MOST_LABELS = 12, 100  # in a chart; in a table
-MOST_SLICED, MOST_PARTS = 20, 6  # columns in which slices are looked for; slices and confusions in a table
+#: Bars in a chart, at most.
+MOST_BARS = 12
+#: Labels in a table, at most.
+MOST_LABELS = 100
+#: Columns in which slices are looked for, the most important ones.
+MOST_SLICED = 20
+#: Slices, or confusions, in a table, at most.
+MOST_PARTS = 6
 
 # ---- in short ----
 
 
-def summary(audit: LabelAudit, suspects: NDArray[np.intp], row_name: str) -> str:
-    """How noisy, how sure, and what to do."""
-    n, (rate, low, high) = len(audit.given), audit.noise_rate
-    number, words = _verdict(audit)
-    mood = "" if audit.noise.found else " calm" if _clean(audit) else " open"
+def write_summary(audit: LabelAudit, suspects: NDArray[np.intp], row_name: str) -> str:
+    """Write how noisy the labels are, how sure that is, and what to do."""
+    n = len(audit.given)
+    rate, low, high = audit.noise_rate
+    number, words = _write_headline(audit)
+    mood = "" if audit.noise.found else " calm" if _is_clean(audit) else " open"
     worth = f"about {audit.wrong[suspects].sum():,.0f} of them truly wrong" if len(suspects) else "no suspects"
     wrong = ("expected wrong", f"{rate * n:,.0f}", f"between {low * n:,.0f} and {high * n:,.0f}")
     if not audit.noise.found:
-        low, wrong = 0.0, ("may be wrong", f"0 to {high * n:,.0f}", "no noise was found")
+        low = 0.0
+        wrong = ("may be wrong", f"0 to {high * n:,.0f}", "no noise was found")
     tiles = [
         ("labels judged", f"{n:,}", f"{len(audit.classes)} classes, {audit.model.n_features_in_:,} columns"),
         wrong,
         ("to review", f"{len(suspects):,}", worth),
     ]
     boxes = "".join(f"<div><dt>{name}</dt><dd><b>{one}</b> <span>{note}</span></dd></div>" for name, one, note in tiles)
-    picture = charts.waffle(
+    picture = charts.draw_waffle(
         (rate, low, high), f"A hundred squares for a hundred labels: between {low:.0%} and {high:.0%} of them are wrong"
     )
-    steps = "".join(f"<li>{step}</li>" for step in _next_steps(audit, suspects, row_name))
+    steps = "".join(f"<li>{step}</li>" for step in _write_next_steps(audit, suspects, row_name))
     return (
         f'<div class=hero><div><p class="verdict{mood}">{number}</p><p class=lead>{words}</p></div>'
-        + figure(picture, "A hundred labels. Full colour: wrong; faint: perhaps.")
+        + write_figure(picture, "A hundred labels. Full colour: wrong; faint: perhaps.")
         + f"</div><dl class=tiles>{boxes}</dl><h3>What to do next</h3><ol class=steps>{steps}</ol>"
     )
 
 
-def _verdict(audit: LabelAudit) -> tuple[str, str]:
+def _write_headline(audit: LabelAudit) -> tuple[str, str]:
     """The answer, and the sentence that goes on from it."""
-    n, (rate, low, high) = len(audit.given), audit.noise_rate
+    n = len(audit.given)
+    rate, low, high = audit.noise_rate
     if audit.noise.found and math.isnan(audit.noise.evidence):
-        return percent(rate), f"of the {n:,} labels are wrong, if the noise rates that were given are right."
+        return format_percent(rate), f"of the {n:,} labels are wrong, if the noise rates that were given are right."
     if audit.noise.found:
-        sure = f"We are 95&nbsp;% sure that it is between {percent(low)} and {percent(high)}."
-        return percent(rate), f"of the {n:,} labels look wrong. {sure}"
-    if _clean(audit):
-        words = f"as far as can be seen: no evidence of wrong labels. At most {percent(high)} of them may be wrong."
+        sure = f"We are 95&nbsp;% sure that it is between {format_percent(low)} and {format_percent(high)}."
+        return format_percent(rate), f"of the {n:,} labels look wrong. {sure}"
+    if _is_clean(audit):
+        words = (
+            f"as far as can be seen: no evidence of wrong labels. At most {format_percent(high)} of them may be wrong."
+        )
         return "Clean", words
     return "Unclear", (
         "whether labels are wrong or rows just hard to tell apart: nothing here shows which. "
-        f"Anything up to {percent(high)} of wrong labels would fit."
+        f"Anything up to {format_percent(high)} of wrong labels would fit."
     )
 
 
-def _clean(audit: LabelAudit) -> bool:
+def _is_clean(audit: LabelAudit) -> bool:
     """Whether there is no noise to speak of, and not only none that can be told from hard data."""
     return not audit.noise.found and max(audit.noise.interval_neg[1], audit.noise.interval_pos[1]) < 0.05
 
 
-def _next_steps(audit: LabelAudit, suspects: NDArray[np.intp], row_name: str) -> list[str]:
+def _write_next_steps(audit: LabelAudit, suspects: NDArray[np.intp], row_name: str) -> list[str]:
     if not len(suspects):
-        if audit.noise.found or _clean(audit):
+        if audit.noise.found or _is_clean(audit):
             return ["Nothing needs correcting: no label stands out as wrong. The model can be used as it is."]
         return [
             "No label can be called wrong with confidence, so none is listed. The model can be used as it is.",
             "If labels are doubted all the same, ask for a number of rows: the 50 most doubtful ones, say.",
         ]
     k = min(len(suspects), 50)
-    first = f"the first {k} {shown(row_name, 20)}s" if k > 1 else f"the {shown(row_name, 20)}"
+    first = f"the first {k} {for_page(row_name, 20)}s" if k > 1 else f"the {for_page(row_name, 20)}"
     expected = float(audit.wrong[suspects[:k]].sum())
     many = f"about {expected:.0f} of" if expected < k - 0.5 else "nearly all"
     return [
@@ -94,8 +114,8 @@ def _next_steps(audit: LabelAudit, suspects: NDArray[np.intp], row_name: str) ->
 # ---- how noisy ----
 
 
-def noise(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
-    """Rates by label with their intervals, and where wrong labels concentrate."""
+def write_noise(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
+    """Write rates by label with their intervals, and where wrong labels concentrate."""
     labels = audit.classes.tolist()
     rates = [audit.rate_by_label[label] for label in labels]
     before, after = (
@@ -106,29 +126,35 @@ def noise(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
     if len(labels) > MOST_BARS:
         order.sort(key=lambda i: (-rates[i][0], i))
     bars = [(str(labels[i]), rates[i]) for i in order[:MOST_BARS]]
-    chart = charts.intervals(
+    chart = charts.draw_intervals(
         bars,
-        audit.noise_rate,
-        "Share of wrong labels by given label: " + "; ".join(f"{clipped(name, 30)} {one[0]:.1%}" for name, one in bars),
+        "Share of wrong labels by given label: " + "; ".join(f"{clip(name, 30)} {one[0]:.1%}" for name, one in bars),
+        x_words="share of wrong labels; shaded: all labels",
+        band=audit.noise_rate,
     )
     lines = [
-        [shown(labels[i], 40), f"{before[i]:,}", with_interval(rates[i]), f"{after[i]:,}"] for i in order[:MOST_LABELS]
+        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(rates[i]), f"{after[i]:,}"]
+        for i in order[:MOST_LABELS]
     ]
-    table = data_table("Labels as given", ["label", "rows", "wrong", "rows, corrected"], lines)
+    table = write_table("Labels as given", ["label", "rows", "wrong", "rows, corrected"], lines)
     if len(labels) > MOST_BARS:
         which = f"All {len(labels)} labels" if len(labels) <= MOST_LABELS else f"{MOST_LABELS} of {len(labels)} labels"
         table = f"<details><summary>{which}</summary>{table}</details>"
     caption = "Of the rows that bear a label, how many bear it wrongly. The lines are 95&nbsp;% intervals."
     if not audit.noise.found:
         caption += " No noise was found: this is what would fit if there were some."
-    parts = [f"<p>{_how_sure(audit)}</p>", _true_rates(audit), beside(figure(chart, caption), table)]
-    parts += [_confusions(audit, suspects), _slices(audit)]
+    parts = [
+        f"<p>{_write_certainty(audit)}</p>",
+        _write_true_rates(audit),
+        place_beside(write_figure(chart, caption), table),
+    ]
+    parts += [_write_confusions(audit, suspects), _write_slices(audit)]
     if not np.all(audit.weight == 1):
         parts.append("<p class=aside>Shares count each row with its sample weight.</p>")
     return "".join(parts)
 
 
-def _how_sure(audit: LabelAudit) -> str:
+def _write_certainty(audit: LabelAudit) -> str:
     if math.isnan(audit.noise.evidence):
         return "The noise rates were given, not estimated, so that there are no intervals."
     words = (
@@ -143,47 +169,52 @@ def _how_sure(audit: LabelAudit) -> str:
     )
 
 
-def _true_rates(audit: LabelAudit) -> str:
+def _write_true_rates(audit: LabelAudit) -> str:
     """Which share of each true class is mislabelled."""
     found = audit.noise
-    if not found.found or len(audit.classes) > 2:  # of more classes it is about the share of all rows
+    if not found.found or len(audit.classes) > 2:  # With more classes it is about the share of all rows.
         return ""
-    neg, pos = (found.rate_neg, *found.interval_neg), (found.rate_pos, *found.interval_pos)
-    first, second = (shown(label, 40) for label in audit.classes.tolist())
+    neg = (found.rate_neg, *found.interval_neg)
+    pos = (found.rate_pos, *found.interval_pos)
+    first, second = (for_page(label, 40) for label in audit.classes.tolist())
     return (
-        f"<p>Of the rows that are truly <b>{first}</b>, {with_interval(neg)} are labelled {second}; of those that are "
-        f"truly <b>{second}</b>, {with_interval(pos)} are labelled {first}.</p>"
+        f"<p>Of the rows that are truly <b>{first}</b>, {format_interval(neg)} are labelled {second}; "
+        f"of those that are truly <b>{second}</b>, {format_interval(pos)} are labelled {first}.</p>"
     )
 
 
-def _confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
+def _write_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
     """Which label stands for which, where there are more than two."""
     if len(audit.classes) == 2 or not len(suspects):
         return ""
     pairs = Counter(zip(audit.given[suspects].tolist(), audit.predicted[suspects].tolist(), strict=True))
     lines = [
-        [f"{shown(given, 40)} → {shown(like, 40)}", f"{times:,}", f"{times / len(suspects):.0%}"]
+        [f"{for_page(given, 40)} → {for_page(like, 40)}", f"{times:,}", f"{times / len(suspects):.0%}"]
         for (given, like), times in sorted(pairs.items(), key=lambda one: (-one[1], str(one[0])))[:MOST_PARTS]
     ]
-    return data_table("Which label stands for which", ["labelled → looks like", "suspects", "share"], lines)
+    return write_table("Which label stands for which", ["labelled → looks like", "suspects", "share"], lines)
 
 
-def _slices(audit: LabelAudit) -> str:
+def _write_slices(audit: LabelAudit) -> str:
     if len(audit.classes) > 2:
         return ""
     important = np.argsort(-audit.model.importances("gain"), kind="stable")[:MOST_SLICED]
     lines = [
-        [f"{shown(name_of(one.column), 40)} is {shown(one.where, 60)}", f"{one.rows:,}", percent(one.share_wrong)]
+        [
+            f"{for_page(name_column(one.column), 40)} is {for_page(one.where, 60)}",
+            f"{one.rows:,}",
+            format_percent(one.share_wrong),
+        ]
         for one in audit.slices(np.sort(important))[:MOST_PARTS]
     ]
-    return data_table("Where wrong labels concentrate", ["rows where", "rows", "wrong"], lines) if lines else ""
+    return write_table("Where wrong labels concentrate", ["rows where", "rows", "wrong"], lines) if lines else ""
 
 
 # ---- the model ----
 
 
-def training(audit: LabelAudit) -> str:
-    """What was trained on what, what alpha means, how the loss fell."""
+def write_training(audit: LabelAudit) -> str:
+    """Write what was trained on what, what alpha means, how the loss fell."""
     model, best = audit.model, audit.model.choice_.best
     table, kinds = audit._numbers, len(model._schema.categories)
     missing = float(np.isnan(table).mean())
@@ -197,22 +228,24 @@ def training(audit: LabelAudit) -> str:
     }
     listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
     tried = [
-        [_setting(one, best), f"{one.n_rounds}", f"{one.loss:.4f}", f"{one.error:.1%}"] for one in model.choice_.tried
+        [_write_setting(one, best), f"{one.n_rounds}", f"{one.loss:.4f}", f"{one.error:.1%}"]
+        for one in model.choice_.tried
     ]
     return (
         "<p>Boosted trees with the alpha-loss (PILBoost). What was left open was chosen by folds: the setting that "
         "best predicts the given labels of rows it has not seen, which needs no clean label. The model is the mean of "
         f"the fold models.</p><dl class=facts>{listed}</dl>"
-        f"<h3>What alpha = {best.alpha:g} means</h3><p>{_alpha_words(audit)}</p>"
-        f"{_learning_curves(audit)}" + data_table("What was tried", ["setting", "rounds", "log-loss", "error"], tried)
+        f"<h3>What alpha = {best.alpha:g} means</h3><p>{_explain_alpha(audit)}</p>"
+        f"{_write_learning_curves(audit)}"
+        + write_table("What was tried", ["setting", "rounds", "log-loss", "error"], tried)
     )
 
 
-def _setting(one: Candidate, best: Candidate) -> str:
+def _write_setting(one: Candidate, best: Candidate) -> str:
     return f"alpha {one.alpha:g}, depth {one.max_depth}" + (" <small>chosen</small>" if one == best else "")
 
 
-def _alpha_words(audit: LabelAudit) -> str:
+def _explain_alpha(audit: LabelAudit) -> str:
     model, alpha = audit.model, audit.model.choice_.best.alpha
     words = "Alpha says how much a label counts that contradicts all rows like it. "
     if alpha == 1:
@@ -230,50 +263,52 @@ def _alpha_words(audit: LabelAudit) -> str:
     )
 
 
-def _learning_curves(audit: LabelAudit) -> str:
+def _write_learning_curves(audit: LabelAudit) -> str:
     losses, errors = findings.learning_curve(audit.model)
     kept = audit.model.choice_.best.n_rounds
     if len(losses) < kept:
         return ""
     several = "" if len(audit.classes) == 2 else ", each class against the rest"
-    loss = charts.curve(losses.tolist(), kept, "log-loss", f"Log-loss after each round; {kept} rounds were kept")
-    error = charts.curve(
+    loss = charts.draw_curve(losses.tolist(), kept, "log-loss", f"Log-loss after each round; {kept} rounds were kept")
+    error = charts.draw_curve(
         errors.tolist(), kept, "labels missed", f"Share of labels missed after each round; {kept} kept", share=True
     )
     return (
         "<h3>Learning curves</h3><p>Of rows set aside. The loss falls as long as trees learn what holds for other rows "
         "too; where it turns they begin to learn single labels by heart, wrong ones included, and training ends.</p>"
         "<div class=pair>"
-        + figure(loss, f"Log-loss{several}: lower is better.")
-        + figure(
+        + write_figure(loss, f"Log-loss{several}: lower is better.")
+        + write_figure(
             error, f"Given labels predicted wrongly{several}. With wrong labels among them it cannot fall to zero."
         )
         + "</div>"
     )
 
 
-def calibration(audit: LabelAudit) -> str:
-    """What was predicted against what was counted, and against the truth."""
-    bins, curve = findings.reliability(audit), findings.clean_curve(audit)
-    two, inside = len(audit.classes) == 2, sum(low <= said <= high for said, (_, low, high) in bins)
-    label = f"<b>{shown(audit.classes.tolist()[1], 40)}</b>" if two else "what the model finds likeliest"
-    chart = charts.calibration(
+def write_calibration(audit: LabelAudit) -> str:
+    """Write what was predicted against what was counted, and against the truth."""
+    bins = findings.reliability(audit)
+    curve = findings.clean_curve(audit)
+    two = len(audit.classes) == 2
+    inside = sum(low <= said <= high for said, (_, low, high) in bins)
+    label = f"<b>{for_page(audit.classes.tolist()[1], 40)}</b>" if two else "what the model finds likeliest"
+    chart = charts.draw_calibration(
         bins,
         curve,
         findings.spread(audit),
         f"Predicted and counted shares of labels, which agree in {inside} of {len(bins)} groups; the clean posterior",
     )
-    counted = data_table(
+    counted = write_table(
         "Groups of rows",
         ["predicted", "counted", "95&nbsp;% interval"],
         [[f"{said:.1%}", f"{share:.1%}", f"{low:.1%} to {high:.1%}"] for said, (share, low, high) in bins],
     )
     x, y = np.transpose(curve)
     examples = [p for p in (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9) if bins[0][0] - 0.05 < p < bins[-1][0] + 0.05]
-    meanings = data_table(
+    meanings = write_table(
         "What a prediction means",
         ["so labelled", "truly so"],
-        [[f"{p:.0%}", likely(float(np.interp(p, x, y)))] for p in examples],
+        [[f"{p:.0%}", format_probability(float(np.interp(p, x, y)))] for p in examples],
     )
     return (
         f"<p>Each dot is a group of rows: across, how likely they were held to be labelled {label}; up, how many are. "
@@ -281,17 +316,17 @@ def calibration(audit: LabelAudit) -> str:
         "and how the others differ is allowed for. The curve says what such a prediction means for the truth, "
         + ("with the noise undone" if audit.noise.found else "which hardly differs where no noise was found")
         + ": noise pulls shares towards the middle, untwisting takes them back.</p>"
-        + beside(
-            figure(chart, "Grey: where the rows lie. No prediction is of a model that had seen the row."),
+        + place_beside(
+            write_figure(chart, "Grey: where the rows lie. No prediction is of a model that had seen the row."),
             f"{meanings}<details><summary>The numbers behind the dots</summary>{counted}</details>",
         )
     )
 
 
-def columns(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
-    """What the trees split on, with the labels as given and as corrected."""
+def write_columns(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
+    """Write what the trees split on, with the labels as given and as corrected."""
     before, after = findings.importances(audit, suspects)
-    names = [name_of(one) for one in getattr(audit.model, "feature_names_in_", range(len(before)))]
+    names = [name_column(one) for one in getattr(audit.model, "feature_names_in_", range(len(before)))]
     both = before if after is None else np.maximum(before, after)
     order = [int(i) for i in np.argsort(-both, kind="stable")[:MOST_BARS] if both[i] > 0]
     if not order:
@@ -306,28 +341,30 @@ def columns(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
             "gains was hidden by them (as the corrections come from the same model, they suit it)."
         )
     if rest := len(names) - len(lines):
-        words += f" All other columns ({rest:,}) together: {percent(1.0 - float(before[order].sum()))}."
-    chart = charts.pairs(lines, "Importance: " + "; ".join(f"{clipped(name, 30)} {one:.1%}" for name, one, _ in lines))
+        words += f" All other columns ({rest:,}) together: {format_percent(1.0 - float(before[order].sum()))}."
+    chart = charts.draw_pairs(
+        lines, "Importance: " + "; ".join(f"{clip(name, 30)} {one:.1%}" for name, one, _ in lines)
+    )
     header = ["column", "as given"] + ([] if after is None else ["corrected", "change"])
     cells = [
-        [shown(name, 60), f"{one:.1%}"] + ([] if two is None else [f"{two:.1%}", f"{100 * (two - one):+.1f}"])
+        [for_page(name, 60), f"{one:.1%}"] + ([] if two is None else [f"{two:.1%}", f"{100 * (two - one):+.1f}"])
         for name, one, two in lines
     ]
-    return f"<p>{words}</p>" + beside(figure(chart), data_table("Importance of columns", header, cells))
+    return f"<p>{words}</p>" + place_beside(write_figure(chart), write_table("Importance of columns", header, cells))
 
 
 # ---- others ----
 
 
-def peers(audit: LabelAudit, measured: Mapping[str, Peer]) -> str:
-    """How others predict the same rows."""
+def write_peers(audit: LabelAudit, measured: Mapping[str, Peer]) -> str:
+    """Write how others predict the same rows."""
     n = findings.effective(audit.weight)
     lines = [
         [
-            shown(name),
-            with_interval(findings.wilson(one.given, n)),
+            for_page(name, 80),
+            format_interval(findings.wilson(one.given, n)),
             f"{one.log_loss:.4f}",
-            with_interval(findings.wilson(one.corrected, n)),
+            format_interval(findings.wilson(one.corrected, n)),
         ]
         for name, one in measured.items()
     ]
@@ -337,5 +374,5 @@ def peers(audit: LabelAudit, measured: Mapping[str, Peer]) -> str:
         "to agree with more of them is not always better, as wrong ones are among them. The corrected labels are those "
         "of untwist itself, so that the last column flatters it: it shows how far others follow the noise, not who is "
         "right."
-        "</p>" + data_table("Out-of-fold predictions, with 95&nbsp;% intervals", header, lines)
+        "</p>" + write_table("Out-of-fold predictions, with 95&nbsp;% intervals", header, lines)
     )

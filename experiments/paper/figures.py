@@ -22,10 +22,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-__all__ = ["Bars", "Boxes", "Figure", "Heat", "Line", "Lines", "Mark", "Panel", "png", "svg"]
+__all__ = ["Bars", "Boxes", "Figure", "Heat", "Line", "Lines", "Mark", "Panel", "draw_png", "draw_svg"]
 
-WIDTH, HEIGHT = 3.3, 2.5  # of a panel, in inches
+#: The width of a panel, in inches.
+WIDTH = 3.3
+#: The height of a panel, in inches.
+HEIGHT = 2.5
+#: Dots per inch of a PNG file.
 DPI = 200
+#: The colours of Okabe and Ito, without yellow.
 COLOURS = (
     "#0072B2",
     "#D55E00",
@@ -35,13 +40,16 @@ COLOURS = (
     "#56B4E9",
     "#999999",
     "#000000",
-)  # Okabe and Ito, yellow left out
+)
 DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.2)), (0, (4, 1.2, 1, 1.2)), (0, (1, 1)), (0, (4, 1, 1, 1, 1, 1)))
 MARKERS = "osD^vPX"
-NAMELESS = 15  # the look of a line without a label: black and solid
+#: The look of a line without a label is black and solid.
+NAMELESS = 15
 GREY = "#666666"
+#: Settings of matplotlib. DejaVu Sans comes with it; a browser may know only the second family. Mathematics is not
+#: parsed, as a feature may be called a$b; text in SVG stays text, which is small and can be searched and read out.
 STYLE: dict[Any, Any] = {
-    "font.family": ["DejaVu Sans", "sans-serif"],  # the first comes with matplotlib, a browser may know the second only
+    "font.family": ["DejaVu Sans", "sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 8,
     "axes.titlesize": 8,
@@ -62,17 +70,20 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.handlelength": 2.8,
     "legend.columnspacing": 1.4,
-    "text.parse_math": False,  # a feature may be called a$b
-    "svg.fonttype": "none",  # text stays text: small, can be searched and read out
+    "text.parse_math": False,
+    "svg.fonttype": "none",
     "svg.hashsalt": "untwist",
 }
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve with a band from `low` to `high` if given; a label has the same look in all panels of a figure."""
+    """A curve with a band from `low` to `high` if given; a label has the same look in all panels of a figure.
 
-    label: str  # empty: not in the legend
+    A line with an empty label is not in the legend.
+    """
+
+    label: str
     x: Array
     y: Array
     low: Array | None = None
@@ -142,13 +153,16 @@ Panel = Lines | Boxes | Bars | Heat
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels under one title; `name` is the stem of its files, the caption is printed by whoever shows the figure."""
+    """Panels under one title, at most `columns` in a row.
+
+    `name` is the stem of its files; the caption is printed by whoever shows the figure.
+    """
 
     name: str
     title: str
     caption: str
     panels: tuple[Panel, ...]
-    columns: int = 2  # panels per row, at most
+    columns: int = 2
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z][\w-]*", self.name):
@@ -158,40 +172,41 @@ class Figure:
             raise ValueError(f"panels must not be empty, in figure {self.name!r}")
 
 
-def svg(figure: Figure) -> str:
-    """The figure as an SVG element that needs nothing else and gets along with others on one page."""
-    text = _saved(figure, "svg", dict.fromkeys(("Creator", "Date", "Format", "Type"))).decode()
-    return _self_contained(text, figure)
+def draw_svg(figure: Figure) -> str:
+    """Draw a figure as an SVG element that needs nothing else and gets along with others on one page."""
+    text = _save(figure, "svg", dict.fromkeys(("Creator", "Date", "Format", "Type"))).decode()
+    return _make_self_contained(text, figure)
 
 
-def png(figure: Figure) -> bytes:
-    """The figure as a PNG file of 200 dpi."""
-    return _saved(figure, "png", {"Software": None})
+def draw_png(figure: Figure) -> bytes:
+    """Draw a figure as a PNG file of 200 dpi."""
+    return _save(figure, "png", {"Software": None})
 
 
-def _saved(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
+def _save(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise ValueError('figures need matplotlib: pip install "untwist[reproduce]"') from error
+        raise ValueError('figures need matplotlib: pip install --editable ".[experiments]"') from error
     out = io.BytesIO()
     with mpl.rc_context():
-        mpl.rcdefaults()  # the same figure whatever settings the user has
+        mpl.rcdefaults()  # The figure is the same whatever settings the user has.
         mpl.rcParams.update(STYLE)
-        _canvas(figure).savefig(out, format=kind, dpi=DPI, metadata=metadata)
+        _lay_out(figure).savefig(out, format=kind, dpi=DPI, metadata=metadata)
     return out.getvalue()
 
 
-def _canvas(figure: Figure) -> Canvas:
+def _lay_out(figure: Figure) -> Canvas:
     from matplotlib.figure import Figure as Canvas
 
     columns = min(figure.columns, len(figure.panels))
     rows = math.ceil(len(figure.panels) / columns)
-    sizes = [_size(panel) for panel in figure.panels]
-    width, height = columns * max(w for w, _ in sizes), rows * max(h for _, h in sizes)
-    labels = list(dict.fromkeys(label for label in _labels(figure.panels) if label))
+    sizes = [_measure(panel) for panel in figure.panels]
+    width = columns * max(w for w, _ in sizes)
+    height = rows * max(h for _, h in sizes)
+    labels = list(dict.fromkeys(label for label in _list_labels(figure.panels) if label))
     looks = {label: i for i, label in enumerate(labels)}
-    fit = max(1, int(72 * width / (35 + 4.4 * max(map(len, labels), default=0))))  # labels in a row of the legend
+    fit = max(1, int(72 * width / (35 + 4.4 * max(map(len, labels), default=0))))  # Labels that fit a row.
     legend_rows = math.ceil(len(labels) / fit)
     title = textwrap.fill(figure.title, int(72 * width / 5.6))
     height += 0.18 * (title.count("\n") + 1) + 0.17 * legend_rows
@@ -201,7 +216,7 @@ def _canvas(figure: Figure) -> Canvas:
     handles: dict[str, Any] = {}
     for i, panel in enumerate(figure.panels):
         axes = canvas.add_subplot(rows, columns, i + 1)
-        axes.set_title(textwrap.fill(panel.title, 48), pad=14 if _marked_above(panel) else 6)
+        axes.set_title(textwrap.fill(panel.title, 48), pad=14 if _has_mark_above(panel) else 6)
         handles |= _draw(axes, panel, looks)
     if shown := [label for label in labels if label in handles]:
         across = math.ceil(len(shown) / legend_rows)
@@ -209,7 +224,7 @@ def _canvas(figure: Figure) -> Canvas:
     return canvas
 
 
-def _size(panel: Panel) -> tuple[float, float]:
+def _measure(panel: Panel) -> tuple[float, float]:
     """Width and height in inches: more where many names, or long ones, need it."""
     match panel:
         case Bars():
@@ -223,7 +238,7 @@ def _size(panel: Panel) -> tuple[float, float]:
             return WIDTH, HEIGHT
 
 
-def _labels(panels: Iterable[Panel]) -> Iterable[str]:
+def _list_labels(panels: Iterable[Panel]) -> Iterable[str]:
     for panel in panels:
         if isinstance(panel, Lines):
             yield from (line.label for line in panel.lines)
@@ -231,7 +246,7 @@ def _labels(panels: Iterable[Panel]) -> Iterable[str]:
             yield from panel.bars
 
 
-def _marked_above(panel: Panel) -> bool:
+def _has_mark_above(panel: Panel) -> bool:
     return isinstance(panel, Lines) and any(mark.vertical and mark.label for mark in panel.marks)
 
 
@@ -257,7 +272,7 @@ def _draw(axes: Axes, panel: Panel, looks: dict[str, int]) -> dict[str, Any]:
 def _has_data(panel: Panel) -> bool:
     match panel:
         case Lines():
-            values: Iterable[Any] = [np.add(*_points(line, panel.log_x)) for line in panel.lines]
+            values: Iterable[Any] = [np.add(*_find_points(line, panel.log_x)) for line in panel.lines]
         case Boxes():
             values = panel.boxes.values()
         case Bars():
@@ -271,9 +286,9 @@ def _draw_lines(axes: Axes, panel: Lines, looks: dict[str, int]) -> dict[str, An
     handles: dict[str, Any] = {}
     for line in panel.lines:
         i = looks.get(line.label, NAMELESS)
-        x, y = _points(line, panel.log_x)
+        x, y = _find_points(line, panel.log_x)
         colour = COLOURS[i % len(COLOURS)]
-        # a marker tells a line apart, or else its dashes
+        # A marker tells a line apart, or else its dashes do.
         dash = (0, (3, 2)) if line.dashed else DASHES[0 if line.marker else i % len(DASHES)]
         (handles[line.label],) = axes.plot(
             x,
@@ -287,13 +302,15 @@ def _draw_lines(axes: Axes, panel: Lines, looks: dict[str, int]) -> dict[str, An
             zorder=3 if line.ours else 2,
         )
         if line.low is not None and line.high is not None:
-            axes.fill_between(x, _finite(line.low), _finite(line.high), color=colour, alpha=0.18, linewidth=0)
+            axes.fill_between(
+                x, _drop_infinite(line.low), _drop_infinite(line.high), color=colour, alpha=0.18, linewidth=0
+            )
     for mark in panel.marks:
         _draw_mark(axes, mark)
     axes.set_xlabel(panel.x_label)
     axes.grid(True, axis="y")
     if panel.log_x:
-        _log_ticks(axes, np.concatenate([_points(line, True)[0] for line in panel.lines]))
+        _set_log_ticks(axes, np.concatenate([_find_points(line, True)[0] for line in panel.lines]))
     if panel.y_range is not None:
         axes.set_ylim(panel.y_range)
     return handles
@@ -311,7 +328,7 @@ def _draw_mark(axes: Axes, mark: Mark) -> None:
         axes.text(1.01, mark.at, mark.label, color=GREY, fontsize=7, **where)
 
 
-def _log_ticks(axes: Axes, x: Array) -> None:
+def _set_log_ticks(axes: Axes, x: Array) -> None:
     """Plain numbers at 1, 2 and 5 of each decade; at 1 alone when there are many decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
@@ -347,7 +364,7 @@ def _draw_bars(axes: Axes, panel: Bars, looks: dict[str, int]) -> dict[str, Any]
     for i, (label, heights) in enumerate(panel.bars.items()):
         offset = (i - (len(panel.bars) - 1) / 2) * width
         colour = COLOURS[looks.get(label, NAMELESS) % len(COLOURS)]
-        handles[label] = axes.bar(at + offset, np.nan_to_num(_finite(heights)), width, color=colour)
+        handles[label] = axes.bar(at + offset, np.nan_to_num(_drop_infinite(heights)), width, color=colour)
     axes.set_xticks(at, panel.names, rotation=55, ha="right", rotation_mode="anchor")
     axes.grid(True, axis="y")
     axes.set_xlim(-0.6, len(panel.names) - 0.4)
@@ -366,25 +383,25 @@ def _draw_heat(axes: Axes, panel: Heat) -> None:
         if np.isfinite(value):
             colour = "white" if value < middle else "black"
             axes.text(j, i, f"{value:.{panel.digits}f}", ha="center", va="center", fontsize=7, color=colour)
-    axes.set_xticks(columns, [_text(one) for one in panel.x])
-    axes.set_yticks(rows, [_text(one) for one in panel.y])
+    axes.set_xticks(columns, [_format_tick(one) for one in panel.x])
+    axes.set_yticks(rows, [_format_tick(one) for one in panel.y])
     axes.set_xlabel(panel.x_label)
     axes.tick_params(length=0)
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
 
 
-def _text(tick: str | float) -> str:
+def _format_tick(tick: str | float) -> str:
     return tick if isinstance(tick, str) else f"{tick:g}".replace("inf", "∞")
 
 
-def _points(line: Line, positive: bool) -> tuple[Array, Array]:
+def _find_points(line: Line, positive: bool) -> tuple[Array, Array]:
     """x and y as they are drawn, NaN where nothing is; on a logarithmic axis x must be positive."""
-    x = _finite(line.x)
-    return np.where(x > 0, x, np.nan) if positive else x, _finite(line.y)
+    x = _drop_infinite(line.x)
+    return np.where(x > 0, x, np.nan) if positive else x, _drop_infinite(line.y)
 
 
-def _finite(values: Array) -> Array:
+def _drop_infinite(values: Array) -> Array:
     array = np.asarray(values, dtype=float)
     return np.where(np.isfinite(array), array, np.nan)
 
@@ -393,7 +410,7 @@ SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 TOO_EXACT = re.compile(r"(\.\d\d)\d+")
 
 
-def _self_contained(text: str, figure: Figure) -> str:
+def _make_self_contained(text: str, figure: Figure) -> str:
     """matplotlib's SVG made fit for a page: described, its ids and styles its own, a hundredth of a point exact."""
     ElementTree.register_namespace("", SVG[1:-1])
     ElementTree.register_namespace("xlink", LINK[1:-5])
@@ -409,7 +426,7 @@ def _self_contained(text: str, figure: Figure) -> str:
             element.set(key, " ".join(TOO_EXACT.sub(r"\1", element.attrib[key]).split()))
     for metadata in root.findall(f"{SVG}metadata"):
         root.remove(metadata)
-    for style in root.iter(f"{SVG}style"):  # what the page says of its own drawings must not reach this one
+    for style in root.iter(f"{SVG}style"):  # What the page says of its own drawings must not reach this one.
         own = "fill:inherit;stroke:inherit;stroke-linejoin:round;stroke-linecap:butt"
         style.text = f"#{figure.name}{{fill:#000;stroke:none}}#{figure.name} *{{{own}}}"
     for i, (tag, words) in enumerate((("title", figure.title), ("desc", figure.caption))):

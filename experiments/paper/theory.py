@@ -7,25 +7,25 @@ import math
 import numpy as np
 from scipy.special import expit, logit
 
-from experiments.figures import Figure, Line, Lines, Mark
+from experiments.paper.figures import Figure, Line, Lines, Mark
 from untwist.arguments import Array
 from untwist.links import CanonicalLink, ClippedLink
 from untwist.losses import AlphaLoss
 from untwist.twists import alpha_star, cross_entropy, cross_entropy_gain
 
-__all__ = ["cross_entropy_and_bound", "figures"]
+__all__ = ["cross_entropy_and_bound", "make_figures"]
 
 
-def figures() -> list[Figure]:
-    """All of them, in the order of the paper."""
+def make_figures() -> list[Figure]:
+    """Make all of them, in the order of the paper."""
     return [
-        _partial_losses(),
-        _logit(),
-        _blunting(),
-        _bound(),
-        _cross_entropy(),
-        _clipped_exact(),
-        _clipped(),
+        _draw_partial_losses(),
+        _draw_logit(),
+        _draw_blunting(),
+        _draw_bound(),
+        _draw_cross_entropy(),
+        _draw_clipped_exact(),
+        _draw_clipped(),
     ]
 
 
@@ -39,17 +39,17 @@ def cross_entropy_and_bound(alpha: Array, *, a: float, b: float, B: float) -> tu
     x = B * node
     clean, twisted = expit(x / a), expit(x / b)
     K = np.array([cross_entropy(clean, twisted, one, weight) for one in alpha])
-    edge = float(np.sum(weight * (2.0 * clean - 1.0) * x / b)) / (2.0 * B)  # the weights add up to 2
+    edge = float(np.sum(weight * (2.0 * clean - 1.0) * x / b)) / (2.0 * B)  # The weights add up to 2.
     return K, np.logaddexp(0.0, alpha * B) - alpha * B * (1.0 + edge) / 2.0
 
 
-def _named(alpha: float) -> str:
+def _name(alpha: float) -> str:
     return f"α = {'∞' if math.isinf(alpha) else f'{alpha:g}'}".replace("-", "−")
 
 
-def _partial_losses() -> Figure:
+def _draw_partial_losses() -> Figure:
     u = np.linspace(0.0, 1.0, 401)
-    lines = tuple(Line(_named(a), u, AlphaLoss(a).partial_pos(u)) for a in (0.5, 1.0, 2.0, 4.0, math.inf))
+    lines = tuple(Line(_name(a), u, AlphaLoss(a).partial_pos(u)) for a in (0.5, 1.0, 2.0, 4.0, math.inf))
     caption = (
         "What the estimate u costs under the α-loss when the label is +1. A larger α costs less where u is wrong: "
         "above α = 1 the cost at 0 is finite, α/(α − 1), and at α = ∞ the cost is a straight line. α = 1 is the "
@@ -59,7 +59,7 @@ def _partial_losses() -> Figure:
     return Figure("theory-partial-losses", "The α-loss", caption, (panel,))
 
 
-def _logit() -> Figure:
+def _draw_logit() -> Figure:
     u = np.linspace(0.0, 1.0, 401)
     caption = (
         "logit(u) = log(u / (1 − u)): zero at 1/2, infinite at 0 and 1. The α that undoes a twist at one x is a "
@@ -70,10 +70,10 @@ def _logit() -> Figure:
     return Figure("theory-logit", "The logit", caption, (panel,))
 
 
-def _blunting() -> Figure:
+def _draw_blunting() -> Figure:
     def panel(clean: float, u: Array) -> Lines:
         gains = {a: cross_entropy_gain(clean, u, a) for a in (1.1, 1.5, 2.0, 4.0, 8.0)}
-        lines = tuple(Line(_named(a), u, np.where(gain >= 0, gain, np.nan)) for a, gain in gains.items())
+        lines = tuple(Line(_name(a), u, np.where(gain >= 0, gain, np.nan)) for a, gain in gains.items())
         marks = (Mark(clean, "clean", vertical=True),)
         return Lines(f"clean posterior {clean:g}", "twisted posterior", "gain over α = 1", lines, marks)
 
@@ -87,7 +87,7 @@ def _blunting() -> Figure:
     return Figure("theory-blunting", "Where a fixed α undoes blunting", caption, panels)
 
 
-def _bound() -> Figure:
+def _draw_bound() -> Figure:
     alpha = np.linspace(-2.0, 2.0, 201)
 
     def panel(b: float, note: str) -> Lines:
@@ -106,8 +106,9 @@ def _bound() -> Figure:
     return Figure("theory-bound", "The cross-entropy and its bound", caption, panels)
 
 
-def _cross_entropy() -> Figure:
-    p, twisted = np.linspace(0.0, 1.0, 401), float(expit(1.0))  # the twisted logit is 1 (or -1, with the label turned)
+def _draw_cross_entropy() -> Figure:
+    p = np.linspace(0.0, 1.0, 401)
+    twisted = float(expit(1.0))  # The twisted logit is 1, or -1 with the label turned.
     best = [cross_entropy(one, twisted, alpha_star(one, twisted)) for one in p]
     proper = [cross_entropy(one, twisted, 1.0) for one in p]
     lines = (Line("at α*, H(p)", p, np.array(best), ours=True), Line("at α = 1, log(1 + e) − p", p, np.array(proper)))
@@ -121,7 +122,7 @@ def _cross_entropy() -> Figure:
     return Figure("theory-cross-entropy", "What the constructive α* gains over α = 1", caption, (panel,))
 
 
-def _clipped_exact() -> Figure:
+def _draw_clipped_exact() -> Figure:
     loss = AlphaLoss(5.0)
     clipped, exact = ClippedLink(loss), CanonicalLink(loss)
     z = np.linspace(-1.4, 1.4, 561)
@@ -142,11 +143,11 @@ def _clipped_exact() -> Figure:
     return Figure("theory-clipped-exact", "The clipped inverse link and the exact one, α = 5", caption, panels)
 
 
-def _clipped() -> Figure:
+def _draw_clipped() -> Figure:
     z = np.linspace(-4.0, 4.0, 721)
     links = {a: ClippedLink(AlphaLoss(a)) for a in (1.001, 1.5, 2.0, 5.0, 100.0, -2.0)}
-    twisted = tuple(Line(_named(a), z, link.inverse(z), dashed=a < 0, marker=a < 0) for a, link in links.items())
-    clean = tuple(Line(_named(a), z, link.tilted(z), dashed=a < 0, marker=a < 0) for a, link in links.items())
+    twisted = tuple(Line(_name(a), z, link.inverse(z), dashed=a < 0, marker=a < 0) for a, link in links.items())
+    clean = tuple(Line(_name(a), z, link.tilted(z), dashed=a < 0, marker=a < 0) for a, link in links.items())
     caption = (
         "The clipped inverse link for several α: the score z gives the twisted posterior (left), exactly 0 and 1 from "
         "the clip ±|α|/(|α| − 1) on. Near α = 1 the clip is out of sight; a large α is flat at 1/2 up to its clip near "

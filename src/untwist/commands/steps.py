@@ -1,4 +1,4 @@
-"""What the commands share: options, words on standard error, a fit with its progress."""
+"""The steps that several commands take: options, a table read, a fit with its progress, words and JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import math
 import os
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,25 +15,36 @@ import numpy as np
 
 from untwist.boosting.runs import Progress
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.columns import Prepared, prepared
+from untwist.commands.columns import PreparedTable, prepare
 from untwist.commands.sheets import Sheet, read
-from untwist.text import escaped, printable
+from untwist.progress import ProgressLine
+from untwist.text import for_json, for_terminal
 
-__all__ = ["as_json", "chosen_table", "described", "different", "fit", "noise_words", "say", "table_options", "tell"]
+__all__ = [
+    "add_table_options",
+    "announce",
+    "describe_noise",
+    "encode_json",
+    "fit",
+    "read_table",
+    "refuse_same_files",
+    "say",
+    "tell",
+]
 
 
 def say(words: str) -> None:
-    """A line for the person who waits; results go to standard output."""
-    print(printable(" ".join(words.splitlines())), file=sys.stderr, flush=True)
+    """Print a line for the person who waits; results go to standard output."""
+    print(for_terminal(" ".join(words.splitlines())), file=sys.stderr, flush=True)
 
 
 def tell(words: str) -> None:
-    """Results for a person: what comes from data cannot steer the terminal."""
-    print(printable(words))
+    """Print results for a person: what comes from data cannot steer the terminal."""
+    print(for_terminal(words))
 
 
-def table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> None:
-    """The file and how to read it."""
+def add_table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> None:
+    """Add the options that name the file and say how to read it."""
     parser.add_argument("table", type=Path, metavar="TABLE", help="CSV (may be compressed), Parquet or Arrow file")
     if labelled:
         parser.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
@@ -49,21 +59,22 @@ def table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> None:
     parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
 
 
-def chosen_table(options: argparse.Namespace) -> tuple[Sheet, Prepared]:
-    """The file of a command and the table in it, with words about what was done to it."""
+def read_table(options: argparse.Namespace) -> tuple[Sheet, PreparedTable]:
+    """Read the file of a command and make its table ready, with words about what was done to it."""
     sheet = read(options.table, options.separator, options.encoding)
-    return sheet, described(prepared(sheet.frame, options.label, drop=options.drop, keep=options.keep))
+    table = prepare(sheet.frame, options.label, drop=options.drop, keep=options.keep)
+    announce(table)
+    return sheet, table
 
 
-def described(table: Prepared) -> Prepared:
-    """The table, after words about what was done to it."""
+def announce(table: PreparedTable) -> None:
+    """Say what was done to a table, and how large it is."""
     for note in table.notes:
         say(note)
     say(f"{len(table.y)} rows, {table.X.shape[1]} columns, {np.unique(table.y).size} classes")
-    return table
 
 
-def different(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
+def refuse_same_files(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
     """Refuse to write over what is read, or twice to one file."""
     seen = {os.path.realpath(path) for path in inputs}
     for output in (one for one in outputs if one is not None):
@@ -76,11 +87,17 @@ def different(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
             raise ValueError(f"{output} is a folder, not a file")
 
 
-def fit(table: Prepared, options: argparse.Namespace, noise_rates: Any = "auto") -> PILBoostClassifier:
-    """The default classifier, with a line of progress after two seconds."""
-    progress = _Line()
+def fit(table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "auto") -> PILBoostClassifier:
+    """Fit the default classifier, with a line of progress after two seconds."""
+    line = ProgressLine()
+
+    def show(progress: Progress) -> bool:
+        searching = not math.isfinite(progress.seconds_left)
+        line.show(f"{line.seconds:.0f} s, trying settings: {progress}" if searching else str(progress))
+        return False
+
     settings = {"n_jobs": options.threads, "random_state": options.seed, "noise_rates": noise_rates}
-    model = PILBoostClassifier(**settings, callbacks=[progress])
+    model = PILBoostClassifier(**settings, callbacks=[show])
     try:
         return model.fit(table.X, table.y)
     except KeyboardInterrupt:
@@ -91,12 +108,12 @@ def fit(table: Prepared, options: argparse.Namespace, noise_rates: Any = "auto")
         model.stopped_ = True
         return model
     finally:
-        progress.end()
+        line.clear()
         model.callbacks = None
 
 
-def noise_words(model: PILBoostClassifier) -> str:
-    """The noise in words, with the names of the classes."""
+def describe_noise(model: PILBoostClassifier) -> str:
+    """Say the noise in words, with the names of the classes."""
     noise = model.noise_
     if noise is None or not noise.found or len(model.classes_) > 2:
         return "not estimated" if noise is None else str(noise)
@@ -108,29 +125,8 @@ def noise_words(model: PILBoostClassifier) -> str:
     return f"wrong labels: {', '.join(parts)}"
 
 
-class _Line:
-    """A line of progress that is written over; in a log, one every ten seconds."""
-
-    def __init__(self) -> None:
-        self.start = self.last = time.monotonic()
-        self.over = sys.stderr.isatty()
-
-    def __call__(self, progress: Progress) -> bool:
-        now = time.monotonic()
-        if now - self.start > 2.0 and now - self.last > (0.2 if self.over else 10.0):
-            self.last = now
-            tried = "" if math.isfinite(progress.seconds_left) else f"{now - self.start:.0f} s, trying settings: "
-            words = f"{tried}{progress}"
-            print(f"\r{words:<78.78}" if self.over else f"{words}\n", end="", file=sys.stderr, flush=True)
-        return False
-
-    def end(self) -> None:
-        if self.over:
-            print("\r" + " " * 78 + "\r", end="", file=sys.stderr, flush=True)
-
-
-def as_json(value: Any) -> str:
-    """Results for machines: NumPy's numbers too, and null for what is no number."""
+def encode_json(value: Any) -> str:
+    """Write results for machines: NumPy's numbers too, and null for what is no number."""
 
     def plain(one: Any) -> Any:
         if isinstance(one, (np.ndarray, np.generic)):
@@ -141,4 +137,4 @@ def as_json(value: Any) -> str:
             return {str(key): plain(each) for key, each in one.items()}
         return [plain(each) for each in one] if isinstance(one, (list, tuple)) else one
 
-    return escaped(json.dumps(plain(value), ensure_ascii=False, indent=1, default=str))
+    return for_json(json.dumps(plain(value), ensure_ascii=False, indent=1, default=str))

@@ -6,8 +6,6 @@ What is drawn depends on the data set, the twist and the seed alone: all algorit
 from __future__ import annotations
 
 import datetime
-import time
-import warnings
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -15,17 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
-from threadpoolctl import threadpool_limits
 
-from experiments.algorithms import Algorithm, Lesson
 from experiments.datasets import Table, load
-from experiments.methods import installed
-from experiments.protocol import Twister, stable
+from experiments.paper.algorithms import Algorithm, Lesson
+from experiments.peers import find_version
+from experiments.protocol import Twister, make_rng
+from experiments.runner import summarize_error, time_fit, work_alone
 from untwist.arguments import Array
 
-__all__ = ["Key", "Source", "Trial", "TrialRow", "judged", "long_servedio", "numeric", "table"]
+__all__ = ["Source", "Trial", "TrialKey", "TrialRow", "judge", "load_table", "make_long_servedio", "to_numbers"]
 
-PROFILED = "shoppers"  # the data set whose importances are drawn
+#: The data set whose importances are drawn.
+PROFILED = "shoppers"
 
 
 class Source(NamedTuple):
@@ -35,11 +34,14 @@ class Source(NamedTuple):
     download: bool = False
 
 
-class Key(NamedTuple):
-    """What was run: a data set, how it was split, twisted and learned; a repr says all that matters."""
+class TrialKey(NamedTuple):
+    """What was run: a data set, how it was split, twisted and learned; a repr says all that matters.
+
+    The split is "random" or "grouped"; in the latter, rows that are equal stay together.
+    """
 
     data: str
-    split: str  # "random", or "grouped": rows that are equal stay together
+    split: str
     twist: str
     depth: int
     rounds: int
@@ -49,7 +51,11 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class TrialRow:
-    """What came out of a trial, or the error it ended with."""
+    """What came out of a trial, or the error it ended with.
+
+    `digest` is that of the table; `seconds` are those of the processor for the fit, with one thread; `kept` are rounds;
+    `importances` have one number per column, with a space between.
+    """
 
     data: str
     split: str
@@ -58,20 +64,20 @@ class TrialRow:
     rounds: int
     algorithm: str
     seed: int
-    digest: str = ""  # of the table
+    digest: str = ""
     accuracy: float = np.nan
-    seconds: float = np.nan  # of processor time, for the fit, one thread
+    seconds: float = np.nan
     alpha: float = np.nan
-    kept: int = 0  # rounds
-    importances: str = ""  # one number per column, with a space between
+    kept: int = 0
+    importances: str = ""
     version: str = ""
     date: str = ""
     error: str = ""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TrialKey:
         """What was run."""
-        return Key(self.data, self.split, self.twist, self.depth, self.rounds, self.algorithm, self.seed)
+        return TrialKey(self.data, self.split, self.twist, self.depth, self.rounds, self.algorithm, self.seed)
 
 
 @dataclass(frozen=True)
@@ -87,15 +93,15 @@ class Trial:
     grouped: bool = False
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TrialKey:
         """Its key in the results file."""
         split = "grouped" if self.grouped else "random"
         twist = "untwisted" if self.twist is None else repr(self.twist)
-        return Key(self.data, split, twist, self.depth, self.rounds, repr(self.algorithm), self.seed)
+        return TrialKey(self.data, split, twist, self.depth, self.rounds, repr(self.algorithm), self.seed)
 
 
-def long_servedio(rows: int = 2000, seed: int = 1) -> tuple[Array, NDArray[np.int64]]:
-    """Long and Servedio's data, 21 features of -1 and 1, on which convex margin losses fail under label noise.
+def make_long_servedio(rows: int = 2000, seed: int = 1) -> tuple[Array, NDArray[np.int64]]:
+    """Make Long and Servedio's data, 21 features of -1 and 1, on which convex margin losses fail under label noise.
 
     A quarter large-margin rows (all features agree with the label), a quarter pullers (the first 11 agree, the others
     do not), half penalisers (5 of the first 11 and 6 of the last 10 agree). The sign of the sum is always right.
@@ -113,17 +119,17 @@ def long_servedio(rows: int = 2000, seed: int = 1) -> tuple[Array, NDArray[np.in
 
 
 @cache
-def table(data: str, source: Source) -> tuple[Table, Array, str]:
-    """A table, its features as numbers, and its digest."""
+def load_table(data: str, source: Source) -> tuple[Table, Array, str]:
+    """Load a table; give its features as numbers and its digest too."""
     if data == "long-servedio":
-        made = Table(data, *long_servedio())
+        made = Table(data, *make_long_servedio())
     else:
         made = load(data, source.folder, download=source.download)
-    return made, numeric(made.X), made.digest
+    return made, to_numbers(made.X), made.digest
 
 
-def numeric(X: Any) -> Array:
-    """The features as numbers: categories by their place in the alphabet, as in the paper."""
+def to_numbers(X: Any) -> Array:
+    """Write the features as numbers: categories by their place in the alphabet, as in the paper."""
     if not hasattr(X, "iloc"):
         return np.asarray(X, dtype=np.float64)
     coded = {name: X[name].cat.codes for name in X.select_dtypes("category")}
@@ -131,12 +137,14 @@ def numeric(X: Any) -> Array:
 
 
 @lru_cache(maxsize=2)
-def _lesson(data: str, twist: str, twister: Any, seed: int, grouped: bool, source: Source) -> tuple[Lesson, Array, Any]:
+def _make_lesson(
+    data: str, twist: str, twister: Any, seed: int, grouped: bool, source: Source
+) -> tuple[Lesson, Array, Any]:
     """The lesson of a run, without its depth and rounds, and the clean test rows."""
-    made, X, _ = table(data, source)
+    made, X, _ = load_table(data, source)
     y = made.y
     assert y is not None, "the paper's tables have clean labels"
-    draw = int(stable(data, seed, "grouped" if grouped else "").integers(2**31))
+    draw = int(make_rng(data, seed, "grouped" if grouped else "").integers(2**31))
     if grouped:
         _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
         train_groups, _ = train_test_split(np.arange(first.size), test_size=0.3, stratify=y[first], random_state=draw)
@@ -146,7 +154,7 @@ def _lesson(data: str, twist: str, twister: Any, seed: int, grouped: bool, sourc
         train, test = train_test_split(np.arange(y.size), test_size=0.3, stratify=y, random_state=draw)
     X_twisted, y_twisted = X[train], y[train]
     if twister is not None:
-        X_twisted, y_twisted, _ = twister.twist(X[train], y[train], stable(data, twist, seed, "twist"))
+        X_twisted, y_twisted, _ = twister.twist(X[train], y[train], make_rng(data, twist, seed, "twist"))
     return Lesson(X_twisted, y_twisted, X[train], y[train], 0, 0, seed), X[test], y[test]
 
 
@@ -158,32 +166,29 @@ def _warm_up(algorithm: Algorithm) -> None:
     algorithm.fit(Lesson(X, y, X, y, 1, 2, 0))
 
 
-def judged(trial: Trial, source: Source) -> TrialRow:
+def judge(trial: Trial, source: Source) -> TrialRow:
     """Fit and judge on the clean test rows. An error is a result too."""
     key = trial.key
-    twister: Any = trial.twist  # Any, as a protocol cannot promise to be hashable
+    twister: Any = trial.twist  # A protocol cannot promise to be hashable.
     algorithm: Any = trial.algorithm
     try:
-        *_, digest = table(trial.data, source)
-        lesson, X_test, y_test = _lesson(key.data, key.twist, twister, trial.seed, trial.grouped, source)
+        *_, digest = load_table(trial.data, source)
+        lesson, X_test, y_test = _make_lesson(key.data, key.twist, twister, trial.seed, trial.grouped, source)
         lesson = lesson._replace(depth=trial.depth, rounds=trial.rounds)
-        with warnings.catch_warnings(), threadpool_limits(1):
-            warnings.simplefilter("ignore")
+        with work_alone():
             _warm_up(algorithm)
-            start = time.process_time()  # of this process, whatever else the machine does
-            fitted = algorithm.fit(lesson)
-            seconds = time.process_time() - start
-            predicted = fitted.predict(X_test)
-    except Exception as error:  # whatever an algorithm fails of belongs in its row
-        return TrialRow(*key, error=" ".join(f"{type(error).__name__}: {error}".split())[:300])
+            trained, seconds = time_fit(lambda: algorithm.fit(lesson))
+            predicted = trained.predict(X_test)
+    except Exception as error:  # Whatever an algorithm fails of belongs in its row.
+        return TrialRow(*key, error=summarize_error(error))
     return TrialRow(
         *key,
         digest=digest,
         accuracy=float(np.mean(predicted == y_test)),
         seconds=seconds,
-        alpha=float(fitted.alpha),
-        kept=fitted.rounds,
-        importances=" ".join(f"{one:.4g}" for one in fitted.importances) if trial.data == PROFILED else "",
-        version=installed(trial.algorithm.packages),
+        alpha=float(trained.alpha),
+        kept=trained.rounds,
+        importances=" ".join(f"{one:.4g}" for one in trained.importances) if trial.data == PROFILED else "",
+        version=find_version(trial.algorithm.packages),
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
     )

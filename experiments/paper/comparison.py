@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t, ttest_ind
 
-from experiments.paper import Published
+from experiments.paper.declarations import Published
 
-__all__ = ["PUBLISHED_RUNS", "Summary", "Verdict", "summary", "verdict", "welch"]
+__all__ = ["PUBLISHED_RUNS", "Comparison", "Summary", "compare", "summarize", "welch"]
 
+#: The level of all intervals.
 LEVEL = 0.95
+#: Runs behind a published number.
 PUBLISHED_RUNS = 10
 
 
@@ -27,10 +29,10 @@ class Summary(NamedTuple):
     runs: int
 
 
-def summary(values: ArrayLike) -> Summary:
-    """Of the values of all runs; the interval of one run is unbounded.
+def summarize(values: ArrayLike) -> Summary:
+    """Sum up the values of all runs; the interval of one run is unbounded.
 
-    >>> summary([0.9, 1.0, 0.95])
+    >>> summarize([0.9, 1.0, 0.95])
     Summary(mean=0.9..., sd=0.0408..., half=0.124..., runs=3)
     """
     values = np.asarray(values, dtype=np.float64)
@@ -44,27 +46,33 @@ def welch(one: ArrayLike, other: ArrayLike) -> float:
     """Two-sided p of Welch's t-test, which knows nothing of pairs: the paper's test."""
     one, other = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
     if np.ptp(one) == np.ptp(other) == 0:
-        return float(one[0] == other[0])  # no spread to test against
+        return float(one[0] == other[0])  # There is no spread to test against.
     return float(ttest_ind(one, other, equal_var=False).pvalue)
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Our number beside the published one."""
+class Comparison:
+    """Our number beside the published one.
+
+    `tolerance` is the sampling error of both, at 95 %, and the rounding of the published number; `words` are "agrees",
+    "better" or "differs", or "one run", which says nothing.
+    """
 
     difference: float
-    tolerance: float  # the sampling error of both, at 95 %, and the rounding of the published number
-    words: str  # "agrees", "better" or "differs"; "one run" says nothing
+    tolerance: float
+    words: str
 
 
-def verdict(ours: Summary, published: Published, runs: int = PUBLISHED_RUNS) -> Verdict:
-    """Agrees if the difference is within the sampling error of both (Welch's t, 95 %) and the rounding in print.
+def compare(ours: Summary, published: Published, runs: int = PUBLISHED_RUNS) -> Comparison:
+    """Compare our runs with a published number.
+
+    They agree if the difference is within the sampling error of both (Welch's t, 95 %) and the rounding in print.
 
     Of cells that truly agree, one in twenty is called otherwise.
 
-    >>> verdict(Summary(0.95, 0.02, 0.015, 10), Published(0.93, 0.02)).words
+    >>> compare(Summary(0.95, 0.02, 0.015, 10), Published(0.93, 0.02)).words
     'agrees'
-    >>> verdict(Summary(0.95, 0.01, 0.008, 10), Published(0.93, 0.01)).words
+    >>> compare(Summary(0.95, 0.01, 0.008, 10), Published(0.93, 0.01)).words
     'better'
     """
     difference = ours.mean - published.mean
@@ -72,9 +80,9 @@ def verdict(ours: Summary, published: Published, runs: int = PUBLISHED_RUNS) -> 
     spread = error + theirs
     tolerance = 0.5 * 10.0**-published.digits
     if ours.runs < 2:
-        return Verdict(difference, math.inf, "one run")
+        return Comparison(difference, math.inf, "one run")
     if spread > 0:
         freedom = spread**2 / (error**2 / (ours.runs - 1) + theirs**2 / (runs - 1))
         tolerance += float(t.ppf(0.5 + LEVEL / 2, freedom)) * math.sqrt(spread)
     close = abs(difference) <= tolerance + 1e-12
-    return Verdict(difference, tolerance, "agrees" if close else "better" if difference > 0 else "differs")
+    return Comparison(difference, tolerance, "agrees" if close else "better" if difference > 0 else "differs")

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from experiments.methods import XGBOOST
+from experiments.peers import XGBOOST
 from untwist.arguments import Array
+from untwist.audit.peers import HeldOut, fit_lightgbm, fit_xgboost
 from untwist.boosting import algorithm as boosting
 from untwist.boosting import forest as trees
 from untwist.classifier import PILBoostClassifier
@@ -31,7 +32,6 @@ __all__ = [
     "AdaBoost",
     "Algorithm",
     "EngineTree",
-    "Fitted",
     "Lesson",
     "LightGBM",
     "Menon",
@@ -39,12 +39,13 @@ __all__ = [
     "PILBoost",
     "Stopping",
     "TaylorSeries",
+    "TrainedAlgorithm",
     "Untwist",
     "XGBoost",
 ]
 
-
-OURS = ("untwist",)
+#: The distribution of our own algorithms.
+UNTWIST = ("untwist",)
 
 
 class Lesson(NamedTuple):
@@ -58,21 +59,27 @@ class Lesson(NamedTuple):
     rounds: int
     seed: int
 
-    def held_out(self, clean: bool) -> tuple[Lesson, Array, NDArray[np.int64]]:
-        """The lesson without a stratified fifth of its rows, and that fifth: twisted, or clean."""
-        rows, held = train_test_split(np.arange(self.y.size), test_size=0.2, stratify=self.y, random_state=self.seed)
+    def hold_out(self, clean: bool) -> tuple[Lesson, HeldOut]:
+        """Set a stratified fifth of the rows aside, as they are twisted or clean; the rest is a lesson again."""
+        every_row = np.arange(self.y.size)
+        rows, held = train_test_split(every_row, test_size=0.2, stratify=self.y, random_state=self.seed)
         rest = self._replace(X=self.X[rows], y=self.y[rows], X_clean=self.X_clean[rows], y_clean=self.y_clean[rows])
-        return (rest, self.X_clean[held], self.y_clean[held]) if clean else (rest, self.X[held], self.y[held])
+        if clean:
+            return rest, HeldOut(self.X_clean[held], self.y_clean[held])
+        return rest, HeldOut(self.X[held], self.y[held])
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """What an algorithm learned: labels 0 and 1 for rows, and what the tables tell about it."""
+class TrainedAlgorithm:
+    """What an algorithm learned: labels 0 and 1 for rows, and what the tables tell about it.
+
+    `rounds` are the trees that it kept; `alpha` is the one that it chose or was given.
+    """
 
     predict: Callable[[Array], Any]
-    rounds: int  # trees it kept
+    rounds: int
     importances: Array
-    alpha: float = np.nan  # the one it chose or was given
+    alpha: float = np.nan
 
 
 class Algorithm(Protocol):
@@ -80,8 +87,8 @@ class Algorithm(Protocol):
 
     packages: ClassVar[tuple[str, ...]]
 
-    def fit(self, lesson: Lesson) -> Fitted:
-        """The model."""
+    def fit(self, lesson: Lesson) -> TrainedAlgorithm:
+        """Learn the lesson."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +98,10 @@ class PILBoost:
     alpha: float
     step_size: float
     link: str = "clipped"
-    packages: ClassVar[tuple[str, ...]] = OURS
+    packages: ClassVar[tuple[str, ...]] = UNTWIST
 
-    def fit(self, lesson: Lesson) -> Fitted:
-        """The model."""
+    def fit(self, lesson: Lesson) -> TrainedAlgorithm:
+        """Learn the lesson."""
         model = PILBoostClassifier(
             self.alpha,
             step_size=self.step_size,
@@ -104,19 +111,19 @@ class PILBoost:
             n_jobs=1,
             random_state=lesson.seed,
         ).fit(lesson.X, lesson.y)
-        return Fitted(model.predict, model.n_iter_, model.feature_importances_, self.alpha)
+        return TrainedAlgorithm(model.predict, model.n_iter_, model.feature_importances_, self.alpha)
 
 
 @dataclass(frozen=True)
 class Untwist:
     """Our own default, which chooses everything from the twisted rows."""
 
-    packages: ClassVar[tuple[str, ...]] = OURS
+    packages: ClassVar[tuple[str, ...]] = UNTWIST
 
-    def fit(self, lesson: Lesson) -> Fitted:
-        """The model."""
+    def fit(self, lesson: Lesson) -> TrainedAlgorithm:
+        """Learn the lesson."""
         model = PILBoostClassifier(n_jobs=1, random_state=lesson.seed).fit(lesson.X, lesson.y)
-        return Fitted(model.predict, model.n_iter_, model.feature_importances_, model.alpha_)
+        return TrainedAlgorithm(model.predict, model.n_iter_, model.feature_importances_, model.alpha_)
 
 
 @dataclass(frozen=True)
@@ -124,10 +131,10 @@ class Menon:
     """PILBoost with alpha by Menon's estimate of the noise, from the twisted rows alone."""
 
     step_size: float
-    packages: ClassVar[tuple[str, ...]] = OURS
+    packages: ClassVar[tuple[str, ...]] = UNTWIST
 
-    def fit(self, lesson: Lesson) -> Fitted:
-        """The model."""
+    def fit(self, lesson: Lesson) -> TrainedAlgorithm:
+        """Learn the lesson."""
         alpha = menon(lesson.X, lesson.y, random_state=lesson.seed).alpha
         return PILBoost(alpha, self.step_size).fit(lesson)
 
@@ -143,11 +150,11 @@ class OriginalLearned:
     step_size: float
     packages: ClassVar[tuple[str, ...]] = XGBOOST
 
-    def fit(self, lesson: Lesson) -> Fitted:
-        """The model."""
-        rest, X_clean, y_clean = lesson.held_out(clean=True)
-        alpha = original_learned(y_clean, XGBoost().fit(rest).predict(X_clean))
-        return _at(alpha, self.step_size, lesson)
+    def fit(self, lesson: Lesson) -> TrainedAlgorithm:
+        """Learn the lesson."""
+        rest, held_out = lesson.hold_out(clean=True)
+        alpha = original_learned(held_out.y, XGBoost().fit(rest).predict(held_out.X))
+        return _fit_at(alpha, self.step_size, lesson)
 
 
 @dataclass(frozen=True)
@@ -157,28 +164,36 @@ class TaylorSeries:
     step_size: float
     packages: ClassVar[tuple[str, ...]] = XGBOOST
 
-    def fit(self, lesson: Lesson) -> Fitted:
-        """The model."""
-        rest, X_clean, y_clean = lesson.held_out(clean=True)
-        return _at(taylor(y_clean, XGBoost().fit(rest).predict(X_clean)), self.step_size, lesson)
+    def fit(self, lesson: Lesson) -> TrainedAlgorithm:
+        """Learn the lesson."""
+        rest, held_out = lesson.hold_out(clean=True)
+        alpha = taylor(held_out.y, XGBoost().fit(rest).predict(held_out.X))
+        return _fit_at(alpha, self.step_size, lesson)
 
 
-def _at(alpha: float, step_size: float, lesson: Lesson) -> Fitted:
-    """PILBoost at an estimated alpha; an infinite one is a large one, and one near 0 is of no use."""
-    return PILBoost(float(np.clip(alpha, -100.0, 100.0)) if abs(alpha) > 0.01 else 1.0, step_size).fit(lesson)
+def _fit_at(alpha: float, step_size: float, lesson: Lesson) -> TrainedAlgorithm:
+    """Fit PILBoost at an estimated alpha; an infinite one is a large one, and one near 0 is of no use."""
+    usable = float(np.clip(alpha, -100.0, 100.0)) if abs(alpha) > 0.01 else 1.0
+    return PILBoost(usable, step_size).fit(lesson)
+
+
+#: The first round of boosting is the same whatever the link is.
+LINK = ClippedLink(AlphaLoss(2.0))
 
 
 class EngineTree:
     """A regression tree of the compiled engine as a weak learner, for tables that are binned once."""
 
     def __init__(self, data: Any, depth: int, columns: int) -> None:
-        self.data, self.depth, self.columns = data, depth, columns
+        self.data = data
+        self.depth = depth
+        self.columns = columns
 
     def __sklearn_clone__(self) -> EngineTree:
         return EngineTree(self.data, self.depth, self.columns)
 
-    def fit(self, X: Any, y: Array, sample_weight: Array) -> Self:  # noqa: ARG002  # both are in the data
-        """One round from score 0, where all rows weigh as much as their own weight, with coefficient 1."""
+    def fit(self, X: Any, y: Array, sample_weight: Array) -> Self:  # noqa: ARG002  # The data holds both.
+        """Boost one round from score 0, where all rows weigh as much as their own weight, with coefficient 1."""
         growth = trees.Growth(max_depth=self.depth)
         engine = trees.booster(self.data, LINK, 1.0, growth, by_edge=False, weight=sample_weight)
         engine.boost(1)
@@ -186,7 +201,7 @@ class EngineTree:
         return self
 
     def predict(self, X: Any) -> Array:
-        """h(x)."""
+        """Give h(x)."""
         return self.forest.scores(X, n_jobs=1)
 
     @property
@@ -195,17 +210,14 @@ class EngineTree:
         return trees.Tree(self.forest, 0).feature_importances_
 
 
-LINK = ClippedLink(AlphaLoss(2.0))  # any would do
-
-
 @dataclass(frozen=True)
 class AdaBoost:
     """The paper's AdaBoost, over the same regression trees as PILBoost."""
 
-    packages: ClassVar[tuple[str, ...]] = OURS
+    packages: ClassVar[tuple[str, ...]] = UNTWIST
 
-    def fit(self, lesson: Lesson) -> Fitted:
-        """The model."""
+    def fit(self, lesson: Lesson) -> TrainedAlgorithm:
+        """Learn the lesson."""
         tree = EngineTree(trees.dataset(lesson.X, lesson.y, n_jobs=1), lesson.depth, lesson.X.shape[1])
         rounds = boosting.adaboost(lesson.X, 2.0 * lesson.y - 1.0, tree)
         steps: list[tuple[float, Any]] = [(one.leverage, one.hypothesis) for one in islice(rounds, lesson.rounds)]
@@ -215,7 +227,7 @@ class AdaBoost:
             return (scores > 0).astype(int)
 
         importances = [abs(leverage) * tree.feature_importances_ for leverage, tree in steps]
-        return Fitted(predict, len(steps), _shares(np.sum(importances, axis=0)))
+        return TrainedAlgorithm(predict, len(steps), _normalise(np.sum(importances, axis=0)))
 
 
 class Stopping(NamedTuple):
@@ -227,9 +239,12 @@ class Stopping(NamedTuple):
     clean: bool = False
 
 
-PAPER = Stopping(0.3, 10, "aucpr")  # as the paper does, at XGBoost's own learning rate
+#: Stopping as the paper does, at XGBoost's own learning rate.
+PAPER = Stopping(0.3, 10, "aucpr")
+#: Stopping as the paper does, on clean rows.
 CHEATING = PAPER._replace(clean=True)
-CAREFUL = Stopping(0.1, 50, "logloss")  # as careful users do
+#: Stopping as careful users do.
+CAREFUL = Stopping(0.1, 50, "logloss")
 
 
 @dataclass(frozen=True)
@@ -241,30 +256,29 @@ class XGBoost:
     stop: Stopping | None = None
     packages: ClassVar[tuple[str, ...]] = XGBOOST
 
-    def fit(self, lesson: Lesson) -> Fitted:
-        """The model."""
-        from xgboost import XGBClassifier
-
+    def fit(self, lesson: Lesson) -> TrainedAlgorithm:
+        """Learn the lesson."""
         settings: dict[str, Any] = {"tree_method": "exact", "base_score": 0.5} if self.exact else {}
-        watch: dict[str, Any] = {}
+        held_out = None
         if self.stop is not None:
-            lesson, *held = lesson.held_out(self.stop.clean)
+            lesson, held_out = lesson.hold_out(self.stop.clean)
             settings |= {"learning_rate": self.stop.learning_rate, "eval_metric": self.stop.metric}
-            settings["early_stopping_rounds"] = self.stop.patience
-            watch = {"eval_set": [tuple(held)], "verbose": False}
-        model = XGBClassifier(
+            settings["patience"] = self.stop.patience
+        model = fit_xgboost(
+            lesson.X,
+            lesson.y,
+            held_out,
             n_estimators=lesson.rounds,
             max_depth=lesson.depth,
             reg_lambda=self.l2,
             n_jobs=1,
             random_state=lesson.seed,
             **settings,
-        ).fit(lesson.X, lesson.y, **watch)
-        rounds = model.best_iteration + 1 if self.stop else lesson.rounds
-        gain = model.get_booster()[:rounds].get_score(importance_type="gain")  # of the trees that predict
-        return Fitted(
-            model.predict, rounds, _shares(np.array([gain.get(f"f{j}", 0.0) for j in range(lesson.X.shape[1])]))
         )
+        rounds = model.best_iteration + 1 if self.stop else lesson.rounds
+        gain = model.get_booster()[:rounds].get_score(importance_type="gain")  # Only trees that predict count.
+        importances = np.array([gain.get(f"f{column}", 0.0) for column in range(lesson.X.shape[1])])
+        return TrainedAlgorithm(model.predict, rounds, _normalise(importances))
 
 
 @dataclass(frozen=True)
@@ -274,12 +288,14 @@ class LightGBM:
     stop: Stopping = CAREFUL
     packages: ClassVar[tuple[str, ...]] = ("lightgbm",)
 
-    def fit(self, lesson: Lesson) -> Fitted:
-        """The model."""
-        from lightgbm import LGBMClassifier, early_stopping
-
-        lesson, X_val, y_val = lesson.held_out(self.stop.clean)
-        model = LGBMClassifier(
+    def fit(self, lesson: Lesson) -> TrainedAlgorithm:
+        """Learn the lesson."""
+        lesson, held_out = lesson.hold_out(self.stop.clean)
+        model = fit_lightgbm(
+            lesson.X,
+            lesson.y,
+            held_out,
+            patience=self.stop.patience,
             n_estimators=lesson.rounds,
             max_depth=lesson.depth,
             num_leaves=2**lesson.depth,
@@ -287,13 +303,10 @@ class LightGBM:
             importance_type="gain",
             n_jobs=1,
             random_state=lesson.seed,
-            verbose=-1,
         )
-        stop = early_stopping(self.stop.patience, verbose=False)
-        model.fit(lesson.X, lesson.y, eval_set=[(X_val, y_val)], callbacks=[stop])
         rounds = int(model.best_iteration_ or lesson.rounds)
-        return Fitted(model.predict, rounds, _shares(model.feature_importances_.astype(np.float64)))
+        return TrainedAlgorithm(model.predict, rounds, _normalise(model.feature_importances_.astype(np.float64)))
 
 
-def _shares(amounts: Array) -> Array:
+def _normalise(amounts: Array) -> Array:
     return amounts / amounts.sum() if amounts.sum() else amounts
