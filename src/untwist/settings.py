@@ -283,7 +283,7 @@ def _check_loss(loss: Any, engine: Engine) -> Loss | None:
     if loss is None or isinstance(loss, AlphaLoss):
         return None
     if not isinstance(loss, Loss):
-        raise ValueError(f"loss must be a Loss of untwist.losses, or None for the alpha-loss, got {loss!r}")
+        raise ValueError(f"loss must be a Loss, got {loss!r}")
     engine.check_loss(loss)
     return loss
 
