@@ -441,5 +441,6 @@ def find_model(model: Any) -> FittedModel:
         return model
     if not isinstance(model, PILBoostClassifier):
         raise ValueError(f"model must be a PILBoostClassifier (of a pipeline the last step), got {model!r:.100}")
-    check_is_fitted(model, "model_")
+    if "model_" not in vars(model):  # This takes a single row no time, other than scikit-learn's own check.
+        check_is_fitted(model, "model_")
     return model.model_
