@@ -5,9 +5,10 @@ import sys
 import numpy as np
 import pytest
 
-from untwist import PILBoostClassifier, batches
+from untwist import PILBoostClassifier
 from untwist.batches import Batches
 from untwist.commands import main as cli
+from untwist.data import batches
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-
 from test_distributed import GIVEN, assert_same_model
 from test_xgboost_engine import noisy
+
 from untwist import PILBoostClassifier
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]  # Dask has warnings of its own
@@ -146,9 +146,9 @@ class Killer:
     """A callback that kills the worker it runs in, if that is the second."""
 
     def __call__(self, progress):
-        from untwist.data.workers import present
+        from untwist.data.workers import find_workers
 
-        if progress.round == 3 and present().rank == 1:
+        if progress.round == 3 and find_workers().rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
 
 

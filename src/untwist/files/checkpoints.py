@@ -8,7 +8,7 @@ from pathlib import Path
 from untwist.arguments import count
 from untwist.boosting.runs import Progress
 from untwist.classifier import PILBoostClassifier
-from untwist.data import workers as collective
+from untwist.data.workers import find_workers
 from untwist.files.format import load, save
 
 __all__ = ["Checkpoint", "resumed"]
@@ -35,7 +35,7 @@ class Checkpoint:
         """Save if it is time to."""
         if progress.model is None:
             raise ValueError("a checkpoint needs alpha, n_estimators and max_depth to be given: see PILBoostClassifier")
-        if progress.round % self.every == 0 and collective.present().rank == 0:
+        if progress.round % self.every == 0 and find_workers().rank == 0:
             save(progress.model(), self.path)
 
 
