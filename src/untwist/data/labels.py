@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from untwist.arguments import Array, non_negative
+from untwist.arguments import Array, check_non_negative
 from untwist.data.workers import Workers, solo
 
 __all__ = ["find_classes", "refuse_missing", "weigh_classes"]
@@ -101,7 +101,9 @@ def weigh_classes(setting: Any, classes: NDArray[Any], mass: Array) -> Array:
     unknown = [label for label in setting if label not in classes]
     if unknown:
         raise ValueError(f"class_weight has labels that y has not: {unknown[:5]}")
-    return np.array([non_negative(f"class_weight of {label!r}", setting.get(label, 1.0)) for label in classes.tolist()])
+    return np.array(
+        [check_non_negative(f"class_weight of {label!r}", setting.get(label, 1.0)) for label in classes.tolist()]
+    )
 
 
 # The names that `untwist.classifier` still uses.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from untwist.arguments import count
+from untwist.arguments import check_count
 from untwist.boosting.runs import Progress
 from untwist.classifier import PILBoostClassifier
 from untwist.data.workers import find_workers
@@ -29,7 +29,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int = 50) -> None:
-        self.path, self.every = Path(path), count("every", every)
+        self.path, self.every = Path(path), check_count("every", every)
 
     def __call__(self, progress: Progress) -> None:
         """Save if it is time to."""
