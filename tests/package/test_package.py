@@ -400,7 +400,7 @@ def test_versions_agree():
 
 
 def test_the_notation_page_names_code_and_tests_that_exist():
-    tests = "\n".join(file.read_text() for file in (ROOT / "tests").glob("test_*.py"))
+    tests = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
     rows = [line for line in (ROOT / "docs/notation.md").read_text().splitlines() if line.startswith("| ")][1:]
     assert len(rows) > 40
     for row in rows:
