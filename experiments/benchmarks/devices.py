@@ -22,7 +22,7 @@ import xgboost
 from untwist import PILBoostClassifier
 from untwist.boosting.engines.xgboost.booster import Booster, Dataset
 from untwist.boosting.forest import Growth
-from untwist.data.workers import ALONE
+from untwist.data.workers import solo
 from untwist.links import ClippedLink, default_step_size
 from untwist.losses import AlphaLoss
 
@@ -87,7 +87,7 @@ def measured(rows: int) -> list[dict[str, object]]:
             tree_method="hist",
             device=device,
             n_jobs=None,
-            workers=ALONE,
+            workers=solo,
         )
         setup = time.perf_counter() - start
         data.matrix.set_label(y)

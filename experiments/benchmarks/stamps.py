@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from untwist.data import workers as collective
+from untwist.data.workers import find_workers
 
 
 class Stamps:
@@ -17,6 +17,6 @@ class Stamps:
 
     def __call__(self, _progress: Any) -> None:
         """As callbacks are called."""
-        if collective.present().rank == 0:
+        if find_workers().rank == 0:
             with Path(self.path).open("a") as file:
                 file.write(f"{time.perf_counter()}\n")

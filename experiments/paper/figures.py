@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from untwist.arguments import Array, count
+from untwist.arguments import Array, check_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,7 +167,7 @@ class Figure:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z][\w-]*", self.name):
             raise ValueError(f"name must be letters, digits and dashes, got {self.name!r}")
-        count("columns", self.columns)
+        check_count("columns", self.columns)
         if not self.panels:
             raise ValueError(f"panels must not be empty, in figure {self.name!r}")
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, log_softmax, logsumexp
 
-from untwist.arguments import Array, numbers
+from untwist.arguments import Array, check_numbers
 from untwist.theory.losses import AlphaLoss
 
 __all__ = [
@@ -235,7 +235,7 @@ def twisted_log_loss(margin: ArrayLike, y: ArrayLike, alpha: float, sample_weigh
     margin, y, _ = _check_sample(margin, y, alpha)
     if math.isinf(alpha):
         raise ValueError(f"alpha must be finite, got {alpha!r}: there margins do not tell the twisted posterior")
-    weights = None if sample_weight is None else numbers("sample_weight", sample_weight)
+    weights = None if sample_weight is None else check_numbers("sample_weight", sample_weight)
     return float(np.average(-_log_probability_of_label(margin / alpha, y, 1.0), weights=weights))
 
 
@@ -300,7 +300,7 @@ def _check_alpha(alpha: Any, dimensions: int = 1) -> float:
 
 
 def _check_margins(margin: ArrayLike) -> Array:
-    margin = numbers("margin", margin)
+    margin = check_numbers("margin", margin)
     if margin.ndim not in (1, 2) or (margin.ndim == 2 and margin.shape[1] < 2):
         raise ValueError(f"margin must be a number per row or at least two, one per class, got shape {margin.shape}")
     return margin
@@ -308,7 +308,7 @@ def _check_margins(margin: ArrayLike) -> Array:
 
 def _check_sample(margin: ArrayLike, y: ArrayLike, alpha: Any) -> tuple[Array, Labels, float]:
     margin = _check_margins(margin)
-    values = numbers("y", y)
+    values = check_numbers("y", y)
     rate = _check_alpha(alpha, margin.ndim)
     if values.shape != margin.shape[:1]:
         raise ValueError(f"y must be a label for each of {margin.shape[0]} rows, got shape {values.shape}")
@@ -439,8 +439,10 @@ def _read_arguments(y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Array
     """Labels, margins and weights; the native APIs give margins and data, which know the rest."""
     if hasattr(y_pred, "get_label"):
         y_true, y_pred, sample_weight = y_pred.get_label(), y_true, y_pred.get_weight()
-    weight = None if sample_weight is None or np.size(sample_weight) == 0 else numbers("sample_weight", sample_weight)
-    return numbers("y_true", y_true), numbers("y_pred", y_pred), weight
+    weight = (
+        None if sample_weight is None or np.size(sample_weight) == 0 else check_numbers("sample_weight", sample_weight)
+    )
+    return check_numbers("y_true", y_true), check_numbers("y_pred", y_pred), weight
 
 
 def _differentiate(margin: ArrayLike, y: ArrayLike, alpha: float) -> tuple[Array, Array]:
@@ -469,7 +471,7 @@ class CatBoostObjective(_AtAlpha):
     def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> Array:
         """First and second derivatives of what CatBoost maximises, minus the loss, for each row."""
         pair = np.column_stack(_differentiate(approxes, targets, self.alpha))
-        return -pair if weights is None else -pair * numbers("weights", weights)[:, None]
+        return -pair if weights is None else -pair * check_numbers("weights", weights)[:, None]
 
     def calc_ders_multi(self, approx: Any, target: float, weight: float) -> tuple[Array, Array]:
         """Derivatives of minus the loss of one row, and the matrix of second ones: `safe_hessian`, whole."""

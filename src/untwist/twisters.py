@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.impute import SimpleImputer
 
-from untwist.arguments import Array, count, fraction, non_negative
+from untwist.arguments import Array, check_count, check_fraction, check_non_negative
 from untwist.theory import twists
 
 __all__ = ["BernoulliNoise", "ClassConditionalNoise", "ClassNoise", "FeatureNoise", "Insider"]
@@ -252,9 +252,9 @@ class FeatureNoise(_FeatureTwister):
     columns: Iterable[str | int] | None = None
 
     def __post_init__(self) -> None:
-        fraction("row_rate", self.row_rate)
+        check_fraction("row_rate", self.row_rate)
         if self.cell_rate is not None:
-            fraction("cell_rate", self.cell_rate)
+            check_fraction("cell_rate", self.cell_rate)
         if self.columns is not None:
             object.__setattr__(self, "columns", _list_columns("columns", self.columns))
 
@@ -299,15 +299,15 @@ class Insider(_FeatureTwister):
 
     def __post_init__(self) -> None:
         how_many = isinstance(self.columns, Integral)
-        columns = count("columns", self.columns) if how_many else _list_columns("columns", self.columns)
+        columns = check_count("columns", self.columns) if how_many else _list_columns("columns", self.columns)
         object.__setattr__(self, "columns", columns)
-        fraction("shift", self.shift)
+        check_fraction("shift", self.shift)
         if not isinstance(self.noise, Mapping):
-            non_negative("noise", self.noise)
+            check_non_negative("noise", self.noise)
         elif how_many:
             raise ValueError(f"noise must be one number where columns is one too, got {self.noise!r}: name the columns")
         else:
-            scales = {name: non_negative(f"noise of {name!r}", scale) for name, scale in self.noise.items()}
+            scales = {name: check_non_negative(f"noise of {name!r}", scale) for name, scale in self.noise.items()}
             object.__setattr__(self, "noise", scales)
 
     def _draw_changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:
@@ -344,7 +344,7 @@ def _find_most_informative(how_many: int, table: Any, y: Any, rng: np.random.Gen
     """The columns of most mutual information with y."""
     if y is None:
         raise ValueError("y must be given to find the most informative columns: pass it, or name the columns")
-    count("columns", how_many, high=table.shape[1])
+    check_count("columns", how_many, high=table.shape[1])
     columns = [_column(table, index) for index in range(table.shape[1])]
     numbers = [_read_numbers(column) for column in columns]
     encoded = [_levels(one)[0] if values is None else values for one, values in zip(columns, numbers, strict=True)]

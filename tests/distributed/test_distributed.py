@@ -14,8 +14,8 @@ from helpers.patience import PATIENCE
 from helpers.workers import GIVEN, TESTS, Killer, assert_same_model
 from untwist import PILBoostClassifier
 from untwist.checkpoints import Checkpoint, resumed
-from untwist.data.folds import drawn_folds, drawn_share
-from untwist.data.workers import ALONE, present
+from untwist.data.folds import draw_folds, draw_share
+from untwist.data.workers import find_workers, solo
 from untwist.distributed import local
 
 pytest.importorskip("xgboost")
@@ -242,23 +242,23 @@ def test_settings_that_no_worker_can_have_are_refused():
 
 
 def test_alone_nobody_is_asked():
-    assert present() is ALONE
-    assert ALONE.all_of(3) == [3]
-    assert ALONE.first_of("x") == "x"
-    np.testing.assert_array_equal(ALONE.total(np.arange(3)), np.arange(3))
+    assert find_workers() is solo
+    assert solo.gather(3) == [3]
+    assert solo.broadcast_first("x") == "x"
+    np.testing.assert_array_equal(solo.sum(np.arange(3)), np.arange(3))
 
 
 def test_draws_depend_on_contents_alone():
     rng = np.random.default_rng(0)
     hashes, weight = rng.integers(0, 2**63, 10_000).astype(np.uint64), rng.random(10_000)
     hashes[::2] = hashes[0]
-    held = drawn_share(hashes, 0.3, seed=1)
+    held = draw_share(hashes, 0.3, seed=1)
     assert set(held[::2]) in ({0.0}, {1.0})
     assert 0.27 < held[1::2].mean() < 0.33
-    folds = drawn_folds(hashes, weight, 5, seed=1)
+    folds = draw_folds(hashes, weight, 5, seed=1)
     np.testing.assert_allclose(folds.sum(axis=0), weight)
     assert ((folds > 0).sum(axis=0) == 1).all()
-    np.testing.assert_array_equal(drawn_folds(hashes[7:9], weight[7:9], 5, seed=1), folds[:, 7:9])
+    np.testing.assert_array_equal(draw_folds(hashes[7:9], weight[7:9], 5, seed=1), folds[:, 7:9])
 
 
 @pytest.mark.cluster

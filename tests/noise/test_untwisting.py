@@ -9,7 +9,7 @@ from helpers.learners import Plain, paper_style
 from untwist import PILBoostClassifier
 from untwist.boosting import forest as trees
 from untwist.boosting.runs import Progress
-from untwist.data.folds import cross_folds
+from untwist.data.folds import split_into_folds
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss, SquareLoss
 from untwist.noise import MenonEstimate, Untwisting, estimate_noise, menon
@@ -161,7 +161,7 @@ def test_posteriors_out_of_fold_are_by_models_that_have_not_seen_the_row(classes
     y = y + (X[:, 3] > 0.8) if classes == 3 else y
     model = auto().fit(X, y)
     best, data = model.choice_.best, trees.dataset(X, y)
-    held = cross_folds(data.hashes(), y.astype(np.uint32), np.ones(300), 5, model._seed)
+    held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(300), 5, model._seed)
     link = ClippedLink(AlphaLoss(best.alpha))
     growth = trees.Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model._seed)
     columns = []

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import expit, logit, ndtri
 
-from untwist.arguments import Array, count, share
+from untwist.arguments import Array, check_count, check_share
 from untwist.classifier import PILBoostClassifier
 from untwist.data.tables import fingerprint
 from untwist.noise import Untwisting, estimate_noise
@@ -135,14 +135,14 @@ class LabelAudit:
             raise ValueError("false_discovery_rate and budget exclude each other: give one of them")
         order = self.ranking
         if budget is not None:
-            return order[: count("budget", budget, low=0)]
+            return order[: check_count("budget", budget, low=0)]
         if not self.noise.found:
             return order[:0]
         wrong = self.wrong[order]
         if false_discovery_rate is None:
             return order[wrong > 0.5]
         right = np.cumsum(1.0 - wrong) / np.arange(1, len(wrong) + 1)  # rises, as the worst come first
-        return order[right <= share("false_discovery_rate", false_discovery_rate)]
+        return order[right <= check_share("false_discovery_rate", false_discovery_rate)]
 
     def corrected(self, rows: ArrayLike | None = None) -> NDArray[Any]:
         """A copy of the labels in which `rows` have what the other rows speak for.
@@ -172,11 +172,11 @@ class LabelAudit:
         A column speaks against a label if the row would look more like that label with what is usual for it there: the
         median, or the most frequent category, of the rows that bear it. Similar rows share most leaves of the trees.
         """
-        return self.explanations([count("row", row, low=0, high=len(self.given) - 1)], n_reasons)[0]
+        return self.explanations([check_count("row", row, low=0, high=len(self.given) - 1)], n_reasons)[0]
 
     def explanations(self, rows: ArrayLike, n_reasons: int = 3) -> list[Explanation]:
         """`explain` for many rows at once, which takes much less time than one after the other."""
-        chosen, n_reasons = self._positions(rows), count("n_reasons", n_reasons, low=0)
+        chosen, n_reasons = self._positions(rows), check_count("n_reasons", n_reasons, low=0)
         table, usual = self._numbers, {}
         for label in np.unique(np.searchsorted(self.classes, self.given[chosen])):
             bears = np.flatnonzero(self.given == self.classes[label])

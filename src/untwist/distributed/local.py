@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from untwist.arguments import count
+from untwist.arguments import check_count
 from untwist.classifier import PILBoostClassifier
 from untwist.distributed.shard import dismiss, tracker, worker_model
 from untwist.files.checkpoints import Checkpoint, resumed
@@ -30,7 +30,7 @@ GRACE = 5.0  # seconds in which the others may tell why they failed too
 
 def shards(n_workers: int, X: Any, y: Any, sample_weight: Any = None) -> list[dict[str, Any]]:
     """The rows of arrays or frames in so many parts, one after the other, as `fit` takes them."""
-    ends = np.linspace(0, len(y), count("n_workers", n_workers) + 1).astype(int)
+    ends = np.linspace(0, len(y), check_count("n_workers", n_workers) + 1).astype(int)
 
     def part(table: Any, rows: slice) -> Any:
         return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
@@ -65,7 +65,7 @@ def _stamps(paths: Sequence[Path]) -> list[int]:
 
 
 def _fitted(model: PILBoostClassifier, parts: Sequence[Rows]) -> PILBoostClassifier:
-    n_workers = count("number of parts", len(parts))
+    n_workers = check_count("number of parts", len(parts))
     with tempfile.TemporaryDirectory(prefix="untwist-") as name:
         folder = Path(name)
         try:
