@@ -23,22 +23,18 @@ TARGET = 95.0  # per cent of lines and branches, of each module
 WHY = {  # a module may be below it for a reason: where the rest of it is run
     "cli": "Ctrl-C and closed pipes are tried in processes of their own",
     "collective": "the workers of a distributed fit are processes of their own: `make test-distributed`",
-    "demo": "its splits run in processes of their own",
     "distributed.dask": "needs Dask: `make test-distributed`",
     "distributed.local": "starts processes: `make test-distributed`",
     "distributed.shard": "runs in the processes of workers: `make test-distributed`",
     "distributed.worker": "is the program of a worker: `make test-distributed`",
-    "experiments.methods": "needs CatBoost and cleanlab: `make arena`",
-    "experiments.runner": "runs trials in processes of their own",
-    "experiments.speed": "is measured in processes of its own, by `make bench`",
     "explain": "its tables for shap need shap: `make test-integrations`",
     "export.onnx": "needs ONNX: `make test-integrations`",
     "export.treelite": "needs treelite: `make test-integrations`",
     "objectives": "its module for PyTorch needs PyTorch: `make test-integrations`",
-    "xgb.engine": "needs a GPU in parts: `benchmarks/devices.py`",
-    "xgb.weights": "needs a GPU in parts: `benchmarks/devices.py`",
+    "xgb.engine": "needs a GPU in parts: `experiments/benchmarks/devices.py`",
+    "xgb.weights": "needs a GPU in parts: `experiments/benchmarks/devices.py`",
 }
-APART = ("commands", "experiments", "report")  # programs and pages around the library, reported apart
+APART = ("commands", "report")  # programs and pages around the library, reported apart
 
 
 def main() -> int:
