@@ -286,7 +286,9 @@ def test_without_any_optional_package_the_core_works_and_the_rest_says_what_to_i
 
 @pytest.mark.parametrize("missing", ["pandas", "pyarrow"])
 def test_commands_without_one_of_their_packages_end_with_one_line(table, tmp_path, missing):
-    program = BLOCKED.format(names=[missing]) + "from untwist.commands import main as cli; sys.exit(cli.main(sys.argv[1:]))"
+    program = (
+        BLOCKED.format(names=[missing]) + "from untwist.commands import main as cli; sys.exit(cli.main(sys.argv[1:]))"
+    )
     for words in (["train", str(table), "--label", "label"], ["audit", str(table), "--label", "label"]):
         done = subprocess.run(
             [sys.executable, "-c", program, *words], capture_output=True, text=True, cwd=tmp_path, timeout=180
