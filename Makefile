@@ -127,17 +127,17 @@ test-distributed: $(READY)  ## Fits over several processes and on a Dask cluster
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet -m cluster
 
 reproduce: $(READY)  ## The paper's tables and figures; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)
-	@$(BIN)/python -m experiments.reproduce $(if $(QUICK),--quick)
+	@$(BIN)/python -m experiments.paper $(if $(QUICK),--quick)
 
 docs-reproduce: $(READY)  ## docs/reproduce.md and its figures from results/reproduce, of a full run
-	@$(BIN)/python -m experiments.reproduce --render > /dev/null
+	@$(BIN)/python -m experiments.paper --render > /dev/null
 	@mkdir -p docs/reproduce && rm -f docs/reproduce/*
 	@cp results/reproduce/results.csv results/reproduce/figures/*.svg docs/reproduce/
 	@sed 's|(figures/|(reproduce/|' results/reproduce/index.md > docs/reproduce.md
 
 bench: $(READY)  ## Time and memory beside XGBoost, LightGBM, CatBoost and HistGradientBoosting (QUICK=1: a minute)
 	@$(BIN)/python -c "import catboost" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost || true
-	@$(BIN)/python -m experiments.speed $(if $(QUICK),--quick)
+	@$(BIN)/python -m experiments.benchmarks.speed $(if $(QUICK),--quick)
 
 arena: $(READY)  ## Who learns the truth from twisted data? UNTWIST_DATA=FOLDER names more data (QUICK=1: two minutes)
 	@$(BIN)/python -c "import catboost, cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost cleanlab || true

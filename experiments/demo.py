@@ -123,7 +123,7 @@ def render(rows: list[tuple[str, float, float]], rate: float, runs: int) -> str:
         "The chart begins at one half, a coin toss.</p>"
     )
     chart = draw_intervals(
-        [(name, (max(mean, 0.5), mean - half, mean + half)) for name, mean, half in rows],
+        [(name, (mean, mean - half, mean + half)) for name, mean, half in rows],
         "Accuracy of each method: " + "; ".join(f"{name} {mean:.3f}" for name, mean, _ in rows),
         x_words="accuracy on clean test labels",
         start=0.5,

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from experiments import results
+from experiments.arena.rows import BINS, ArenaRow
 from untwist import PILBoostClassifier, _core, files
 from untwist.commands import columns, sheets
 from untwist.explain import explain
@@ -268,14 +269,14 @@ def try_results(content: bytes) -> None:
         path = Path(name) / "results.csv"
         path.write_bytes(content)
         try:
-            rows = results.read(path, results.Row)
+            rows = results.read(path, ArenaRow)
         except ValueError as error:
             assert str(path) in str(error), error
             return
-        with results.Writer(path, results.Row) as writer:
+        with results.Writer(path, results.list_columns(ArenaRow)) as writer:
             for row in rows[:3]:
-                writer.add(row)
-        assert {row.key for row in results.read(path, results.Row)} == {row.key for row in rows}, "rows lost"
+                writer.add(dataclasses.astuple(row))
+        assert {row.key for row in results.read(path, ArenaRow)} == {row.key for row in rows}, "rows lost"
 
 
 # ---- the border to the compiled core ----
@@ -554,8 +555,8 @@ def _make_arrow_tables() -> list[bytes]:
 
 
 def _make_results() -> list[bytes]:
-    header = ",".join(field.name for field in dataclasses.fields(results.Row))
-    bins = " ".join(["1/0.5/1"] * results.BINS)
+    header = ",".join(field.name for field in dataclasses.fields(ArenaRow))
+    bins = " ".join(["1/0.5/1"] * BINS)
     row = f"moon,none,0,100,pilboost,0.9,0.9,0.3,0.1,0.5,{bins},1,"
     failed = 'moon,none,1,100,xgboost,0.5,0.5,0.69,0.25,0,,1,"no, ""really"" not\nat all"'
     return [f"{header}\n{row}\n{failed}\n".encode(), header[:20].encode(), b""]

@@ -648,7 +648,7 @@ def test_without_any_library_the_rest_works():
         "sys.meta_path.insert(0, Absent())\n"
         "import numpy as np\n"
         "from untwist import PILBoostClassifier, objectives\n"
-        "from experiments import methods\n"
+        "from experiments.arena import methods\n"
         "X, y = np.random.default_rng(0).random((60, 2)), np.arange(60) % 2\n"
         "PILBoostClassifier(n_estimators=5, max_depth=2, alpha=2.0, step_size=1.0).fit(X, y)\n"
         "for kind in (objectives.XGBoostObjective, objectives.LightGBMObjective): kind(2.0)(y, X[:, 0])\n"

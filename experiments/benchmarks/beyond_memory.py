@@ -1,14 +1,13 @@
 """A Parquet file that is trained on without its numbers ever being in memory, beside XGBoost's external-memory mode.
 
-``python benchmarks/beyond_memory.py --rows 50000000 --folder DIR`` writes the file (float32, 20 % of the labels turned
-over; it stays if `--keep` says so), trains each method in a process of its own, and prints seconds and peak memory. The
-rows go to results/beyond_memory.csv.
+``python -m experiments.benchmarks.beyond_memory --rows 50000000 --folder DIR`` writes the file (float32, 20 % of the
+labels turned over; it stays if `--keep` says so), trains each method in a process of its own, and prints seconds and
+peak memory. The rows go to results/beyond_memory.csv.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import resource
 import subprocess
@@ -16,24 +15,30 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from experiments.results import Writer
 
 METHODS = ("untwist", "xgboost external", "xgboost quantile")
 BLOCK = 500_000
 LABEL = "y"
+#: What is told of a method and the heading above it: seconds to read the labels, to bin the columns, to boost; the
+#: accuracy is that on rows whose labels are right.
 FIGURES = {
-    "labels": "labels",  # seconds to read these,
-    "bins": "bins",  # to bin the columns,
-    "rounds": "rounds",  # to boost,
+    "labels": "labels",
+    "bins": "bins",
+    "rounds": "rounds",
     "seconds": "all (s)",
     "cpu_seconds": "CPU (s)",
     "peak_gb": "peak GB",
-    "clean_accuracy": "accuracy",  # on rows whose labels are right
+    "clean_accuracy": "accuracy",
 }
 
 
 def write_file(path: Path, rows: int, columns: int, seed: int = 0) -> None:
+    """Write the file, a block of rows after the other."""
     import pyarrow
     from pyarrow import parquet
 
@@ -41,21 +46,24 @@ def write_file(path: Path, rows: int, columns: int, seed: int = 0) -> None:
     schema = pyarrow.schema([*((name, pyarrow.float32()) for name in names), (LABEL, pyarrow.int8())])
     with parquet.ParquetWriter(path, schema, use_dictionary=False, compression="none") as writer:
         for block, first in enumerate(range(0, rows, BLOCK)):
-            X, y = rows_of(np.random.default_rng([seed, block]), min(BLOCK, rows - first), columns)
+            X, y = draw_rows(np.random.default_rng([seed, block]), min(BLOCK, rows - first), columns)
             writer.write_table(pyarrow.table([*X.T, y], schema=schema), row_group_size=BLOCK)
 
 
-def rows_of(rng: np.random.Generator, rows: int, columns: int, flipped: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
+def draw_rows(rng: np.random.Generator, rows: int, columns: int, flipped: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
+    """Draw rows, some of whose labels are wrong."""
     X = np.asfortranarray(rng.standard_normal((rows, columns), dtype=np.float32))
     score = X[:, 0] + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) - 0.8 + 0.5 * np.sin(3 * X[:, 4])
     return X, ((score > 0) ^ (rng.random(rows) < flipped)).astype(np.int8)
 
 
-def clean_rows(columns: int, rows: int = 200_000) -> tuple[np.ndarray, np.ndarray]:
-    return rows_of(np.random.default_rng(10**6), rows, columns, flipped=0.0)
+def draw_clean_rows(columns: int, rows: int = 200_000) -> tuple[np.ndarray, np.ndarray]:
+    """Draw rows whose labels are right."""
+    return draw_rows(np.random.default_rng(10**6), rows, columns, flipped=0.0)
 
 
-def untwist(path: Path, rounds: int, depth: int, threads: int) -> tuple[dict[str, float], object]:
+def train_untwist(path: Path, rounds: int, depth: int, threads: int) -> tuple[dict[str, float], Any]:
+    """Train PILBoost on the file; give seconds and what predicts."""
     from untwist import PILBoostClassifier
     from untwist.batches import Batches
 
@@ -73,17 +81,19 @@ def untwist(path: Path, rounds: int, depth: int, threads: int) -> tuple[dict[str
     return {"labels": read - start, "bins": bins, "rounds": end - read - bins, "seconds": end - start}, model.predict
 
 
-def xgboost_from(kind: str) -> object:
-    def train(path: Path, rounds: int, depth: int, threads: int) -> tuple[dict[str, float], object]:
+def make_xgboost_trainer(kind: str) -> Any:
+    """Make what trains XGBoost on the file, in external memory or with quantiles in memory."""
+
+    def train(path: Path, rounds: int, depth: int, threads: int) -> tuple[dict[str, float], Any]:
         import xgboost
         from pyarrow import parquet
 
         class Blocks(xgboost.DataIter):
             def __init__(self, cache: str | None) -> None:
-                self.batches = None
+                self.batches: Any = None
                 super().__init__(cache_prefix=cache)
 
-            def next(self, input_data: object) -> bool:
+            def next(self, input_data: Any) -> bool:
                 self.batches = self.batches or parquet.ParquetFile(path).iter_batches(BLOCK)
                 batch = next(self.batches, None)
                 if batch is None:
@@ -98,7 +108,7 @@ def xgboost_from(kind: str) -> object:
         start = time.perf_counter()
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             if kind == "external":
-                data = xgboost.ExtMemQuantileDMatrix(Blocks(f"{folder}/cache"), max_bin=256, nthread=threads)
+                data: Any = xgboost.ExtMemQuantileDMatrix(Blocks(f"{folder}/cache"), max_bin=256, nthread=threads)
             else:
                 data = xgboost.QuantileDMatrix(Blocks(None), max_bin=256, nthread=threads)
             read = time.perf_counter()
@@ -106,29 +116,34 @@ def xgboost_from(kind: str) -> object:
             model = xgboost.train(settings | {"nthread": threads, "max_bin": 256}, data, rounds)
             end = time.perf_counter()
             del data
-        predict = lambda X: model.inplace_predict(X) > 0.5  # noqa: E731
+
+        def predict(X: np.ndarray) -> np.ndarray:
+            return model.inplace_predict(X) > 0.5
+
         return {"labels": 0.0, "bins": read - start, "rounds": end - read, "seconds": end - start}, predict
 
     return train
 
 
-def measured(method: str, path: Path, rounds: int, depth: int, threads: int) -> dict[str, float]:
-    """In a process of its own, whose peak memory is the method's."""
+def measure(method: str, path: Path, rounds: int, depth: int, threads: int) -> dict[str, float]:
+    """Train and judge a method, in a process of its own, whose peak memory is the method's."""
     train = {
-        "untwist": untwist,
-        "xgboost external": xgboost_from("external"),
-        "xgboost quantile": xgboost_from("quantile"),
+        "untwist": train_untwist,
+        "xgboost external": make_xgboost_trainer("external"),
+        "xgboost quantile": make_xgboost_trainer("quantile"),
     }[method]
+    seconds: dict[str, float]
     seconds, predict = train(path, rounds, depth, threads)
     used = resource.getrusage(resource.RUSAGE_SELF)
     from pyarrow import parquet
 
-    X, y = clean_rows(len(parquet.ParquetFile(path).schema_arrow.names) - 1)
+    X, y = draw_clean_rows(len(parquet.ParquetFile(path).schema_arrow.names) - 1)
     cost = {"cpu_seconds": used.ru_utime + used.ru_stime, "peak_gb": used.ru_maxrss / 1e6}
     return seconds | cost | {"clean_accuracy": float(np.mean(predict(X) == y))}
 
 
 def main() -> None:
+    """Write the file, train each method, print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=50_000_000)
     parser.add_argument("--columns", type=int, default=20)
@@ -142,7 +157,7 @@ def main() -> None:
     options = parser.parse_args()
     path = options.folder / f"beyond_memory_{options.rows}x{options.columns}.parquet"
     if options.only:
-        print(json.dumps(measured(options.only, path, options.rounds, options.depth, options.threads)))
+        print(json.dumps(measure(options.only, path, options.rounds, options.depth, options.threads)))
         return
     try:
         if not path.exists():
@@ -152,7 +167,8 @@ def main() -> None:
         print(f"{'':18}" + "".join(f"{heading:>9}" for heading in FIGURES.values()))
         results = []
         for method in options.methods:
-            command = [sys.executable, __file__, *sys.argv[1:], "--only", method]
+            program = "experiments.benchmarks.beyond_memory"
+            command = [sys.executable, "-m", program, *sys.argv[1:], "--only", method]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 sys.exit(f"{method} failed with status {done.returncode}:\n{done.stderr}")
@@ -160,12 +176,9 @@ def main() -> None:
             sizes = {name: getattr(options, name) for name in ("rows", "columns", "rounds", "depth", "threads")}
             results.append({"method": method} | sizes | found)
             print(f"{method:18}" + "".join(f"{found[name]:9.4g}" for name in FIGURES), flush=True)
-        target = Path("results/beyond_memory.csv")
-        target.parent.mkdir(exist_ok=True)
-        with target.open("w", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(results[0]))
-            writer.writeheader()
-            writer.writerows(results)
+        with Writer(Path("results/beyond_memory.csv"), list(results[0]), resume=False) as file:
+            for row in results:
+                file.add(row.values())
     finally:
         if not options.keep:
             path.unlink(missing_ok=True)

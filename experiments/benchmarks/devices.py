@@ -1,6 +1,6 @@
 """XGBoost's trees on a GPU: the same model as on the CPU, and what PILBoost's own work adds to a round.
 
-    python benchmarks/devices.py [ROWS ...]
+    python -m experiments.benchmarks.devices [ROWS ...]
 
 Peers in the same run: plain XGBoost (logistic loss) on the same GPU and the same bins, and the compiled engine on all
 cores. Prints a table and writes results/devices.csv.
@@ -8,17 +8,18 @@ cores. Prints a table and writes results/devices.csv.
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xgboost
 
+from experiments.results import Writer
 from untwist import PILBoostClassifier
 from untwist.boosting.engines.xgboost.booster import Booster, Dataset
 from untwist.boosting.forest import Growth
@@ -26,25 +27,30 @@ from untwist.data.workers import solo
 from untwist.links import ClippedLink, default_step_size
 from untwist.losses import AlphaLoss
 
-COLUMNS, ROUNDS, DEPTH, REPEATS = 28, 50, 6, 2
+COLUMNS = 28
+ROUNDS = 50
+DEPTH = 6
+#: Runs that are timed; one more warms up.
+REPEATS = 2
 MOST_ROWS_ON_CPU = 1_000_000
+NAMES = ["rows", "device", "alpha", "set_up_s", "ms_per_round", "xgboost_ms_per_round", "overhead", "fit_s"]
 
 
-def table(rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows whose labels depend on some columns, a fifth of them wrong."""
+def draw_table(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw rows whose labels depend on some columns, a fifth of them wrong."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((rows, COLUMNS), dtype=np.float32)
     clean = X[:, 0] + np.abs(X[:, 1]) + X[:, 2] * X[:, 3] > 0.8
     return X, (clean ^ (rng.random(rows) < 0.2)).astype(np.uint32)
 
 
-def best(job: Callable[[], float]) -> float:
-    """The fewest seconds of several runs, the first of which warms up."""
+def time_best(job: Callable[[], float]) -> float:
+    """Time several runs, the first of which warms up, and give the fewest seconds."""
     return min(job() for _ in range(REPEATS + 1))
 
 
-def rounds_of_ours(data: Dataset, alpha: float) -> float:
-    """Seconds of ROUNDS rounds of PILBoost."""
+def time_ours(data: Dataset, alpha: float) -> float:
+    """Time ROUNDS rounds of PILBoost."""
     link = ClippedLink(AlphaLoss(alpha))
     booster = Booster(
         data,
@@ -61,20 +67,20 @@ def rounds_of_ours(data: Dataset, alpha: float) -> float:
     return time.perf_counter() - start
 
 
-def rounds_of_xgboost(data: Dataset) -> float:
-    """Seconds of ROUNDS rounds of plain XGBoost on the same bins."""
+def time_xgboost(data: Dataset) -> float:
+    """Time ROUNDS rounds of plain XGBoost on the same bins."""
     settings = {"objective": "binary:logistic", "max_depth": DEPTH, "max_bin": 256, "device": data.device}
     booster = xgboost.Booster(settings | {"nthread": os.cpu_count()}, cache=[data.matrix])
     start = time.perf_counter()
     for index in range(ROUNDS):
         booster.update(data.matrix, index)
-    booster.predict(data.matrix, output_margin=True)  # waits for the device
+    booster.predict(data.matrix, output_margin=True)  # This waits for the device.
     return time.perf_counter() - start
 
 
-def measured(rows: int) -> list[dict[str, object]]:
-    """The table's lines for so many rows."""
-    X, y = table(rows)
+def measure(rows: int) -> list[dict[str, object]]:
+    """Measure the lines of the table for so many rows."""
+    X, y = draw_table(rows)
     found = []
     for device in ("cuda", "cpu")[: 2 if rows <= MOST_ROWS_ON_CPU else 1]:
         start = time.perf_counter()
@@ -91,9 +97,9 @@ def measured(rows: int) -> list[dict[str, object]]:
         )
         setup = time.perf_counter() - start
         data.matrix.set_label(y)
-        plain = best(lambda data=data: rounds_of_xgboost(data))
+        plain = time_best(partial(time_xgboost, data))
         for alpha in (2.0, 1.3):
-            ours = best(lambda data=data, alpha=alpha: rounds_of_ours(data, alpha))
+            ours = time_best(partial(time_ours, data, alpha))
             found.append(
                 {
                     "rows": rows,
@@ -105,8 +111,9 @@ def measured(rows: int) -> list[dict[str, object]]:
                     "overhead": round(ours / plain - 1, 3),
                 }
             )
-    settings = {"n_estimators": ROUNDS, "max_depth": DEPTH}
-    for name, engine in {"compiled": {}, "cuda, whole fit": {"engine": "xgboost", "device": "cuda"}}.items():
+    settings: dict[str, Any] = {"n_estimators": ROUNDS, "max_depth": DEPTH}
+    engines: dict[str, dict[str, Any]] = {"compiled": {}, "cuda, whole fit": {"engine": "xgboost", "device": "cuda"}}
+    for name, engine in engines.items():
         start = time.perf_counter()
         PILBoostClassifier(2.0, **settings, **engine).fit(X, y)
         found.append({"rows": rows, "device": name, "alpha": 2.0, "fit_s": round(time.perf_counter() - start, 2)})
@@ -129,9 +136,15 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def same_model(case: dict[str, Any]) -> str:
-    """How far the models of GPU and CPU differ."""
-    settings = {"alpha": 2.0, "n_estimators": 15, "max_depth": 4, "random_state": 0, "engine": "xgboost"} | case
+def compare_models(case: dict[str, Any]) -> str:
+    """Say how far the models of GPU and CPU differ."""
+    settings: dict[str, Any] = {
+        "alpha": 2.0,
+        "n_estimators": 15,
+        "max_depth": 4,
+        "random_state": 0,
+        "engine": "xgboost",
+    } | case
     rng = np.random.default_rng(1)
     X = rng.integers(0, 30, (20_000, 6)).astype(float)
     y = (X[:, 0] + np.abs(X[:, 1] - 15) > 20) ^ (rng.random(len(X)) < 0.2)
@@ -144,16 +157,18 @@ def same_model(case: dict[str, Any]) -> str:
     return f"scores differ by {difference:.1g}, thresholds are {'' if alike else 'not '}the same"
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Compare the models of both devices, then the time they take."""
     for name, case in CASES.items():
-        print(f"{name}: {same_model(case)}")
-    names = ["rows", "device", "alpha", "set_up_s", "ms_per_round", "xgboost_ms_per_round", "overhead", "fit_s"]
-    print("  ".join(f"{name:>20}" for name in names))
-    Path("results").mkdir(exist_ok=True)
-    with Path("results/devices.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, names)
-        writer.writeheader()
+        print(f"{name}: {compare_models(case)}")
+    print("  ".join(f"{name:>20}" for name in NAMES))
+    with Writer(Path("results/devices.csv"), NAMES, resume=False) as results:
         for rows in map(int, sys.argv[1:] or ["1000000"]):
-            for line in measured(rows):
-                print("  ".join(f"{line.get(name, '')!s:>20}" for name in names))
-                writer.writerow(line)
+            for line in measure(rows):
+                cells = [line.get(name, "") for name in NAMES]
+                print("  ".join(f"{cell!s:>20}" for cell in cells))
+                results.add(cells)
+
+
+if __name__ == "__main__":
+    main()

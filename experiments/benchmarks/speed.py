@@ -24,14 +24,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments.results import Writer
 from untwist.boosting.forest import threads
+from untwist.commands.main import run_program
+from untwist.progress import ProgressLine
 
 __all__ = ["CASES", "METHODS", "Case", "main"]
 
+NAME = "python -m experiments.benchmarks.speed"
+
 THREADS = threads(None)
 METHODS = ["untwist", "XGBoost", "LightGBM", "CatBoost", "HistGradientBoosting"]
-FIT, MEMORY, PREDICT, MANY, ONE = "fit", "memory of a fit", "predict", "predict 1,000,000 rows", "predict one row"
-RIGHT = "right on clean rows"  # equal rounds are not equal learning
+FIT = "fit"
+MEMORY = "memory of a fit"
+PREDICT = "predict"
+MANY = "predict 1,000,000 rows"
+ONE = "predict one row"
+#: Equal rounds are not equal learning, so that this is measured too.
+RIGHT = "right on clean rows"
 UNITS = {
     FIT: "s",
     RIGHT: "%",
@@ -42,8 +52,8 @@ UNITS = {
     "exponent": "1",
     "swapped out": "pages",
 }
-seconds = partial(timeit, number=1)
-seconds_of_each = partial(repeat, number=1, repeat=200)
+time_once = partial(timeit, number=1)
+time_each = partial(repeat, number=1, repeat=200)
 
 
 class Case(NamedTuple):
@@ -71,8 +81,8 @@ QUICK = [CASES[0]._replace(turns=3), CASES[1]._replace(turns=2), CASES[3]._repla
 HUGE = Case(10_000_000, 28, 20, 6)
 
 
-def data(rows: int, columns: int, real: bool, noise: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A third of the columns binary unless `real`, the others normal; a nonlinear truth; every fifth label flipped."""
+def draw_data(rows: int, columns: int, real: bool, noise: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Draw rows with a nonlinear truth and flipped labels; a third of the columns is binary unless `real`."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, columns)).astype(np.float32)
     if not real:
@@ -81,10 +91,10 @@ def data(rows: int, columns: int, real: bool, noise: float = 0.2, seed: int = 0)
     return X, np.where(rng.random(rows) < noise, 1 - y, y)
 
 
-def new(method: str, rounds: int, depth: int) -> Any:
-    """A model to fit; its library is imported, and no other. HistGradientBoosting takes all threads by itself."""
+def make_model(method: str, rounds: int, depth: int) -> Any:
+    """Make a model to fit; its library is imported, and no other. HistGradientBoosting takes all threads by itself."""
     common = {"n_estimators": rounds, "max_depth": depth, "n_jobs": THREADS}
-    ours = {"learning_rate": 0.2, **common}  # per round they then learn about as much as the peers do
+    ours = {"learning_rate": 0.2, **common}  # Our rounds then learn about as much as the peers'.
     peer = {"learning_rate": 0.1, **common}
     cat = {"learning_rate": 0.1, "iterations": rounds, "depth": depth, "thread_count": THREADS, "border_count": 254}
     hist = {"learning_rate": 0.1, "max_iter": rounds, "max_depth": depth, "max_leaf_nodes": 2**depth, "max_bins": 255}
@@ -100,13 +110,13 @@ def new(method: str, rounds: int, depth: int) -> Any:
 
 
 def warm_up(method: str) -> str:
-    """One tiny fit. Gives the library and its version, or nothing if it is missing."""
-    os.environ.pop("OMP_NUM_THREADS", None)  # HistGradientBoosting would heed it, the others not
-    X, y = data(200, 6, real=True)
+    """Do one tiny fit; give the library and its version, or nothing if it is missing."""
+    os.environ.pop("OMP_NUM_THREADS", None)  # HistGradientBoosting would heed it, the others not.
+    X, y = draw_data(200, 6, real=True)
     try:
-        model = new(method, rounds=2, depth=2).fit(X, y)
+        model = make_model(method, rounds=2, depth=2).fit(X, y)
     except (ImportError, OSError) as error:
-        print(f'{method} is left out ({error}): pip install "untwist[bench]" brings it')
+        print(f'{method} is left out ({error}): pip install --editable ".[experiments]" brings it')
         return ""
     model.predict_proba(X)
     library = type(model).__module__.split(".")[0]
@@ -114,102 +124,102 @@ def warm_up(method: str) -> str:
 
 
 def fit_and_predict(method: str, case: Case, X: np.ndarray, y: np.ndarray, real: bool) -> tuple[float, float, float]:
-    """Seconds of both, and how many of fresh rows with clean labels come out right, in percent."""
-    model = new(method, case.rounds, case.depth)
-    times = seconds(lambda: model.fit(X, y)), seconds(lambda: model.predict_proba(X))
-    return *times, 100 * model.score(*data(20_000, case.columns, real, noise=0.0, seed=1))
+    """Time both, and count how many of fresh rows with clean labels come out right, in percent."""
+    model = make_model(method, case.rounds, case.depth)
+    times = time_once(lambda: model.fit(X, y)), time_once(lambda: model.predict_proba(X))
+    return *times, 100 * model.score(*draw_data(20_000, case.columns, real, noise=0.0, seed=1))
 
 
 def fit_here(method: str, case: Case, real: bool) -> tuple[float, float, int]:
-    """Seconds, MB, and pages that the machine swapped out; data and library are there before the count begins."""
+    """Measure seconds, MB, and pages that the machine swapped out; data and library are there before it begins."""
 
-    def kernel(file: str, name: str) -> int:
+    def ask_kernel(file: str, name: str) -> int:
         return int(re.findall(rf"^{name}\W+(\d+)", Path("/proc", file).read_text(), re.MULTILINE)[0])
 
-    X, y = data(case.rows, case.columns, real)
+    X, y = draw_data(case.rows, case.columns, real)
     warm_up(method)
-    ctypes.CDLL(None).malloc_trim(0)  # memory that they left free would be used again, uncounted
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-    resident, swapped = kernel("self/status", "VmRSS"), kernel("vmstat", "pswpout")
-    fit = seconds(lambda: new(method, case.rounds, case.depth).fit(X, y))
-    return fit, (kernel("self/status", "VmHWM") - resident) * 1024 / 1e6, kernel("vmstat", "pswpout") - swapped
+    ctypes.CDLL(None).malloc_trim(0)  # Free memory would be used again, uncounted.
+    Path("/proc/self/clear_refs").write_text("5")  # The peak starts anew.
+    resident, swapped = ask_kernel("self/status", "VmRSS"), ask_kernel("vmstat", "pswpout")
+    fit = time_once(lambda: make_model(method, case.rounds, case.depth).fit(X, y))
+    return fit, (ask_kernel("self/status", "VmHWM") - resident) * 1024 / 1e6, ask_kernel("vmstat", "pswpout") - swapped
 
 
 def fit_elsewhere(method: str, case: Case, real: bool) -> tuple[float, float, int]:
-    """The same in a fresh process."""
+    """Measure the same in a fresh process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(fit_here, method, case, real).result()
 
 
-def in_turn(what: object, jobs: Mapping[Any, Callable[[], Any]], turns: int = 1) -> dict[Any, list[Any]]:
-    """What each job gave, turn by turn. One that fails is named and gets no further turn; the others go on."""
+def take_turns(what: object, jobs: Mapping[Any, Callable[[], Any]], turns: int = 1) -> dict[Any, list[Any]]:
+    """Run each job, turn by turn. One that fails is named and gets no further turn; the others go on."""
     given: dict[Any, list[Any]] = {name: [] for name in jobs}
-    line = list(jobs)
-    for turn in range(1, turns + 1):
-        for name in line.copy():
-            print(f"  {f'{what}: {name}, {turn} of {turns}':<90}", end="\r", file=sys.stderr, flush=True)
-            time.sleep(0.1)  # the threads of the job before fall asleep
-            try:
-                given[name].append(jobs[name]())
-            except Exception as error:
-                print(f"{what}: {name} failed with {type(error).__name__}: {error}")
-                line.remove(name)
-        line = line[1:] + line[:1]  # somebody else begins
-    print(" " * 92, end="\r", file=sys.stderr, flush=True)
+    queue = list(jobs)
+    with ProgressLine() as line:
+        for turn in range(1, turns + 1):
+            for name in queue.copy():
+                line.show(f"{what}: {name}, {turn} of {turns}")
+                time.sleep(0.1)  # The threads of the job before fall asleep.
+                try:
+                    given[name].append(jobs[name]())
+                except Exception as error:
+                    line.clear()
+                    print(f"{what}: {name} failed with {type(error).__name__}: {error}")
+                    queue.remove(name)
+            queue = queue[1:] + queue[:1]  # Somebody else begins.
     return {name: values for name, values in given.items() if values}
 
 
-class Results:
+class Measurements:
     """Numbers by case and quantity, then method."""
 
     def __init__(self, path: Path, setting: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = path.open("w", buffering=1)
-        print(f"# {setting}\ncase,method,quantity,value,unit", file=self.file)
+        columns = ["case", "method", "quantity", "value", "unit"]
+        self.file = Writer(path, columns, resume=False, comment=setting)
         self.values: dict[tuple[str, str], dict[str, float]] = {}
 
     def add(self, case: object, quantity: str, values: dict[str, float]) -> None:
         """Keep the numbers, and write them to the file at once."""
         self.values[str(case), quantity] = values
         for method, value in values.items():
-            print(f'"{case}",{method},"{quantity}",{value:.6g},{UNITS[quantity]}', file=self.file)
+            self.file.add([str(case), method, quantity, float(value), UNITS[quantity]])
 
     def show(self, case: object, note: str, methods: list[str]) -> None:
-        """One case: a line per method, a column per quantity."""
+        """Print one case: a line per method, a column per quantity."""
         here = {quantity: values for (name, quantity), values in self.values.items() if name == str(case)}
-        columns = [[f"{what}, {UNITS[what]}", *cells(what, values, methods)] for what, values in here.items()]
+        columns = [[f"{what}, {UNITS[what]}", *format_cells(what, values, methods)] for what, values in here.items()]
         print(f"\n{case} ({note})")
         for name, *numbers in zip(["", *methods], *columns, strict=True):
             print(f"  {name:20}" + "".join(f"{number:>27}" for number in numbers), flush=True)
 
-    def markdown(self, methods: list[str]) -> str:
-        """All that was compared: a line per quantity and case, a column per method, the best in bold."""
+    def to_markdown(self, methods: list[str]) -> str:
+        """Write all that was compared: a line per quantity and case, a column per method, the best in bold."""
         lines = [f"| | {' | '.join(methods)} | ours / best peer |", "|---" * (len(methods) + 2) + "|"]
         for (case, what), values in sorted(self.values.items(), key=lambda item: list(UNITS).index(item[0][1])):
             if len(values) > 1 and what != PREDICT:
-                numbers = cells(what, values, methods)
+                numbers = format_cells(what, values, methods)
                 best = methods.index((max if what == RIGHT else min)(values, key=values.__getitem__))
                 numbers[best] = f"**{numbers[best]}**"
-                last = "" if what == RIGHT else f"{ratio(values):.2f}"
+                last = "" if what == RIGHT else f"{find_ratio(values):.2f}"
                 lines.append(f"| {what}, {UNITS[what]} ({case}) | {' | '.join(numbers)} | {last} |")
         return "\n".join(lines) if len(lines) > 2 else ""
 
 
-def cells(quantity: str, values: dict[str, float], methods: list[str]) -> list[str]:
-    """The numbers of a line, the methods in order."""
+def format_cells(quantity: str, values: dict[str, float], methods: list[str]) -> list[str]:
+    """Write the numbers of a line, the methods in order."""
     digits = {"s": 3, "%": 1}.get(UNITS[quantity], 0)
     return [f"{values[name]:,.{digits}f}" if name in values else "-" for name in methods]
 
 
-def ratio(values: dict[str, float]) -> float:
-    """Ours / best peer, if there are both."""
+def find_ratio(values: dict[str, float]) -> float:
+    """Divide ours by that of the best peer, if there are both."""
     return values.get("untwist", np.nan) / min((values[name] for name in values if name != "untwist"), default=np.nan)
 
 
-def compare(case: Case, methods: list[str], results: Results, real: bool) -> None:
-    """Fitting, predicting the training rows, the memory where they are many, and whether our fit meets its bar."""
-    X, y = data(case.rows, case.columns, real)
-    times = in_turn(
+def compare_fits(case: Case, methods: list[str], results: Measurements, real: bool) -> None:
+    """Compare fits, predictions of the training rows, the memory where rows are many; say if our fit meets its bar."""
+    X, y = draw_data(case.rows, case.columns, real)
+    times = take_turns(
         case, {method: partial(fit_and_predict, method, case, X, y, real) for method in methods}, case.turns
     )
     fits, predicts, right = ({name: min(one[i] for one in all) for name, all in times.items()} for i in range(3))
@@ -217,30 +227,35 @@ def compare(case: Case, methods: list[str], results: Results, real: bool) -> Non
     results.add(case, PREDICT, predicts)
     results.add(case, RIGHT, right)
     if case.rows >= 100_000:
-        alone = in_turn(f"{case}, memory", {method: partial(fit_elsewhere, method, case, real) for method in methods})
+        alone = take_turns(
+            f"{case}, memory", {method: partial(fit_elsewhere, method, case, real) for method in methods}
+        )
         results.add(case, MEMORY, {method: memory for method, [(_, memory, _)] in alone.items()})
     results.show(case, f"best of {case.turns}", methods)
-    met = "met" if ratio(fits) <= case.bar else "missed"
-    print(f"  our fit / fastest peer = {ratio(fits):.2f}, bar {case.bar}: {met}", flush=True)
+    met = "met" if find_ratio(fits) <= case.bar else "missed"
+    print(f"  our fit / fastest peer = {find_ratio(fits):.2f}, bar {case.bar}: {met}", flush=True)
 
 
-def predict(methods: list[str], results: Results, real: bool, turns: int) -> None:
-    """Many rows in one call, and one row per call."""
-    X, y = data(1_000_000, 28, real)
+def compare_predictions(methods: list[str], results: Measurements, real: bool, turns: int) -> None:
+    """Compare many rows in one call, and one row per call."""
+    X, y = draw_data(1_000_000, 28, real)
     case = "100 trees of depth 6, 28 columns"
-    fits = {method: partial(new(method, rounds=100, depth=6).fit, X[:100_000], y[:100_000]) for method in methods}
-    models = {method: model for method, [model] in in_turn("models to predict with", fits).items()}
-    many = {method: partial(seconds, partial(model.predict_proba, X)) for method, model in models.items()}
-    one = {method: partial(seconds_of_each, partial(model.predict_proba, X[:1])) for method, model in models.items()}
-    results.add(case, MANY, {method: min(times) for method, times in in_turn(MANY, many, turns).items()})
-    results.add(case, ONE, {method: 1e6 * np.median(times) for method, times in in_turn(ONE, one, turns).items()})
+    fits = {
+        method: partial(make_model(method, rounds=100, depth=6).fit, X[:100_000], y[:100_000]) for method in methods
+    }
+    models = {method: model for method, [model] in take_turns("models to predict with", fits).items()}
+    many = {method: partial(time_once, partial(model.predict_proba, X)) for method, model in models.items()}
+    one = {method: partial(time_each, partial(model.predict_proba, X[:1])) for method, model in models.items()}
+    results.add(case, MANY, {method: min(times) for method, times in take_turns(MANY, many, turns).items()})
+    medians = {method: 1e6 * float(np.median(times)) for method, times in take_turns(ONE, one, turns).items()}
+    results.add(case, ONE, medians)
     results.show(case, f"best of {turns}; one row: median of {200 * turns:,} calls", methods)
 
 
-def growth(what: str, cases: list[Case], results: Results, real: bool, turns: int) -> None:
-    """The power of the rows, or of the columns, with which the time of our fit grows."""
-    jobs = {case: partial(fit_and_predict, "untwist", case, *data(*case[:2], real), real) for case in cases}
-    fits = {case: min(both)[0] for case, both in in_turn(f"growth with {what}", jobs, turns).items()}
+def measure_growth(what: str, cases: list[Case], results: Measurements, real: bool, turns: int) -> None:
+    """Find the power of the rows, or of the columns, with which the time of our fit grows."""
+    jobs = {case: partial(fit_and_predict, "untwist", case, *draw_data(*case[:2], real), real) for case in cases}
+    fits = {case: min(both)[0] for case, both in take_turns(f"growth with {what}", jobs, turns).items()}
     exponent = np.polyfit(np.log([getattr(case, what) for case in fits]), np.log(list(fits.values())), deg=1)[0]
     for case, fit in fits.items():
         results.add(case, FIT, {"untwist": fit})
@@ -249,9 +264,9 @@ def growth(what: str, cases: list[Case], results: Results, real: bool, turns: in
     print(f"\nOur fit grows with {what}^{exponent:.2f} (50 rounds, depth 6, best of {turns})\n  {numbers}", flush=True)
 
 
-def huge(results: Results, real: bool) -> None:
-    """Ten million rows, ours alone."""
-    [numbers] = in_turn(HUGE, {"untwist": partial(fit_elsewhere, "untwist", HUGE, real)})["untwist"]
+def measure_huge(results: Measurements, real: bool) -> None:
+    """Measure ten million rows, ours alone."""
+    [numbers] = take_turns(HUGE, {"untwist": partial(fit_elsewhere, "untwist", HUGE, real)})["untwist"]
     for quantity, value in zip((FIT, MEMORY, "swapped out"), numbers, strict=True):
         results.add(HUGE, quantity, {"untwist": value})
     results.show(HUGE, "one fit", ["untwist"])
@@ -259,32 +274,33 @@ def huge(results: Results, real: bool) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(prog="untwist bench", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog=NAME, description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="about a minute: three of the cases, fewer turns")
     parser.add_argument("--real", action="store_true", help="all columns real, instead of a third of them binary")
     parser.add_argument("--huge", action="store_true", help=f"only untwist, only {HUGE}")
     options = parser.parse_args(arguments)
-    quick, real = options.quick, options.real
+    quick = options.quick
+    real = options.real
     versions = {method: version for method in METHODS[: 1 if options.huge else None] if (version := warm_up(method))}
     methods = list(versions)
     cpu = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()) or ["unknown CPU"]
     machine = f"{THREADS} threads, {cpu[0]}, load {os.getloadavg()[0]:.1f}, numpy {np.__version__}"
     setting = "; ".join(["all columns real" if real else "a third of the columns binary", machine, *versions.values()])
     path = Path("results", "_".join(["speed"] + [flag for flag, on in vars(options).items() if on]) + ".csv")
-    results = Results(path, setting)
+    results = Measurements(path, setting)
     print(setting, flush=True)
     try:
         if options.huge:
-            return huge(results, real)
+            return measure_huge(results, real)
         for case in QUICK if quick else CASES:
-            compare(case, methods, results, real)
-        predict(methods, results, real, turns=1 if quick else 10)
+            compare_fits(case, methods, results, real)
+        compare_predictions(methods, results, real, turns=1 if quick else 10)
         sizes, turns = (3, 2) if quick else (5, 3)
-        growth("rows", [Case(50_000 * 2**i, 28, 50, 6) for i in range(sizes)], results, real, turns)
-        growth("columns", [Case(100_000, 8 * 2**i, 50, 6) for i in range(sizes)], results, real, turns)
+        measure_growth("rows", [Case(50_000 * 2**i, 28, 50, 6) for i in range(sizes)], results, real, turns)
+        measure_growth("columns", [Case(100_000, 8 * 2**i, 50, 6) for i in range(sizes)], results, real, turns)
     finally:
-        print(f"\n{results.markdown(methods)}\n\n{path} has all numbers")
+        print(f"\n{results.to_markdown(methods)}\n\n{path} has all numbers")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_program(NAME, main))

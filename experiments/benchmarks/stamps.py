@@ -16,7 +16,7 @@ class Stamps:
         self.path = path
 
     def __call__(self, _progress: Any) -> None:
-        """As callbacks are called."""
+        """Write when a round was done."""
         if find_workers().rank == 0:
             with Path(self.path).open("a") as file:
                 file.write(f"{time.perf_counter()}\n")
