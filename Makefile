@@ -9,7 +9,8 @@ INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && 
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 BUDGET ?= 60  # seconds of fuzzing
 SAMPLE ?= 60
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
+CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hpp)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
@@ -30,9 +31,10 @@ $(READY): $(SOURCES)
 demo: $(READY)  ## Who survives 30 % wrong labels? A table and a report in seconds
 	@$(BIN)/python -m experiments.demo
 
-lint: $(READY)  ## Linter, formatter and the strict type check
+lint: $(READY)  ## Linter, formatters (Python and C++) and the strict type check
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/clang-format --dry-run --Werror $(CPP)
 	@$(BIN)/mypy
 
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 8 minutes

@@ -1,7 +1,7 @@
 // Binning: every column becomes one-byte codes. A column with few distinct values gets one bin per value (exact
-// splits, thresholds half way between neighbours); any other gets bins of about equal sample weight. Missing values have a
-// bin of their own, the last one. A categorical column comes as the numbers of its categories, which are its codes. Nothing
-// depends on the order of the rows.
+// splits, thresholds half way between neighbours); any other gets bins of about equal sample weight. Missing values
+// have a bin of their own, the last one. A categorical column comes as the numbers of its categories, which are its
+// codes. Nothing depends on the order of the rows.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,8 @@ struct Column {
 template <typename Real>
 class Matrix {  // a read-only view with any strides
  public:
-  Matrix(const Real* data, std::size_t rows, std::size_t columns, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride)
+  Matrix(const Real* data, std::size_t rows, std::size_t columns, std::ptrdiff_t row_stride,
+         std::ptrdiff_t column_stride)
       : rows(rows), columns(columns), data_(data), row_stride_(row_stride), column_stride_(column_stride) {}
 
   Real operator()(std::size_t row, std::size_t column) const {
@@ -128,9 +129,9 @@ void merge_equal(std::vector<Weighted<Key>>& entries) {
   entries.resize(distinct);
 }
 
-// Up to kMost distinct values of a column with all of their weight, for columns too long to sort: all of them if they are few,
-// else those with the smallest hashes. Neither the order of the rows nor that of merging matters, as none of these is ever
-// crowded out.
+// Up to kMost distinct values of a column with all of their weight, for columns too long to sort: all of them if they
+// are few, else those with the smallest hashes. Neither the order of the rows nor that of merging matters, as none of
+// these is ever crowded out.
 class DrawnValues {
  public:
   using Entry = Weighted<std::uint64_t>;
@@ -164,7 +165,8 @@ class DrawnValues {
 
   std::vector<Entry> drawn() const {
     std::vector<Entry> values;
-    std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(values), [](const Entry& slot) { return slot.weight > 0; });
+    std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(values),
+                 [](const Entry& slot) { return slot.weight > 0; });
     if (values.size() <= kMost) return values;
     std::nth_element(values.begin(), values.begin() + (kMost - 1), values.end(),
                      [](const Entry& a, const Entry& b) { return hash_of_key(a.key) < hash_of_key(b.key); });
@@ -189,10 +191,12 @@ class DrawnValues {
 template <typename Real, typename Key>
 void join(std::vector<Weighted<Key>>& values, const DrawnValues& drawn) {
   std::vector<Weighted<Key>> all;
-  for (const auto& entry : drawn.sorted()) all.push_back({to_key(static_cast<Real>(from_key<double>(entry.key))), entry.weight});
+  for (const auto& entry : drawn.sorted())
+    all.push_back({to_key(static_cast<Real>(from_key<double>(entry.key))), entry.weight});
   all.insert(all.end(), values.begin(), values.end());
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
-  all.erase(std::unique(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.key == b.key; }), all.end());
+  all.erase(std::unique(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.key == b.key; }),
+            all.end());
   values = std::move(all);
 }
 
@@ -260,8 +264,8 @@ class WholeWeights {
   std::vector<std::uint64_t> weight_;
 };
 
-// The bins of all columns by the `chosen` rows, nullptr for all; rows of weight 0 have no say. If these are a sample, a column
-// that shows few values in it is asked for more by `more(column)`, which draws of all its values.
+// The bins of all columns by the `chosen` rows, nullptr for all; rows of weight 0 have no say. If these are a sample, a
+// column that shows few values in it is asked for more by `more(column)`, which draws of all its values.
 template <typename Real, typename Weight, typename More>
 std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& categories, const Weight& weight,
                               const std::vector<std::size_t>* chosen, bool sampled, const More& more, int max_bins,
@@ -299,13 +303,13 @@ UNTWIST_VECTORISED inline void find_codes(const double* __restrict table, int si
   }
 }
 
-// Codes of those rows of a block that `order` tells, the block's first row being `first_row`: as rows of `width` codes, and
-// as columns of `length`, if these are wanted. Notes in `columns` which have missing values. A category that a column does not
-// know counts as missing.
+// Codes of those rows of a block that `order` tells, the block's first row being `first_row`: as rows of `width` codes,
+// and as columns of `length`, if these are wanted. Notes in `columns` which have missing values. A category that a
+// column does not know counts as missing.
 template <typename Real>
 void encode(const Matrix<Real>& X, const WholeWeights& weight, const std::uint32_t* order, std::size_t rows,
-            std::size_t first_row, Column* columns, Code* by_row, std::size_t width, Code* by_column, std::size_t length,
-            ThreadPool& pool) {
+            std::size_t first_row, Column* columns, Code* by_row, std::size_t width, Code* by_column,
+            std::size_t length, ThreadPool& pool) {
   enum : unsigned char { kMissing = 1, kMissingWithWeight = 2, kKnownWithWeight = 4 };
   std::vector<std::vector<double>> tables(X.columns);
   for (std::size_t column = 0; column < X.columns; ++column) {
@@ -315,7 +319,8 @@ void encode(const Matrix<Real>& X, const WholeWeights& weight, const std::uint32
     tables[column].resize(size, std::numeric_limits<double>::infinity());
   }
   constexpr std::size_t kBlock = 256;
-  std::vector<std::vector<unsigned char>> seen(static_cast<std::size_t>(pool.size()), std::vector<unsigned char>(X.columns, 0));
+  std::vector<std::vector<unsigned char>> seen(static_cast<std::size_t>(pool.size()),
+                                               std::vector<unsigned char>(X.columns, 0));
   pool.chunks(rows, kBlock, [&](int thread, std::size_t first, std::size_t last) {
     std::array<double, kBlock> value;
     std::array<std::int32_t, kBlock> code;
@@ -338,7 +343,9 @@ void encode(const Matrix<Real>& X, const WholeWeights& weight, const std::uint32
         unsigned char any = 0;
         for (std::size_t i = 0; i < count; ++i) {
           const bool lost = std::isnan(value[i]);
-          const int with_weight = weight[order[start + i] - first_row] == 0 ? 0 : lost ? kMissingWithWeight : kKnownWithWeight;
+          const int with_weight = weight[order[start + i] - first_row] == 0 ? 0
+                                  : lost                                    ? kMissingWithWeight
+                                                                            : kKnownWithWeight;
           any = static_cast<unsigned char>(any | (lost ? kMissing : 0) | with_weight);
           run[i] = lost ? absent : static_cast<Code>(code[i]);
         }

@@ -46,7 +46,8 @@ nb::object to_numpy(std::vector<T> values) {
 // Numbers that lie across the places of numbers, as fields of packed records do, are not for the loops.
 template <typename... Arrays>
 void require_aligned(const Arrays&... arrays) {
-  (require(reinterpret_cast<std::uintptr_t>(arrays.data()) % sizeof(*arrays.data()) == 0, "arrays must be aligned"), ...);
+  (require(reinterpret_cast<std::uintptr_t>(arrays.data()) % sizeof(*arrays.data()) == 0, "arrays must be aligned"),
+   ...);
 }
 
 template <typename Real>
@@ -94,12 +95,15 @@ void fill(const Vector<double>& z, double alpha, const Output& out) {
 }
 
 // Boosting weights of margins as the engine's rounds have them: whole multiples of 1 / unit.
-void boosting_weights(const Vector<double>& margin, const Vector<float>& own, double alpha, bool exact_link, double unit, int threads,
+void boosting_weights(const Vector<double>& margin, const Vector<float>& own, double alpha, bool exact_link,
+                      double unit, int threads,
                       const nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>& out) {
   constexpr std::size_t kChunk = 4096;
   const std::size_t size = margin.shape(0);
-  require(alpha > 0.0 && unit >= 1.0 && unit <= 16777216.0 && threads >= 1, "alpha must be positive and unit at most 2^24");
-  require(out.shape(0) == size && (own.shape(0) == 0 || own.shape(0) == size), "margin, own and out must have the same length");
+  require(alpha > 0.0 && unit >= 1.0 && unit <= 16777216.0 && threads >= 1,
+          "alpha must be positive and unit at most 2^24");
+  require(out.shape(0) == size && (own.shape(0) == 0 || own.shape(0) == size),
+          "margin, own and out must have the same length");
   require_aligned(margin, own, out);
   const double* from = margin.data();
   const float* scale = own.shape(0) == 0 ? nullptr : own.data();
@@ -128,12 +132,14 @@ std::vector<T> copied(const Vector<T>& values) {
   return {values.data(), values.data() + values.shape(0)};
 }
 
-std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::size_t classes, std::size_t features, bool lean) {
+std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::size_t classes, std::size_t features,
+                                      bool lean) {
   const std::size_t rows = labels.shape(0);
   require(rows > 0 && features > 0 && rows < std::numeric_limits<Row>::max(), "X must have rows and columns");
   require(classes <= rows, "there cannot be more classes than rows");
   require_aligned(labels);
-  for (std::size_t row = 0; row < rows; ++row) require(labels.data()[row] < classes, "labels must be below the number of classes");
+  for (std::size_t row = 0; row < rows; ++row)
+    require(labels.data()[row] < classes, "labels must be below the number of classes");
   return std::make_shared<Dataset>(labels.data(), rows, classes, features, lean);
 }
 
@@ -166,7 +172,8 @@ void look(Dataset& dataset, const Table<Real>& X, const Vector<double>& weight, 
   require_weights(weight, dataset.rows);
   require(threads >= 1, "threads must be positive");
   if (dataset.rows <= kSample) return;
-  interruptible(threads, [&](ThreadPool& pool) { dataset.look(matrix, WholeWeights(weight.data(), weight.shape(0)), pool); });
+  interruptible(threads,
+                [&](ThreadPool& pool) { dataset.look(matrix, WholeWeights(weight.data(), weight.shape(0)), pool); });
 }
 
 template <typename Real>
@@ -205,28 +212,37 @@ nb::object hashes(Dataset& dataset) {
   return to_numpy(std::move(original));
 }
 
-std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, std::size_t positive_class, const Vector<double>& weight,
-                                      const Vector<double>& watch, const Vector<double>& start, double alpha, bool exact_link,
-                                      double step_size, bool by_edge, double least, int max_depth, int max_leaves, double least_share, double l2,
-                                      double least_rows, double smoothing, double row_share, double column_share,
-                                      std::uint64_t seed, int first_round, const Vector<std::int8_t>& monotone) {
+std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, std::size_t positive_class,
+                                      const Vector<double>& weight, const Vector<double>& watch,
+                                      const Vector<double>& start, double alpha, bool exact_link, double step_size,
+                                      bool by_edge, double least, int max_depth, int max_leaves, double least_share,
+                                      double l2, double least_rows, double smoothing, double row_share,
+                                      double column_share, std::uint64_t seed, int first_round,
+                                      const Vector<std::int8_t>& monotone) {
   const std::size_t rows = dataset->rows;
   require(positive_class < dataset->class_start.size() - 1, "there are fewer classes");
   require_weights(weight, rows);
   require_weights(watch, rows);
   const double largest = weight.shape(0) == 0 ? 1.0 : *std::max_element(weight.data(), weight.data() + rows);
-  const bool counts = std::all_of(weight.data(), weight.data() + weight.shape(0), [](double one) { return one == std::floor(one); });
+  const bool counts =
+      std::all_of(weight.data(), weight.data() + weight.shape(0), [](double one) { return one == std::floor(one); });
   require(largest <= (counts ? OwnWeights::kMostCopies : 1.0), "weights must be at most 1, or counts");
   require_aligned(start);
   require(start.shape(0) == 0 || start.shape(0) == rows, "one score per row, or none");
-  require(std::all_of(start.data(), start.data() + start.shape(0), [](double score) { return std::isfinite(score); }), "scores must be finite");
-  require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && max_depth >= 1 && max_leaves >= 0 && max_leaves != 1 && first_round >= 0, "a setting is out of range");
-  require(least > 0.0 && least < 0.5 && least_share >= 0.0 && least_share <= 0.5 && l2 >= 0.0 && std::isfinite(l2) && least_rows >= 0.0 && smoothing >= 0.0, "a setting is out of range");
-  require(row_share > 0.0 && row_share <= 1.0 && column_share > 0.0 && column_share <= 1.0, "shares must lie in (0, 1]");
+  require(std::all_of(start.data(), start.data() + start.shape(0), [](double score) { return std::isfinite(score); }),
+          "scores must be finite");
+  require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && max_depth >= 1 && max_leaves >= 0 &&
+              max_leaves != 1 && first_round >= 0,
+          "a setting is out of range");
+  require(least > 0.0 && least < 0.5 && least_share >= 0.0 && least_share <= 0.5 && l2 >= 0.0 && std::isfinite(l2) &&
+              least_rows >= 0.0 && smoothing >= 0.0,
+          "a setting is out of range");
+  require(row_share > 0.0 && row_share <= 1.0 && column_share > 0.0 && column_share <= 1.0,
+          "shares must lie in (0, 1]");
   require(monotone.shape(0) == 0 || monotone.shape(0) == dataset->features, "one direction per feature, or none");
   Task task{positive_class, copied(weight), copied(watch), copied(start)};
-  Settings settings{alpha, exact_link, step_size, by_edge, least, max_depth, max_leaves, least_share, l2, least_rows, smoothing, row_share,
-                    column_share, seed, first_round, copied(monotone)};
+  Settings settings{alpha, exact_link, step_size, by_edge,   least,        max_depth, max_leaves,  least_share,
+                    l2,    least_rows, smoothing, row_share, column_share, seed,      first_round, copied(monotone)};
   nb::gil_scoped_release unlocked;
   return make_rounds(std::move(dataset), task, std::move(settings));
 }
@@ -245,7 +261,8 @@ void see(Sketch& sketch, const Table<Real>& X, const Vector<double>& weight, int
   const Matrix<Real> matrix = view(X);
   require(matrix.columns == sketch.columns, "a block must have all columns");
   require(threads >= 1, "threads must be positive");
-  require(weight.shape(0) == (sketch.largest > 0.0 ? matrix.rows : 0), "one weight per row if there is a largest one, else none");
+  require(weight.shape(0) == (sketch.largest > 0.0 ? matrix.rows : 0),
+          "one weight per row if there is a largest one, else none");
   require(require_weights(weight, matrix.rows, false) <= sketch.largest, "a weight must not be above the largest");
   const double* weights = sketch.largest > 0.0 ? weight.data() : nullptr;
   nb::gil_scoped_release unlocked;
@@ -286,10 +303,12 @@ inline constexpr Code kMissingCode = 255;
 
 // Codes by given bins, kMissingCode for missing values.
 template <typename Real>
-void encode_block(const Table<Real>& X, const Vector<std::int32_t>& categories, const std::vector<Vector<double>>& thresholds,
+void encode_block(const Table<Real>& X, const Vector<std::int32_t>& categories,
+                  const std::vector<Vector<double>>& thresholds,
                   const nb::ndarray<Code, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out, int threads) {
   const Matrix<Real> matrix = view(X);
-  require(categories.shape(0) == matrix.columns && thresholds.size() == matrix.columns, "one number of categories and one list of thresholds per column");
+  require(categories.shape(0) == matrix.columns && thresholds.size() == matrix.columns,
+          "one number of categories and one list of thresholds per column");
   require(out.shape(0) == matrix.rows && out.shape(1) == matrix.columns, "one code per cell");
   require(threads >= 1, "threads must be positive");
   const auto numbers = numbers_of_categories(categories);
@@ -299,7 +318,8 @@ void encode_block(const Table<Real>& X, const Vector<std::int32_t>& categories, 
     require_aligned(thresholds[column]);
     columns[column].categories = numbers[column];
     columns[column].thresholds = copied(thresholds[column]);
-    require(std::is_sorted(columns[column].thresholds.begin(), columns[column].thresholds.end()), "thresholds must be in order");
+    require(std::is_sorted(columns[column].thresholds.begin(), columns[column].thresholds.end()),
+            "thresholds must be in order");
   }
   Code* codes = out.data();
   nb::gil_scoped_release unlocked;
@@ -343,7 +363,8 @@ std::size_t boost(Booster& booster, int rounds, int patience, int threads) {
   return booster.trees().size();
 }
 
-// The trees from `first` on as flat arrays: (edge, leverage, offset, feature, left, threshold, missing_left, value, gain, set, codes).
+// The trees from `first` on as flat arrays: (edge, leverage, offset, feature, left, threshold, missing_left, value,
+// gain, set, codes).
 nb::tuple trees(const Booster& booster, std::size_t first) {
   const Use use(booster);
   const auto& all = booster.trees();
@@ -371,14 +392,16 @@ nb::tuple trees(const Booster& booster, std::size_t first) {
         set.back() = static_cast<std::int32_t>(codes.size() / 4);
         codes.insert(codes.end(), node.goes_left.words().begin(), node.goes_left.words().end());
       } else {
-        threshold.back() = node.code < column.thresholds.size() ? column.thresholds[node.code] : kInfinity;  // all known values go left
+        threshold.back() = node.code < column.thresholds.size() ? column.thresholds[node.code]
+                                                                : kInfinity;  // all known values go left
       }
     }
     offset.push_back(static_cast<std::int64_t>(feature.size()));
   }
-  return nb::make_tuple(to_numpy(std::move(edge)), to_numpy(std::move(leverage)), to_numpy(std::move(offset)), to_numpy(std::move(feature)),
-                        to_numpy(std::move(left)), to_numpy(std::move(threshold)), to_numpy(std::move(missing_left)),
-                        to_numpy(std::move(value)), to_numpy(std::move(gain)), to_numpy(std::move(set)), to_numpy(std::move(codes)));
+  return nb::make_tuple(to_numpy(std::move(edge)), to_numpy(std::move(leverage)), to_numpy(std::move(offset)),
+                        to_numpy(std::move(feature)), to_numpy(std::move(left)), to_numpy(std::move(threshold)),
+                        to_numpy(std::move(missing_left)), to_numpy(std::move(value)), to_numpy(std::move(gain)),
+                        to_numpy(std::move(set)), to_numpy(std::move(codes)));
 }
 
 // ---- forests ----
@@ -386,22 +409,24 @@ nb::tuple trees(const Booster& booster, std::size_t first) {
 std::unique_ptr<Forest> make_forest(const Vector<std::int64_t>& offset, const Vector<std::int32_t>& feature,
                                     const Vector<std::int32_t>& left, const Vector<double>& threshold,
                                     const Vector<std::uint8_t>& missing_left, const Vector<double>& value,
-                                    const Vector<std::int32_t>& set, const Vector<std::uint64_t>& codes, std::size_t features) {
+                                    const Vector<std::int32_t>& set, const Vector<std::uint64_t>& codes,
+                                    std::size_t features) {
   const std::size_t nodes = feature.shape(0);
   require(offset.shape(0) > 0, "offset must have one entry more than there are trees");
-  require(left.shape(0) == nodes && threshold.shape(0) == nodes && missing_left.shape(0) == nodes && value.shape(0) == nodes &&
-              set.shape(0) == nodes,
+  require(left.shape(0) == nodes && threshold.shape(0) == nodes && missing_left.shape(0) == nodes &&
+              value.shape(0) == nodes && set.shape(0) == nodes,
           "one entry per node");
   require(codes.shape(0) % 4 == 0, "a set of codes has four words");
   require_aligned(offset, feature, left, threshold, value, set, codes);
-  return std::make_unique<Forest>(ForestArrays{offset.shape(0) - 1, nodes, codes.shape(0) / 4, offset.data(), feature.data(),
-                                               left.data(), threshold.data(), missing_left.data(), value.data(), set.data(),
-                                               codes.data()},
-                                  features);
+  return std::make_unique<Forest>(
+      ForestArrays{offset.shape(0) - 1, nodes, codes.shape(0) / 4, offset.data(), feature.data(), left.data(),
+                   threshold.data(), missing_left.data(), value.data(), set.data(), codes.data()},
+      features);
 }
 
 template <typename Real>
-void add_scores(const Forest& forest, const Table<Real>& X, std::size_t first, std::size_t last, int threads, const Output& out) {
+void add_scores(const Forest& forest, const Table<Real>& X, std::size_t first, std::size_t last, int threads,
+                const Output& out) {
   const Matrix<Real> matrix = view(X);
   require(matrix.columns == forest.features(), "X has more or fewer columns than the trees were grown on");
   require(out.shape(0) == matrix.rows, "one score per row");
@@ -430,15 +455,17 @@ void leaves(const Forest& forest, const Table<Real>& X, std::size_t first, std::
 NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);  // at exit other libraries may still hold a model: nobody's fault
   module.doc() = "The compiled core of untwist.";
-  module.def("clipped_logit", &fill<clipped_logit>, nb::arg("z").noconvert(), nb::arg("alpha"), nb::arg("out").noconvert(),
-             "Log-odds of the clean posterior at scores z, clipped inverse link.");
-  module.def("clipped_posterior", &fill<clipped_posterior>, nb::arg("z").noconvert(), nb::arg("alpha"), nb::arg("out").noconvert(),
-             "The clean posterior at scores z, clipped inverse link.");
+  module.def("clipped_logit", &fill<clipped_logit>, nb::arg("z").noconvert(), nb::arg("alpha"),
+             nb::arg("out").noconvert(), "Log-odds of the clean posterior at scores z, clipped inverse link.");
+  module.def("clipped_posterior", &fill<clipped_posterior>, nb::arg("z").noconvert(), nb::arg("alpha"),
+             nb::arg("out").noconvert(), "The clean posterior at scores z, clipped inverse link.");
   module.def("exact_logit", &fill<exact_logit>, nb::arg("z").noconvert(), nb::arg("alpha"), nb::arg("out").noconvert(),
              "Log-odds of the clean posterior at scores z, exact inverse link.");
-  module.def("boosting_weights", &boosting_weights, nb::arg("margin"), nb::arg("own"), nb::arg("alpha"), nb::arg("exact_link"),
-             nb::arg("unit"), nb::arg("threads"), nb::arg("out").noconvert(), "Boosting weights: round(weight * own * unit) / unit.");
-  module.def("weight_bits", &weight_bits, nb::arg("total_weight"), nb::arg("rows"), "The unit of the fixed point is 2 to this power.");
+  module.def("boosting_weights", &boosting_weights, nb::arg("margin"), nb::arg("own"), nb::arg("alpha"),
+             nb::arg("exact_link"), nb::arg("unit"), nb::arg("threads"), nb::arg("out").noconvert(),
+             "Boosting weights: round(weight * own * unit) / unit.");
+  module.def("weight_bits", &weight_bits, nb::arg("total_weight"), nb::arg("rows"),
+             "The unit of the fixed point is 2 to this power.");
   nb::class_<Dataset>(module, "Dataset")
       .def(nb::new_(&make_dataset), nb::arg("labels"), nb::arg("classes"), nb::arg("features"), nb::arg("lean") = false,
            "Rows to be binned, grouped by class; lean: in half the memory, for add_rows only.")
@@ -464,16 +491,39 @@ NB_MODULE(_core, module) {
   module.def("encode", &encode_block<double>, "Codes of a block of rows, 255 for missing values.");
   module.def("encode", &encode_block<float>, "Codes of a block of rows, 255 for missing values.");
   nb::class_<Booster>(module, "Booster")
-      .def("boost", &boost, nb::arg("rounds"), nb::arg("patience") = 0, nb::arg("threads") = 1, "Run rounds; the number of trees so far.")
+      .def("boost", &boost, nb::arg("rounds"), nb::arg("patience") = 0, nb::arg("threads") = 1,
+           "Run rounds; the number of trees so far.")
       .def("trees", &trees, nb::arg("first"), "Flat arrays of the trees from `first` on.")
-      .def("scores", [](const Booster& booster) { const Use use(booster); return to_numpy(booster.scores()); }, "Scores of all rows.")
-      .def("losses", [](const Booster& booster) { const Use use(booster); return to_numpy(std::vector<double>(booster.losses())); }, "Log-loss of the watched rows after each round.")
-      .def("errors", [](const Booster& booster) { const Use use(booster); return to_numpy(std::vector<double>(booster.errors())); }, "Their share of wrong signs.");
+      .def(
+          "scores",
+          [](const Booster& booster) {
+            const Use use(booster);
+            return to_numpy(booster.scores());
+          },
+          "Scores of all rows.")
+      .def(
+          "losses",
+          [](const Booster& booster) {
+            const Use use(booster);
+            return to_numpy(std::vector<double>(booster.losses()));
+          },
+          "Log-loss of the watched rows after each round.")
+      .def(
+          "errors",
+          [](const Booster& booster) {
+            const Use use(booster);
+            return to_numpy(std::vector<double>(booster.errors()));
+          },
+          "Their share of wrong signs.");
   module.def("booster", &make_booster, "PILBoost over histogram trees for binned rows.");
   nb::class_<Forest>(module, "Forest")
       .def(nb::new_(&make_forest), "Trees prepared to be walked.")
-      .def("add_scores", &add_scores<double>, nb::arg("X"), nb::arg("first"), nb::arg("last"), nb::arg("threads"), nb::arg("out").noconvert(), "Add the scores of trees [first, last) to out.")
-      .def("add_scores", &add_scores<float>, nb::arg("X"), nb::arg("first"), nb::arg("last"), nb::arg("threads"), nb::arg("out").noconvert(), "Add the scores of trees [first, last) to out.")
-      .def("leaves", &leaves<double>, nb::arg("X"), nb::arg("first"), nb::arg("last"), nb::arg("threads"), nb::arg("out").noconvert(), "The leaves of trees [first, last).")
-      .def("leaves", &leaves<float>, nb::arg("X"), nb::arg("first"), nb::arg("last"), nb::arg("threads"), nb::arg("out").noconvert(), "The leaves of trees [first, last).");
+      .def("add_scores", &add_scores<double>, nb::arg("X"), nb::arg("first"), nb::arg("last"), nb::arg("threads"),
+           nb::arg("out").noconvert(), "Add the scores of trees [first, last) to out.")
+      .def("add_scores", &add_scores<float>, nb::arg("X"), nb::arg("first"), nb::arg("last"), nb::arg("threads"),
+           nb::arg("out").noconvert(), "Add the scores of trees [first, last) to out.")
+      .def("leaves", &leaves<double>, nb::arg("X"), nb::arg("first"), nb::arg("last"), nb::arg("threads"),
+           nb::arg("out").noconvert(), "The leaves of trees [first, last).")
+      .def("leaves", &leaves<float>, nb::arg("X"), nb::arg("first"), nb::arg("last"), nb::arg("threads"),
+           nb::arg("out").noconvert(), "The leaves of trees [first, last).");
 }

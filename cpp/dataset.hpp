@@ -28,16 +28,21 @@ class Dataset {
  public:
   // Rows are ordered by their class; within a class they keep their order. A lean dataset has its codes by row only.
   Dataset(const std::uint32_t* label, std::size_t rows, std::size_t classes, std::size_t features, bool lean = false)
-      : rows(rows), features(features), class_start(classes + 1, 0), order(rows), columns(features),
-        by_row(rows * features + kPadding), by_column(lean ? 0 : rows * features + kPadding) {
+      : rows(rows),
+        features(features),
+        class_start(classes + 1, 0),
+        order(rows),
+        columns(features),
+        by_row(rows * features + kPadding),
+        by_column(lean ? 0 : rows * features + kPadding) {
     for (std::size_t row = 0; row < rows; ++row) ++class_start[label[row] + 1];
     for (std::size_t k = 0; k < classes; ++k) class_start[k + 1] += class_start[k];
     std::vector<std::size_t> next(class_start.begin(), class_start.end() - 1);
     for (std::size_t row = 0; row < rows; ++row) order[next[label[row]]++] = static_cast<std::uint32_t>(row);
   }
 
-  // To be called with all columns before the first are added: draws the sample of rows that places thresholds if there are
-  // many, as a Sketch does.
+  // To be called with all columns before the first are added: draws the sample of rows that places thresholds if there
+  // are many, as a Sketch does.
   template <typename Real>
   void look(const Matrix<Real>& X, const WholeWeights& weight, ThreadPool& pool) {
     std::size_t present = 0;
@@ -60,7 +65,8 @@ class Dataset {
       }
     });
     for (std::size_t column = 0; column < X.columns; ++column) {
-      const bool varies = std::any_of(differs.begin(), differs.end(), [&](const auto& seen) { return seen[column] != 0; });
+      const bool varies =
+          std::any_of(differs.begin(), differs.end(), [&](const auto& seen) { return seen[column] != 0; });
       if (!varies) constant_ += hash_of(X(one, column));
     }
     const std::uint64_t keep = drawn_up_to(present);
@@ -71,10 +77,11 @@ class Dataset {
     }
   }
 
-  // Bins the columns of X and keeps their codes from feature `first` on. Categories are counts, 0 for a column of numbers.
+  // Bins the columns of X and keeps their codes from feature `first` on. Categories are counts, 0 for a column of
+  // numbers.
   template <typename Real>
-  void add_columns(const Matrix<Real>& X, std::size_t first, const std::vector<int>& categories, const WholeWeights& weight,
-                   int max_bins, ThreadPool& pool) {
+  void add_columns(const Matrix<Real>& X, std::size_t first, const std::vector<int>& categories,
+                   const WholeWeights& weight, int max_bins, ThreadPool& pool) {
     std::vector<std::uint64_t>().swap(sums_);  // the sample is drawn
     const auto more = [&](std::size_t column) {
       DrawnValues drawn;

@@ -1,8 +1,8 @@
 // Histograms: for every feature and bin the sum of the weights, one class at a time, as whole numbers.
 //
-// Rows are added into sums of a thread's own, only so many at a time that 32 bits cannot overflow, and these to the node's.
-// Whole numbers have no rounding, so neither threads nor the order of the rows matter, and a sibling is its parent minus
-// its sibling, exactly.
+// Rows are added into sums of a thread's own, only so many at a time that 32 bits cannot overflow, and these to the
+// node's. Whole numbers have no rounding, so neither threads nor the order of the rows matter, and a sibling is its
+// parent minus its sibling, exactly.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +57,8 @@ void add_rows(const Code* codes, std::size_t stride, std::size_t width, const En
   const std::size_t whole = width - rest;
   const Row first = entries[0].row;
   const Row last = entries[count - 1].row;
-  const bool scattered = (first < last ? last - first : first - last) > 2 * count;  // else the hardware sees the pattern
+  const bool scattered =
+      (first < last ? last - first : first - last) > 2 * count;  // else the hardware sees the pattern
   for (std::size_t i = 0; i < count; ++i) {
     if (scattered && i + kAhead < count) {
       const Code* next = codes + entries[i + kAhead].row * stride;

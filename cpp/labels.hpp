@@ -1,5 +1,5 @@
-// The leaves of a block of rows: every split of the tree moves the rows concerned from one label to another, many at a time.
-// A row meets every split, and that still beats walking down row by row by far.
+// The leaves of a block of rows: every split of the tree moves the rows concerned from one label to another, many at a
+// time. A row meets every split, and that still beats walking down row by row by far.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace untwist {
 inline constexpr std::size_t kLabelled = 256;  // rows to a block
 
 // Moves rows of label `from` to label `to` where the code is above `last`, unless it is `also`.
-UNTWIST_VECTORISED inline void move_rows(const Code* __restrict code, Code last, Code also, std::uint8_t from, std::uint8_t to,
-                                         std::uint8_t* __restrict label) {
+UNTWIST_VECTORISED inline void move_rows(const Code* __restrict code, Code last, Code also, std::uint8_t from,
+                                         std::uint8_t to, std::uint8_t* __restrict label) {
   const std::uint8_t change = from ^ to;
   for (std::size_t i = 0; i < kLabelled; ++i) {
     const std::uint8_t moves = (label[i] == from) & (code[i] > last) & (code[i] != also);
@@ -62,7 +62,8 @@ class LeafFinder {
                                       : data_.column(static_cast<std::size_t>(node.feature)).data + first;
       const Column& column = data_.columns[static_cast<std::size_t>(node.feature)];
       if (column.categories == 0) {
-        move_rows(code, node.code, node.missing_left ? column.missing_code() : node.code, move.from, move.to, label.data());
+        move_rows(code, node.code, node.missing_left ? column.missing_code() : node.code, move.from, move.to,
+                  label.data());
         continue;
       }
       for (std::size_t i = 0; i < count; ++i) {

@@ -1,8 +1,8 @@
 // PILBoost's rounds: weights, a tree, its edge from its own leaf sums, the margins. All of it here, nothing in Python.
 //
 // Rows are grouped by class, so that one sum per row, feature and bin is enough: G = W_pos - W_neg, W = W_pos + W_neg.
-// Rows without a weight (beyond the clip, not drawn, or held out) take no part in growing the tree; it is applied to them
-// all the same, so that the margins of held-out rows are at hand after every round.
+// Rows without a weight (beyond the clip, not drawn, or held out) take no part in growing the tree; it is applied to
+// them all the same, so that the margins of held-out rows are at hand after every round.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct Settings {
   bool by_edge = true;  // whether the coefficient of a tree is step_size * edge, as in the paper, or step_size itself
   double least = 1e-6;  // as near as posteriors of watched rows come to 0 and 1
   int max_depth = 3;
-  int max_leaves = 0;  // 0: no limit, and trees grow level by level; else best split first
+  int max_leaves = 0;        // 0: no limit, and trees grow level by level; else best split first
   double least_share = 0.0;  // of the round's total weight in a leaf
   // in units of a row of sample weight 1 (l2, smoothing: at boosting weight 1)
   double l2 = 0.0;
@@ -61,9 +61,9 @@ class Booster {
  public:
   virtual ~Booster() = default;
 
-  // Runs up to `rounds` rounds on so many threads; fewer if all weights become zero, or if the loss of the watched rows was
-  // at its lowest `patience` rounds ago (0: never mind), or if `interrupted`, which is asked now and then, says so: a tree
-  // half grown is dropped.
+  // Runs up to `rounds` rounds on so many threads; fewer if all weights become zero, or if the loss of the watched rows
+  // was at its lowest `patience` rounds ago (0: never mind), or if `interrupted`, which is asked now and then, says so:
+  // a tree half grown is dropped.
   virtual void boost(int rounds, int patience, int threads, const std::function<bool()>& interrupted) = 0;
 
   // Scores of all rows, in the order that Python gave them.
@@ -86,10 +86,11 @@ class Booster {
   std::vector<double> edges_, leverages_, losses_, errors_;
 };
 
-// Sample weights by row of the dataset, and their sum, which does not depend on the order. Where all are whole numbers they
-// count copies: a row then has so many times the fixed-point weight of one copy, exactly.
+// Sample weights by row of the dataset, and their sum, which does not depend on the order. Where all are whole numbers
+// they count copies: a row then has so many times the fixed-point weight of one copy, exactly.
 struct OwnWeights {
-  OwnWeights(const std::vector<double>& weight, const Dataset& data) : rows(data.rows), total(static_cast<double>(data.rows)) {
+  OwnWeights(const std::vector<double>& weight, const Dataset& data)
+      : rows(data.rows), total(static_cast<double>(data.rows)) {
     if (weight.empty()) return;
     Sum whole = 0;
     rows = 0;
@@ -141,14 +142,17 @@ class Rounds final : public Booster {
         active_(data_.rows),
         scratch_(data_.rows) {
     if (counting()) {
-      for (const float own_weight : own_.own) rows_of_.push_back(static_cast<std::uint32_t>(own_weight * kOneRow + 0.5f));
+      for (const float own_weight : own_.own)
+        rows_of_.push_back(static_cast<std::uint32_t>(own_weight * kOneRow + 0.5f));
     }
-    for (std::size_t i = 0; i < data_.rows && !task.start.empty(); ++i) margins_[i] = signed_by_label(i, task.start[data_.order[i]]);
+    for (std::size_t i = 0; i < data_.rows && !task.start.empty(); ++i)
+      margins_[i] = signed_by_label(i, task.start[data_.order[i]]);
     if (!task.watch.empty()) {
       const int scale = scale_of(largest_of(task.watch.data(), task.watch.size()));
       for (std::size_t i = 0; i < data_.rows; ++i) {
         const double share = std::ldexp(task.watch[data_.order[i]], -scale);
-        if (share > 0.0) watched_.push_back({static_cast<Row>(i), static_cast<std::uint32_t>(std::llround(share * kOneRow))});
+        if (share > 0.0)
+          watched_.push_back({static_cast<Row>(i), static_cast<std::uint32_t>(std::llround(share * kOneRow))});
       }
     }
   }
@@ -158,7 +162,8 @@ class Rounds final : public Booster {
     pool_ = &pool;
     const std::size_t size = features_ * kBins;
     while (workers_.size() < static_cast<std::size_t>(pool.size())) {
-      workers_.push_back({std::vector<std::uint32_t>(counting() ? 0 : size), std::vector<std::uint64_t>(counting() ? size : 0)});
+      workers_.push_back(
+          {std::vector<std::uint32_t>(counting() ? 0 : size), std::vector<std::uint64_t>(counting() ? size : 0)});
     }
     if (root_.rows() == 0) weigh(nullptr);
     for (int round = 0; round < rounds && root_.rows() > 0 && !stale(patience); ++round) {
@@ -195,8 +200,9 @@ class Rounds final : public Booster {
     std::size_t owner;
     int side;
     std::size_t first, last;
-    std::size_t count = 0;  // of rows kept (weigh) or sent left (partition), packed at the start of the piece in scratch_
-    std::size_t to = 0;     // where in active_ these go, and the others
+    std::size_t count =
+        0;               // of rows kept (weigh) or sent left (partition), packed at the start of the piece in scratch_
+    std::size_t to = 0;  // where in active_ these go, and the others
     std::size_t to_other = 0;
     Sum weight = 0;
     Sum rows = 0;  // sample weight of the rows drawn
@@ -209,11 +215,12 @@ class Rounds final : public Booster {
   };
 
   static constexpr std::size_t kThreadsPayOff = 50000;  // rows * features
-  static constexpr std::size_t kFlushRows = 16384;  // of weights up to 2^17 fit into a 32-bit sum
+  static constexpr std::size_t kFlushRows = 16384;      // of weights up to 2^17 fit into a 32-bit sum
   static constexpr std::size_t kPiece = 2048;
   static constexpr std::size_t kFewRows = 512;
-  static constexpr std::size_t kLevel = 64;  // nodes split together, so that a deep tree does not keep too many histograms
-  static constexpr float kOneRow = 131072.0f;  // a row of sample weight 1 in fixed point,
+  static constexpr std::size_t kLevel =
+      64;  // nodes split together, so that a deep tree does not keep too many histograms
+  static constexpr float kOneRow = 131072.0f;         // a row of sample weight 1 in fixed point,
   static constexpr double kRounding = 1.0 - 0x1p-12;  // and what the rounding of many rows may cost
 
   bool counting() const { return settings_.least_rows > 0.0; }
@@ -264,7 +271,8 @@ class Rounds final : public Booster {
     } else {
       weigh(nullptr, settings_.row_share < 1.0);
     }
-    if (root_.rows() == 0 && settings_.row_share < 1.0) weigh(nullptr, false);  // a draw that leaves nothing is not made
+    if (root_.rows() == 0 && settings_.row_share < 1.0)
+      weigh(nullptr, false);  // a draw that leaves nothing is not made
   }
 
   void weigh(const LeafFinder* leaves, bool draw) {
@@ -293,7 +301,8 @@ class Rounds final : public Booster {
       for (std::size_t i = 0; i < length && draw; ++i) {
         const bool drawn = mixed(hash[piece.first + i] ^ key) < limit;
         weight[i] = drawn ? weight[i] : 0;
-        piece.rows += drawn ? all_own == nullptr ? kWholeRow : static_cast<Sum>(all_own[i] * static_cast<float>(kWholeRow)) : 0;
+        piece.rows +=
+            drawn ? all_own == nullptr ? kWholeRow : static_cast<Sum>(all_own[i] * static_cast<float>(kWholeRow)) : 0;
       }
       Entry* kept = scratch_.data() + piece.first;
       Sum sum = 0;
@@ -458,7 +467,9 @@ class Rounds final : public Booster {
     settle(tree[left + 1], node.weight - split.left, bounds[1]);
   }
 
-  int monotone(std::int32_t feature) const { return settings_.monotone.empty() ? 0 : settings_.monotone[static_cast<std::size_t>(feature)]; }
+  int monotone(std::int32_t feature) const {
+    return settings_.monotone.empty() ? 0 : settings_.monotone[static_cast<std::size_t>(feature)];
+  }
 
   // Below a monotone split all values of one side stay on its side of the middle.
   std::array<Bounds, 2> child_bounds(const Growing& node) const {
@@ -544,7 +555,8 @@ class Rounds final : public Booster {
       const std::size_t end = start + static_cast<std::size_t>(data_.columns[feature].bins());
       for (std::size_t i = start; i < end; ++i) weights[i] += static_cast<std::uint32_t>(sums[i]);
       if constexpr (sizeof(Cell) == 8) {
-        for (std::size_t i = start; i < end; ++i) weights[2 * features_ * kBins + i] += static_cast<std::uint32_t>(sums[i] >> 32);
+        for (std::size_t i = start; i < end; ++i)
+          weights[2 * features_ * kBins + i] += static_cast<std::uint32_t>(sums[i] >> 32);
       }
       std::fill(sums + start, sums + end, Cell{0});
     }
@@ -566,7 +578,8 @@ class Rounds final : public Booster {
           if (nodes[k].has_parents) subtract(*nodes[k].histogram, *nodes[k ^ 1].histogram, feature);
         }
         for (std::size_t k = 2 * pair; k < std::min(nodes.size(), 2 * pair + 2); ++k) {
-          if (nodes[k].histogram != nullptr && can_split(nodes[k])) candidates_[k * width + i % width] = column_search(nodes[k], feature).best(work);
+          if (nodes[k].histogram != nullptr && can_split(nodes[k]))
+            candidates_[k * width + i % width] = column_search(nodes[k], feature).best(work);
         }
       }
     });
@@ -587,7 +600,8 @@ class Rounds final : public Booster {
         recycle(std::move(node.histogram));
         continue;
       }
-      node.split = column_search(node, playing_[at]).split(work, candidates_[i * width + at], static_cast<std::int32_t>(playing_[at]));
+      node.split = column_search(node, playing_[at])
+                       .split(work, candidates_[i * width + at], static_cast<std::int32_t>(playing_[at]));
       node.split.gain = best - none;
       open.push_back(std::move(node));
     }
@@ -605,15 +619,23 @@ class Rounds final : public Booster {
     const std::size_t plane = features_ * kBins;
     const Bin* negative = node.histogram->data() + feature * kBins;
     const Bin* rows = counting() ? negative + 2 * plane : nullptr;
-    return {data_.columns[feature], negative, negative + plane, rows, rows == nullptr ? nullptr : rows + plane,
-            node.weight, rules_, node.bounds, monotone(static_cast<std::int32_t>(feature))};
+    return {data_.columns[feature],
+            negative,
+            negative + plane,
+            rows,
+            rows == nullptr ? nullptr : rows + plane,
+            node.weight,
+            rules_,
+            node.bounds,
+            monotone(static_cast<std::int32_t>(feature))};
   }
 
   // Sends the rows of every node to its children and gives these their histograms.
   std::vector<Growing> partition(const Tree& tree, std::vector<Growing>& nodes) {
     pieces_.clear();
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (std::size_t side = 0; side < 2; ++side) cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], kPiece);
+      for (std::size_t side = 0; side < 2; ++side)
+        cut(pieces_, i, static_cast<int>(side), nodes[i].first[side], nodes[i].last[side], kPiece);
     }
     each(pieces_, [&](int, Piece& piece) {
       const CodeSet goes_left = nodes[piece.owner].split.goes_left;
@@ -684,7 +706,8 @@ class Rounds final : public Booster {
 
   // ---- rows to watch ----
 
-  // Log-loss of the watched rows' own labels under the twisted posterior, and the share of wrong signs. Whole numbers again: the order of the rows does not matter.
+  // Log-loss of the watched rows' own labels under the twisted posterior, and the share of wrong signs. Whole numbers
+  // again: the order of the rows does not matter.
   void watch() {
     constexpr double kUnit = 1048576.0;
     const double least = settings_.least;
@@ -699,12 +722,15 @@ class Rounds final : public Booster {
         if (!settings_.exact_link) clipped_posteriors(clipped_, margin.data(), count, posterior.data());
         auto& sum = sums[static_cast<std::size_t>(thread)];
         for (std::size_t i = 0; i < count; ++i) {
-          const double p = settings_.exact_link ? exact_weight(settings_.alpha, -margin[i]) : static_cast<double>(posterior[i]);
+          const double p =
+              settings_.exact_link ? exact_weight(settings_.alpha, -margin[i]) : static_cast<double>(posterior[i]);
           const double loss = -std::log(std::min(std::max(p, least), 1.0 - least));
           const std::uint32_t weight = watched_[first + i].weight;
           const bool positive = signed_by_label(watched_[first + i].row, 1.0) > 0.0;
           sum[0] += static_cast<Wide>(std::llround(loss * kUnit)) * weight;
-          sum[1] += margin[i] > 0.0 || (margin[i] == 0.0 && !positive) ? 0 : weight;  // a score of 0 is a guess at the negative
+          sum[1] += margin[i] > 0.0 || (margin[i] == 0.0 && !positive)
+                        ? 0
+                        : weight;  // a score of 0 is a guess at the negative
           sum[2] += weight;
         }
       }

@@ -1,10 +1,11 @@
-// Bins of a table that is seen in blocks of rows, each by one of several workers if need be: the same as if all of it were in
-// memory at once.
+// Bins of a table that is seen in blocks of rows, each by one of several workers if need be: the same as if all of it
+// were in memory at once.
 //
-// Of more than kSample rows a sample places the thresholds. It is drawn by a sum of hashes of a row's values, from which those
-// of constant columns are taken out again, so that neither the order of the rows nor columns that say nothing matter. How many
-// rows there are and which columns are constant is known in the end only: rows are kept as generously as what is known so far
-// asks for, and if a column turns out to vary when rows have been dropped already, all rows must be seen again.
+// Of more than kSample rows a sample places the thresholds. It is drawn by a sum of hashes of a row's values, from
+// which those of constant columns are taken out again, so that neither the order of the rows nor columns that say
+// nothing matter. How many rows there are and which columns are constant is known in the end only: rows are kept as
+// generously as what is known so far asks for, and if a column turns out to vary when rows have been dropped already,
+// all rows must be seen again.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +34,13 @@ class Sketch {
  public:
   // `largest` is the largest weight of all rows, 0 if they have none.
   Sketch(std::vector<int> categories, int max_bins, double largest)
-      : columns(categories.size()), categories(std::move(categories)), max_bins(max_bins), largest(largest),
-        first_hash_(columns, 0), varies_(columns, 0), values_(columns) {}
+      : columns(categories.size()),
+        categories(std::move(categories)),
+        max_bins(max_bins),
+        largest(largest),
+        first_hash_(columns, 0),
+        varies_(columns, 0),
+        values_(columns) {}
 
   // The first look at a block.
   template <typename Real>
@@ -109,11 +115,13 @@ class Sketch {
     if (words.size() < 8 || words.back() != checksum(words.data(), words.size() - 1) || from.next() != kMark) {
       throw std::invalid_argument("these bytes are not the state of a Sketch");
     }
-    if (from.next() != fingerprint()) throw std::invalid_argument("a Sketch of other columns, max_bins or largest weight");
+    if (from.next() != fingerprint())
+      throw std::invalid_argument("a Sketch of other columns, max_bins or largest weight");
     const bool drawing = from.next() != 0, lost = from.next() != 0;
     const std::uint64_t present = from.next(), drawn = from.next();
     if (drawing) {
-      if (!lost_ || present != present_ || from.next() != constant()) throw std::invalid_argument("drawn by a Sketch that has not seen the same rows");
+      if (!lost_ || present != present_ || from.next() != constant())
+        throw std::invalid_argument("drawn by a Sketch that has not seen the same rows");
       begin_draw();
       drawn_ += drawn;
     } else {
@@ -156,7 +164,8 @@ class Sketch {
 
     const std::uint64_t* next(std::size_t count, std::size_t width = 1) {
       const std::size_t left = words_.size() - at_;
-      if (count > left || (count > 0 && width > left / count)) throw std::invalid_argument("the state of a Sketch ends too early");
+      if (count > left || (count > 0 && width > left / count))
+        throw std::invalid_argument("the state of a Sketch ends too early");
       return words_.data() + std::exchange(at_, at_ + count * width);
     }
 
@@ -193,7 +202,8 @@ class Sketch {
   std::vector<std::uint64_t> hash_sums(const Matrix<Real>& X, const WholeWeights& whole, ThreadPool& pool) {
     constexpr std::size_t kBlock = 256;
     std::vector<std::uint64_t> sums(X.rows, 0);
-    std::vector<std::vector<std::uint8_t>> differs(static_cast<std::size_t>(pool.size()), std::vector<std::uint8_t>(columns, 0));
+    std::vector<std::vector<std::uint8_t>> differs(static_cast<std::size_t>(pool.size()),
+                                                   std::vector<std::uint8_t>(columns, 0));
     pool.chunks(X.rows, kBlock, [&](int thread, std::size_t begin, std::size_t end) {
       auto& varies = differs[static_cast<std::size_t>(thread)];
       for (std::size_t first = begin; first < end; first += kBlock) {
@@ -234,14 +244,16 @@ class Sketch {
     }
   }
 
-  // Copies become one row, and those that are not drawn after all go. The rows are in order then, whoever saw them first.
+  // Copies become one row, and those that are not drawn after all go. The rows are in order then, whoever saw them
+  // first.
   void tidy() {
     const std::uint64_t constants = constant(), most = drawn_up_to(present_);
     const auto values = [this](std::size_t row) { return rows_.values.data() + row * columns; };
     std::vector<std::size_t> order(rows_.sums.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return rows_.sums[a] != rows_.sums[b] ? rows_.sums[a] < rows_.sums[b] : std::memcmp(values(a), values(b), 8 * columns) < 0;
+      return rows_.sums[a] != rows_.sums[b] ? rows_.sums[a] < rows_.sums[b]
+                                            : std::memcmp(values(a), values(b), 8 * columns) < 0;
     });
     Rows kept;
     for (const std::size_t row : order) {

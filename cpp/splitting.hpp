@@ -33,7 +33,9 @@ struct Bounds {  // that monotone columns above a leaf put on its value
 
 using Weights = std::array<Sum, 2>;  // of the negative and of the positive class
 
-inline double difference(const Weights& weight) { return static_cast<double>(static_cast<std::int64_t>(weight[1] - weight[0])); }
+inline double difference(const Weights& weight) {
+  return static_cast<double>(static_cast<std::int64_t>(weight[1] - weight[0]));
+}
 inline double total(const Weights& weight) { return static_cast<double>(weight[0] + weight[1]); }
 inline Weights operator-(const Weights& a, const Weights& b) { return {a[0] - b[0], a[1] - b[1]}; }
 
@@ -75,7 +77,8 @@ UNTWIST_VECTORISED inline void split_worths(Candidates& c, std::size_t count, do
 }
 
 // The same where bounds or a monotone column restrict the values; -inf where their order is wrong or a side is empty.
-inline void bounded_split_worths(Candidates& c, std::size_t count, double G, double W, double l2, const Bounds& bounds, int monotone) {
+inline void bounded_split_worths(Candidates& c, std::size_t count, double G, double W, double l2, const Bounds& bounds,
+                                 int monotone) {
   for (std::size_t i = 0; i < count; ++i) {
     const double left = c.W_left[i] + l2;
     const double right = W - c.W_left[i] + l2;
@@ -90,14 +93,16 @@ inline void bounded_split_worths(Candidates& c, std::size_t count, double G, dou
 }
 
 // Rules out candidates that leave less than `least` on a side.
-UNTWIST_VECTORISED inline void forbid(const double* __restrict on_left, std::size_t count, double all, double least, double* __restrict worth) {
+UNTWIST_VECTORISED inline void forbid(const double* __restrict on_left, std::size_t count, double all, double least,
+                                      double* __restrict worth) {
   for (std::size_t i = 0; i < count; ++i) {
     const double smaller = on_left[i] < all - on_left[i] ? on_left[i] : all - on_left[i];
     worth[i] = smaller < least ? -std::numeric_limits<double>::infinity() : worth[i];
   }
 }
 
-// The largest of the first `count` entries; NaN is less than everything. Eight running maxima make vector instructions of it.
+// The largest of the first `count` entries; NaN is less than everything. Eight running maxima make vector instructions
+// of it.
 UNTWIST_VECTORISED inline double largest(const double* __restrict worth, std::size_t count) {
   constexpr std::size_t kLanes = 8;
   double best[kLanes];
@@ -117,10 +122,20 @@ template <typename Bin>
 class ColumnSearch {
  public:
   // `negative` and `positive` are the column's histograms; `rows`, of both classes, may be null.
-  ColumnSearch(const Column& column, const Bin* negative, const Bin* positive, const Bin* negative_rows, const Bin* positive_rows,
-               const Weights& node, const LeafRules& rules, const Bounds& bounds, int monotone)
-      : column_(column), negative_(negative), positive_(positive), negative_rows_(negative_rows), positive_rows_(positive_rows),
-        node_(node), rules_(rules), bounds_(bounds), monotone_(monotone), G_(difference(node)), W_(total(node)) {}
+  ColumnSearch(const Column& column, const Bin* negative, const Bin* positive, const Bin* negative_rows,
+               const Bin* positive_rows, const Weights& node, const LeafRules& rules, const Bounds& bounds,
+               int monotone)
+      : column_(column),
+        negative_(negative),
+        positive_(positive),
+        negative_rows_(negative_rows),
+        positive_rows_(positive_rows),
+        node_(node),
+        rules_(rules),
+        bounds_(bounds),
+        monotone_(monotone),
+        G_(difference(node)),
+        W_(total(node)) {}
 
   struct Found {
     double worth = -std::numeric_limits<double>::infinity();
@@ -147,11 +162,14 @@ class ColumnSearch {
     sum_up(c);
     if (found.missing_left) move_missing_left(c);
     rate(c);
-    const std::size_t at = static_cast<std::size_t>(std::find(c.worth.begin(), c.worth.begin() + static_cast<std::ptrdiff_t>(count_), found.worth) - c.worth.begin());
+    const std::size_t at = static_cast<std::size_t>(
+        std::find(c.worth.begin(), c.worth.begin() + static_cast<std::ptrdiff_t>(count_), found.worth) -
+        c.worth.begin());
     Split split;
     split.worth = found.worth;
     split.feature = feature;
-    return column_.categories > 0 ? with_categories(split, at) : with_code(split, static_cast<Code>(at), found.missing_left);
+    return column_.categories > 0 ? with_categories(split, at)
+                                  : with_code(split, static_cast<Code>(at), found.missing_left);
   }
 
  private:
@@ -176,11 +194,14 @@ class ColumnSearch {
       rows += static_cast<Sum>(negative_rows_[code]) + positive_rows_[code];
       c.rows_left[code] = static_cast<double>(rows);
     }
-    missing_rows_ = column_.missing ? static_cast<double>(negative_rows_[count_]) + static_cast<double>(positive_rows_[count_]) : 0.0;
+    missing_rows_ = column_.missing
+                        ? static_cast<double>(negative_rows_[count_]) + static_cast<double>(positive_rows_[count_])
+                        : 0.0;
     rows_ = static_cast<double>(rows) + missing_rows_;
   }
 
-  // Categories with a weight here, the missing values as one of them, by their mean label: a split cuts this order in two.
+  // Categories with a weight here, the missing values as one of them, by their mean label: a split cuts this order in
+  // two.
   void sum_up_categories(Candidates& c) {
     count_ = 0;
     std::array<double, Candidates::kSize> mean;
@@ -190,7 +211,8 @@ class ColumnSearch {
       mean[code] = difference(weight) / (total(weight) + rules_.l2 + rules_.smoothing);
       sorted_[count_++] = static_cast<Code>(code);
     }
-    std::stable_sort(sorted_.begin(), sorted_.begin() + static_cast<std::ptrdiff_t>(count_), [&](Code a, Code b) { return mean[a] < mean[b]; });
+    std::stable_sort(sorted_.begin(), sorted_.begin() + static_cast<std::ptrdiff_t>(count_),
+                     [&](Code a, Code b) { return mean[a] < mean[b]; });
     Weights left{};
     rows_ = 0.0;
     for (std::size_t i = 0; i < count_; ++i) {
@@ -240,7 +262,8 @@ class ColumnSearch {
       split.left = {split.left[0] + bin(sorted_[i])[0], split.left[1] + bin(sorted_[i])[1]};
     }
     const bool unseen = heavier_left(split);
-    for (std::size_t code = 0; code <= column_.missing_code(); ++code) split.goes_left.put(static_cast<Code>(code), unseen);
+    for (std::size_t code = 0; code <= column_.missing_code(); ++code)
+      split.goes_left.put(static_cast<Code>(code), unseen);
     for (std::size_t i = 0; i < count_; ++i) split.goes_left.put(sorted_[i], i <= last);
     split.missing_left = split.goes_left.has(column_.missing_code());
     return split;

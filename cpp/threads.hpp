@@ -21,8 +21,8 @@ struct Interrupted {};
 
 class ThreadPool {
  public:
-  // `interrupted`, if there is one, is asked between chunks by the thread that calls; once it says so, no chunk is begun any
-  // more and Interrupted is thrown.
+  // `interrupted`, if there is one, is asked between chunks by the thread that calls; once it says so, no chunk is
+  // begun any more and Interrupted is thrown.
   explicit ThreadPool(int threads, std::function<bool()> interrupted = {})
       : interrupted_(std::move(interrupted)), shares_(static_cast<std::size_t>(threads)) {
     workers_.reserve(shares_.size());
@@ -44,9 +44,9 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Splits [0, count) into chunks of `chunk`: task(thread, first, last). Each thread has a share of them, call after call
-  // the same, so that it finds in its cache what it left there; one that is through with its share helps the others. At
-  // its end each thread calls last_words(thread). Returns when all are done; throws what one of them threw.
+  // Splits [0, count) into chunks of `chunk`: task(thread, first, last). Each thread has a share of them, call after
+  // call the same, so that it finds in its cache what it left there; one that is through with its share helps the
+  // others. At its end each thread calls last_words(thread). Returns when all are done; throws what one of them threw.
   template <typename Task, typename LastWords>
   void chunks(std::size_t count, std::size_t chunk, const Task& task, const LastWords& last_words) {
     if (workers_.empty() || count <= chunk) {
@@ -107,14 +107,17 @@ class ThreadPool {
     announce();
     attempt(job, 0);
     state_.fetch_and(~kOpen, std::memory_order_acq_rel);
-    for (int spins = 0; (state_.load(std::memory_order_acquire) & kInside) > 0; spins += spins <= kSpins) wait_a_little(spins);
+    for (int spins = 0; (state_.load(std::memory_order_acquire) & kInside) > 0; spins += spins <= kSpins)
+      wait_a_little(spins);
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
   void announce() {
     state_.store((state_.load() / kJob + 1) * kJob | kOpen);  // nobody is inside
     if (sleepers_.load() == 0) return;
-    { const std::lock_guard<std::mutex> guard(mutex_); }  // whoever saw the old state is asleep by now
+    {
+      const std::lock_guard<std::mutex> guard(mutex_);
+    }  // whoever saw the old state is asleep by now
     wake_.notify_all();
   }
 
@@ -148,7 +151,7 @@ class ThreadPool {
       std::uint64_t state = state_.load();
       while ((state & kOpen) && !state_.compare_exchange_weak(state, state + 1)) continue;
       seen = state / kJob;
-      if (stop_.load()) return;  // asked after the state: the last one that is announced is no job
+      if (stop_.load()) return;        // asked after the state: the last one that is announced is no job
       if (!(state & kOpen)) continue;  // too late
       attempt(*job_, thread);
       state_.fetch_sub(1, std::memory_order_release);

@@ -13,8 +13,8 @@
 
 namespace untwist {
 
-// The largest bits within [17, 24] for which all weights together stay below 2^31, given the total sample weight in units
-// of the largest; 17 where none does. Few rows get all that single precision has to give.
+// The largest bits within [17, 24] for which all weights together stay below 2^31, given the total sample weight in
+// units of the largest; 17 where none does. Few rows get all that single precision has to give.
 inline int weight_bits(double total_weight, std::size_t rows) {
   int bits = 24;
   while (bits > 17 && std::ldexp(total_weight, bits) + 0.5 * static_cast<double>(rows) >= 2147483648.0) --bits;
@@ -105,8 +105,11 @@ struct ClippedWeight {
 
 // round(unit * weight(margin) * own), own = 1 where it is null.
 UNTWIST_VECTORISED inline void clipped_weights(const ClippedWeight weight, float unit, const double* __restrict margin,
-                                               const float* __restrict own, std::size_t count, std::uint32_t* __restrict out) {
-  const auto whole = [unit](float share) { return static_cast<std::uint32_t>(static_cast<std::int32_t>(share * unit + 0.5f)); };
+                                               const float* __restrict own, std::size_t count,
+                                               std::uint32_t* __restrict out) {
+  const auto whole = [unit](float share) {
+    return static_cast<std::uint32_t>(static_cast<std::int32_t>(share * unit + 0.5f));
+  };
   if (weight.is_two && own == nullptr) {
     for (std::size_t i = 0; i < count; ++i) out[i] = whole(ClippedWeight::at_two(margin[i]));
   } else if (weight.is_two) {
@@ -119,8 +122,8 @@ UNTWIST_VECTORISED inline void clipped_weights(const ClippedWeight weight, float
 }
 
 // weight(-margin), the posterior of a row's own label.
-UNTWIST_VECTORISED inline void clipped_posteriors(const ClippedWeight weight, const double* __restrict margin, std::size_t count,
-                                                  float* __restrict out) {
+UNTWIST_VECTORISED inline void clipped_posteriors(const ClippedWeight weight, const double* __restrict margin,
+                                                  std::size_t count, float* __restrict out) {
   for (std::size_t i = 0; i < count; ++i) out[i] = weight(-margin[i]);
 }
 
@@ -130,7 +133,8 @@ inline double exact_weight(double alpha, double margin) {
 }
 
 // The same for the exact link, in double precision and one at a time.
-inline void exact_weights(double alpha, float unit, const double* margin, const float* own, std::size_t count, std::uint32_t* out) {
+inline void exact_weights(double alpha, float unit, const double* margin, const float* own, std::size_t count,
+                          std::uint32_t* out) {
   for (std::size_t i = 0; i < count; ++i) {
     const double w = exact_weight(alpha, margin[i]);
     const double share = own == nullptr ? w : w * static_cast<double>(own[i]);

@@ -32,7 +32,9 @@ class Choices {
   double number() {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     if (below(4) > 0) return static_cast<double>(byte()) / 8.0 - 16.0;
-    if (below(4) > 0) return one({0.0, -0.0, 1.0, -1.0, 3.0, 254.0, 255.0, 256.0, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(), 1e300, -1e300, 5e-324});
+    if (below(4) > 0)
+      return one({0.0, -0.0, 1.0, -1.0, 3.0, 254.0, 255.0, 256.0, kInfinity, -kInfinity,
+                  std::numeric_limits<double>::quiet_NaN(), 1e300, -1e300, 5e-324});
     std::uint64_t bits = 0;
     for (int i = 0; i < 8; ++i) bits = bits << 8 | byte();
     double value;
@@ -41,7 +43,8 @@ class Choices {
   }
 
   std::int32_t wild() {
-    return one({-1, 0, 1, 2, 3, 5, 7, 60, 1000, -2, std::numeric_limits<std::int32_t>::max(), std::numeric_limits<std::int32_t>::min()});
+    return one({-1, 0, 1, 2, 3, 5, 7, 60, 1000, -2, std::numeric_limits<std::int32_t>::max(),
+                std::numeric_limits<std::int32_t>::min()});
   }
 
   std::size_t left() const { return size_ - std::min(at_, size_); }

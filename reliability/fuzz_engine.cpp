@@ -30,10 +30,14 @@ Data make_data(Choices& choices) {
   for (std::size_t i = 0; i < data.columns; ++i) data.categories.push_back(choices.one({0, 0, 0, 1, 3, 254}));
   for (std::size_t i = 0; i < data.rows * data.columns; ++i) {
     const int count = data.categories[i % data.columns];
-    const double value = i >= 400 ? static_cast<double>(data.X[i * 7 % 397 / data.columns * data.columns + i % data.columns]) : count > 0 ? static_cast<double>(choices.below(static_cast<std::size_t>(count))) : choices.number();
+    const double value = i >= 400
+                             ? static_cast<double>(data.X[i * 7 % 397 / data.columns * data.columns + i % data.columns])
+                         : count > 0 ? static_cast<double>(choices.below(static_cast<std::size_t>(count)))
+                                     : choices.number();
     data.X.push_back(static_cast<float>(std::max(-3e38, std::min(3e38, value))));
   }
-  for (std::size_t i = 0; i < data.rows; ++i) data.labels.push_back(static_cast<std::uint32_t>(i < 100 ? choices.below(data.classes) : i * 31 % data.classes));
+  for (std::size_t i = 0; i < data.rows; ++i)
+    data.labels.push_back(static_cast<std::uint32_t>(i < 100 ? choices.below(data.classes) : i * 31 % data.classes));
   const std::size_t kind = choices.below(4);
   for (std::size_t i = 0; i < data.rows && kind > 1; ++i) {
     const double drawn = static_cast<double>(choices.below(256));
@@ -60,11 +64,14 @@ Settings make_settings(Choices& choices, const Data& data) {
   settings.seed = choices.below(1000);
   settings.first_round = choices.one({0, 1, std::numeric_limits<int>::max()});
   const bool monotone = choices.below(4) == 0;
-  for (std::size_t i = 0; i < data.columns && monotone; ++i) settings.monotone.push_back(choices.one({std::int8_t{0}, std::int8_t{1}, std::int8_t{-1}, std::int8_t{127}, std::int8_t{-128}}));
+  for (std::size_t i = 0; i < data.columns && monotone; ++i)
+    settings.monotone.push_back(
+        choices.one({std::int8_t{0}, std::int8_t{1}, std::int8_t{-1}, std::int8_t{127}, std::int8_t{-128}}));
   return settings;
 }
 
-std::unique_ptr<Booster> fit(const Data& data, const Task& task, const Settings& settings, int max_bins, int rounds, int threads) {
+std::unique_ptr<Booster> fit(const Data& data, const Task& task, const Settings& settings, int max_bins, int rounds,
+                             int threads) {
   ThreadPool pool(threads);
   auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, data.classes, data.columns);
   const WholeWeights weights(data.weight.data(), data.weight.size());
@@ -84,14 +91,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const Settings settings = make_settings(choices, data);
   Task task{choices.below(data.classes), data.weight, {}, {}};
   const bool watching = choices.below(2) == 0, started = choices.below(4) == 0;
-  for (std::size_t i = 0; i < data.rows && watching; ++i) task.watch.push_back(i == 0 ? 1.0 : choices.one({0.0, 1.0, 1e-300, 1e300}));
-  for (std::size_t i = 0; i < data.rows && started; ++i) task.start.push_back(choices.one({0.0, 1.0, -1e300, 1e300, 5e-324}));
+  for (std::size_t i = 0; i < data.rows && watching; ++i)
+    task.watch.push_back(i == 0 ? 1.0 : choices.one({0.0, 1.0, 1e-300, 1e300}));
+  for (std::size_t i = 0; i < data.rows && started; ++i)
+    task.start.push_back(choices.one({0.0, 1.0, -1e300, 1e300, 5e-324}));
   const int max_bins = choices.one({255, 2, 3, 16});
   const int rounds = choices.one({1, 2, 0, -1, 4});
   const auto one = fit(data, task, settings, max_bins, rounds, 1);
   if (data.rows > 1000) {
     const auto many = fit(data, task, settings, max_bins, rounds, 2);
-    check(one->edges() == many->edges() && one->scores().size() == many->scores().size(), "the number of threads changed the trees");
+    check(one->edges() == many->edges() && one->scores().size() == many->scores().size(),
+          "the number of threads changed the trees");
   }
   std::vector<std::int64_t> offset{0};
   std::vector<std::int32_t> feature, left, set;
@@ -119,9 +129,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     }
     offset.push_back(static_cast<std::int64_t>(feature.size()));
   }
-  const Forest forest(ForestArrays{one->trees().size(), feature.size(), codes.size() / 4, offset.data(), feature.data(), left.data(),
-                                   threshold.data(), missing_left.data(), value.data(), set.data(), codes.data()},
-                      data.columns);
+  const Forest forest(
+      ForestArrays{one->trees().size(), feature.size(), codes.size() / 4, offset.data(), feature.data(), left.data(),
+                   threshold.data(), missing_left.data(), value.data(), set.data(), codes.data()},
+      data.columns);
   std::vector<double> scores(data.rows, 0.0);
   ThreadPool pool(1);
   forest.add_scores(data.matrix(), 0, one->trees().size(), scores.data(), pool);

@@ -18,8 +18,8 @@ struct Arrays {
   std::vector<std::uint64_t> codes;
 
   ForestArrays view() const {
-    return {offset.size() - 1, feature.size(), codes.size() / 4, offset.data(), feature.data(), left.data(),
-            threshold.data(), missing_left.data(), value.data(), set.data(), codes.data()};
+    return {offset.size() - 1, feature.size(),      codes.size() / 4, offset.data(), feature.data(), left.data(),
+            threshold.data(),  missing_left.data(), value.data(),     set.data(),    codes.data()};
   }
 };
 
@@ -30,7 +30,8 @@ void add_tree(Choices& choices, Arrays& arrays, std::size_t features, std::size_
     const bool splits_here = next < nodes && (node + 1 == next || choices.below(2) == 0);
     arrays.feature.push_back(splits_here ? static_cast<std::int32_t>(choices.below(features)) : -1);
     arrays.left.push_back(splits_here ? static_cast<std::int32_t>(next) : -1);
-    arrays.set.push_back(splits_here && choices.below(4) == 0 ? static_cast<std::int32_t>(choices.below(arrays.codes.size() / 4)) : -1);
+    arrays.set.push_back(
+        splits_here && choices.below(4) == 0 ? static_cast<std::int32_t>(choices.below(arrays.codes.size() / 4)) : -1);
     arrays.threshold.push_back(splits_here ? choices.number() : 0.0);
     arrays.missing_left.push_back(static_cast<std::uint8_t>(choices.below(2)));
     arrays.value.push_back(static_cast<double>(choices.below(256)) / 4.0);
@@ -47,7 +48,10 @@ void damage(Choices& choices, Arrays& arrays) {
     case 1: arrays.left[node] = choices.wild(); break;
     case 2: arrays.set[node] = choices.wild(); break;
     case 3: arrays.threshold[node] = choices.number(); break;
-    case 4: arrays.offset[choices.below(arrays.offset.size())] = std::int64_t{choices.wild()} * choices.one({std::int64_t{1}, std::int64_t{0x7FFFFFFF}}); break;
+    case 4:
+      arrays.offset[choices.below(arrays.offset.size())] =
+          std::int64_t{choices.wild()} * choices.one({std::int64_t{1}, std::int64_t{0x7FFFFFFF}});
+      break;
     default: arrays.missing_left[node] = static_cast<std::uint8_t>(choices.wild()); break;
   }
 }
@@ -62,7 +66,8 @@ std::size_t naive_leaf(const Arrays& arrays, std::size_t tree, const Matrix<Real
     if (arrays.set[node] >= 0) {
       const bool known = x >= 0 && x < 256 && x == std::floor(x);
       const std::size_t code = known ? static_cast<std::size_t>(x) : 0;
-      left = known ? arrays.codes[4 * static_cast<std::size_t>(arrays.set[node]) + code / 64] >> code % 64 & 1 : arrays.missing_left[node] != 0;
+      left = known ? arrays.codes[4 * static_cast<std::size_t>(arrays.set[node]) + code / 64] >> code % 64 & 1
+                   : arrays.missing_left[node] != 0;
     } else if (std::isnan(x)) {
       left = arrays.missing_left[node] != 0;
     }
@@ -73,11 +78,14 @@ std::size_t naive_leaf(const Arrays& arrays, std::size_t tree, const Matrix<Real
 
 template <typename Real>
 void walk(Choices& choices, const Arrays& arrays, const Forest& forest, std::size_t features) {
-  const std::size_t rows = choices.one({std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{33}, std::size_t{48}, std::size_t{300}});
+  const std::size_t rows = choices.one({std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{33},
+                                        std::size_t{48}, std::size_t{300}});
   std::vector<Real> values(rows * features);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i < 64 ? static_cast<Real>(std::max(-1e38, std::min(1e38, choices.number()))) : values[i % 61];
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = i < 64 ? static_cast<Real>(std::max(-1e38, std::min(1e38, choices.number()))) : values[i % 61];
   const bool by_column = choices.below(2) == 1;
-  const Matrix<Real> X(values.data(), rows, features, by_column ? 1 : static_cast<std::ptrdiff_t>(features), by_column ? static_cast<std::ptrdiff_t>(rows) : 1);
+  const Matrix<Real> X(values.data(), rows, features, by_column ? 1 : static_cast<std::ptrdiff_t>(features),
+                       by_column ? static_cast<std::ptrdiff_t>(rows) : 1);
   const std::size_t trees = arrays.offset.size() - 1;
   const std::size_t first = choices.below(trees + 1);
   std::vector<double> scores(rows, 0.0), expected(rows, 0.0);
@@ -101,9 +109,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Choices choices(data, size);
   Arrays arrays;
   const std::size_t features = 1 + choices.below(6);
-  for (std::size_t words = 4 * (1 + choices.below(3)); words > 0; --words) arrays.codes.push_back(0x9E3779B97F4A7C15ULL * (words + choices.below(256)));
+  for (std::size_t words = 4 * (1 + choices.below(3)); words > 0; --words)
+    arrays.codes.push_back(0x9E3779B97F4A7C15ULL * (words + choices.below(256)));
   const bool many = choices.below(8) == 0;  // more splits than labels can tell
-  for (std::size_t tree = choices.below(many ? 2 : 5); tree > 0; --tree) add_tree(choices, arrays, features, choices.below(many ? 300 : 9));
+  for (std::size_t tree = choices.below(many ? 2 : 5); tree > 0; --tree)
+    add_tree(choices, arrays, features, choices.below(many ? 300 : 9));
   for (std::size_t times = choices.below(4); times > 0; --times) damage(choices, arrays);
   try {
     const Forest forest(arrays.view(), choices.below(16) == 0 ? choices.below(8) : features);

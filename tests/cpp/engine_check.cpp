@@ -33,11 +33,14 @@ Data make_data(std::size_t rows, std::size_t columns, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
   Data data{std::vector<double>(rows * columns), {}, {}, std::vector<int>(columns, 0), rows, columns};
-  for (std::size_t column = 4; column < columns; column += 5) data.categories[column] = 3 + static_cast<int>(seed * 41 % 252);
+  for (std::size_t column = 4; column < columns; column += 5)
+    data.categories[column] = 3 + static_cast<int>(seed * 41 % 252);
   for (std::size_t i = 0; i < data.X.size(); ++i) {
     const double x = normal(random);
     const int categories = data.categories[i % columns];
-    const double value = categories > 0 ? static_cast<double>(random() % static_cast<unsigned>(categories)) : i % columns % 2 == 1 ? std::round(x) : x;
+    const double value = categories > 0         ? static_cast<double>(random() % static_cast<unsigned>(categories))
+                         : i % columns % 2 == 1 ? std::round(x)
+                                                : x;
     data.X[i] = random() % 13 == 0 ? std::numeric_limits<double>::quiet_NaN() : value;
   }
   for (std::size_t i = 0; i < rows; ++i) {
@@ -80,7 +83,8 @@ std::shared_ptr<Dataset> in_memory(const Data& data, ThreadPool& pool) {
   return dataset;
 }
 
-std::unique_ptr<Booster> fit(const Data& data, const Task& task, const Settings& settings, int rounds, int threads, bool blocks = false) {
+std::unique_ptr<Booster> fit(const Data& data, const Task& task, const Settings& settings, int rounds, int threads,
+                             bool blocks = false) {
   ThreadPool pool(threads);
   auto dataset = blocks ? from_blocks(data, pool) : in_memory(data, pool);
   auto booster = make_rounds(dataset, task, settings);
@@ -116,9 +120,10 @@ void predict_again(const Data& data, const Booster& booster) {
     }
     offset.push_back(static_cast<std::int64_t>(feature.size()));
   }
-  const Forest forest(ForestArrays{booster.trees().size(), feature.size(), codes.size() / 4, offset.data(), feature.data(), left.data(),
-                                   threshold.data(), missing_left.data(), value.data(), set.data(), codes.data()},
-                      data.columns);
+  const Forest forest(
+      ForestArrays{booster.trees().size(), feature.size(), codes.size() / 4, offset.data(), feature.data(), left.data(),
+                   threshold.data(), missing_left.data(), value.data(), set.data(), codes.data()},
+      data.columns);
   std::vector<double> scores(data.rows, 0.0);
   ThreadPool pool(2);
   forest.add_scores(data.matrix(), 0, booster.trees().size(), scores.data(), pool);
@@ -168,7 +173,8 @@ int rare_cases(bool quick) {
     Data data = make_data(wide ? 18000 : 3000, 6, 2);
     Settings settings;
     settings.max_depth = 10;
-    for (std::size_t i = 0; i < data.columns; ++i) settings.monotone.push_back(data.categories[i] > 0 ? 0 : static_cast<std::int8_t>(static_cast<int>(i % 3) - 1));
+    for (std::size_t i = 0; i < data.columns; ++i)
+      settings.monotone.push_back(data.categories[i] > 0 ? 0 : static_cast<std::int8_t>(static_cast<int>(i % 3) - 1));
     compare(data, {2, {}, {}, {}}, settings, 2);
     settings.monotone.clear();
     settings.least_rows = 1.0;
@@ -219,7 +225,8 @@ int main(int count, char**) {
       settings.row_share = cases % 4 == 1 ? 0.6 : 1.0;
       settings.column_share = cases % 4 == 2 ? 0.5 : 1.0;
       settings.seed = static_cast<std::uint64_t>(cases);
-      for (std::size_t i = 0; i < shape[1] && cases % 7 == 0; ++i) settings.monotone.push_back(data.categories[i] > 0 ? 0 : static_cast<std::int8_t>(static_cast<int>(i % 3) - 1));
+      for (std::size_t i = 0; i < shape[1] && cases % 7 == 0; ++i)
+        settings.monotone.push_back(data.categories[i] > 0 ? 0 : static_cast<std::int8_t>(static_cast<int>(i % 3) - 1));
       Task task{static_cast<std::size_t>(cases % 3), data.weight, std::vector<double>(data.rows, 1.0), {}};
       const int rounds = shape[0] > 5000 ? 4 : 10;
       compare(data, task, settings, rounds);

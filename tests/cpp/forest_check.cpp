@@ -21,8 +21,8 @@ struct Arrays {
   std::vector<std::uint64_t> codes;
 
   ForestArrays view() const {
-    return {offset.size() - 1, feature.size(), codes.size() / 4, offset.data(), feature.data(), left.data(),
-            threshold.data(), missing_left.data(), value.data(), set.data(), codes.data()};
+    return {offset.size() - 1, feature.size(),      codes.size() / 4, offset.data(), feature.data(), left.data(),
+            threshold.data(),  missing_left.data(), value.data(),     set.data(),    codes.data()};
   }
 };
 
@@ -30,7 +30,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 double odd_value() {
-  const double odd[] = {0.0, -0.0, kInf, -kInf, kNaN, kNaN, 1e300, -1e300, 255.0, 256.0, -1.0, 254.0, 2.5, 1e-310, 63.0, 64.0};
+  const double odd[] = {0.0,   -0.0,  kInf, -kInf, kNaN, kNaN,   1e300, -1e300,
+                        255.0, 256.0, -1.0, 254.0, 2.5,  1e-310, 63.0,  64.0};
   return odd[below(std::size(odd))];
 }
 
@@ -43,7 +44,8 @@ double number(std::size_t distinct) {
 double code_value() { return below(8) == 0 ? odd_value() : static_cast<double>(below(256)); }
 
 // `splits` splits at random leaves; `lopsided`: at the newest leaf. Children come in pairs, as the splits are made.
-void add_tree(Arrays& forest, std::size_t features, std::size_t categorical, std::size_t splits, bool lopsided, std::size_t distinct) {
+void add_tree(Arrays& forest, std::size_t features, std::size_t categorical, std::size_t splits, bool lopsided,
+              std::size_t distinct) {
   std::vector<std::int32_t> left{-1};
   std::vector<std::size_t> open{0};
   for (std::size_t s = 0; s < splits; ++s) {
@@ -103,7 +105,8 @@ void fail(const std::string& what) {
 }
 
 template <typename Real>
-void compare(const Arrays& arrays, const Forest& forest, std::size_t features, std::size_t categorical, std::size_t rows, std::size_t distinct) {
+void compare(const Arrays& arrays, const Forest& forest, std::size_t features, std::size_t categorical,
+             std::size_t rows, std::size_t distinct) {
   const std::size_t gap = below(3);  // strides: rows or columns first, with gaps, forwards or backwards
   const bool by_column = below(2);
   const bool backwards = below(3) == 0;
@@ -119,7 +122,8 @@ void compare(const Arrays& arrays, const Forest& forest, std::size_t features, s
   }
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t column = 0; column < features; ++column) {
-      const std::ptrdiff_t at = start - values.data() + static_cast<std::ptrdiff_t>(row) * row_stride + static_cast<std::ptrdiff_t>(column) * column_stride;
+      const std::ptrdiff_t at = start - values.data() + static_cast<std::ptrdiff_t>(row) * row_stride +
+                                static_cast<std::ptrdiff_t>(column) * column_stride;
       values[static_cast<std::size_t>(at)] = static_cast<Real>(column < categorical ? code_value() : number(distinct));
     }
   }
@@ -163,7 +167,16 @@ int damage(int times) {
     const std::size_t features = 3;
     for (std::size_t tree = 0; tree < 3; ++tree) add_tree(arrays, features, 1, below(12), below(2), 9);
     const std::size_t node = below(arrays.feature.size());
-    const std::int32_t wild[] = {-2, -1, 0, 1, 2, 3, 7, 1000, std::numeric_limits<std::int32_t>::max(), std::numeric_limits<std::int32_t>::min()};
+    const std::int32_t wild[] = {-2,
+                                 -1,
+                                 0,
+                                 1,
+                                 2,
+                                 3,
+                                 7,
+                                 1000,
+                                 std::numeric_limits<std::int32_t>::max(),
+                                 std::numeric_limits<std::int32_t>::min()};
     const std::int32_t any = wild[below(std::size(wild))];
     switch (below(6)) {
       case 0: arrays.feature[node] = any; break;
@@ -222,7 +235,10 @@ void refuse() {
   refused("empty tree", [](Arrays& a) { a.offset[1] = 4; });
   refused("offset beyond", [](Arrays& a) { a.offset[1] = 1LL << 62; });
   refused("last offset", [](Arrays& a) { a.offset[2] = 5; });
-  refused("nodes left over", [](Arrays& a) { a.offset[2] = 3, a.offset.pop_back(); a.offset[1] = 3; });
+  refused("nodes left over", [](Arrays& a) {
+    a.offset[2] = 3, a.offset.pop_back();
+    a.offset[1] = 3;
+  });
   refused("two parents", [](Arrays& a) {
     a.offset = {0, 5};
     a.feature = {0, 0, -1, -1, -1}, a.left = {1, 2, -1, -1, -1}, a.set = {-1, -1, -1, -1, -1};
@@ -234,9 +250,11 @@ void refuse() {
   std::vector<double> scores(3);
   ThreadPool pool(1);
   const auto ask = [&](std::size_t columns, std::size_t first, std::size_t last) {
-    return throws([&] { forest.add_scores(Matrix<float>(values.data(), 3, columns, 3, 1), first, last, scores.data(), pool); });
+    return throws(
+        [&] { forest.add_scores(Matrix<float>(values.data(), 3, columns, 3, 1), first, last, scores.data(), pool); });
   };
-  if (ask(2, 0, 2) || !ask(1, 0, 2) || !ask(3, 0, 2) || !ask(2, 0, 3) || !ask(2, 2, 1)) fail("range of trees or columns");
+  if (ask(2, 0, 2) || !ask(1, 0, 2) || !ask(3, 0, 2) || !ask(2, 0, 3) || !ask(2, 2, 1))
+    fail("range of trees or columns");
 }
 
 // Both widths of the vectors.
@@ -247,13 +265,15 @@ void widths() {
     std::vector<Move> moves;
     for (std::size_t m = 0, count = below(kMaxMoves + 1); m < count; ++m) {
       moves.push_back({static_cast<std::uint32_t>(below(5)), static_cast<std::int8_t>(below(2) ? -1 : 1 << below(7)),
-                       static_cast<std::int8_t>(random_bits()), static_cast<std::int8_t>(below(m + 1)), static_cast<std::int8_t>(m + 1)});
+                       static_cast<std::int8_t>(random_bits()), static_cast<std::int8_t>(below(m + 1)),
+                       static_cast<std::int8_t>(m + 1)});
     }
     std::array<std::uint8_t, kCodedRows> expected{}, narrow{}, best{};
     for (std::size_t row = 0; row < kCodedRows; ++row) {
       for (const Move& move : moves) {
         const int code = static_cast<std::int8_t>(codes[move.column * kCodedRows + row] & move.mask);
-        if (expected[row] == static_cast<std::uint8_t>(move.from) && code > move.threshold) expected[row] = static_cast<std::uint8_t>(move.to);
+        if (expected[row] == static_cast<std::uint8_t>(move.from) && code > move.threshold)
+          expected[row] = static_cast<std::uint8_t>(move.to);
       }
     }
     find_labels<16>(moves.data(), moves.size(), codes.data(), kCodedRows, narrow.data());
@@ -299,11 +319,13 @@ int main(int count, char** words) {
     const bool wide = time % 16 == 0;
     const bool large = time % 5 == 3;  // splits that labels cannot tell, in so few columns that encoding pays off
     const std::size_t features = wide ? 3000 : 1 + below(large ? 4 : 40);
-    const std::size_t categorical = below(3) == 0 ? below(features + 1) : (below(2) ? 0 : std::min<std::size_t>(features, 2));
+    const std::size_t categorical =
+        below(3) == 0 ? below(features + 1) : (below(2) ? 0 : std::min<std::size_t>(features, 2));
     const std::size_t distinct = below(2) ? 3 + below(100) : 20000;
     const std::size_t trees = time % 40 == 7 ? 2000 : below(60);
     for (std::size_t tree = 0; tree < trees; ++tree) {
-      const std::size_t splits = large && below(4) == 0 ? 200 + below(800) : (below(4) == 0 ? 60 + below(5) : below(64));
+      const std::size_t splits =
+          large && below(4) == 0 ? 200 + below(800) : (below(4) == 0 ? 60 + below(5) : below(64));
       add_tree(arrays, features, categorical, below(8) == 0 ? 0 : splits, below(4) == 0, distinct);
     }
     const Forest forest(arrays.view(), features);
