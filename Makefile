@@ -55,7 +55,7 @@ test-browser: $(READY)  ## The report in headless Chromium, installed if it can 
 
 sanitize:  ## The compiled engine under the address, undefined-behaviour and thread sanitizers
 	@mkdir -p build
-	@for check in engine forest; do \
+	@for check in link engine forest; do \
 	  $(CXX) $(SANITIZE) -fsanitize=address,undefined -fno-sanitize-recover=all -o build/$$check-memory tests/cpp/$${check}_check.cpp && \
 	  build/$$check-memory && \
 	  $(CXX) $(SANITIZE) -fsanitize=thread -o build/$$check-threads tests/cpp/$${check}_check.cpp && \

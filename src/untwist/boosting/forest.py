@@ -316,29 +316,31 @@ def booster(
     if not isinstance(link.loss, AlphaLoss):
         raise ValueError(f"the compiled engine boosts the alpha-loss only, got {link.loss!r}")
     own, unit = (NONE, 1.0) if weight is None or (weight == 1).all() else own_weights(weight)
-    return _core.booster(
-        data,
-        positive_class,
-        own,
-        NONE if watch is None else watch,
-        NONE if start is None else start,
-        abs(link.loss.alpha),
-        isinstance(link, CanonicalLink),
-        step_size,
-        by_edge,
-        least,
-        growth.max_depth,
-        growth.max_leaf_nodes or 0,
-        growth.min_weight_fraction_leaf,
-        growth.l2 / unit,
-        growth.min_samples_leaf / unit if growth.min_samples_leaf > 1 else 0.0,
-        growth.category_smoothing / unit,
-        growth.subsample,
-        growth.max_features,
-        growth.seed,
-        first_round,
-        np.array(growth.monotone, dtype=np.int8),
+    task = _core.BoostingTask(
+        positive_class=positive_class,
+        sample_weight=own,
+        watch_weight=NONE if watch is None else watch,
+        start_scores=NONE if start is None else start,
+        alpha=abs(link.loss.alpha),
+        exact_link=isinstance(link, CanonicalLink),
+        step_size=step_size,
+        step_by_edge=by_edge,
+        posterior_floor=least,
+        first_round=first_round,
     )
+    tree_growth = _core.TreeGrowth(
+        max_depth=growth.max_depth,
+        max_leaf_nodes=growth.max_leaf_nodes or 0,
+        min_samples_leaf=growth.min_samples_leaf / unit if growth.min_samples_leaf > 1 else 0.0,
+        min_weight_fraction_leaf=growth.min_weight_fraction_leaf,
+        l2=growth.l2 / unit,
+        category_smoothing=growth.category_smoothing / unit,
+        subsample=growth.subsample,
+        max_features=growth.max_features,
+        seed=growth.seed,
+        monotone=np.array(growth.monotone, dtype=np.int8),
+    )
+    return _core.Booster(data, task, tree_growth)
 
 
 def own_weights(weight: Array, workers: Workers = ALONE) -> tuple[Array, float]:
