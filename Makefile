@@ -14,7 +14,8 @@ ENGINE_TESTS := $(addprefix tests/,boosting/test_trees.py boosting/test_growth.p
   interrupts.py table_formats.py fitted_model.py bad_settings.py) files/test_corpus.py)
 # Tests run in one process per core, each with one thread: threads inside would fight.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto --dist=worksteal
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
+CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hpp)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
@@ -35,9 +36,10 @@ $(READY): $(SOURCES)
 demo: $(READY)  ## Who survives 30 % wrong labels? A table and a report in seconds
 	@$(BIN)/python -m experiments.demo
 
-lint: $(READY)  ## Linter, formatter and the strict type check
+lint: $(READY)  ## Linter, formatters (Python and C++) and the strict type check
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/clang-format --dry-run --Werror $(CPP)
 	@$(BIN)/mypy
 
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 4 minutes on two cores
@@ -59,7 +61,7 @@ test-browser: $(READY)  ## The report in headless Chromium, installed if it can 
 
 sanitize:  ## The compiled engine under the address, undefined-behaviour and thread sanitizers
 	@mkdir -p build
-	@for check in engine forest; do \
+	@for check in link engine forest; do \
 	  $(CXX) $(SANITIZE) -fsanitize=address,undefined -fno-sanitize-recover=all -o build/$$check-memory tests/cpp/$${check}_check.cpp && \
 	  build/$$check-memory && \
 	  $(CXX) $(SANITIZE) -fsanitize=thread -o build/$$check-threads tests/cpp/$${check}_check.cpp && \
