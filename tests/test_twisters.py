@@ -18,7 +18,7 @@ LABEL_TWISTERS = [
 FEATURE_TWISTERS = [FeatureNoise(0.8), FeatureNoise(1.0, 0.5, columns=[0, 2]), Insider(range(4)), Insider(2)]
 
 
-def frame(n=60):
+def make_frame(n=60):
     """One column of each kind, with gaps, under an index of its own."""
     rng = np.random.default_rng(5)
     table = pd.DataFrame(
@@ -41,7 +41,7 @@ def frame(n=60):
     return table
 
 
-def cells(table):
+def list_cells(table):
     """The table as objects, with one object for all that is missing."""
     values = pd.DataFrame(table).astype(object).to_numpy()
     values[pd.isna(values)] = "missing"
@@ -145,18 +145,18 @@ def test_bad_labels_and_rates():
 @pytest.mark.parametrize("twister", FEATURE_TWISTERS, ids=repr)
 @pytest.mark.parametrize("as_array", [False, True], ids=["frame", "array"])
 def test_feature_twisters_report_what_they_change_and_leave_the_input_alone(twister, as_array):
-    X = frame().to_numpy(dtype=object) if as_array else frame()
+    X = make_frame().to_numpy(dtype=object) if as_array else make_frame()
     y = np.arange(len(X)) % 2
     before = X.copy()
     twisted, y_twisted, changed = twister.twist(X, y, 0)
-    np.testing.assert_array_equal(cells(X), cells(before))
+    np.testing.assert_array_equal(list_cells(X), list_cells(before))
     assert y_twisted is y
     assert type(twisted) is type(X)
     assert changed.any()
-    np.testing.assert_array_equal(changed, cells(twisted) != cells(X))
+    np.testing.assert_array_equal(changed, list_cells(twisted) != list_cells(X))
     np.testing.assert_array_equal(pd.isna(twisted), pd.isna(X))  # missing stays missing, and nothing else becomes so
-    np.testing.assert_array_equal(cells(twister.twist(X, y, np.random.default_rng(0))[0]), cells(twisted))
-    assert (cells(twister.twist(X, y, 1)[0]) != cells(twisted)).any()
+    np.testing.assert_array_equal(list_cells(twister.twist(X, y, np.random.default_rng(0))[0]), list_cells(twisted))
+    assert (list_cells(twister.twist(X, y, 1)[0]) != list_cells(twisted)).any()
     if not as_array:
         assert twisted.index.equals(X.index)
         assert twisted.columns.equals(X.columns)
@@ -225,7 +225,7 @@ def test_feature_noise_draws_from_the_other_rows():
 
 
 def test_feature_noise_in_chosen_columns_of_a_frame_keeps_all_types():
-    X = frame()
+    X = make_frame()
     twisted, _, changed = FeatureNoise(1.0).twist(X, None, 0)
     assert twisted.dtypes.equals(X.dtypes)
     assert changed.any(axis=0).all()
@@ -240,7 +240,7 @@ def test_feature_noise_in_chosen_columns_of_a_frame_keeps_all_types():
 # ---- the insider ----
 
 
-def shoppers(n=20_000):
+def make_shoppers(n=20_000):
     rng = np.random.default_rng(3)
     return pd.DataFrame(
         {
@@ -253,7 +253,7 @@ def shoppers(n=20_000):
 
 
 def test_the_insider_of_the_paper():
-    X = shoppers()
+    X = make_shoppers()
     n = len(X)
     insider = Insider(["PageValues", "Month", "VisitorType"], noise={"PageValues": 60.0})
     twisted, _, changed = insider.twist(X, None, 0)
@@ -271,7 +271,7 @@ def test_the_insider_of_the_paper():
 
 
 def test_the_insider_of_the_paper_on_encoded_columns():
-    X = shoppers(500)
+    X = make_shoppers(500)
     codes = X.assign(**{name: X[name].astype("category").cat.codes for name in ("Month", "VisitorType")})
     named = Insider(["PageValues", "Month", "VisitorType"], noise={"PageValues": 60.0}).twist(X, None, 0)
     coded = Insider([0, 1, 3], noise={0: 60.0}).twist(codes.to_numpy(dtype=float), None, 0)
@@ -281,7 +281,7 @@ def test_the_insider_of_the_paper_on_encoded_columns():
 
 
 def test_noise_in_standard_deviations_and_the_types_it_leaves():
-    X = frame(4000)
+    X = make_frame(4000)
     twisted, _, _ = Insider(range(10), noise=2.0, shift=1.0).twist(X, None, 0)
     for name in ("number", "small", "count", "nullable"):
         added = twisted[name].astype(float) - X[name].astype(float)
@@ -339,7 +339,7 @@ def test_the_insider_at_its_extremes():
     assert changed[:, 0].all()
     assert (twisted["constant"].abs() > 1e20).any()
     assert changed[:, 3].tolist() == [False, True, False]
-    X = shoppers(30)
+    X = make_shoppers(30)
     _, _, changed = Insider(range(4), noise=0.0, shift=0.0).twist(X, None, 0)
     assert not changed.any()
     twisted, _, changed = Insider([0, 1], noise={0: 1.0}, shift=1.0).twist(X.iloc[:1], None, 0)
@@ -348,7 +348,7 @@ def test_the_insider_at_its_extremes():
 
 def test_the_most_informative_columns():
     rng = np.random.default_rng(0)
-    X = shoppers(800)
+    X = make_shoppers(800)
     X.iloc[:50, 0] = np.nan
     y = np.where((X["Month"] == "Dec") == (X["Region"] > 4), "buys", "leaves")
     y[X["Region"] > 7] = "buys"
@@ -359,7 +359,7 @@ def test_the_most_informative_columns():
 
 
 def test_bad_tables_columns_and_scales():
-    X = shoppers(5)
+    X = make_shoppers(5)
     for call, message in [
         (lambda: FeatureNoise(1.5), r"row_rate must lie in \[0, 1\], got 1.5"),
         (lambda: FeatureNoise(0.5, -1), r"cell_rate must lie in \[0, 1\], got -1"),

@@ -47,7 +47,7 @@ class Run:
         return 0.5 / self.count, self.loss / self.count, 0.1
 
 
-def ensemble(count, losses=(), errors=None):
+def make_ensemble(count, losses=(), errors=None):
     hypotheses = [Oracle(factor=i + 1.0) for i in range(count)]
     errors = losses if errors is None else errors
     return Ensemble(hypotheses, np.full(count, 0.5), np.arange(count) / 10, np.array(losses), np.array(errors))
@@ -58,18 +58,18 @@ def ensemble(count, losses=(), errors=None):
 
 def test_scores_are_the_sum_of_the_rounds_and_0_without_any():
     X = np.array([[1.0], [-2.0]])
-    assert ensemble(0).scores(X).tolist() == [0.0, 0.0]
-    assert ensemble(3).scores(X).tolist() == [3.0, -6.0]
-    assert [stage.tolist() for stage in ensemble(2).staged_scores(X)] == [[0.5, -1.0], [1.5, -3.0]]
-    assert ensemble(3).first(2).scores(X).tolist() == [1.5, -3.0]
-    assert len(ensemble(3).first(2)) == 2
+    assert make_ensemble(0).scores(X).tolist() == [0.0, 0.0]
+    assert make_ensemble(3).scores(X).tolist() == [3.0, -6.0]
+    assert [stage.tolist() for stage in make_ensemble(2).staged_scores(X)] == [[0.5, -1.0], [1.5, -3.0]]
+    assert make_ensemble(3).first(2).scores(X).tolist() == [1.5, -3.0]
+    assert len(make_ensemble(3).first(2)) == 2
 
 
 def test_the_best_round_is_the_first_of_the_lowest_known_loss():
-    assert ensemble(4, [math.nan, 0.5, 0.3, 0.3]).best() == 3
-    assert ensemble(3, [math.nan, math.nan, math.nan]).best() == 3
-    assert ensemble(3).best() == 3
-    assert ensemble(4, [0.9, 0.5, 0.6, 0.7]).first(2).losses.tolist() == [0.9, 0.5, 0.6, 0.7]
+    assert make_ensemble(4, [math.nan, 0.5, 0.3, 0.3]).best() == 3
+    assert make_ensemble(3, [math.nan, math.nan, math.nan]).best() == 3
+    assert make_ensemble(3).best() == 3
+    assert make_ensemble(4, [0.9, 0.5, 0.6, 0.7]).first(2).losses.tolist() == [0.9, 0.5, 0.6, 0.7]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,9 @@ def test_the_best_round_is_the_first_of_the_lowest_known_loss():
     ],
 )
 def test_losses_of_runs_that_follow_each_other(before, after, expected):
-    joined = ensemble(2, before, [2 * loss for loss in before]).followed_by(ensemble(1, after, [2 * x for x in after]))
+    joined = make_ensemble(2, before, [2 * loss for loss in before]).followed_by(
+        make_ensemble(1, after, [2 * x for x in after])
+    )
     np.testing.assert_array_equal(joined.losses, expected)
     np.testing.assert_array_equal(joined.errors, 2 * np.array(expected))
     assert joined.edges.tolist() == [0.0, 0.1, 0.0]
@@ -120,7 +122,7 @@ def test_a_compiled_run_that_goes_on_remembers_the_losses_before():
     assert whole.asked == [(2, 0, 2)]  # nothing to remember without patience
 
 
-def reference(losses=None, rounds=5):
+def make_reference_run(losses=None, rounds=5):
     y = np.array([1.0, -1.0])
     made = (Round(i, Oracle(), 0.1 * i, 0.5, y, y, y) for i in range(rounds))
 
@@ -135,16 +137,16 @@ def reference(losses=None, rounds=5):
 
 
 def test_a_reference_run_stops_by_patience_or_at_its_end():
-    run = reference(losses=[0.9, 0.5, 0.6, 0.7, 0.8])
+    run = make_reference_run(losses=[0.9, 0.5, 0.6, 0.7, 0.8])
     assert run.boost(2, 2) is True
     assert run.last_round() == (0.1, 0.5, 0.05)
     assert run.boost(9, 2) is False
     assert (run.count, run.ensemble().best()) == (4, 2)  # two rounds without a gain
     assert run.last_round()[1:] == (0.7, pytest.approx(0.07))
-    patient = reference(losses=[0.9, 0.5, 0.6, 0.7, 0.8])
+    patient = make_reference_run(losses=[0.9, 0.5, 0.6, 0.7, 0.8])
     assert patient.boost(9, 0) is False
     assert patient.count == 5
-    blind = reference()
+    blind = make_reference_run()
     assert blind.boost(5, 1) is True
     assert math.isnan(blind.last_round()[1])
     assert blind.ensemble().losses.size == 0

@@ -19,7 +19,7 @@ xgboost = pytest.importorskip("xgboost")
 ARRAYS = ("feature", "left", "threshold", "missing_left", "set")
 
 
-def both(X, y, *fit, **settings):
+def fit_both(X, y, *fit, **settings):
     """The same fit by XGBoost's trees and by the compiled engine."""
     settings = {"alpha": 2.0, "n_estimators": 12, "max_depth": 4, "random_state": 0, "n_jobs": 1} | settings
     theirs = PILBoostClassifier(engine="xgboost", **settings).fit(X, y, *fit)
@@ -61,12 +61,12 @@ def assert_same_rounds(theirs, ours, X):
 )
 def test_rounds_are_those_of_the_compiled_engine(settings):
     X, y = make_noisy_rows()
-    assert_same_rounds(*both(X, y, **settings), X)
+    assert_same_rounds(*fit_both(X, y, **settings), X)
 
 
 def test_trees_that_grow_by_leaves_have_the_same_leaves():
     X, y = make_noisy_rows()
-    theirs, ours = both(X, y, max_leaf_nodes=7, max_depth=None)
+    theirs, ours = fit_both(X, y, max_leaf_nodes=7, max_depth=None)
     np.testing.assert_allclose(theirs.edges_, ours.edges_, atol=1e-7)  # nodes are numbered in another order
     np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=1e-6)
 
@@ -75,13 +75,13 @@ def test_rounds_are_the_same_with_weights_and_copies():
     X, y = make_noisy_rows(values=30)
     rng = np.random.default_rng(1)
     for weight in (rng.integers(0, 4, len(y)).astype(float), rng.exponential(size=len(y)), np.full(len(y), 1e-3)):
-        assert_same_rounds(*both(X, y, weight), X)
+        assert_same_rounds(*fit_both(X, y, weight), X)
 
 
 def test_rounds_are_the_same_with_missing_values():
     X, y = make_noisy_rows(values=30)
     X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
-    theirs, ours = both(X, y, n_estimators=5, max_depth=2)
+    theirs, ours = fit_both(X, y, n_estimators=5, max_depth=2)
     np.testing.assert_array_equal(theirs.forest_.feature, ours.forest_.feature)
     np.testing.assert_array_equal(theirs.forest_.threshold, ours.forest_.threshold)
     np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=1e-6)
@@ -89,23 +89,23 @@ def test_rounds_are_the_same_with_missing_values():
 
 def test_rounds_are_the_same_for_several_classes():
     X, y = make_noisy_rows(classes=4)
-    assert_same_rounds(*both(X, y, n_estimators=6), X)
+    assert_same_rounds(*fit_both(X, y, n_estimators=6), X)
 
 
 def test_rounds_are_the_same_beyond_the_rows_that_place_thresholds():
     X, y = make_noisy_rows(rows=120_000, columns=5)
-    assert_same_rounds(*both(X.astype(np.float32), y, n_estimators=5), X[:1000].astype(np.float32))
+    assert_same_rounds(*fit_both(X.astype(np.float32), y, n_estimators=5), X[:1000].astype(np.float32))
 
 
 def test_rounds_are_the_same_on_a_sparse_table():
     X, y = make_noisy_rows(values=4)
-    assert_same_rounds(*both(sparse.csr_array(X), y), X)
+    assert_same_rounds(*fit_both(sparse.csr_array(X), y), X)
 
 
 @pytest.mark.parametrize("method", ["approx", "exact"])
 def test_other_tree_methods_split_the_same_rows(method):
     X, y = make_noisy_rows(values=100)
-    theirs, ours = both(X, y, tree_method=method, n_estimators=4)
+    theirs, ours = fit_both(X, y, tree_method=method, n_estimators=4)
     np.testing.assert_array_equal(theirs.forest_.feature, ours.forest_.feature)
     np.testing.assert_allclose(theirs.edges_, ours.edges_, atol=1e-7)
 
@@ -142,7 +142,7 @@ def test_categories_are_learned():
 def test_monotone_columns_are_monotone():
     X, y = make_noisy_rows()
     settings = {"n_estimators": 20, "max_depth": 4, "monotonic_cst": [1, 0, 0, 0, 0, 0]}
-    model, ours = both(X, y, **settings)
+    model, ours = fit_both(X, y, **settings)
     rows = [np.column_stack([np.full(50, value), X[:50, 1:]]) for value in np.linspace(-3, 3)]
     assert (np.diff([model.decision_function(each) for each in rows], axis=0) >= -1e-12).all()
     np.testing.assert_allclose(model.edges_, ours.edges_, atol=1e-7)  # where bounds cut the values of leaves
@@ -151,7 +151,7 @@ def test_monotone_columns_are_monotone():
 def test_early_stopping_follows_the_rows_given():
     X, y = make_noisy_rows(4000)
     settings = {"n_estimators": 200, "early_stopping": True, "n_iter_no_change": 5, "learning_rate": 0.5}
-    theirs, ours = both(X[:3000], y[:3000], None, X[3000:], y[3000:], **settings)
+    theirs, ours = fit_both(X[:3000], y[:3000], None, X[3000:], y[3000:], **settings)
     assert theirs.n_iter_ == ours.n_iter_ < 200
     for name in ("log_loss", "error"):
         kept = theirs.evals_result_["validation"][name]

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from helpers.learners import paper_style
+from helpers.learners import make_paper_model
 from helpers.small_fits import add_text_column, any_engine, assert_same_forests, draw_sample, make_model
 from untwist.boosting.runs import CompiledRun
 
@@ -147,7 +147,7 @@ def test_a_failed_second_fit_leaves_no_mixture(failure):
 def test_a_signal_is_heard_within_a_slow_tree():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60_000, 20)), rng.integers(0, 2, 60_000)
-    slow = paper_style(1.0, n_estimators=1000, max_depth=None, learning_rate=0.1)
+    slow = make_paper_model(1.0, n_estimators=1000, max_depth=None, learning_rate=0.1)
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     before = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     start = time.process_time()

@@ -25,12 +25,12 @@ def fit(sample, settings, weight=None):
     return PILBoostClassifier(**settings).fit(sample.X, sample.y, weight)
 
 
-def forests(model):
+def list_forests(model):
     return model.forest_ if isinstance(model.forest_, list) else [model.forest_]
 
 
 def assert_same_trees(one, other, but=()):
-    for a, b in zip(forests(one), forests(other), strict=True):
+    for a, b in zip(list_forests(one), list_forests(other), strict=True):
         for name in FOREST:
             if name not in but:
                 np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
@@ -162,7 +162,7 @@ def test_tables_without_enough_rows_or_columns_are_refused(shape):
 # ---- what the trees may not depend on ----
 
 
-def stretched(column, rng):
+def stretch(column, rng):
     """The column with other values in the same order, at any scale."""
     values, place = np.unique(column[~np.isnan(column)], return_inverse=True)
     steps = rng.integers(1, 1000, len(values)).cumsum() - 500.0
@@ -174,7 +174,7 @@ def stretched(column, rng):
 @holds(30, sample=tables, settings=any_settings, weigh=st.none() | weights())
 def test_monotone_transforms_of_columns_do_not_change_the_trees(sample, settings, weigh):
     weight = None if weigh is None else weigh(sample)
-    other = np.column_stack([stretched(column, sample.rng) for column in sample.X.T])
+    other = np.column_stack([stretch(column, sample.rng) for column in sample.X.T])
     model, moved = fit(sample, settings, weight), PILBoostClassifier(**settings).fit(other, sample.y, weight)
     assert_same_trees(model, moved, but=("threshold",))
     seen = slice(None) if weight is None else weight > 0  # between the values it has seen a model may cut anywhere
@@ -220,7 +220,7 @@ def test_the_order_of_the_columns_does_not_matter_where_gains_differ(sample, set
     model = fit(sample, settings, weight)
     moved = PILBoostClassifier(**settings).fit(sample.X[:, order], sample.y, weight)
     np.testing.assert_array_equal(model.decision_function(sample.X), moved.decision_function(sample.X[:, order]))
-    np.testing.assert_array_equal(forests(model)[0].feature, np.append(order, -1)[forests(moved)[0].feature])
+    np.testing.assert_array_equal(list_forests(model)[0].feature, np.append(order, -1)[list_forests(moved)[0].feature])
 
 
 @holds(20, sample=samples(classes=(2, 4)), settings=any_settings, value=st.sampled_from([0.0, np.nan, -7.0, 1e308]))
@@ -253,11 +253,11 @@ def test_the_scale_of_all_weights_does_not_matter(sample, settings, exponent):
 
 @holds(5, sample=samples(classes=(2, 3), rows=(40, 60), columns=(3, 5)), settings=any_settings, jobs=st.integers(2, 9))
 def test_the_number_of_threads_does_not_matter(sample, settings, jobs):
-    wide = enough_for_threads(sample)
+    wide = repeat_for_threads(sample)
     assert_same_trees(fit(wide, settings), fit(wide, settings | {"n_jobs": jobs}))
 
 
-def enough_for_threads(sample):
+def repeat_for_threads(sample):
     """Enough of it for threads to be used: 20,000 cells."""
     times = -(-20_000 // sample.X.size)
     X = np.tile(sample.X, (times, 1))
@@ -272,7 +272,7 @@ LAYOUTS = {
     "every second column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
     "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
     "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
-    "unaligned": lambda X: unaligned(X),
+    "unaligned": lambda X: misalign(X),
     "read-only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
     "a subclass": lambda X: X.view(np.recarray),
     "a list": lambda X: X.tolist(),
@@ -281,7 +281,7 @@ LAYOUTS = {
 }
 
 
-def unaligned(X):
+def misalign(X):
     room = np.zeros(X.nbytes + 1, dtype=np.uint8)
     room[1:] = np.frombuffer(X.tobytes(), np.uint8)
     return room[1:].view(X.dtype).reshape(X.shape)
@@ -467,9 +467,9 @@ def test_files_pickles_and_clones_change_no_bit(tmp_path_factory, sample, settin
 @holds(15, sample=samples(classes=(2, 4)), settings=given_settings)
 def test_leaves_and_their_values_add_up_to_the_score(sample, settings):
     model = fit(sample, settings)
-    leaves = model.apply(sample.X).reshape(len(sample.y), -1, len(forests(model)))
-    scores = np.column_stack([one.scores(sample.X) for one in forests(model)])
-    for place, forest in enumerate(forests(model)):
+    leaves = model.apply(sample.X).reshape(len(sample.y), -1, len(list_forests(model)))
+    scores = np.column_stack([one.scores(sample.X) for one in list_forests(model)])
+    for place, forest in enumerate(list_forests(model)):
         nodes = leaves[:, : len(forest), place] + forest.offset[:-1]
         assert (forest.feature[nodes] < 0).all()
         np.testing.assert_allclose(forest.value[nodes].sum(axis=1), scores[:, place], rtol=1e-12, atol=1e-12)
@@ -532,10 +532,10 @@ def test_an_audit_judges_every_row_whatever_the_order(sample, flips):
     order = sample.rng.permutation(len(y))
     shuffled = audit_labels(sample.X[order], y[order], clone(model).fit(sample.X[order], y[order]))
     np.testing.assert_array_equal(
-        by_contents(sample.X, y, found.wrong), by_contents(sample.X[order], y[order], shuffled.wrong)
+        sort_by_contents(sample.X, y, found.wrong), sort_by_contents(sample.X[order], y[order], shuffled.wrong)
     )
 
 
-def by_contents(X, y, values):
+def sort_by_contents(X, y, values):
     """Values in the order of the rows' contents: which of two copies a fold gets does not matter."""
     return values[np.lexsort((values, y, *X.T))]

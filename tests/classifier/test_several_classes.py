@@ -10,7 +10,7 @@ from sklearn.model_selection import (
     train_test_split,
 )
 
-from helpers.learners import paper_style
+from helpers.learners import make_paper_model
 from helpers.small_fits import draw_sample, make_model
 
 
@@ -30,10 +30,10 @@ def test_one_against_the_rest_is_a_binary_fit_per_class(alpha, classes):
         np.testing.assert_array_equal(many.edges_[k], binary.edges_)
         np.testing.assert_array_equal(many.apply(X)[:, :, k], binary.apply(X))
     np.testing.assert_array_equal(many.predict(X), np.arange(classes)[scores.argmax(axis=1)])
-    own = np.column_stack(
+    posteriors = np.column_stack(
         [make_model(**settings).fit(X, y == k, weight).predict_proba(X)[:, 1] for k in range(classes)]
     )
-    np.testing.assert_allclose(many.predict_proba(X), own / own.sum(axis=1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(many.predict_proba(X), posteriors / posteriors.sum(axis=1, keepdims=True), rtol=1e-5)
     if alpha > 0:
         assert many.score(X, y, sample_weight=weight) > 0.7
 
@@ -145,6 +145,6 @@ def test_sample_weights_can_remove_a_class():
 
 def test_predictions_and_probabilities_name_the_same_class_beyond_the_clip():
     X, test, y, _ = train_test_split(*load_wine(return_X_y=True), random_state=0)
-    fitted = paper_style(2.0, random_state=0).fit(X, y)
+    fitted = make_paper_model(2.0, random_state=0).fit(X, y)
     assert min(map(len, fitted.edges_)) < 100  # a class is told apart at once, and all its rows are beyond the clip
     np.testing.assert_array_equal(fitted.predict(test), fitted.predict_proba(test).argmax(axis=1))

@@ -95,7 +95,7 @@ print(seen)
 """
 
 
-def hostile_models(folder):
+def write_hostile_models(folder):
     """Sound models, damaged ones, and one whose every text tries to get out."""
     for path in sorted(FOLDER.glob("*.untwist")):
         yield path
@@ -111,7 +111,7 @@ def hostile_models(folder):
         yield path
 
 
-def hostile_tables(folder):
+def write_hostile_tables(folder):
     text = "a,b,y\n" + "".join(f"{i},{NASTY[i % 4]!r},{i % 2}\n" for i in range(60))
     plain = text.encode()
     for name, content in {
@@ -146,7 +146,7 @@ def hostile_tables(folder):
     yield folder / "t.feather"
 
 
-@pytest.mark.parametrize("kind", [hostile_models, hostile_tables])
+@pytest.mark.parametrize("kind", [write_hostile_models, write_hostile_tables])
 def test_reading_runs_nothing_and_opens_no_other_file(tmp_path, kind):
     paths = [str(path) for path in kind(tmp_path)]
     before = sorted(tmp_path.iterdir())
@@ -209,7 +209,7 @@ print(resource.getrlimit(resource.RLIMIT_AS)[0] == used + (1 << 30))
 """
 
 
-def limited(*paths):
+def read_with_little_memory(*paths):
     """What reading says where memory is short."""
     command = [sys.executable, "-c", LIMITED, *map(str, paths)]
     process = subprocess.run(command, capture_output=True, text=True)
@@ -238,7 +238,7 @@ def test_a_small_table_cannot_ask_for_much(tmp_path):
     feather.write_feather(pa.table({"a": np.zeros(50 << 20)}), tmp_path / "rows.feather", compression="zstd")
     paths = sorted(path for path in tmp_path.iterdir())
     assert all(path.stat().st_size < 1_000_000 for path in paths)
-    for path, line in zip(paths, limited(*paths), strict=True):
+    for path, line in zip(paths, read_with_little_memory(*paths), strict=True):
         assert re.match(r" (needs more than \d GB of memory: unpack or split it|cannot be read as a table)", line), (
             path,
             line,
@@ -265,7 +265,7 @@ def test_a_small_model_cannot_ask_for_much(tmp_path):
         written("digits", seed=10**3000),
         written("deep", settings={"alpha": json.loads("[" * 900 + "]" * 900)}),
     ]
-    for path, line in zip(paths, limited(*paths), strict=True):
+    for path, line in zip(paths, read_with_little_memory(*paths), strict=True):
         assert "model file" in line or (line == "read" and path.stem == "many"), (path, line)
 
 
@@ -278,7 +278,7 @@ def test_many_columns_do_not_take_forever(tmp_path):
 # ---- a terminal only shows ----
 
 
-def bad_table(path, rows=150):
+def write_bad_table(path, rows=150):
     rng = np.random.default_rng(0)
     x = rng.normal(size=rows)
     frame = pd.DataFrame(
@@ -293,7 +293,7 @@ def bad_table(path, rows=150):
     return frame
 
 
-def run(capsys, *arguments):
+def run_command(capsys, *arguments):
     with contextlib.suppress(SystemExit):
         cli.main(list(map(str, arguments)))
     return capsys.readouterr()
@@ -301,7 +301,7 @@ def run(capsys, *arguments):
 
 def test_no_command_prints_what_steers_a_terminal(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    bad_table("bad.csv")
+    write_bad_table("bad.csv")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     for arguments in [
         ["train", "bad.csv", "--label", "y", "-o", "m.untwist"],
@@ -317,7 +317,7 @@ def test_no_command_prints_what_steers_a_terminal(tmp_path, monkeypatch, capsys)
         ["train", "bad.csv", "--label", "z\x1b[2J"],
         ["train", "no\x1b[2J.csv", "--label", "y"],
     ]:
-        out, err = run(capsys, *arguments)
+        out, err = run_command(capsys, *arguments)
         assert out or err
         for text in (out, err):
             assert words.UNSEEN.search(text) is None, (arguments, words.UNSEEN.findall(text))
@@ -337,8 +337,8 @@ def test_json_that_is_escaped_is_the_same():
 
 def test_the_list_of_suspects_has_no_formulas_and_predictions_are_as_they_were(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    frame = bad_table("bad.csv")
-    run(capsys, "audit", "bad.csv", "--label", "y", "--suspects", "s.csv", "--corrected", "c.csv")
+    frame = write_bad_table("bad.csv")
+    run_command(capsys, "audit", "bad.csv", "--label", "y", "--suspects", "s.csv", "--corrected", "c.csv")
     listed = pd.read_csv("s.csv", dtype=str, keep_default_na=False)
     assert len(listed) > 5
     cells = [*listed.columns, *listed.to_numpy().ravel()]
@@ -353,7 +353,7 @@ def test_the_list_of_suspects_has_no_formulas_and_predictions_are_as_they_were(t
 # ---- exported code is the model and nothing else ----
 
 
-def named_model(names, categories, classes):
+def fit_named_model(names, categories, classes):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.integers(0, 6, (200, 2)).astype(float), columns=names)
     X[names[0]] = pd.Categorical.from_codes(X[names[0]].astype(int) % len(categories), categories)
@@ -362,11 +362,11 @@ def named_model(names, categories, classes):
 
 
 def test_names_cannot_leave_the_comments_of_exported_code(tmp_path):
-    plain = named_model(["a", "b"], ["c", "d", "e"], ["f", "g"])
+    plain = fit_named_model(["a", "b"], ["c", "d", "e"], ["f", "g"])
     texts = sorted(set(NASTY))
     for place in range(0, len(texts) - 7, 5):
         first, second, *others = texts[place : place + 7]
-        model = named_model([first, second], others[:3], sorted(others[3:5]))
+        model = fit_named_model([first, second], others[:3], sorted(others[3:5]))
         for line in Scoring.of(model).description():
             assert line.isascii()
             assert line.isprintable()

@@ -27,7 +27,7 @@ FLAGS = [
 ]
 
 
-def chromium():
+def find_chromium():
     """Where it is, or None."""
     return next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 
@@ -40,7 +40,7 @@ class Browser:
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         there_read, self._write = os.pipe()
         self._read, there_write = os.pipe()
-        command = [chromium(), *FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"]
+        command = [find_chromium(), *FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"]
         self._process = subprocess.Popen(  # the protocol is spoken on the descriptors 3 and 4
             ["bash", "-c", f"exec {shlex.join(command)} 3<&{there_read} 4>&{there_write}"],
             pass_fds=(there_read, there_write),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from helpers.learners import paper_style
+from helpers.learners import make_paper_model
 
 FOREST = ("edge", "offset", "feature", "left", "threshold", "missing_left", "value", "gain", "set", "codes")
 
@@ -82,7 +82,7 @@ def add_text_column(X):
 
 
 def make_model(rounds=6, **settings):
-    return paper_style(**{"n_estimators": rounds, "random_state": 0, **settings})
+    return make_paper_model(**{"n_estimators": rounds, "random_state": 0, **settings})
 
 
 def list_forests(fitted):

@@ -140,14 +140,14 @@ def weights(kinds=("whole", "reals", "scales", "with zeros")):
     def made(kind):
         def weigh(sample):
             rng, n = np.random.default_rng(int(sample.y.sum()) + len(sample.y)), len(sample.y)
-            own = {
+            weight = {
                 "whole": lambda: rng.integers(1, 6, n) * 1.0,
                 "reals": lambda: rng.uniform(0.1, 2.0, n),
                 "scales": lambda: 10.0 ** rng.uniform(-300, 300, n),
                 "with zeros": lambda: rng.integers(0, 4, n) * 1.0,
             }[kind]()
-            own[np.unique(sample.y, return_index=True)[1]] = own.max() or 1.0
-            return own
+            weight[np.unique(sample.y, return_index=True)[1]] = weight.max() or 1.0
+            return weight
 
         weigh.__name__ = kind
         return weigh

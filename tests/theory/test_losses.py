@@ -98,11 +98,11 @@ def test_tilted_estimate_lies_in_the_tilted_set(loss):
     assert ((low <= estimate) & (estimate <= high)).all()
 
 
-def jumps(loss):
+def find_jumps(loss):
     return isinstance(loss, SuperLoss) or (isinstance(loss, AlphaLoss) and math.isinf(loss.alpha))
 
 
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if not jumps(loss)], ids=repr)
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if not find_jumps(loss)], ids=repr)
 def test_tilted_inverse_undoes_the_tilted_estimate(loss):
     estimate = loss.tilted_estimate(eta := np.linspace(0.05, 0.95, 19))
     kept = np.abs(estimate - 0.5) < 0.5 - 1e-6  # closer to 1 than that, rounding has taken the answer away
