@@ -63,7 +63,8 @@ def assert_derivatives(margins, y, alpha, rows):
     """`margins` as the library takes them, `rows` as automatic differentiation does."""
     exact = [differentiate(row, y, alpha) for row in rows]
     labels = [y] * len(rows)
-    curve = objectives.safe_hessian(margins, labels, alpha)  # where the Hessian crosses 0, terms of its size cancel
+    # Where the Hessian crosses 0, terms of the size of this curve cancel.
+    curve = objectives.safe_hessian(margins, labels, alpha)
     for place, function in enumerate((objectives.loss, objectives.gradient, objectives.hessian)):
         found = function(margins, labels, alpha)
         expected = np.array([convert_to_floats(one[place]) for one in exact]).reshape(found.shape)
@@ -147,7 +148,7 @@ def test_the_twisted_log_loss_is_the_log_loss_of_the_twisted_posterior():
     for margin, y in ((rng.normal(size=50), rng.integers(2, size=50)), (rng.normal(size=(50, 4)), np.arange(50) % 4)):
         expected = log_loss(y, twisted_proba(margin, 3.0), sample_weight=weight)
         assert twisted_log_loss(margin, y, 3.0, weight) == pytest.approx(expected, rel=1e-12)
-    assert twisted_log_loss([1e6], [0], 2.0) == 5e5  # nothing is clipped
+    assert twisted_log_loss([1e6], [0], 2.0) == 5e5  # Nothing is clipped.
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_alpha_1_is_xgboosts_own_objective(data, weighted):
     weight = np.random.default_rng(0).random(y.size) if weighted else None
     models = make_xgboost(XGBoostObjective(1.0)), make_xgboost(base_score=0.5)
     ours, own = (model.fit(X, y, sample_weight=weight) for model in models)
-    np.testing.assert_allclose(ours.predict_proba(X), own.predict_proba(X), atol=1e-4)  # sums in 32 bits
+    np.testing.assert_allclose(ours.predict_proba(X), own.predict_proba(X), atol=1e-4)  # XGBoost adds up in 32 bits.
     np.testing.assert_array_equal(ours.predict(X), own.predict(X))
 
 
@@ -265,7 +266,8 @@ def test_weights_are_copies_in_xgboost():
 
 
 def test_weights_are_copies_in_lightgbm():
-    X, y, *_ = split_and_twist(load("xd6").X, load("xd6").y, 0.2)  # features of two values: the same bins for copies
+    # The columns have two values, so copies have the same bins.
+    X, y, *_ = split_and_twist(load("xd6").X, load("xd6").y, 0.2)
     times = np.random.default_rng(0).integers(1, 4, y.size)
     model = make_lightgbm(LightGBMObjective(2.0), min_child_samples=1, num_leaves=8)
     weighted = clone(model).fit(X, y, sample_weight=times).predict(X, raw_score=True)
@@ -364,7 +366,8 @@ def test_ten_classes_of_twisted_digits():
     assert np.mean(margin.argmax(axis=1) == y_test) > 0.85
 
 
-@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")  # what follows it is too young
+# The argument that follows it is not in all versions yet.
+@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
 def test_both_stop_early_by_noisy_rows():
     from lightgbm import early_stopping
 
@@ -375,7 +378,7 @@ def test_both_stop_early_by_noisy_rows():
     model.fit(X, y, eval_set=[(X_val, y_val)], verbose=False)
     assert model.best_iteration < 200
     history = model.evals_result()["validation_0"]["twisted_log_loss"]
-    margin = model.predict(X_val, output_margin=True)  # of the best round
+    margin = model.predict(X_val, output_margin=True)  # The margin is that of the best round.
     assert min(history) == pytest.approx(twisted_log_loss(margin, y_val, 4.0), abs=1e-5)
     assert model.score(X_test, y_test) > 0.85
 
@@ -446,7 +449,7 @@ def test_catboosts_signs_weights_and_matrices():
         np.testing.assert_allclose(np.diag(matrix), -2 * objectives.safe_hessian([z], [y], alpha)[0])
         np.testing.assert_allclose(matrix, matrix.T)
         assert (np.linalg.eigvalsh(matrix) <= 1e-15).all()
-        if alpha <= 1:  # exact: a mixed derivative from three directions
+        if alpha <= 1:  # A mixed derivative from three directions is exact here.
             both = float(margin_loss(z, y, alpha, (1, 1, 0)).second)
             np.testing.assert_allclose(both + np.trace(matrix[:2, :2]) / 2, -matrix[0, 1], rtol=1e-12, atol=1e-15)
         steps, matrix = CatBoostObjective(alpha).calc_ders_multi(1e3 * z, float(y), 1.0)
@@ -544,7 +547,7 @@ def test_torch_loss_at_1_is_torchs_own(torch):
     for reduction in ("mean", "sum", "none"):
         ours = torch_loss(1.0, reduction, weight)(logits, classes)
         torch.testing.assert_close(ours, torch.nn.CrossEntropyLoss(weight, reduction=reduction)(logits, classes))
-        ours = torch_loss(1.0, reduction)(logits, torch.sigmoid(2 * logits))  # soft targets
+        ours = torch_loss(1.0, reduction)(logits, torch.sigmoid(2 * logits))  # The targets are soft.
         own = torch.nn.BCEWithLogitsLoss(reduction=reduction)(logits, torch.sigmoid(2 * logits))
         torch.testing.assert_close(ours, own)
     pixels, labels = torch.randn(2, 3, 4, 4), torch.randint(3, (2, 4, 4))
@@ -559,14 +562,15 @@ def test_torch_loss_at_1_is_torchs_own(torch):
 @pytest.mark.heavy
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0, math.inf])
 def test_torch_gradients_stay_finite_in_32_bits(torch, alpha):
-    for margin in (80.0, 1e3, 1e6):  # right, by far
+    for margin in (80.0, 1e3, 1e6):  # These margins are right by far.
         logits = torch.tensor([margin, -margin], requires_grad=True)
         torch_loss(alpha)(logits, torch.tensor([1.0, 0.0])).backward()
         assert torch.isfinite(logits.grad).all()
         rows = torch.tensor([[margin, 0.0, -margin]], requires_grad=True)
         torch_loss(alpha)(rows, torch.tensor([0])).backward()
         assert torch.isfinite(rows.grad).all()
-    logits = torch.tensor([-30.0, 30.0], requires_grad=True)  # wrong, by far: small where alpha > 1, and not nothing
+    # These are wrong by far: the gradient is small where alpha > 1, and not nothing.
+    logits = torch.tensor([-30.0, 30.0], requires_grad=True)
     torch_loss(alpha, "sum")(logits, torch.tensor([1, 0])).backward()
     expected = objectives.gradient([-30.0, 30.0], [1, 0], alpha)
     np.testing.assert_allclose(logits.grad, expected, rtol=1e-5)
@@ -588,7 +592,7 @@ def test_torch_loss_is_a_module_that_pickles(torch):
     logits = torch.randn(5, dtype=torch.float64)
     assert one(logits, torch.ones(5)).dtype == torch.float64
     assert list(one.state_dict()) == ["weight"]
-    elsewhere = copy.deepcopy(one).to("meta")  # a device that is not the CPU
+    elsewhere = copy.deepcopy(one).to("meta")  # This device is not the CPU.
     assert elsewhere(logits.to("meta"), torch.ones(5, device="meta")).device.type == "meta"
 
 

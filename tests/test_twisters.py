@@ -71,7 +71,7 @@ def test_labels_of_any_kind(twister, classes, kind):
     plain = [classes[i % 3 == 0] for i in range(40)]
     y = pd.Series(plain, dtype=kind, index=range(40, 0, -1), name="label") if not callable(kind) else kind(plain)
     _, twisted, flipped = twister.twist(None, y, 0)
-    assert list(y) == plain  # the input is left alone
+    assert list(y) == plain  # The input is left alone.
     other = dict(zip(classes, classes[::-1], strict=True))
     assert list(twisted) == [other[label] if i in flipped else label for i, label in enumerate(plain)]
     assert 0 < len(flipped) < 40
@@ -90,7 +90,7 @@ def test_posterior_is_what_the_sample_shows(twister, eta):
     rng = np.random.default_rng(0)
     n = 100_000
     y = (rng.random(n) < eta).astype(int)
-    y[:2] = 0, 1  # two classes even where eta is 0 or 1
+    y[:2] = 0, 1  # There are two classes even where eta is 0 or 1.
     _, twisted, _ = twister.twist(None, y, rng)
     expected = twister.posterior(eta)
     assert twisted.mean() == pytest.approx(expected, abs=4 * math.sqrt(max(expected * (1 - expected), 1 / n) / n))
@@ -124,7 +124,7 @@ def test_bad_labels_and_rates():
     with pytest.raises(ValueError, match=r"rate_neg must lie in \[0, 1\], got -0.1"):
         ClassConditionalNoise(rate_neg=-0.1)
     with pytest.raises(TypeError):
-        ClassConditionalNoise(0.1, 0.2)  # which is which would be a guess: untwist.twists has them the other way round
+        ClassConditionalNoise(0.1, 0.2)  # Which is which would be a guess: untwist.twists has them the other way round.
     with pytest.raises(ValueError, match=r"two classes to flip between and none missing, got \[0 1 2\]"):
         ClassNoise(0.1).twist(None, [0, 1, 2], np.random.default_rng(0))
     for missing in ([0.0, 1.0, np.nan], ["a", "b", None], pd.array([0, 1, None], dtype="Int64")):
@@ -154,7 +154,8 @@ def test_feature_twisters_report_what_they_change_and_leave_the_input_alone(twis
     assert type(twisted) is type(X)
     assert changed.any()
     np.testing.assert_array_equal(changed, list_cells(twisted) != list_cells(X))
-    np.testing.assert_array_equal(pd.isna(twisted), pd.isna(X))  # missing stays missing, and nothing else becomes so
+    # What is missing stays so, and nothing else becomes missing.
+    np.testing.assert_array_equal(pd.isna(twisted), pd.isna(X))
     np.testing.assert_array_equal(list_cells(twister.twist(X, y, np.random.default_rng(0))[0]), list_cells(twisted))
     assert (list_cells(twister.twist(X, y, 1)[0]) != list_cells(twisted)).any()
     if not as_array:
@@ -205,9 +206,9 @@ def test_feature_noise_at_its_extremes():
     twisted, _, changed = FeatureNoise(1.0).twist(X, None, 0)
     np.testing.assert_array_equal(twisted[:, [0, 1, 3]], [[1, 5, 2], [0, 5, 1], [0, 5, 1]])
     assert set(twisted[:, 2]) <= {7, 8, 9}
-    assert changed[:, 2].all()  # of another row, and these all differ
+    assert changed[:, 2].all()  # The values are those of another row, and these all differ.
     one_row, _, changed = FeatureNoise(1.0).twist(pd.DataFrame({"a": [1.5], "b": ["x"], "c": [True]}), None, 0)
-    assert one_row.to_numpy().tolist() == [[1.5, "x", False]]  # a Boolean has another value even if it is alone
+    assert one_row.to_numpy().tolist() == [[1.5, "x", False]]  # A Boolean has another value even if it is alone.
     assert changed.tolist() == [[False, False, True]]
     assert FeatureNoise(1.0).twist(np.empty((0, 2)), None, 0)[0].shape == (0, 2)
 
@@ -232,7 +233,7 @@ def test_feature_noise_in_chosen_columns_of_a_frame_keeps_all_types():
     assert changed[3:, [2, 7]].all()  # Booleans, plain and nullable
     _, _, changed = FeatureNoise(1.0, columns=["flag", 4, "flag"]).twist(X, None, 0)
     assert np.flatnonzero(changed.any(axis=0)).tolist() == [2, 4]
-    assert changed[:, 2].all()  # a column given twice is flipped once
+    assert changed[:, 2].all()  # A column given twice is flipped once.
     _, _, changed = FeatureNoise(1.0, columns=[]).twist(X, None, 0)
     assert not changed.any()
 
@@ -301,7 +302,7 @@ def test_categories_that_are_numbers_shift_only_where_they_count_as_categories()
     X = pd.DataFrame({"code": pd.Categorical([3, 1, None, 10]), "number": [3, 1, 1, 10]})
     twisted, _, _ = Insider(["code"], shift=1.0).twist(X, None, 0)
     assert twisted["code"].dtype == X["code"].dtype
-    assert twisted["code"].dropna().tolist() == [10, 3, 1]  # 10 is the last, after 3, not the second, after "1"
+    assert twisted["code"].dropna().tolist() == [10, 3, 1]  # 10 is the last, after 3, not the second, after "1".
     mixed = np.array([["b"], [10], [None], [9], ["a"]], dtype=object)
     assert Insider([0], shift=1.0).twist(mixed, None, 0)[0].ravel().tolist() == [9, "a", None, 10, "b"]
     twisted, _, _ = Insider(["number"], noise={}, shift=1.0).twist(X, None, 0)
@@ -333,7 +334,7 @@ def test_whole_numbers_are_floats_as_soon_as_one_is_not_whole_any_more():
 def test_the_insider_at_its_extremes():
     X = pd.DataFrame({"constant": [7, 7, 7], "same": ["x"] * 3, "none": [None] * 3, "big": [np.inf, 1.0, np.nan]})
     twisted, _, changed = Insider(range(4), shift=1.0).twist(X, None, 0)
-    assert not changed.any()  # no spread, no second category, nothing there
+    assert not changed.any()  # There is no spread, no second category, or nothing at all.
     assert twisted.equals(X)
     twisted, _, changed = Insider(["constant", "big"], noise={"constant": 1e30, "big": 1.0}).twist(X, None, 0)
     assert changed[:, 0].all()

@@ -62,7 +62,8 @@ def test_the_number_of_wrong_labels_lies_in_its_interval_or_next_to_it(judged):
     audit, wrong = judged
     share, low, high = audit.noise_rate
     assert low <= share <= high
-    assert low - 0.03 < wrong.mean() < high + 0.03  # learned posteriors: a little too low rather than too high
+    # Posteriors are learned: the rate is a little too low rather than too high.
+    assert low - 0.03 < wrong.mean() < high + 0.03
     assert share == pytest.approx(audit.wrong.mean(), abs=2e-3)
     assert f"2000 labels, {share:.1%} of them wrong ({low:.1%} to {high:.1%})" in str(audit)
     for label in (0, 1):
@@ -79,7 +80,7 @@ def test_the_share_of_false_discoveries_is_kept(judged, q):
     assert np.mean(~wrong[chosen]) <= q + 0.05
     assert np.mean(1 - audit.wrong[chosen]) <= q
     more = audit.ranking[: len(chosen) + 1]
-    assert np.mean(1 - audit.wrong[more]) > q  # as many as possible
+    assert np.mean(1 - audit.wrong[more]) > q  # One more would be too many.
     assert set(chosen) <= set(audit.suspects(false_discovery_rate=q + 0.1))
 
 
@@ -217,7 +218,7 @@ def test_text_labels_of_a_table_with_categories_and_gaps(shopped):
     assert set(audit.predicted) == {"leaves", "stays"}
     assert average_precision_score(wrong, audit.wrong) > 0.8
     assert list(audit.rate_by_label) == ["leaves", "stays"]
-    pd.testing.assert_frame_equal(audit.X, table)  # left alone
+    pd.testing.assert_frame_equal(audit.X, table)  # The table is left alone.
 
 
 def test_the_frame_has_the_columns_of_cleanlab_under_the_index_of_the_table(shopped):
@@ -330,7 +331,7 @@ def draw_rows_of_sites(rate_here, rate_elsewhere, seed=0, n=3000):
 
 
 def test_a_noisy_slice_is_the_first_and_its_share_is_that_of_its_own_noise():
-    for seed in range(6):  # not each of them shows it
+    for seed in range(6):  # Not each of the seeds shows it.
         audit = audit_labels(*draw_rows_of_sites(0.4, 0.1, seed))
         here = (audit.X["site"] == "P").to_numpy()
         found = [one for one in audit.slices() if (one.column, one.where) == ("site", "P")]
@@ -348,7 +349,8 @@ def test_a_noisy_slice_is_the_first_and_its_share_is_that_of_its_own_noise():
 
 def test_a_noisy_slice_is_found_where_it_is_evident():
     found = [[one.where for one in audit_labels(*draw_rows_of_sites(0.4, 0.1, seed)).slices()] for seed in range(5)]
-    assert sum("P" in each for each in found) >= 2  # 18 of 20 if no evidence were asked for, at the price of false ones
+    # There would be 18 of 20 if no evidence were asked for, at the price of false ones.
+    assert sum("P" in each for each in found) >= 2
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.3])
@@ -364,7 +366,7 @@ def test_slices_leave_out_rows_of_weight_0():
     weight = np.ones(1500)
     absent = np.flatnonzero(X["site"] == "P")[:200]
     weight[absent] = 0.0
-    y[absent] = X["a"].iloc[absent] < 0  # all of them wrong
+    y[absent] = X["a"].iloc[absent] < 0  # All of these labels are wrong.
     audit = audit_labels(X, y, sample_weight=weight)
     assert [one for one in audit.slices() if one.column == "site"] == []
 
@@ -376,7 +378,7 @@ def test_slices_are_quarters_categories_and_what_is_missing():
     values = audit._numbers
     for column, name in enumerate(X):
         parts = list(audit._parts(column, values[:, column]))
-        np.testing.assert_array_equal(sum(rows.astype(int) for _, rows in parts), 1)  # every row is in one
+        np.testing.assert_array_equal(sum(rows.astype(int) for _, rows in parts), 1)  # Every row is in one part.
         if name == "site":
             assert [where for where, _ in parts] == list("PQRS")
         if name == "b":
@@ -500,7 +502,7 @@ def test_a_slice_is_judged_by_its_own_noise():
     assert first.share_wrong == alone.share_wrong(logit(audit.posterior[here, 1]), audit.given[here], 1.0)[0]
     assert first.share_wrong == pytest.approx(0.4, abs=0.05)
     assert "site" not in [one.column for one in others]
-    for size, rate, rows in [(300, 0.2, []), (100, 0.4, [100]), (99, 0.4, [])]:  # fewer than 100 tell little
+    for size, rate, rows in [(300, 0.2, []), (100, 0.4, [100]), (99, 0.4, [])]:  # Fewer than 100 rows tell little.
         slices = audit_planted_site(size, rate, min(rate, 0.2))[0].slices()
         assert [one.rows for one in slices if one.column == "site"] == rows
 

@@ -106,7 +106,7 @@ def test_thresholds_of_many_rows_are_those_of_the_twin(weighted):
     rng = np.random.default_rng(3)
     X = make_extreme_columns(n, seed=3)[0][:, :5]
     X[:, 1] = rng.integers(0, 9000, 30)[np.arange(n) % 30]
-    X[60_000:, 3] = X[:50_000, 0]  # copies of values
+    X[60_000:, 3] = X[:50_000, 0]  # These are copies of values.
     weight = rng.choice([0.0, 1.0, 2.5], n, p=[0.02, 0.5, 0.48]) if weighted else None
     with np.errstate(invalid="ignore"):
         twin = histogram_twin.sample_thresholds(X, round_weights(weight, n), 100)
@@ -183,7 +183,7 @@ def test_codes_are_those_of_the_twin(dtype):
     cuts = sketch.thresholds()
     _core.encode(X, categories, cuts, codes, 2)
     known = X.astype(float)
-    known[known[:, 7] > 2, 7] = np.nan  # a fourth category of three
+    known[known[:, 7] > 2, 7] = np.nan  # A fourth category of three is unknown.
     twin = histogram_twin.encode(known, [(cuts[f].tolist(), categories[f]) for f in range(8)])
     np.testing.assert_array_equal(codes, np.where(np.isnan(known), 255, twin))
 

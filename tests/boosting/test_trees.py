@@ -63,7 +63,7 @@ CASES = [
     {"categories": 5},
     {"categories": 5, "missing": 0.2},
     {"categories": 9, "missing": 0.1, "weighted": True, "max_leaf_nodes": 7, "min_samples_leaf": 3},
-    {"monotone": (1, 0, 0, -1), "weighted": "real"},  # equal bounds make ties of unequal splits: weights break them
+    {"monotone": (1, 0, 0, -1), "weighted": "real"},  # Equal bounds make ties of unequal splits, which weights break.
     {"monotone": (-1, 1, 0, 0), "missing": 0.2, "depth": 5, "l2": 1.0, "weighted": "real"},
     {"subsample": 0.6},
     {"subsample": 0.01, "n": 12},
@@ -95,13 +95,13 @@ def test_equals_the_naive_twin(alpha, case):
         X[:, 1:3] = np.where(np.isnan(X[:, 1:3]), np.nan, rng.integers(0, case["categories"], (len(y), 2)))
         settings["categories"] = {1: case["categories"], 2: case["categories"]}
     link = ClippedLink(AlphaLoss(alpha))
-    step = 0.97 * default_step_size(link)  # the step itself can put margins on the clip to the last bit
+    step = 0.97 * default_step_size(link)  # The step itself can put margins on the clip to the last bit.
     ours = grow_forest(X, y, link, step, 6, weight=weight, **settings)
     names = {TWIN_NAMES.get(name, name): value for name, value in settings.items()}
     twin = list(histogram_twin.boost(X, y, link, step, rounds=6, sample_weight=weight, **names))
     assert len(ours) == len(twin)
     for t, (_, edge, scores) in enumerate(twin):
-        # one unit of a fixed-point weight may round the other way in single precision
+        # One unit of a fixed-point weight may round the other way in single precision.
         assert ours.edge[t] == pytest.approx(edge, rel=2e-6, abs=1e-7)
         np.testing.assert_allclose(ours.scores(X, last=t + 1), scores, rtol=2e-5, atol=2e-6)
 
@@ -176,7 +176,7 @@ def test_missing_values_learn_a_direction_and_unseen_ones_follow_the_majority():
     learned = grow_forest(X, y, link, 1.0, 1, depth=1)
     assert learned.scores(np.array([[np.nan]]))[0] < 0
     unseen = grow_forest(X[:5], y[:5], link, 1.0, 1, depth=1)
-    assert unseen.scores(np.array([[np.nan]]))[0] > 0  # three of five are positive
+    assert unseen.scores(np.array([[np.nan]]))[0] > 0  # Three of five are positive.
     only_missing = grow_forest(np.where(np.isnan(X), np.nan, 3.0), y, link, 1.0, 1, depth=1)
     assert only_missing.scores(np.array([[np.nan], [3.0], [-9.0]])).round(3).tolist() == pytest.approx(
         only_missing.scores(np.array([[np.nan], [3.0], [3.0]])).round(3).tolist()
@@ -264,7 +264,8 @@ def test_the_border_refuses_what_does_not_fit():
         ours.scores(X[:, :1])
     whole = np.array([[2**24], [2**24 + 1]])
     split = grow_forest(whole.astype(float), np.array([-1.0, 1.0]), ClippedLink(AlphaLoss(2.0)), 1.0, 1)
-    np.testing.assert_array_equal(np.sign(split.scores(whole)), [-1, 1])  # not rounded to float32 on the way
+    # The numbers are not rounded to float32 on the way.
+    np.testing.assert_array_equal(np.sign(split.scores(whole)), [-1, 1])
     packed = np.zeros(20, dtype=[("flag", "i1"), ("x", "f8", 3)])
     packed["x"] = X
     np.testing.assert_array_equal(ours.scores(packed["x"]), ours.scores(X))

@@ -67,7 +67,7 @@ def test_rounds_are_those_of_the_compiled_engine(settings):
 def test_trees_that_grow_by_leaves_have_the_same_leaves():
     X, y = make_noisy_rows()
     theirs, ours = fit_both(X, y, max_leaf_nodes=7, max_depth=None)
-    np.testing.assert_allclose(theirs.edges_, ours.edges_, atol=1e-7)  # nodes are numbered in another order
+    np.testing.assert_allclose(theirs.edges_, ours.edges_, atol=1e-7)  # The nodes are numbered in another order.
     np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=1e-6)
 
 
@@ -134,7 +134,8 @@ def test_categories_are_learned():
     truth = np.isin(np.arange(12), [1, 4, 7, 8])
     rows = np.column_stack([np.arange(12.0), np.zeros(12)])
     np.testing.assert_array_equal(model.predict(rows), truth)
-    assert np.isfinite(model.predict_proba([[99.0, 0.0], [np.nan, 0.0]])).all()  # unknown, missing
+    # One value is unknown and one is missing.
+    assert np.isfinite(model.predict_proba([[99.0, 0.0], [np.nan, 0.0]])).all()
     fewer = PILBoostClassifier(2.0, n_estimators=5, max_depth=1, engine="xgboost", categorical_features=[0])
     assert fewer.fit(X, y).forest_.set.max() >= 0
 
@@ -145,7 +146,7 @@ def test_monotone_columns_are_monotone():
     model, ours = fit_both(X, y, **settings)
     rows = [np.column_stack([np.full(50, value), X[:50, 1:]]) for value in np.linspace(-3, 3)]
     assert (np.diff([model.decision_function(each) for each in rows], axis=0) >= -1e-12).all()
-    np.testing.assert_allclose(model.edges_, ours.edges_, atol=1e-7)  # where bounds cut the values of leaves
+    np.testing.assert_allclose(model.edges_, ours.edges_, atol=1e-7)  # Bounds cut the values of leaves here.
 
 
 def test_early_stopping_follows_the_rows_given():
@@ -325,7 +326,7 @@ def test_numbers_beyond_single_precision_are_refused_where_they_would_become_inf
     model = PILBoostClassifier(2.0, n_estimators=2, max_depth=2, engine="xgboost", tree_method="exact")
     with pytest.raises(ValueError, match="single precision"):
         model.fit(X, y)
-    model.set_params(tree_method="hist").fit(X, y)  # bins have no such limit
+    model.set_params(tree_method="hist").fit(X, y)  # Bins have no such limit.
 
 
 def test_weight_bits_are_those_of_the_engine():

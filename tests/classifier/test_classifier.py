@@ -73,7 +73,7 @@ def test_decision_prediction_and_probabilities_agree(data, alpha, link):
     assert (clean[score > 0, 1] >= 0.5).all()
     assert (clean[score < 0, 1] <= 0.5).all()
     flip = -1 if alpha < 0 else 1
-    assert np.mean(flip * score * (2 * y - 1) > 0) > 0.9  # a negative alpha decides against the labels it saw
+    assert np.mean(flip * score * (2 * y - 1) > 0) > 0.9  # A negative alpha decides against the labels it saw.
     np.testing.assert_allclose(model.link_.inverse(flip * score).clip(1 / 302, 301 / 302), twisted[:, 1])
 
 
@@ -130,7 +130,7 @@ def test_early_stopping_keeps_the_rounds_up_to_the_best(data):
     assert len(losses) == len(errors) == model.n_iter_ + 10
     assert 28 <= len(model.validation_rows_) <= 32
     assert len(model.forest_) == model.n_iter_
-    assert all(tree.forest is model.forest_ for tree in model.estimators_)  # nothing is kept, or pickled, twice
+    assert all(tree.forest is model.forest_ for tree in model.estimators_)  # Nothing is kept, or pickled, twice.
     held_out = model.validation_rows_
     posterior = model.predict_proba_twisted(X)[held_out, noisy[held_out]]
     assert -np.log(posterior).mean() == pytest.approx(losses.min(), rel=1e-4)

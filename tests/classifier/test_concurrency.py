@@ -46,7 +46,7 @@ def test_one_model_answers_many_threads_from_its_first_question_on():
     content = dumps(fit("given"))
     expected = loads(content).predict_proba(X), shap_values(loads(content), X[:50])
     for _ in range(3):
-        model = loads(content)  # has not made its trees ready yet
+        model = loads(content)  # This model has not made its trees ready yet.
         together = threading.Barrier(8)
 
         def ask(_, model=model, together=together):
@@ -83,7 +83,7 @@ def test_more_threads_than_cores_give_the_same(expected):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.thinned(3)
 def test_processes_started_in_any_way_give_the_same(method, expected):
-    fit("given")  # threads have been at work in this process
+    fit("given")  # Threads have been at work in this process.
     context = multiprocessing.get_context(method)
     with ProcessPoolExecutor(2, mp_context=context) as pool:
         for name, found in zip(JOBS, pool.map(fit_and_predict, JOBS, timeout=PATIENCE), strict=True):

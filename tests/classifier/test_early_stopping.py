@@ -122,7 +122,7 @@ def test_the_loss_is_kept_within_the_limits_of_the_probabilities():
 def test_given_validation_rows_never_train(settings, kind):
     X, y = draw_sample(classes=3 if kind == "classes" else 2)
     X_val, y_val = draw_sample(90, classes=3 if kind == "classes" else 2, seed=1, missing=0.2)
-    X_val *= 100  # beyond all bins
+    X_val *= 100  # These values are beyond all bins.
     weight = np.full(len(y), 2.0) if kind == "weighted" else None
     settings = {name: value for name, value in settings.items() if name != "early_stopping"}
     if kind == "categories":
@@ -164,7 +164,7 @@ def test_validation_weights_and_mixed_formats():
 def test_both_engines_hold_out_the_same_rows_and_stop_alike():
     X, y = draw_sample(200, noise=0.45, seed=1)
     X = np.round(2 * X)
-    weight = np.random.default_rng(0).uniform(0.5, 1.0, 200)  # no two splits are equally good
+    weight = np.random.default_rng(0).uniform(0.5, 1.0, 200)  # No two splits are equally good.
     settings = {"early_stopping": True, "n_iter_no_change": 5, "step_size": 1.0}
     compiled, loop = (
         make_model(60, engine=engine, **settings).fit(X, y, weight) for engine in ("compiled", "reference")

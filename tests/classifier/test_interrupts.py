@@ -32,7 +32,7 @@ def test_an_interrupt_keeps_the_rounds_so_far(settings, classes):
     np.testing.assert_array_equal(fitted.decision_function(X), seven.decision_function(X))
     np.testing.assert_array_equal(fitted.predict_proba(X), seven.predict_proba(X))
     if "estimator" not in settings and settings.get("engine") != "reference":
-        fitted.set_params(callbacks=None).fit(X, y)  # and a warm start goes on where it was
+        fitted.set_params(callbacks=None).fit(X, y)  # A warm start goes on where it was.
         assert_same_forests(fitted, make_model(20, **settings).fit(X, y), X)
 
 
@@ -115,7 +115,7 @@ def test_an_interrupt_between_classes_leaves_a_model_that_works(fits):
     fitted = make_model(estimator=Interrupting(Count(fits)))
     with pytest.raises(KeyboardInterrupt):
         fitted.fit(X, y, X_val=X, y_val=y)
-    if fits < 4:  # not even a round of every class
+    if fits < 4:  # There is not even one round of every class.
         with pytest.raises(NotFittedError):
             fitted.predict(X)
         return

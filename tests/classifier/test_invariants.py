@@ -177,7 +177,8 @@ def test_monotone_transforms_of_columns_do_not_change_the_trees(sample, settings
     other = np.column_stack([stretch(column, sample.rng) for column in sample.X.T])
     model, moved = fit(sample, settings, weight), PILBoostClassifier(**settings).fit(other, sample.y, weight)
     assert_same_trees(model, moved, but=("threshold",))
-    seen = slice(None) if weight is None else weight > 0  # between the values it has seen a model may cut anywhere
+    # Between the values that it has seen, a model may cut anywhere.
+    seen = slice(None) if weight is None else weight > 0
     noise_from_all_rows = 1e-9 if hasattr(model, "choice_") else 0.0
     assert_same(model, moved, sample.X[seen], other[seen], rtol=noise_from_all_rows)
 
@@ -189,7 +190,7 @@ def test_the_order_of_the_rows_does_not_matter(sample, settings, weigh):
     shuffled = fit(sample.take(order), settings, None if weight is None else weight[order])
     assert_same_trees(model, shuffled)
     whole = weight is None or ((weight % 1 == 0).all() and weight.sum() < 2**53)
-    rounded = hasattr(model, "choice_") and not whole  # sums of folds' weights
+    rounded = hasattr(model, "choice_") and not whole  # Sums of the weights of folds are rounded.
     assert_same(model, shuffled, sample.X, rtol=1e-9 if rounded else 0.0)
 
 
@@ -198,9 +199,8 @@ def test_renaming_the_classes_permutes_the_columns_of_probabilities_and_nothing_
     names = sample.rng.permutation(sample.y.max() + 1)
     model, renamed = fit(sample, settings), PILBoostClassifier(**settings).fit(sample.X, names[sample.y])
     np.testing.assert_array_equal(model.decision_function(sample.X), renamed.decision_function(sample.X)[:, names])
-    np.testing.assert_allclose(
-        model.predict_proba(sample.X), renamed.predict_proba(sample.X)[:, names], rtol=1e-12
-    )  # sums over classes in another order
+    # Sums over classes come in another order.
+    np.testing.assert_allclose(model.predict_proba(sample.X), renamed.predict_proba(sample.X)[:, names], rtol=1e-12)
 
 
 @holds(20, sample=tables, settings=given_settings, weigh=st.none() | weights())
@@ -240,12 +240,14 @@ def test_a_weight_of_k_is_k_copies(sample, settings):
     copies = np.repeat(np.arange(len(sample.y)), weight)
     model, copied = fit(sample, settings, weight), fit(sample.take(sample.rng.permutation(copies)), settings)
     assert_same_trees(model, copied)
-    assert_same(model, copied, sample.X, rtol=1e-8 if hasattr(model, "choice_") else 0.0)  # noise is found by sums
+    # Noise is found by sums, which are rounded.
+    assert_same(model, copied, sample.X, rtol=1e-8 if hasattr(model, "choice_") else 0.0)
 
 
 @holds(12, sample=tables, settings=given_settings, exponent=st.integers(-900, 900))
 def test_the_scale_of_all_weights_does_not_matter(sample, settings, exponent):
-    settings = {name: value for name, value in settings.items() if name not in ("l2", "min_samples_leaf")}  # of rows
+    # These two settings count rows.
+    settings = {name: value for name, value in settings.items() if name not in ("l2", "min_samples_leaf")}
     weight = sample.rng.uniform(0.25, 0.9, len(sample.y))
     model, scaled = fit(sample, settings, weight), fit(sample, settings, np.ldexp(weight, exponent))
     np.testing.assert_array_equal(model.decision_function(sample.X), scaled.decision_function(sample.X))

@@ -15,7 +15,7 @@ import pytest
 from helpers.number_fixtures import CASES, PATH, describe, fit, make_labels, make_rows
 
 STORED = json.loads(PATH.read_text())["cases"]
-BY_LIBM = ("exact link",)  # weights that the C library has a part in
+BY_LIBM = ("exact link",)  # The C library has a part in these weights.
 
 
 def test_every_case_is_stored():
@@ -37,9 +37,8 @@ def test_numbers_are_those_of_earlier_versions(name, n_jobs):
     assert found["n_iter"] == stored["n_iter"]
     assert found["structure"] == stored["structure"]
     if name in BY_LIBM:
-        np.testing.assert_allclose(
-            found["scores"], stored["scores"], rtol=1e-5, atol=1e-7
-        )  # of weights in 17 to 24 bits
+        # Weights have 17 to 24 bits.
+        np.testing.assert_allclose(found["scores"], stored["scores"], rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(found["proba"], stored["proba"], rtol=1e-5)
     else:
         assert found["trees"] == stored["trees"]

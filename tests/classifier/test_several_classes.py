@@ -53,7 +53,8 @@ def test_many_classes_are_consistent(settings, alpha):
     rows = np.ptp(clean, axis=1) > 1e-12
     decided = fitted.predict(X)[rows]
     chosen = clean[rows, np.searchsorted(fitted.classes_, decided)]
-    assert (chosen >= clean[rows].max(axis=1) - 1e-12).all()  # the largest posterior, ties of clipped ones apart
+    # The chosen class has the largest posterior, apart from ties of clipped ones.
+    assert (chosen >= clean[rows].max(axis=1) - 1e-12).all()
     stages = [list(f(X)) for f in (fitted.staged_decision_function, fitted.staged_predict, fitted.staged_predict_proba)]
     assert [len(stage) for stage in stages] == [fitted.n_iter_] * 3
     np.testing.assert_allclose(stages[0][-1], scores, rtol=1e-13)
@@ -67,7 +68,7 @@ def test_many_classes_are_consistent(settings, alpha):
 
 def test_reference_engine_and_estimator_boost_one_against_the_rest():
     X, y = draw_sample(classes=3)
-    weight = np.random.default_rng(2).uniform(0.5, 1.0, len(y))  # no two splits are equally good
+    weight = np.random.default_rng(2).uniform(0.5, 1.0, len(y))  # No two splits are equally good.
     for settings, tolerance in (({"estimator": Ridge(10.0)}, 0.0), ({"engine": "reference"}, 1e-9)):
         many = make_model(**settings).fit(X, y, sample_weight=weight)
         for k in range(3):
@@ -146,5 +147,5 @@ def test_sample_weights_can_remove_a_class():
 def test_predictions_and_probabilities_name_the_same_class_beyond_the_clip():
     X, test, y, _ = train_test_split(*load_wine(return_X_y=True), random_state=0)
     fitted = make_paper_model(2.0, random_state=0).fit(X, y)
-    assert min(map(len, fitted.edges_)) < 100  # a class is told apart at once, and all its rows are beyond the clip
+    assert min(map(len, fitted.edges_)) < 100  # A class is told apart at once, and all its rows are beyond the clip.
     np.testing.assert_array_equal(fitted.predict(test), fitted.predict_proba(test).argmax(axis=1))

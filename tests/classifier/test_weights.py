@@ -17,7 +17,7 @@ def test_rows_count_with_their_weight_also_where_all_weigh_the_same(setting, fac
     X, y = draw_sample()
     value = dict.fromkeys(setting, type(setting[next(iter(setting))])(next(iter(setting.values())) / factor))
     weighted = make_model(**setting).fit(X, y, sample_weight=np.full(len(y), factor))
-    plain = make_model(**value).fit(X, y)  # half the rule for rows that count once
+    plain = make_model(**value).fit(X, y)  # The rule is that much smaller for rows that count once.
     np.testing.assert_allclose(weighted.decision_function(X), plain.decision_function(X), rtol=1e-5, atol=1e-6)
     assert np.abs(make_model().fit(X, y).decision_function(X) - plain.decision_function(X)).max() > 1e-3
 

@@ -271,7 +271,7 @@ def test_dates_are_dates_in_training_and_later(folder, capsys):
     out = untwist(capsys, "predict", "model.untwist", "t.parquet")[1]
     assert [line.split(",")[0] for line in out.splitlines()[1:]] == y.tolist()
     stray = columns.prepared(pd.DataFrame({"d": ["2021-01-01"] * 60 + ["2021"], "y": ["a", "b"] * 30 + ["a"]}), "y")
-    assert np.isnan(stray.X["d"].iloc[60])  # a number among dates is none
+    assert np.isnan(stray.X["d"].iloc[60])  # A number among dates is no date.
 
 
 def test_the_index_that_pandas_writes_is_no_feature(folder, capsys):
@@ -324,7 +324,7 @@ def test_several_classes_are_counted_as_classes(folder, capsys):
     frame["churn"] = np.random.default_rng(99).choice(list("abcdefgh"), 400)
     frame.to_csv("eight.csv", index=False)
     found = json.loads(untwist(capsys, "train", "eight.csv", "--label", "churn", "--json")[1])
-    assert found["agrees_with_labels"] < 0.3  # nothing to learn
+    assert found["agrees_with_labels"] < 0.3  # There is nothing to learn.
 
 
 def test_labels_can_be_believed(folder, capsys):
@@ -548,7 +548,7 @@ def test_inspect_tells_columns_classes_and_size(trained, capsys):
     assert "4 categories" in out
     model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(np.arange(20.0)[:, None], np.arange(20) > 9)
     save(model, trained / "plain.untwist")
-    assert untwist(capsys, "inspect", "plain.untwist")[0] == 0  # no names, no choice, no noise
+    assert untwist(capsys, "inspect", "plain.untwist")[0] == 0  # This model has no names, no choice and no noise.
 
 
 def test_explain_tells_what_speaks_for_a_prediction(trained, capsys):

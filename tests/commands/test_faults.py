@@ -77,7 +77,7 @@ def test_a_folder_that_may_not_be_written_to_keeps_its_model(models):
 
         def try_it():
             if os.geteuid() == 0:
-                os.setuid(65534)  # root may write anywhere; this one may not even read the package
+                os.setuid(65534)  # Root may write anywhere; this user may not even read the package.
             with pytest.raises(PermissionError):
                 write_whole(folder / "model.untwist", content)
             with pytest.raises(PermissionError):
@@ -185,7 +185,7 @@ def test_a_kill_in_the_middle_of_saving_leaves_a_whole_model(models, tmp_path):
         seen.add(path.read_bytes())
         load(path)
     assert seen == contents
-    save(models[1], path)  # what kills left beside it is in nobody's way
+    save(models[1], path)  # What kills left beside it is in nobody's way.
     assert all(name == path.name or name.startswith(f".{path.name}.") for name in os.listdir(tmp_path))
 
 
@@ -302,7 +302,7 @@ def test_commands_without_one_of_their_packages_end_with_one_line(table, tmp_pat
             [sys.executable, "-c", program, *words], capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE
         )
         if done.returncode == 0:
-            continue  # it can do without
+            continue  # The command can do without the package.
         assert done.returncode == 1
         assert "Traceback" not in done.stderr
         assert "pip install" in done.stderr.splitlines()[-1]

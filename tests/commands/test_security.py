@@ -74,7 +74,7 @@ def use(path):
         return str(error)
 
 for path in paths:
-    use(path)  # whatever is imported late is imported now
+    use(path)  # Whatever is imported late is imported now.
 
 FORBIDDEN = ("exec", "compile", "import", "subprocess", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn",
              "socket", "ctypes", "pickle", "marshal", "os.remove", "os.rename", "os.mkdir", "os.link", "os.symlink",
@@ -178,7 +178,7 @@ def test_the_package_has_no_way_to_run_foreign_bytes():
             found = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "subprocess", "yaml", "code"} & {
                 name.split(".")[0] for name in names
             }
-            if path.parent.name == "distributed":  # a parent and its children, through a folder of their own
+            if path.parent.name == "distributed":  # A parent and its children talk through a folder of their own.
                 found -= {"pickle", "subprocess"}
             assert not found, (path, found)
             if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
@@ -196,7 +196,8 @@ import pandas, pyarrow.parquet, pyarrow.feather
 
 sheets.LEAST_MEMORY = 200 << 20
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))  # the machine's own end
+# This is where the machine itself would end it.
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
 for word in sys.argv[1:]:
     path = Path(word)
     try:
@@ -228,12 +229,12 @@ def test_a_small_table_cannot_ask_for_much(tmp_path):
     with gzip.open(tmp_path / "bomb.csv.gz", "wb", compresslevel=1) as file:
         file.write(b"a,y\n")
         for _ in range(25):
-            file.write(b"1,0\n" * (1 << 20))  # 100 MB of text: 26 million rows
+            file.write(b"1,0\n" * (1 << 20))  # In all this is 100 MB of text, 26 million rows.
     with zipfile.ZipFile(tmp_path / "bomb.csv.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("bomb.csv", b"a,y\n" + b"1,0\n" * (25 << 20))
     text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, dtype=np.int32)), pa.array(["x" * 1_000_000]))
     plain = pa.table({"text": text})
-    parquet.write_table(plain, tmp_path / "words.parquet", store_schema=False)  # 100 GB of text
+    parquet.write_table(plain, tmp_path / "words.parquet", store_schema=False)  # Unpacked this is 100 GB of text.
     parquet.write_table(pa.table({"a": np.zeros(50 << 20)}), tmp_path / "rows.parquet", compression="zstd")
     feather.write_feather(pa.table({"a": np.zeros(50 << 20)}), tmp_path / "rows.feather", compression="zstd")
     paths = sorted(path for path in tmp_path.iterdir())

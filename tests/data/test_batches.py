@@ -17,7 +17,7 @@ from pyarrow import dataset, parquet  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(batches, "CELLS", 1000)  # many blocks
+    monkeypatch.setattr(batches, "CELLS", 1000)  # The table has many blocks then.
 
 
 def make_table(n=2000, classes=2, seed=0):
@@ -113,7 +113,7 @@ def test_many_rows_are_sampled_alike(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(130_000, 4))
     X[:, 1] = np.round(X[:, 1], 1)
-    X[:, 2] = np.arange(len(X)) > 120_000  # varies late: the rows are read once more
+    X[:, 2] = np.arange(len(X)) > 120_000  # The column varies late, so the rows are read once more.
     y = (X[:, 0] + X[:, 1] > 0) ^ (rng.random(len(X)) < 0.2)
     memory = pa.table({f"x{i}": column for i, column in enumerate(X.T)})
     parquet.write_table(memory, tmp_path / "t.parquet")

@@ -62,7 +62,7 @@ def make_series(values, dtype, categories=None):
 
 
 TEXT = st.sampled_from(["", "a", "b", "B", "ä", "1", "1.0", "nan", "True"])
-KINDS = {  # the values of a column, and the pandas types that hold them
+KINDS = {  # The values of a column, and the pandas types that hold them.
     "text": (TEXT, [object, "string", "category"]),
     "int": (st.integers(-3, 3), [object, "Int64", "float64"]),
     "bool": (st.booleans(), [object, "boolean"]),
@@ -254,8 +254,8 @@ def test_categories_among_numbers_of_an_array():
     assert schema.categories == {0: (1, 3)}
     for table in (X, X.astype(np.float64), X.astype(np.float32)):
         np.testing.assert_array_equal(schema.encode(table), [[1, 10], [0, 20], [1, 30]])
-        np.testing.assert_array_equal(table, X)  # still what it was
-    assert schema.encode(np.zeros((2, 0))).shape == (2, 0)  # too few columns: scikit-learn's to complain about
+        np.testing.assert_array_equal(table, X)  # The table is still what it was.
+    assert schema.encode(np.zeros((2, 0))).shape == (2, 0)  # Too few columns are for scikit-learn to complain about.
 
 
 def test_large_integers_are_categories_of_their_own():
@@ -313,7 +313,7 @@ def test_sparse_frames():
         learn(wholly, ["b"])
     partly = wholly.assign(c=["x", "y", "x"])
     np.testing.assert_array_equal(learn(partly, ["b", "c"]).encode(partly), [[0, 0, 0], [0, 1, 1], [2, 0, 0]])
-    holes = pd.DataFrame({"a": pd.arrays.SparseArray([np.nan, 1.0])})  # what is not stored is missing here
+    holes = pd.DataFrame({"a": pd.arrays.SparseArray([np.nan, 1.0])})  # What is not stored is missing here.
     np.testing.assert_array_equal(learn(holes).encode(holes), [[np.nan], [1]])
 
 
@@ -419,9 +419,10 @@ def test_names_need_a_frame():
 def test_names_of_any_kind():
     X = pd.DataFrame([[1, "a", "b"]], columns=["x", "x", ("t", 1)])
     assert learn(X).categories == {1: ("a",), 2: ("b",)}
-    assert learn(X, ["x", ("t", 1)]).categories == {0: (1,), 1: ("a",), 2: ("b",)}  # a name means all that have it
+    # A name means all columns that have it.
+    assert learn(X, ["x", ("t", 1)]).categories == {0: (1,), 1: ("a",), 2: ("b",)}
     X.columns = [2, 1, 0]
-    assert learn(X, [1, 2]) == learn(X)  # whole numbers are indices, not names
+    assert learn(X, [1, 2]) == learn(X)  # Whole numbers are indices, not names.
 
 
 # ---- which categories are known ----
@@ -462,7 +463,7 @@ def test_rows_of_weight_zero_are_not_known():
 
 def test_only_the_heaviest_are_known():
     X = [["a"], ["b"], ["b"], ["c"], ["d"], [None], [None]]
-    assert learn(X, max_categories=2).categories == {0: ("a", "b")}  # a, c and d weigh the same
+    assert learn(X, max_categories=2).categories == {0: ("a", "b")}  # The categories a, c and d weigh the same.
     assert learn(X, sample_weight=[1, 1, 1, 3, 5, 9, 9], max_categories=2).categories == {0: ("c", "d")}
     np.testing.assert_array_equal(
         learn(X, max_categories=1).encode(X), [[np.nan], [0], [0], [np.nan], [np.nan], [np.nan], [np.nan]]
@@ -474,7 +475,7 @@ def test_only_the_heaviest_are_known():
 def test_sums_of_weights_do_not_depend_on_the_order_of_the_rows():
     rng = np.random.default_rng(0)
     weight = rng.random(1000) * 10.0 ** rng.integers(-8, 8, 1000)
-    X = np.repeat(["a", "b", "c"], 1000)[:, None].astype(object)  # three that weigh the same, in any order of adding
+    X = np.repeat(["a", "b", "c"], 1000)[:, None].astype(object)  # The three weigh the same, in any order of adding.
     for _ in range(10):
         weights = np.concatenate([rng.permutation(weight) for _ in range(3)])
         assert learn(X, sample_weight=weights, max_categories=2).categories == {0: ("a", "b")}
@@ -498,7 +499,7 @@ def test_schemas_hold_plain_values():
     )
     schema = learn(X)
     assert {type(value) for values in schema.categories.values() for value in values} == {str, int}
-    assert len(schema.categories[2]) == 2  # the intervals of pandas.cut, by what they print
+    assert len(schema.categories[2]) == 2  # The intervals of pandas.cut are known by what they print.
     assert pickle.loads(pickle.dumps(schema)) == schema
 
 
@@ -651,7 +652,8 @@ def test_polars_refusals():
 def test_arrow_types():
     pa = pytest.importorskip("pyarrow")
     text = ["b", None, "a"]
-    chunks = [pa.array(["b", None]).dictionary_encode(), pa.array(["a"]).dictionary_encode()]  # of two dictionaries
+    # The chunks have two dictionaries.
+    chunks = [pa.array(["b", None]).dictionary_encode(), pa.array(["a"]).dictionary_encode()]
     X = pa.table(
         {
             "dictionary": pa.chunked_array(chunks),

@@ -37,13 +37,13 @@ def test_arrays_make_the_model_of_one_process(client):
     alone = PILBoostClassifier(**GIVEN).fit(X, y, weight)
     model = DaskPILBoostClassifier(**GIVEN).fit(*cut_into_blocks(X, y, weight))
     assert_same_model(model, alone)
-    blocks = array.from_array(X, chunks=(500, 2))  # cut through the columns too
+    blocks = array.from_array(X, chunks=(500, 2))  # The blocks cut through the columns too.
     for method in ("predict", "predict_proba", "decision_function"):
         lazy = getattr(model, method)(blocks)
         assert isinstance(lazy, array.Array)
         np.testing.assert_allclose(lazy.compute(), getattr(alone, method)(X), rtol=1e-14)
         assert lazy.shape == getattr(alone, method)(X).shape
-    np.testing.assert_array_equal(model.predict(X), alone.predict(X))  # a table in memory at once
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))  # A table in memory is predicted at once.
     assert type(model.local()) is PILBoostClassifier
 
 
@@ -97,7 +97,7 @@ def test_columns_of_a_file_have_as_many_partitions_as_the_table(client, tmp_path
     model = DaskPILBoostClassifier(**GIVEN).fit(table.drop(columns=["label"]), table["label"])
     assert_same_model(model, PILBoostClassifier(**GIVEN).fit(frame.drop(columns=["label"]), y))
     some = array.from_array(X, chunks=(300, 6))
-    few = some[some[:, 0] > np.sort(X[:, 0])[-2]]  # most blocks have no row left
+    few = some[some[:, 0] > np.sort(X[:, 0])[-2]]  # Most blocks have no row left.
     assert model.predict_proba(few).compute().shape == (1, 2)
 
 
@@ -125,9 +125,8 @@ def test_what_it_cannot_take_is_refused(client):
     y[:] = 1
     with pytest.raises(ValueError, match="two classes"):
         DaskPILBoostClassifier(**GIVEN).fit(*cut_into_blocks(X, y, rows=100))
-    model = DaskPILBoostClassifier(**GIVEN).fit(
-        *cut_into_blocks(*make_noisy_rows(600), rows=100)
-    )  # the cluster is as good as before
+    # The cluster is as good as before.
+    model = DaskPILBoostClassifier(**GIVEN).fit(*cut_into_blocks(*make_noisy_rows(600), rows=100))
     assert model.n_iter_ == GIVEN["n_estimators"]
 
 

@@ -79,7 +79,7 @@ def test_several_classes_categories_and_many_rows_make_the_same_model():
 def test_workers_go_from_class_to_class_together(verbose):
     X, y = make_noisy_rows(3000, classes=3)
     settings = GIVEN | {"n_estimators": 12, "verbose": verbose}
-    parts = [{"X": X[:2900], "y": y[:2900]}, {"X": X[2900:], "y": y[2900:]}]  # one of them has next to nothing to do
+    parts = [{"X": X[:2900], "y": y[:2900]}, {"X": X[2900:], "y": y[2900:]}]  # One of them has next to nothing to do.
     assert_same_model(local.fit(PILBoostClassifier(**settings), parts), PILBoostClassifier(**settings).fit(X, y))
 
 
@@ -98,7 +98,7 @@ def test_frames_with_text_that_no_worker_has_all_of():
     X, y = make_noisy_rows(2000)
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     frame["word"] = np.array(["yes", "no"])[(y + (np.arange(len(y)) % 7 == 0)) % 2]
-    order = np.argsort(frame["word"].to_numpy(), kind="stable")  # each worker sees other words
+    order = np.argsort(frame["word"].to_numpy(), kind="stable")  # Each worker sees other words.
     frame, y = frame.iloc[order], y[order]
     alone = PILBoostClassifier(**GIVEN).fit(frame, y)
     assert_same_model(local.fit(PILBoostClassifier(**GIVEN), local.shards(2, frame, y)), alone)
@@ -113,7 +113,7 @@ def test_workers_choose_what_is_open_together():
     assert together.choice_.best.alpha == alone.choice_.best.alpha
     assert together.choice_.best.n_rounds == alone.choice_.best.n_rounds
     np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-9)
-    assert not hasattr(together, "oof_proba_")  # each worker knows its own rows only
+    assert not hasattr(together, "oof_proba_")  # Each worker knows its own rows only.
 
 
 @pytest.mark.cluster

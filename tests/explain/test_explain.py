@@ -67,7 +67,8 @@ def test_values_are_those_of_all_subsets_of_columns(settings):
     assert (model.forest_.set >= 0).any()
     for row, values in zip(rows[:5], found.values, strict=True):
         twin, base = average_over_orders(model.forest_, row, rows)
-        np.testing.assert_allclose(values, twin, rtol=0, atol=1e-6)  # leaves without rows count as having a millionth
+        # Leaves without rows count as having a millionth of one.
+        np.testing.assert_allclose(values, twin, rtol=0, atol=1e-6)
         assert found.base_values == pytest.approx(base, abs=1e-6)
 
 
@@ -96,7 +97,8 @@ def test_a_background_of_few_rows_and_leaves_that_none_of_them_reaches():
         found = explain.explain(model, X, background)
         np.testing.assert_allclose(found.scores, compute_boosted_scores(model, X), rtol=0, atol=ROUNDING)
         assert found.base_values == pytest.approx(compute_boosted_scores(model, background).mean(), abs=1e-4)
-    np.testing.assert_allclose(explain.explain(model, X[:1], X[:1]).values, 0.0, atol=1e-4)  # nothing to be told apart
+    # One row cannot be told from itself.
+    np.testing.assert_allclose(explain.explain(model, X[:1], X[:1]).values, 0.0, atol=1e-4)
 
 
 def test_rows_come_in_blocks(monkeypatch):

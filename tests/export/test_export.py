@@ -17,10 +17,10 @@ from helpers.zoo import MODELS, compute_boosted_scores, fit_model
 from untwist import PILBoostClassifier
 from untwist.export import numbers, probabilities, to_code, to_onnx, to_treelite
 
-ROUNDING = 1e-12  # sums and functions in another order, nothing else
+ROUNDING = 1e-12  # Sums and functions come in another order; nothing else differs.
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
-heavy = [pytest.mark.heavy, pytest.mark.filterwarnings("ignore")]  # what other packages warn of is theirs
+heavy = [pytest.mark.heavy, pytest.mark.filterwarnings("ignore")]  # What other packages warn of is theirs.
 
 
 def run_in_python(model, rows):
@@ -83,7 +83,7 @@ def test_text_at_other_alphas_and_far_scores(alpha, link):
     settings = {"n_estimators": 30, "max_depth": 3, "n_jobs": 1, "step_size": 20.0}
     model = PILBoostClassifier(alpha, link=link, **settings).fit(X, X[:, 0] + X[:, 1] > 0)
     assert np.abs(model.decision_function(X)).max() > 2
-    atol = 1e-8 if abs(alpha - 1.0) < 1e-5 else ROUNDING  # rounding is divided by 1 - 1/alpha
+    atol = 1e-8 if abs(alpha - 1.0) < 1e-5 else ROUNDING  # Rounding is divided by 1 - 1/alpha.
     np.testing.assert_allclose(run_in_python(model, X), model.predict_proba(X), rtol=0, atol=atol)
 
 
@@ -93,9 +93,8 @@ def test_text_where_rates_untwist_scores_near_the_clip(alpha, link):
     X = np.random.default_rng(0).normal(size=(2000, 3))
     model = PILBoostClassifier(alpha, link=link, n_estimators=100, max_depth=3, noise_rates=(0.02, 0.3), n_jobs=1)
     model.fit(X, X[:, 0] + X[:, 1] > 0)
-    np.testing.assert_allclose(
-        run_in_python(model, X), model.predict_proba(X), rtol=0, atol=1e-9
-    )  # of the score's rounding
+    # The tolerance allows for the rounding of the score.
+    np.testing.assert_allclose(run_in_python(model, X), model.predict_proba(X), rtol=0, atol=1e-9)
 
 
 def test_text_says_what_goes_in_and_comes_out():

@@ -112,7 +112,7 @@ def test_odd_settings_survive():
     assert other.alpha == math.inf
     assert other.callbacks is None
     assert other.random_state is None
-    assert_same_answers(other.fit(X, X[:, 2] > 0), model, X)  # it can be fitted again
+    assert_same_answers(other.fit(X, X[:, 2] > 0), model, X)  # The loaded model can be fitted again.
 
 
 def test_what_cannot_be_written_is_refused():
@@ -281,7 +281,7 @@ def test_a_hostile_file_with_a_right_checksum_is_refused_or_harmless(name, conte
         try:
             p = model.predict_proba(X)
         except ValueError:
-            continue  # a setting that predictions need and do not accept, such as n_jobs
+            continue  # Predictions need a setting, such as n_jobs, and do not accept its value.
         assert np.isfinite(p).all()
         assert ((p >= 0) & (p <= 1)).all()
     assert refused > 150
@@ -290,7 +290,7 @@ def test_a_hostile_file_with_a_right_checksum_is_refused_or_harmless(name, conte
 def test_a_small_file_cannot_ask_for_much(contents):
     header, data = take_apart(contents["several"])
     twice = json.loads(json.dumps(header))
-    twice["ensembles"][1] = twice["ensembles"][0]  # the same arrays over and over
+    twice["ensembles"][1] = twice["ensembles"][0]  # The same arrays are used over and over.
     wide = json.loads(json.dumps(header))
     wide["columns"]["count"] = 2**22
     overlapping = json.loads(json.dumps(header))
@@ -424,6 +424,6 @@ def test_any_listing_of_columns_and_any_text_can_be_written():
     for columns in (range(1, 2), {1}, np.array([1])):
         model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2, categorical_features=columns).fit(X, X[:, 2] > 0)
         assert_same_answers(model, loads(dumps(model)), X)
-    labels_ = np.where(X[:, 2] > 0, "\ud800", "b")  # half of a pair of surrogates
+    labels_ = np.where(X[:, 2] > 0, "\ud800", "b")  # This is half of a pair of surrogates.
     model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, labels_)
     assert loads(dumps(model)).classes_.tolist() == model.classes_.tolist()

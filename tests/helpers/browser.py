@@ -41,7 +41,7 @@ class Browser:
         there_read, self._write = os.pipe()
         self._read, there_write = os.pipe()
         command = [find_chromium(), *FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"]
-        self._process = subprocess.Popen(  # the protocol is spoken on the descriptors 3 and 4
+        self._process = subprocess.Popen(  # The protocol is spoken on the descriptors 3 and 4.
             ["bash", "-c", f"exec {shlex.join(command)} 3<&{there_read} 4>&{there_write}"],
             pass_fds=(there_read, there_write),
             stdout=subprocess.DEVNULL,

@@ -15,7 +15,7 @@ from untwist import PILBoostClassifier, __version__
 from untwist.boosting.forest import Forest
 
 PATH = Path(__file__).parents[1] / "fixtures" / "numbers.json"
-ROWS = 10_000  # by six columns: enough for threads
+ROWS = 10_000  # With six columns these are enough rows for threads to be used.
 STRUCTURE = ("offset", "feature", "left", "threshold", "missing_left", "set", "codes")
 ARRAYS = tuple(name for name in Forest.__dataclass_fields__ if name != "n_features")
 
@@ -51,7 +51,7 @@ def make_labels(X, classes):
 
 
 GIVEN = {"n_estimators": 10, "max_depth": 4}
-CASES = {  # settings, classes, weights
+CASES = {  # A case has settings, the number of classes, and a function that makes weights.
     "given": ({"alpha": 2.0, **GIVEN}, 2, None),
     "alpha 1.1, steps alike": ({"alpha": 1.1, "learning_rate": 0.2, **GIVEN}, 2, None),
     "exact link": ({"alpha": 4.0, "link": "exact", **GIVEN}, 2, None),

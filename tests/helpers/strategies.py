@@ -36,7 +36,7 @@ def holds(examples, **strategies):
 
 LARGEST, SMALLEST = np.finfo(np.float64).max, 5e-324
 
-COLUMNS = {  # by what is odd about them: rng, rows -> float64
+COLUMNS = {  # Columns of float64 by what is odd about them, each made from a generator and a number of rows.
     "usual": lambda rng, n: rng.normal(size=n),
     "bits": lambda rng, n: rng.integers(0, 2, n) * 1.0,
     "few values": lambda rng, n: rng.integers(0, 4, n) * 1.0,
@@ -90,7 +90,7 @@ def samples(draw, classes=2, rows=(6, 60), columns=(1, 5), gaps=True, kinds=None
         y = np.where(rng.random(n) < 0.2, rng.integers(0, n_classes, n), place * n_classes // n)
     else:
         y = rng.integers(0, n_classes, n) if how == "at random" else np.zeros(n, dtype=np.int64)
-    y[rng.choice(n, n_classes, replace=False)] = np.arange(n_classes)  # none is absent
+    y[rng.choice(n, n_classes, replace=False)] = np.arange(n_classes)  # No class is absent.
     return Sample(np.column_stack(made), y, rng, tuple(chosen))
 
 

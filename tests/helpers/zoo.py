@@ -64,10 +64,10 @@ def fit_model(name):
     n_classes = 4 if name.startswith("four") else 2
     X, y = make_table(n_classes)
     model = PILBoostClassifier(**MODELS[name], n_jobs=1, random_state=0).fit(X, y)
-    if name == "an empty set of categories":  # the engine makes no such split, but it would mean something
+    if name == "an empty set of categories":  # The engine makes no such split, but it would mean something.
         first = model.forest_.set[model.forest_.set >= 0][0]
         model.forest_.codes[4 * first : 4 * first + 4] = 0
-    if name == "rates given, beyond the table":  # as very uneven weights would put it
+    if name == "rates given, beyond the table":  # Very uneven weights would put it there.
         model._class_weights = np.array([1.0, np.exp(-19.0)])
     unseen, _ = make_table(n_classes, seed=1)
     X, unseen = X[:100], unseen[:100].assign(city=unseen["city"][:100].replace("city 1", "elsewhere"))

@@ -153,7 +153,7 @@ class Twin:
 )
 def test_the_estimate_is_that_of_a_slow_twin(n, rates, weight, n_classes, fine):
     posterior, y = simulate(n, *rates, seed=1, slope=0.8)
-    posterior[: n // 10] = posterior[0].round(2)  # ties
+    posterior[: n // 10] = posterior[0].round(2)  # These rows are ties.
     weight = np.random.default_rng(2).uniform(0, 3, n) if weight is None else np.full(n, weight)
     found = estimate_noise(posterior, y, sample_weight=weight, n_classes=n_classes)
     twin = Twin(posterior.tolist(), y.tolist(), weight.tolist(), found.scale, found.offset, n_classes)
@@ -163,7 +163,8 @@ def test_the_estimate_is_that_of_a_slow_twin(n, rates, weight, n_classes, fine):
     assert found.evidence == pytest.approx(twin.evidence, abs=1e-9)
     for which, rate, interval in ((0, found.rate_neg, found.interval_neg), (1, found.rate_pos, found.interval_pos)):
         low, high = twin.interval(which)
-        assert interval == pytest.approx((min(low, rate), max(high, rate)), abs=1e-9)  # it holds the likeliest rate
+        # The interval holds the likeliest rate.
+        assert interval == pytest.approx((min(low, rate), max(high, rate)), abs=1e-9)
     assert list(zip(found.rates_neg, found.rates_pos, strict=True)) == list(twin.weights)
     np.testing.assert_allclose(found.weights, list(twin.weights.values()), rtol=1e-9)
     np.testing.assert_allclose(found.slopes, [twin.fit(pair)[1] for pair in twin.weights], rtol=1e-12)
@@ -184,7 +185,7 @@ def test_known_rates_are_taken_as_given_with_the_slope_of_the_twin():
 @pytest.mark.parametrize("n", [1, 5, 300, 5000])
 def test_log_odds_are_calibrated_by_the_scale_and_offset_that_fit_best(n):
     posterior, y = simulate(n, 0.2, 0.1, slope=0.6)
-    posterior = expit(logit(posterior) - 0.7)  # not right on average
+    posterior = expit(logit(posterior) - 0.7)  # The posterior is not right on average.
     weight = np.random.default_rng(1).integers(1, 4, n).astype(float)
     z = logit(posterior.clip(1e-4, 1 - 1e-4))
 
@@ -204,11 +205,11 @@ def test_log_odds_are_calibrated_by_the_scale_and_offset_that_fit_best(n):
 def test_scale_and_slope_recover_the_clean_posterior_where_the_rates_are_known(slope):
     posterior, y = simulate(20_000, 0.1, 0.3, spread=1.5, slope=slope)
     found = estimate_noise(posterior, y, rates=(0.1, 0.3))
-    assert found.scale * found.slopes[0] == pytest.approx(slope, rel=0.35)  # the scale bends where the slope does not
+    assert found.scale * found.slopes[0] == pytest.approx(slope, rel=0.35)  # The scale bends where the slope does not.
     truth = expit(slope * logit((posterior - 0.1) / 0.6))
     assert np.abs(found.clean(logit(posterior)) - truth).mean() < 0.04
     moved = (found.clean(logit(posterior)) > 0.5) != (truth > 0.5)
-    assert moved.mean() < 0.02  # calibration knows no plateaus
+    assert moved.mean() < 0.02  # Calibration knows no plateaus.
 
 
 @pytest.mark.parametrize("seed", [0, 2, 8, 10])
@@ -274,7 +275,7 @@ def test_tables_rise_and_fall_as_they_must(found):
     z = np.sort(np.concatenate([EXTREMES, np.random.default_rng(0).normal(scale=8, size=2000)]))
     assert (np.diff(found.clean_log_odds(z)[1:-1]) > 0).all()
     assert (np.diff(found.clean(z)) >= 0).all()
-    assert (np.diff(found.wrong(z, np.ones(z.size))) <= 1e-12).all()  # a positive label is safer where z is higher
+    assert (np.diff(found.wrong(z, np.ones(z.size))) <= 1e-12).all()  # A positive label is safer where z is higher.
     assert (np.diff(found.wrong(z, np.zeros(z.size))) >= -1e-12).all()
     assert ((found.wrong(z, z > 0) >= 0) & (found.wrong(z, z < 0) <= 1)).all()
     assert found.clean(-math.inf) == 0
@@ -325,7 +326,7 @@ def test_known_rates_put_one_half_where_the_twist_puts_it_and_keep_the_slope_the
         found = Untwisting.by((neg, pos))
         middle = (1 + neg - pos) / 2
         assert found.clean(logit(middle)) == pytest.approx(0.5, abs=1e-5)
-        step = 1e-2  # of the twisted posterior: the clean one moves by 1 / (1 - neg - pos) as much
+        step = 1e-2  # The twisted posterior moves by this; the clean one by 1 / (1 - neg - pos) as much.
         rise = found.clean(logit(middle + step)) - found.clean(logit(middle - step))
         assert rise == pytest.approx(2 * step / (1 - neg - pos), rel=2e-3)
 
@@ -378,7 +379,7 @@ def test_equal_rates_are_recovered_even_where_the_posterior_fits_without_noise(r
     found = [estimate_noise(*simulate(2000, rate, rate, seed, spread=5.0, slope=slope)) for seed in range(8)]
     assert np.mean([one.rate_neg for one in found]) == pytest.approx(rate, abs=0.03)
     assert sum(one.interval_neg[0] <= rate <= one.interval_neg[1] for one in found) >= 7
-    if slope == 1.0:  # the likelihood does not tell, and `found` is about the likelihood
+    if slope == 1.0:  # The likelihood does not tell, and `found` is about the likelihood.
         assert all(one.evidence < 4 for one in found)
 
 
@@ -434,7 +435,8 @@ def test_clean_data_hard_or_easy_show_no_evidence_of_noise(spread, jitter):
         "no evidence of label noise",
         "label noise cannot be told from hard data here",
     )
-    assert sum(one.found for one in found) <= 4  # of 100, 4 to 9 where data are hard, 0 to 3 where they are easy
+    # Of 100 there are 4 to 9 where data are hard, and 0 to 3 where they are easy.
+    assert sum(one.found for one in found) <= 4
 
 
 def test_overlapping_gaussians_with_their_true_posterior_are_clean():
@@ -444,7 +446,7 @@ def test_overlapping_gaussians_with_their_true_posterior_are_clean():
         y = rng.integers(0, 2, 500)
         x = rng.normal(loc=1.5 * y)
         alarms += estimate_noise(expit(1.5 * x - 1.125), y).found
-    assert alarms <= binom.ppf(0.99, 100, 0.05)  # 11
+    assert alarms <= binom.ppf(0.99, 100, 0.05)  # The limit is 11.
 
 
 def count_held(found, rates):
@@ -461,8 +463,9 @@ def list_intervals(found):
 @pytest.mark.parametrize("rates", [(0.2, 0.2), (0.1, 0.3)])
 def test_intervals_hold_the_truth_in_95_of_100_simulations(rates):
     found = [estimate_noise(*simulate(4000, *rates, seed, spread=5.0, slope=2.0)) for seed in range(30)]
-    assert count_held(found, rates) >= binom.ppf(0.005, 60, 0.95)  # 52 of 60
-    assert np.mean([one.interval_pos[1] - one.interval_pos[0] for one in found]) < 0.2  # and they say something
+    assert count_held(found, rates) >= binom.ppf(0.005, 60, 0.95)  # The limit is 52 of 60.
+    # The intervals are narrow enough to say something.
+    assert np.mean([one.interval_pos[1] - one.interval_pos[0] for one in found]) < 0.2
 
 
 @pytest.mark.parametrize(
@@ -479,7 +482,7 @@ def test_intervals_hold_the_truth_in_95_of_100_simulations(rates):
 )
 def test_a_posterior_that_knows_the_twisted_truth_does_not_rule_out_the_noise(rates):
     found = [estimate_noise(*simulate(5000, *rates, seed, spread=5.0)) for seed in range(20)]
-    assert count_held(found, rates) >= binom.ppf(0.005, 40, 0.95)  # 34 of 40
+    assert count_held(found, rates) >= binom.ppf(0.005, 40, 0.95)  # The limit is 34 of 40.
 
 
 @pytest.mark.parametrize("rates", [(0.0, 0.0), (0.0, 0.3)])
@@ -524,7 +527,7 @@ def test_weight_2_is_a_repeated_row_and_weight_0_an_absent_one(n_classes):
 
 
 def test_swapping_the_classes_swaps_the_rates():
-    posterior, y = simulate(1024, 0.1, 0.3)  # 16 rows in every bin, from either end
+    posterior, y = simulate(1024, 0.1, 0.3)  # There are 16 rows in every bin, from either end.
     found, other = estimate_noise(posterior, y), estimate_noise(1 - posterior, 1 - y)
     assert (other.rate_neg, other.rate_pos) == pytest.approx((found.rate_pos, found.rate_neg))
     assert other.evidence == pytest.approx(found.evidence, abs=1e-9)
@@ -567,7 +570,7 @@ def test_where_nothing_can_be_seen_the_answer_is_defined_and_says_so(posterior, 
     assert not found.found
     assert np.isfinite([found.evidence, *found.interval_neg, *found.interval_pos, *found.slopes]).all()
     assert found.weights.sum() == pytest.approx(1.0)
-    assert found.interval_pos[1] > 0.19  # much would fit
+    assert found.interval_pos[1] > 0.19  # Much would fit.
     assert np.isfinite(found.clean_log_odds([-30.0, 0.0, 30.0])).all()
     assert found.share_wrong([0.0], [1], 1.0)[0] == pytest.approx(found.wrong([0.0], [1])[0], abs=2e-3)
 
@@ -585,7 +588,8 @@ def test_two_certain_values_of_which_a_fifth_is_wrong_are_no_evidence_as_they_ma
     found = estimate_noise(truth.astype(float), np.where(np.arange(1000) % 10 < 2, 1 - truth, truth))
     assert not found.found
     assert expit(calibrate(found, logit([1e-4, 1 - 1e-4]))) == pytest.approx([0.2, 0.8], abs=0.01)
-    assert (found.rate_neg, found.rate_pos) == pytest.approx((0.2, 0.2), abs=0.011)  # which is likely all the same
+    # That is the likeliest rate nevertheless.
+    assert (found.rate_neg, found.rate_pos) == pytest.approx((0.2, 0.2), abs=0.011)
     assert found.interval_neg[0] < 0.2 < found.interval_neg[1]
     assert found.wrong(logit([1e-4, 1 - 1e-4]), [1, 0]).min() > 0.8
 
@@ -765,7 +769,7 @@ def test_menon_grows_with_the_noise_and_finds_none_in_separable_data():
 @pytest.mark.parametrize(
     ("X", "y", "rates", "alpha"),
     [
-        ([[1.0]], [1], (0.0, 1.0), 1.0),  # a class that is alone counts as the first
+        ([[1.0]], [1], (0.0, 1.0), 1.0),  # A class that is alone counts as the first.
         ([[1.0]], [0], (0.0, 1.0), 1.0),
         (np.arange(40.0)[:, None], np.ones(40), (0.0, 1.0), 1.0),
         (np.zeros((40, 2)), np.arange(40) % 2, (0.5, 0.5), 1.0),
@@ -784,9 +788,10 @@ def test_menon_alpha_at_its_limits():
     assert _menon_alpha(0.2, 0.5, 100) == pytest.approx(1 / 0.6 + 0.01)
     for mean in (0.5 - 1e-6, 0.5 + 1e-6):
         assert _menon_alpha(0.2, mean, 100) == pytest.approx(1 / 0.6 + 0.01, rel=1e-4)
-    for mean, clean in ((0.1, 1 / 102), (0.95, 101 / 102)):  # beyond what noise of .2 leaves: at the rule of succession
+    # Beyond what noise of .2 leaves, the rule of succession is the limit.
+    for mean, clean in ((0.1, 1 / 102), (0.95, 101 / 102)):
         assert _menon_alpha(0.2, mean, 100) == pytest.approx(alpha_star(clean, mean) + 0.01)
-    assert _menon_alpha(0.0, 0.3, 100) == pytest.approx(1.01)  # no noise
+    assert _menon_alpha(0.0, 0.3, 100) == pytest.approx(1.01)  # Without noise it is 1, and 1 / 100 more.
     assert _menon_alpha(0.5, 0.3, 100) == _menon_alpha(0.1, 0.0, 9) == _menon_alpha(0.1, 1.0, 9) == 1.0
 
 
@@ -828,7 +833,7 @@ def test_a_rare_class_is_not_taken_for_noise():
     found = 0
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        eta = expit(1.5 * rng.normal(size=20_000) - 6.5)  # four in a thousand
+        eta = expit(1.5 * rng.normal(size=20_000) - 6.5)  # About four in a thousand are positive.
         found += estimate_noise(eta, rng.random(20_000) < eta).found
     assert found <= 1
 
@@ -892,7 +897,8 @@ def test_taylor_at_one_half_is_the_limit():
 
 
 def test_original_learned_at_one_half_is_the_limit():
-    assert original_learned(*make_labels(40, 10, 40, 10)) == pytest.approx(1 / 0.6)  # p = 0.2, and half are positive
+    # Here p is 0.2, and half of the labels are positive.
+    assert original_learned(*make_labels(40, 10, 40, 10)) == pytest.approx(1 / 0.6)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,8 @@ def test_known_rates_move_the_threshold_of_the_twisted_posterior(build, rates):
     assert isinstance(model.noise_, Untwisting)
     assert (model.noise_.rate_neg, model.noise_.rate_pos) == rates
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], model.noise_.clean(logit(twisted)), atol=2e-3)
-    assert build is make_automatic or (model.noise_.scale, model.noise_.offset) == (1.0, 0.0)  # nothing to calibrate by
+    # Without folds there is nothing to calibrate by.
+    assert build is make_automatic or (model.noise_.scale, model.noise_.offset) == (1.0, 0.0)
 
 
 @pytest.mark.parametrize("build", MODES)
@@ -183,7 +184,8 @@ def test_posteriors_out_of_fold_are_by_models_that_have_not_seen_the_row(classes
 def test_a_label_that_is_memorised_is_still_doubted_out_of_fold():
     X, _, truth = draw_sample(300, rates=(0.0, 0.0))
     y = truth.copy()
-    wrong = np.flatnonzero(np.abs(X[:, 0] + 0.5 * X[:, 1]) > 0.7)[::20]  # a few that are clear
+    # These are a few of the rows whose label is clear.
+    wrong = np.flatnonzero(np.abs(X[:, 0] + 0.5 * X[:, 1]) > 0.7)[::20]
     y[wrong] = 1 - y[wrong]
     model = PILBoostClassifier(1.0, n_estimators=300, max_depth="auto", random_state=0).fit(X, y)
     posterior = model.oof_proba_[wrong, y[wrong]]
@@ -286,7 +288,7 @@ def test_class_weights_do_not_pass_for_noise():
     plain, weighted = (make_automatic(class_weight=one).fit(X, y) for one in (None, "balanced"))
     assert abs(weighted.noise_.rate_neg - plain.noise_.rate_neg) < 0.03
     assert abs(weighted.noise_.rate_pos - plain.noise_.rate_pos) < 0.1
-    assert weighted.predict(X).mean() >= plain.predict(X).mean()  # the weights still speak for the rare class
+    assert weighted.predict(X).mean() >= plain.predict(X).mean()  # The weights still speak for the rare class.
     assert weighted.score(X, truth) > 0.95
 
 

@@ -389,7 +389,7 @@ def test_the_demo_measures_and_reports(monkeypatch):
     page = demo.report(rows, rate=0.3, runs=2)
     assert "a &lt;b&gt;" in page
     assert "30%" in page
-    assert "http" not in page  # self-contained
+    assert "http" not in page  # The page fetches nothing.
 
 
 def test_versions_agree():

@@ -78,7 +78,7 @@ def test_numbers_by_definition():
         before = one.margins
     assert (certificate.implied.zeta < 1e-12).all()
     assert certificate.exact.first_risk == pytest.approx(float(AlphaLoss(2.0).partial_pos(0.5)))
-    assert certificate.sufficient_o1 == (False,) * 40  # alpha < 2.7
+    assert certificate.sufficient_o1 == (False,) * 40  # The alpha is below 2.7.
 
 
 def test_bounds_and_constants_by_definition():
@@ -106,7 +106,7 @@ def test_bounds_and_constants_by_definition():
     gap = certificate.implied.first_risk - 0.2 * float(link.margin_loss(0.5))
     needed = certificate.implied.Q * gap / (0.2 * float(link.weights(0.5))) ** 2
     assert certificate.implied.rounds_for(0.5, 0.2) == pytest.approx(needed)
-    assert certificate.implied.rounds_for(0.0, 1.0) == 0.0  # at most all margins are at most 0 from the start
+    assert certificate.implied.rounds_for(0.0, 1.0) == 0.0  # All margins are at most 0 from the start.
 
 
 def test_the_step_condition_by_definition():
@@ -114,7 +114,7 @@ def test_the_step_condition_by_definition():
     assert condition.pi == pytest.approx(2.0 * 0.5 * 9.0 / 0.8 - 1.0)
     assert condition.ideal_step == pytest.approx(0.8 / 4.5)
     assert StepCondition(1.0, 1.0, 1.0, 0.0).pi == 0.0
-    assert not StepCondition(1.0, 2.0, 1.0, 0.0).holds  # pi is 1
+    assert not StepCondition(1.0, 2.0, 1.0, 0.0).holds  # Here pi is 1.
     assert StepCondition(0.0, 1.0, 1.0, 0.0).ideal_step == math.inf
     assert StepCondition(1.0, 1.0, 1.0, 1.5).ideal_step == 0.0
 
@@ -134,14 +134,14 @@ def test_a_learner_without_an_edge_is_promised_nothing():
     assert math.isinf(found.implied.Q)
     assert found.implied.guaranteed_risk == found.implied.first_risk
     assert found.implied.step.ideal_step == math.inf
-    other = certify([make_round([0.0, 0.0])], link, 1.0)  # an edge of its own weights that the round denies
+    other = certify([make_round([0.0, 0.0])], link, 1.0)  # The round denies the edge that its own weights have.
     assert other.implied.zeta.tolist() == [math.inf]
     assert not other.implied.step.holds
 
 
 def test_a_broken_promise_is_told():
     link = ClippedLink(AlphaLoss(2.0))
-    found = certify([make_round([0.0, 0.0], edge=0.5)], link, 1.0)  # margins that stay where they are
+    found = certify([make_round([0.0, 0.0], edge=0.5)], link, 1.0)  # The margins stay where they are.
     assert found.implied.verdicts == (VIOLATED,)
     assert "was broken" in found.summary()
     assert "1 violated" in found.summary()
@@ -178,9 +178,8 @@ def test_margins_close_below_the_clip_are_where_the_links_part(share, outside):
 
 def test_other_losses_have_no_sufficient_conditions():
     link = ClippedLink(LogLoss())
-    assert certify([make_round([0.1, 0.1], edge=0.4)], link, 1.0).sufficient_o1 == (
-        False,
-    )  # alpha = 1: no band, too small
+    certificate = certify([make_round([0.1, 0.1], edge=0.4)], link, 1.0)
+    assert certificate.sufficient_o1 == (False,)  # An alpha of 1 is too small for any band.
     square = certify([make_round([0.1, 0.1], edge=0.4)], ClippedLink(SquareLoss()), 1.0)
     assert square.sufficient_o1 is None
     assert "sufficient conditions" not in square.summary()

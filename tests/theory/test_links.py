@@ -43,7 +43,7 @@ def test_alpha_inverse_is_exact(kind, alpha):
 def test_alpha_inverse_near_the_clip_is_exact_for_the_z_it_is_given(kind, alpha):
     """For alpha > 2 the slope is infinite at the clip, so z is taken as the exact float that it is."""
     link = kind(AlphaLoss(alpha))
-    # c itself is not a float: 1e-13 keeps the distance to it well determined by alpha and z
+    # The clip c is not a float: 1e-13 keeps the distance to it well determined by alpha and z.
     z = -link.clip * (1 - np.geomspace(1e-13, 1e-3, 11))
     exact = np.array([float(KINDS[kind](x, alpha)) for x in z])
     np.testing.assert_allclose(link.inverse(z), exact, rtol=1e-12)
@@ -69,7 +69,7 @@ def test_link_and_inverse_undo_each_other(kind, alpha):
     link = kind(AlphaLoss(alpha))
     v = np.linspace(0.01, 0.99, 41)
     if math.isfinite(alpha):
-        # the link flattens where t = sigma(alpha * logit(v)) is 0 or 1 to rounding
+        # The link flattens where t = sigma(alpha * logit(v)) is 0 or 1 to rounding.
         v = v[np.abs(alpha * np.log(v / (1 - v))) < 15]
         np.testing.assert_allclose(link.inverse(link.link(v)), v, rtol=1e-9)
     else:

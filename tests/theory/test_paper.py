@@ -99,7 +99,7 @@ def test_lemma_lemUstar_the_bayes_risk_is_concave_and_continuous(loss):
     assert (loss.bayes_risk(share * a + (1.0 - share) * u) >= chord - 1e-9).all()
     ends = [np.abs(loss.partial_pos(t) - loss.partial_neg(t)) for v in (a, u) for t in loss.tilted_set(v)]
     assert (np.abs(risk_a - risk_u) <= np.max(ends, axis=0) * np.abs(a - u) + 1e-9).all()
-    for end in (0.0, 1.0):  # continuous up to the ends: sqrt(1e-12) is the slowest approach here
+    for end in (0.0, 1.0):  # It is continuous up to the ends, and sqrt(1e-12) is the slowest approach here.
         near = loss.bayes_risk(np.abs(end - np.array([1e-12, 1e-16, 1e-30])))
         np.testing.assert_allclose(near, loss.bayes_risk(end), rtol=0, atol=1e-5)
 
@@ -162,7 +162,7 @@ def test_lemma_btesingleton(loss):
     assert (np.diff(loss.partial_pos(u), 2) > 0).all()
     assert (np.diff(loss.partial_neg(u), 2) > 0).all()
     v = np.concatenate([ETAS, make_rng().random(200)])
-    low, high = Loss.tilted_set(loss, v)  # the numerical search, not the closed form
+    low, high = Loss.tilted_set(loss, v)  # This is the numerical search, not the closed form.
     np.testing.assert_allclose(low, high, rtol=0, atol=1e-9)
 
 
@@ -207,7 +207,7 @@ def test_lemma_proptilt_M():
         loss = Polygon(knots, np.append(np.cumsum(down[::-1])[::-1], 0), np.append(0, np.cumsum(up)))
         assert monotone(loss)
         low, high = loss.tilted_set(v)
-        # integers and dyadic v: the brute force over the knots is exact
+        # With integers and dyadic v the brute force over the knots is exact.
         brute = np.array([exact.argmin_on_grid(loss, eta, knots, tolerance=0) for eta in v])
         np.testing.assert_allclose((low, high), brute.T, rtol=0, atol=1e-8)
         assert (np.diff(low) >= -1e-8).all()
@@ -248,7 +248,7 @@ def test_lemma_proptilt_D(alpha):
 def test_lemma_proptilt_S(loss):
     """(S): t(1 - u) = {1} - t(u), as sets (1e-9)."""
     assert symmetric(loss)
-    u = np.arange(257) / 256.0  # 1 - u is exact
+    u = np.arange(257) / 256.0  # With these numbers 1 - u is exact.
     low, high = loss.tilted_set(u)
     mirrored_low, mirrored_high = loss.tilted_set(1.0 - u)
     np.testing.assert_allclose((mirrored_low, mirrored_high), (1.0 - high, 1.0 - low), rtol=0, atol=1e-9)
@@ -273,7 +273,8 @@ class AffinePiece(Loss):
     def __init__(self, v, w):
         self.v, self.w = v, w
 
-    def _integral(self, u, start):  # of start - x(u) for the position x, which stands still on [v, w]
+    # It is the integral of start - x(u) for the position x, which stands still on [v, w].
+    def _integral(self, u, start):
         u, width = np.asarray(u, dtype=float), self.w - self.v
         x = np.where(u <= self.v, u, np.maximum(self.v, u - width))
         moved = start * u - x * x / 2.0
@@ -312,7 +313,7 @@ def test_definition_Bayesblunting():
     assert is_bayes_blunting(clean, twisted).tolist() == [c <= t <= 0.5 or c >= t >= 0.5 for c, t in pairs]
     strict = [c < t <= 0.5 or c > t >= 0.5 for c, t in pairs]
     assert is_bayes_blunting(clean, twisted, strict=True).tolist() == strict
-    # it keeps the guess and takes confidence away
+    # Blunting keeps the guess and takes confidence away.
     blunt = is_bayes_blunting(clean, twisted)
     assert (np.abs(twisted[blunt] - 0.5) <= np.abs(clean[blunt] - 0.5)).all()
     assert not ((clean[blunt] - 0.5) * (twisted[blunt] - 0.5) < 0).any()
@@ -330,7 +331,8 @@ def test_lemma_lemSymLabFlip():
     away = np.abs(clean - 0.5) > 1e-3
     for p in [0.501, 0.9, 1.0]:
         assert not is_bayes_blunting(clean[away], SymmetricNoise(p)(clean[away])).any()
-    assert not is_bayes_blunting(0.6, ClassConditionalNoise(0.4, 0.0)(0.6))  # class-conditional noise need not be
+    # Class-conditional noise need not be blunting.
+    assert not is_bayes_blunting(0.6, ClassConditionalNoise(0.4, 0.0)(0.6))
 
 
 @pytest.mark.parametrize(("clean", "twisted"), [(0.1, 0.3), (0.3, 0.1), (0.3, 0.7), (0.999, 0.501), (1e-6, 0.9)])
@@ -374,7 +376,7 @@ def test_lemma_lemFocalLoss_proof():
             (1 - 2 * u) * b,
         )
         for gamma in map(mpf, [0.01, 0.5, 1, 2, 7]):
-            f = (1 - u) ** gamma * (gamma * u * log_u - (1 - u))  # f(1-u, gamma)
+            f = (1 - u) ** gamma * (gamma * u * log_u - (1 - u))  # This is f(1-u, gamma).
             derivative = mpmath.diff(lambda gamma, u=u: focal_ratio(u, gamma), gamma)
             factor = (u * (1 - u)) ** gamma / f**2
             assert mpmath.almosteq(derivative, factor * (A * gamma**2 + B * gamma + C), rel_eps=mpf(10) ** -15)
@@ -430,12 +432,12 @@ def test_lemma_super_loss_is_not_twist_proper(loss):
     values = {"tau": (-30.0, -1.0, 0.0, 0.3, 1.0, 30.0), "lam": (1e-3, 0.03, 0.3, 3.0, 1e3)}
     family = LossFamily("Super Loss", lambda tau, lam: SuperLoss(loss, tau, lam), values)
     u = np.linspace(0.0, 1.0, 101)[1:-1]
-    assert (np.diff(loss.partial_pos(u)) < 0).all()  # the remark: all popular losses are strictly monotone
+    assert (np.diff(loss.partial_pos(u)) < 0).all()  # The remark says that all popular losses are strictly monotone.
     assert (np.diff(loss.partial_neg(u)) > 0).all()
     for clean, twisted in [(0.3, 0.1), (0.3, 0.7)]:
         assert explore(family, clean, twisted, refinements=4).distance > 0.15
     if loss == LogLoss():
-        assert explore(SUPER, 0.1, 0.3).reached()  # it does undo blunting
+        assert explore(SUPER, 0.1, 0.3).reached()  # The Super Loss does undo blunting.
 
 
 # ---- Section 4: the alpha-loss ----
@@ -472,7 +474,7 @@ def test_lemma_lemPointwise_a(alpha):
     assert bool(monotone(loss)) == (alpha > 0)
     assert monotone(AlphaLoss(abs(alpha)))
     assert bool(extremes(loss)) == (alpha > 0)
-    if abs(alpha) > 0.1:  # below, the bends are too sharp for a check by differences
+    if abs(alpha) > 0.1:  # Below that, the bends are too sharp for a check by differences.
         assert differentiable(loss)
 
 
@@ -486,7 +488,8 @@ def test_lemma_lemPointwise_b(alpha):
     odds = np.array([float(abs(alpha * exact.logit(x))) for x in eta])
     slack = 1e-15 * (4.0 + np.where(np.isinf(odds), 0.0, odds))
     assert (np.abs(low - convert_to_floats(truth)) <= slack * convert_to_floats(truth) + 5e-324).all()
-    eta = np.arange(257) / 256.0  # 1 - eta is exact: the symmetry that the text notes
+    # With these numbers 1 - eta is exact, so the symmetry that the text notes can be tested.
+    eta = np.arange(257) / 256.0
     np.testing.assert_allclose(tilt(eta, alpha), tilt(1.0 - eta, -alpha), rtol=1e-12)
 
 
@@ -515,7 +518,7 @@ def test_lemma_lemPointwise_c():
     np.testing.assert_allclose(1.0 - tilt(twisted, alpha), 1.0 - clean, rtol=1e-9)
     clean, twisted = (grid.ravel() for grid in np.meshgrid(ETAS, ETAS))
     for c, t, alpha in zip(clean, twisted, alpha_star(clean, twisted), strict=True):
-        low, high = AlphaLoss(float(alpha)).tilted_set(t)  # at the extremes eta_c still is in the set
+        low, high = AlphaLoss(float(alpha)).tilted_set(t)  # At the extremes eta_c is still in the set.
         assert low - 1e-12 <= c <= high + 1e-12
 
 
@@ -589,7 +592,7 @@ def test_theorem_thmALPHABLUNTING(trial):
     clean = np.where(clean == 0.5, 0.6, clean)
     twisted = expit(logit(np.clip(clean, 1e-12, 1 - 1e-12)) * random.uniform(0.0, 0.99, clean.size))
     twisted = np.where(random.random(clean.size) < 0.1, 0.5, twisted)
-    twisted[0] = expit(0.5 * logit(np.clip(clean[0], 1e-12, 1 - 1e-12)))  # not all 1/2, see below
+    twisted[0] = expit(0.5 * logit(np.clip(clean[0], 1e-12, 1 - 1e-12)))  # The twisted posteriors must not all be 1/2.
     assert is_bayes_blunting(clean, twisted, strict=True).all()
     best, mapping = best_fixed_alpha(clean, twisted, weights), alpha_star(clean, twisted)
     divergence = [kl_divergence(clean, twisted, alpha, weights) for alpha in (1.0, best, mapping)]
@@ -599,7 +602,7 @@ def test_theorem_thmALPHABLUNTING(trial):
     assert cross_entropy_slope(clean, twisted, 1.0, weights) < 0
     if not (twisted == 0.5).any():
         assert divergence[2] == pytest.approx(0.0, abs=1e-12)
-    for alpha in np.geomspace(0.1, 100.0, 60):  # alpha_0 is the best of all
+    for alpha in np.geomspace(0.1, 100.0, 60):  # No other alpha is better than alpha_0.
         assert kl_divergence(clean, twisted, alpha, weights) >= divergence[1] - 1e-12
 
 
@@ -665,11 +668,12 @@ def test_theorem_thmALPHABLUNTING_proof_ZEROES(clean):
         assert (cross_entropy_gain(clean, inside, alpha) > 0).all()
         assert (cross_entropy_gain(clean, outside, alpha) < 0).all()
         power = (1.0 - t) ** ((alpha - 1.0) * (1.0 - 1.0 / clean)) * (t**alpha + (1.0 - t) ** alpha) ** (1.0 / clean)
-        assert power ** (1.0 / (alpha - 1.0)) == pytest.approx(t, rel=1e-6)  # eq. "eq:transcendentalbb"
+        # This is the equation "eq:transcendentalbb".
+        assert power ** (1.0 / (alpha - 1.0)) == pytest.approx(t, rel=1e-6)
         left = math.log(t) - (1.0 - 1.0 / clean) * math.log1p(-t)
         right = alpha / (alpha - 1.0) * math.log(t) / clean
         right += math.log1p((1.0 / t - 1.0) ** alpha) / (clean * (alpha - 1.0))
-        assert left == pytest.approx(right, rel=1e-6, abs=1e-6)  # eq. "eq:transbbcont"
+        assert left == pytest.approx(right, rel=1e-6, abs=1e-6)  # This is the equation "eq:transbbcont".
 
 
 @pytest.mark.parametrize("clean", [0.6, 0.9, 0.999])
@@ -680,7 +684,7 @@ def test_theorem_thmALPHABLUNTING_proof_MAXIMUM(clean):
     def equation(t, alpha):
         return (alpha * (1 - clean) + clean - t) / (alpha * clean - clean + t) - (1 / t - 1) ** alpha
 
-    def derivative(t):  # of (c - t)*logit(t) = df/dalpha at alpha = 1
+    def derivative(t):  # It is the derivative of (c - t)*logit(t) = df/dalpha at alpha = 1.
         return (clean - t) / (t * (1.0 - t)) - logit(t)
 
     found = []
@@ -727,9 +731,8 @@ def test_lemma_lemEXPB():
             z = np.append(random.uniform(-B, B, 200), [-B, B])
             eta = expit(z)
             base = np.logaddexp(0.0, alpha * B)
-            cost_pos, cost_neg = (
-                [cross_entropy(label, x, alpha) for x in eta] for label in (1.0, 0.0)
-            )  # -log t and -log(1-t)
+            # The costs are -log t and -log(1-t).
+            cost_pos, cost_neg = ([cross_entropy(label, x, alpha) for x in eta] for label in (1.0, 0.0))
             slack = 1e-12 * (1.0 + abs(alpha) * B)
             assert (cost_pos <= base - alpha * (B + z) / 2.0 + slack).all()
             assert (cost_neg <= base - alpha * (B - z) / 2.0 + slack).all()
@@ -805,7 +808,7 @@ def test_theorem_thmALPHAGLOBsup_remark_estimated_edge(trial):
     assert found.bound == pytest.approx(tight, rel=1e-9)
     assert cross_entropy(clean, twisted, found.alpha, weights) <= found.bound + 1e-12
     assert found.bound <= first + abs(found.edge - guess) * abs(guess) / (1.0 - abs(guess)) + 1e-12
-    part = constructive_alpha(clean, twisted, B * 0.6, weights, estimated_edge=guess)  # and with p(B) < 1
+    part = constructive_alpha(clean, twisted, B * 0.6, weights, estimated_edge=guess)  # Now p(B) is below 1.
     assert part.coverage < 1
     assert cross_entropy(clean, twisted, part.alpha, weights) <= part.bound + 1e-12
 
@@ -815,7 +818,7 @@ def test_theorem_thmALPHAGLOBsup_remark_the_printed_constant_is_too_small():
     found = constructive_alpha([0.5], [expit(1.0)], B=1.0 + 1e-15, estimated_edge=0.5)
     printed = float(binary_entropy(0.75)) + 0.5 * 0.5 / (2.0 * 0.5)
     assert found.cross_entropy > printed + 0.02
-    assert found.cross_entropy == pytest.approx(found.bound, rel=1e-12)  # the corrected one is tight here
+    assert found.cross_entropy == pytest.approx(found.bound, rel=1e-12)  # The corrected bound is tight here.
 
 
 def test_theorem_thmALPHAGLOBsup_curvature():
@@ -823,7 +826,7 @@ def test_theorem_thmALPHAGLOBsup_curvature():
     random = make_rng()
     flatness = []
     for B, edge in [(1.0, 0.0), (2.0, 0.3), (2.0, -0.7), (2.0, 0.99), *random.uniform(0.1, 0.9, (5, 2))]:
-        point = expit(edge * B)  # one x with eta_c = 1: its edge is `edge`
+        point = expit(edge * B)  # One x with eta_c = 1 has the edge `edge`.
         found = constructive_alpha([1.0], [point], float(B))
         assert found.edge == pytest.approx(edge, abs=1e-12)
 
@@ -835,7 +838,7 @@ def test_theorem_thmALPHAGLOBsup_curvature():
         assert found.curvature == pytest.approx(B**2 * (1.0 - found.edge**2) / 4.0, rel=1e-12)
         assert float(L(found.alpha)) == pytest.approx(found.bound, rel=1e-9)
         flatness.append((B == 2.0, abs(found.alpha), found.curvature))
-    same = sorted(row[1:] for row in flatness if row[0])  # at one B: the larger |alpha*|, the flatter
+    same = sorted(row[1:] for row in flatness if row[0])  # At one B, the larger |alpha*| is, the flatter it is.
     assert (np.diff([curvature for _, curvature in same]) < 0).all()
 
 
@@ -898,7 +901,7 @@ def test_equation_defweights(alpha):
     assert float(link.link(0.7)) == pytest.approx(float(derivative), rel=1e-9)
     a, c, t = abs(mpf(alpha)), exact.conjugate(alpha), exact.tilted_estimate(0.7, abs(alpha))
     if a not in (1, 2) and c < 100 and a > 1:
-        assert abs(c * t**c - c * (1 - t) ** c - derivative) > 1e-3  # the printed exponent
+        assert abs(c * t**c - c * (1 - t) ** c - derivative) > 1e-3  # The printed exponent gives something else.
     z = np.array([-30.0, -1.2, -0.5, -1e-9, 0.0, 0.3, 0.9, 1.1, 30.0])
     np.testing.assert_allclose(
         link.inverse(z), convert_to_floats(exact.canonical_inverse(x, alpha) for x in z), rtol=1e-9
@@ -929,7 +932,7 @@ def test_lemma_lemINVERTLP(loss):
     np.testing.assert_allclose(link.link(ends), canonical.link(ends), rtol=1e-13, atol=1e-13)
     top, middle = float(loss.partial_pos(0.0)), float(loss.partial_pos(0.5))
     assert link.clip == pytest.approx(top, rel=1e-12)
-    ratio = (middle - top) / top if math.isfinite(top) else -1.0  # its limit
+    ratio = (middle - top) / top if math.isfinite(top) else -1.0  # The limit of the ratio is -1.
     z = -np.minimum(top, 20.0) * np.array([0.999, 0.7, 0.3, 0.1, 1e-6])
     clean = [
         brentq(lambda u, y=y: float(loss.partial_pos(u)) - y, 1e-12, 1.0, xtol=1e-300, rtol=1e-13)
@@ -937,13 +940,14 @@ def test_lemma_lemINVERTLP(loss):
     ]
     np.testing.assert_allclose(link.tilted(z), clean, rtol=1e-7)
     np.testing.assert_allclose(link.inverse(z), loss.tilted_inverse(np.array(clean)), rtol=1e-7)
-    np.testing.assert_allclose(link.inverse(-z), 1.0 - link.inverse(z), rtol=1e-7)  # (iii), by (S)
+    np.testing.assert_allclose(link.inverse(-z), 1.0 - link.inverse(z), rtol=1e-7)  # This is (iii), by (S).
     if math.isfinite(top):
         np.testing.assert_array_equal(link.inverse([-top - 1.0, -1.01 * top, 1.01 * top, INF]), [0, 0, 1, 1])
     fine = np.linspace(-min(top, 6.0) * 1.1, min(top, 6.0) * 1.1, 20001)
     steps = np.diff(link.inverse(fine))
     assert (steps >= -1e-12).all()
-    assert steps[np.abs(fine[1:]) < 0.99 * top].max() < 5e-3  # no jump; at the clip the tangent may be vertical
+    # There is no jump; at the clip the tangent may be vertical.
+    assert steps[np.abs(fine[1:]) < 0.99 * top].max() < 5e-3
     assert link.inverse(-min(top, 40.0) * (1.0 - 1e-15)) < 0.01
     generic = ClippedLink.numerical(loss)
     np.testing.assert_allclose(generic.inverse(fine[::500]), link.inverse(fine[::500]), rtol=1e-6, atol=1e-6)
@@ -977,7 +981,7 @@ def test_lemma_lemPILalphaloss(alpha):
     )
     tilted = convert_to_floats(exact.clipped_tilted(z, alpha) for z in inner)
     np.testing.assert_allclose(link.tilted(inner), tilted, rtol=1e-11)
-    beyond = np.nextafter(c, INF)  # the float c itself may lie inside the exact one
+    beyond = np.nextafter(c, INF)  # The float c itself may lie inside the exact one.
     np.testing.assert_array_equal(link.inverse([-INF, -beyond, beyond, INF]), [0.0, 0.0, 1.0, 1.0])
     np.testing.assert_allclose(link.inverse(c), float(exact.clipped_inverse(c, alpha)), rtol=1e-9)
     assert float(link.inverse_derivative(0.0)) == pytest.approx(1.0 / (2.0 * abs(alpha)), rel=1e-12)
@@ -1050,7 +1054,7 @@ def test_lemma_edgeALPHA_anywhere(alpha):
     z, distance = measure_link_distance(alpha)
     assert alpha * distance.max() <= 0.086
     assert distance.max() > 0
-    assert ClippedLink(AlphaLoss(alpha)).inverse(-z[3]) < 0.5  # the distance is symmetric, as both links are
+    assert ClippedLink(AlphaLoss(alpha)).inverse(-z[3]) < 0.5  # The distance is symmetric, as both links are.
     mirrored = np.abs(ClippedLink(AlphaLoss(alpha)).inverse(-z) - CanonicalLink(AlphaLoss(alpha)).inverse(-z))
     np.testing.assert_allclose(mirrored, distance, rtol=0, atol=1e-12)
 
@@ -1104,7 +1108,7 @@ def test_assumptions_boundH_and_defWLA(link):
     """(R) |h| <= M; (WLA) the normalised edge is in [-M, M] and at least gamma*M in every round (its own constants)."""
     rounds, certificate = fit(link, default_step_size(link))
     assert all(np.abs(one.agreement).max() <= certificate.M for one in rounds)
-    assert certificate.M <= 1.0 + 1e-12  # a tree that predicts means of labels
+    assert certificate.M <= 1.0 + 1e-12  # The tree predicts means of labels.
     normalised = np.array([abs(one.edge) / one.weights.mean() for one in rounds])
     assert (normalised <= certificate.M + 1e-12).all()
     assert normalised.min() == pytest.approx(certificate.gamma * certificate.M, rel=1e-12)
@@ -1204,7 +1208,8 @@ def test_theorem_genBOOST_margins(link):
         for theta in (0.0, 0.1, 0.3):
             for epsilon in (0.5, 0.7, 0.9, 1.0):
                 needed = surrogate.rounds_for(theta, epsilon)
-                gap = surrogate.first_risk - epsilon * float(surrogate.link.margin_loss(theta))  # inf F = 0
+                # The infimum of F is 0.
+                gap = surrogate.first_risk - epsilon * float(surrogate.link.margin_loss(theta))
                 if math.isfinite(surrogate.Q):
                     weight = float(surrogate.link.inverse(-theta))
                     assert needed == pytest.approx(max(0.0, surrogate.Q * gap / (epsilon * weight) ** 2), rel=1e-12)
@@ -1223,7 +1228,7 @@ def test_theorem_genBOOST_remark_rates():
     one = fit(link, 1.0)[1].implied
     assert pytest.approx(4.0 * one.Q, rel=1e-12) == replace(one, gamma=one.gamma / 2.0).Q
     slow = replace(one, step=replace(one.step, zeta=0.5, step_size=0.5 * one.step.step_size))
-    assert slow.step.pi == pytest.approx(one.step.pi, abs=1e-9)  # zeta was 0 for the implied loss
+    assert slow.step.pi == pytest.approx(one.step.pi, abs=1e-9)  # The zeta was 0 for the implied loss.
     assert pytest.approx(4.0 * one.Q, rel=1e-9) == slow.Q
     few, many = one.rounds_for(0.0, 1e-3), one.rounds_for(0.0, 1e-4)
     assert many / few == pytest.approx(100.0, rel=1e-2)
@@ -1252,7 +1257,7 @@ def test_section_PIL_sufficient_conditions_for_O1(trial):
     for _ in range(300):
         margins = random.uniform(-1.0, random.uniform(-0.5, 1.0), 30) * clipped.clip * (1.0 - alpha**-4.0)
         weights, used = canonical.weights(margins), clipped.weights(margins)
-        # the worst weak hypothesis: it pays where the links differ
+        # The worst weak hypothesis pays where the links differ.
         h = np.clip(np.sign(used - weights) * random.choice([-1.0, 1.0]) + random.normal(0.0, 0.7, 30), -1.0, 1.0)
         edge = float(np.mean(used * h))
         if used.mean() >= 0.4 and abs(edge) / used.mean() >= 0.14 * np.abs(h).max():
@@ -1301,7 +1306,7 @@ def test_lemma_lemKd(alpha):
         samples += [one.margins for one in fit(link, default_step_size(link), 20)[0]]
     bounded = 0
     for margins in samples:
-        kappa = float(link.weights(margins).mean()) * (1.0 + 1e-12) + 1e-300  # just not kappa-dense
+        kappa = float(link.weights(margins).mean()) * (1.0 + 1e-12) + 1e-300  # The weights are just not kappa-dense.
         for theta in (-3.0, -0.5, 0.0, 0.3, 0.9, *margins[:5]):
             weight = float(link.inverse(-theta))
             if weight > 0:

@@ -152,7 +152,7 @@ def test_posteriors_rise_and_margin_losses_fall(alpha, kind, z):
     assert (fall[np.isfinite(fall)] <= 1e-9 * (1.0 + np.abs(cost[:-1][np.isfinite(fall)]))).all()
 
 
-@holds(40, alpha=st.floats(0.5, 4.0), kind=kinds, u=st.floats(0.2, 0.8))  # beyond, scores end at the clip
+@holds(40, alpha=st.floats(0.5, 4.0), kind=kinds, u=st.floats(0.2, 0.8))  # Beyond these u, scores end at the clip.
 def test_a_link_and_its_inverse_undo_each_other(alpha, kind, u):
     link = kind(losses.AlphaLoss(alpha))
     assert float(link.inverse(link.link(u))) == pytest.approx(u, abs=1e-6)
@@ -309,9 +309,9 @@ def test_objectives_are_finite_and_slope_as_they_must(margin, alpha, seed):
     assert slope.shape == curve.shape == margin.shape
     assert (cost >= 0).all()
     assert (curve >= 0).all()
-    assert not any(np.isnan(each).any() for each in (cost, slope, curve))  # infinite they may be below alpha = 1
+    assert not any(np.isnan(each).any() for each in (cost, slope, curve))  # They may be infinite below alpha = 1.
     own = slope[np.arange(len(y)), y] if margin.ndim == 2 else slope * np.where(y == 1, 1, -1)
-    assert (own <= 0).all()  # more margin for the label never costs more
+    assert (own <= 0).all()  # More margin for the label never costs more.
     if margin.ndim == 2 and np.isfinite(slope).all():
         np.testing.assert_allclose(slope.sum(axis=1) / np.maximum(np.abs(slope).sum(axis=1), 1e-300), 0.0, atol=1e-9)
     proba = objectives.clean_proba(margin)
