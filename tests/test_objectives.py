@@ -239,9 +239,9 @@ def test_alpha_1_is_xgboosts_own_objective(data, weighted):
     X, y = data
     weight = np.random.default_rng(0).random(y.size) if weighted else None
     models = make_xgboost(XGBoostObjective(1.0)), make_xgboost(base_score=0.5)
-    ours, own = (model.fit(X, y, sample_weight=weight) for model in models)
-    np.testing.assert_allclose(ours.predict_proba(X), own.predict_proba(X), atol=1e-4)  # XGBoost adds up in 32 bits.
-    np.testing.assert_array_equal(ours.predict(X), own.predict(X))
+    ours, theirs = (model.fit(X, y, sample_weight=weight) for model in models)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)  # XGBoost adds up in 32 bits.
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
 
 
 @two_and_more
@@ -251,8 +251,8 @@ def test_alpha_1_is_lightgbms_own_objective(data, weighted):
     X, y = data
     weight = np.random.default_rng(0).random(y.size) if weighted else None
     models = make_lightgbm(LightGBMObjective(1.0)), make_lightgbm(boost_from_average=False)
-    ours, own = (model.fit(X, y, sample_weight=weight) for model in models)
-    np.testing.assert_allclose(clean_proba(ours.predict(X, raw_score=True)), own.predict_proba(X), atol=1e-4)
+    ours, theirs = (model.fit(X, y, sample_weight=weight) for model in models)
+    np.testing.assert_allclose(clean_proba(ours.predict(X, raw_score=True)), theirs.predict_proba(X), atol=1e-4)
 
 
 def test_weights_are_copies_in_xgboost():
@@ -472,15 +472,15 @@ def test_alpha_1_is_catboosts_own_objective():
     X, y = CANCER
     ours = make_catboost(loss_function=CatBoostObjective(1.0), eval_metric=CatBoostMetric(1.0)).fit(X, y)
     same = {"leaf_estimation_iterations": 1, "leaf_estimation_method": "Newton"}
-    own = make_catboost(boost_from_average=False, **same).fit(X, y)
-    np.testing.assert_allclose(ours.predict_proba(X), own.predict_proba(X), atol=1e-4)
+    theirs = make_catboost(boost_from_average=False, **same).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
     X, y = IRIS
     calm = {"bootstrap_type": "No", "random_strength": 0}
     ours = make_catboost(
         loss_function=CatBoostObjective(1.0), eval_metric=CatBoostMetric(1.0), classes_count=3, **calm
     ).fit(X, y)
-    own = make_catboost(loss_function="MultiClass", **same, **calm).fit(X, y)
-    np.testing.assert_allclose(ours.predict_proba(X), own.predict_proba(X), atol=1e-4)
+    theirs = make_catboost(loss_function="MultiClass", **same, **calm).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
 
 
 @pytest.mark.heavy
@@ -511,8 +511,10 @@ def test_catboost_weights_are_counted_once():
     settings = {"bootstrap_type": "No", "random_strength": 0}
     ours = make_catboost(loss_function=CatBoostObjective(1.0), eval_metric=CatBoostMetric(1.0), **settings)
     same = {"leaf_estimation_iterations": 1, "leaf_estimation_method": "Newton", "boost_from_average": False}
-    own = make_catboost(**same, **settings).fit(X, y, sample_weight=weight)
-    np.testing.assert_allclose(ours.fit(X, y, sample_weight=weight).predict_proba(X), own.predict_proba(X), atol=1e-4)
+    theirs = make_catboost(**same, **settings).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(
+        ours.fit(X, y, sample_weight=weight).predict_proba(X), theirs.predict_proba(X), atol=1e-4
+    )
 
 
 # ---- PyTorch ----
@@ -548,8 +550,8 @@ def test_torch_loss_at_1_is_torchs_own(torch):
         ours = torch_loss(1.0, reduction, weight)(logits, classes)
         torch.testing.assert_close(ours, torch.nn.CrossEntropyLoss(weight, reduction=reduction)(logits, classes))
         ours = torch_loss(1.0, reduction)(logits, torch.sigmoid(2 * logits))  # The targets are soft.
-        own = torch.nn.BCEWithLogitsLoss(reduction=reduction)(logits, torch.sigmoid(2 * logits))
-        torch.testing.assert_close(ours, own)
+        theirs = torch.nn.BCEWithLogitsLoss(reduction=reduction)(logits, torch.sigmoid(2 * logits))
+        torch.testing.assert_close(ours, theirs)
     pixels, labels = torch.randn(2, 3, 4, 4), torch.randint(3, (2, 4, 4))
     torch.testing.assert_close(torch_loss(1.0)(pixels, labels), torch.nn.CrossEntropyLoss()(pixels, labels))
     torch.testing.assert_close(torch_loss(2.0)(logits[0], classes[0]), torch_loss(2.0)(logits[:1], classes[:1]))

@@ -54,8 +54,8 @@ def make_sketch(X, weight, *, categories=None, max_bins=255, count=1, block=1000
     parts = list(cut_into_shards(X, weight, count, block))
     sketches = [_core.Sketch(counts, max_bins, largest) for _ in parts]
     for sketch, blocks in zip(sketches, parts, strict=True):
-        for rows, own in blocks:
-            sketch.look(rows, own, 2)
+        for rows, row_weight in blocks:
+            sketch.look(rows, row_weight, 2)
     states = [sketch.state() for sketch in sketches]
     whole = _core.Sketch(counts, max_bins, largest)
     for state in reversed(states) if turn else states:
@@ -66,8 +66,8 @@ def make_sketch(X, weight, *, categories=None, max_bins=255, count=1, block=1000
         for blocks in parts:
             worker = _core.Sketch(counts, max_bins, largest)
             worker.merge(known)
-            for rows, own in blocks:
-                worker.draw(rows, own, 2)
+            for rows, row_weight in blocks:
+                worker.draw(rows, row_weight, 2)
             drawn.append(worker.state())
         for state in reversed(drawn) if turn else drawn:
             whole.merge(state)
@@ -145,8 +145,8 @@ def test_blocks_and_shards_of_many_rows_give_the_table_in_memory(make, weighted,
     reference = make_sketch(X, weight, categories=categories)
     order = rng.permutation(n)
     shuffled = X[order], None if weight is None else weight[order]
-    for count, turn, (rows, own) in ((2, True, (X, weight)), (5, False, (X, weight)), (3, False, shuffled)):
-        other = make_sketch(rows, own, categories=categories, count=count, turn=turn, block=40_000)
+    for count, turn, (rows, row_weight) in ((2, True, (X, weight)), (5, False, (X, weight)), (3, False, shuffled)):
+        other = make_sketch(rows, row_weight, categories=categories, count=count, turn=turn, block=40_000)
         for one, two in zip(reference.thresholds(), other.thresholds(), strict=True):
             np.testing.assert_array_equal(one, two)
 

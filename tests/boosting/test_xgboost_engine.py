@@ -206,13 +206,13 @@ def test_a_warm_start_goes_on_and_files_and_copies_change_no_bit(tmp_path):
 def test_weights_are_those_of_the_link_to_a_unit(alpha, link):
     link = link(AlphaLoss(alpha))
     margins = np.concatenate([np.linspace(-5, 5, 1001), [0.0, 1e-300, -1e-300, 1e300, -1e300]])
-    own = np.random.default_rng(0).random(len(margins))
+    random_weight = np.random.default_rng(0).random(len(margins))
     for unit in (2.0**17, 2.0**24):
-        for mine in (None, own):
-            found = Weigher(link, unit, "cpu")(margins, mine)
+        for weight in (None, random_weight):
+            found = Weigher(link, unit, "cpu")(margins, weight)
             assert found.dtype == np.float32
             assert (found * unit == np.floor(found * unit)).all()
-            expected = link.weights(margins) * (1.0 if mine is None else mine)
+            expected = link.weights(margins) * (1.0 if weight is None else weight)
             np.testing.assert_allclose(found, expected, atol=1 / unit + 1e-6)
     copies = np.array([0.0, 1.0, 3.0, 128.0])
     counted = Weigher(link, 2.0**17, "cpu", whole_copies=True)(np.full(4, 0.3), copies)

@@ -70,8 +70,8 @@ def assert_sound(model, X):
         assert (proba[np.arange(len(X)), place] >= proba.max(axis=1) - 1e-12).all()
     *_, last = model.staged_decision_function(X)
     np.testing.assert_allclose(last, scores, rtol=1e-9, atol=1e-9)
-    own = model.classes_[np.zeros(len(X), dtype=int)]
-    weight = model.weights(X, own)
+    first_labels = model.classes_[np.zeros(len(X), dtype=int)]
+    weight = model.weights(X, first_labels)
     assert ((weight >= 0) & (weight <= 1)).all()
     for kind in ("paper", "gain", "splits"):
         shares = model.importances(kind)
@@ -139,12 +139,12 @@ def test_infinities_are_refused_by_name_in_training_and_later(sample, settings, 
 
 @holds(6, sample=tables, settings=given_settings, weight=st.sampled_from([np.inf, -np.inf, np.nan, -1.0, -1e-300]))
 def test_weights_that_are_none_are_refused_by_name(sample, settings, weight):
-    own = np.ones(len(sample.y))
-    own[sample.rng.integers(len(own))] = weight
+    sample_weight = np.ones(len(sample.y))
+    sample_weight[sample.rng.integers(len(sample_weight))] = weight
     with pytest.raises(ValueError, match=r"[Ss]ample.weight"):
-        fit(sample, settings, own)
+        fit(sample, settings, sample_weight)
     with pytest.raises(ValueError, match=r"[Ss]ample.weight"):
-        fit(sample, settings, np.zeros(len(own)))
+        fit(sample, settings, np.zeros(len(sample_weight)))
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (5, 0), (1, 3)])

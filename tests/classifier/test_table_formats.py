@@ -124,8 +124,8 @@ def test_labels_and_weights_in_any_container():
         fitted = make_model().fit(X, labels, weight, X_val=X, y_val=labels)
         np.testing.assert_array_equal(fitted.decision_function(X), expected)
         assert fitted.score(X, names) > 0.6
-    for own in (weight.tolist(), weight.astype(int), pd.Series(weight), pl.Series(weight), pa.array(weight)):
-        np.testing.assert_array_equal(make_model().fit(X, y, own).decision_function(X), expected)
+    for sample_weight in (weight.tolist(), weight.astype(int), pd.Series(weight), pl.Series(weight), pa.array(weight)):
+        np.testing.assert_array_equal(make_model().fit(X, y, sample_weight).decision_function(X), expected)
 
 
 def test_large_numbers_are_numbers_like_others():

@@ -1,4 +1,4 @@
-"""Models and rows for the tests of model files. ``python tests/model_fixtures.py`` writes the files of this version.
+"""Models and rows for the tests of model files; ``python tests/helpers/model_fixtures.py`` writes them anew.
 
 A file of an earlier format is never written again: it must stay readable.
 """

@@ -1,4 +1,4 @@
-"""Fits whose very numbers are kept in fixtures/numbers.json: ``python tests/number_fixtures.py --again`` renews it.
+"""Fits whose very numbers are in fixtures/numbers.json; ``python tests/helpers/number_fixtures.py --again`` renews it.
 
 Do so only where a release changes the numbers on purpose, and say so in the changelog. The data are made by arithmetic
 of whole numbers, so that they depend on no library.

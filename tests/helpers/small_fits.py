@@ -6,8 +6,8 @@ from sklearn.linear_model import Ridge
 
 from helpers.learners import make_paper_model
 
+# These arrays are what a forest is.
 FOREST = ("edge", "offset", "feature", "left", "threshold", "missing_left", "value", "gain", "set", "codes")
-
 
 SETTINGS = [
     {},
@@ -25,9 +25,8 @@ SETTINGS = [
     {"max_bins": 16},
 ]
 
-
+# A test under this mark runs with each of the settings.
 any_settings = pytest.mark.parametrize("settings", SETTINGS, ids=str)
-
 
 KINDS = [
     {},
@@ -36,7 +35,7 @@ KINDS = [
     {"subsample": 0.5, "max_features": 0.5},
 ]
 
-
+# A test under this mark runs with each engine, a given estimator, and draws of rows and columns.
 any_engine = pytest.mark.parametrize("settings", KINDS, ids=str)
 
 

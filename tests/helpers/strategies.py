@@ -34,7 +34,8 @@ def holds(examples, **strategies):
 
 # ---- columns and tables ----
 
-LARGEST, SMALLEST = np.finfo(np.float64).max, 5e-324
+LARGEST = np.finfo(np.float64).max
+SMALLEST = 5e-324
 
 COLUMNS = {  # Columns of float64 by what is odd about them, each made from a generator and a number of rows.
     "usual": lambda rng, n: rng.normal(size=n),
@@ -135,11 +136,12 @@ any_settings = st.one_of(
 
 
 def weights(kinds=("whole", "reals", "scales", "with zeros")):
-    """A function of sample and generator that makes sample weights; every class keeps rows that weigh something."""
+    """Functions that make weights for a sample; every class keeps rows that weigh something."""
 
-    def made(kind):
+    def make(kind):
         def weigh(sample):
-            rng, n = np.random.default_rng(int(sample.y.sum()) + len(sample.y)), len(sample.y)
+            n = len(sample.y)
+            rng = np.random.default_rng(int(sample.y.sum()) + n)
             weight = {
                 "whole": lambda: rng.integers(1, 6, n) * 1.0,
                 "reals": lambda: rng.uniform(0.1, 2.0, n),
@@ -152,4 +154,4 @@ def weights(kinds=("whole", "reals", "scales", "with zeros")):
         weigh.__name__ = kind
         return weigh
 
-    return st.sampled_from([made(kind) for kind in kinds])
+    return st.sampled_from([make(kind) for kind in kinds])

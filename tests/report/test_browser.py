@@ -91,7 +91,7 @@ def test_it_renders_without_a_request_or_a_complaint_and_fits(browser, file, nam
     assert min(sizes) > 100
     background = browser.run("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(19, 21, 25)") == (name == "dark")
-    browser.picture(SCREENSHOTS / f"report-{name}.png")
+    browser.take_picture(SCREENSHOTS / f"report-{name}.png")
 
 
 def test_the_browser_would_have_told(browser, file, tmp_path):
