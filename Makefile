@@ -45,7 +45,7 @@ lint: $(READY)  ## Linter, formatters (Python and C++) and the strict type check
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 4 minutes on two cores
 	@$(PYTEST)
 
-test-all: test test-slow test-properties test-browser test-wheel sanitize fuzz test-integrations test-distributed  ## Everything, the tests that take minutes included
+test-all: test test-slow test-properties test-browser test-wheel sanitize fuzz test-integrations test-distributed  ## Everything, in about half an hour
 
 test-slow: $(READY)  ## What `make test` leaves out: slow tests, more cases, the paper's own numbers (about 5 minutes)
 	@$(PYTEST) -m slow
@@ -77,7 +77,8 @@ sanitize-module: $(READY)  ## The tests of the engine against a build of the mod
 	@CXXFLAGS="$(ASAN) -g -DUNTWIST_VECTORISED=" LDFLAGS="$(ASAN)" $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
 	  --target build/sanitized --config-settings=build-dir=build/sanitized-cmake --config-settings=install.strip=false .
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 OMP_NUM_THREADS=1 \
-	  $(BIN)/python -m reliability.sanitized $(CURDIR)/build/sanitized --quiet -p no:cacheprovider $(ENGINE_TESTS)
+	  $(BIN)/python -m reliability.sanitized $(CURDIR)/build/sanitized --quiet -p no:cacheprovider \
+	  -m "not heavy and not cluster and not browser" $(ENGINE_TESTS)
 
 valgrind:  ## The compiled engine under valgrind's memcheck: memory that was never written too
 	@mkdir -p build

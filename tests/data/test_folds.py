@@ -32,14 +32,14 @@ def test_a_content_that_weighs_more_than_may_be_held_out_is_shared_out():
     held = hold_out_share(numbers(1, 2, 3, 4), np.zeros(4, np.uint32), np.array([1.0, 1.0, 1.0, 7.0]), 0.4, 0)
     assert held[3] == 0.4
     assert set(held[:3]) <= {0.0, 1.0}
-    assert held[:3].sum() == 1.0  # of three light rows
+    assert held[:3].sum() == 1.0  # One of three light rows is held out.
 
 
 def test_copies_of_a_frequent_content_with_several_labels_are_drawn_binomially():
     copies, seeds = 3 * FREQUENT, range(300)
     contents, labels = np.zeros(2 * copies, np.uint64), np.repeat(np.array([0, 1], np.uint32), copies)
     held = np.array([hold_out_share(contents, labels, np.ones(2 * copies), 0.2, seed) for seed in seeds])
-    assert (held == held[:, :1]).mean() < 0.6  # the classes are drawn apart
+    assert (held == held[:, :1]).mean() < 0.6  # The classes are drawn apart.
     drawn = copies * held[:, 0]
     np.testing.assert_allclose(drawn, np.rint(drawn), atol=1e-9)
     assert abs(drawn.mean() - 0.2 * copies) < 4 * np.sqrt(copies * 0.2 * 0.8 / len(seeds))
@@ -51,7 +51,7 @@ def test_one_label_less_than_frequent_is_no_sample_of_its_own():
     for labels, weight in ([0] * FREQUENT, 1.0), ([0, 1] * (FREQUENT // 2 - 1), 1.0):
         n = len(labels)
         held = hold_out_share(np.zeros(n, np.uint64), np.array(labels, np.uint32), np.full(n, weight), 0.3, 0)
-        np.testing.assert_array_equal(held, 0.3)  # heavy: shared out evenly, not drawn
+        np.testing.assert_array_equal(held, 0.3)  # Heavy contents are shared out evenly, not drawn.
 
 
 def test_where_none_of_few_copies_is_drawn_each_gives_a_part():
@@ -59,8 +59,8 @@ def test_where_none_of_few_copies_is_drawn_each_gives_a_part():
     held = [hold_out_share(contents, labels, np.ones(10), 0.1, seed) for seed in range(40)]
     assert all(one.any() for one in held)
     assert any((one == 0.1).all() for one in held)
-    assert all((one < 1).all() for one in held)  # some copies stay
-    assert any(len(set(one)) > 1 for one in held)  # 10 copies are frequent enough to be drawn
+    assert all((one < 1).all() for one in held)  # Some copies stay.
+    assert any(len(set(one)) > 1 for one in held)  # Ten copies are enough for some to be drawn.
 
 
 def test_the_only_copy_of_a_class_and_the_last_row_stay():
@@ -107,7 +107,7 @@ def test_folds_of_a_frequent_content_add_up_and_are_even_on_average():
         assert set(np.unique(held)) == {0.0, 1.0}
         sizes.append(held[:, labels == 0].sum(axis=1))
         alike += (held[:, labels == 1].sum(axis=1) == sizes[-1]).all()
-    assert alike < 50  # the classes are drawn apart
+    assert alike < 50  # The classes are drawn apart.
     np.testing.assert_allclose(np.mean(sizes, axis=0), 10.0, atol=1.2)
     assert np.var(sizes) == pytest.approx(copies * 0.25 * 0.75, rel=0.4)
 

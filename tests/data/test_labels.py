@@ -32,7 +32,7 @@ def test_the_classes_of_several_workers_are_those_of_all():
     classes, numbers = find_classes(np.array([5, 1, 5]), Two([3, 9]))
     assert classes.tolist() == [1, 3, 5, 9]
     assert numbers.tolist() == [2, 0, 2]
-    assert find_classes(np.array([5, 5]), Two([3]))[1].tolist() == [1, 1]  # one class here, two in all
+    assert find_classes(np.array([5, 5]), Two([3]))[1].tolist() == [1, 1]  # This worker has one class of two.
 
 
 def test_one_class_or_labels_of_several_kinds_are_refused():
@@ -52,7 +52,7 @@ def test_missing_labels_are_counted_and_the_first_is_named(nothing):
 
 def test_labels_that_are_there_pass():
     assert refuse_missing(None) is None
-    assert refuse_missing([0.0, math.nan]) is None  # scikit-learn has words for numbers
+    assert refuse_missing([0.0, math.nan]) is None  # For numbers scikit-learn has words of its own.
     assert refuse_missing(np.array(["no", 1, "NAType"], dtype=object)) is None
 
 

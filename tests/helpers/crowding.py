@@ -11,7 +11,7 @@ from untwist import PILBoostClassifier
 from untwist.files import dumps, loads
 
 
-def rows(n=3000, columns=12, classes=2, seed=0):
+def draw_rows(n=3000, columns=12, classes=2, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, columns)).round(2)
     y = np.clip(np.floor((X[:, 0] + rng.normal(size=n) + 2) / 4 * classes), 0, classes - 1)
@@ -26,16 +26,16 @@ JOBS = {  # Settings and classes of fits that are small, but large enough for th
 }
 
 
-def fitted(name, n_jobs=2):
+def fit(name, n_jobs=2):
     settings, classes = JOBS[name]
-    X, y = rows(classes=classes)
+    X, y = draw_rows(classes=classes)
     return PILBoostClassifier(**settings, n_jobs=n_jobs, random_state=0).fit(X, y)
 
 
-def result(name, n_jobs=2):
+def fit_and_predict(name, n_jobs=2):
     """All that a fit says, as numbers: made anew, through a file, predicted by a model that has not predicted yet."""
-    model = fitted(name, n_jobs)
-    X, _ = rows(classes=JOBS[name][1], seed=1)
+    model = fit(name, n_jobs)
+    X, _ = draw_rows(classes=JOBS[name][1], seed=1)
     return loads(dumps(model)).predict_proba(X), model.decision_function(X)
 
 
@@ -76,7 +76,7 @@ def watch_threads(work):
 
 
 def main():
-    X, y = rows(40_000)
+    X, y = draw_rows(40_000)
     found = {}
     for n_jobs in (1, 2, 3):
         model = PILBoostClassifier(2.0, n_estimators=30, max_depth=5, n_jobs=n_jobs)

@@ -21,7 +21,7 @@ from untwist.explain import explain
 GIVEN = {"n_estimators": 10**6, "max_depth": 3, "learning_rate": 0.001, "n_jobs": 2}
 
 
-def rows(n, columns=6, seed=0):
+def draw_rows(n, columns=6, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, columns))
     return X, (X[:, 0] + rng.normal(size=n) > 0).astype(int)
@@ -40,16 +40,16 @@ def check_model(model, X):
 
 def prepare_fit(n, **settings):
     """A fit to interrupt, and a check of what it leaves."""
-    X, y = rows(n)
+    X, y = draw_rows(n)
     model = PILBoostClassifier(**settings, random_state=0)
     return lambda: model.fit(X, y), lambda: check_model(model, X)
 
 
 def prepare_questions(n, n_trees, ask):
     """Questions to a fitted model, and a check that it answers as before."""
-    few, y = rows(400)
+    few, y = draw_rows(400)
     model = PILBoostClassifier(2.0, n_estimators=n_trees, max_depth=4, learning_rate=0.01, n_jobs=1).fit(few, y)
-    X, _ = rows(n)
+    X, _ = draw_rows(n)
     expected = model.predict_proba(few)
 
     def check_answers():
@@ -60,7 +60,7 @@ def prepare_questions(n, n_trees, ask):
 
 
 def prepare_audit():
-    X, y = rows(150_000, 10)
+    X, y = draw_rows(150_000, 10)
     return lambda: audit_labels(X, y), lambda: True
 
 

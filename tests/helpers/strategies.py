@@ -34,9 +34,10 @@ def holds(examples, **strategies):
 
 # ---- columns and tables ----
 
-LARGEST, SMALLEST = np.finfo(np.float64).max, 5e-324
+LARGEST = np.finfo(np.float64).max
+SMALLEST = 5e-324
 
-COLUMNS = {  # by what is odd about them: rng, rows -> float64
+COLUMNS = {  # Columns of float64 by what is odd about them, each made from a generator and a number of rows.
     "usual": lambda rng, n: rng.normal(size=n),
     "bits": lambda rng, n: rng.integers(0, 2, n) * 1.0,
     "few values": lambda rng, n: rng.integers(0, 4, n) * 1.0,
@@ -90,7 +91,7 @@ def samples(draw, classes=2, rows=(6, 60), columns=(1, 5), gaps=True, kinds=None
         y = np.where(rng.random(n) < 0.2, rng.integers(0, n_classes, n), place * n_classes // n)
     else:
         y = rng.integers(0, n_classes, n) if how == "at random" else np.zeros(n, dtype=np.int64)
-    y[rng.choice(n, n_classes, replace=False)] = np.arange(n_classes)  # none is absent
+    y[rng.choice(n, n_classes, replace=False)] = np.arange(n_classes)  # No class is absent.
     return Sample(np.column_stack(made), y, rng, tuple(chosen))
 
 
@@ -135,21 +136,22 @@ any_settings = st.one_of(
 
 
 def weights(kinds=("whole", "reals", "scales", "with zeros")):
-    """A function of sample and generator that makes sample weights; every class keeps rows that weigh something."""
+    """Functions that make weights for a sample; every class keeps rows that weigh something."""
 
-    def made(kind):
+    def make(kind):
         def weigh(sample):
-            rng, n = np.random.default_rng(int(sample.y.sum()) + len(sample.y)), len(sample.y)
-            own = {
+            n = len(sample.y)
+            rng = np.random.default_rng(int(sample.y.sum()) + n)
+            weight = {
                 "whole": lambda: rng.integers(1, 6, n) * 1.0,
                 "reals": lambda: rng.uniform(0.1, 2.0, n),
                 "scales": lambda: 10.0 ** rng.uniform(-300, 300, n),
                 "with zeros": lambda: rng.integers(0, 4, n) * 1.0,
             }[kind]()
-            own[np.unique(sample.y, return_index=True)[1]] = own.max() or 1.0
-            return own
+            weight[np.unique(sample.y, return_index=True)[1]] = weight.max() or 1.0
+            return weight
 
         weigh.__name__ = kind
         return weigh
 
-    return st.sampled_from([made(kind) for kind in kinds])
+    return st.sampled_from([make(kind) for kind in kinds])

@@ -330,6 +330,14 @@ def test_the_notation_page_names_code_and_tests_that_exist():
             assert f"def {name}(" in tests, row
 
 
+def test_no_test_module_imports_another():
+    for file in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not [name for name in names if name.split(".")[-1].startswith("test_")], file
+
+
 def test_contributing_is_short():
     assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) < 50
 
