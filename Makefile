@@ -12,7 +12,10 @@ SAMPLE ?= 60
 ENGINE_TESTS := $(addprefix tests/,boosting/test_trees.py boosting/test_growth.py boosting/test_monotone_columns.py \
   $(addprefix classifier/test_,several_classes.py categories.py weights.py warm_start.py early_stopping.py callbacks.py \
   interrupts.py table_formats.py fitted_model.py bad_settings.py) files/test_corpus.py)
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+# Tests run in one process per core, each with one thread: threads inside would fight.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto --dist=worksteal
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
+CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hpp)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
@@ -33,18 +36,20 @@ $(READY): $(SOURCES)
 demo: $(READY)  ## Who survives 30 % wrong labels? A table and a report in seconds
 	@$(BIN)/python -m experiments.demo
 
-lint: $(READY)  ## Linter, formatter and the strict type check
+lint: $(READY)  ## Linter, formatters (Python and C++) and the strict type check
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/clang-format --dry-run --Werror $(CPP)
 	@$(BIN)/mypy
 
-test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 8 minutes
-	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto  # one process per core: threads inside would fight
+test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 4 minutes on two cores
+	@$(PYTEST)
 
-test-all: test test-slow test-properties test-browser test-wheel sanitize fuzz test-integrations test-distributed  ## Everything, the tests that take minutes included
+test-all: test test-slow test-properties test-browser test-wheel sanitize fuzz test-integrations test-distributed  ## Everything, in about half an hour
 
-test-slow: $(READY)  ## The tests that take minutes: the paper's own numbers
-	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto -m slow
+test-slow: $(READY)  ## What `make test` leaves out: slow tests, more cases, the paper's own numbers (about 5 minutes)
+	@$(PYTEST) -m slow
+	@UNTWIST_EXAMPLES=1 $(PYTEST) $(wildcard tests/*/test_*invariants.py)
 
 test-properties: $(READY)  ## The properties of the public API on twenty times as many examples, in about five minutes
 	@OMP_NUM_THREADS=1 timeout 1200 $(BIN)/python -m reliability.properties
@@ -56,7 +61,7 @@ test-browser: $(READY)  ## The report in headless Chromium, installed if it can 
 
 sanitize:  ## The compiled engine under the address, undefined-behaviour and thread sanitizers
 	@mkdir -p build
-	@for check in engine forest; do \
+	@for check in link engine forest; do \
 	  $(CXX) $(SANITIZE) -fsanitize=address,undefined -fno-sanitize-recover=all -o build/$$check-memory tests/cpp/$${check}_check.cpp && \
 	  build/$$check-memory && \
 	  $(CXX) $(SANITIZE) -fsanitize=thread -o build/$$check-threads tests/cpp/$${check}_check.cpp && \
@@ -72,7 +77,8 @@ sanitize-module: $(READY)  ## The tests of the engine against a build of the mod
 	@CXXFLAGS="$(ASAN) -g -DUNTWIST_VECTORISED=" LDFLAGS="$(ASAN)" $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
 	  --target build/sanitized --config-settings=build-dir=build/sanitized-cmake --config-settings=install.strip=false .
 	@LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 OMP_NUM_THREADS=1 \
-	  $(BIN)/python -m reliability.sanitized $(CURDIR)/build/sanitized --quiet -p no:cacheprovider $(ENGINE_TESTS)
+	  $(BIN)/python -m reliability.sanitized $(CURDIR)/build/sanitized --quiet -p no:cacheprovider \
+	  -m "not heavy and not cluster and not browser" $(ENGINE_TESTS)
 
 valgrind:  ## The compiled engine under valgrind's memcheck: memory that was never written too
 	@mkdir -p build
@@ -117,24 +123,24 @@ test-wheel: $(READY)  ## Build the wheel and try it in an environment with the c
 test-integrations: $(READY)  ## ONNX, treelite, shap, CatBoost, PyTorch, Optuna, MLflow, skops: installs them, runs what needs them
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[integrations]"
 	@$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) || true  # without it its tests are skipped
-	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet --numprocesses=auto -m heavy
+	@$(PYTEST) -m heavy
 
 test-distributed: $(READY)  ## Fits over several processes and on a Dask cluster of its own: installs Dask
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "dask[array,dataframe]>=2024.8" "distributed>=2024.8"
 	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet -m cluster
 
 reproduce: $(READY)  ## The paper's tables and figures; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)
-	@$(BIN)/python -m experiments.reproduce $(if $(QUICK),--quick)
+	@$(BIN)/python -m experiments.paper $(if $(QUICK),--quick)
 
 docs-reproduce: $(READY)  ## docs/reproduce.md and its figures from results/reproduce, of a full run
-	@$(BIN)/python -m experiments.reproduce --render > /dev/null
+	@$(BIN)/python -m experiments.paper --render > /dev/null
 	@mkdir -p docs/reproduce && rm -f docs/reproduce/*
 	@cp results/reproduce/results.csv results/reproduce/figures/*.svg docs/reproduce/
 	@sed 's|(figures/|(reproduce/|' results/reproduce/index.md > docs/reproduce.md
 
 bench: $(READY)  ## Time and memory beside XGBoost, LightGBM, CatBoost and HistGradientBoosting (QUICK=1: a minute)
 	@$(BIN)/python -c "import catboost" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost || true
-	@$(BIN)/python -m experiments.speed $(if $(QUICK),--quick)
+	@$(BIN)/python -m experiments.benchmarks.speed $(if $(QUICK),--quick)
 
 arena: $(READY)  ## Who learns the truth from twisted data? UNTWIST_DATA=FOLDER names more data (QUICK=1: two minutes)
 	@$(BIN)/python -c "import catboost, cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost cleanlab || true

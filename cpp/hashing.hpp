@@ -1,4 +1,4 @@
-// Hashes of values and rows: what is drawn by them depends on contents only.
+// Hashes of values and rows. What is drawn by them depends on contents only, never on the order of the rows.
 #pragma once
 
 #include <cmath>
@@ -7,22 +7,31 @@
 
 namespace untwist {
 
+// The increment of splitmix64: 2^64 divided by the golden ratio, which spreads consecutive numbers evenly.
+inline constexpr std::uint64_t kGoldenRatio = 0x9E3779B97F4A7C15ULL;
+
+// The first multiplier of splitmix64, chosen by its author so that every bit of a number reaches the others.
+inline constexpr std::uint64_t kFirstMultiplier = 0xBF58476D1CE4E5B9ULL;
+
+// The second multiplier of splitmix64, chosen in the same way.
+inline constexpr std::uint64_t kSecondMultiplier = 0x94D049BB133111EBULL;
+
 // One step of splitmix64: every bit of the result depends on every bit of x.
-inline std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+inline std::uint64_t mix(std::uint64_t x) {
+  x += kGoldenRatio;
+  x = (x ^ (x >> 30)) * kFirstMultiplier;
+  x = (x ^ (x >> 27)) * kSecondMultiplier;
   return x ^ (x >> 31);
 }
 
-// The same for a number in single and in double precision, and for -0.0 and 0.0.
+// The same hash for a number in single and in double precision, and for -0.0 and 0.0.
 template <typename Real>
-std::uint64_t hash_of(Real x) {
+std::uint64_t hash_value(Real x) {
   const double value = static_cast<double>(x) + 0.0;
   std::uint64_t bits = 0;
   if (!std::isnan(value)) std::memcpy(&bits, &value, sizeof bits);
-  bits = (bits ^ (bits >> 32)) * 0xBF58476D1CE4E5B9ULL;
-  return (bits ^ (bits >> 29)) * 0x94D049BB133111EBULL;
+  bits = (bits ^ (bits >> 32)) * kFirstMultiplier;
+  return (bits ^ (bits >> 29)) * kSecondMultiplier;
 }
 
 }  // namespace untwist

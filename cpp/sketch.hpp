@@ -1,10 +1,10 @@
-// Bins of a table that is seen in blocks of rows, each by one of several workers if need be: the same as if all of it were in
-// memory at once.
+// Bins of a table that comes in blocks of rows, perhaps to several workers: the same as if all of it were in memory.
 //
-// Of more than kSample rows a sample places the thresholds. It is drawn by a sum of hashes of a row's values, from which those
-// of constant columns are taken out again, so that neither the order of the rows nor columns that say nothing matter. How many
-// rows there are and which columns are constant is known in the end only: rows are kept as generously as what is known so far
-// asks for, and if a column turns out to vary when rows have been dropped already, all rows must be seen again.
+// If there are more than kSampleRows rows, a sample places the thresholds. It is drawn by a sum of hashes of a row's
+// values, from which those of constant columns are taken out again. So neither the order of the rows nor columns that
+// say nothing matter. How many rows there are and which columns are constant is known in the end only. Until then rows
+// are kept as generously as what is known so far asks for. If a column turns out to vary when rows have been dropped
+// already, all rows must be seen again.
 #pragma once
 
 #include <algorithm>
@@ -23,39 +23,51 @@
 
 namespace untwist {
 
-// The most rows looked at to place the thresholds of a column with many values.
-inline constexpr std::size_t kSample = 100000;
+// The most rows that place the thresholds of a column with many values: enough for 255 bins of nearly equal weight.
+inline constexpr std::size_t kSampleRows = 100000;
 
-// A row is drawn if its hash is not larger.
-inline std::uint64_t drawn_up_to(std::uint64_t rows) { return rows <= kSample ? ~0ULL : ~0ULL / rows * kSample; }
+// A row is in the sample of `rows` rows if its hash is not larger than this.
+inline std::uint64_t largest_sampled_hash(std::uint64_t rows) {
+  constexpr std::uint64_t kAll = ~std::uint64_t{0};
+  return rows <= kSampleRows ? kAll : kAll / rows * kSampleRows;
+}
 
 class Sketch {
  public:
-  // `largest` is the largest weight of all rows, 0 if they have none.
-  Sketch(std::vector<int> categories, int max_bins, double largest)
-      : columns(categories.size()), categories(std::move(categories)), max_bins(max_bins), largest(largest),
-        first_hash_(columns, 0), varies_(columns, 0), values_(columns) {}
+  // `largest_weight` is the largest weight of all rows, 0 if they have none.
+  Sketch(std::vector<int> categories, int max_bins, double largest_weight)
+      : columns(categories.size()),
+        categories(std::move(categories)),
+        max_bins(max_bins),
+        largest_weight(largest_weight),
+        first_hash_(columns, 0),
+        varies_(columns, 0),
+        values_(columns) {}
 
-  // The first look at a block.
+  // Sees a block of rows for the first time.
   template <typename Real>
   void look(const Matrix<Real>& X, const double* weight, ThreadPool& pool) {
     if (drawing_) throw std::invalid_argument("all rows must be looked at before the first are drawn");
-    const WholeWeights whole(weight, weight == nullptr ? 0 : X.rows, largest);
-    std::uint64_t present = 0;
+    const WholeWeights whole(weight, weight == nullptr ? 0 : X.rows, largest_weight);
+    std::uint64_t rows_here = 0;
     for (std::size_t row = 0; row < X.rows; ++row) {
-      if (whole[row] > 0 && present_ + present++ == 0) {
-        for (std::size_t column = 0; column < columns; ++column) first_hash_[column] = hash_of(X(row, column));
+      if (whole[row] == 0) continue;
+      const bool is_first_of_all = rows_seen_ + rows_here == 0;
+      if (is_first_of_all) {
+        for (std::size_t column = 0; column < columns; ++column) first_hash_[column] = hash_value(X(row, column));
       }
+      ++rows_here;
     }
-    const auto before = varies_;
-    const auto sums = hash_sums(X, whole, pool);
-    lost_ = lost_ || (present_ > kSample && varies_ != before);
-    present_ += present;
-    if (!lost_) keep(X, whole, sums);
-    if (lost_) rows_.clear();
+    const auto varied_before = varies_;
+    const auto sums = sum_hashes(X, whole, pool);
+    must_draw_ = must_draw_ || (rows_seen_ > kSampleRows && varies_ != varied_before);
+    rows_seen_ += rows_here;
+    if (!must_draw_) keep(X, whole, sums);
+    if (must_draw_) rows_.clear();
     pool.chunks(columns, 1, [&](int, std::size_t first, std::size_t last) {
       for (std::size_t column = first; column < last; ++column) {
-        for (std::size_t row = 0; row < X.rows && categories[column] == 0; ++row) {
+        if (categories[column] > 0) continue;
+        for (std::size_t row = 0; row < X.rows; ++row) {
           const double value = static_cast<double>(X(row, column));
           if (!std::isnan(value) && whole[row] > 0) values_[column].add(value, whole[row]);
         }
@@ -64,99 +76,120 @@ class Sketch {
   }
 
   // Whether all rows must be seen again, by draw.
-  bool needs_draw() const { return lost_ && !(drawing_ && drawn_ == present_); }
+  bool needs_draw() const { return must_draw_ && !(drawing_ && rows_drawn_from_ == rows_seen_); }
 
+  // Sees a block of rows again.
   template <typename Real>
   void draw(const Matrix<Real>& X, const double* weight, ThreadPool& pool) {
-    if (!lost_) throw std::invalid_argument("there is nothing to draw: one look at the rows was enough");
+    if (!must_draw_) throw std::invalid_argument("there is nothing to draw: one look at the rows was enough");
     begin_draw();
-    const WholeWeights whole(weight, weight == nullptr ? 0 : X.rows, largest);
-    for (std::size_t row = 0; row < X.rows; ++row) drawn_ += whole[row] > 0;
-    if (drawn_ > present_) throw std::invalid_argument("draw must see the rows that look saw, but there are more");
-    keep(X, whole, hash_sums(X, whole, pool));
+    const WholeWeights whole(weight, weight == nullptr ? 0 : X.rows, largest_weight);
+    for (std::size_t row = 0; row < X.rows; ++row) rows_drawn_from_ += whole[row] > 0;
+    if (rows_drawn_from_ > rows_seen_) {
+      throw std::invalid_argument("draw must see the rows that look saw, but there are more");
+    }
+    keep(X, whole, sum_hashes(X, whole, pool));
   }
 
-  std::vector<Column> bins(ThreadPool& pool) {
+  std::vector<Column> find_bins(ThreadPool& pool) {
     if (needs_draw()) throw std::invalid_argument("all rows must be drawn first, the same that were looked at");
     tidy();
     const Matrix<double> kept(rows_.values.data(), rows_.sums.size(), columns, static_cast<std::ptrdiff_t>(columns), 1);
-    const auto more = [this](std::size_t column) -> const DrawnValues& { return values_[column]; };
-    return find_bins(kept, categories, rows_.weights, nullptr, present_ > kSample, more, max_bins, pool);
+    const auto draw_values = [this](std::size_t column) -> const DrawnValues& { return values_[column]; };
+    const BinningRows binning_rows{nullptr, rows_seen_ > kSampleRows};
+    return untwist::find_bins(kept, categories, rows_.weights, binning_rows, draw_values, max_bins, pool);
   }
 
   // What this one has seen, or if rows are being drawn what it has drawn, for another one to merge.
   std::vector<std::uint64_t> state() {
     tidy();
-    std::vector<std::uint64_t> words{kMark, fingerprint(), drawing_, lost_, present_, drawn_};
+    std::vector<std::uint64_t> words{kMark, fingerprint(), drawing_, must_draw_, rows_seen_, rows_drawn_from_};
     for (std::size_t column = 0; column < columns && !drawing_; ++column) {
-      const auto values = values_[column].sorted();
+      const auto values = values_[column].sort();
       words.insert(words.end(), {first_hash_[column], varies_[column], values.size()});
       for (const auto& entry : values) words.insert(words.end(), {entry.key, entry.weight});
     }
-    if (drawing_) words.push_back(constant());
+    if (drawing_) words.push_back(constant_sum());
     words.push_back(rows_.sums.size());
     words.insert(words.end(), rows_.sums.begin(), rows_.sums.end());
     words.insert(words.end(), rows_.weights.begin(), rows_.weights.end());
     const std::size_t size = words.size();
     words.resize(size + rows_.values.size());
-    if (!rows_.values.empty()) std::memcpy(words.data() + size, rows_.values.data(), 8 * rows_.values.size());
+    if (!rows_.values.empty()) {
+      std::memcpy(words.data() + size, rows_.values.data(), sizeof(double) * rows_.values.size());
+    }
     words.push_back(checksum(words.data(), words.size()));
     return words;
   }
 
+  // Takes in the state of another one, of other rows.
   void merge(const std::vector<std::uint64_t>& words) {
     Reader from(words);
-    if (words.size() < 8 || words.back() != checksum(words.data(), words.size() - 1) || from.next() != kMark) {
+    if (words.size() < kMinWords || words.back() != checksum(words.data(), words.size() - 1) || from.read() != kMark) {
       throw std::invalid_argument("these bytes are not the state of a Sketch");
     }
-    if (from.next() != fingerprint()) throw std::invalid_argument("a Sketch of other columns, max_bins or largest weight");
-    const bool drawing = from.next() != 0, lost = from.next() != 0;
-    const std::uint64_t present = from.next(), drawn = from.next();
+    if (from.read() != fingerprint()) {
+      throw std::invalid_argument("a Sketch of other columns, max_bins or largest weight");
+    }
+    const bool drawing = from.read() != 0;
+    const bool must_draw = from.read() != 0;
+    const std::uint64_t rows_seen = from.read();
+    const std::uint64_t rows_drawn_from = from.read();
     if (drawing) {
-      if (!lost_ || present != present_ || from.next() != constant()) throw std::invalid_argument("drawn by a Sketch that has not seen the same rows");
+      if (!must_draw_ || rows_seen != rows_seen_ || from.read() != constant_sum()) {
+        throw std::invalid_argument("drawn by a Sketch that has not seen the same rows");
+      }
       begin_draw();
-      drawn_ += drawn;
+      rows_drawn_from_ += rows_drawn_from;
     } else {
       if (drawing_) throw std::invalid_argument("merge what was looked at before the first rows are drawn");
-      merge_look(from, present, lost);
+      merge_look(from, rows_seen, must_draw);
     }
-    const std::size_t count = from.next();
-    const std::uint64_t* sums = from.next(count);
-    const std::uint64_t* weights = from.next(count);
-    const std::uint64_t* values = from.next(count, columns);
-    if (lost_ && !drawing_) return rows_.clear();
+    const std::size_t count = from.read();
+    const std::uint64_t* sums = from.read_many(count);
+    const std::uint64_t* weights = from.read_many(count);
+    const std::uint64_t* values = from.read_many(count, columns);
+    if (must_draw_ && !drawing_) return rows_.clear();
     rows_.sums.insert(rows_.sums.end(), sums, sums + count);
     rows_.weights.insert(rows_.weights.end(), weights, weights + count);
     const std::size_t size = rows_.values.size();
     rows_.values.resize(size + count * columns);
-    if (count > 0) std::memcpy(rows_.values.data() + size, values, 8 * count * columns);
+    if (count > 0) std::memcpy(rows_.values.data() + size, values, sizeof(double) * count * columns);
     tidy();
   }
 
   const std::size_t columns;
   const std::vector<int> categories;
   const int max_bins;
-  const double largest;
+  const double largest_weight;
 
  private:
+  // The first word of every state tells it from other bytes.
   static constexpr std::uint64_t kMark = 0x554E545357454348ULL;
 
-  struct Rows {  // of different contents, with their weights: those of copies are added up
+  // A state has at least the mark, the fingerprint, two flags, three counts and the checksum.
+  static constexpr std::size_t kMinWords = 8;
+
+  // Rows of different contents. The weights of copies are added up.
+  struct Rows {
     std::vector<std::uint64_t> sums, weights;
     std::vector<double> values;
 
     void clear() { *this = Rows(); }
   };
 
-  class Reader {  // of words that may be nonsense
+  // Reads words that may be nonsense, and never beyond the last one.
+  class Reader {
    public:
     explicit Reader(const std::vector<std::uint64_t>& words) : words_(words) {}
 
-    std::uint64_t next() { return *next(1); }
+    std::uint64_t read() { return *read_many(1); }
 
-    const std::uint64_t* next(std::size_t count, std::size_t width = 1) {
+    const std::uint64_t* read_many(std::size_t count, std::size_t width = 1) {
       const std::size_t left = words_.size() - at_;
-      if (count > left || (count > 0 && width > left / count)) throw std::invalid_argument("the state of a Sketch ends too early");
+      if (count > left || (count > 0 && width > left / count)) {
+        throw std::invalid_argument("the state of a Sketch ends too early");
+      }
       return words_.data() + std::exchange(at_, at_ + count * width);
     }
 
@@ -167,18 +200,19 @@ class Sketch {
 
   static std::uint64_t checksum(const std::uint64_t* words, std::size_t count) {
     std::uint64_t sum = count;
-    for (std::size_t i = 0; i < count; ++i) sum = mixed(sum ^ words[i]);
+    for (std::size_t i = 0; i < count; ++i) sum = mix(sum ^ words[i]);
     return sum;
   }
 
+  // A number that two sketches share only if their states can be merged.
   std::uint64_t fingerprint() const {
-    std::uint64_t sum = hash_of(largest) ^ static_cast<std::uint64_t>(max_bins);
-    for (const int count : categories) sum = mixed(sum ^ static_cast<std::uint64_t>(count));
+    std::uint64_t sum = hash_value(largest_weight) ^ static_cast<std::uint64_t>(max_bins);
+    for (const int count : categories) sum = mix(sum ^ static_cast<std::uint64_t>(count));
     return sum;
   }
 
   // What the columns that are constant so far add to every row's sum.
-  std::uint64_t constant() const {
+  std::uint64_t constant_sum() const {
     std::uint64_t sum = 0;
     for (std::size_t column = 0; column < columns; ++column) sum += varies_[column] ? 0 : first_hash_[column];
     return sum;
@@ -188,20 +222,22 @@ class Sketch {
     if (!std::exchange(drawing_, true)) rows_.clear();
   }
 
-  // Of every row the sum over its values; notes which columns vary.
+  // For every row the sum of the hashes of its values. Notes which columns vary.
   template <typename Real>
-  std::vector<std::uint64_t> hash_sums(const Matrix<Real>& X, const WholeWeights& whole, ThreadPool& pool) {
-    constexpr std::size_t kBlock = 256;
+  std::vector<std::uint64_t> sum_hashes(const Matrix<Real>& X, const WholeWeights& whole, ThreadPool& pool) {
+    // The sums of so many rows stay in the first cache while the columns go by.
+    constexpr std::size_t kBlockRows = 256;
     std::vector<std::uint64_t> sums(X.rows, 0);
-    std::vector<std::vector<std::uint8_t>> differs(static_cast<std::size_t>(pool.size()), std::vector<std::uint8_t>(columns, 0));
-    pool.chunks(X.rows, kBlock, [&](int thread, std::size_t begin, std::size_t end) {
+    std::vector<std::vector<std::uint8_t>> differs(static_cast<std::size_t>(pool.size()),
+                                                   std::vector<std::uint8_t>(columns, 0));
+    pool.chunks(X.rows, kBlockRows, [&](int thread, std::size_t begin, std::size_t end) {
       auto& varies = differs[static_cast<std::size_t>(thread)];
-      for (std::size_t first = begin; first < end; first += kBlock) {
-        const std::size_t last = std::min(first + kBlock, end);
+      for (std::size_t first = begin; first < end; first += kBlockRows) {
+        const std::size_t last = std::min(first + kBlockRows, end);
         for (std::size_t column = 0; column < columns; ++column) {
           bool any = false;
           for (std::size_t row = first; row < last; ++row) {
-            const std::uint64_t hash = hash_of(X(row, column));
+            const std::uint64_t hash = hash_value(X(row, column));
             sums[row] += hash;
             any |= hash != first_hash_[column] && whole[row] > 0;
           }
@@ -215,12 +251,13 @@ class Sketch {
     return sums;
   }
 
-  // Keeps the rows that are drawn, as far as is known.
+  // Keeps the rows that are in the sample by what is known so far.
   template <typename Real>
   void keep(const Matrix<Real>& X, const WholeWeights& whole, const std::vector<std::uint64_t>& sums) {
-    const std::uint64_t constants = constant(), most = drawn_up_to(present_);
+    const std::uint64_t constant = constant_sum();
+    const std::uint64_t largest_hash = largest_sampled_hash(rows_seen_);
     for (std::size_t row = 0; row < X.rows; ++row) {
-      if (whole[row] == 0 || mixed(sums[row] - constants) > most) continue;
+      if (whole[row] == 0 || mix(sums[row] - constant) > largest_hash) continue;
       rows_.sums.push_back(sums[row]);
       rows_.weights.push_back(whole[row]);
       for (std::size_t column = 0; column < columns; ++column) {
@@ -228,27 +265,31 @@ class Sketch {
         rows_.values.push_back(std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value + 0.0);
       }
     }
-    if (rows_.sums.size() > crowded_) {
+    if (rows_.sums.size() > rows_before_tidying_) {
       tidy();
-      crowded_ = 2 * std::max(rows_.sums.size(), kSample);
+      rows_before_tidying_ = 2 * std::max(rows_.sums.size(), kSampleRows);
     }
   }
 
-  // Copies become one row, and those that are not drawn after all go. The rows are in order then, whoever saw them first.
+  // Makes one row of copies and drops those that are not in the sample after all. The rows are in order then, whoever
+  // saw them first.
   void tidy() {
-    const std::uint64_t constants = constant(), most = drawn_up_to(present_);
+    const std::uint64_t constant = constant_sum();
+    const std::uint64_t largest_hash = largest_sampled_hash(rows_seen_);
+    const std::size_t row_bytes = sizeof(double) * columns;
     const auto values = [this](std::size_t row) { return rows_.values.data() + row * columns; };
     std::vector<std::size_t> order(rows_.sums.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return rows_.sums[a] != rows_.sums[b] ? rows_.sums[a] < rows_.sums[b] : std::memcmp(values(a), values(b), 8 * columns) < 0;
+      if (rows_.sums[a] != rows_.sums[b]) return rows_.sums[a] < rows_.sums[b];
+      return std::memcmp(values(a), values(b), row_bytes) < 0;
     });
     Rows kept;
     for (const std::size_t row : order) {
-      if (mixed(rows_.sums[row] - constants) > most) continue;
-      const bool copy = !kept.sums.empty() && kept.sums.back() == rows_.sums[row] &&
-                        std::memcmp(kept.values.data() + kept.values.size() - columns, values(row), 8 * columns) == 0;
-      if (copy) {
+      if (mix(rows_.sums[row] - constant) > largest_hash) continue;
+      const bool is_copy = !kept.sums.empty() && kept.sums.back() == rows_.sums[row] &&
+                           std::memcmp(kept.values.data() + kept.values.size() - columns, values(row), row_bytes) == 0;
+      if (is_copy) {
         kept.weights.back() += rows_.weights[row];
         continue;
       }
@@ -259,30 +300,39 @@ class Sketch {
     rows_ = std::move(kept);
   }
 
-  void merge_look(Reader& from, std::uint64_t present, bool lost) {
-    std::vector<std::uint8_t> own = varies_, other(columns);
+  // Takes in what another one has looked at, up to its rows.
+  void merge_look(Reader& from, std::uint64_t rows_seen, bool must_draw) {
+    const std::vector<std::uint8_t> varied_here = varies_;
+    std::vector<std::uint8_t> varied_there(columns);
     for (std::size_t column = 0; column < columns; ++column) {
-      const std::uint64_t hash = from.next();
-      other[column] = from.next() != 0;
-      if (present_ == 0) first_hash_[column] = hash;
-      if (present > 0 && (other[column] || hash != first_hash_[column])) varies_[column] = 1;
-      const std::size_t count = from.next();
-      const std::uint64_t* entries = from.next(count, 2);
+      const std::uint64_t hash = from.read();
+      varied_there[column] = from.read() != 0;
+      if (rows_seen_ == 0) first_hash_[column] = hash;
+      const bool differs = varied_there[column] || hash != first_hash_[column];
+      if (rows_seen > 0 && differs) varies_[column] = 1;
+      const std::size_t count = from.read();
+      const std::uint64_t* entries = from.read_many(count, 2);
       for (std::size_t i = 0; i < count; ++i) {
-        if (entries[2 * i + 1] > 0) values_[column].add(from_key<double>(entries[2 * i]), entries[2 * i + 1]);
+        const std::uint64_t key = entries[2 * i];
+        const std::uint64_t weight = entries[2 * i + 1];
+        if (weight > 0) values_[column].add(from_key<double>(key), weight);
       }
     }
-    lost_ = lost_ || lost || (present_ > kSample && varies_ != own) || (present > kSample && varies_ != other);
-    present_ += present;
+    const bool dropped_here = rows_seen_ > kSampleRows && varies_ != varied_here;
+    const bool dropped_there = rows_seen > kSampleRows && varies_ != varied_there;
+    must_draw_ = must_draw_ || must_draw || dropped_here || dropped_there;
+    rows_seen_ += rows_seen;
   }
 
-  std::uint64_t present_ = 0, drawn_ = 0;  // rows with a weight
-  bool lost_ = false, drawing_ = false;
-  std::vector<std::uint64_t> first_hash_;  // by column, of any row with a weight
+  std::uint64_t rows_seen_ = 0;        // Rows with a weight that were looked at.
+  std::uint64_t rows_drawn_from_ = 0;  // Rows with a weight that were seen again.
+  bool must_draw_ = false;             // Rows were dropped that belong to the sample.
+  bool drawing_ = false;
+  std::vector<std::uint64_t> first_hash_;  // By column, the hash of its value in some row with a weight.
   std::vector<std::uint8_t> varies_;
   std::vector<DrawnValues> values_;
   Rows rows_;
-  std::size_t crowded_ = 2 * kSample;
+  std::size_t rows_before_tidying_ = 2 * kSampleRows;  // As many again as can stay keep the cost of tidying low.
 };
 
 }  // namespace untwist

@@ -1,5 +1,5 @@
-// A pool of threads that waits politely: it spins for a moment, then sleeps; and nobody waits for a thread that has not
-// come: on a busy machine the caller does the work alone.
+// A pool of threads that waits politely: it spins for a moment, then sleeps. Nobody waits for a thread that has not
+// come, so on a busy machine the caller does the work alone.
 #pragma once
 
 #include <atomic>
@@ -16,20 +16,20 @@
 
 namespace untwist {
 
-// What is thrown where work was given up.
+// Thrown where work was given up.
 struct Interrupted {};
 
 class ThreadPool {
  public:
-  // `interrupted`, if there is one, is asked between chunks by the thread that calls; once it says so, no chunk is begun any
-  // more and Interrupted is thrown.
+  // `interrupted`, if there is one, is asked between chunks by the thread that calls. Once it says so, no chunk is
+  // begun any more and Interrupted is thrown.
   explicit ThreadPool(int threads, std::function<bool()> interrupted = {})
       : interrupted_(std::move(interrupted)), shares_(static_cast<std::size_t>(threads)) {
     workers_.reserve(shares_.size());
     try {
       for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
     } catch (const std::system_error&) {
-      // No more threads to be had: those that are there will do, as no result depends on their number.
+      // There are no more threads to be had. Those that are there will do, as no result depends on their number.
     }
   }
 
@@ -44,9 +44,10 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Splits [0, count) into chunks of `chunk`: task(thread, first, last). Each thread has a share of them, call after call
-  // the same, so that it finds in its cache what it left there; one that is through with its share helps the others. At
-  // its end each thread calls last_words(thread). Returns when all are done; throws what one of them threw.
+  // Splits [0, count) into chunks of `chunk` and calls task(thread, first, last) for each. A thread has the same share
+  // of them call after call, so that it finds in its cache what it left there. One that is through with its share helps
+  // the others. At its end each thread calls last_words(thread). Returns when all are done, and throws what one of them
+  // threw.
   template <typename Task, typename LastWords>
   void chunks(std::size_t count, std::size_t chunk, const Task& task, const LastWords& last_words) {
     if (workers_.empty() || count <= chunk) {
@@ -83,18 +84,28 @@ class ThreadPool {
   }
 
  private:
-  static constexpr int kSpins = 2000;  // tens of microseconds: about as long as a phase of a round takes
-  // state_: the number of the job, whether it is open to those who come, and how many workers are inside.
+  // Spins before a thread sleeps: tens of microseconds, about as long as a phase of a round takes.
+  static constexpr int kSpins = 2000;
+
+  // The parts of state_: its lowest bits count the workers that are inside the job.
   static constexpr std::uint64_t kInside = (std::uint64_t{1} << 31) - 1;
+
+  // This bit of state_ tells whether the job is open to those who come.
   static constexpr std::uint64_t kOpen = std::uint64_t{1} << 31;
+
+  // The bits of state_ from here on are the number of the job.
   static constexpr std::uint64_t kJob = std::uint64_t{1} << 32;
 
-  struct alignas(64) Share {  // of the chunks, on a cache line of its own
+  // Two threads that write to one cache line hold each other up.
+  static constexpr std::size_t kCacheLine = 64;
+
+  // The chunks that a thread takes first.
+  struct alignas(kCacheLine) Share {
     std::atomic<std::size_t> next{0};
     std::size_t end = 0;
   };
 
-  // Throws if the work was given up; the first thread finds out.
+  // Throws if the work was given up. Only the thread that calls, number 0, asks whether it was.
   void ask(int thread) {
     if (!interrupted_) return;
     if (thread == 0 && !given_up_.load(std::memory_order_relaxed) && interrupted_()) given_up_.store(true);
@@ -107,14 +118,15 @@ class ThreadPool {
     announce();
     attempt(job, 0);
     state_.fetch_and(~kOpen, std::memory_order_acq_rel);
-    for (int spins = 0; (state_.load(std::memory_order_acquire) & kInside) > 0; spins += spins <= kSpins) wait_a_little(spins);
+    const auto somebody_is_inside = [this] { return (state_.load(std::memory_order_acquire) & kInside) > 0; };
+    for (int spins = 0; somebody_is_inside(); spins += spins <= kSpins) wait_a_little(spins);
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
   void announce() {
-    state_.store((state_.load() / kJob + 1) * kJob | kOpen);  // nobody is inside
+    state_.store((state_.load() / kJob + 1) * kJob | kOpen);  // Nobody is inside.
     if (sleepers_.load() == 0) return;
-    { const std::lock_guard<std::mutex> guard(mutex_); }  // whoever saw the old state is asleep by now
+    std::unique_lock<std::mutex>(mutex_).unlock();  // Whoever saw the old state is asleep by now.
     wake_.notify_all();
   }
 
@@ -148,8 +160,8 @@ class ThreadPool {
       std::uint64_t state = state_.load();
       while ((state & kOpen) && !state_.compare_exchange_weak(state, state + 1)) continue;
       seen = state / kJob;
-      if (stop_.load()) return;  // asked after the state: the last one that is announced is no job
-      if (!(state & kOpen)) continue;  // too late
+      if (stop_.load()) return;        // This comes after the state, as the last thing that is announced is no job.
+      if (!(state & kOpen)) continue;  // The job is over.
       attempt(*job_, thread);
       state_.fetch_sub(1, std::memory_order_release);
     }

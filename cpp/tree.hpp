@@ -10,45 +10,54 @@
 
 namespace untwist {
 
-class CodeSet {  // of codes 0 to 255
+// A set of codes is a bit per code: four words of 64.
+inline constexpr std::size_t kWordsOfSet = 4;
+inline constexpr unsigned kWordBits = 64;
+
+class CodeSet {
  public:
+  // All codes from 0 to `last`.
   static CodeSet up_to(Code last) {
+    constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
     CodeSet set;
-    for (unsigned word = 0; word <= last / 64U; ++word) {
-      set.words_[word] = word < last / 64U ? ~0ULL : ~0ULL >> (63U - last % 64U);
-    }
+    const unsigned last_word = last / kWordBits;
+    for (unsigned word = 0; word < last_word; ++word) set.words_[word] = kAllBits;
+    set.words_[last_word] = kAllBits >> (kWordBits - 1 - last % kWordBits);
     return set;
   }
 
-  bool has(Code code) const { return words_[code / 64U] >> (code % 64U) & 1U; }
+  bool has(Code code) const { return words_[code / kWordBits] >> (code % kWordBits) & 1U; }
 
   void put(Code code, bool in) {
-    const std::uint64_t bit = 1ULL << (code % 64U);
-    words_[code / 64U] = in ? words_[code / 64U] | bit : words_[code / 64U] & ~bit;
+    const std::uint64_t bit = std::uint64_t{1} << (code % kWordBits);
+    std::uint64_t& word = words_[code / kWordBits];
+    word = in ? word | bit : word & ~bit;
   }
 
-  const std::array<std::uint64_t, 4>& words() const { return words_; }
+  const std::array<std::uint64_t, kWordsOfSet>& words() const { return words_; }
 
  private:
-  std::array<std::uint64_t, 4> words_{};
+  std::array<std::uint64_t, kWordsOfSet> words_{};
 };
 
 struct Node {
-  std::int32_t feature = -1;  // -1: a leaf
-  std::int32_t left = -1;     // index of the left child; the right one follows it
-  Code code = 0;              // of a column of numbers: the last one that goes left
+  std::int32_t feature = -1;  // -1 at a leaf.
+  std::int32_t left = -1;     // The index of the left child. The right child follows it.
+  Code code = 0;              // In a column of numbers, the last code that goes left.
   bool missing_left = false;
-  CodeSet goes_left;   // codes of the rows that go left, the missing code among them
-  double value = 0.0;  // G / (W + l2), and what the round adds to the score
-  double gain = 0.0;   // by how much the split raises the sum of G^2 / (W + l2), as a share of the total weight
+  CodeSet goes_left;   // The codes of the rows that go left, perhaps that of missing values among them.
+  double value = 0.0;  // At a leaf G / (W + l2), and once the tree is boosted what it adds to the score.
+  double gain = 0.0;   // By how much the split raises the sum of G^2 / (W + l2), as a share of the total weight.
+
+  bool is_leaf() const { return feature < 0; }
 };
 
-using Tree = std::vector<Node>;  // the root first
+using Tree = std::vector<Node>;  // The root is the first node.
 
 // The leaf below `from` that a row comes to.
-inline const Node& leaf_below(const Tree& tree, const Node& from, const Code* codes) {
+inline const Node& find_leaf(const Tree& tree, const Node& from, const Code* codes) {
   const Node* node = &from;
-  while (node->feature >= 0) node = tree.data() + node->left + (node->goes_left.has(codes[node->feature]) ? 0 : 1);
+  while (!node->is_leaf()) node = tree.data() + node->left + (node->goes_left.has(codes[node->feature]) ? 0 : 1);
   return *node;
 }
 

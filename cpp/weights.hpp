@@ -1,66 +1,93 @@
-// Boosting weights in fixed point: round(unit * weight(margin) * sample weight), unit a power of two.
+// Boosting weights in fixed point: round(unit * weight(margin) * sample weight), where unit is a power of two.
 //
-// The clipped link of the alpha-loss in single precision, by polynomials that the compiler can vectorise.
+// The clipped link of the alpha-loss is computed in single precision, by polynomials that the compiler can vectorise.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "alpha_link.hpp"
-#include "vectors.hpp"
+#include "vectorised.hpp"
 
 namespace untwist {
 
-// The largest bits within [17, 24] for which all weights together stay below 2^31, given the total sample weight in units
-// of the largest; 17 where none does. Few rows get all that single precision has to give.
+// The fewest bits of the fixed point. Histograms rely on it: 2^14 weights of 2^17 stay within 32 bits.
+inline constexpr int kMinWeightBits = 17;
+
+// The most bits of the fixed point, which is all that single precision has to give.
+inline constexpr int kMaxWeightBits = 24;
+
+// All weights together must stay below this, for sums in signed numbers of 32 bits.
+inline constexpr double kSumLimit = 0x1p31;
+
+// The largest possible sum of all weights, each rounded up by half a unit, given the total sample weight.
+inline double largest_sum(double total_weight, std::size_t rows, int bits) {
+  return std::ldexp(total_weight, bits) + 0.5 * static_cast<double>(rows);
+}
+
+// The most bits of the fixed point for which the sum of all weights stays within 32 bits, or the fewest where none
+// does.
 inline int weight_bits(double total_weight, std::size_t rows) {
-  int bits = 24;
-  while (bits > 17 && std::ldexp(total_weight, bits) + 0.5 * static_cast<double>(rows) >= 2147483648.0) --bits;
+  int bits = kMaxWeightBits;
+  while (bits > kMinWeightBits && largest_sum(total_weight, rows, bits) >= kSumLimit) --bits;
   return bits;
 }
 
 inline bool fits_32_bits(double total_weight, std::size_t rows) {
-  return std::ldexp(total_weight, weight_bits(total_weight, rows)) + 0.5 * static_cast<double>(rows) < 2147483648.0;
+  return largest_sum(total_weight, rows, weight_bits(total_weight, rows)) < kSumLimit;
 }
+
+// 2 + 2/3 s + 2/5 s^2 + 2/7 s^3 + 2/9 s^4: with s = t^2, t times this series is log((1 + t) / (1 - t)).
+inline float log_series(float s) { return 2.0f + s * (0.66666667f + s * (0.4f + s * (0.28571430f + s * 0.2222221f))); }
 
 // log(x) for normal x > 0.
 inline float fast_log(float x) {
+  constexpr std::int32_t kSqrtHalfBits = 0x3F3504F3;  // The bits of sqrt(1/2) in single precision.
+  constexpr std::uint32_t kExponentBits = 0xFF800000U;
+  constexpr int kMantissaLength = 23;
+  constexpr float kSingleLn2 = 0.69314718f;
   std::int32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
-  const std::int32_t shifted = bits - 0x3F3504F3;  // mantissa in [sqrt(1/2), sqrt(2))
-  const float exponent = static_cast<float>(shifted >> 23);
-  const std::int32_t mantissa_bits = bits - (shifted & static_cast<std::int32_t>(0xFF800000U));
-  float m;
-  std::memcpy(&m, &mantissa_bits, sizeof m);
-  const float t = (m - 1.0f) / (m + 1.0f);
-  const float s = t * t;
-  const float series = 2.0f + s * (0.66666667f + s * (0.4f + s * (0.28571430f + s * 0.2222221f)));
-  return t * series + exponent * 0.69314718f;
+  const std::int32_t shifted = bits - kSqrtHalfBits;  // This puts the mantissa into [sqrt(1/2), sqrt(2)).
+  const float exponent = static_cast<float>(shifted >> kMantissaLength);
+  const std::int32_t mantissa_bits = bits - (shifted & static_cast<std::int32_t>(kExponentBits));
+  float mantissa;
+  std::memcpy(&mantissa, &mantissa_bits, sizeof mantissa);
+  const float t = (mantissa - 1.0f) / (mantissa + 1.0f);
+  return t * log_series(t * t) + exponent * kSingleLn2;
 }
 
-// exp(x) for x <= 0, and exp(-87) below -87, which is nothing.
+// exp(x) for x <= 0. Below kLowest it is exp(kLowest), which no weight can tell from 0.
 inline float fast_exp(float x) {
-  const float clamped = x < -87.0f ? -87.0f : x;
-  const float whole = static_cast<float>(static_cast<std::int32_t>(clamped * 1.44269504f - 0.5f));
-  const float f = (clamped - whole * 0.693359375f) + whole * 2.12194440e-4f;
+  constexpr float kLowest = -87.0f;  // Below it the result would be no normal number.
+  constexpr float kLog2E = 1.44269504f;
+  constexpr float kLn2High = 0.693359375f;     // The first bits of log(2), so that multiples of it are exact.
+  constexpr float kLn2Rest = -2.12194440e-4f;  // The rest of log(2).
+  constexpr int kExponentBias = 127;
+  constexpr int kMantissaLength = 23;
+  const float clamped = x < kLowest ? kLowest : x;
+  const float whole = static_cast<float>(static_cast<std::int32_t>(clamped * kLog2E - 0.5f));
+  const float f = (clamped - whole * kLn2High) - whole * kLn2Rest;
   const float p =
       1.0f + f * (1.0f + f * (0.5f + f * (0.16666667f + f * (0.041666645f + f * (0.008333452f + f * 0.0013888f)))));
-  const std::int32_t bits = (static_cast<std::int32_t>(whole) + 127) << 23;
+  const std::int32_t bits = (static_cast<std::int32_t>(whole) + kExponentBias) << kMantissaLength;
   float scale;
   std::memcpy(&scale, &bits, sizeof scale);
   return p * scale;
 }
 
 // The clipped link of one alpha in (0, inf]: weight(m) = f(-m) = a / (1 + a) with a = (x / (2 - x))^(1/alpha) and
-// x = (1 - |m|/c)^c for m >= 0, its complement below.
+// x = (1 - |m|/c)^c for m >= 0, and its complement for m < 0.
 struct ClippedWeight {
   explicit ClippedWeight(double alpha)
       : unit(alpha < 1.0 ? std::exp2(rate(alpha)) : 1.0),
         rate_of_gap(rate(alpha)),
         clip(rate_of_gap > 0.0 ? 1.0 / rate_of_gap : kInfinity),
-        always_near(std::abs(rate_of_gap) < 1e-6 ? 1.0f : 0.0f),
+        always_near(std::abs(rate_of_gap) < kTinyRate ? 1.0f : 0.0f),
         power_of_gap(always_near > 0.0f ? 0.0f : static_cast<float>(1.0 / rate_of_gap)),
         power(static_cast<float>(1.0 / alpha)),
         is_two(alpha == 2.0) {}
@@ -77,17 +104,16 @@ struct ClippedWeight {
 
   // Masks are numbers, not branches, so that the loop over margins becomes vector instructions.
   float operator()(double margin) const {
-    const double far_away = std::abs(margin) * unit;
-    const double size = far_away < 1e30 ? far_away : 1e30;
-    const double gap = 1.0 - rate_of_gap * size;  // in double: near the clip it cancels
+    const double scaled = std::abs(margin) * unit;
+    const double size = scaled < kLargestSize ? scaled : kLargestSize;
+    const double gap = 1.0 - rate_of_gap * size;  // This is in double precision, as it cancels near the clip.
     const float u = static_cast<float>(rate_of_gap * size);
-    // log(x) = log(1 - r*size) / r: far from 0 as it stands, near 0 by the series of log1p, which needs no 1/r.
-    const float far = power_of_gap * fast_log(static_cast<float>(gap < 1e-30 ? 1e-30 : gap));
+    // log(x) = log(1 - r*size) / r. Far from 0 it is computed as it stands, near 0 by the series of log1p, which needs
+    // no 1/r.
+    const float far = power_of_gap * fast_log(static_cast<float>(gap < kSmallestGap ? kSmallestGap : gap));
     const float t = u / (2.0f - u);
-    const float s = t * t;
-    const float series = 2.0f + s * (0.66666667f + s * (0.4f + s * (0.28571430f + s * 0.2222221f)));
-    const float near = -static_cast<float>(size) / (2.0f - u) * series;
-    const bool is_near = (u < 0.3f) & (u > -0.3f);
+    const float near = -static_cast<float>(size) / (2.0f - u) * log_series(t * t);
+    const bool is_near = (u < kNear) & (u > -kNear);
     const float mask = is_near ? 1.0f : always_near;
     const float log_x = mask > 0.0f ? near : far;
     const float x = fast_exp(log_x < 0.0f ? log_x : 0.0f);
@@ -98,44 +124,94 @@ struct ClippedWeight {
     return right + wrong * (1.0f - 2.0f * right);
   }
 
+  // Below this rate 1/r has no use in single precision, and the series is exact at every margin.
+  static constexpr double kTinyRate = 1e-6;
+
+  // Larger margins count as this, so that nothing overflows in single precision.
+  static constexpr double kLargestSize = 1e30;
+
+  // Smaller gaps count as this, so that the logarithm sees a normal number.
+  static constexpr double kSmallestGap = 1e-30;
+
+  // Up to this size of r*margin the series of log1p has all the digits of single precision.
+  static constexpr float kNear = 0.3f;
+
   double unit, rate_of_gap, clip;
   float always_near, power_of_gap, power;
   bool is_two;
 };
 
-// round(unit * weight(margin) * own), own = 1 where it is null.
+// Writes round(unit * weight(margin) * sample_weight). Null sample weights are all 1.
 UNTWIST_VECTORISED inline void clipped_weights(const ClippedWeight weight, float unit, const double* __restrict margin,
-                                               const float* __restrict own, std::size_t count, std::uint32_t* __restrict out) {
-  const auto whole = [unit](float share) { return static_cast<std::uint32_t>(static_cast<std::int32_t>(share * unit + 0.5f)); };
-  if (weight.is_two && own == nullptr) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = whole(ClippedWeight::at_two(margin[i]));
+                                               const float* __restrict sample_weight, std::size_t count,
+                                               std::uint32_t* __restrict out) {
+  const auto round = [unit](float share) {
+    return static_cast<std::uint32_t>(static_cast<std::int32_t>(share * unit + 0.5f));
+  };
+  if (weight.is_two && sample_weight == nullptr) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = round(ClippedWeight::at_two(margin[i]));
   } else if (weight.is_two) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = whole(ClippedWeight::at_two(margin[i]) * own[i]);
-  } else if (own == nullptr) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = whole(weight(margin[i]));
+    for (std::size_t i = 0; i < count; ++i) out[i] = round(ClippedWeight::at_two(margin[i]) * sample_weight[i]);
+  } else if (sample_weight == nullptr) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = round(weight(margin[i]));
   } else {
-    for (std::size_t i = 0; i < count; ++i) out[i] = whole(weight(margin[i]) * own[i]);
+    for (std::size_t i = 0; i < count; ++i) out[i] = round(weight(margin[i]) * sample_weight[i]);
   }
 }
 
-// weight(-margin), the posterior of a row's own label.
-UNTWIST_VECTORISED inline void clipped_posteriors(const ClippedWeight weight, const double* __restrict margin, std::size_t count,
-                                                  float* __restrict out) {
+// Writes weight(-margin), the posterior of a row's own label.
+UNTWIST_VECTORISED inline void clipped_posteriors(const ClippedWeight weight, const double* __restrict margin,
+                                                  std::size_t count, float* __restrict out) {
   for (std::size_t i = 0; i < count; ++i) out[i] = weight(-margin[i]);
 }
 
-inline double exact_weight(double alpha, double margin) {
-  const double s = exact_logit(-margin, alpha);
-  return std::isinf(s) ? (s > 0.0 ? 1.0 : 0.0) : 1.0 / (1.0 + std::exp(-s / alpha));
-}
+// The weight of a margin under the exact link, in double precision.
+inline double exact_weight(double alpha, double margin) { return weight_at_logit(exact_logit(-margin, alpha), alpha); }
 
-// The same for the exact link, in double precision and one at a time.
-inline void exact_weights(double alpha, float unit, const double* margin, const float* own, std::size_t count, std::uint32_t* out) {
+// Writes round(unit * weight(margin) * sample_weight) under the exact link. Null sample weights are all 1.
+inline void exact_weights(double alpha, float unit, const double* margin, const float* sample_weight, std::size_t count,
+                          std::uint32_t* out) {
   for (std::size_t i = 0; i < count; ++i) {
-    const double w = exact_weight(alpha, margin[i]);
-    const double share = own == nullptr ? w : w * static_cast<double>(own[i]);
+    const double weight = exact_weight(alpha, margin[i]);
+    const double share = sample_weight == nullptr ? weight : weight * static_cast<double>(sample_weight[i]);
     out[i] = static_cast<std::uint32_t>(share * static_cast<double>(unit) + 0.5);
   }
 }
+
+// The weights of rows under either link of the alpha-loss.
+class Weigher {
+ public:
+  Weigher(double alpha, bool exact_link) : alpha_(alpha), exact_link_(exact_link), clipped_(alpha) {}
+
+  // Writes round(unit * weight(margin) * sample_weight). Null sample weights are all 1.
+  void weigh(float unit, const double* margin, const float* sample_weight, std::size_t count,
+             std::uint32_t* out) const {
+    if (exact_link_) {
+      exact_weights(alpha_, unit, margin, sample_weight, count, out);
+    } else {
+      clipped_weights(clipped_, unit, margin, sample_weight, count, out);
+    }
+  }
+
+  // Writes the twisted posteriors of the rows' own labels.
+  void find_posteriors(const double* margin, std::size_t count, double* out) const {
+    if (exact_link_) {
+      for (std::size_t i = 0; i < count; ++i) out[i] = exact_weight(alpha_, -margin[i]);
+      return;
+    }
+    constexpr std::size_t kBlock = 256;  // Enough for the vector instructions, and small on the stack.
+    std::array<float, kBlock> posterior;
+    for (std::size_t first = 0; first < count; first += kBlock) {
+      const std::size_t size = std::min(kBlock, count - first);
+      clipped_posteriors(clipped_, margin + first, size, posterior.data());
+      std::copy_n(posterior.begin(), size, out + first);
+    }
+  }
+
+ private:
+  double alpha_;
+  bool exact_link_;
+  ClippedWeight clipped_;
+};
 
 }  // namespace untwist

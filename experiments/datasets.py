@@ -27,17 +27,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import fetch_openml, get_data_home, load_breast_cancer, load_digits
 
-__all__ = ["FOLDER", "Labels", "Table", "load", "names", "published"]
+__all__ = ["FOLDER", "Labels", "Table", "is_published", "list_names", "load"]
 
-FOLDER = "UNTWIST_DATA"  # the environment variable that names the folder
+#: The environment variable that names the folder.
+FOLDER = "UNTWIST_DATA"
+#: How the two files of a pair end, the training part first.
 PAIRS = {"_train.csv": "_test.csv", "_train_noisy.csv": "_test_clean.csv"}
-ALIASES = {"diabetes": "pima", "shoppers": "online_shoppers"}  # the paper's names
-TIMEOUT = 30.0  # seconds without a sign of OpenML
+#: The paper's names of two tables.
+ALIASES = {"diabetes": "pima", "shoppers": "online_shoppers"}
+#: Seconds to wait for a sign of OpenML.
+TIMEOUT = 30.0
 
 Labels = NDArray[np.int64]
 
 
-class Known(NamedTuple):
+class KnownTable(NamedTuple):
     """A table of OpenML: where it is, and what it has to be."""
 
     id: int
@@ -50,16 +54,16 @@ class Known(NamedTuple):
 
 
 OPENML = {
-    "adult": Known(1590, ">50K", 48842, 14, 11687, "8e68486b7338"),
-    "bank_marketing": Known(1461, "2", 45211, 16, 5289, "f21246856a99"),
-    "banknote": Known(1462, "2", 1372, 4, 610, "a1842ade5cef"),
-    "german_credit": Known(31, "bad", 1000, 20, 300, "c38ad013ca5e"),
-    "ionosphere": Known(59, "g", 351, 34, 225, "a6261f4f25e0"),
-    "kr_vs_kp": Known(3, "won", 3196, 36, 1669, "4d4dcbcdefe3"),
-    "online_shoppers": Known(46947, "1", 12330, 17, 1908, "0643d1679ff1", "Revenue"),
-    "phoneme": Known(1489, "2", 5404, 5, 1586, "fde7a8df1183"),
-    "pima": Known(37, "tested_positive", 768, 8, 268, "36aa469bcb8a"),
-    "spambase": Known(44, "1", 4601, 57, 1813, "a4d44bd18185"),
+    "adult": KnownTable(1590, ">50K", 48842, 14, 11687, "8e68486b7338"),
+    "bank_marketing": KnownTable(1461, "2", 45211, 16, 5289, "f21246856a99"),
+    "banknote": KnownTable(1462, "2", 1372, 4, 610, "a1842ade5cef"),
+    "german_credit": KnownTable(31, "bad", 1000, 20, 300, "c38ad013ca5e"),
+    "ionosphere": KnownTable(59, "g", 351, 34, 225, "a6261f4f25e0"),
+    "kr_vs_kp": KnownTable(3, "won", 3196, 36, 1669, "4d4dcbcdefe3"),
+    "online_shoppers": KnownTable(46947, "1", 12330, 17, 1908, "0643d1679ff1", "Revenue"),
+    "phoneme": KnownTable(1489, "2", 5404, 5, 1586, "fde7a8df1183"),
+    "pima": KnownTable(37, "tested_positive", 768, 8, 268, "36aa469bcb8a"),
+    "spambase": KnownTable(44, "1", 4601, 57, 1813, "a4d44bd18185"),
 }
 
 
@@ -83,13 +87,13 @@ class Table:
         """
         sha = hashlib.sha256()
         for X, *labels in ((self.X, self.y, self.y_noisy), (self.X_test, self.y_test)):
-            parts = [*_columns(X), *(b"-" if y is None else b"y" + y.astype("<i8").tobytes() for y in labels)]
+            parts = [*_encode_columns(X), *(b"-" if y is None else b"y" + y.astype("<i8").tobytes() for y in labels)]
             for part in parts:
-                sha.update(b"%d:" % len(part) + part)  # its length first, so that no two tables run into one text
+                sha.update(b"%d:" % len(part) + part)  # The length keeps two tables from one text.
         return sha.hexdigest()[:12]
 
 
-def _columns(X: Any) -> Iterator[bytes]:
+def _encode_columns(X: Any) -> Iterator[bytes]:
     """Numbers as float64, one NaN and one zero for all; categories as text, each with its length, `-` where missing."""
     for j in range(0 if X is None else X.shape[1]):
         column = X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
@@ -102,12 +106,12 @@ def _columns(X: Any) -> Iterator[bytes]:
             yield b"c" + "".join(texts[code] for code in column.codes).encode()
 
 
-def _digits(positive: Callable[[Labels], Any]) -> tuple[Any, Labels]:
+def _load_digits(positive: Callable[[Labels], Any]) -> tuple[Any, Labels]:
     X, digit = load_digits(return_X_y=True)
     return X, positive(digit)
 
 
-def _xd6() -> tuple[Any, Any]:
+def _make_xd6() -> tuple[Any, Any]:
     """The truth table of (x1&x2&x3)|(x4&x5&x6)|(x7&x8&x9): 461 of its 512 rows are there twice."""
     once = (
         "0 6 10 14 19 21 22 26 39 47 71 82 90 98 112 115 138 155 174 196 215 226 228 257 260 266 281 319 321 325 335 "
@@ -121,19 +125,19 @@ def _xd6() -> tuple[Any, Any]:
 
 BUILT_IN: dict[str, Callable[[], tuple[Any, Any]]] = {
     "cancer": lambda: load_breast_cancer(return_X_y=True),
-    "digits_odd": lambda: _digits(lambda digit: digit % 2),
-    "digits_large": lambda: _digits(lambda digit: digit >= 5),
-    "xd6": _xd6,
+    "digits_odd": lambda: _load_digits(lambda digit: digit % 2),
+    "digits_large": lambda: _load_digits(lambda digit: digit >= 5),
+    "xd6": _make_xd6,
 }
 
 
-def names(folder: str | Path | None = None) -> list[str]:
-    """What `load` can load without a download; without a folder (here or in the environment), what is built in.
+def list_names(folder: str | Path | None = None) -> list[str]:
+    """List what `load` can load without a download; without a folder (here or in the environment), what is built in.
 
-    >>> names()[:2]
+    >>> list_names()[:2]
     ['cancer', 'digits_large']
     """
-    there = _folder(folder)
+    there = _find_folder(folder)
     files = [file.name for file in there.glob("*.csv")] if there else []
     for train, test in PAIRS.items():
         pairs = [file for file in files if file.endswith(train) and file.removesuffix(train) + test in files]
@@ -142,7 +146,7 @@ def names(folder: str | Path | None = None) -> list[str]:
     return sorted(BUILT_IN) + sorted({file.removesuffix(".csv") for file in files} - set(BUILT_IN))
 
 
-def published(table: Table) -> bool:
+def is_published(table: Table) -> bool:
     """Whether the table is the one that the published results of this project come from, as far as that is known."""
     known = OPENML.get(ALIASES.get(table.name, table.name))
     return known is None or table.digest == known.digest
@@ -151,7 +155,7 @@ def published(table: Table) -> bool:
 def load(
     name: str, folder: str | Path | None = None, *, download: bool = False, cache: str | Path | None = None
 ) -> Table:
-    """The table of that name: built in, else from CSV files in `folder`, else, with `download`, from OpenML.
+    """Load the table of that name: built in, else from CSV files in `folder`, else, with `download`, from OpenML.
 
     Downloads are kept in the folder `cache`, scikit-learn's data home by default.
 
@@ -161,20 +165,21 @@ def load(
     if name in BUILT_IN:
         X, y = BUILT_IN[name]()
         return Table(name, X, np.asarray(y, dtype=np.int64))
-    there, stem = _folder(folder), ALIASES.get(name, name)
-    for path in [there / name, there / stem] if there else []:  # a file of that very name comes first
-        if table := _local(name, path):
+    there = _find_folder(folder)
+    stem = ALIASES.get(name, name)
+    for path in [there / name, there / stem] if there else []:  # A file of that very name comes first.
+        if table := _read_local(name, path):
             return table
     if download and stem in OPENML:
         return _download(name, stem, cache)
     if there:
         other = "; download=True (on the command line --download) fetches it from OpenML" if stem in OPENML else ""
-        raise ValueError(f"no data set {name!r} in {there}: it has {', '.join(names(there))}{other}")
+        raise ValueError(f"no data set {name!r} in {there}: it has {', '.join(list_names(there))}{other}")
     other = ", or download=True (on the command line --download) to fetch it from OpenML" if stem in OPENML else ""
     raise ValueError(f"data set {name!r} needs {stem}.csv in a folder (name it, or set {FOLDER}){other}")
 
 
-def _local(name: str, path: Path) -> Table | None:
+def _read_local(name: str, path: Path) -> Table | None:
     """The table of the file or the pair of files that begin with `path`, if they are there."""
     if (file := Path(f"{path}.csv")).is_file():
         return Table(name, *_read(file))
@@ -183,7 +188,7 @@ def _local(name: str, path: Path) -> Table | None:
             X, y, y_noisy = _read(file)
             X_test, y_test, _ = _read(file_test)
             clean, noisy = (None, y) if "noisy" in train else (y, y_noisy)
-            return Table(name, X, clean, noisy, _alike(X_test, X, name), y_test)
+            return Table(name, X, clean, noisy, _align_columns(X_test, X, name), y_test)
     return None
 
 
@@ -191,13 +196,13 @@ def _download(name: str, stem: str, cache: str | Path | None) -> Table:
     """The table of OpenML, which has to be of the known shape; other content is warned of."""
     known = OPENML[stem]
     what = f"data set {name!r} (OpenML id {known.id})"
-    _pandas(what)
+    _import_pandas(what)
     try:
-        X, y = _fetched(known, cache, what)
-    except Exception as error:  # an answer or a cache that makes no sense can lead to any
+        X, y = _fetch(known, cache, what)
+    except Exception as error:  # An answer or a cache that makes no sense can lead to any error.
         if isinstance(error, HTTPError):
             error.close()
-        if not isinstance(error, OSError):  # scikit-learn renews files it cannot read, not those with other content
+        if not isinstance(error, OSError):  # scikit-learn renews files that it cannot read, but not other content.
             for file in Path(get_data_home(cache), "openml").glob(f"*/api/**/{known.id}.gz"):
                 file.unlink(missing_ok=True)
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
@@ -217,13 +222,13 @@ def _download(name: str, stem: str, cache: str | Path | None) -> Table:
     return table
 
 
-def _fetched(known: Known, cache: str | Path | None, what: str) -> tuple[Any, Labels]:
+def _fetch(known: KnownTable, cache: str | Path | None, what: str) -> tuple[Any, Labels]:
     """Features and labels as if they had been in a CSV file: its reader tells numbers from text."""
     before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(before or TIMEOUT)  # scikit-learn sets none and would wait for ever
+    socket.setdefaulttimeout(before or TIMEOUT)  # scikit-learn sets none and would wait for ever.
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of retries and remarks; what came is judged by its content
+            warnings.simplefilter("ignore")  # They tell of retries; what came is judged by its content.
             X, label = fetch_openml(
                 data_id=known.id,
                 target_column=known.target,
@@ -232,26 +237,26 @@ def _fetched(known: Known, cache: str | Path | None, what: str) -> tuple[Any, La
                 parser="auto",
                 n_retries=1,
                 delay=0.5,
-                read_csv_kwargs={"dtype": str},  # scikit-learn 1.9 fails on numbers as categories with pandas 3.1
+                read_csv_kwargs={"dtype": str},  # scikit-learn 1.9 fails on numbers as categories.
                 return_X_y=True,
             )
     finally:
         socket.setdefaulttimeout(before)
-    frame = X.assign(label=label).replace("^'(.*)'$", r"\1", regex=True)  # ARFF's quotes
+    frame = X.assign(label=label).replace("^'(.*)'$", r"\1", regex=True)  # ARFF writes quotes.
     label = frame["label"].str.lower().str.removesuffix(".0").replace("true", "1")
     text = frame.assign(label=(label == known.positive.lower()).astype(int)).to_csv(index=False)
     X, y, _ = _read(StringIO(text), what)
     return X, y
 
 
-def _folder(folder: str | Path | None) -> Path | None:
+def _find_folder(folder: str | Path | None) -> Path | None:
     chosen = folder or os.environ.get(FOLDER)
     if chosen and not Path(chosen).is_dir():
         raise ValueError(f"data folder {chosen} does not exist")
     return Path(chosen) if chosen else None
 
 
-def _pandas(what: Any) -> Any:
+def _import_pandas(what: Any) -> Any:
     try:
         import pandas
     except ImportError as error:
@@ -262,10 +267,10 @@ def _pandas(what: Any) -> Any:
 def _read(file: Path | StringIO, what: str = "") -> tuple[Any, Labels, Labels | None]:
     """Features, labels, and noisy labels if there are any."""
     what = what or str(file)
-    pandas = _pandas(what)
+    pandas = _import_pandas(what)
     try:
         frame = pandas.read_csv(file)
-    except ValueError as error:  # pandas' own errors of parsing are ValueErrors
+    except ValueError as error:  # The errors of pandas' parser are ValueErrors.
         raise ValueError(f"{what} is not a CSV table ({str(error).strip()})") from error
     labels = {}
     for column in ("label", "label_noisy"):
@@ -280,7 +285,7 @@ def _read(file: Path | StringIO, what: str = "") -> tuple[Any, Labels, Labels | 
     return frame.astype(kinds), labels["label"], labels.get("label_noisy")
 
 
-def _alike(X_test: Any, X: Any, name: str) -> Any:
+def _align_columns(X_test: Any, X: Any, name: str) -> Any:
     """The test columns with the order and the categories of the training columns."""
     text, text_test = (set(part.select_dtypes("category")) for part in (X, X_test))
     if set(X_test) != set(X) or text_test != text:

@@ -14,8 +14,9 @@ from sklearn.model_selection import train_test_split
 from experiments.datasets import Labels, Table
 from untwist.twisters import ClassConditionalNoise, ClassNoise, FeatureNoise, Insider
 
-__all__ = ["REAL", "TWISTS", "Split", "applies", "split", "twisted"]
+__all__ = ["REAL", "TWISTS", "Split", "Twister", "applies", "apply_twist", "make_rng", "split"]
 
+#: The twist of tables that come with noisy labels.
 REAL = "real"
 
 
@@ -35,8 +36,8 @@ class Split(NamedTuple):
     y_test: Labels
 
 
-def stable(*parts: object) -> np.random.Generator:
-    """Random numbers that depend on the parts alone, today and tomorrow."""
+def make_rng(*parts: object) -> np.random.Generator:
+    """Make random numbers that depend on the parts alone, today and tomorrow."""
     return np.random.default_rng(zlib.crc32("|".join(map(str, parts)).encode()))
 
 
@@ -52,8 +53,8 @@ TWISTS: dict[str, Twister | None] = {
 }
 
 
-def twisted(twist: str, X: Any, y: Labels, rng: np.random.Generator) -> tuple[Any, Labels]:
-    """Training data (a DataFrame and labels 0, 1) as the twist leaves it; the arguments stay as they are."""
+def apply_twist(twist: str, X: Any, y: Labels, rng: np.random.Generator) -> tuple[Any, Labels]:
+    """Twist training data, a DataFrame and labels 0 and 1; the arguments stay as they are."""
     twister = TWISTS[twist]
     return (X, y) if twister is None else twister.twist(X, y, rng)[:2]
 
@@ -64,31 +65,33 @@ def applies(twist: str, table: Table) -> bool:
 
 
 def split(table: Table, twist: str, seed: int, max_rows: int) -> Split:
-    """A 70/30 stratified split, or the fixed one, of at most `max_rows` rows each; the training part twisted."""
+    """Split 70/30 and stratified, or as the table is split, into at most `max_rows` rows each; twist the first part."""
     import pandas as pd
 
     y = table.y_noisy if twist == REAL else table.y
     assert y is not None, "see applies"
-    rng = stable(table.name, seed)  # the same split for all twists
-    train, test, y_test = np.arange(y.size), None, table.y_test
+    rng = make_rng(table.name, seed)  # The split is the same for all twists.
+    train = np.arange(y.size)
+    y_test = table.y_test
     if y_test is None:
         assert table.y is not None, "noisy labels without a test part"
         train, test = train_test_split(train, test_size=0.3, stratify=table.y, random_state=int(rng.integers(2**31)))
         y_test = table.y
     else:
         test = np.arange(y_test.size)
-    train, test = _at_most(max_rows, train, y, rng), _at_most(max_rows, test, y_test, rng)
-    columns = [f"c{j}" for j in range(table.X.shape[1])]  # some peers refuse brackets in a name
+    train = _draw_at_most(max_rows, train, y, rng)
+    test = _draw_at_most(max_rows, test, y_test, rng)
+    columns = [f"c{j}" for j in range(table.X.shape[1])]  # Some peers refuse brackets in a name.
     X = pd.DataFrame(table.X).set_axis(columns, axis=1)
     X_test = X if table.X_test is None else pd.DataFrame(table.X_test).set_axis(columns, axis=1)
-    X_train, y_train = twisted(
-        twist, X.iloc[train].reset_index(drop=True), y[train], stable(table.name, twist, seed, "twist")
+    X_train, y_train = apply_twist(
+        twist, X.iloc[train].reset_index(drop=True), y[train], make_rng(table.name, twist, seed, "twist")
     )
     return Split(X_train, y_train, X_test.iloc[test].reset_index(drop=True), y_test[test])
 
 
-def _at_most(size: int, rows: Any, y: Labels, rng: np.random.Generator) -> Any:
-    """A stratified draw of so many of the rows."""
+def _draw_at_most(size: int, rows: Any, y: Labels, rng: np.random.Generator) -> Any:
+    """Draw so many of the rows, stratified."""
     if rows.size <= size:
         return rows
     return train_test_split(rows, train_size=size, stratify=y[rows], random_state=int(rng.integers(2**31)))[0]

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import signal
-import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import astuple
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from experiments.results import Result, Writer, read
+from threadpoolctl import threadpool_limits
 
-__all__ = ["measure"]
+from experiments.results import Result, Writer, list_columns, read
+from untwist.progress import ProgressLine, estimate
 
-EVERY = 10.0  # seconds between lines where they cannot be written over
+__all__ = ["measure", "run", "summarize_error", "time_fit", "work_alone"]
 
 J = TypeVar("J")
+M = TypeVar("M")
 R = TypeVar("R", bound=Result)
+T = TypeVar("T")
 
 
 def measure(
@@ -28,47 +33,63 @@ def measure(
     path: Path,
     kind: type[R],
     *,
-    jobs: int = 1,
+    processes: int = 1,
     again: Callable[[R], bool] = lambda _: False,
-    words: Callable[[R], str] = lambda row: ", ".join(map(str, cast(Iterable[object], row.key))),
+    describe: Callable[[R], str] = lambda row: ", ".join(map(str, cast(Iterable[object], row.key))),
 ) -> list[R]:
-    """The rows of the jobs wanted, by key. What the file lacks is run and added; so are errors, and rows to do `again`.
+    """Run the jobs that a results file lacks, and read the rows of all that are wanted.
 
-    `judge` gives a job's row; it and the jobs can be pickled. `words` say which row is done.
+    Parameters
+    ----------
+    wanted : mapping
+        Jobs by the key of their row.
+    judge : callable
+        Gives the row of a job. It and the jobs can be pickled.
+    path, kind : Path and type
+        The results file and what its rows are.
+    processes : int
+        How many run at a time.
+    again : callable
+        Whether a row that is there is to be run anew. Rows with an error are.
+    describe : callable
+        Says which row is done.
+
+    Returns
+    -------
+    list
+        The rows of the jobs wanted.
     """
     done = {row.key for row in read(path, kind) if not row.error and not again(row)}
     missing = [job for key, job in wanted.items() if key not in done]
-    with Writer(path, kind) as results:
-        progress = _Progress(len(missing))
+    with Writer(path, list_columns(kind)) as results, ProgressLine() as line:
         try:
-            for row in _run(missing, judge, jobs):
-                results.add(row)
+            for count, row in enumerate(run(missing, judge, processes), start=1):
+                results.add(astuple(row))  # type: ignore[call-overload]  # a dataclass, says Result
                 if row.error:
-                    progress.say(f"failed: {words(row)}: {row.error}")
-                progress.step(words(row))
+                    line.say(f"failed: {describe(row)}: {row.error}")
+                line.show(f"{estimate(count, len(missing), line.seconds, 'fits')} ({describe(row)})")
         except KeyboardInterrupt:
-            progress.say(f"Stopped; what is done is in {path}, and the same command goes on from there.")
+            line.say(f"Stopped; what is done is in {path}, and the same command goes on from there.")
             raise
-        progress.end()
     return [row for row in read(path, kind) if row.key in wanted]
 
 
-def _run(missing: list[J], judge: Callable[[J], R], jobs: int) -> Iterator[R]:
-    """Rows in the order in which they get ready, one process per job and one thread per process."""
-    if jobs == 1 or not missing:
-        yield from map(judge, missing)
+def run(jobs: list[J], work: Callable[[J], T], processes: int) -> Iterator[T]:
+    """Run jobs and give their results in the order in which they get ready; one process gives them in order."""
+    if processes == 1 or not jobs:
+        yield from map(work, jobs)
         return
-    ignore = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that writes the file
+    ignore_interrupts = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that writes the file.
     pool = ProcessPoolExecutor(
-        min(jobs, max(1, len(missing))), get_context("spawn"), initializer=signal.signal, initargs=ignore
+        min(processes, len(jobs)), get_context("spawn"), initializer=signal.signal, initargs=ignore_interrupts
     )
     try:
-        waiting: set[Future[R]] = set()
-        queue = iter(missing)
+        waiting: set[Future[T]] = set()
+        queue = iter(jobs)
         while True:
             for job in queue:
-                waiting.add(pool.submit(judge, job))
-                if len(waiting) >= 2 * jobs:
+                waiting.add(pool.submit(work, job))
+                if len(waiting) >= 2 * processes:
                     break
             if not waiting:
                 return
@@ -80,36 +101,21 @@ def _run(missing: list[J], judge: Callable[[J], R], jobs: int) -> Iterator[R]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-class _Progress:
-    """How many fits are done, how long the others take: a line written over, or a new one now and then."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.count, self.start = total, 0, time.monotonic()
-        self.over = sys.stderr.isatty()
-        self.last = self.start
-
-    def step(self, words: str) -> None:
-        self.count += 1
-        now = time.monotonic()
-        if not self.over and now - self.last < EVERY:
-            return
-        self.last = now
-        left = (now - self.start) / self.count * (self.total - self.count)
-        line = f"{self.count} of {self.total} fits, about {_duration(left)} left ({words}"
-        text = f"\r{line[:99] + ')':<100}" if self.over else f"{line})\n"
-        print(text, end="", file=sys.stderr, flush=True)
-
-    def say(self, words: str) -> None:
-        """Something worth a line of its own."""
-        self.end()
-        print(words, file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Wipe the line."""
-        if self.over and self.count:
-            print("\r" + " " * 100 + "\r", end="", file=sys.stderr, flush=True)
+@contextmanager
+def work_alone() -> Iterator[None]:
+    """Keep to one thread and ignore warnings, which are the business of whoever is compared."""
+    with warnings.catch_warnings(), threadpool_limits(1):  # HistGradientBoosting has no other switch for threads.
+        warnings.simplefilter("ignore")
+        yield
 
 
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    return f"{seconds:.0f} s" if seconds < 90 else f"{minutes} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+def time_fit(fit: Callable[[], M]) -> tuple[M, float]:
+    """Fit; give the model and the seconds of processor time, whatever else the machine does."""
+    start = time.process_time()
+    model = fit()
+    return model, time.process_time() - start
+
+
+def summarize_error(error: BaseException) -> str:
+    """Write an error as a line of at most 300 characters."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -23,7 +23,7 @@ from reliability.records import Record
 TARGET = 95.0  # Per cent of lines and branches that the tests of each module should run.
 EXCUSES = {  # A module, or all modules of a package, may be below the target because the rest is run elsewhere.
     "experiments": "runs in processes of its own, and needs CatBoost and cleanlab: `make arena`, `make bench`",
-    "untwist.boosting.engines.xgboost": "needs a GPU in parts: `benchmarks/devices.py`",
+    "untwist.boosting.engines.xgboost": "needs a GPU in parts: `experiments/benchmarks/devices.py`",
     "untwist.commands.main": "is run by tests in processes of their own, where Ctrl-C and closed pipes can be tried",
     "untwist.data.workers": "connects workers, which are processes of their own: `make test-distributed`",
     "untwist.distributed": "starts processes and needs Dask: `make test-distributed`",

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from experiments import results
+from experiments.arena.rows import BINS, ArenaRow
 from untwist import PILBoostClassifier, _core, files
 from untwist.commands import columns, sheets
 from untwist.explain import explain
@@ -268,14 +269,14 @@ def try_results(content: bytes) -> None:
         path = Path(name) / "results.csv"
         path.write_bytes(content)
         try:
-            rows = results.read(path, results.Row)
+            rows = results.read(path, ArenaRow)
         except ValueError as error:
             assert str(path) in str(error), error
             return
-        with results.Writer(path, results.Row) as writer:
+        with results.Writer(path, results.list_columns(ArenaRow)) as writer:
             for row in rows[:3]:
-                writer.add(row)
-        assert {row.key for row in results.read(path, results.Row)} == {row.key for row in rows}, "rows lost"
+                writer.add(dataclasses.astuple(row))
+        assert {row.key for row in results.read(path, ArenaRow)} == {row.key for row in rows}, "rows lost"
 
 
 # ---- the border to the compiled core ----
@@ -380,9 +381,8 @@ def try_forest(choices: Choices) -> None:
         elif arrays[name].size and arrays[name].flags.writeable and arrays[name].dtype.kind in "iu":
             wild = np.array([choices.one(WHOLES) % 2**64], dtype=np.uint64).astype(arrays[name].dtype)
             arrays[name][choices.below(len(arrays[name]))] = wild[0]
-    forest = _core.Forest(
-        *arrays.values(), choices.one([features, 0, 1, 3, 1000]) if choices.below(4) == 0 else features
-    )
+    claimed = choices.one([features, 0, 1, 3, 1000]) if choices.below(4) == 0 else features
+    forest = _core.Forest(**arrays, features=claimed)
     for _ in range(3):
         rows = choices.one([0, 1, 5, 8, 33, 48, 60, 300])
         X = make_array(choices, choices.one(["f8", "f4"]), 2, (rows, features))
@@ -422,12 +422,36 @@ def try_engine(choices: Choices) -> None:
     watch = make_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.ones(choices.one([0, rows]))
     start = make_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.zeros(0)
     monotone = make_array(choices, "i1", 1, (features,)) if choices.below(4) == 0 else np.zeros(0, dtype="i1")
-    run = _core.booster(
-        data, whole(0, 1), weight, watch, start, real(2.0, 1.1, 0.5, 4.0, float("inf")), bool(choices.below(2)),
-        real(1.0, 4.0, 1e300), bool(choices.below(2)), real(1e-6, 0.1), whole(1, 3, 60), whole(0, 2, 7),
-        real(0.0, 0.1, 0.5), real(0.0, 1.0, 1e300), real(0.0, 2.0, 1e300), real(0.0, 1.0, 1e300),
-        real(1.0, 0.5, 1e-300), real(1.0, 0.5, 1e-300), whole(0, 7), whole(0, 5), monotone,
-    )  # fmt: skip
+    positive_class = whole(0, 1)
+    alpha = real(2.0, 1.1, 0.5, 4.0, float("inf"))
+    exact_link = bool(choices.below(2))
+    step_size = real(1.0, 4.0, 1e300)
+    step_by_edge = bool(choices.below(2))
+    posterior_floor = real(1e-6, 0.1)
+    growth = {
+        "max_depth": whole(1, 3, 60),
+        "max_leaf_nodes": whole(0, 2, 7),
+        "min_weight_fraction_leaf": real(0.0, 0.1, 0.5),
+        "l2": real(0.0, 1.0, 1e300),
+        "min_samples_leaf": real(0.0, 2.0, 1e300),
+        "category_smoothing": real(0.0, 1.0, 1e300),
+        "subsample": real(1.0, 0.5, 1e-300),
+        "max_features": real(1.0, 0.5, 1e-300),
+        "seed": whole(0, 7),
+    }
+    task = _core.BoostingTask(
+        positive_class=positive_class,
+        sample_weight=weight,
+        watch_weight=watch,
+        start_scores=start,
+        alpha=alpha,
+        exact_link=exact_link,
+        step_size=step_size,
+        step_by_edge=step_by_edge,
+        posterior_floor=posterior_floor,
+        first_round=whole(0, 5),
+    )
+    run = _core.Booster(data, task, _core.TreeGrowth(monotone=monotone, **growth))
     run.boost(choices.one([3, 0, -1, 6]), choices.one([0, 1, -1]), choices.one([1, 2]))
     _, _, offset, feature, left, threshold, missing_left, value, _, sets, codes = run.trees(0)
     assert len(offset) == len(run.trees(0)[0]) + 1, "offsets and trees"
@@ -554,8 +578,8 @@ def _make_arrow_tables() -> list[bytes]:
 
 
 def _make_results() -> list[bytes]:
-    header = ",".join(field.name for field in dataclasses.fields(results.Row))
-    bins = " ".join(["1/0.5/1"] * results.BINS)
+    header = ",".join(field.name for field in dataclasses.fields(ArenaRow))
+    bins = " ".join(["1/0.5/1"] * BINS)
     row = f"moon,none,0,100,pilboost,0.9,0.9,0.3,0.1,0.5,{bins},1,"
     failed = 'moon,none,1,100,xgboost,0.5,0.5,0.69,0.25,0,,1,"no, ""really"" not\nat all"'
     return [f"{header}\n{row}\n{failed}\n".encode(), header[:20].encode(), b""]

@@ -45,13 +45,13 @@ every_alpha = pytest.mark.parametrize("alpha", ALPHAS)
 both_alphas = pytest.mark.parametrize("alpha", [*ALPHAS, -0.5, -1.0, -2.0, -math.inf])
 
 
-def jets(margins, y, alpha):
+def differentiate(margins, y, alpha):
     """Loss, gradient and diagonal Hessian by automatic differentiation in 80 digits; too large ones are infinite."""
     sides = [margin_loss(margins, y, alpha, side) for side in np.eye(len(margins))]
     return sides[0].value, [jet.first for jet in sides], [jet.second for jet in sides]
 
 
-def floats(values):
+def convert_to_floats(values):
     values = np.ravel(values)
     return [float(one) if abs(one) < sys.float_info.max else math.copysign(math.inf, one) for one in values]
 
@@ -61,12 +61,13 @@ def floats(values):
 
 def assert_derivatives(margins, y, alpha, rows):
     """`margins` as the library takes them, `rows` as automatic differentiation does."""
-    exact = [jets(row, y, alpha) for row in rows]
+    exact = [differentiate(row, y, alpha) for row in rows]
     labels = [y] * len(rows)
-    curve = objectives.safe_hessian(margins, labels, alpha)  # where the Hessian crosses 0, terms of its size cancel
+    # Where the Hessian crosses 0, terms of the size of this curve cancel.
+    curve = objectives.safe_hessian(margins, labels, alpha)
     for place, function in enumerate((objectives.loss, objectives.gradient, objectives.hessian)):
         found = function(margins, labels, alpha)
-        expected = np.array([floats(one[place]) for one in exact]).reshape(found.shape)
+        expected = np.array([convert_to_floats(one[place]) for one in exact]).reshape(found.shape)
         finite = np.isfinite(expected)
         np.testing.assert_array_equal(found[~finite], expected[~finite])
         room = 1e-11 * np.abs(expected) + (1e-15 * curve if place == 2 else 0) + 1e-75
@@ -81,6 +82,7 @@ def test_derivatives_of_two_classes_are_those_of_automatic_differentiation(alpha
 
 @every_alpha
 @pytest.mark.parametrize("y", [0, 1, 2])
+@pytest.mark.thinned(4)
 def test_derivatives_of_classes_are_those_of_automatic_differentiation(alpha, y):
     assert_derivatives(ROWS, y, alpha, ROWS)
 
@@ -146,7 +148,7 @@ def test_the_twisted_log_loss_is_the_log_loss_of_the_twisted_posterior():
     for margin, y in ((rng.normal(size=50), rng.integers(2, size=50)), (rng.normal(size=(50, 4)), np.arange(50) % 4)):
         expected = log_loss(y, twisted_proba(margin, 3.0), sample_weight=weight)
         assert twisted_log_loss(margin, y, 3.0, weight) == pytest.approx(expected, rel=1e-12)
-    assert twisted_log_loss([1e6], [0], 2.0) == 5e5  # nothing is clipped
+    assert twisted_log_loss([1e6], [0], 2.0) == 5e5  # Nothing is clipped.
 
 
 @pytest.mark.parametrize(
@@ -210,7 +212,7 @@ weighted_or_not = pytest.mark.parametrize("weighted", [False, True], ids=["plain
 two_and_more = pytest.mark.parametrize("data", [CANCER, DIGITS], ids=["cancer", "digits"])
 
 
-def xgboost_of(objective=None, rounds=30, **settings):
+def make_xgboost(objective=None, rounds=30, **settings):
     from xgboost import XGBClassifier
 
     if objective is not None:
@@ -218,13 +220,13 @@ def xgboost_of(objective=None, rounds=30, **settings):
     return XGBClassifier(n_estimators=rounds, n_jobs=1, **settings)
 
 
-def lightgbm_of(objective=None, rounds=30, **settings):
+def make_lightgbm(objective=None, rounds=30, **settings):
     from lightgbm import LGBMClassifier
 
     return LGBMClassifier(n_estimators=rounds, objective=objective, n_jobs=1, verbose=-1, **settings)
 
 
-def twisted(X, y, rate, seed=0):
+def split_and_twist(X, y, rate, seed=0):
     """Training rows with `rate` of their labels wrong, and clean test rows."""
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
     return X, ClassNoise(rate).twist(X, y, seed)[1], X_test, y_test
@@ -232,29 +234,31 @@ def twisted(X, y, rate, seed=0):
 
 @two_and_more
 @weighted_or_not
+@pytest.mark.thinned(3)
 def test_alpha_1_is_xgboosts_own_objective(data, weighted):
     X, y = data
     weight = np.random.default_rng(0).random(y.size) if weighted else None
-    models = xgboost_of(XGBoostObjective(1.0)), xgboost_of(base_score=0.5)
-    ours, own = (model.fit(X, y, sample_weight=weight) for model in models)
-    np.testing.assert_allclose(ours.predict_proba(X), own.predict_proba(X), atol=1e-4)  # sums in 32 bits
-    np.testing.assert_array_equal(ours.predict(X), own.predict(X))
+    models = make_xgboost(XGBoostObjective(1.0)), make_xgboost(base_score=0.5)
+    ours, theirs = (model.fit(X, y, sample_weight=weight) for model in models)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)  # XGBoost adds up in 32 bits.
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
 
 
 @two_and_more
 @weighted_or_not
+@pytest.mark.thinned(3)
 def test_alpha_1_is_lightgbms_own_objective(data, weighted):
     X, y = data
     weight = np.random.default_rng(0).random(y.size) if weighted else None
-    models = lightgbm_of(LightGBMObjective(1.0)), lightgbm_of(boost_from_average=False)
-    ours, own = (model.fit(X, y, sample_weight=weight) for model in models)
-    np.testing.assert_allclose(clean_proba(ours.predict(X, raw_score=True)), own.predict_proba(X), atol=1e-4)
+    models = make_lightgbm(LightGBMObjective(1.0)), make_lightgbm(boost_from_average=False)
+    ours, theirs = (model.fit(X, y, sample_weight=weight) for model in models)
+    np.testing.assert_allclose(clean_proba(ours.predict(X, raw_score=True)), theirs.predict_proba(X), atol=1e-4)
 
 
 def test_weights_are_copies_in_xgboost():
     X, y = CANCER
     times = np.random.default_rng(0).integers(1, 4, y.size)
-    model = xgboost_of(XGBoostObjective(2.0), tree_method="exact")
+    model = make_xgboost(XGBoostObjective(2.0), tree_method="exact")
     weighted = clone(model).fit(X, y, sample_weight=times).predict_proba(X)
     copied = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times)).predict_proba(X)
     np.testing.assert_allclose(weighted, copied, atol=1e-4)
@@ -262,9 +266,10 @@ def test_weights_are_copies_in_xgboost():
 
 
 def test_weights_are_copies_in_lightgbm():
-    X, y, *_ = twisted(load("xd6").X, load("xd6").y, 0.2)  # features of two values: the same bins for copies
+    # The columns have two values, so copies have the same bins.
+    X, y, *_ = split_and_twist(load("xd6").X, load("xd6").y, 0.2)
     times = np.random.default_rng(0).integers(1, 4, y.size)
-    model = lightgbm_of(LightGBMObjective(2.0), min_child_samples=1, num_leaves=8)
+    model = make_lightgbm(LightGBMObjective(2.0), min_child_samples=1, num_leaves=8)
     weighted = clone(model).fit(X, y, sample_weight=times).predict(X, raw_score=True)
     copied = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times)).predict(X, raw_score=True)
     np.testing.assert_allclose(clean_proba(weighted), clean_proba(copied), atol=1e-4)
@@ -279,7 +284,7 @@ def test_xgboosts_two_ways_agree(data):
 
     X, y = data
     weight = np.random.default_rng(0).random(y.size)
-    model = xgboost_of(XGBoostObjective(2.0), 10).fit(X, y, sample_weight=weight)
+    model = make_xgboost(XGBoostObjective(2.0), 10).fit(X, y, sample_weight=weight)
     classes = np.unique(y).size
     settings = {"objective": "binary:logistic", "nthread": 1, "disable_default_eval_metric": 1}
     settings |= {"objective": "multi:softprob", "num_class": classes} if classes > 2 else {}
@@ -307,7 +312,7 @@ def test_lightgbms_two_ways_agree(data):
 
     X, y = data
     weight = np.random.default_rng(0).random(y.size)
-    model = lightgbm_of(LightGBMObjective(2.0), 10).fit(X, y, sample_weight=weight)
+    model = make_lightgbm(LightGBMObjective(2.0), 10).fit(X, y, sample_weight=weight)
     classes, history = np.unique(y).size, {}
     quiet = {"verbose": -1, "num_threads": 1}
     rows = lightgbm.Dataset(X, y, weight=weight, free_raw_data=False)
@@ -328,18 +333,18 @@ def test_lightgbms_two_ways_agree(data):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_on_twisted_xd6_the_alpha_loss_is_ahead_of_the_log_loss(seed):
     """0.05 or more in 100 rounds with no stop (it was 0.09 to 0.16 for XGBoost, 0.03 to 0.05 for LightGBM)."""
-    X, y, X_test, y_test = twisted(load("xd6").X, load("xd6").y, 0.2, seed)
+    X, y, X_test, y_test = split_and_twist(load("xd6").X, load("xd6").y, 0.2, seed)
     scores = {}
     for alpha in (1.0, 4.0):
-        scores["xgboost", alpha] = xgboost_of(XGBoostObjective(alpha), 100).fit(X, y).score(X_test, y_test)
-        margin = lightgbm_of(LightGBMObjective(alpha), 100).fit(X, y).predict(X_test, raw_score=True)
+        scores["xgboost", alpha] = make_xgboost(XGBoostObjective(alpha), 100).fit(X, y).score(X_test, y_test)
+        margin = make_lightgbm(LightGBMObjective(alpha), 100).fit(X, y).predict(X_test, raw_score=True)
         scores["lightgbm", alpha] = np.mean((margin > 0) == y_test)
     assert scores["xgboost", 4.0] > scores["xgboost", 1.0] + 0.05
     assert scores["lightgbm", 4.0] > scores["lightgbm", 1.0] + 0.01
     assert min(scores.values()) > 0.7
 
 
-def noisy_digits(rate):
+def load_noisy_digits(rate):
     """Ten classes, `rate` of the training labels moved to any other class."""
     X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), test_size=0.3, random_state=0)
     rng = np.random.default_rng(0)
@@ -348,33 +353,36 @@ def noisy_digits(rate):
 
 
 def test_ten_classes_of_twisted_digits():
-    X, y, X_test, y_test = noisy_digits(0.4)
+    X, y, X_test, y_test = load_noisy_digits(0.4)
     forest = {"max_depth": 3, "max_bin": 16, "colsample_bynode": 0.3}
-    plain = xgboost_of(None, 40, **forest).fit(X, y).score(X_test, y_test)
-    robust = xgboost_of(XGBoostObjective(2.0), 40, **forest).fit(X, y)
+    plain = make_xgboost(None, 40, **forest).fit(X, y).score(X_test, y_test)
+    robust = make_xgboost(XGBoostObjective(2.0), 40, **forest).fit(X, y)
     assert robust.score(X_test, y_test) > plain + 0.02
     assert robust.score(X_test, y_test) > 0.85
-    margin = lightgbm_of(LightGBMObjective(2.0), 20, max_depth=3, max_bin=16).fit(X, y).predict(X_test, raw_score=True)
+    margin = (
+        make_lightgbm(LightGBMObjective(2.0), 20, max_depth=3, max_bin=16).fit(X, y).predict(X_test, raw_score=True)
+    )
     assert margin.shape == (y_test.size, 10)
     assert np.mean(margin.argmax(axis=1) == y_test) > 0.85
 
 
-@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")  # what follows it is too young
+# The argument that follows it is not in all versions yet.
+@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
 def test_both_stop_early_by_noisy_rows():
     from lightgbm import early_stopping
 
-    X, y, X_test, y_test = twisted(*CANCER, 0.2)
+    X, y, X_test, y_test = split_and_twist(*CANCER, 0.2)
     X, X_val, y, y_val = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
     rules = {"eval_metric": XGBoostMetric(4.0), "early_stopping_rounds": 10}
-    model = xgboost_of(XGBoostObjective(4.0), 300, learning_rate=0.1, **rules)
+    model = make_xgboost(XGBoostObjective(4.0), 300, learning_rate=0.1, **rules)
     model.fit(X, y, eval_set=[(X_val, y_val)], verbose=False)
     assert model.best_iteration < 200
     history = model.evals_result()["validation_0"]["twisted_log_loss"]
-    margin = model.predict(X_val, output_margin=True)  # of the best round
+    margin = model.predict(X_val, output_margin=True)  # The margin is that of the best round.
     assert min(history) == pytest.approx(twisted_log_loss(margin, y_val, 4.0), abs=1e-5)
     assert model.score(X_test, y_test) > 0.85
 
-    model = lightgbm_of(LightGBMObjective(4.0), 300)
+    model = make_lightgbm(LightGBMObjective(4.0), 300)
     stop = early_stopping(10, verbose=False)
     model.fit(X, y, eval_set=[(X_val, y_val)], eval_metric=LightGBMMetric(4.0), callbacks=[stop])
     assert model.best_iteration_ < 200
@@ -385,8 +393,8 @@ def test_both_stop_early_by_noisy_rows():
 
 def test_a_negative_alpha_undoes_a_twist_across_one_half():
     """Most labels wrong: alpha = -2 learns from them what is true."""
-    X, y, X_test, y_test = twisted(*CANCER, 0.8)
-    assert xgboost_of(XGBoostObjective(-2.0), max_depth=2).fit(X, y).score(X_test, y_test) > 0.85
+    X, y, X_test, y_test = split_and_twist(*CANCER, 0.8)
+    assert make_xgboost(XGBoostObjective(-2.0), max_depth=2).fit(X, y).score(X_test, y_test) > 0.85
 
 
 def test_labels_that_are_no_classes_are_refused_in_training():
@@ -401,15 +409,15 @@ def test_labels_that_are_no_classes_are_refused_in_training():
 
 
 def test_scikit_learn_clones_searches_and_pickles():
-    X, y, X_test, y_test = twisted(*CANCER, 0.2)
+    X, y, X_test, y_test = split_and_twist(*CANCER, 0.2)
     grid = {"objective": [XGBoostObjective(alpha) for alpha in (1.0, 4.0)]}
-    search = GridSearchCV(xgboost_of(XGBoostObjective(2.0), 20), grid, cv=3, error_score="raise").fit(X, y)
+    search = GridSearchCV(make_xgboost(XGBoostObjective(2.0), 20), grid, cv=3, error_score="raise").fit(X, y)
     assert search.best_params_["objective"] in grid["objective"]
     assert search.score(X_test, y_test) > 0.8
     again = pickle.loads(pickle.dumps(search.best_estimator_))
     np.testing.assert_array_equal(again.predict_proba(X_test), search.predict_proba(X_test))
     assert again.objective == search.best_params_["objective"]
-    model = clone(lightgbm_of(LightGBMObjective(2.0))).fit(X, y)
+    model = clone(make_lightgbm(LightGBMObjective(2.0))).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(X_test, raw_score=True), model.predict(X_test, raw_score=True))
 
@@ -417,7 +425,7 @@ def test_scikit_learn_clones_searches_and_pickles():
 # ---- CatBoost ----
 
 
-def catboost_of(rounds=30, **settings):
+def make_catboost(rounds=30, **settings):
     catboost = pytest.importorskip("catboost", reason='needs pip install "untwist[catboost]"')
     quiet = {"thread_count": 1, "allow_writing_files": False, "logging_level": "Silent", "random_seed": 0}
     return catboost.CatBoostClassifier(iterations=rounds, learning_rate=0.1, **quiet, **settings)
@@ -441,7 +449,7 @@ def test_catboosts_signs_weights_and_matrices():
         np.testing.assert_allclose(np.diag(matrix), -2 * objectives.safe_hessian([z], [y], alpha)[0])
         np.testing.assert_allclose(matrix, matrix.T)
         assert (np.linalg.eigvalsh(matrix) <= 1e-15).all()
-        if alpha <= 1:  # exact: a mixed derivative from three directions
+        if alpha <= 1:  # A mixed derivative from three directions is exact here.
             both = float(margin_loss(z, y, alpha, (1, 1, 0)).second)
             np.testing.assert_allclose(both + np.trace(matrix[:2, :2]) / 2, -matrix[0, 1], rtol=1e-12, atol=1e-15)
         steps, matrix = CatBoostObjective(alpha).calc_ders_multi(1e3 * z, float(y), 1.0)
@@ -462,33 +470,33 @@ def test_catboosts_metric_sums():
 @uncompiled
 def test_alpha_1_is_catboosts_own_objective():
     X, y = CANCER
-    ours = catboost_of(loss_function=CatBoostObjective(1.0), eval_metric=CatBoostMetric(1.0)).fit(X, y)
+    ours = make_catboost(loss_function=CatBoostObjective(1.0), eval_metric=CatBoostMetric(1.0)).fit(X, y)
     same = {"leaf_estimation_iterations": 1, "leaf_estimation_method": "Newton"}
-    own = catboost_of(boost_from_average=False, **same).fit(X, y)
-    np.testing.assert_allclose(ours.predict_proba(X), own.predict_proba(X), atol=1e-4)
+    theirs = make_catboost(boost_from_average=False, **same).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
     X, y = IRIS
     calm = {"bootstrap_type": "No", "random_strength": 0}
-    ours = catboost_of(
+    ours = make_catboost(
         loss_function=CatBoostObjective(1.0), eval_metric=CatBoostMetric(1.0), classes_count=3, **calm
     ).fit(X, y)
-    own = catboost_of(loss_function="MultiClass", **same, **calm).fit(X, y)
-    np.testing.assert_allclose(ours.predict_proba(X), own.predict_proba(X), atol=1e-4)
+    theirs = make_catboost(loss_function="MultiClass", **same, **calm).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
 
 
 @pytest.mark.heavy
 @uncompiled
 def test_catboost_trains_on_twisted_data():
-    X, y, X_test, y_test = twisted(load("xd6").X, load("xd6").y, 0.2)
+    X, y, X_test, y_test = split_and_twist(load("xd6").X, load("xd6").y, 0.2)
     scores = {}
     for alpha in (1.0, 8.0):
-        model = catboost_of(200, loss_function=CatBoostObjective(alpha), eval_metric=CatBoostMetric(alpha)).fit(X, y)
+        model = make_catboost(200, loss_function=CatBoostObjective(alpha), eval_metric=CatBoostMetric(alpha)).fit(X, y)
         margin = model.predict(X_test, prediction_type="RawFormulaVal")
         scores[alpha] = np.mean((margin > 0) == y_test)
         np.testing.assert_allclose(model.predict_proba(X_test), clean_proba(margin), atol=1e-9)
     assert scores[8.0] > scores[1.0] > 0.7
     X, y = IRIS
     settings = {"loss_function": CatBoostObjective(2.0), "eval_metric": CatBoostMetric(2.0), "classes_count": 3}
-    model = catboost_of(100, **settings).fit(X[::2], y[::2], eval_set=(X[1::2], y[1::2]), early_stopping_rounds=10)
+    model = make_catboost(100, **settings).fit(X[::2], y[::2], eval_set=(X[1::2], y[1::2]), early_stopping_rounds=10)
     margin = model.predict(X[1::2], prediction_type="RawFormulaVal")
     assert np.mean(margin.argmax(axis=1) == y[1::2]) > 0.9
     (values,) = model.evals_result_["validation"].values()
@@ -501,10 +509,12 @@ def test_catboost_weights_are_counted_once():
     X, y = CANCER
     weight = np.random.default_rng(0).random(y.size)
     settings = {"bootstrap_type": "No", "random_strength": 0}
-    ours = catboost_of(loss_function=CatBoostObjective(1.0), eval_metric=CatBoostMetric(1.0), **settings)
+    ours = make_catboost(loss_function=CatBoostObjective(1.0), eval_metric=CatBoostMetric(1.0), **settings)
     same = {"leaf_estimation_iterations": 1, "leaf_estimation_method": "Newton", "boost_from_average": False}
-    own = catboost_of(**same, **settings).fit(X, y, sample_weight=weight)
-    np.testing.assert_allclose(ours.fit(X, y, sample_weight=weight).predict_proba(X), own.predict_proba(X), atol=1e-4)
+    theirs = make_catboost(**same, **settings).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(
+        ours.fit(X, y, sample_weight=weight).predict_proba(X), theirs.predict_proba(X), atol=1e-4
+    )
 
 
 # ---- PyTorch ----
@@ -539,9 +549,9 @@ def test_torch_loss_at_1_is_torchs_own(torch):
     for reduction in ("mean", "sum", "none"):
         ours = torch_loss(1.0, reduction, weight)(logits, classes)
         torch.testing.assert_close(ours, torch.nn.CrossEntropyLoss(weight, reduction=reduction)(logits, classes))
-        ours = torch_loss(1.0, reduction)(logits, torch.sigmoid(2 * logits))  # soft targets
-        own = torch.nn.BCEWithLogitsLoss(reduction=reduction)(logits, torch.sigmoid(2 * logits))
-        torch.testing.assert_close(ours, own)
+        ours = torch_loss(1.0, reduction)(logits, torch.sigmoid(2 * logits))  # The targets are soft.
+        theirs = torch.nn.BCEWithLogitsLoss(reduction=reduction)(logits, torch.sigmoid(2 * logits))
+        torch.testing.assert_close(ours, theirs)
     pixels, labels = torch.randn(2, 3, 4, 4), torch.randint(3, (2, 4, 4))
     torch.testing.assert_close(torch_loss(1.0)(pixels, labels), torch.nn.CrossEntropyLoss()(pixels, labels))
     torch.testing.assert_close(torch_loss(2.0)(logits[0], classes[0]), torch_loss(2.0)(logits[:1], classes[:1]))
@@ -554,14 +564,15 @@ def test_torch_loss_at_1_is_torchs_own(torch):
 @pytest.mark.heavy
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0, math.inf])
 def test_torch_gradients_stay_finite_in_32_bits(torch, alpha):
-    for margin in (80.0, 1e3, 1e6):  # right, by far
+    for margin in (80.0, 1e3, 1e6):  # These margins are right by far.
         logits = torch.tensor([margin, -margin], requires_grad=True)
         torch_loss(alpha)(logits, torch.tensor([1.0, 0.0])).backward()
         assert torch.isfinite(logits.grad).all()
         rows = torch.tensor([[margin, 0.0, -margin]], requires_grad=True)
         torch_loss(alpha)(rows, torch.tensor([0])).backward()
         assert torch.isfinite(rows.grad).all()
-    logits = torch.tensor([-30.0, 30.0], requires_grad=True)  # wrong, by far: small where alpha > 1, and not nothing
+    # These are wrong by far: the gradient is small where alpha > 1, and not nothing.
+    logits = torch.tensor([-30.0, 30.0], requires_grad=True)
     torch_loss(alpha, "sum")(logits, torch.tensor([1, 0])).backward()
     expected = objectives.gradient([-30.0, 30.0], [1, 0], alpha)
     np.testing.assert_allclose(logits.grad, expected, rtol=1e-5)
@@ -583,7 +594,7 @@ def test_torch_loss_is_a_module_that_pickles(torch):
     logits = torch.randn(5, dtype=torch.float64)
     assert one(logits, torch.ones(5)).dtype == torch.float64
     assert list(one.state_dict()) == ["weight"]
-    elsewhere = copy.deepcopy(one).to("meta")  # a device that is not the CPU
+    elsewhere = copy.deepcopy(one).to("meta")  # This device is not the CPU.
     assert elsewhere(logits.to("meta"), torch.ones(5, device="meta")).device.type == "meta"
 
 
@@ -607,7 +618,7 @@ def test_torch_loss_names_what_is_wrong(torch):
 @pytest.mark.heavy
 def test_a_network_learns_from_twisted_digits(torch):
     """A network that fits the noise with the log-loss, and less so with the alpha-loss."""
-    X, y, X_test, y_test = noisy_digits(0.4)
+    X, y, X_test, y_test = load_noisy_digits(0.4)
     tensors = [torch.tensor(part / 16.0, dtype=torch.float32) for part in (X, X_test)]
     scores = {}
     for alpha in (1.0, 4.0):
@@ -634,6 +645,7 @@ def test_without_torch_one_line_says_what_to_install(monkeypatch):
         torch_loss(2.0)
 
 
+@pytest.mark.slow
 def test_without_any_library_the_rest_works():
     """Every module imports, the objects give derivatives, the classifier fits."""
     code = (
@@ -644,7 +656,7 @@ def test_without_any_library_the_rest_works():
         "sys.meta_path.insert(0, Absent())\n"
         "import numpy as np\n"
         "from untwist import PILBoostClassifier, objectives\n"
-        "from experiments import methods\n"
+        "from experiments.arena import methods\n"
         "X, y = np.random.default_rng(0).random((60, 2)), np.arange(60) % 2\n"
         "PILBoostClassifier(n_estimators=5, max_depth=2, alpha=2.0, step_size=1.0).fit(X, y)\n"
         "for kind in (objectives.XGBoostObjective, objectives.LightGBMObjective): kind(2.0)(y, X[:, 0])\n"

@@ -18,7 +18,7 @@ LABEL_TWISTERS = [
 FEATURE_TWISTERS = [FeatureNoise(0.8), FeatureNoise(1.0, 0.5, columns=[0, 2]), Insider(range(4)), Insider(2)]
 
 
-def frame(n=60):
+def make_frame(n=60):
     """One column of each kind, with gaps, under an index of its own."""
     rng = np.random.default_rng(5)
     table = pd.DataFrame(
@@ -41,7 +41,7 @@ def frame(n=60):
     return table
 
 
-def cells(table):
+def list_cells(table):
     """The table as objects, with one object for all that is missing."""
     values = pd.DataFrame(table).astype(object).to_numpy()
     values[pd.isna(values)] = "missing"
@@ -71,7 +71,7 @@ def test_labels_of_any_kind(twister, classes, kind):
     plain = [classes[i % 3 == 0] for i in range(40)]
     y = pd.Series(plain, dtype=kind, index=range(40, 0, -1), name="label") if not callable(kind) else kind(plain)
     _, twisted, flipped = twister.twist(None, y, 0)
-    assert list(y) == plain  # the input is left alone
+    assert list(y) == plain  # The input is left alone.
     other = dict(zip(classes, classes[::-1], strict=True))
     assert list(twisted) == [other[label] if i in flipped else label for i, label in enumerate(plain)]
     assert 0 < len(flipped) < 40
@@ -90,7 +90,7 @@ def test_posterior_is_what_the_sample_shows(twister, eta):
     rng = np.random.default_rng(0)
     n = 100_000
     y = (rng.random(n) < eta).astype(int)
-    y[:2] = 0, 1  # two classes even where eta is 0 or 1
+    y[:2] = 0, 1  # There are two classes even where eta is 0 or 1.
     _, twisted, _ = twister.twist(None, y, rng)
     expected = twister.posterior(eta)
     assert twisted.mean() == pytest.approx(expected, abs=4 * math.sqrt(max(expected * (1 - expected), 1 / n) / n))
@@ -124,7 +124,7 @@ def test_bad_labels_and_rates():
     with pytest.raises(ValueError, match=r"rate_neg must lie in \[0, 1\], got -0.1"):
         ClassConditionalNoise(rate_neg=-0.1)
     with pytest.raises(TypeError):
-        ClassConditionalNoise(0.1, 0.2)  # which is which would be a guess
+        ClassConditionalNoise(0.1, 0.2)  # Which is which would be a guess.
     with pytest.raises(ValueError, match=r"two classes to flip between and none missing, got \[0 1 2\]"):
         ClassNoise(0.1).twist(None, [0, 1, 2], np.random.default_rng(0))
     for missing in ([0.0, 1.0, np.nan], ["a", "b", None], pd.array([0, 1, None], dtype="Int64")):
@@ -145,18 +145,19 @@ def test_bad_labels_and_rates():
 @pytest.mark.parametrize("twister", FEATURE_TWISTERS, ids=repr)
 @pytest.mark.parametrize("as_array", [False, True], ids=["frame", "array"])
 def test_feature_twisters_report_what_they_change_and_leave_the_input_alone(twister, as_array):
-    X = frame().to_numpy(dtype=object) if as_array else frame()
+    X = make_frame().to_numpy(dtype=object) if as_array else make_frame()
     y = np.arange(len(X)) % 2
     before = X.copy()
     twisted, y_twisted, changed = twister.twist(X, y, 0)
-    np.testing.assert_array_equal(cells(X), cells(before))
+    np.testing.assert_array_equal(list_cells(X), list_cells(before))
     assert y_twisted is y
     assert type(twisted) is type(X)
     assert changed.any()
-    np.testing.assert_array_equal(changed, cells(twisted) != cells(X))
-    np.testing.assert_array_equal(pd.isna(twisted), pd.isna(X))  # missing stays missing, and nothing else becomes so
-    np.testing.assert_array_equal(cells(twister.twist(X, y, np.random.default_rng(0))[0]), cells(twisted))
-    assert (cells(twister.twist(X, y, 1)[0]) != cells(twisted)).any()
+    np.testing.assert_array_equal(changed, list_cells(twisted) != list_cells(X))
+    # What is missing stays so, and nothing else becomes missing.
+    np.testing.assert_array_equal(pd.isna(twisted), pd.isna(X))
+    np.testing.assert_array_equal(list_cells(twister.twist(X, y, np.random.default_rng(0))[0]), list_cells(twisted))
+    assert (list_cells(twister.twist(X, y, 1)[0]) != list_cells(twisted)).any()
     if not as_array:
         assert twisted.index.equals(X.index)
         assert twisted.columns.equals(X.columns)
@@ -205,9 +206,9 @@ def test_feature_noise_at_its_extremes():
     twisted, _, changed = FeatureNoise(1.0).twist(X, None, 0)
     np.testing.assert_array_equal(twisted[:, [0, 1, 3]], [[1, 5, 2], [0, 5, 1], [0, 5, 1]])
     assert set(twisted[:, 2]) <= {7, 8, 9}
-    assert changed[:, 2].all()  # of another row, and these all differ
+    assert changed[:, 2].all()  # The values are those of another row, and these all differ.
     one_row, _, changed = FeatureNoise(1.0).twist(pd.DataFrame({"a": [1.5], "b": ["x"], "c": [True]}), None, 0)
-    assert one_row.to_numpy().tolist() == [[1.5, "x", False]]  # a Boolean has another value even if it is alone
+    assert one_row.to_numpy().tolist() == [[1.5, "x", False]]  # A Boolean has another value even if it is alone.
     assert changed.tolist() == [[False, False, True]]
     assert FeatureNoise(1.0).twist(np.empty((0, 2)), None, 0)[0].shape == (0, 2)
 
@@ -225,14 +226,14 @@ def test_feature_noise_draws_from_the_other_rows():
 
 
 def test_feature_noise_in_chosen_columns_of_a_frame_keeps_all_types():
-    X = frame()
+    X = make_frame()
     twisted, _, changed = FeatureNoise(1.0).twist(X, None, 0)
     assert twisted.dtypes.equals(X.dtypes)
     assert changed.any(axis=0).all()
     assert changed[3:, [2, 7]].all()  # Booleans, plain and nullable
     _, _, changed = FeatureNoise(1.0, columns=["flag", 4, "flag"]).twist(X, None, 0)
     assert np.flatnonzero(changed.any(axis=0)).tolist() == [2, 4]
-    assert changed[:, 2].all()  # a column given twice is flipped once
+    assert changed[:, 2].all()  # A column given twice is flipped once.
     _, _, changed = FeatureNoise(1.0, columns=[]).twist(X, None, 0)
     assert not changed.any()
 
@@ -240,7 +241,7 @@ def test_feature_noise_in_chosen_columns_of_a_frame_keeps_all_types():
 # ---- the insider ----
 
 
-def shoppers(n=20_000):
+def make_shoppers(n=20_000):
     rng = np.random.default_rng(3)
     return pd.DataFrame(
         {
@@ -253,7 +254,7 @@ def shoppers(n=20_000):
 
 
 def test_the_insider_of_the_paper():
-    X = shoppers()
+    X = make_shoppers()
     n = len(X)
     insider = Insider(["PageValues", "Month", "VisitorType"], noise={"PageValues": 60.0})
     twisted, _, changed = insider.twist(X, None, 0)
@@ -271,7 +272,7 @@ def test_the_insider_of_the_paper():
 
 
 def test_the_insider_of_the_paper_on_encoded_columns():
-    X = shoppers(500)
+    X = make_shoppers(500)
     codes = X.assign(**{name: X[name].astype("category").cat.codes for name in ("Month", "VisitorType")})
     named = Insider(["PageValues", "Month", "VisitorType"], noise={"PageValues": 60.0}).twist(X, None, 0)
     coded = Insider([0, 1, 3], noise={0: 60.0}).twist(codes.to_numpy(dtype=float), None, 0)
@@ -281,7 +282,7 @@ def test_the_insider_of_the_paper_on_encoded_columns():
 
 
 def test_noise_in_standard_deviations_and_the_types_it_leaves():
-    X = frame(4000)
+    X = make_frame(4000)
     twisted, _, _ = Insider(range(10), noise=2.0, shift=1.0).twist(X, None, 0)
     for name in ("number", "small", "count", "nullable"):
         added = twisted[name].astype(float) - X[name].astype(float)
@@ -301,7 +302,7 @@ def test_categories_that_are_numbers_shift_only_where_they_count_as_categories()
     X = pd.DataFrame({"code": pd.Categorical([3, 1, None, 10]), "number": [3, 1, 1, 10]})
     twisted, _, _ = Insider(["code"], shift=1.0).twist(X, None, 0)
     assert twisted["code"].dtype == X["code"].dtype
-    assert twisted["code"].dropna().tolist() == [10, 3, 1]  # 10 is the last, after 3, not the second, after "1"
+    assert twisted["code"].dropna().tolist() == [10, 3, 1]  # 10 is the last, after 3, not the second, after "1".
     mixed = np.array([["b"], [10], [None], [9], ["a"]], dtype=object)
     assert Insider([0], shift=1.0).twist(mixed, None, 0)[0].ravel().tolist() == [9, "a", None, 10, "b"]
     twisted, _, _ = Insider(["number"], noise={}, shift=1.0).twist(X, None, 0)
@@ -333,13 +334,13 @@ def test_whole_numbers_are_floats_as_soon_as_one_is_not_whole_any_more():
 def test_the_insider_at_its_extremes():
     X = pd.DataFrame({"constant": [7, 7, 7], "same": ["x"] * 3, "none": [None] * 3, "big": [np.inf, 1.0, np.nan]})
     twisted, _, changed = Insider(range(4), shift=1.0).twist(X, None, 0)
-    assert not changed.any()  # no spread, no second category, nothing there
+    assert not changed.any()  # There is no spread, no second category, or nothing at all.
     assert twisted.equals(X)
     twisted, _, changed = Insider(["constant", "big"], noise={"constant": 1e30, "big": 1.0}).twist(X, None, 0)
     assert changed[:, 0].all()
     assert (twisted["constant"].abs() > 1e20).any()
     assert changed[:, 3].tolist() == [False, True, False]
-    X = shoppers(30)
+    X = make_shoppers(30)
     _, _, changed = Insider(range(4), noise=0.0, shift=0.0).twist(X, None, 0)
     assert not changed.any()
     twisted, _, changed = Insider([0, 1], noise={0: 1.0}, shift=1.0).twist(X.iloc[:1], None, 0)
@@ -348,7 +349,7 @@ def test_the_insider_at_its_extremes():
 
 def test_the_most_informative_columns():
     rng = np.random.default_rng(0)
-    X = shoppers(800)
+    X = make_shoppers(800)
     X.iloc[:50, 0] = np.nan
     y = np.where((X["Month"] == "Dec") == (X["Region"] > 4), "buys", "leaves")
     y[X["Region"] > 7] = "buys"
@@ -359,7 +360,7 @@ def test_the_most_informative_columns():
 
 
 def test_bad_tables_columns_and_scales():
-    X = shoppers(5)
+    X = make_shoppers(5)
     for call, message in [
         (lambda: FeatureNoise(1.5), r"row_rate must lie in \[0, 1\], got 1.5"),
         (lambda: FeatureNoise(0.5, -1), r"cell_rate must lie in \[0, 1\], got -1"),

@@ -1,4 +1,4 @@
-"""Checks of arguments: a clear ValueError that names the argument and the value."""
+"""Checks of arguments: each gives the value back as it is to be used, or raises a ValueError that names the argument."""
 
 from __future__ import annotations
 
@@ -9,11 +9,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = [
+    "Array",
+    "check_count",
+    "check_fraction",
+    "check_non_negative",
+    "check_numbers",
+    "check_positive",
+    "check_probabilities",
+    "check_real",
+    "check_share",
+    "normalise_weights",
+]
+
 Array = NDArray[np.float64]
 
+# A count is at most this, which is more than anybody waits for.
+LARGEST_COUNT = 2**31 - 1
 
-def numbers(name: str, value: ArrayLike) -> Array:
-    """`value` as a float64 array (0-d for a scalar)."""
+
+def check_numbers(name: str, value: ArrayLike) -> Array:
+    """A number or several, of any shape.
+
+    Parameters
+    ----------
+    name : str
+        What to call the argument in an error.
+    value : array_like
+        The value to check.
+
+    Returns
+    -------
+    ndarray of float64
+        In the shape of the value, without dimensions for a number.
+
+    Examples
+    --------
+    >>> check_numbers("z", [1, 2])
+    array([1., 2.])
+    """
     try:
         if value is None:
             raise TypeError
@@ -22,32 +56,82 @@ def numbers(name: str, value: ArrayLike) -> Array:
         raise ValueError(f"{name} must be numbers, got {value!r}") from error
 
 
-def probabilities(name: str, value: ArrayLike) -> Array:
-    """`value` as a float64 array with all entries in [0, 1]."""
-    array = numbers(name, value)
-    outside = ~((array >= 0) & (array <= 1))  # NaN is outside too
+def check_probabilities(name: str, value: ArrayLike) -> Array:
+    """A number or several, all in [0, 1].
+
+    Parameters
+    ----------
+    name : str
+        What to call the argument in an error.
+    value : array_like
+        The value to check.
+
+    Returns
+    -------
+    ndarray of float64
+        In the shape of the value, without dimensions for a number.
+    """
+    array = check_numbers(name, value)
+    # Every comparison with NaN is false, so that NaN is outside too.
+    outside = ~((array >= 0) & (array <= 1))
     if outside.any():
         raise ValueError(f"{name} must lie in [0, 1], got {array[outside].flat[0]}")
     return array
 
 
-def distribution(weights: ArrayLike | None, size: int) -> Array:
-    """Non-negative `weights` of `size` points, scaled to sum to one; uniform when None."""
+def normalise_weights(weights: ArrayLike | None, size: int) -> Array:
+    """Weights of points, scaled to sum to one.
+
+    Parameters
+    ----------
+    weights : array_like of shape (size,) or None
+        Finite, non-negative and not all zero; None for points that all weigh the same.
+    size : int
+        The number of points.
+
+    Returns
+    -------
+    ndarray of shape (size,)
+        The scaled weights.
+
+    Examples
+    --------
+    >>> normalise_weights([1.0, 3.0], 2)
+    array([0.25, 0.75])
+    """
     if size == 0:
         raise ValueError("a distribution must have at least one point")
     if weights is None:
         return np.full(size, 1.0 / size)
-    array = numbers("weights", weights)
+    array = check_numbers("weights", weights)
     if array.shape != (size,):
         raise ValueError(f"weights must be {size} numbers, one per point, got shape {array.shape}")
     if not (np.isfinite(array).all() and (array >= 0).all() and (array > 0).any()):
         raise ValueError(f"weights must be finite, non-negative and not all zero, got {array}")
-    array = array / array.max()  # first, so that huge weights do not overflow in the sum
+    # Dividing by the largest first keeps the sum of huge weights from overflowing.
+    array = array / array.max()
     return np.asarray(array / array.sum())
 
 
-def real(name: str, value: Any, *, low: float = -math.inf, open_low: bool = False) -> float:
-    """`value` as a float in [low, +inf] (or (low, +inf]); NaN is refused."""
+def check_real(name: str, value: Any, *, low: float = -math.inf, open_low: bool = False) -> float:
+    """A number that may be infinite but not NaN.
+
+    Parameters
+    ----------
+    name : str
+        What to call the argument in an error.
+    value
+        The value to check.
+    low : float, default -inf
+        The lowest number allowed.
+    open_low : bool, default False
+        Whether `low` itself is not allowed.
+
+    Returns
+    -------
+    float
+        The number.
+    """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
     try:
@@ -60,42 +144,133 @@ def real(name: str, value: Any, *, low: float = -math.inf, open_low: bool = Fals
     return number
 
 
-def positive(name: str, value: Any) -> float:
-    """`value` as a finite float > 0."""
-    number = real(name, value, low=0.0, open_low=True)
-    if math.isinf(number):
-        raise ValueError(f"{name} must be finite, got {value!r}")
+def check_positive(name: str, value: Any) -> float:
+    """A finite number > 0.
+
+    Parameters
+    ----------
+    name : str
+        What to call the argument in an error.
+    value
+        The value to check.
+
+    Returns
+    -------
+    float
+        The number.
+    """
+    number = check_real(name, value, low=0.0, open_low=True)
+    _refuse_infinite(name, value)
     return number
 
 
-def fraction(name: str, value: Any) -> float:
-    """`value` as a float in [0, 1]."""
-    number = real(name, value)
+def check_non_negative(name: str, value: Any) -> float:
+    """A finite number >= 0.
+
+    Parameters
+    ----------
+    name : str
+        What to call the argument in an error.
+    value
+        The value to check.
+
+    Returns
+    -------
+    float
+        The number.
+    """
+    number = check_real(name, value, low=0.0)
+    _refuse_infinite(name, value)
+    return number
+
+
+def check_fraction(name: str, value: Any) -> float:
+    """A number in [0, 1].
+
+    Parameters
+    ----------
+    name : str
+        What to call the argument in an error.
+    value
+        The value to check.
+
+    Returns
+    -------
+    float
+        The number.
+    """
+    number = check_real(name, value)
     if not 0 <= number <= 1:
         raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
     return number
 
 
-def non_negative(name: str, value: Any) -> float:
-    """`value` as a finite float >= 0."""
-    number = real(name, value, low=0.0)
-    if math.isinf(number):
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    return number
+def check_share(name: str, value: Any) -> float:
+    """A number in (0, 1].
 
+    Parameters
+    ----------
+    name : str
+        What to call the argument in an error.
+    value
+        The value to check.
 
-def share(name: str, value: Any) -> float:
-    """`value` as a float in (0, 1]."""
-    number = real(name, value, low=0.0, open_low=True)
+    Returns
+    -------
+    float
+        The number.
+    """
+    number = check_real(name, value, low=0.0, open_low=True)
     if number > 1:
         raise ValueError(f"{name} must lie in (0, 1], got {value!r}")
     return number
 
 
-def count(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
-    """`value` as an integer in [low, high]."""
+def check_count(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
+    """A whole number of things.
+
+    Parameters
+    ----------
+    name : str
+        What to call the argument in an error.
+    value
+        The value to check.
+    low : int, default 1
+        The lowest number allowed.
+    high : int, optional
+        The highest number allowed.
+
+    Returns
+    -------
+    int
+        The number, or 2**31 - 1 if that is less.
+
+    Examples
+    --------
+    >>> check_count("n_estimators", 2.5)
+    Traceback (most recent call last):
+    ...
+    ValueError: n_estimators must be an integer >= 1, got 2.5
+    """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or int(value) < low:
         raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
     if high is not None and int(value) > high:
         raise ValueError(f"{name} must be at most {high}, got {value!r}")
-    return min(int(value), 2**31 - 1)  # more than anybody waits for
+    return min(int(value), LARGEST_COUNT)
+
+
+def _refuse_infinite(name: str, value: Any) -> None:
+    if math.isinf(value):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+
+
+# The names that `untwist.classifier` and `untwist.boosting` still use.
+count = check_count
+distribution = normalise_weights
+fraction = check_fraction
+non_negative = check_non_negative
+numbers = check_numbers
+positive = check_positive
+probabilities = check_probabilities
+real = check_real
+share = check_share

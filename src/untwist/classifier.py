@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from untwist.arguments import Array
 from untwist.automatic.search import Search
-from untwist.data.accepted import AcceptedTables
+from untwist.data.encoding import AcceptedTables
 from untwist.fitting import boost_given_settings, replay_rounds
 from untwist.model import FittedModel
 from untwist.settings import choose_engine, resolve
@@ -288,7 +288,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """
         previous = self._find_previous()
         settings = resolve(self.get_params(deep=False), seed=None if previous is None else previous.seed)
-        self.__dict__.pop("model_", None)  # A fit that fails leaves no older model behind.
+        if previous is None:
+            self.__dict__.pop("model_", None)  # A fit that fails leaves no older model behind.
         validation = ValidationTable(X_val, y_val, sample_weight_val)
         data = TrainingData.collect(settings, X, y, sample_weight, validation, previous=previous, estimator=self)
         fit = Search(data).run() if settings.automatic else boost_given_settings(data, previous, self._hold)
@@ -311,7 +312,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class whose clean posterior is largest; of two, classes_[0] at a score of exactly 0."""
-        return self.model_.choose_labels(self.decision_function(X))
+        return find_model(self).choose_labels(self.decision_function(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Return the clean posterior of every class, kept within [1/(n+2), 1 - 1/(n+2)].
@@ -321,60 +322,59 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         training rows or their total weight, whichever is larger. More than two classes, each estimated against the
         rest, are scaled to sum to one.
         """
-        return self.model_.posterior.clean(self.decision_function(X))
+        return find_model(self).posterior.clean(self.decision_function(X))
 
     def predict_proba_twisted(self, X: Any) -> Array:
         """Return the posterior of every class as the twisted training labels follow it, within the same limits."""
-        return self.model_.posterior.twisted(self._scores(X))
+        return find_model(self).posterior.twisted(self._scores(X))
 
     def decision_function(self, X: Any) -> Array:
         """Return the score of the clean posterior; a column per class beyond two.
 
         Of two classes it is positive where `predict` says classes_[1].
         """
-        return self.model_.posterior.decision(self._scores(X))
+        return find_model(self).posterior.decision(self._scores(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """Yield `decision_function` after each round; a class whose rounds have ended keeps its scores."""
-        return map(self.model_.posterior.decision, self.model_.staged_scores(self._encode(X)))
+        return map(find_model(self).posterior.decision, find_model(self).staged_scores(self._encode(X)))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield `predict` after each round."""
-        return map(self.model_.choose_labels, self.staged_decision_function(X))
+        return map(find_model(self).choose_labels, self.staged_decision_function(X))
 
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
         """Yield `predict_proba` after each round."""
-        return map(self.model_.posterior.clean, self.staged_decision_function(X))
+        return map(find_model(self).posterior.clean, self.staged_decision_function(X))
 
     def apply(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf of every row in every tree of the compiled engine, as an index into the tree's nodes.
 
         A third axis has the classes where there are more than two; -1 where the rounds of a class have ended.
         """
-        leaves = self.model_.leaves(self._encode(X), self.n_jobs)
+        leaves = find_model(self).leaves(self._encode(X), self.n_jobs)
         return leaves[:, :, 0] if leaves.shape[2] == 1 else leaves
 
     def margins(self, X: Any, y: ArrayLike) -> Array:
         """Return y * H(x) of every row: how clearly the model agrees with its label; a column per class beyond two."""
-        rows = self._encode(X)
-        labels = self.model_.encode_labels("y", y)
+        model, rows = find_model(self), self._encode(X)
+        labels = model.encode_labels("y", y)
         check_consistent_length(rows, labels)
-        return self.model_.margins(self.model_.scores(rows, self.n_jobs), labels)
+        return model.margins(model.scores(rows, self.n_jobs), labels)
 
     def weights(self, X: Any, y: ArrayLike) -> Array:
         """Return the boosting weight in [0, 1] of every row after the last round; a column per class beyond two.
 
         It says how much of the row's label is yet to be learned.
         """
-        return self.model_.link.weights(self.margins(X, y))
+        return find_model(self).link.weights(self.margins(X, y))
 
     def _encode(self, X: Any) -> Any:
         """Return X as numbers, checked against what `fit` saw."""
-        check_is_fitted(self, "model_")
-        return self.model_.encoder.encode(X, self)
+        return find_model(self).encoder.encode(X, self)
 
     def _scores(self, X: Any) -> Array:
-        return self.model_.scores(self._encode(X), self.n_jobs)
+        return find_model(self).scores(self._encode(X), self.n_jobs)
 
     # ---- what was learned ----
 
@@ -404,20 +404,19 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         kind : "paper", "gain" or "splits"
             The paper's (`feature_importances_`), the gain of all splits of a column, or their number.
         """
-        check_is_fitted(self, "model_")
-        return self.model_.importances(kind)
+        return find_model(self).importances(kind)
 
     def certificate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Certificate:
         """Return the convergence certificate of this fit, which takes the very data that `fit` was given.
 
         It is for two classes, the paper's steps and rounds that see all rows.
         """
-        rows = self._encode(X)
-        labels = self.model_.encode_labels("y", y)
+        model, rows = find_model(self), self._encode(X)
+        labels = model.encode_labels("y", y)
         weight = np.ones(len(labels)) if sample_weight is None else np.array(_check_sample_weight(sample_weight, rows))
-        settings = resolve(self.get_params(deep=False), seed=self.model_.seed)
-        rounds, weight = replay_rounds(self.model_, settings, rows, labels, weight)
-        return certify(rounds, self.link_, self.step_size_, sample_weight=weight)
+        settings = resolve(self.get_params(deep=False), seed=model.seed)
+        rounds, weight = replay_rounds(model, settings, rows, labels, weight)
+        return certify(rounds, model.link, model.step_size, sample_weight=weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -442,5 +441,6 @@ def find_model(model: Any) -> FittedModel:
         return model
     if not isinstance(model, PILBoostClassifier):
         raise ValueError(f"model must be a PILBoostClassifier (of a pipeline the last step), got {model!r:.100}")
-    check_is_fitted(model, "model_")
+    if "model_" not in vars(model):  # This takes a single row no time, other than scikit-learn's own check.
+        check_is_fitted(model, "model_")
     return model.model_

@@ -14,7 +14,8 @@ from untwist.boosting.algorithm import Round
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.runs import BoosterRun, advance
 from untwist.model import FittedModel
-from untwist.noise import MenonEstimate, Untwisting
+from untwist.noise.paper import MenonEstimate
+from untwist.noise.untwisting import Untwisting
 from untwist.settings import Settings
 from untwist.training_data import TrainingData
 

@@ -19,8 +19,10 @@ from untwist.data.batches import Encoded
 from untwist.data.encoding import TableEncoder
 from untwist.data.labels import encode_labels
 from untwist.data.workers import ALONE, Workers
-from untwist.noise import NoiseEstimate, Untwisting, estimate_noise
+from untwist.noise.estimate import NoiseEstimate
 from untwist.noise.posterior import Posterior
+from untwist.noise.rates import estimate_noise
+from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import Link
 
 __all__ = ["Candidate", "Choice", "FittedModel", "OutOfFold"]

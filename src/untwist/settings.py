@@ -18,7 +18,7 @@ from untwist.boosting.engines.engine import Engine, EngineSettings, Growth
 from untwist.boosting.engines.registry import ENGINES, find_engine
 from untwist.boosting.forest import count_threads
 from untwist.boosting.runs import Callback
-from untwist.data.accepted import AcceptedTables
+from untwist.data.encoding import AcceptedTables
 from untwist.model import Candidate
 from untwist.theory.links import CanonicalLink, ClippedLink, Link, default_step_size
 from untwist.theory.losses import AlphaLoss, Loss
@@ -283,7 +283,7 @@ def _check_loss(loss: Any, engine: Engine) -> Loss | None:
     if loss is None or isinstance(loss, AlphaLoss):
         return None
     if not isinstance(loss, Loss):
-        raise ValueError(f"loss must be a Loss of untwist.losses, or None for the alpha-loss, got {loss!r}")
+        raise ValueError(f"loss must be a Loss, got {loss!r}")
     engine.check_loss(loss)
     return loss
 
@@ -295,7 +295,7 @@ def _decide_alphas(alpha: Any, automatic: bool) -> tuple[float, ...] | None:
         return None
     if isinstance(alpha, str) or alpha is None:
         raise ValueError(f'alpha must be a number, "auto" or "menon", got {alpha!r}')
-    AlphaLoss(alpha)  # It refuses what is no alpha.
+    ClippedLink(AlphaLoss(alpha))  # It refuses what is no alpha.
     return (alpha,)
 
 

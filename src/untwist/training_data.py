@@ -30,7 +30,7 @@ from untwist.data.labels import class_weights, classes_of, encode_labels, refuse
 from untwist.data.tables import Schema
 from untwist.data.workers import ALONE, Workers, present
 from untwist.model import FittedModel
-from untwist.noise import MenonEstimate, menon
+from untwist.noise.paper import MenonEstimate, menon
 from untwist.settings import Settings
 from untwist.theory.links import Link
 

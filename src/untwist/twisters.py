@@ -19,35 +19,57 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.impute import SimpleImputer
 
-from untwist.arguments import Array, count, fraction, non_negative
+from untwist.arguments import Array, check_count, check_fraction, check_non_negative
 from untwist.theory import twists
 
 __all__ = ["BernoulliNoise", "ClassConditionalNoise", "ClassNoise", "FeatureNoise", "Insider"]
 
 Indices = NDArray[np.intp]
-Change = tuple[int, Indices, NDArray[Any]]  # the index of a column, the rows to change, the new values there
+# The index of a column, the rows to change in it, and their new values.
+Change = tuple[int, Indices, NDArray[Any]]
 
 
 # ---- labels ----
 
 
 class _LabelTwister(ABC):
-    """Flips labels, each independently with the rates of its noise, unless a subclass draws them otherwise."""
+    """Flips labels, each independently with the rates of its twist, unless a subclass draws them otherwise."""
 
     def __post_init__(self) -> None:
-        self._noise()  # checks the rates
+        # Making the twist checks the rates.
+        self._twist_of_posteriors()
 
     @abstractmethod
-    def _noise(self) -> twists.ClassConditionalTwist:
-        """The same noise as a twist of posteriors."""
+    def _twist_of_posteriors(self) -> twists.ClassConditionalTwist:
+        """What this twister does to posteriors."""
 
-    def _flipped(self, labels: Indices, rng: np.random.Generator) -> Indices:
+    def _draw_flips(self, labels: Indices, rng: np.random.Generator) -> Indices:
         """The rows to flip, in order; labels are 0 and 1."""
-        rates = np.array([self._noise().rate_neg, self._noise().rate_pos])
+        twist = self._twist_of_posteriors()
+        rates = np.array([twist.rate_neg, twist.rate_pos])
         return np.flatnonzero(rng.random(labels.size) < rates[labels])
 
     def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, Indices]:
-        """X as it is, a copy of y (two classes) with labels flipped, and the indices of the flipped rows, in order."""
+        """Flip labels in a copy of y.
+
+        Parameters
+        ----------
+        X : array, data frame or None
+            The rows, left as they are.
+        y : array_like of shape (n_rows,)
+            Labels of two classes, of any kind; none may be missing.
+        rng : numpy.random.Generator, int or None
+            Where the flips are drawn from.
+
+        Returns
+        -------
+        X
+            As given.
+        y_twisted
+            A copy of y with labels flipped.
+        flipped : ndarray of int
+            The indices of the flipped rows, in order.
+        """
         values = np.asarray(y)
         if values.ndim != 1:
             raise ValueError(f"y must be one label per row, got shape {values.shape}")
@@ -56,18 +78,37 @@ class _LabelTwister(ABC):
         present = classes[np.unique(labels[labels >= 0])]
         if present.size != 2 or (labels < 0).any():
             raise ValueError(f"y must have two classes to flip between and none missing, got {present[:5]}")
-        flipped = self._flipped(labels, np.random.default_rng(rng))
-        return X, _rewritten(y if hasattr(y, "iloc") else values, flipped, classes[1 - labels[flipped]]), flipped
+        flipped = self._draw_flips(labels, np.random.default_rng(rng))
+        twisted = _rewrite(y if hasattr(y, "iloc") else values, flipped, classes[1 - labels[flipped]])
+        return X, twisted, flipped
 
     def posterior(self, eta_clean: ArrayLike) -> Array:
-        """The twisted posterior, of the second class in sorted order."""
-        return self._noise()(eta_clean)
+        """The twisted posterior of the second class in sorted order.
+
+        Parameters
+        ----------
+        eta_clean : array_like
+            Clean posteriors of that class, in [0, 1].
+
+        Returns
+        -------
+        ndarray
+            The twisted posteriors.
+        """
+        return self._twist_of_posteriors()(eta_clean)
 
 
 @dataclass(frozen=True)
 class ClassNoise(_LabelTwister):
     """Flips exactly ceil(rate * n) labels, drawn without replacement: the class noise of the paper's experiments.
 
+    Parameters
+    ----------
+    rate : float
+        The share of labels to flip, in [0, 1].
+
+    Examples
+    --------
     >>> twister = ClassNoise(0.3)
     >>> X, y, flipped = twister.twist(np.zeros((5, 1)), [0, 0, 1, 1, 1], np.random.default_rng(0))
     >>> y, flipped
@@ -76,34 +117,52 @@ class ClassNoise(_LabelTwister):
 
     rate: float
 
-    def _noise(self) -> twists.SymmetricNoise:
+    def _twist_of_posteriors(self) -> twists.SymmetricNoise:
         return twists.SymmetricNoise(self.rate)
 
-    def _flipped(self, labels: Indices, rng: np.random.Generator) -> Indices:
-        flips = math.ceil(round(self.rate * labels.size, 9))  # .3 * 10 is 3, not the 4 that rounding would make of it
+    def _draw_flips(self, labels: Indices, rng: np.random.Generator) -> Indices:
+        # The product is rounded first, so that 0.3 * 10 gives 3 flips and not 4.
+        flips = math.ceil(round(self.rate * labels.size, 9))
         return np.sort(rng.choice(labels.size, size=flips, replace=False))
 
 
 @dataclass(frozen=True)
 class BernoulliNoise(_LabelTwister):
-    """Flips each label independently with probability `rate`.
+    """Flips each label independently with one probability.
 
+    Parameters
+    ----------
+    rate : float
+        The probability that a label flips, in [0, 1].
+
+    Examples
+    --------
     >>> BernoulliNoise(0.3).twist(None, ["ham", "ham", "spam"], rng=1)[1:]
     (array(['ham', 'ham', 'ham'], dtype='<U4'), array([2]))
     """
 
     rate: float
 
-    def _noise(self) -> twists.SymmetricNoise:
+    def _twist_of_posteriors(self) -> twists.SymmetricNoise:
         return twists.SymmetricNoise(self.rate)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassConditionalNoise(_LabelTwister):
-    """Flips each label independently: of the first class (sorted) with `rate_neg`, of the second with `rate_pos`.
+    """Flips each label independently, those of each class with their own probability.
 
-    One-sided noise is to give one rate only: here no ham is ever called spam.
+    One-sided noise is to give one rate only: in the example no ham is ever called spam. What it does to posteriors is
+    `untwist.twists.ClassConditionalTwist`.
 
+    Parameters
+    ----------
+    rate_neg : float, default 0.0
+        The probability that a label of the first class, in sorted order, flips.
+    rate_pos : float, default 0.0
+        The probability that a label of the second class flips.
+
+    Examples
+    --------
     >>> ClassConditionalNoise(rate_pos=1.0).twist(None, ["ham", "spam", "ham"], rng=0)[1:]
     (array(['ham', 'ham', 'ham'], dtype='<U4'), array([1]))
     """
@@ -111,7 +170,7 @@ class ClassConditionalNoise(_LabelTwister):
     rate_neg: float = 0.0
     rate_pos: float = 0.0
 
-    def _noise(self) -> twists.ClassConditionalTwist:
+    def _twist_of_posteriors(self) -> twists.ClassConditionalTwist:
         return twists.ClassConditionalTwist(rate_neg=self.rate_neg, rate_pos=self.rate_pos)
 
 
@@ -122,23 +181,43 @@ class _FeatureTwister(ABC):
     """Changes cells of a table, column by column."""
 
     @abstractmethod
-    def _changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:
+    def _draw_changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:
         """What to change, at most once for each column."""
 
     def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, NDArray[np.bool_]]:
-        """A copy of X with cells changed, y as it is, and which cells differ from before: Booleans, rows by columns."""
+        """Change cells in a copy of X.
+
+        Parameters
+        ----------
+        X : array_like or pandas.DataFrame of shape (n_rows, n_columns)
+            The table; what is missing in it stays missing.
+        y : array_like or None
+            The labels, left as they are.
+        rng : numpy.random.Generator, int or None
+            Where the changes are drawn from.
+
+        Returns
+        -------
+        X_twisted
+            A copy of X with cells changed.
+        y
+            As given.
+        changed : ndarray of bool of shape (n_rows, n_columns)
+            Which cells differ from before.
+        """
         table = X if hasattr(X, "iloc") else np.asarray(X)
         if table.ndim != 2 or table.shape[1] == 0:
             raise ValueError(f"X must be a table of rows and columns, dense, got shape {np.shape(X)}")
         _check_rows(table, y)
         columns = [_column(table, index) for index in range(table.shape[1])]
         changed = np.zeros(table.shape, dtype=np.bool_)
-        for index, rows, values in self._changes(table, y, np.random.default_rng(rng)):
+        for index, rows, values in self._draw_changes(table, y, np.random.default_rng(rng)):
             before = np.asarray(columns[index])[rows]
-            columns[index] = _rewritten(columns[index], rows, values)
+            columns[index] = _rewrite(columns[index], rows, values)
             changed[rows, index] = np.asarray(columns[index])[rows] != before
         if not hasattr(X, "iloc"):
-            return np.column_stack(columns), y, changed  # of one type: floats if any column is now
+            # An array has one type: floats if any of its columns has become that.
+            return np.column_stack(columns), y, changed
         twisted = X.copy()
         for index in np.flatnonzero(changed.any(axis=0)).tolist():
             twisted.isetitem(index, columns[index])
@@ -147,11 +226,22 @@ class _FeatureTwister(ABC):
 
 @dataclass(frozen=True)
 class FeatureNoise(_FeatureTwister):
-    """Takes each row with probability `row_rate`, then each of its cells with probability `cell_rate` (or the same).
+    """Takes rows at random, then cells in them, and gives these another value.
 
-    In a column of two values, or of Booleans, the cell gets the other one; else the value of a random other row.
-    `columns`, names or indices, are those that may change, by default all. The paper's is ``FeatureNoise(p)``.
+    In a column of two values, or of Booleans, the cell gets the other one; else the value of a random other row. The
+    paper's is ``FeatureNoise(p)``.
 
+    Parameters
+    ----------
+    row_rate : float
+        The probability that a row is taken, in [0, 1].
+    cell_rate : float, optional
+        The probability that a cell of such a row is taken; by default `row_rate`.
+    columns : iterable of str or int, optional
+        Names or indices of the columns that may change; by default all.
+
+    Examples
+    --------
     >>> X, y, changed = FeatureNoise(1.0, columns=[0]).twist([[0, 7], [1, 8]], None, rng=0)
     >>> X.tolist(), changed.tolist()
     ([[1, 7], [0, 8]], [[True, False], [True, False]])
@@ -162,19 +252,20 @@ class FeatureNoise(_FeatureTwister):
     columns: Iterable[str | int] | None = None
 
     def __post_init__(self) -> None:
-        fraction("row_rate", self.row_rate)
+        check_fraction("row_rate", self.row_rate)
         if self.cell_rate is not None:
-            fraction("cell_rate", self.cell_rate)
+            check_fraction("cell_rate", self.cell_rate)
         if self.columns is not None:
-            object.__setattr__(self, "columns", _listed("columns", self.columns))
+            object.__setattr__(self, "columns", _list_columns("columns", self.columns))
 
-    def _changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:  # noqa: ARG002  # blind to y
+    def _draw_changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:  # noqa: ARG002
         cell_rate = self.row_rate if self.cell_rate is None else self.cell_rate
         twisted_rows = rng.random(len(table)) < self.row_rate
-        for index in range(table.shape[1]) if self.columns is None else _places("columns", self.columns, table):
+        every_column = list(range(table.shape[1]))
+        for index in every_column if self.columns is None else _locate("columns", self.columns, table):
             levels, alphabet = _levels(_column(table, index))
             rows = np.flatnonzero(twisted_rows & (rng.random(len(table)) < cell_rate) & (levels >= 0))
-            new = 1 - levels[rows] if alphabet.size == 2 else levels[_other_rows(levels, rows, rng)]
+            new = 1 - levels[rows] if alphabet.size == 2 else levels[_draw_other_rows(levels, rows, rng)]
             yield index, rows, alphabet[new]
 
 
@@ -182,11 +273,18 @@ class FeatureNoise(_FeatureTwister):
 class Insider(_FeatureTwister):
     """Spoils the columns that matter, in all rows: numbers by Gaussian noise, categories by moving on to the next one.
 
-    - `columns`: names or indices, or a number k for the k most informative about y (by mutual information);
-    - `noise`: in standard deviations of each column; or, by column, in the column's own units, and then all other
-      `columns` count as categories, even if they are numbers;
-    - `shift`: the probability of a category to become the next one in sorted order, the first one after the last.
+    Parameters
+    ----------
+    columns : int or iterable of str or int
+        Names or indices, or a number k for the k most informative about y (by mutual information).
+    noise : float or mapping, default 1.0
+        In standard deviations of each column; or, by column, in the column's own units, and then all other `columns`
+        count as categories, even if they are numbers.
+    shift : float, default 0.5
+        The probability that a category becomes the next one in sorted order, or the first one after the last.
 
+    Examples
+    --------
     The insider of the paper's online shoppers:
 
     >>> Insider(["PageValues", "Month", "VisitorType"], noise={"PageValues": 60.0})
@@ -196,34 +294,36 @@ class Insider(_FeatureTwister):
     """
 
     columns: int | Iterable[str | int]
-    noise: float | Mapping[str | int, float] = field(default=1.0, hash=False)  # a dict has no hash
+    noise: float | Mapping[str | int, float] = field(default=1.0, hash=False)
     shift: float = 0.5
 
     def __post_init__(self) -> None:
         how_many = isinstance(self.columns, Integral)
-        object.__setattr__(self, "columns", (count if how_many else _listed)("columns", self.columns))
-        fraction("shift", self.shift)
+        columns = check_count("columns", self.columns) if how_many else _list_columns("columns", self.columns)
+        object.__setattr__(self, "columns", columns)
+        check_fraction("shift", self.shift)
         if not isinstance(self.noise, Mapping):
-            non_negative("noise", self.noise)
+            check_non_negative("noise", self.noise)
         elif how_many:
             raise ValueError(f"noise must be one number where columns is one too, got {self.noise!r}: name the columns")
         else:
-            scales = {name: non_negative(f"noise of {name!r}", scale) for name, scale in self.noise.items()}
+            scales = {name: check_non_negative(f"noise of {name!r}", scale) for name, scale in self.noise.items()}
             object.__setattr__(self, "noise", scales)
 
-    def _changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:
+    def _draw_changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:
         if isinstance(self.columns, int):
-            places = _most_informative(self.columns, table, y, rng)
+            places = _find_most_informative(self.columns, table, y, rng)
         else:
-            places = _places("columns", self.columns, table)
+            places = _locate("columns", self.columns, table)
         scales = self._scales(places, table)
         for index in places:
-            column, scale = _column(table, index), scales.get(index)
+            column = _column(table, index)
+            scale = scales.get(index)
             if scale is None:
                 levels, alphabet = _levels(column)
                 rows = np.flatnonzero((rng.random(levels.size) < self.shift) & (levels >= 0))
                 yield index, rows, alphabet[(levels[rows] + 1) % max(alphabet.size, 1)]
-            elif (numbers := _numbers(column)) is None:
+            elif (numbers := _read_numbers(column)) is None:
                 raise ValueError(f"noise must be for columns of numbers, not column {index}: leave it out to shift it")
             else:
                 rows = np.flatnonzero(~np.isnan(numbers))
@@ -232,22 +332,22 @@ class Insider(_FeatureTwister):
     def _scales(self, places: list[int], table: Any) -> dict[int, float]:
         """By the index of a column the standard deviation of its noise; a column without one counts as categories."""
         if not isinstance(self.noise, Mapping):
-            numbers = {index: _numbers(_column(table, index)) for index in places}
+            numbers = {index: _read_numbers(_column(table, index)) for index in places}
             return {i: self.noise * _standard_deviation(values) for i, values in numbers.items() if values is not None}
-        scales = {index: scale for name, scale in self.noise.items() for index in _places("noise", [name], table)}
+        scales = {index: scale for name, scale in self.noise.items() for index in _locate("noise", [name], table)}
         if stray := sorted(scales.keys() - set(places)):
             raise ValueError(f"noise must be for columns among {self.columns}, got one for column {stray[0]}")
         return scales
 
 
-def _most_informative(how_many: int, table: Any, y: Any, rng: np.random.Generator) -> list[int]:
+def _find_most_informative(how_many: int, table: Any, y: Any, rng: np.random.Generator) -> list[int]:
     """The columns of most mutual information with y."""
     if y is None:
         raise ValueError("y must be given to find the most informative columns: pass it, or name the columns")
-    count("columns", how_many, high=table.shape[1])
+    check_count("columns", how_many, high=table.shape[1])
     columns = [_column(table, index) for index in range(table.shape[1])]
-    numbers = [_numbers(column) for column in columns]
-    encoded = [_levels(c)[0] if values is None else values for c, values in zip(columns, numbers, strict=True)]
+    numbers = [_read_numbers(column) for column in columns]
+    encoded = [_levels(one)[0] if values is None else values for one, values in zip(columns, numbers, strict=True)]
     complete = SimpleImputer(strategy="median", keep_empty_features=True).fit_transform(np.column_stack(encoded))
     categorical = np.array([values is None for values in numbers])
     seed = int(rng.integers(2**31))
@@ -255,7 +355,7 @@ def _most_informative(how_many: int, table: Any, y: Any, rng: np.random.Generato
     return sorted(np.argsort(-information, kind="stable")[:how_many].tolist())
 
 
-def _other_rows(levels: Indices, rows: Indices, rng: np.random.Generator) -> Indices:
+def _draw_other_rows(levels: Indices, rows: Indices, rng: np.random.Generator) -> Indices:
     """For each of `rows` another one whose value is not missing; itself if there is none."""
     known = np.flatnonzero(levels >= 0)
     ahead = rng.integers(1, max(known.size, 2), size=rows.size)
@@ -271,7 +371,7 @@ def _check_rows(X: Any, y: Any) -> None:
         raise ValueError(f"X and y must have as many rows, got {len(X)} and {len(y)}")
 
 
-def _listed(name: str, columns: Any) -> tuple[str | int, ...]:
+def _list_columns(name: str, columns: Any) -> tuple[str | int, ...]:
     """Names or indices of columns as a tuple."""
     listed = None if isinstance(columns, str) or not isinstance(columns, Iterable) else tuple(columns)
     if listed is None or any(isinstance(one, (bool, np.bool_, float)) for one in listed):
@@ -279,7 +379,7 @@ def _listed(name: str, columns: Any) -> tuple[str | int, ...]:
     return listed
 
 
-def _places(argument: str, columns: Iterable[str | int], table: Any) -> list[int]:
+def _locate(argument: str, columns: Iterable[str | int], table: Any) -> list[int]:
     """The indices of columns that are given by name or index; a whole number always counts as an index."""
     names = list(getattr(table, "columns", ()))
     places: dict[int, None] = {}
@@ -297,24 +397,27 @@ def _column(table: Any, index: int) -> Any:
     return table.iloc[:, index] if hasattr(table, "iloc") else table[:, index]
 
 
-def _rewritten(column: Any, rows: Indices, values: NDArray[Any]) -> Any:
+def _rewrite(column: Any, rows: Indices, values: NDArray[Any]) -> Any:
     """A copy of an array or a pandas series with these values in these rows, of the same type if it can hold them."""
-    dtype = getattr(column.dtype, "numpy_dtype", column.dtype)  # of pandas' nullable numbers
+    # The nullable numbers of pandas have a type of NumPy within theirs.
+    dtype = getattr(column.dtype, "numpy_dtype", column.dtype)
     if values.dtype.kind == "f" and dtype.kind in "iuf":
         with np.errstate(invalid="ignore", over="ignore"):
             cast = values.astype(dtype)
         if dtype.kind == "f" or (cast == values).all():
             values = cast
         else:
-            column = column.astype(np.float64)  # whole numbers no more
+            # The column held whole numbers, and no longer does.
+            column = column.astype(np.float64)
     twisted = column.copy()
     (twisted.iloc if hasattr(twisted, "iloc") else twisted)[rows] = values
     return twisted
 
 
-def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+def _find_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind != "O":
-        return np.asarray(values != values)  # NaN differs from itself
+        # NaN differs from itself.
+        return np.asarray(values != values)
     each = (one is None or type(one).__name__ == "NAType" or one != one for one in values)
     return np.fromiter(each, np.bool_, values.size)
 
@@ -325,7 +428,7 @@ def _levels(column: Any) -> tuple[Indices, NDArray[Any]]:
     Booleans have both values in their alphabet, in sight or not.
     """
     values = np.asarray(column)
-    present = ~_missing(values)
+    present = ~_find_missing(values)
     known = values[present]
     if values.dtype.kind != "O":
         alphabet, places = np.unique(known, return_inverse=True)
@@ -340,10 +443,10 @@ def _levels(column: Any) -> tuple[Indices, NDArray[Any]]:
     return levels, alphabet
 
 
-def _numbers(column: Any) -> Array | None:
+def _read_numbers(column: Any) -> Array | None:
     """A column of numbers as floats, NaN where missing; None if it holds categories, Booleans or text."""
     values = np.asarray(column)
-    present = ~_missing(values)
+    present = ~_find_missing(values)
     if values.dtype.kind == "O":
         numeric = all(isinstance(one, Real) and not isinstance(one, (bool, np.bool_)) for one in values[present])
     else:

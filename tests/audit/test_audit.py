@@ -20,11 +20,11 @@ from untwist.twisters import ClassConditionalNoise, ClassNoise
 TWISTERS = [ClassNoise(0.2), ClassNoise(0.35), ClassConditionalNoise(rate_neg=0.1, rate_pos=0.3)]
 
 
-def easy(n=1000, seed=2):
+def draw_easy_rows(n=1000, seed=2):
     return make_classification(n, 6, n_informative=4, n_redundant=0, class_sep=2.0, flip_y=0, random_state=seed)
 
 
-def flags(n, rows):
+def flag_rows(n, rows):
     flagged = np.zeros(n, dtype=bool)
     flagged[rows] = True
     return flagged
@@ -33,9 +33,9 @@ def flags(n, rows):
 @pytest.fixture(scope="module", params=TWISTERS, ids=repr)
 def judged(request):
     """An audit of twisted labels, and which of them are wrong."""
-    X, y = easy(2000, seed=6)
+    X, y = draw_easy_rows(2000, seed=6)
     _, noisy, flipped = request.param.twist(X, y, 6)
-    return audit_labels(X, noisy), flags(len(y), flipped)
+    return audit_labels(X, noisy), flag_rows(len(y), flipped)
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +63,14 @@ def test_the_number_of_wrong_labels_lies_in_its_interval_or_next_to_it(judged):
     audit, wrong = judged
     share, low, high = audit.noise_rate
     assert low <= share <= high
-    assert low - 0.03 < wrong.mean() < high + 0.03  # learned posteriors: a little too low rather than too high
+    # Posteriors are learned: the rate is a little too low rather than too high.
+    assert low - 0.03 < wrong.mean() < high + 0.03
     assert share == pytest.approx(audit.wrong.mean(), abs=2e-3)
     assert f"2000 labels, {share:.1%} of them wrong ({low:.1%} to {high:.1%})" in str(audit)
     for label in (0, 1):
-        own = audit.given == label
-        assert audit.rate_by_label[label][0] == pytest.approx(audit.wrong[own].mean(), abs=2e-3)
-        assert audit.rate_by_label[label][0] == pytest.approx(wrong[own].mean(), abs=0.07)
+        of_label = audit.given == label
+        assert audit.rate_by_label[label][0] == pytest.approx(audit.wrong[of_label].mean(), abs=2e-3)
+        assert audit.rate_by_label[label][0] == pytest.approx(wrong[of_label].mean(), abs=0.07)
 
 
 @pytest.mark.parametrize("q", [0.1, 0.2, 0.3])
@@ -80,7 +81,7 @@ def test_the_share_of_false_discoveries_is_kept(judged, q):
     assert np.mean(~wrong[chosen]) <= q + 0.05
     assert np.mean(1 - audit.wrong[chosen]) <= q
     more = audit.ranking[: len(chosen) + 1]
-    assert np.mean(1 - audit.wrong[more]) > q  # as many as possible
+    assert np.mean(1 - audit.wrong[more]) > q  # One more would be too many.
     assert set(chosen) <= set(audit.suspects(false_discovery_rate=q + 0.1))
 
 
@@ -102,15 +103,15 @@ def test_a_budget_is_the_head_of_the_ranking(judged):
 def test_the_ranking_is_by_wrong_then_by_the_posterior_then_by_row(judged):
     audit, _ = judged
     order = audit.ranking
-    own = audit.posterior[np.arange(2000), audit.given]
-    keys = list(zip(-audit.wrong[order], own[order], order, strict=True))
+    posterior = audit.posterior[np.arange(2000), audit.given]
+    keys = list(zip(-audit.wrong[order], posterior[order], order, strict=True))
     assert keys == sorted(keys)
     assert sorted(order) == list(range(2000))
 
 
 def test_ties_in_the_ranking_go_by_posterior_and_then_by_row():
     posterior = np.array([[0.5, 0.5], [0.4, 0.6], [0.5, 0.5], [0.9, 0.1]])
-    X, y = easy(100)
+    X, y = draw_easy_rows(100)
     audit = audit_labels(X, y)
     tied = LabelAudit(
         **{
@@ -142,7 +143,7 @@ def test_no_rows_to_correct_leave_all_labels(judged):
 def test_clean_data_have_no_suspects(kind):
     suspects = 0
     for seed in range(4):
-        X, y = easy(500, seed)
+        X, y = draw_easy_rows(500, seed)
         if kind == "hard":
             rng = np.random.default_rng(seed)
             y = rng.integers(0, 2, 500)
@@ -187,7 +188,7 @@ def test_several_classes(three):
 # ---- tables ----
 
 
-def shop(n=800):
+def make_shop_table(n=800):
     """Text labels by a city and an age with gaps, a fifth of them wrong, under an index of its own."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
@@ -202,23 +203,23 @@ def shop(n=800):
     table.loc[table.index[::9], "noise"] = np.nan
     table.loc[table.index[::31], "city"] = None
     _, labels, flipped = ClassNoise(0.2).twist(table, pd.Series(truth, index=table.index), 0)
-    return table, labels, flags(n, flipped)
+    return table, labels, flag_rows(n, flipped)
 
 
 @pytest.fixture(scope="module")
 def shopped():
-    table, labels, wrong = shop()
+    table, labels, wrong = make_shop_table()
     return audit_labels(table, labels), wrong
 
 
 def test_text_labels_of_a_table_with_categories_and_gaps(shopped):
     audit, wrong = shopped
-    table, labels, _ = shop()
+    table, labels, _ = make_shop_table()
     assert audit.given.tolist() == labels.tolist()
     assert set(audit.predicted) == {"leaves", "stays"}
     assert average_precision_score(wrong, audit.wrong) > 0.8
     assert list(audit.rate_by_label) == ["leaves", "stays"]
-    pd.testing.assert_frame_equal(audit.X, table)  # left alone
+    pd.testing.assert_frame_equal(audit.X, table)  # The table is left alone.
 
 
 def test_the_frame_has_the_columns_of_cleanlab_under_the_index_of_the_table(shopped):
@@ -238,7 +239,7 @@ def test_the_frame_has_the_columns_of_cleanlab_under_the_index_of_the_table(shop
 
 def test_a_planted_column_speaks_against_a_planted_label(shopped):
     audit, _ = shopped
-    table, labels, wrong = shop()
+    table, labels, wrong = make_shop_table()
     row = next(i for i in audit.ranking if table["city"].iloc[i] == "Rome" and table["age"].iloc[i] < 45)
     assert wrong[row]
     found = audit.explain(row)
@@ -256,7 +257,7 @@ def test_a_planted_column_speaks_against_a_planted_label(shopped):
 
 def test_the_usual_number_is_the_median_of_the_rows_that_bear_the_label(shopped):
     audit, _ = shopped
-    table, labels, _ = shop()
+    table, labels, _ = make_shop_table()
     row = next(i for i in audit.ranking if table["age"].iloc[i] > 50 and table["city"].iloc[i] != "Rome")
     first = audit.explain(row).reasons[0]
     assert (first.column, first.value) == ("age", table["age"].iloc[row])
@@ -264,7 +265,7 @@ def test_the_usual_number_is_the_median_of_the_rows_that_bear_the_label(shopped)
 
 
 def test_effects_are_what_the_model_says_when_one_value_is_made_usual():
-    X, y = easy(600)
+    X, y = draw_easy_rows(600)
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
     audit = audit_labels(X, noisy)
     row = audit.ranking[0]
@@ -322,7 +323,7 @@ def test_similar_rows_are_looked_for_among_some_where_there_are_many(monkeypatch
 # ---- slices ----
 
 
-def sited(rate_here, rate_elsewhere, seed=0, n=3000):
+def draw_rows_of_sites(rate_here, rate_elsewhere, seed=0, n=3000):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n), "site": rng.choice(list("PQRS"), n)})
     truth = (X["a"] > 0).to_numpy()
@@ -331,8 +332,8 @@ def sited(rate_here, rate_elsewhere, seed=0, n=3000):
 
 
 def test_a_noisy_slice_is_the_first_and_its_share_is_that_of_its_own_noise():
-    for seed in range(6):  # not each of them shows it
-        audit = audit_labels(*sited(0.4, 0.1, seed))
+    for seed in range(6):  # Not each of the seeds shows it.
+        audit = audit_labels(*draw_rows_of_sites(0.4, 0.1, seed))
         here = (audit.X["site"] == "P").to_numpy()
         found = [one for one in audit.slices() if (one.column, one.where) == ("site", "P")]
         if found:
@@ -348,36 +349,37 @@ def test_a_noisy_slice_is_the_first_and_its_share_is_that_of_its_own_noise():
 
 
 def test_a_noisy_slice_is_found_where_it_is_evident():
-    found = [[one.where for one in audit_labels(*sited(0.4, 0.1, seed)).slices()] for seed in range(5)]
-    assert sum("P" in each for each in found) >= 2  # 18 of 20 if no evidence were asked for, at the price of false ones
+    found = [[one.where for one in audit_labels(*draw_rows_of_sites(0.4, 0.1, seed)).slices()] for seed in range(5)]
+    # There would be 18 of 20 if no evidence were asked for, at the price of false ones.
+    assert sum("P" in each for each in found) >= 2
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.3])
 def test_uniform_noise_has_no_slices(rate):
     for seed in range(2):
-        audit = audit_labels(*sited(rate, rate, seed))
+        audit = audit_labels(*draw_rows_of_sites(rate, rate, seed))
         assert audit.noise.found
         assert [one for one in audit.slices() if one.column in ("b", "site")] == []
 
 
 def test_slices_leave_out_rows_of_weight_0():
-    X, y = sited(0.1, 0.1, n=1500)
+    X, y = draw_rows_of_sites(0.1, 0.1, n=1500)
     weight = np.ones(1500)
     absent = np.flatnonzero(X["site"] == "P")[:200]
     weight[absent] = 0.0
-    y[absent] = X["a"].iloc[absent] < 0  # all of them wrong
+    y[absent] = X["a"].iloc[absent] < 0  # All of these labels are wrong.
     audit = audit_labels(X, y, sample_weight=weight)
     assert [one for one in audit.slices() if one.column == "site"] == []
 
 
 def test_slices_are_quarters_categories_and_what_is_missing():
-    X, y = sited(0.2, 0.2, n=400)
+    X, y = draw_rows_of_sites(0.2, 0.2, n=400)
     X.loc[::10, "b"] = np.nan
     audit = audit_labels(X, y)
     values = audit.numbers
     for column, name in enumerate(X):
         parts = list(split_column(audit.fitted.encoder, column, values[:, column]))
-        np.testing.assert_array_equal(sum(rows.astype(int) for _, rows in parts), 1)  # every row is in one
+        np.testing.assert_array_equal(sum(rows.astype(int) for _, rows in parts), 1)  # Every row is in one part.
         if name == "site":
             assert [where for where, _ in parts] == list("PQRS")
         if name == "b":
@@ -392,7 +394,7 @@ def test_slices_are_quarters_categories_and_what_is_missing():
 # ---- one audit for the same data ----
 
 
-def equal(one, other, order=slice(None)):
+def assert_equal_audits(one, other, order=slice(None)):
     np.testing.assert_array_equal(one.wrong, other.wrong[order])
     np.testing.assert_array_equal(one.posterior, other.posterior[order])
     np.testing.assert_array_equal(one.predicted, other.predicted[order])
@@ -400,24 +402,24 @@ def equal(one, other, order=slice(None)):
 
 
 def test_neither_repetition_nor_threads_nor_the_order_of_rows_matter():
-    X, y = easy(500)
+    X, y = draw_easy_rows(500)
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
     audit = audit_labels(X, noisy)
-    equal(audit_labels(X, noisy), audit)
-    equal(audit_labels(X, noisy, n_jobs=2), audit)
+    assert_equal_audits(audit_labels(X, noisy), audit)
+    assert_equal_audits(audit_labels(X, noisy, n_jobs=2), audit)
     order = np.random.default_rng(1).permutation(500)
-    equal(audit_labels(X[order], noisy[order]), audit, order)
+    assert_equal_audits(audit_labels(X[order], noisy[order]), audit, order)
     assert (audit_labels(X, noisy, random_state=1).wrong != audit.wrong).any()
 
 
 def test_a_fitted_model_is_audited_without_another_fit(monkeypatch):
-    X, y = easy(500)
+    X, y = draw_easy_rows(500)
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
     audit = audit_labels(X, noisy)
     model = PILBoostClassifier(random_state=0).fit(X, noisy)
     monkeypatch.setattr(PILBoostClassifier, "fit", lambda *_: pytest.fail("fitted again"))
     again = audit_labels(X, noisy, model)
-    equal(again, audit)
+    assert_equal_audits(again, audit)
     assert again.model is model
 
 
@@ -425,7 +427,7 @@ def test_the_audit_and_the_model_it_uses_agree_on_the_noise():
     X, y = load_iris(return_X_y=True)
     model = PILBoostClassifier(random_state=0).fit(X, y)
     assert audit_labels(X, y, model).noise is model.noise_
-    X, y = easy(300)
+    X, y = draw_easy_rows(300)
     model = PILBoostClassifier(noise_rates=(0.1, 0.3), random_state=0).fit(X, y)
     noise = audit_labels(X, y, model).noise
     assert (noise.rate_neg, noise.rate_pos, noise.found) == (0.1, 0.3, True)
@@ -433,7 +435,7 @@ def test_the_audit_and_the_model_it_uses_agree_on_the_noise():
 
 @pytest.mark.parametrize("settings", [{"noise_rates": None}, {"alpha": 1.0}, {"alpha": "menon"}], ids=str)
 def test_a_model_without_an_estimate_of_its_own_is_audited_by_its_posteriors(settings):
-    X, y = easy(400)
+    X, y = draw_easy_rows(400)
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
     model = PILBoostClassifier(random_state=0, **settings).fit(X, noisy)
     noise = audit_labels(X, noisy, model).noise
@@ -444,7 +446,7 @@ def test_a_model_without_an_estimate_of_its_own_is_audited_by_its_posteriors(set
 
 
 def test_rows_of_weight_0_are_judged_by_all_folds_and_count_for_nothing():
-    X, y = easy(500)
+    X, y = draw_easy_rows(500)
     _, noisy, flipped = ClassNoise(0.2).twist(X, y, 0)
     weight = np.ones(500)
     weight[:50] = 0
@@ -457,13 +459,13 @@ def test_rows_of_weight_0_are_judged_by_all_folds_and_count_for_nothing():
         np.testing.assert_allclose(audit.rate_by_label[label], rates, atol=1e-6)
     np.testing.assert_allclose(audit.posterior[:50], audit.model.predict_proba_twisted(X[:50]), atol=1e-9)
     assert np.mean(audit.predicted[:50] == y[:50]) > 0.9
-    assert average_precision_score(flags(500, flipped)[:50], audit.wrong[:50]) > 0.8
+    assert average_precision_score(flag_rows(500, flipped)[:50], audit.wrong[:50]) > 0.8
     assert sorted(audit.ranking) == list(range(500))
     assert audit.to_frame()["label_quality"].notna().all()
 
 
 def test_weight_2_is_a_repeated_row():
-    X, y = easy(400)
+    X, y = draw_easy_rows(400)
     _, noisy, _ = ClassConditionalNoise(rate_neg=0.1, rate_pos=0.3).twist(X, y, 0)
     weight = 1 + 3 * noisy
     weighted = audit_labels(X, noisy, sample_weight=weight)
@@ -471,22 +473,22 @@ def test_weight_2_is_a_repeated_row():
     assert weighted.noise_rate == pytest.approx(copies.noise_rate, abs=0.02)
 
 
-def planted(size, rate_here, rate_elsewhere):
+def audit_planted_site(size, rate_here, rate_elsewhere):
     """An audit of 1000 rows by a posterior that is .99 for the truth; the first `size` are of site P."""
     rng = np.random.default_rng(0)
     here = np.arange(1000) < size
     truth = rng.integers(0, 2, 1000)
     X = pd.DataFrame({"a": truth + rng.normal(scale=0.1, size=1000), "site": np.where(here, "P", "Q")})
-    own = np.array([[0.99, 0.01], [0.01, 0.99]])[truth]
+    posterior = np.array([[0.99, 0.01], [0.01, 0.99]])[truth]
     given = truth ^ (rng.random(1000) < np.where(here, rate_here, rate_elsewhere))
-    noise = replace(estimate_noise(own[:, 1], given), found=True)
-    share = noise.share_wrong(logit(own[:, 1]), given, 1.0)
+    noise = replace(estimate_noise(posterior[:, 1], given), found=True)
+    share = noise.share_wrong(logit(posterior[:, 1]), given, 1.0)
     audit = audit_labels(X, truth)
     return LabelAudit(
         **{
             **{field.name: getattr(audit, field.name) for field in fields(audit)},
             "given": given,
-            "posterior": own,
+            "posterior": posterior,
             "noise": noise,
             "noise_rate": share,
         }
@@ -494,15 +496,15 @@ def planted(size, rate_here, rate_elsewhere):
 
 
 def test_a_slice_is_judged_by_its_own_noise():
-    audit, here = planted(300, 0.4, 0.1)
+    audit, here = audit_planted_site(300, 0.4, 0.1)
     first, *others = audit.slices()
     assert (first.column, first.where, first.rows) == ("site", "P", 300)
     alone = estimate_noise(audit.posterior[here, 1], audit.given[here])
     assert first.share_wrong == alone.share_wrong(logit(audit.posterior[here, 1]), audit.given[here], 1.0)[0]
     assert first.share_wrong == pytest.approx(0.4, abs=0.05)
     assert "site" not in [one.column for one in others]
-    for size, rate, rows in [(300, 0.2, []), (100, 0.4, [100]), (99, 0.4, [])]:  # fewer than 100 tell little
-        slices = planted(size, rate, min(rate, 0.2))[0].slices()
+    for size, rate, rows in [(300, 0.2, []), (100, 0.4, [100]), (99, 0.4, [])]:  # Fewer than 100 rows tell little.
+        slices = audit_planted_site(size, rate, min(rate, 0.2))[0].slices()
         assert [one.rows for one in slices if one.column == "site"] == rows
 
 
@@ -515,7 +517,7 @@ def test_slices_are_for_two_classes(three):
 
 
 def test_models_that_cannot_be_audited_are_refused():
-    X, y = easy(100)
+    X, y = draw_easy_rows(100)
     message = "model must be a PILBoostClassifier that chose by folds"
     for model in (
         PILBoostClassifier(),
@@ -528,7 +530,7 @@ def test_models_that_cannot_be_audited_are_refused():
 
 
 def test_settings_that_an_audit_cannot_judge_by_are_refused():
-    X, y = easy(100)
+    X, y = draw_easy_rows(100)
     with pytest.raises(ValueError, match=r"model must have a positive alpha, got -2.0"):
         audit_labels(X, y, PILBoostClassifier(-2.0, random_state=0).fit(X, y))
     y = np.where(X[:, 1] > 0, 2, y)
@@ -537,14 +539,14 @@ def test_settings_that_an_audit_cannot_judge_by_are_refused():
 
 
 def test_a_column_without_any_value_explains_nothing():
-    X, y = easy(200)
+    X, y = draw_easy_rows(200)
     X = np.column_stack([X, np.full(len(X), np.nan)])
     audit = audit_labels(X, y, PILBoostClassifier(random_state=0).fit(X, y))
     assert X.shape[1] - 1 not in [reason.column for reason in audit.explain(0).reasons]
 
 
 def test_other_labels_than_those_of_the_fit_are_refused():
-    X, y = easy(100)
+    X, y = draw_easy_rows(100)
     model = PILBoostClassifier(random_state=0).fit(X, y)
     message = "X and y must be the rows that the model was fitted to, in the same order"
     for other in (1 - y, y[:50]):
@@ -567,14 +569,14 @@ def test_other_labels_than_those_of_the_fit_are_refused():
     ids=["other", "fewer", "nearly", "None"],
 )
 def test_other_rows_than_those_of_the_fit_are_refused(change, message):
-    X, y = easy(100)
+    X, y = draw_easy_rows(100)
     model = PILBoostClassifier(random_state=0).fit(X, y)
     with pytest.raises(ValueError, match=message):
         audit_labels(change(X), y, model)
 
 
 def test_a_single_other_row_among_many_is_refused():
-    X, y = easy(2000)
+    X, y = draw_easy_rows(2000)
     model = PILBoostClassifier(1.0, n_estimators=5, random_state=0).fit(X, y)
     other = X.copy()
     other[1] += 1.0
@@ -605,7 +607,7 @@ def test_the_noise_of_an_audit_can_be_printed_and_asked(shopped):
 
 
 def test_rows_to_correct_may_be_booleans_and_must_exist():
-    X, y = easy(300)
+    X, y = draw_easy_rows(300)
     audit = audit_labels(X, y)
     mask = np.zeros(300, dtype=bool)
     mask[[3, 7]] = True

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from untwist import PILBoostClassifier
 from untwist.automatic import search as automatic
 from untwist.boosting import forest as trees
-from untwist.data.folds import cross_folds
+from untwist.data.folds import split_into_folds
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss, SquareLoss
 from untwist.twisters import ClassNoise
@@ -32,7 +32,7 @@ def auto(**settings):
 
 def folds_of(X, y, weight=None, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
-    return cross_folds(trees.dataset(X, y, weight).hashes(), y.astype(np.uint32), weight, 5, seed)
+    return split_into_folds(trees.dataset(X, y, weight).hashes(), y.astype(np.uint32), weight, 5, seed)
 
 
 def test_every_row_is_set_aside_once_and_classes_are_shared_evenly():
@@ -119,7 +119,7 @@ def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
     model = auto(noise_rates=None).fit(X, y)
     best = model.choice_.best
     data = trees.dataset(X, y)
-    held = cross_folds(data.hashes(), y.astype(np.uint32), np.ones(len(y)), 5, model._seed)
+    held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(len(y)), 5, model._seed)
     link = ClippedLink(AlphaLoss(best.alpha))
     growth = trees.Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model._seed)
     scores, losses = [], []

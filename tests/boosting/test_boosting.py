@@ -99,7 +99,7 @@ def test_adaboost_survives_a_perfect_learner():
 def test_boosting_stops_when_all_weights_are_zero():
     X = np.array([[1.0], [-1.0]])
     rounds = list(pilboost(X, X[:, 0], Oracle(), ClippedLink(AlphaLoss(2.0)), 4.0))
-    assert len(rounds) == 1  # edge 1/2, leverage 2: every margin at the clip at once
+    assert len(rounds) == 1  # With edge 1/2 and leverage 2 every margin is at the clip at once.
     np.testing.assert_array_equal(rounds[0].margins, [2.0, 2.0])
 
 
@@ -203,7 +203,7 @@ def test_validation_loss_at_the_clip_and_at_a_score_of_0():
     one = Round(0, Oracle(), edge=1.0, leverage=9.0, weights=y, agreement=y, margins=y)
     right, wrong, even = -np.log([0.9, 0.1, 0.5])
     assert loss(one) == pytest.approx((2 * right + wrong + 3 * even) / 6)
-    assert loss.errors == [pytest.approx(3 / 6)]  # one wrong, and the positives at 0
+    assert loss.errors == [pytest.approx(3 / 6)]  # One row is wrong, and so are the positives at 0.
     weighted = ValidationLoss(X, y, link, [0.0, 3.0, 0.0, 0.0, 0.0, 1.0], least=0.1)
     assert weighted(one) == pytest.approx(0.75 * wrong + 0.25 * even)
     assert weighted.errors == [0.75]

@@ -100,7 +100,9 @@ class RandomTreeBooster:
         def column(name, dtype):
             return np.array([node[name] for tree in self.trees for node in tree], dtype=dtype)
 
-        values = [lever * node["value"] for tree, lever in zip(self.trees, self.leverages, strict=True) for node in tree]
+        values = [
+            lever * node["value"] for tree, lever in zip(self.trees, self.leverages, strict=True) for node in tree
+        ]
         n_nodes = sum(map(len, self.trees))
         forest = Forest(
             edge=np.array(self.edge_list),
@@ -144,7 +146,7 @@ def test_it_fits_and_predicts_with_given_settings(flipped):
 
 
 def test_it_stops_early_and_warm_starts(flipped):
-    X, y, truth, _ = flipped
+    X, y, *_ = flipped
     settings = {"max_depth": 4, "learning_rate": 0.3, "engine": "random trees", "random_state": 0}
     stopped = PILBoostClassifier(2.0, n_estimators=400, early_stopping=True, **settings).fit(X, y)
     assert 0 < stopped.n_iter_ < 400
@@ -184,5 +186,5 @@ def test_it_refuses_settings_that_it_does_not_know(flipped):
 
 def test_an_unknown_engine_is_refused_with_the_names_of_those_there_are(flipped):
     X, y, *_ = flipped
-    with pytest.raises(ValueError, match='"random trees", got .none.'):
+    with pytest.raises(ValueError, match=r'"random trees", got .none.'):
         PILBoostClassifier(engine="none").fit(X, y)

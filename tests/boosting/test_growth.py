@@ -55,7 +55,7 @@ def test_leaves_keep_the_rules(settings, weighted):
             assert rows.min() >= settings.get("min_samples_leaf", 0) * (1 - 1e-3)
             assert W.min() >= settings.get("min_weight_fraction_leaf", 0.0) * W.sum() * (1 - 1e-5)
     assert grown > 2
-    assert np.abs(free.decision_function(X) - fitted.decision_function(X)).max() > 1e-3  # the rule did something
+    assert np.abs(free.decision_function(X) - fitted.decision_function(X)).max() > 1e-3  # The rule did something.
 
 
 @any_settings
@@ -119,7 +119,7 @@ def test_a_subsample_is_about_its_share_and_new_every_round():
     assert fitted.edges_[0] == pytest.approx(whole.edges_[0], rel=0.3)
     assert len({tuple(fitted.forest_.first(t + 1).value[-2:]) for t in range(5)}) == 5
     few = make_model(40, max_features=0.25, max_depth=2).fit(X, y)
-    for t in range(40):  # one column of four in each tree
+    for t in range(40):  # Each tree uses one column of four.
         nodes = slice(*few.forest_.offset[t : t + 2])
         assert len(set(few.forest_.feature[nodes].tolist()) - {-1}) <= 1
     assert set(few.forest_.feature.tolist()) == {-1, 0, 1, 2, 3}
@@ -169,7 +169,7 @@ def test_leaves_are_where_a_walk_ends(classes, n):
     fitted = make_model(max_depth=5, categorical_features=[2]).fit(X, y)
     known = sorted(set(X[~np.isnan(X[:, 2]), 2]))
     new = X[:n].copy()
-    new[::5, 2] = 1000.0  # unseen
+    new[::5, 2] = 1000.0  # This category was never seen.
     new[::4, 0] = np.nan
     numbers = new.copy()
     numbers[:, 2] = [known.index(value) if value in known else math.nan for value in new[:, 2]]

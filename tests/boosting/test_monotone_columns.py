@@ -38,7 +38,7 @@ def test_monotone_columns(alpha, settings):
     for column, sign in ((0, 1), (1, -1)):
         for values in climb(bound, X, column):
             assert (sign * np.diff(values, axis=1) >= -1e-12).all()
-        assert np.abs(np.diff(climb(bound, X, column)[0])).max() > 0.01  # not by ignoring the column
+        assert np.abs(np.diff(climb(bound, X, column)[0])).max() > 0.01  # The column is not simply ignored.
     frame = pd.DataFrame(X, columns=list("abc"))
     named = make_model(30, alpha=alpha, monotonic_cst={"a": 1, "b": -1}, **settings).fit(frame, y)
     assert_same_forests(named, bound, frame, X)

@@ -14,7 +14,7 @@ from untwist.losses import AlphaLoss
 NONE = np.zeros(0)
 
 
-def extremes(n, seed=0, dtype=np.float64):
+def make_extreme_columns(n, seed=0, dtype=np.float64):
     """Columns of every kind, and labels."""
     rng = np.random.default_rng(seed)
     big = np.finfo(np.float32).max
@@ -38,7 +38,7 @@ class Rows:
         self.blocks = lambda: blocks
 
 
-def shards(X, weight, count, block):
+def cut_into_shards(X, weight, count, block):
     """(block, its weights), cut in uneven blocks, some of them empty, for each shard."""
     cuts = np.linspace(0, len(X), count + 1).astype(int)
     for first, last in itertools.pairwise(cuts):
@@ -46,16 +46,16 @@ def shards(X, weight, count, block):
         yield [(X[part], NONE if weight is None else weight[part]) for part in parts]
 
 
-def sketched(X, weight, *, categories=None, max_bins=255, count=1, block=1000, turn=False):
+def make_sketch(X, weight, *, categories=None, max_bins=255, count=1, block=1000, turn=False):
     counts = np.zeros(X.shape[1], dtype=np.int32)
     for column, number in (categories or {}).items():
         counts[column] = number
     largest = 0.0 if weight is None else weight.max()
-    parts = list(shards(X, weight, count, block))
+    parts = list(cut_into_shards(X, weight, count, block))
     sketches = [_core.Sketch(counts, max_bins, largest) for _ in parts]
     for sketch, blocks in zip(sketches, parts, strict=True):
-        for rows, own in blocks:
-            sketch.look(rows, own, 2)
+        for rows, row_weight in blocks:
+            sketch.look(rows, row_weight, 2)
     states = [sketch.state() for sketch in sketches]
     whole = _core.Sketch(counts, max_bins, largest)
     for state in reversed(states) if turn else states:
@@ -66,8 +66,8 @@ def sketched(X, weight, *, categories=None, max_bins=255, count=1, block=1000, t
         for blocks in parts:
             worker = _core.Sketch(counts, max_bins, largest)
             worker.merge(known)
-            for rows, own in blocks:
-                worker.draw(rows, own, 2)
+            for rows, row_weight in blocks:
+                worker.draw(rows, row_weight, 2)
             drawn.append(worker.state())
         for state in reversed(drawn) if turn else drawn:
             whole.merge(state)
@@ -75,7 +75,7 @@ def sketched(X, weight, *, categories=None, max_bins=255, count=1, block=1000, t
     return whole
 
 
-def whole_weights(weight, n):
+def round_weights(weight, n):
     if weight is None:
         return np.full(n, 2**32, dtype=object)
     top = 2.0 ** np.ceil(np.log2(weight.max()))
@@ -87,48 +87,50 @@ def whole_weights(weight, n):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("max_bins", [2, 16, 255])
 def test_thresholds_are_those_of_the_twin(n, weighted, dtype, max_bins):
-    X, _ = extremes(n, seed=n, dtype=dtype)
+    X, _ = make_extreme_columns(n, seed=n, dtype=dtype)
     weight = np.random.default_rng(1).choice([0.0, 0.3, 1.0, 7.0], n) if weighted else None
     if weighted:
         weight[0] = 2.0
     with np.errstate(invalid="ignore", over="ignore"):
-        twin = histogram_twin.sampled_thresholds(X, whole_weights(weight, n), max_bins)
+        twin = histogram_twin.sample_thresholds(X, round_weights(weight, n), max_bins)
     for count, block in ((1, 10_000), (2, 77), (5, 1)):
-        ours = sketched(X, weight, max_bins=max_bins, count=count, block=block).thresholds()
+        ours = make_sketch(X, weight, max_bins=max_bins, count=count, block=block).thresholds()
         for one, other in zip(ours, twin, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.thinned(2)
 def test_thresholds_of_many_rows_are_those_of_the_twin(weighted):
     n = 110_000
     rng = np.random.default_rng(3)
-    X = extremes(n, seed=3)[0][:, :5]
+    X = make_extreme_columns(n, seed=3)[0][:, :5]
     X[:, 1] = rng.integers(0, 9000, 30)[np.arange(n) % 30]
-    X[60_000:, 3] = X[:50_000, 0]  # copies of values
+    X[60_000:, 3] = X[:50_000, 0]  # These are copies of values.
     weight = rng.choice([0.0, 1.0, 2.5], n, p=[0.02, 0.5, 0.48]) if weighted else None
     with np.errstate(invalid="ignore"):
-        twin = histogram_twin.sampled_thresholds(X, whole_weights(weight, n), 100)
-    ours = sketched(X, weight, max_bins=100, count=3, block=30_000).thresholds()
+        twin = histogram_twin.sample_thresholds(X, round_weights(weight, n), 100)
+    ours = make_sketch(X, weight, max_bins=100, count=3, block=30_000).thresholds()
     for one, other in zip(ours, twin, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def few_contents(n):
+def repeat_few_contents(n):
     """Rows of 3000 different contents, of which a sample has few."""
     return np.column_stack([np.arange(n) % 3000.0, np.arange(n) % 3.0])
 
 
-def late(n):
+def vary_late(n):
     """A column that varies after more than 100,000 rows only: they must be seen twice."""
-    X = extremes(n, seed=5)[0]
+    X = make_extreme_columns(n, seed=5)[0]
     X[:, 1] = np.arange(n) > 130_000
     return X
 
 
-@pytest.mark.parametrize("make", [lambda n: extremes(n, seed=2)[0], few_contents, late])
+@pytest.mark.parametrize("make", [lambda n: make_extreme_columns(n, seed=2)[0], repeat_few_contents, vary_late])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.thinned(5)
 def test_blocks_and_shards_of_many_rows_give_the_table_in_memory(make, weighted, dtype):
     n = 150_000
     X = make(n).astype(dtype)
@@ -139,17 +141,17 @@ def test_blocks_and_shards_of_many_rows_give_the_table_in_memory(make, weighted,
     memory = trees.dataset(X, labels, weight, categories=categories)
     for block in (n, 20_011):
         blocks = [X[i : i + block] for i in range(0, n, block)]
-        same(memory, trees.dataset(Rows(blocks), labels, weight, categories=categories), weight)
-    reference = sketched(X, weight, categories=categories)
+        assert_same_bins(memory, trees.dataset(Rows(blocks), labels, weight, categories=categories), weight)
+    reference = make_sketch(X, weight, categories=categories)
     order = rng.permutation(n)
     shuffled = X[order], None if weight is None else weight[order]
-    for count, turn, (rows, own) in ((2, True, (X, weight)), (5, False, (X, weight)), (3, False, shuffled)):
-        other = sketched(rows, own, categories=categories, count=count, turn=turn, block=40_000)
+    for count, turn, (rows, row_weight) in ((2, True, (X, weight)), (5, False, (X, weight)), (3, False, shuffled)):
+        other = make_sketch(rows, row_weight, categories=categories, count=count, turn=turn, block=40_000)
         for one, two in zip(reference.thresholds(), other.thresholds(), strict=True):
             np.testing.assert_array_equal(one, two)
 
 
-def same(one, other, weight):
+def assert_same_bins(one, other, weight):
     """Codes, thresholds and flags, by the hashes of the rows and the trees that grow."""
     np.testing.assert_array_equal(one.hashes(), other.hashes())
     link = ClippedLink(AlphaLoss(2.0))
@@ -163,31 +165,31 @@ def same(one, other, weight):
 @pytest.mark.parametrize("n", [3, 4000])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_blocks_of_few_rows_give_the_table_in_memory(n, weighted):
-    X, labels = extremes(n, seed=1)
+    X, labels = make_extreme_columns(n, seed=1)
     labels[:3] = [0, 1, 2]
     weight = np.arange(n) % 4.0 if weighted else None
     memory = trees.dataset(X, labels, weight, categories={7: 3}, max_bins=20)
     for block in (1, 999, n):
         blocks = [X[:0], *(X[i : i + block] for i in range(0, n, block))]
-        same(memory, trees.dataset(Rows(blocks), labels, weight, categories={7: 3}, max_bins=20), weight)
+        assert_same_bins(memory, trees.dataset(Rows(blocks), labels, weight, categories={7: 3}, max_bins=20), weight)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_codes_are_those_of_the_twin(dtype):
-    X, _ = extremes(3000, dtype=dtype)
+    X, _ = make_extreme_columns(3000, dtype=dtype)
     categories = np.array([0] * 7 + [3], dtype=np.int32)
-    sketch = sketched(X, None, categories={7: 3})
+    sketch = make_sketch(X, None, categories={7: 3})
     codes = np.zeros(X.shape, dtype=np.uint8)
     cuts = sketch.thresholds()
     _core.encode(X, categories, cuts, codes, 2)
     known = X.astype(float)
-    known[known[:, 7] > 2, 7] = np.nan  # a fourth category of three
-    twin = histogram_twin.encoded(known, [(cuts[f].tolist(), categories[f]) for f in range(8)])
+    known[known[:, 7] > 2, 7] = np.nan  # A fourth category of three is unknown.
+    twin = histogram_twin.encode(known, [(cuts[f].tolist(), categories[f]) for f in range(8)])
     np.testing.assert_array_equal(codes, np.where(np.isnan(known), 255, twin))
 
 
 def test_a_table_that_changes_between_passes_is_refused():
-    X, labels = extremes(100)
+    X, labels = make_extreme_columns(100)
     rows = Rows([X])
     passes = iter([[X], [X[:50]]])
     rows.blocks = lambda: next(passes)
@@ -213,7 +215,7 @@ def test_the_border_refuses_nonsense():
     with pytest.raises(ValueError, match="above the largest"):
         _core.Sketch(np.zeros(2, dtype=np.int32), 255, 1.0).look(np.ones((3, 2)), np.full(3, 2.0), 1)
     many = _core.Sketch(np.zeros(2, dtype=np.int32), 255)
-    rows = late(150_000)[:, :2]
+    rows = vary_late(150_000)[:, :2]
     for first in range(0, len(rows), 30_000):
         many.look(rows[first : first + 30_000], NONE, 2)
     assert many.needs_draw

@@ -47,7 +47,7 @@ class Run:
         return 0.5 / self.count, self.loss / self.count, 0.1
 
 
-def ensemble(count, losses=(), errors=None):
+def make_ensemble(count, losses=(), errors=None):
     hypotheses = [Oracle(factor=i + 1.0) for i in range(count)]
     errors = losses if errors is None else errors
     return Ensemble(hypotheses, np.full(count, 0.5), np.arange(count) / 10, np.array(losses), np.array(errors))
@@ -58,18 +58,18 @@ def ensemble(count, losses=(), errors=None):
 
 def test_scores_are_the_sum_of_the_rounds_and_0_without_any():
     X = np.array([[1.0], [-2.0]])
-    assert ensemble(0).scores(X).tolist() == [0.0, 0.0]
-    assert ensemble(3).scores(X).tolist() == [3.0, -6.0]
-    assert [stage.tolist() for stage in ensemble(2).staged_scores(X)] == [[0.5, -1.0], [1.5, -3.0]]
-    assert ensemble(3).first(2).scores(X).tolist() == [1.5, -3.0]
-    assert len(ensemble(3).first(2)) == 2
+    assert make_ensemble(0).scores(X).tolist() == [0.0, 0.0]
+    assert make_ensemble(3).scores(X).tolist() == [3.0, -6.0]
+    assert [stage.tolist() for stage in make_ensemble(2).staged_scores(X)] == [[0.5, -1.0], [1.5, -3.0]]
+    assert make_ensemble(3).first(2).scores(X).tolist() == [1.5, -3.0]
+    assert len(make_ensemble(3).first(2)) == 2
 
 
 def test_the_best_round_is_the_first_of_the_lowest_known_loss():
-    assert ensemble(4, [math.nan, 0.5, 0.3, 0.3]).best() == 3
-    assert ensemble(3, [math.nan, math.nan, math.nan]).best() == 3
-    assert ensemble(3).best() == 3
-    assert ensemble(4, [0.9, 0.5, 0.6, 0.7]).first(2).losses.tolist() == [0.9, 0.5, 0.6, 0.7]
+    assert make_ensemble(4, [math.nan, 0.5, 0.3, 0.3]).best() == 3
+    assert make_ensemble(3, [math.nan, math.nan, math.nan]).best() == 3
+    assert make_ensemble(3).best() == 3
+    assert make_ensemble(4, [0.9, 0.5, 0.6, 0.7]).first(2).losses.tolist() == [0.9, 0.5, 0.6, 0.7]
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,13 @@ def test_the_best_round_is_the_first_of_the_lowest_known_loss():
         ([0.5, 0.4], [0.3], [0.5, 0.4, 0.3]),
         ([], [0.3], [math.nan, math.nan, 0.3]),
         ([0.5, 0.4], [], [0.5, 0.4]),
-        ([0.5, 0.4, 0.6, 0.7], [0.3], [0.5, 0.4, 0.3]),  # two rounds were kept of four
+        ([0.5, 0.4, 0.6, 0.7], [0.3], [0.5, 0.4, 0.3]),  # Two rounds of four were kept.
     ],
 )
 def test_losses_of_runs_that_follow_each_other(before, after, expected):
-    joined = ensemble(2, before, [2 * loss for loss in before]).followed_by(ensemble(1, after, [2 * x for x in after]))
+    joined = make_ensemble(2, before, [2 * loss for loss in before]).followed_by(
+        make_ensemble(1, after, [2 * x for x in after])
+    )
     np.testing.assert_array_equal(joined.losses, expected)
     np.testing.assert_array_equal(joined.errors, 2 * np.array(expected))
     assert joined.edges.tolist() == [0.0, 0.1, 0.0]
@@ -99,7 +101,7 @@ def test_a_compiled_run_asks_for_all_rounds_at_once():
     assert run.boost(2, 7) is True
     assert (run.count, booster.asked) == (2, [(2, 7, 3)])
     assert run.last_round() == (0.01, 0.4, pytest.approx(0.04))
-    assert run.boost(2, 7) is False  # the booster has stopped
+    assert run.boost(2, 7) is False  # The booster has stopped.
     assert run.count == 3
     edge, loss, error = CompiledRun(Booster([0.5], validated=False), 1, 1, count=1).last_round()
     assert (edge, math.isnan(loss), math.isnan(error)) == (0.0, True, True)
@@ -108,19 +110,19 @@ def test_a_compiled_run_asks_for_all_rounds_at_once():
 def test_a_compiled_run_that_goes_on_remembers_the_losses_before():
     booster = Booster([0.6, 0.7, 0.8, 0.9])
     run = CompiledRun(booster, 1, 2, earlier=np.array([0.9, 0.5]))
-    assert run.boost(2, 3) is True  # the lowest was 1, then 2 rounds ago
+    assert run.boost(2, 3) is True  # The lowest loss was one round ago, then two.
     assert run.boost(5, 3) is False
     assert (run.count, booster.asked) == (3, [(1, 0, 2)] * 3)
     better = CompiledRun(Booster([0.6, 0.4, 0.8]), 1, 2, earlier=np.array([0.9, 0.5]))
     assert better.boost(3, 2) is True
-    assert better.boost(1, 2) is False  # there are no more
+    assert better.boost(1, 2) is False  # There are no more rounds.
     assert better.count == 3
     whole = Booster([0.6, 0.7])
     CompiledRun(whole, 1, 2, earlier=np.array([0.1])).boost(2, 0)
-    assert whole.asked == [(2, 0, 2)]  # nothing to remember without patience
+    assert whole.asked == [(2, 0, 2)]  # Without patience there is nothing to remember.
 
 
-def reference(losses=None, rounds=5):
+def make_reference_run(losses=None, rounds=5):
     y = np.array([1.0, -1.0])
     made = (Round(i, Oracle(), 0.1 * i, 0.5, y, y, y) for i in range(rounds))
 
@@ -135,16 +137,16 @@ def reference(losses=None, rounds=5):
 
 
 def test_a_reference_run_stops_by_patience_or_at_its_end():
-    run = reference(losses=[0.9, 0.5, 0.6, 0.7, 0.8])
+    run = make_reference_run(losses=[0.9, 0.5, 0.6, 0.7, 0.8])
     assert run.boost(2, 2) is True
     assert run.last_round() == (0.1, 0.5, 0.05)
     assert run.boost(9, 2) is False
-    assert (run.count, run.ensemble().best()) == (4, 2)  # two rounds without a gain
+    assert (run.count, run.ensemble().best()) == (4, 2)  # There were two rounds without a gain.
     assert run.last_round()[1:] == (0.7, pytest.approx(0.07))
-    patient = reference(losses=[0.9, 0.5, 0.6, 0.7, 0.8])
+    patient = make_reference_run(losses=[0.9, 0.5, 0.6, 0.7, 0.8])
     assert patient.boost(9, 0) is False
     assert patient.count == 5
-    blind = reference()
+    blind = make_reference_run()
     assert blind.boost(5, 1) is True
     assert math.isnan(blind.last_round()[1])
     assert blind.ensemble().losses.size == 0
@@ -160,7 +162,7 @@ def test_runs_go_side_by_side_until_each_has_enough():
     assert advance([short, long], 40, patience=7) is None
     assert (short.count, long.count) == (3, 40)
     assert {patience for _, patience in short.steps + long.steps} == {7}
-    assert len(long.steps) < 40  # not one by one
+    assert len(long.steps) < 40  # The rounds were not boosted one by one.
 
 
 def test_runs_that_make_no_round_any_more_end():
@@ -186,12 +188,12 @@ def test_a_callback_is_told_of_every_round_and_its_answer_ends_them():
     assert [one.round for one in told] == [11, 12, 13, 14]
     assert all(one.n_rounds == 18 and one.model() is model for one in told)
     assert told[0].edge == pytest.approx(0.5)
-    assert told[3].edge == pytest.approx((0.5 / 4 + 0.5 / 2) / 2)  # a mean over the classes
+    assert told[3].edge == pytest.approx((0.5 / 4 + 0.5 / 2) / 2)  # The edge is a mean over the classes.
     assert told[3].validation_loss == pytest.approx((2.0 / 4 + 4.0 / 2) / 2)
     assert told[3].validation_error == pytest.approx(0.1)
     assert told[3].seconds >= told[0].seconds >= 0
     assert told[3].seconds_left == pytest.approx(told[3].seconds / 4 * 4)
-    assert runs[0].steps == [(1, 0)] * 4  # without patience unless told
+    assert runs[0].steps == [(1, 0)] * 4  # There is no patience unless it is asked for.
 
 
 def test_workers_go_round_by_round_together():

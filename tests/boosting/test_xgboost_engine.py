@@ -19,7 +19,7 @@ xgboost = pytest.importorskip("xgboost")
 ARRAYS = ("feature", "left", "threshold", "missing_left", "set")
 
 
-def both(X, y, *fit, **settings):
+def fit_both(X, y, *fit, **settings):
     """The same fit by XGBoost's trees and by the compiled engine."""
     settings = {"alpha": 2.0, "n_estimators": 12, "max_depth": 4, "random_state": 0, "n_jobs": 1} | settings
     theirs = PILBoostClassifier(engine="xgboost", **settings).fit(X, y, *fit)
@@ -61,13 +61,13 @@ def assert_same_rounds(theirs, ours, X):
 )
 def test_rounds_are_those_of_the_compiled_engine(settings):
     X, y = make_noisy_rows()
-    assert_same_rounds(*both(X, y, **settings), X)
+    assert_same_rounds(*fit_both(X, y, **settings), X)
 
 
 def test_trees_that_grow_by_leaves_have_the_same_leaves():
     X, y = make_noisy_rows()
-    theirs, ours = both(X, y, max_leaf_nodes=7, max_depth=None)
-    np.testing.assert_allclose(theirs.edges_, ours.edges_, atol=1e-7)  # nodes are numbered in another order
+    theirs, ours = fit_both(X, y, max_leaf_nodes=7, max_depth=None)
+    np.testing.assert_allclose(theirs.edges_, ours.edges_, atol=1e-7)  # The nodes are numbered in another order.
     np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=1e-6)
 
 
@@ -75,13 +75,13 @@ def test_rounds_are_the_same_with_weights_and_copies():
     X, y = make_noisy_rows(values=30)
     rng = np.random.default_rng(1)
     for weight in (rng.integers(0, 4, len(y)).astype(float), rng.exponential(size=len(y)), np.full(len(y), 1e-3)):
-        assert_same_rounds(*both(X, y, weight), X)
+        assert_same_rounds(*fit_both(X, y, weight), X)
 
 
 def test_rounds_are_the_same_with_missing_values():
     X, y = make_noisy_rows(values=30)
     X[np.random.default_rng(1).random(X.shape) < 0.1] = np.nan
-    theirs, ours = both(X, y, n_estimators=5, max_depth=2)
+    theirs, ours = fit_both(X, y, n_estimators=5, max_depth=2)
     np.testing.assert_array_equal(theirs.forest_.feature, ours.forest_.feature)
     np.testing.assert_array_equal(theirs.forest_.threshold, ours.forest_.threshold)
     np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=1e-6)
@@ -89,23 +89,23 @@ def test_rounds_are_the_same_with_missing_values():
 
 def test_rounds_are_the_same_for_several_classes():
     X, y = make_noisy_rows(classes=4)
-    assert_same_rounds(*both(X, y, n_estimators=6), X)
+    assert_same_rounds(*fit_both(X, y, n_estimators=6), X)
 
 
 def test_rounds_are_the_same_beyond_the_rows_that_place_thresholds():
     X, y = make_noisy_rows(rows=120_000, columns=5)
-    assert_same_rounds(*both(X.astype(np.float32), y, n_estimators=5), X[:1000].astype(np.float32))
+    assert_same_rounds(*fit_both(X.astype(np.float32), y, n_estimators=5), X[:1000].astype(np.float32))
 
 
 def test_rounds_are_the_same_on_a_sparse_table():
     X, y = make_noisy_rows(values=4)
-    assert_same_rounds(*both(sparse.csr_array(X), y), X)
+    assert_same_rounds(*fit_both(sparse.csr_array(X), y), X)
 
 
 @pytest.mark.parametrize("method", ["approx", "exact"])
 def test_other_tree_methods_split_the_same_rows(method):
     X, y = make_noisy_rows(values=100)
-    theirs, ours = both(X, y, tree_method=method, n_estimators=4)
+    theirs, ours = fit_both(X, y, tree_method=method, n_estimators=4)
     np.testing.assert_array_equal(theirs.forest_.feature, ours.forest_.feature)
     np.testing.assert_allclose(theirs.edges_, ours.edges_, atol=1e-7)
 
@@ -134,7 +134,8 @@ def test_categories_are_learned():
     truth = np.isin(np.arange(12), [1, 4, 7, 8])
     rows = np.column_stack([np.arange(12.0), np.zeros(12)])
     np.testing.assert_array_equal(model.predict(rows), truth)
-    assert np.isfinite(model.predict_proba([[99.0, 0.0], [np.nan, 0.0]])).all()  # unknown, missing
+    # One value is unknown and one is missing.
+    assert np.isfinite(model.predict_proba([[99.0, 0.0], [np.nan, 0.0]])).all()
     fewer = PILBoostClassifier(2.0, n_estimators=5, max_depth=1, engine="xgboost", categorical_features=[0])
     assert fewer.fit(X, y).forest_.set.max() >= 0
 
@@ -142,16 +143,16 @@ def test_categories_are_learned():
 def test_monotone_columns_are_monotone():
     X, y = make_noisy_rows()
     settings = {"n_estimators": 20, "max_depth": 4, "monotonic_cst": [1, 0, 0, 0, 0, 0]}
-    model, ours = both(X, y, **settings)
+    model, ours = fit_both(X, y, **settings)
     rows = [np.column_stack([np.full(50, value), X[:50, 1:]]) for value in np.linspace(-3, 3)]
     assert (np.diff([model.decision_function(each) for each in rows], axis=0) >= -1e-12).all()
-    np.testing.assert_allclose(model.edges_, ours.edges_, atol=1e-7)  # where bounds cut the values of leaves
+    np.testing.assert_allclose(model.edges_, ours.edges_, atol=1e-7)  # Bounds cut the values of leaves here.
 
 
 def test_early_stopping_follows_the_rows_given():
     X, y = make_noisy_rows(4000)
     settings = {"n_estimators": 200, "early_stopping": True, "n_iter_no_change": 5, "learning_rate": 0.5}
-    theirs, ours = both(X[:3000], y[:3000], None, X[3000:], y[3000:], **settings)
+    theirs, ours = fit_both(X[:3000], y[:3000], None, X[3000:], y[3000:], **settings)
     assert theirs.n_iter_ == ours.n_iter_ < 200
     for name in ("log_loss", "error"):
         kept = theirs.evals_result_["validation"][name]
@@ -174,6 +175,7 @@ def test_rows_and_columns_are_drawn():
     assert drawn[0].score(X, y) > 0.7
 
 
+@pytest.mark.slow
 def test_what_is_open_is_chosen_by_folds():
     X, y = make_noisy_rows(3000)
     settings = {"engine": "xgboost", "random_state": 0, "n_jobs": 1, "max_depth": 2}
@@ -204,13 +206,13 @@ def test_a_warm_start_goes_on_and_files_and_copies_change_no_bit(tmp_path):
 def test_weights_are_those_of_the_link_to_a_unit(alpha, link):
     link = link(AlphaLoss(alpha))
     margins = np.concatenate([np.linspace(-5, 5, 1001), [0.0, 1e-300, -1e-300, 1e300, -1e300]])
-    own = np.random.default_rng(0).random(len(margins))
+    random_weight = np.random.default_rng(0).random(len(margins))
     for unit in (2.0**17, 2.0**24):
-        for mine in (None, own):
-            found = Weigher(link, unit, "cpu")(margins, mine)
+        for weight in (None, random_weight):
+            found = Weigher(link, unit, "cpu")(margins, weight)
             assert found.dtype == np.float32
             assert (found * unit == np.floor(found * unit)).all()
-            expected = link.weights(margins) * (1.0 if mine is None else mine)
+            expected = link.weights(margins) * (1.0 if weight is None else weight)
             np.testing.assert_allclose(found, expected, atol=1 / unit + 1e-6)
     copies = np.array([0.0, 1.0, 3.0, 128.0])
     counted = Weigher(link, 2.0**17, "cpu", whole_copies=True)(np.full(4, 0.3), copies)
@@ -324,7 +326,7 @@ def test_numbers_beyond_single_precision_are_refused_where_they_would_become_inf
     model = PILBoostClassifier(2.0, n_estimators=2, max_depth=2, engine="xgboost", tree_method="exact")
     with pytest.raises(ValueError, match="single precision"):
         model.fit(X, y)
-    model.set_params(tree_method="hist").fit(X, y)  # bins have no such limit
+    model.set_params(tree_method="hist").fit(X, y)  # Bins have no such limit.
 
 
 def test_weight_bits_are_those_of_the_engine():

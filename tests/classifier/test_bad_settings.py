@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import Ridge
 
-from helpers.learners import paper_style
+from helpers.learners import make_paper_model
 from helpers.small_fits import assert_same_forests, draw_sample, make_model
 
 
@@ -88,14 +88,14 @@ def test_a_huge_patience_or_tree_is_no_error_of_another_kind():
 
 def test_lengths_labels_names_and_links_that_do_not_fit_are_named():
     X, y = draw_sample()
-    fitted = paper_style(2.0, n_estimators=3).fit(X, y)
+    fitted = make_paper_model(2.0, n_estimators=3).fit(X, y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         fitted.weights(X[:5], y[:1])
     with pytest.raises(ValueError, match="a warm start goes on with the link of the last fit"):
         fitted.set_params(warm_start=True, alpha=8.0, n_estimators=5).fit(X, y)
     with pytest.raises(ValueError, match="validation rows: X has 2 features"):
-        paper_style(2.0).fit(X, y, X_val=X[:, :2], y_val=y)
+        make_paper_model(2.0).fit(X, y, X_val=X[:, :2], y_val=y)
     with pytest.raises(ValueError, match="no missing labels, got 1, the first in row 3"):
-        paper_style(2.0).fit(X, np.array(["a", "b", "a", None, *["b"] * (len(y) - 4)], dtype=object))
+        make_paper_model(2.0).fit(X, np.array(["a", "b", "a", None, *["b"] * (len(y) - 4)], dtype=object))
     with pytest.raises(ValueError, match=r"different names of columns, got \['a'\] more than once"):
-        paper_style(2.0).fit(pd.DataFrame(X, columns=["a", "a", "b", "c"]), y)
+        make_paper_model(2.0).fit(pd.DataFrame(X, columns=["a", "a", "b", "c"]), y)

@@ -61,7 +61,7 @@ def test_a_callback_can_end_a_fit(settings, classes):
     calls = []
     fitted = make_model(50, callbacks=[lambda p: p.round == 4, lambda p: calls.append(p.round)], **settings).fit(X, y)
     assert fitted.n_iter_ == 4
-    assert calls == [1, 2, 3, 4]  # the others are told of the last round too
+    assert calls == [1, 2, 3, 4]  # The other callbacks are told of the last round too.
     np.testing.assert_array_equal(fitted.decision_function(X), make_model(4, **settings).fit(X, y).decision_function(X))
 
 

@@ -28,7 +28,7 @@ def test_unseen_and_missing_categories_are_one(missing):
     by_name = make_model(max_depth=4).fit(frame, y)
     later = pd.DataFrame({"x": [0.3], "colour": pd.Categorical(["octarine"]), "size": ["M"]})
     np.testing.assert_array_equal(by_name.decision_function(later), scores[:1])
-    if not missing:  # where training had none they go to the heavier side of every split
+    if not missing:  # Where training had none, they go to the heavier side of every split.
         stump = make_model(1, max_depth=1, categorical_features=[0]).fit([["a"]] * 5 + [["b"]] * 3, [0] * 5 + [1] * 3)
         assert stump.decision_function([["?"]]) == stump.decision_function([["a"]])
 
@@ -37,7 +37,7 @@ def test_only_the_heaviest_254_categories_are_known():
     rng = np.random.default_rng(0)
     names = np.array([f"c{i:03}" for i in range(300)], dtype=object)
     codes = np.concatenate([np.repeat(np.arange(254), 3), np.repeat(np.arange(254, 300), 2)])
-    weight = np.where(codes == 299, 5.0, 1.0)  # by weight c299 is among them, and c253 not
+    weight = np.where(codes == 299, 5.0, 1.0)  # By weight c299 is among the heaviest, and c253 is not.
     y = (rng.random(300)[codes] > 0.5).astype(int)
     X = np.column_stack([names[codes], rng.normal(size=len(y))]).astype(object)
     known = (codes < 253) | (codes == 299)

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from helpers.learners import Misshapen, Plain, Spoiler, paper_style
+from helpers.learners import Misshapen, Plain, Spoiler, make_paper_model
 from untwist import PILBoostClassifier
 from untwist.boosting.algorithm import pilboost
 from untwist.links import ClippedLink
@@ -27,13 +27,20 @@ from untwist.twisters import ClassNoise
 PAPER = PILBoostClassifier(2.0, n_estimators=100, max_depth=3)
 
 
-@parametrize_with_checks([PILBoostClassifier(), PILBoostClassifier(engine="reference"), PAPER])
+@parametrize_with_checks([PILBoostClassifier(), PAPER])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def sample(n=300, seed=0):
+@parametrize_with_checks([PILBoostClassifier(engine="reference")])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.slow
+def test_scikit_learn_checks_of_the_reference_engine(estimator, check):
+    check(estimator)
+
+
+def draw_sample(n=300, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     return X, (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
@@ -41,12 +48,12 @@ def sample(n=300, seed=0):
 
 @pytest.fixture(scope="module")
 def data():
-    return sample()
+    return draw_sample()
 
 
 def test_it_is_the_loop_of_boosting(data):
     X, y = data
-    model = paper_style(alpha=1.5, step_size=2.0, n_estimators=12, engine="reference", random_state=0).fit(X, y)
+    model = make_paper_model(alpha=1.5, step_size=2.0, n_estimators=12, engine="reference", random_state=0).fit(X, y)
     tree = DecisionTreeRegressor(max_depth=3, random_state=0)
     rounds = pilboost(X.astype(np.float32), 2.0 * y - 1, tree, ClippedLink(AlphaLoss(1.5)), 2.0)
     for edge, one in zip(model.edges_, rounds, strict=False):
@@ -57,7 +64,7 @@ def test_it_is_the_loop_of_boosting(data):
 @pytest.mark.parametrize("link", ["clipped", "exact"])
 def test_decision_prediction_and_probabilities_agree(data, alpha, link):
     X, y = data
-    model = paper_style(alpha, link=link, n_estimators=20, random_state=0).fit(X, y)
+    model = make_paper_model(alpha, link=link, n_estimators=20, random_state=0).fit(X, y)
     score, clean, twisted = model.decision_function(X), model.predict_proba(X), model.predict_proba_twisted(X)
     np.testing.assert_array_equal(model.predict(X), (score > 0).astype(int))
     for probabilities in (clean, twisted):
@@ -66,20 +73,20 @@ def test_decision_prediction_and_probabilities_agree(data, alpha, link):
     assert (clean[score > 0, 1] >= 0.5).all()
     assert (clean[score < 0, 1] <= 0.5).all()
     flip = -1 if alpha < 0 else 1
-    assert np.mean(flip * score * (2 * y - 1) > 0) > 0.9  # a negative alpha decides against the labels it saw
+    assert np.mean(flip * score * (2 * y - 1) > 0) > 0.9  # A negative alpha decides against the labels it saw.
     np.testing.assert_allclose(model.link_.inverse(flip * score).clip(1 / 302, 301 / 302), twisted[:, 1])
 
 
 def test_negative_alpha_undoes_a_majority_of_wrong_labels(data):
     X, y = data
     _, twisted, _ = ClassNoise(0.85).twist(X, y, np.random.default_rng(0))
-    assert paper_style(-2.0, n_estimators=30, random_state=0).fit(X, twisted).score(X, y) > 0.8
-    assert paper_style(2.0, n_estimators=30, random_state=0).fit(X, twisted).score(X, y) < 0.2
+    assert make_paper_model(-2.0, n_estimators=30, random_state=0).fit(X, twisted).score(X, y) > 0.8
+    assert make_paper_model(2.0, n_estimators=30, random_state=0).fit(X, twisted).score(X, y) < 0.2
 
 
 def test_staged_predictions_end_where_the_others_are(data):
     X, y = data
-    model = paper_style(n_estimators=7, random_state=0).fit(X, y)
+    model = make_paper_model(n_estimators=7, random_state=0).fit(X, y)
     stages = [
         list(stage(X)) for stage in (model.staged_decision_function, model.staged_predict, model.staged_predict_proba)
     ]
@@ -87,7 +94,7 @@ def test_staged_predictions_end_where_the_others_are(data):
     np.testing.assert_array_equal(stages[0][-1], model.decision_function(X))
     np.testing.assert_array_equal(stages[1][-1], model.predict(X))
     np.testing.assert_array_equal(stages[2][-1], model.predict_proba(X))
-    shorter = paper_style(n_estimators=3, random_state=0).fit(X, y)
+    shorter = make_paper_model(n_estimators=3, random_state=0).fit(X, y)
     np.testing.assert_array_equal(stages[0][2], shorter.decision_function(X))
 
 
@@ -96,7 +103,7 @@ def test_staged_predictions_end_where_the_others_are(data):
 )
 def test_labels_of_any_kind(data, labels):
     X, y = data
-    model = paper_style(n_estimators=10, random_state=0).fit(X, labels[y])
+    model = make_paper_model(n_estimators=10, random_state=0).fit(X, labels[y])
     np.testing.assert_array_equal(model.classes_, labels)
     assert np.mean(model.predict(X) == labels[y]) > 0.9
 
@@ -105,7 +112,7 @@ def test_data_frames_missing_values_and_constant_columns(data):
     X, y = data
     frame = pd.DataFrame(X, columns=list("abcd")).assign(e=1.0)
     frame.loc[::7, "a"] = np.nan
-    model = paper_style(n_estimators=30, random_state=0).fit(frame, pd.Series(y))
+    model = make_paper_model(n_estimators=30, random_state=0).fit(frame, pd.Series(y))
     assert model.feature_names_in_.tolist() == list("abcde")
     assert model.score(frame, y) > 0.85
     assert model.feature_importances_[4] == 0
@@ -117,13 +124,13 @@ def test_data_frames_missing_values_and_constant_columns(data):
 def test_early_stopping_keeps_the_rounds_up_to_the_best(data):
     X, y = data
     _, noisy, _ = ClassNoise(0.3).twist(X, y, np.random.default_rng(0))
-    model = paper_style(early_stopping=True, n_estimators=200, random_state=0).fit(X, noisy)
+    model = make_paper_model(early_stopping=True, n_estimators=200, random_state=0).fit(X, noisy)
     losses, errors = (model.evals_result_["validation"][name] for name in ("log_loss", "error"))
     assert model.n_iter_ == np.argmin(losses) + 1 == len(model.estimators_) < 200
     assert len(losses) == len(errors) == model.n_iter_ + 10
     assert 28 <= len(model.validation_rows_) <= 32
     assert len(model.forest_) == model.n_iter_
-    assert all(tree.forest is model.forest_ for tree in model.estimators_)  # nothing is kept, or pickled, twice
+    assert all(tree.forest is model.forest_ for tree in model.estimators_)  # Nothing is kept, or pickled, twice.
     held_out = model.validation_rows_
     posterior = model.predict_proba_twisted(X)[held_out, noisy[held_out]]
     assert -np.log(posterior).mean() == pytest.approx(losses.min(), rel=1e-4)
@@ -132,20 +139,22 @@ def test_early_stopping_keeps_the_rounds_up_to_the_best(data):
 
 def test_a_validation_set_of_your_own(data):
     X, y = data
-    X_val, y_val = sample(seed=1)
-    followed = paper_style(n_estimators=25, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    X_val, y_val = draw_sample(seed=1)
+    followed = make_paper_model(n_estimators=25, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
     losses = followed.evals_result_["validation"]["log_loss"]
     assert followed.n_iter_ == len(losses) == 25
-    plain = paper_style(n_estimators=25, random_state=0).fit(X, y)
+    plain = make_paper_model(n_estimators=25, random_state=0).fit(X, y)
     np.testing.assert_array_equal(followed.decision_function(X), plain.decision_function(X))
-    stopped = paper_style(n_estimators=500, early_stopping=True, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    stopped = make_paper_model(n_estimators=500, early_stopping=True, random_state=0).fit(
+        X, y, X_val=X_val, y_val=y_val
+    )
     early = stopped.evals_result_["validation"]["log_loss"][:25]
     np.testing.assert_array_equal(early, losses[: len(early)])
-    loop = paper_style(n_estimators=5, engine="reference", random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    loop = make_paper_model(n_estimators=5, engine="reference", random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
     np.testing.assert_allclose(loop.evals_result_["validation"]["log_loss"], losses[:5], rtol=0.05)
-    weighted = paper_style(n_estimators=5, random_state=0)
+    weighted = make_paper_model(n_estimators=5, random_state=0)
     weighted.fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=np.arange(300) < 10)
-    few = paper_style(n_estimators=5, random_state=0).fit(X, y, X_val=X_val[:10], y_val=y_val[:10])
+    few = make_paper_model(n_estimators=5, random_state=0).fit(X, y, X_val=X_val[:10], y_val=y_val[:10])
     for name in ("log_loss", "error"):
         np.testing.assert_allclose(weighted.evals_result_["validation"][name], few.evals_result_["validation"][name])
 
@@ -154,7 +163,7 @@ def test_certificate_of_a_fit(data):
     X, y = data
     weight = np.random.default_rng(0).integers(0, 3, len(y))
     for settings in ({}, {"early_stopping": True}, {"link": "exact"}, {"loss": FocalLoss(1.0)}):
-        model = paper_style(n_estimators=15, random_state=0, **settings).fit(X, y, sample_weight=weight)
+        model = make_paper_model(n_estimators=15, random_state=0, **settings).fit(X, y, sample_weight=weight)
         certificate = model.certificate(X, y, sample_weight=weight)
         assert len(certificate.implied.verdicts) == model.n_iter_
         assert "violated" not in certificate.exact.verdicts + certificate.implied.verdicts
@@ -169,7 +178,7 @@ def test_certificate_of_a_fit(data):
 @pytest.mark.parametrize("loss", [LogLoss(), SquareLoss(), FocalLoss(2.0)], ids=repr)
 def test_any_loss_can_be_boosted(data, loss):
     X, y = data
-    assert paper_style(loss=loss, n_estimators=30, random_state=0).fit(X, y).score(X, y) > 0.9
+    assert make_paper_model(loss=loss, n_estimators=30, random_state=0).fit(X, y).score(X, y) > 0.9
 
 
 @pytest.mark.parametrize(
@@ -177,7 +186,7 @@ def test_any_loss_can_be_boosted(data, loss):
 )
 def test_any_regressor_can_be_the_weak_learner(data, estimator):
     X, y = data
-    model = paper_style(estimator=estimator, n_estimators=10, random_state=0).fit(X, y)
+    model = make_paper_model(estimator=estimator, n_estimators=10, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.7
     again = clone(model).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
@@ -185,7 +194,7 @@ def test_any_regressor_can_be_the_weak_learner(data, estimator):
 
 def test_it_lives_in_scikit_learns_world(data):
     X, y = data
-    model = paper_style(n_estimators=5, random_state=0)
+    model = make_paper_model(n_estimators=5, random_state=0)
     search = GridSearchCV(make_pipeline(StandardScaler(), model), {"pilboostclassifier__alpha": [1.1, 2.0]}, cv=2).fit(
         X, y
     )
@@ -198,21 +207,21 @@ def test_it_lives_in_scikit_learns_world(data):
 
 def test_a_learner_that_is_no_scikit_learn_estimator(data):
     X, y = data
-    model = paper_style(estimator=Plain(), n_estimators=3).fit(X, y)
+    model = make_paper_model(estimator=Plain(), n_estimators=3).fit(X, y)
     assert model.n_iter_ == 3
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e300])
 def test_the_size_of_all_weights_does_not_matter(data, scale):
     X, y = data
-    plain = paper_style(n_estimators=5, random_state=0).fit(X, y)
-    scaled = paper_style(n_estimators=5, random_state=0).fit(X, y, sample_weight=np.full(300, scale))
+    plain = make_paper_model(n_estimators=5, random_state=0).fit(X, y)
+    scaled = make_paper_model(n_estimators=5, random_state=0).fit(X, y, sample_weight=np.full(300, scale))
     np.testing.assert_allclose(scaled.decision_function(X), plain.decision_function(X), rtol=1e-9)
 
 
 def test_a_failed_fit_leaves_the_model_unfitted(data):
     X, y = data
-    model = paper_style(estimator=Spoiler())
+    model = make_paper_model(estimator=Spoiler())
     with pytest.raises(ValueError, match="predicted nan"):
         model.fit(X, y)
     with pytest.raises(NotFittedError):
@@ -220,7 +229,7 @@ def test_a_failed_fit_leaves_the_model_unfitted(data):
 
 
 def test_verbose_reports_to_standard_error(data, capsys):
-    paper_style(n_estimators=4, verbose=2).fit(*data)
+    make_paper_model(n_estimators=4, verbose=2).fit(*data)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("round") == 2
@@ -263,7 +272,7 @@ def test_verbose_reports_to_standard_error(data, capsys):
 )
 def test_bad_settings_are_named(data, settings, message):
     with pytest.raises(ValueError, match=message):
-        paper_style(**settings).fit(*data)
+        make_paper_model(**settings).fit(*data)
 
 
 @pytest.mark.parametrize(
@@ -284,12 +293,12 @@ def test_bad_settings_are_named(data, settings, message):
 )
 def test_bad_data_is_named(X, y, message):
     with pytest.raises(ValueError, match=message):
-        paper_style().fit(X, y)
+        make_paper_model().fit(X, y)
 
 
 def test_misused_validation_and_weights_are_named(data):
     X, y = data
-    model = paper_style(n_estimators=3)
+    model = make_paper_model(n_estimators=3)
     with pytest.raises(ValueError, match="must be given together"):
         model.fit(X, y, X_val=X)
     with pytest.raises(ValueError, match=r"y_val has labels that the training labels have not: \[9\]"):
@@ -301,4 +310,4 @@ def test_misused_validation_and_weights_are_named(data):
     with pytest.raises(ValueError, match="two classes among the rows with positive sample_weight"):
         model.fit(X, y, sample_weight=y)
     with pytest.raises(ValueError, match="early_stopping"):
-        paper_style(early_stopping=True).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+        make_paper_model(early_stopping=True).fit([[0.0], [1.0], [2.0]], [0, 1, 1])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from helpers.learners import paper_style
+from helpers.learners import make_paper_model
 from helpers.small_fits import (
     add_text_column,
     any_settings,
@@ -34,9 +34,9 @@ def test_every_class_gives_its_share(fraction):
     X, y = draw_sample(900)
     y = np.where(rng.random(900) < 0.1, 2, y)
     weight = rng.uniform(0.5, 2.0, 900)
-    for own in (None, weight):
-        fitted = make_model(2, early_stopping=True, validation_fraction=fraction).fit(X, y, sample_weight=own)
-        mass = np.ones(900) if own is None else own
+    for sample_weight in (None, weight):
+        fitted = make_model(2, early_stopping=True, validation_fraction=fraction).fit(X, y, sample_weight=sample_weight)
+        mass = np.ones(900) if sample_weight is None else sample_weight
         for k in range(3):
             rows = fitted.validation_rows_[y[fitted.validation_rows_] == k]
             assert mass[rows].sum() / mass[y == k].sum() == pytest.approx(fraction, abs=0.03)
@@ -67,7 +67,7 @@ def test_every_class_keeps_rows_to_train_on(fraction, few):
 
 def test_what_is_held_out_depends_neither_on_the_order_nor_on_the_scale_of_weights():
     rng = np.random.default_rng(1)
-    for _ in range(2000):
+    for _ in range(400):
         n, share = int(rng.integers(2, 60)), float(rng.choice([0.1, 0.2, 0.25, 0.3, 0.5]))
         contents = rng.integers(0, rng.choice([3, 10, 1000]), n).astype(np.uint64)
         labels, weight, order = np.zeros(n, dtype=np.intp), rng.integers(1, 5, n).astype(float), rng.permutation(n)
@@ -90,8 +90,10 @@ def test_rows_to_hold_out_count_with_their_weight():
 def test_losses_are_those_of_the_stages(settings, classes, weighted):
     X, y = draw_sample(classes=classes)
     X_val, y_val = draw_sample(70, classes=classes, seed=1)
-    own = np.random.default_rng(2).integers(0, 4, 70).astype(float) if weighted else np.ones(70)
-    fitted = make_model(8, **settings).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=own if weighted else None)
+    weight = np.random.default_rng(2).integers(0, 4, 70).astype(float) if weighted else np.ones(70)
+    fitted = make_model(8, **settings).fit(
+        X, y, X_val=X_val, y_val=y_val, sample_weight_val=weight if weighted else None
+    )
     results, least = fitted.evals_result_["validation"], 1 / (len(y) + 2)
     orientation = -1.0 if settings.get("alpha", 1.0) < 0 else 1.0
     for t, scores in enumerate(fitted.staged_decision_function(X_val)):
@@ -100,8 +102,8 @@ def test_losses_are_those_of_the_stages(settings, classes, weighted):
             p = fitted.link_.inverse(column)
             loss = -np.log(np.clip(np.where(positive, p, 1 - p), least, 1 - least))
             found = {name: values if classes == 2 else values[k] for name, values in results.items()}
-            assert found["log_loss"][t] == pytest.approx(np.average(loss, weights=own), rel=1e-4, abs=1e-5)
-            assert found["error"][t] == pytest.approx(np.average((column > 0) != positive, weights=own), rel=1e-5)
+            assert found["log_loss"][t] == pytest.approx(np.average(loss, weights=weight), rel=1e-4, abs=1e-5)
+            assert found["error"][t] == pytest.approx(np.average((column > 0) != positive, weights=weight), rel=1e-5)
 
 
 def test_the_loss_is_kept_within_the_limits_of_the_probabilities():
@@ -120,7 +122,7 @@ def test_the_loss_is_kept_within_the_limits_of_the_probabilities():
 def test_given_validation_rows_never_train(settings, kind):
     X, y = draw_sample(classes=3 if kind == "classes" else 2)
     X_val, y_val = draw_sample(90, classes=3 if kind == "classes" else 2, seed=1, missing=0.2)
-    X_val *= 100  # beyond all bins
+    X_val *= 100  # These values are beyond all bins.
     weight = np.full(len(y), 2.0) if kind == "weighted" else None
     settings = {name: value for name, value in settings.items() if name != "early_stopping"}
     if kind == "categories":
@@ -162,7 +164,7 @@ def test_validation_weights_and_mixed_formats():
 def test_both_engines_hold_out_the_same_rows_and_stop_alike():
     X, y = draw_sample(200, noise=0.45, seed=1)
     X = np.round(2 * X)
-    weight = np.random.default_rng(0).uniform(0.5, 1.0, 200)  # no two splits are equally good
+    weight = np.random.default_rng(0).uniform(0.5, 1.0, 200)  # No two splits are equally good.
     settings = {"early_stopping": True, "n_iter_no_change": 5, "step_size": 1.0}
     compiled, loop = (
         make_model(60, engine=engine, **settings).fit(X, y, weight) for engine in ("compiled", "reference")
@@ -185,7 +187,7 @@ def test_early_stopping_works_where_contents_repeat(column):
     X = column(rng, 8000)[:, None]
     rate = 0.5 + 0.4 * np.sin(X[:, 0] * (0.3 if X.max() > 50 else 3))
     y = (rng.random(8000) < rate).astype(int)
-    stopped = paper_style(
+    stopped = make_paper_model(
         1.0, learning_rate=0.3, max_depth=6, n_estimators=200, early_stopping=True, random_state=0
     ).fit(X, y)
     assert np.abs(stopped.predict_proba(X)[:, 1] - rate).mean() < 0.07

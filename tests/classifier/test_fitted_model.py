@@ -33,13 +33,13 @@ def test_importances_by_hand(classes):
     leverages = [fitted.leverages_] if classes == 2 else fitted.leverages_
     for forest, leverage in zip(list_forests(fitted), leverages, strict=True):
         for t in range(len(forest)):
-            own = np.zeros(4)
+            gain_of_tree = np.zeros(4)
             for node in range(forest.offset[t], forest.offset[t + 1]):
                 if forest.feature[node] >= 0:
-                    own[forest.feature[node]] += forest.gain[node]
+                    gain_of_tree[forest.feature[node]] += forest.gain[node]
                     splits[forest.feature[node]] += 1
-            gain += own
-            paper += leverage[t] * own / own.sum()
+            gain += gain_of_tree
+            paper += leverage[t] * gain_of_tree / gain_of_tree.sum()
     for kind, by_hand in (("paper", paper), ("gain", gain), ("splits", splits)):
         shares = fitted.importances(kind)
         assert shares.sum() == pytest.approx(1.0)

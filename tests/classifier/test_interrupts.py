@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from helpers.learners import paper_style
+from helpers.learners import make_paper_model
 from helpers.small_fits import add_text_column, any_engine, assert_same_forests, draw_sample, make_model
 from untwist.boosting.runs import CompiledRun
 
@@ -32,7 +32,7 @@ def test_an_interrupt_keeps_the_rounds_so_far(settings, classes):
     np.testing.assert_array_equal(fitted.decision_function(X), seven.decision_function(X))
     np.testing.assert_array_equal(fitted.predict_proba(X), seven.predict_proba(X))
     if "estimator" not in settings and settings.get("engine") != "reference":
-        fitted.set_params(callbacks=None).fit(X, y)  # and a warm start goes on where it was
+        fitted.set_params(callbacks=None).fit(X, y)  # A warm start goes on where it was.
         assert_same_forests(fitted, make_model(20, **settings).fit(X, y), X)
 
 
@@ -42,14 +42,16 @@ def test_ctrl_c_during_a_long_fit():
     X, y = draw_sample(2000, noise=0.4)
     fitted = make_model(200_000, alpha=1.05, max_depth=2)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.25, os.kill, (os.getpid(), signal.SIGINT))
     try:
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            fitted.fit(X, y)
+        for seconds in (0.25, 1.0, 4.0, 16.0):  # A busy machine may not have begun by the first of these.
+            timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the signal may come as soon as the timer runs
+                timer.start()
+                fitted.fit(X, y)
+            timer.join()
+            if hasattr(fitted, "n_iter_"):
+                break
     finally:
-        timer.cancel()
-        timer.join()
         signal.signal(signal.SIGINT, before)
     assert 1 <= fitted.n_iter_ < 200_000
     assert_same_forests(fitted, make_model(fitted.n_iter_, alpha=1.05, max_depth=2).fit(X, y), X)
@@ -113,7 +115,7 @@ def test_an_interrupt_between_classes_leaves_a_model_that_works(fits):
     fitted = make_model(estimator=Interrupting(Count(fits)))
     with pytest.raises(KeyboardInterrupt):
         fitted.fit(X, y, X_val=X, y_val=y)
-    if fits < 4:  # not even a round of every class
+    if fits < 4:  # There is not even one round of every class.
         with pytest.raises(NotFittedError):
             fitted.predict(X)
         return
@@ -145,14 +147,15 @@ def test_a_failed_second_fit_leaves_no_mixture(failure):
 def test_a_signal_is_heard_within_a_slow_tree():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60_000, 20)), rng.integers(0, 2, 60_000)
-    slow = paper_style(1.0, n_estimators=1000, max_depth=None, learning_rate=0.1)
+    slow = make_paper_model(1.0, n_estimators=1000, max_depth=None, learning_rate=0.1)
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     before = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         with pytest.raises(KeyboardInterrupt):
             slow.fit(X, y)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert time.perf_counter() - start < 60  # a thousand trees would take minutes
+    # A thousand trees would take minutes of the processor, which do not depend on what else the machine does.
+    assert time.process_time() - start < 60

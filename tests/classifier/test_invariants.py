@@ -25,12 +25,12 @@ def fit(sample, settings, weight=None):
     return PILBoostClassifier(**settings).fit(sample.X, sample.y, weight)
 
 
-def forests(model):
+def list_forests(model):
     return model.forest_ if isinstance(model.forest_, list) else [model.forest_]
 
 
 def assert_same_trees(one, other, but=()):
-    for a, b in zip(forests(one), forests(other), strict=True):
+    for a, b in zip(list_forests(one), list_forests(other), strict=True):
         for name in FOREST:
             if name not in but:
                 np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
@@ -70,8 +70,8 @@ def assert_sound(model, X):
         assert (proba[np.arange(len(X)), place] >= proba.max(axis=1) - 1e-12).all()
     *_, last = model.staged_decision_function(X)
     np.testing.assert_allclose(last, scores, rtol=1e-9, atol=1e-9)
-    own = model.classes_[np.zeros(len(X), dtype=int)]
-    weight = model.weights(X, own)
+    first_labels = model.classes_[np.zeros(len(X), dtype=int)]
+    weight = model.weights(X, first_labels)
     assert ((weight >= 0) & (weight <= 1)).all()
     for kind in ("paper", "gain", "splits"):
         shares = model.importances(kind)
@@ -139,12 +139,12 @@ def test_infinities_are_refused_by_name_in_training_and_later(sample, settings, 
 
 @holds(6, sample=tables, settings=given_settings, weight=st.sampled_from([np.inf, -np.inf, np.nan, -1.0, -1e-300]))
 def test_weights_that_are_none_are_refused_by_name(sample, settings, weight):
-    own = np.ones(len(sample.y))
-    own[sample.rng.integers(len(own))] = weight
+    sample_weight = np.ones(len(sample.y))
+    sample_weight[sample.rng.integers(len(sample_weight))] = weight
     with pytest.raises(ValueError, match=r"[Ss]ample.weight"):
-        fit(sample, settings, own)
+        fit(sample, settings, sample_weight)
     with pytest.raises(ValueError, match=r"[Ss]ample.weight"):
-        fit(sample, settings, np.zeros(len(own)))
+        fit(sample, settings, np.zeros(len(sample_weight)))
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (5, 0), (1, 3)])
@@ -162,7 +162,7 @@ def test_tables_without_enough_rows_or_columns_are_refused(shape):
 # ---- what the trees may not depend on ----
 
 
-def stretched(column, rng):
+def stretch(column, rng):
     """The column with other values in the same order, at any scale."""
     values, place = np.unique(column[~np.isnan(column)], return_inverse=True)
     steps = rng.integers(1, 1000, len(values)).cumsum() - 500.0
@@ -174,10 +174,11 @@ def stretched(column, rng):
 @holds(30, sample=tables, settings=any_settings, weigh=st.none() | weights())
 def test_monotone_transforms_of_columns_do_not_change_the_trees(sample, settings, weigh):
     weight = None if weigh is None else weigh(sample)
-    other = np.column_stack([stretched(column, sample.rng) for column in sample.X.T])
+    other = np.column_stack([stretch(column, sample.rng) for column in sample.X.T])
     model, moved = fit(sample, settings, weight), PILBoostClassifier(**settings).fit(other, sample.y, weight)
     assert_same_trees(model, moved, but=("threshold",))
-    seen = slice(None) if weight is None else weight > 0  # between the values it has seen a model may cut anywhere
+    # Between the values that it has seen, a model may cut anywhere.
+    seen = slice(None) if weight is None else weight > 0
     noise_from_all_rows = 1e-9 if hasattr(model, "choice_") else 0.0
     assert_same(model, moved, sample.X[seen], other[seen], rtol=noise_from_all_rows)
 
@@ -189,7 +190,7 @@ def test_the_order_of_the_rows_does_not_matter(sample, settings, weigh):
     shuffled = fit(sample.take(order), settings, None if weight is None else weight[order])
     assert_same_trees(model, shuffled)
     whole = weight is None or ((weight % 1 == 0).all() and weight.sum() < 2**53)
-    rounded = hasattr(model, "choice_") and not whole  # sums of folds' weights
+    rounded = hasattr(model, "choice_") and not whole  # Sums of the weights of folds are rounded.
     assert_same(model, shuffled, sample.X, rtol=1e-9 if rounded else 0.0)
 
 
@@ -198,9 +199,8 @@ def test_renaming_the_classes_permutes_the_columns_of_probabilities_and_nothing_
     names = sample.rng.permutation(sample.y.max() + 1)
     model, renamed = fit(sample, settings), PILBoostClassifier(**settings).fit(sample.X, names[sample.y])
     np.testing.assert_array_equal(model.decision_function(sample.X), renamed.decision_function(sample.X)[:, names])
-    np.testing.assert_allclose(
-        model.predict_proba(sample.X), renamed.predict_proba(sample.X)[:, names], rtol=1e-12
-    )  # sums over classes in another order
+    # Sums over classes come in another order.
+    np.testing.assert_allclose(model.predict_proba(sample.X), renamed.predict_proba(sample.X)[:, names], rtol=1e-12)
 
 
 @holds(20, sample=tables, settings=given_settings, weigh=st.none() | weights())
@@ -220,7 +220,7 @@ def test_the_order_of_the_columns_does_not_matter_where_gains_differ(sample, set
     model = fit(sample, settings, weight)
     moved = PILBoostClassifier(**settings).fit(sample.X[:, order], sample.y, weight)
     np.testing.assert_array_equal(model.decision_function(sample.X), moved.decision_function(sample.X[:, order]))
-    np.testing.assert_array_equal(forests(model)[0].feature, np.append(order, -1)[forests(moved)[0].feature])
+    np.testing.assert_array_equal(list_forests(model)[0].feature, np.append(order, -1)[list_forests(moved)[0].feature])
 
 
 @holds(20, sample=samples(classes=(2, 4)), settings=any_settings, value=st.sampled_from([0.0, np.nan, -7.0, 1e308]))
@@ -240,12 +240,14 @@ def test_a_weight_of_k_is_k_copies(sample, settings):
     copies = np.repeat(np.arange(len(sample.y)), weight)
     model, copied = fit(sample, settings, weight), fit(sample.take(sample.rng.permutation(copies)), settings)
     assert_same_trees(model, copied)
-    assert_same(model, copied, sample.X, rtol=1e-8 if hasattr(model, "choice_") else 0.0)  # noise is found by sums
+    # Noise is found by sums, which are rounded.
+    assert_same(model, copied, sample.X, rtol=1e-8 if hasattr(model, "choice_") else 0.0)
 
 
 @holds(12, sample=tables, settings=given_settings, exponent=st.integers(-900, 900))
 def test_the_scale_of_all_weights_does_not_matter(sample, settings, exponent):
-    settings = {name: value for name, value in settings.items() if name not in ("l2", "min_samples_leaf")}  # of rows
+    # These two settings count rows.
+    settings = {name: value for name, value in settings.items() if name not in ("l2", "min_samples_leaf")}
     weight = sample.rng.uniform(0.25, 0.9, len(sample.y))
     model, scaled = fit(sample, settings, weight), fit(sample, settings, np.ldexp(weight, exponent))
     np.testing.assert_array_equal(model.decision_function(sample.X), scaled.decision_function(sample.X))
@@ -253,11 +255,11 @@ def test_the_scale_of_all_weights_does_not_matter(sample, settings, exponent):
 
 @holds(5, sample=samples(classes=(2, 3), rows=(40, 60), columns=(3, 5)), settings=any_settings, jobs=st.integers(2, 9))
 def test_the_number_of_threads_does_not_matter(sample, settings, jobs):
-    wide = enough_for_threads(sample)
+    wide = repeat_for_threads(sample)
     assert_same_trees(fit(wide, settings), fit(wide, settings | {"n_jobs": jobs}))
 
 
-def enough_for_threads(sample):
+def repeat_for_threads(sample):
     """Enough of it for threads to be used: 20,000 cells."""
     times = -(-20_000 // sample.X.size)
     X = np.tile(sample.X, (times, 1))
@@ -272,7 +274,7 @@ LAYOUTS = {
     "every second column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
     "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
     "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
-    "unaligned": lambda X: unaligned(X),
+    "unaligned": lambda X: misalign(X),
     "read-only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
     "a subclass": lambda X: X.view(np.recarray),
     "a list": lambda X: X.tolist(),
@@ -281,7 +283,7 @@ LAYOUTS = {
 }
 
 
-def unaligned(X):
+def misalign(X):
     room = np.zeros(X.nbytes + 1, dtype=np.uint8)
     room[1:] = np.frombuffer(X.tobytes(), np.uint8)
     return room[1:].view(X.dtype).reshape(X.shape)
@@ -467,9 +469,9 @@ def test_files_pickles_and_clones_change_no_bit(tmp_path_factory, sample, settin
 @holds(15, sample=samples(classes=(2, 4)), settings=given_settings)
 def test_leaves_and_their_values_add_up_to_the_score(sample, settings):
     model = fit(sample, settings)
-    leaves = model.apply(sample.X).reshape(len(sample.y), -1, len(forests(model)))
-    scores = np.column_stack([one.scores(sample.X) for one in forests(model)])
-    for place, forest in enumerate(forests(model)):
+    leaves = model.apply(sample.X).reshape(len(sample.y), -1, len(list_forests(model)))
+    scores = np.column_stack([one.scores(sample.X) for one in list_forests(model)])
+    for place, forest in enumerate(list_forests(model)):
         nodes = leaves[:, : len(forest), place] + forest.offset[:-1]
         assert (forest.feature[nodes] < 0).all()
         np.testing.assert_allclose(forest.value[nodes].sum(axis=1), scores[:, place], rtol=1e-12, atol=1e-12)
@@ -532,10 +534,10 @@ def test_an_audit_judges_every_row_whatever_the_order(sample, flips):
     order = sample.rng.permutation(len(y))
     shuffled = audit_labels(sample.X[order], y[order], clone(model).fit(sample.X[order], y[order]))
     np.testing.assert_array_equal(
-        by_contents(sample.X, y, found.wrong), by_contents(sample.X[order], y[order], shuffled.wrong)
+        sort_by_contents(sample.X, y, found.wrong), sort_by_contents(sample.X[order], y[order], shuffled.wrong)
     )
 
 
-def by_contents(X, y, values):
+def sort_by_contents(X, y, values):
     """Values in the order of the rows' contents: which of two copies a fold gets does not matter."""
     return values[np.lexsort((values, y, *X.T))]

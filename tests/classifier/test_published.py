@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from experiments.algorithms import Fitted, PILBoost
-from experiments.paper import EXPERIMENTS
-from experiments.trials import Source, Trial, judged
+from experiments.paper.algorithms import PILBoost, TrainedAlgorithm
+from experiments.paper.declarations import EXPERIMENTS
+from experiments.paper.trials import Source, Trial, judge
 from untwist import PILBoostClassifier
 
 GRID = EXPERIMENTS["table3"].grids[0]
@@ -24,7 +24,7 @@ class Reference:
     def fit(self, lesson):
         settings = {"n_estimators": lesson.rounds, "max_depth": lesson.depth, "random_state": lesson.seed}
         model = PILBoostClassifier(self.of.alpha, step_size=self.of.step_size, engine="reference", **settings)
-        return Fitted(model.fit(lesson.X, lesson.y).predict, model.n_iter_, model.feature_importances_)
+        return TrainedAlgorithm(model.fit(lesson.X, lesson.y).predict, model.n_iter_, model.feature_importances_)
 
 
 @pytest.mark.slow
@@ -35,6 +35,6 @@ def test_xd6_class_noise_gives_the_published_accuracy(row, engine):
     cell = GRID.cells[row, "0.15"]
     algorithm = cell.algorithm if engine == "compiled" else Reference(cell.algorithm)
     trials = (Trial("xd6", cell.twist, cell.depth, 1000, algorithm, seed) for seed in range(10))
-    rows = [judged(trial, Source()) for trial in trials]
+    rows = [judge(trial, Source()) for trial in trials]
     assert not any(row.error for row in rows)
     assert np.mean([row.accuracy for row in rows]) == pytest.approx(GRID.published[row, "0.15"].mean, abs=0.01)

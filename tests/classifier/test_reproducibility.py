@@ -12,10 +12,10 @@ import json
 import numpy as np
 import pytest
 
-from helpers.number_fixtures import CASES, PATH, fitted, labels, numbers, rows
+from helpers.number_fixtures import CASES, PATH, describe, fit, make_labels, make_rows
 
 STORED = json.loads(PATH.read_text())["cases"]
-BY_LIBM = ("exact link",)  # weights that the C library has a part in
+BY_LIBM = ("exact link",)  # The C library has a part in these weights.
 
 
 def test_every_case_is_stored():
@@ -23,22 +23,22 @@ def test_every_case_is_stored():
 
 
 def test_the_data_are_those_of_the_fixture():
-    X = rows(3)
+    X = make_rows(3)
     np.testing.assert_array_equal(X[:, 2], [0, 1, 3])
-    assert np.isnan(rows()[:, 5]).mean() == pytest.approx(0.2, abs=0.02)
-    assert np.bincount(labels(rows(), 4)).min() > 100
+    assert np.isnan(make_rows()[:, 5]).mean() == pytest.approx(0.2, abs=0.02)
+    assert np.bincount(make_labels(make_rows(), 4)).min() > 100
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 4])
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.thinned(2)
 def test_numbers_are_those_of_earlier_versions(name, n_jobs):
-    found, stored = numbers(fitted(name, n_jobs)), STORED[name]
+    found, stored = describe(fit(name, n_jobs)), STORED[name]
     assert found["n_iter"] == stored["n_iter"]
     assert found["structure"] == stored["structure"]
     if name in BY_LIBM:
-        np.testing.assert_allclose(
-            found["scores"], stored["scores"], rtol=1e-5, atol=1e-7
-        )  # of weights in 17 to 24 bits
+        # Weights have 17 to 24 bits.
+        np.testing.assert_allclose(found["scores"], stored["scores"], rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(found["proba"], stored["proba"], rtol=1e-5)
     else:
         assert found["trees"] == stored["trees"]
@@ -46,6 +46,7 @@ def test_numbers_are_those_of_earlier_versions(name, n_jobs):
         np.testing.assert_allclose(found["proba"], stored["proba"], rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_two_fits_of_one_process_are_one_model():
     for name in ("drawn rows and columns", "automatic"):
-        assert numbers(fitted(name)) == numbers(fitted(name))
+        assert describe(fit(name)) == describe(fit(name))

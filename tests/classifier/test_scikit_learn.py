@@ -79,7 +79,7 @@ def test_copies_of_a_model():
         with pytest.raises(NotFittedError):
             fresh.predict(frame)
         assert_same_forests(fresh.fit(frame, target), fitted, frame)
-    changed = copy.deepcopy(fitted).fit(frame, y)  # a copy goes its own way
+    changed = copy.deepcopy(fitted).fit(frame, y)  # A copy goes its own way.
     assert len(changed.classes_) == 2
     np.testing.assert_array_equal(fitted.predict_proba(frame), expected)
 
@@ -88,9 +88,10 @@ def print_nothing(progress):
     return False
 
 
+@pytest.mark.slow
 def test_other_processes():
     X, y = draw_sample(2000, classes=3)
-    X = np.tile(X, 8)  # enough for threads
+    X = np.tile(X, 8)  # The table is large enough for threads to be used.
     fitted = make_model(n_jobs=2).fit(X, y)
     halves = joblib.Parallel(n_jobs=2)(joblib.delayed(fitted.predict_proba)(part) for part in np.array_split(X, 2))
     np.testing.assert_array_equal(np.vstack(halves), fitted.predict_proba(X))

@@ -10,7 +10,7 @@ from sklearn.model_selection import (
     train_test_split,
 )
 
-from helpers.learners import paper_style
+from helpers.learners import make_paper_model
 from helpers.small_fits import draw_sample, make_model
 
 
@@ -30,10 +30,10 @@ def test_one_against_the_rest_is_a_binary_fit_per_class(alpha, classes):
         np.testing.assert_array_equal(many.edges_[k], binary.edges_)
         np.testing.assert_array_equal(many.apply(X)[:, :, k], binary.apply(X))
     np.testing.assert_array_equal(many.predict(X), np.arange(classes)[scores.argmax(axis=1)])
-    own = np.column_stack(
+    posteriors = np.column_stack(
         [make_model(**settings).fit(X, y == k, weight).predict_proba(X)[:, 1] for k in range(classes)]
     )
-    np.testing.assert_allclose(many.predict_proba(X), own / own.sum(axis=1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(many.predict_proba(X), posteriors / posteriors.sum(axis=1, keepdims=True), rtol=1e-5)
     if alpha > 0:
         assert many.score(X, y, sample_weight=weight) > 0.7
 
@@ -53,7 +53,8 @@ def test_many_classes_are_consistent(settings, alpha):
     rows = np.ptp(clean, axis=1) > 1e-12
     decided = fitted.predict(X)[rows]
     chosen = clean[rows, np.searchsorted(fitted.classes_, decided)]
-    assert (chosen >= clean[rows].max(axis=1) - 1e-12).all()  # the largest posterior, ties of clipped ones apart
+    # The chosen class has the largest posterior, apart from ties of clipped ones.
+    assert (chosen >= clean[rows].max(axis=1) - 1e-12).all()
     stages = [list(f(X)) for f in (fitted.staged_decision_function, fitted.staged_predict, fitted.staged_predict_proba)]
     assert [len(stage) for stage in stages] == [fitted.n_iter_] * 3
     np.testing.assert_allclose(stages[0][-1], scores, rtol=1e-13)
@@ -67,7 +68,7 @@ def test_many_classes_are_consistent(settings, alpha):
 
 def test_reference_engine_and_estimator_boost_one_against_the_rest():
     X, y = draw_sample(classes=3)
-    weight = np.random.default_rng(2).uniform(0.5, 1.0, len(y))  # no two splits are equally good
+    weight = np.random.default_rng(2).uniform(0.5, 1.0, len(y))  # No two splits are equally good.
     for settings, tolerance in (({"estimator": Ridge(10.0)}, 0.0), ({"engine": "reference"}, 1e-9)):
         many = make_model(**settings).fit(X, y, sample_weight=weight)
         for k in range(3):
@@ -145,6 +146,6 @@ def test_sample_weights_can_remove_a_class():
 
 def test_predictions_and_probabilities_name_the_same_class_beyond_the_clip():
     X, test, y, _ = train_test_split(*load_wine(return_X_y=True), random_state=0)
-    fitted = paper_style(2.0, random_state=0).fit(X, y)
-    assert min(map(len, fitted.edges_)) < 100  # a class is told apart at once, and all its rows are beyond the clip
+    fitted = make_paper_model(2.0, random_state=0).fit(X, y)
+    assert min(map(len, fitted.edges_)) < 100  # A class is told apart at once, and all its rows are beyond the clip.
     np.testing.assert_array_equal(fitted.predict(test), fitted.predict_proba(test).argmax(axis=1))

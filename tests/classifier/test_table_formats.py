@@ -43,7 +43,7 @@ def test_any_kind_of_table_gives_the_same_model():
             assert fitted.feature_names_in_.tolist() == ["x", "colour", "size"]
     frames = tables[1:]
     fitted = make_model(max_depth=4).fit(frames[0], y)
-    for table in frames:  # fitted on one kind, asked about another
+    for table in frames:  # The model was fitted on one kind of table and is asked about another.
         np.testing.assert_array_equal(fitted.decision_function(table), reference.decision_function(plain))
 
 
@@ -70,7 +70,7 @@ def test_sparse_equals_dense_in_many_rows(monkeypatch):
     X, y = draw_many_rows(101_000)
     X = np.column_stack([X, X[::-1]])
     dense = make_model(1).fit(X, y)
-    monkeypatch.setattr(trees, "BLOCK", len(y))  # one column at a time, as for a wide table
+    monkeypatch.setattr(trees, "BLOCK", len(y))  # Columns are then taken one at a time, as in a wide table.
     assert_same_forests(dense, make_model(1).fit(sparse.csc_array(X), y))
 
 
@@ -109,7 +109,7 @@ def test_layouts_and_precisions():
         assert_same_forests(
             make_model().fit(whole.astype(dtype), y), make_model().fit(whole, y), whole.astype(dtype), whole
         )
-    np.testing.assert_array_equal(frozen, X)  # and nothing was written to
+    np.testing.assert_array_equal(frozen, X)  # The input was not written to.
 
 
 def test_labels_and_weights_in_any_container():
@@ -124,8 +124,8 @@ def test_labels_and_weights_in_any_container():
         fitted = make_model().fit(X, labels, weight, X_val=X, y_val=labels)
         np.testing.assert_array_equal(fitted.decision_function(X), expected)
         assert fitted.score(X, names) > 0.6
-    for own in (weight.tolist(), weight.astype(int), pd.Series(weight), pl.Series(weight), pa.array(weight)):
-        np.testing.assert_array_equal(make_model().fit(X, y, own).decision_function(X), expected)
+    for sample_weight in (weight.tolist(), weight.astype(int), pd.Series(weight), pl.Series(weight), pa.array(weight)):
+        np.testing.assert_array_equal(make_model().fit(X, y, sample_weight).decision_function(X), expected)
 
 
 def test_large_numbers_are_numbers_like_others():

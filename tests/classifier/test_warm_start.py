@@ -37,7 +37,7 @@ def test_a_warm_start_equals_one_fit(settings, kind):
     np.testing.assert_array_equal(halves.leverages_, at_once.leverages_)
     for name, values in at_once.evals_result_.get("validation", {}).items():
         np.testing.assert_array_equal(halves.evals_result_["validation"][name], values)
-    boost_on(halves, 14, X, y, **more)  # nothing left to do
+    boost_on(halves, 14, X, y, **more)  # There is nothing left to do.
     assert_same_forests(halves, at_once, X)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_sample_weight
 
-from helpers.learners import paper_style
+from helpers.learners import make_paper_model
 from helpers.small_fits import any_settings, assert_same_forests, draw_many_rows, draw_sample, make_model
 
 
@@ -17,7 +17,7 @@ def test_rows_count_with_their_weight_also_where_all_weigh_the_same(setting, fac
     X, y = draw_sample()
     value = dict.fromkeys(setting, type(setting[next(iter(setting))])(next(iter(setting.values())) / factor))
     weighted = make_model(**setting).fit(X, y, sample_weight=np.full(len(y), factor))
-    plain = make_model(**value).fit(X, y)  # half the rule for rows that count once
+    plain = make_model(**value).fit(X, y)  # The rule is that much smaller for rows that count once.
     np.testing.assert_allclose(weighted.decision_function(X), plain.decision_function(X), rtol=1e-5, atol=1e-6)
     assert np.abs(make_model().fit(X, y).decision_function(X) - plain.decision_function(X)).max() > 1e-3
 
@@ -50,8 +50,8 @@ def test_rows_of_weight_zero_are_absent_however_many():
 def test_weights_are_copies_whatever_their_ratios():
     X, y = draw_sample()
     weight = np.random.default_rng(3).integers(0, 4, len(y))
-    weighted = paper_style(2.0, n_estimators=1, min_samples_leaf=7, l2=2.0).fit(X, y, sample_weight=weight)
-    copies = paper_style(2.0, n_estimators=1, min_samples_leaf=7, l2=2.0).fit(
+    weighted = make_paper_model(2.0, n_estimators=1, min_samples_leaf=7, l2=2.0).fit(X, y, sample_weight=weight)
+    copies = make_paper_model(2.0, n_estimators=1, min_samples_leaf=7, l2=2.0).fit(
         np.repeat(X, weight, axis=0), np.repeat(y, weight)
     )
     np.testing.assert_array_equal(weighted.forest_.feature, copies.forest_.feature)
@@ -66,16 +66,16 @@ def test_class_weights_are_sample_weights(classes, settings):
     labels = np.array(["x", "y", "z"])[y]
     kept = np.random.default_rng(0).random(len(y)) > 0.4 * (y == 0)
     X, labels = X[kept], labels[kept]
-    own = np.random.default_rng(1).integers(1, 4, len(labels)).astype(float)
+    given_weight = np.random.default_rng(1).integers(1, 4, len(labels)).astype(float)
     dictionary = {"x": 3.0, "y": 0.5}
     by_hand = np.array([dictionary.get(label, 1.0) for label in labels])
-    mass = {label: own[labels == label].sum() for label in set(labels)}
-    balanced = np.array([own.sum() / (classes * mass[label]) for label in labels])
+    mass = {label: given_weight[labels == label].sum() for label in set(labels)}
+    balanced = np.array([given_weight.sum() / (classes * mass[label]) for label in labels])
     for setting, weight, twin in (
         (dictionary, None, by_hand),
-        (dictionary, own, by_hand * own),
+        (dictionary, given_weight, by_hand * given_weight),
         ("balanced", None, compute_sample_weight("balanced", labels)),
-        ("balanced", own, balanced * own),
+        ("balanced", given_weight, balanced * given_weight),
     ):
         one = make_model(class_weight=setting, **settings).fit(X, labels, sample_weight=weight)
         other = make_model(**settings).fit(X, labels, sample_weight=twin)

@@ -74,7 +74,7 @@ def use(path):
         return str(error)
 
 for path in paths:
-    use(path)  # whatever is imported late is imported now
+    use(path)  # Whatever is imported late is imported now.
 
 FORBIDDEN = ("exec", "compile", "import", "subprocess", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn",
              "socket", "ctypes", "pickle", "marshal", "os.remove", "os.rename", "os.mkdir", "os.link", "os.symlink",
@@ -95,7 +95,7 @@ print(seen)
 """
 
 
-def hostile_models(folder):
+def write_hostile_models(folder):
     """Sound models, damaged ones, and one whose every text tries to get out."""
     for path in sorted(FOLDER.glob("*.untwist")):
         yield path
@@ -111,7 +111,7 @@ def hostile_models(folder):
         yield path
 
 
-def hostile_tables(folder):
+def write_hostile_tables(folder):
     text = "a,b,y\n" + "".join(f"{i},{NASTY[i % 4]!r},{i % 2}\n" for i in range(60))
     plain = text.encode()
     for name, content in {
@@ -146,7 +146,7 @@ def hostile_tables(folder):
     yield folder / "t.feather"
 
 
-@pytest.mark.parametrize("kind", [hostile_models, hostile_tables])
+@pytest.mark.parametrize("kind", [write_hostile_models, write_hostile_tables])
 def test_reading_runs_nothing_and_opens_no_other_file(tmp_path, kind):
     paths = [str(path) for path in kind(tmp_path)]
     before = sorted(tmp_path.iterdir())
@@ -178,7 +178,7 @@ def test_the_package_has_no_way_to_run_foreign_bytes():
             found = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "subprocess", "yaml", "code"} & {
                 name.split(".")[0] for name in names
             }
-            if path.parent.name == "distributed":  # a parent and its children, through a folder of their own
+            if path.parent.name == "distributed":  # A parent and its children talk through a folder of their own.
                 found -= {"pickle", "subprocess"}
             assert not found, (path, found)
             if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
@@ -196,7 +196,8 @@ import pandas, pyarrow.parquet, pyarrow.feather
 
 sheets.LEAST_MEMORY = 200 << 20
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))  # the machine's own end
+# This is where the machine itself would end it.
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
 for word in sys.argv[1:]:
     path = Path(word)
     try:
@@ -209,7 +210,7 @@ print(resource.getrlimit(resource.RLIMIT_AS)[0] == used + (1 << 30))
 """
 
 
-def limited(*paths):
+def read_with_little_memory(*paths):
     """What reading says where memory is short."""
     command = [sys.executable, "-c", LIMITED, *map(str, paths)]
     process = subprocess.run(command, capture_output=True, text=True)
@@ -220,6 +221,7 @@ def limited(*paths):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
+@pytest.mark.slow
 def test_a_small_table_cannot_ask_for_much(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import feather, parquet
@@ -227,17 +229,17 @@ def test_a_small_table_cannot_ask_for_much(tmp_path):
     with gzip.open(tmp_path / "bomb.csv.gz", "wb", compresslevel=1) as file:
         file.write(b"a,y\n")
         for _ in range(25):
-            file.write(b"1,0\n" * (1 << 20))  # 100 MB of text: 26 million rows
+            file.write(b"1,0\n" * (1 << 20))  # In all this is 100 MB of text, 26 million rows.
     with zipfile.ZipFile(tmp_path / "bomb.csv.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("bomb.csv", b"a,y\n" + b"1,0\n" * (25 << 20))
     text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, dtype=np.int32)), pa.array(["x" * 1_000_000]))
     plain = pa.table({"text": text})
-    parquet.write_table(plain, tmp_path / "words.parquet", store_schema=False)  # 100 GB of text
+    parquet.write_table(plain, tmp_path / "words.parquet", store_schema=False)  # Unpacked this is 100 GB of text.
     parquet.write_table(pa.table({"a": np.zeros(50 << 20)}), tmp_path / "rows.parquet", compression="zstd")
     feather.write_feather(pa.table({"a": np.zeros(50 << 20)}), tmp_path / "rows.feather", compression="zstd")
     paths = sorted(path for path in tmp_path.iterdir())
     assert all(path.stat().st_size < 1_000_000 for path in paths)
-    for path, line in zip(paths, limited(*paths), strict=True):
+    for path, line in zip(paths, read_with_little_memory(*paths), strict=True):
         assert re.match(r" (needs more than \d GB of memory: unpack or split it|cannot be read as a table)", line), (
             path,
             line,
@@ -264,7 +266,7 @@ def test_a_small_model_cannot_ask_for_much(tmp_path):
         written("digits", seed=10**3000),
         written("deep", settings={"alpha": json.loads("[" * 900 + "]" * 900)}),
     ]
-    for path, line in zip(paths, limited(*paths), strict=True):
+    for path, line in zip(paths, read_with_little_memory(*paths), strict=True):
         assert "model file" in line or (line == "read" and path.stem == "many"), (path, line)
 
 
@@ -277,7 +279,7 @@ def test_many_columns_do_not_take_forever(tmp_path):
 # ---- a terminal only shows ----
 
 
-def bad_table(path, rows=150):
+def write_bad_table(path, rows=150):
     rng = np.random.default_rng(0)
     x = rng.normal(size=rows)
     frame = pd.DataFrame(
@@ -292,7 +294,7 @@ def bad_table(path, rows=150):
     return frame
 
 
-def run(capsys, *arguments):
+def run_command(capsys, *arguments):
     with contextlib.suppress(SystemExit):
         cli.main(list(map(str, arguments)))
     return capsys.readouterr()
@@ -300,7 +302,7 @@ def run(capsys, *arguments):
 
 def test_no_command_prints_what_steers_a_terminal(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    bad_table("bad.csv")
+    write_bad_table("bad.csv")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     for arguments in [
         ["train", "bad.csv", "--label", "y", "-o", "m.untwist"],
@@ -316,7 +318,7 @@ def test_no_command_prints_what_steers_a_terminal(tmp_path, monkeypatch, capsys)
         ["train", "bad.csv", "--label", "z\x1b[2J"],
         ["train", "no\x1b[2J.csv", "--label", "y"],
     ]:
-        out, err = run(capsys, *arguments)
+        out, err = run_command(capsys, *arguments)
         assert out or err
         for text in (out, err):
             assert safe.UNSEEN.search(text) is None, (arguments, safe.UNSEEN.findall(text))
@@ -348,8 +350,8 @@ def test_terminal_page_and_line_agree_on_what_is_dangerous():
 
 def test_the_list_of_suspects_has_no_formulas_and_predictions_are_as_they_were(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    frame = bad_table("bad.csv")
-    run(capsys, "audit", "bad.csv", "--label", "y", "--suspects", "s.csv", "--corrected", "c.csv")
+    frame = write_bad_table("bad.csv")
+    run_command(capsys, "audit", "bad.csv", "--label", "y", "--suspects", "s.csv", "--corrected", "c.csv")
     listed = pd.read_csv("s.csv", dtype=str, keep_default_na=False)
     assert len(listed) > 5
     cells = [*listed.columns, *listed.to_numpy().ravel()]
@@ -364,7 +366,7 @@ def test_the_list_of_suspects_has_no_formulas_and_predictions_are_as_they_were(t
 # ---- exported code is the model and nothing else ----
 
 
-def named_model(names, categories, classes):
+def fit_named_model(names, categories, classes):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.integers(0, 6, (200, 2)).astype(float), columns=names)
     X[names[0]] = pd.Categorical.from_codes(X[names[0]].astype(int) % len(categories), categories)
@@ -373,11 +375,11 @@ def named_model(names, categories, classes):
 
 
 def test_names_cannot_leave_the_comments_of_exported_code(tmp_path):
-    plain = named_model(["a", "b"], ["c", "d", "e"], ["f", "g"])
+    plain = fit_named_model(["a", "b"], ["c", "d", "e"], ["f", "g"])
     texts = sorted(set(NASTY))
     for place in range(0, len(texts) - 7, 5):
         first, second, *others = texts[place : place + 7]
-        model = named_model([first, second], others[:3], sorted(others[3:5]))
+        model = fit_named_model([first, second], others[:3], sorted(others[3:5]))
         for line in Scoring.from_model(model).describe():
             assert line.isascii()
             assert line.isprintable()

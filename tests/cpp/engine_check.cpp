@@ -1,5 +1,5 @@
-// The engine on random data of many shapes, to be compiled with sanitizers (`make sanitize`): it must not touch memory
-// it does not own, race, or depend on the number of threads; and it must predict what it trained.
+// The engine on random data of many shapes, to be compiled with sanitizers (`make sanitize`). It must not touch memory
+// that it does not own, race, or depend on the number of threads, and it must predict what it trained.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -7,16 +7,22 @@
 #include <random>
 #include <vector>
 
-#include "../../cpp/predict.hpp"
-#include "../../cpp/rounds.hpp"
+#include "../../cpp/boosting.hpp"
+#include "../../cpp/flat_forest.hpp"
+#include "../../cpp/forest.hpp"
 
 using namespace untwist;
+
+constexpr std::size_t kClasses = 3;
+constexpr int kPatience = 4;
 
 void check(bool condition, const char* what) {
   if (condition) return;
   std::printf("FAILED: %s\n", what);
   std::exit(1);
 }
+
+bool never_interrupt() { return false; }
 
 struct Data {
   std::vector<double> X;
@@ -25,207 +31,255 @@ struct Data {
   std::vector<int> categories;
   std::size_t rows, columns;
 
-  Matrix<double> matrix() const { return {X.data(), rows, columns, static_cast<std::ptrdiff_t>(columns), 1}; }
+  Matrix<double> matrix() const { return view_rows(0, rows); }
+
+  Matrix<double> view_rows(std::size_t first, std::size_t count) const {
+    return {X.data() + first * columns, count, columns, static_cast<std::ptrdiff_t>(columns), 1};
+  }
 };
 
-// Numbers with many and with few values, categories in every fifth column, missing values; weights, some of them 0.
+// Numbers with many and with few values, categories in every fifth column, and missing values. Odd seeds have weights,
+// some of which are 0.
 Data make_data(std::size_t rows, std::size_t columns, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
   Data data{std::vector<double>(rows * columns), {}, {}, std::vector<int>(columns, 0), rows, columns};
-  for (std::size_t column = 4; column < columns; column += 5) data.categories[column] = 3 + static_cast<int>(seed * 41 % 252);
+  for (std::size_t column = 4; column < columns; column += 5) {
+    data.categories[column] = 3 + static_cast<int>(seed * 41 % 252);
+  }
   for (std::size_t i = 0; i < data.X.size(); ++i) {
-    const double x = normal(random);
-    const int categories = data.categories[i % columns];
-    const double value = categories > 0 ? static_cast<double>(random() % static_cast<unsigned>(categories)) : i % columns % 2 == 1 ? std::round(x) : x;
+    const std::size_t column = i % columns;
+    const int categories = data.categories[column];
+    double value = normal(random);
+    if (categories > 0) {
+      value = static_cast<double>(random() % static_cast<unsigned>(categories));
+    } else if (column % 2 == 1) {
+      value = std::round(value);
+    }
     data.X[i] = random() % 13 == 0 ? std::numeric_limits<double>::quiet_NaN() : value;
   }
   for (std::size_t i = 0; i < rows; ++i) {
-    data.labels.push_back(i < 3 ? static_cast<std::uint32_t>(i) : static_cast<std::uint32_t>(random() % 3));
-    if (seed % 2 == 1) data.weight.push_back(i < 3 ? 1.0 : static_cast<double>(random() % 4));
+    const bool one_of_each_class = i < kClasses;
+    data.labels.push_back(static_cast<std::uint32_t>(one_of_each_class ? i : random() % kClasses));
+    if (seed % 2 == 1) data.weight.push_back(one_of_each_class ? 1.0 : static_cast<double>(random() % 4));
   }
   return data;
 }
 
-// The same rows in blocks, half of them seen by another sketch.
-std::shared_ptr<Dataset> from_blocks(const Data& data, ThreadPool& pool) {
-  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, 3, data.columns, true);
-  const double largest = largest_of(data.weight.data(), data.weight.size());
-  Sketch sketch(data.categories, 255, largest), other(data.categories, 255, largest);
+// Directions -1, 0 and +1 in turn for columns of numbers.
+std::vector<std::int8_t> make_directions(const Data& data) {
+  std::vector<std::int8_t> directions;
+  for (std::size_t i = 0; i < data.columns; ++i) {
+    const int direction = data.categories[i] > 0 ? 0 : static_cast<int>(i % 3) - 1;
+    directions.push_back(static_cast<std::int8_t>(direction));
+  }
+  return directions;
+}
+
+BoostingTask make_task(std::size_t positive_class, std::vector<double> sample_weight) {
+  BoostingTask task;
+  task.positive_class = positive_class;
+  task.sample_weight = std::move(sample_weight);
+  return task;
+}
+
+std::shared_ptr<Dataset> bin_in_memory(const Data& data, ThreadPool& pool) {
+  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, kClasses, data.columns);
+  const WholeWeights weights(data.weight.data(), data.weight.size());
+  dataset->look(data.matrix(), weights, pool);
+  dataset->add_columns(data.matrix(), 0, data.categories, weights, kMaxBins, pool);
+  return dataset;
+}
+
+// The same rows in blocks, half of which another sketch sees.
+std::shared_ptr<Dataset> bin_in_blocks(const Data& data, ThreadPool& pool) {
+  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, kClasses, data.columns, true);
+  const double largest = largest_weight(data.weight.data(), data.weight.size());
+  Sketch sketch(data.categories, kMaxBins, largest);
+  Sketch other(data.categories, kMaxBins, largest);
   const std::size_t size = data.rows / 5 + 1;
-  const auto each = [&](const auto& take) {
+  const auto for_each_block = [&](const auto& take) {
     for (std::size_t first = 0; first < data.rows; first += size) {
-      const Matrix<double> block(data.X.data() + first * data.columns, std::min(size, data.rows - first), data.columns,
-                                 static_cast<std::ptrdiff_t>(data.columns), 1);
-      take(block, first, data.weight.empty() ? nullptr : data.weight.data() + first);
+      const double* weight = data.weight.empty() ? nullptr : data.weight.data() + first;
+      take(data.view_rows(first, std::min(size, data.rows - first)), first, weight);
     }
   };
-  each([&](const auto& block, std::size_t first, const double* weight) {
+  for_each_block([&](const auto& block, std::size_t first, const double* weight) {
     (first < data.rows / 2 ? sketch : other).look(block, weight, pool);
   });
   sketch.merge(other.state());
   check(!sketch.needs_draw(), "few rows need one look");
-  dataset->set_bins(sketch.bins(pool));
-  each([&](const auto& block, std::size_t first, const double* weight) {
+  dataset->set_bins(sketch.find_bins(pool));
+  for_each_block([&](const auto& block, std::size_t first, const double* weight) {
     dataset->add_rows(block, first, WholeWeights(weight, weight == nullptr ? 0 : block.rows), pool);
   });
   return dataset;
 }
 
-std::shared_ptr<Dataset> in_memory(const Data& data, ThreadPool& pool) {
-  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, 3, data.columns);
-  const WholeWeights weights(data.weight.data(), data.weight.size());
-  dataset->look(data.matrix(), weights, pool);
-  dataset->add_columns(data.matrix(), 0, data.categories, weights, 255, pool);
-  return dataset;
-}
-
-std::unique_ptr<Booster> fit(const Data& data, const Task& task, const Settings& settings, int rounds, int threads, bool blocks = false) {
+std::unique_ptr<Booster> fit(const Data& data, const BoostingTask& task, const TreeGrowth& growth, int rounds,
+                             int threads, bool in_blocks = false) {
   ThreadPool pool(threads);
-  auto dataset = blocks ? from_blocks(data, pool) : in_memory(data, pool);
-  auto booster = make_rounds(dataset, task, settings);
-  const auto go_on = [] { return false; };
-  booster->boost(rounds / 2, 0, threads, go_on);
-  booster->boost(rounds - rounds / 2, 4, threads, go_on);
+  auto dataset = in_blocks ? bin_in_blocks(data, pool) : bin_in_memory(data, pool);
+  auto booster = make_booster(dataset, task, growth);
+  booster->boost(rounds / 2, 0, threads, never_interrupt);
+  booster->boost(rounds - rounds / 2, kPatience, threads, never_interrupt);
   return booster;
 }
 
-// Raw rows come to the leaves that their codes came to.
-void predict_again(const Data& data, const Booster& booster) {
-  std::vector<std::int64_t> offset{0};
-  std::vector<std::int32_t> feature, left, set;
-  std::vector<double> threshold, value;
-  std::vector<std::uint8_t> missing_left;
-  std::vector<std::uint64_t> codes;
-  for (const Tree& tree : booster.trees()) {
-    for (const Node& node : tree) {
-      feature.push_back(node.feature);
-      left.push_back(node.left);
-      missing_left.push_back(node.missing_left);
-      value.push_back(node.value);
-      set.push_back(-1);
-      threshold.push_back(kInfinity);
-      if (node.feature < 0) continue;
-      const Column& column = booster.dataset().columns[static_cast<std::size_t>(node.feature)];
-      if (column.categories > 0) {
-        set.back() = static_cast<std::int32_t>(codes.size() / 4);
-        codes.insert(codes.end(), node.goes_left.words().begin(), node.goes_left.words().end());
-      } else if (node.code < column.thresholds.size()) {
-        threshold.back() = column.thresholds[node.code];
-      }
-    }
-    offset.push_back(static_cast<std::int64_t>(feature.size()));
-  }
-  const Forest forest(ForestArrays{booster.trees().size(), feature.size(), codes.size() / 4, offset.data(), feature.data(), left.data(),
-                                   threshold.data(), missing_left.data(), value.data(), set.data(), codes.data()},
-                      data.columns);
+// Raw rows must come to the leaves that their codes came to.
+void check_prediction(const Data& data, const Booster& booster) {
+  const FlatForest flat = flatten(booster);
+  const Forest forest(flat.view(), data.columns);
   std::vector<double> scores(data.rows, 0.0);
   ThreadPool pool(2);
   forest.add_scores(data.matrix(), 0, booster.trees().size(), scores.data(), pool);
   check(scores == booster.scores(), "raw rows and codes lead to different leaves");
 }
 
-void compare(const Data& data, const Task& task, const Settings& settings, int rounds) {
-  const auto one = fit(data, task, settings, rounds, 1);
-  const auto many = fit(data, task, settings, rounds, 3);
-  check(one->edges() == many->edges(), "the number of threads changed the edges");
-  check(one->losses() == many->losses() && one->errors() == many->errors(), "the number of threads changed the losses");
+bool have_same_losses(const Booster& one, const Booster& other) {
+  const auto is_same = [](const WatchedLoss& a, const WatchedLoss& b) {
+    return a.log_loss == b.log_loss && a.error == b.error;
+  };
+  return std::equal(one.losses().begin(), one.losses().end(), other.losses().begin(), other.losses().end(), is_same);
+}
+
+void check_fit(const Data& data, const BoostingTask& task, const TreeGrowth& growth, int rounds) {
+  const auto one = fit(data, task, growth, rounds, 1);
+  const auto many = fit(data, task, growth, rounds, 3);
+  check(flatten(*one).edge == flatten(*many).edge, "the number of threads changed the edges");
+  check(have_same_losses(*one, *many), "the number of threads changed the losses");
   check(one->scores() == many->scores(), "the number of threads changed the scores");
-  const auto streamed = fit(data, task, settings, rounds, 2, true);
-  check(one->edges() == streamed->edges() && one->scores() == streamed->scores(), "rows in blocks make another model");
-  if (task.start.empty()) predict_again(data, *one);
+  const auto streamed = fit(data, task, growth, rounds, 2, true);
+  check(flatten(*one).edge == flatten(*streamed).edge && one->scores() == streamed->scores(),
+        "rows in blocks make another model");
+  if (task.start_scores.empty()) check_prediction(data, *one);
 }
 
-// A run that is stopped in a tree goes on as if nothing had been.
-void interrupt(const Data& data, const Task& task, const Settings& settings) {
-  ThreadPool pool(2);
-  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, 3, data.columns);
-  const WholeWeights weights(data.weight.data(), data.weight.size());
-  dataset->look(data.matrix(), weights, pool);
-  dataset->add_columns(data.matrix(), 0, data.categories, weights, 255, pool);
-  auto whole = make_rounds(dataset, task, settings);
-  auto stopped = make_rounds(dataset, task, settings);
-  whole->boost(2, 0, 2, [] { return false; });
-  stopped->boost(2, 0, 2, [] { return true; });
-  stopped->boost(2 - static_cast<int>(stopped->trees().size()), 0, 2, [] { return false; });
-  check(whole->scores() == stopped->scores(), "an interruption changed the scores");
+// A run that is interrupted as a tree grows can be read, and goes on as if nothing had been. Every moment at which the
+// booster asks for an interruption has its turn.
+int check_interruptions(const Data& data, const BoostingTask& task, const TreeGrowth& growth) {
+  constexpr int kRounds = 3;
+  constexpr int kThreads = 2;
+  ThreadPool pool(kThreads);
+  const auto dataset = bin_in_memory(data, pool);
+  const auto whole = make_booster(dataset, task, growth);
+  int moments = 0;
+  whole->boost(kRounds, 0, kThreads, [&] { return ++moments < 0; });
+  check(moments > kRounds, "a booster must ask for an interruption as its trees grow");
+  for (int moment = 1; moment <= moments; ++moment) {
+    const auto stopped = make_booster(dataset, task, growth);
+    int asked = 0;
+    stopped->boost(kRounds, 0, kThreads, [&] { return ++asked == moment; });
+    check(asked == moment, "a booster must stop as soon as it is interrupted");
+    const int trees = static_cast<int>(stopped->trees().size());
+    check(trees < kRounds, "a tree that was interrupted must be dropped");
+    check(stopped->losses().size() == (task.watch_weight.empty() ? 0 : stopped->trees().size()), "a loss per tree");
+    check_prediction(data, *stopped);
+    stopped->boost(kRounds - trees, 0, kThreads, never_interrupt);
+    check(flatten(*stopped).edge == flatten(*whole).edge, "an interruption changed the edges");
+    check(flatten(*stopped).value == flatten(*whole).value, "an interruption changed the trees");
+    check(have_same_losses(*stopped, *whole), "an interruption changed the losses");
+    check(stopped->scores() == whole->scores(), "an interruption changed the scores");
+  }
+  return moments;
 }
 
-// What the grid of main does not reach: each case is there for a part of the core of its own.
-int rare_cases(bool quick) {
+// The cases that the grid of shapes does not reach. Each is there for a part of the core of its own.
+int check_rare_cases(bool quick) {
   int cases = 0;
-  for (std::size_t columns = 1; columns <= 17; ++columns) {  // the rest of eight columns at a time, rows counted or not
+  // All remainders of eight columns, with rows counted or not.
+  for (std::size_t columns = 1; columns <= 17; ++columns) {
     const Data data = make_data(700, columns, static_cast<unsigned>(columns));
-    Settings settings;
-    settings.least_rows = columns % 2 == 0 ? 3.0 : 0.0;
-    settings.by_edge = columns % 3 == 0;
-    settings.step_size = columns % 3 == 0 ? 4.0 : 0.5;
-    compare(data, {1, data.weight, {}, {}}, settings, 4);
+    TreeGrowth growth;
+    growth.min_samples_leaf = columns % 2 == 0 ? 3.0 : 0.0;
+    BoostingTask task = make_task(1, data.weight);
+    task.step_by_edge = columns % 3 == 0;
+    task.step_size = task.step_by_edge ? 4.0 : 0.5;
+    check_fit(data, task, growth, 4);
     ++cases;
   }
-  for (const bool wide : {false, true}) {  // trees with more leaves than labels; sums of 32 and of 64 bits
+  // Trees with more leaves than slots, and sums of 32 and of 64 bits.
+  for (const bool wide : {false, true}) {
     if (wide && quick) continue;
     Data data = make_data(wide ? 18000 : 3000, 6, 2);
-    Settings settings;
-    settings.max_depth = 10;
-    for (std::size_t i = 0; i < data.columns; ++i) settings.monotone.push_back(data.categories[i] > 0 ? 0 : static_cast<std::int8_t>(static_cast<int>(i % 3) - 1));
-    compare(data, {2, {}, {}, {}}, settings, 2);
-    settings.monotone.clear();
-    settings.least_rows = 1.0;
-    compare(data, {2, {}, {}, {}}, settings, 2);
-    for (std::size_t i = 0; i < data.rows; ++i) data.weight.push_back(static_cast<double>(i % 129));  // copies
-    compare(data, {0, data.weight, data.weight, {}}, settings, 2);
-    for (double& weight : data.weight) weight /= 128.0;  // shares of a row
-    Task started{1, data.weight, data.weight, {}};
-    for (std::size_t i = 0; i < data.rows; ++i) started.start.push_back(static_cast<double>(i % 7) - 3.0);
+    TreeGrowth growth;
+    growth.max_depth = 10;
+    growth.monotone = make_directions(data);
+    check_fit(data, make_task(2, {}), growth, 2);
+    growth.monotone.clear();
+    growth.min_samples_leaf = 1.0;
+    check_fit(data, make_task(2, {}), growth, 2);
+    // Copies of rows.
+    for (std::size_t i = 0; i < data.rows; ++i) data.weight.push_back(static_cast<double>(i % 129));
+    BoostingTask copies = make_task(0, data.weight);
+    copies.watch_weight = data.weight;
+    check_fit(data, copies, growth, 2);
+    // Shares of rows, and scores to start from.
+    for (double& weight : data.weight) weight /= kMaxCopies;
+    BoostingTask started = make_task(1, data.weight);
+    started.watch_weight = data.weight;
+    for (std::size_t i = 0; i < data.rows; ++i) started.start_scores.push_back(static_cast<double>(i % 7) - 3.0);
     for (const double alpha : {2.0, 1.5}) {
-      settings.alpha = alpha;
-      compare(data, started, settings, 2);
-      settings.exact_link = true;
-      settings.row_share = 0.7;
-      compare(data, started, settings, 2);
-      settings.exact_link = false;
+      started.alpha = alpha;
+      check_fit(data, started, growth, 2);
+      started.exact_link = true;
+      growth.subsample = 0.7;
+      check_fit(data, started, growth, 2);
+      started.exact_link = false;
     }
     cases += 7;
   }
+  // Interruptions of trees that grow level by level, and of trees that grow by the best split.
+  for (const int max_leaf_nodes : {0, 6}) {
+    const Data data = make_data(400, 5, 3);
+    TreeGrowth growth;
+    growth.max_depth = 4;
+    growth.max_leaf_nodes = max_leaf_nodes;
+    growth.subsample = 0.8;
+    growth.max_features = 0.7;
+    BoostingTask task = make_task(1, data.weight);
+    task.watch_weight = std::vector<double>(data.rows, 1.0);
+    cases += check_interruptions(data, task, growth);
+  }
   if (quick) return cases;
-  const Data large = make_data(120000, 3, 4);  // thresholds from a sample of the rows
-  Settings settings;
-  settings.max_depth = 9;
-  compare(large, {1, {}, {}, {}}, settings, 1);
-  interrupt(large, {1, {}, {}, {}}, settings);
-  return cases + 2;
+  // Thresholds from a sample of the rows.
+  const Data large = make_data(120000, 3, 4);
+  TreeGrowth growth;
+  growth.max_depth = 9;
+  check_fit(large, make_task(1, {}), growth, 1);
+  return cases + 1;
 }
 
 int main(int count, char**) {
-  const bool quick = count > 1;  // for valgrind
+  const bool quick = count > 1;  // Any argument leaves out what takes valgrind too long.
   const std::size_t shapes[][2] = {{3, 1}, {7, 2}, {100, 9}, {2000, 16}, {9000, 7}, {20000, 28}};
   const double alphas[] = {0.5, 1.0, 1.1, 4.0, kInfinity};
   int cases = 0;
-  for (const auto& shape : shapes) {
-    if (quick && shape[0] > 1000) continue;
+  for (const auto& [rows, columns] : shapes) {
+    if (quick && rows > 1000) continue;
     for (const double alpha : alphas) {
-      const Data data = make_data(shape[0], shape[1], static_cast<unsigned>(cases));
-      Settings settings;
-      settings.alpha = alpha;
-      settings.exact_link = cases % 5 == 4;
-      settings.step_size = 2.0;
-      settings.max_depth = cases % 4 == 3 ? 60 : 1 + cases % 7;
-      settings.max_leaves = cases % 4 == 3 ? 2 + cases : 0;
-      settings.l2 = cases % 3 == 0 ? 1.5 : 0.0;
-      settings.least_rows = cases % 3 == 1 ? 2.0 : 0.0;
-      settings.least_share = cases % 6 == 2 ? 0.1 : 0.0;
-      settings.smoothing = 1.0;
-      settings.row_share = cases % 4 == 1 ? 0.6 : 1.0;
-      settings.column_share = cases % 4 == 2 ? 0.5 : 1.0;
-      settings.seed = static_cast<std::uint64_t>(cases);
-      for (std::size_t i = 0; i < shape[1] && cases % 7 == 0; ++i) settings.monotone.push_back(data.categories[i] > 0 ? 0 : static_cast<std::int8_t>(static_cast<int>(i % 3) - 1));
-      Task task{static_cast<std::size_t>(cases % 3), data.weight, std::vector<double>(data.rows, 1.0), {}};
-      const int rounds = shape[0] > 5000 ? 4 : 10;
-      compare(data, task, settings, rounds);
+      const Data data = make_data(rows, columns, static_cast<unsigned>(cases));
+      const bool best_split_first = cases % 4 == 3;
+      TreeGrowth growth;
+      growth.max_depth = best_split_first ? 60 : 1 + cases % 7;
+      growth.max_leaf_nodes = best_split_first ? 2 + cases : 0;
+      growth.l2 = cases % 3 == 0 ? 1.5 : 0.0;
+      growth.min_samples_leaf = cases % 3 == 1 ? 2.0 : 0.0;
+      growth.min_weight_fraction_leaf = cases % 6 == 2 ? 0.1 : 0.0;
+      growth.category_smoothing = 1.0;
+      growth.subsample = cases % 4 == 1 ? 0.6 : 1.0;
+      growth.max_features = cases % 4 == 2 ? 0.5 : 1.0;
+      growth.seed = static_cast<std::uint64_t>(cases);
+      if (cases % 7 == 0) growth.monotone = make_directions(data);
+      BoostingTask task = make_task(static_cast<std::size_t>(cases % 3), data.weight);
+      task.watch_weight = std::vector<double>(data.rows, 1.0);
+      task.alpha = alpha;
+      task.exact_link = cases % 5 == 4;
+      task.step_size = 2.0;
+      check_fit(data, task, growth, rows > 5000 ? 4 : 10);
       ++cases;
     }
   }
-  cases += rare_cases(quick);
+  cases += check_rare_cases(quick);
   std::printf("%d passed, 0 failed\n", cases);
 }

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
+from helpers.command_line import untwist
 from untwist import PILBoostClassifier
 from untwist.batches import Batches
-from untwist.commands import main as cli
 from untwist.data import batches
 
 pa = pytest.importorskip("pyarrow")
@@ -17,10 +17,10 @@ from pyarrow import dataset, parquet  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(batches, "CELLS", 1000)  # many blocks
+    monkeypatch.setattr(batches, "CELLS", 1000)  # The table has many blocks then.
 
 
-def table(n=2000, classes=2, seed=0):
+def make_table(n=2000, classes=2, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, 3))
     words = np.array(["red", "green", "blue", None, *(f"rare {i}" for i in range(300))], dtype=object)
@@ -49,11 +49,11 @@ def table(n=2000, classes=2, seed=0):
 
 @pytest.fixture
 def file(tmp_path):
-    parquet.write_table(table(), tmp_path / "t.parquet", row_group_size=700)
+    parquet.write_table(make_table(), tmp_path / "t.parquet", row_group_size=700)
     return tmp_path / "t.parquet"
 
 
-def same(one, other):
+def assert_same_model(one, other):
     assert repr(one.link_) == repr(other.link_)
     forests = [model.forest_ if isinstance(model.forest_, list) else [model.forest_] for model in (one, other)]
     for a, b in zip(*forests, strict=True):
@@ -83,7 +83,7 @@ PLAIN = {"alpha": 2.0, "n_estimators": 6, "max_depth": 4, "random_state": 0}
 )
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_model_is_that_of_the_table_in_memory(tmp_path, settings, classes, weighted):
-    memory = table(classes=classes)
+    memory = make_table(classes=classes)
     parquet.write_table(memory, tmp_path / "t.parquet", row_group_size=700)
     drop = ["y", "weight", *(["coded"] if "categorical_features" in settings else [])]
     X, y = memory.drop_columns(drop), memory["y"].to_numpy()
@@ -92,7 +92,7 @@ def test_the_model_is_that_of_the_table_in_memory(tmp_path, settings, classes, w
     weight = memory["weight"].to_numpy() if weighted else None
     one = PILBoostClassifier(**settings).fit(X, y, weight)
     other = PILBoostClassifier(**settings).fit(rows, source.column("y"), source.column("weight") if weighted else None)
-    same(one, other)
+    assert_same_model(one, other)
     for name in ("predict", "predict_proba", "decision_function", "apply", "predict_proba_twisted"):
         np.testing.assert_array_equal(getattr(one, name)(X), getattr(other, name)(rows))
     if "alpha" not in settings:
@@ -103,9 +103,9 @@ def test_the_model_is_that_of_the_table_in_memory(tmp_path, settings, classes, w
 
 def test_xgboost_grows_its_trees_on_blocks_too(file):
     pytest.importorskip("xgboost")
-    memory = table().drop_columns(["y", "weight"])
+    memory = make_table().drop_columns(["y", "weight"])
     rows, y = Batches(file).drop("y", "weight"), Batches(file).column("y")
-    same(*(PILBoostClassifier(**PLAIN, engine="xgboost").fit(X, y) for X in (memory, rows)))
+    assert_same_model(*(PILBoostClassifier(**PLAIN, engine="xgboost").fit(X, y) for X in (memory, rows)))
 
 
 def test_many_rows_are_sampled_alike(tmp_path, monkeypatch):
@@ -113,16 +113,16 @@ def test_many_rows_are_sampled_alike(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(130_000, 4))
     X[:, 1] = np.round(X[:, 1], 1)
-    X[:, 2] = np.arange(len(X)) > 120_000  # varies late: the rows are read once more
+    X[:, 2] = np.arange(len(X)) > 120_000  # The column varies late, so the rows are read once more.
     y = (X[:, 0] + X[:, 1] > 0) ^ (rng.random(len(X)) < 0.2)
     memory = pa.table({f"x{i}": column for i, column in enumerate(X.T)})
     parquet.write_table(memory, tmp_path / "t.parquet")
     one, other = (PILBoostClassifier(**PLAIN).fit(rows, y) for rows in (memory, Batches(tmp_path / "t.parquet")))
-    same(one, other)
+    assert_same_model(one, other)
 
 
 def test_validation_rows_in_blocks_or_in_memory(file):
-    memory = table()
+    memory = make_table()
     X, y = memory.drop_columns(["y", "weight"]), memory["y"].to_numpy()
     rows = Batches(file).drop("y", "weight")
     settings = PLAIN | {"early_stopping": True, "n_estimators": 30}
@@ -130,7 +130,7 @@ def test_validation_rows_in_blocks_or_in_memory(file):
     for part, labels in ((X[:300], y[:300]), (rows, y)):
         other = PILBoostClassifier(**settings).fit(rows, y, X_val=part, y_val=labels)
         if part is not rows:
-            same(one, other)
+            assert_same_model(one, other)
     with pytest.raises(ValueError, match="X_val must be in memory if X is"):
         PILBoostClassifier(**settings).fit(X, y, X_val=rows, y_val=y)
 
@@ -138,11 +138,11 @@ def test_validation_rows_in_blocks_or_in_memory(file):
 def test_a_warm_start_goes_on_from_blocks(file):
     rows, y = Batches(file).drop("y", "weight"), Batches(file).column("y")
     model = PILBoostClassifier(**PLAIN | {"n_estimators": 3}, warm_start=True).fit(rows, y)
-    same(model.set_params(n_estimators=6).fit(rows, y), PILBoostClassifier(**PLAIN).fit(rows, y))
+    assert_same_model(model.set_params(n_estimators=6).fit(rows, y), PILBoostClassifier(**PLAIN).fit(rows, y))
 
 
 def test_sources_of_every_kind_are_the_same_table(tmp_path):
-    memory = table()
+    memory = make_table()
     (tmp_path / "parts").mkdir()
     for i in range(3):
         parquet.write_table(memory[700 * i : 700 * (i + 1)], tmp_path / f"parts/{i}.parquet")
@@ -155,17 +155,17 @@ def test_sources_of_every_kind_are_the_same_table(tmp_path):
         assert rows.shape == (2000, 10)
         assert len(rows) == 2000
         np.testing.assert_array_equal(rows.column("y"), y)
-        same(one, PILBoostClassifier(**PLAIN).fit(rows.drop("y"), y))
+        assert_same_model(one, PILBoostClassifier(**PLAIN).fit(rows.drop("y"), y))
 
 
 def test_rows_can_be_left_out(file):
-    memory = table()
+    memory = make_table()
     keep = np.random.default_rng(0).random(2000) < 0.5
     rows = Batches(file, ["a", "b", "word"], rows=keep)
     assert rows.shape == (keep.sum(), 3)
     assert rows.column_names == ["a", "b", "word"]
     X, y = memory.select(["a", "b", "word"]).filter(keep), memory["y"].to_numpy()[keep]
-    same(PILBoostClassifier(**PLAIN).fit(X, y), PILBoostClassifier(**PLAIN).fit(rows, y))
+    assert_same_model(PILBoostClassifier(**PLAIN).fit(X, y), PILBoostClassifier(**PLAIN).fit(rows, y))
     np.testing.assert_array_equal(Batches(file, rows=keep).column("y"), y)
 
 
@@ -178,7 +178,7 @@ def test_labels_of_text(tmp_path):
 
 
 def test_what_is_wrong_is_said(file, tmp_path):
-    memory = table()
+    memory = make_table()
     y = memory["y"].to_numpy()
     rows = Batches(file).drop("y", "weight")
 
@@ -199,7 +199,7 @@ def test_what_is_wrong_is_said(file, tmp_path):
     with pytest.raises(ValueError, match="source must be"):
         Batches(memory)
     with pytest.raises(ValueError, match=r"no file \*.parquet in the folder"):
-        Batches(_made(tmp_path / "empty"))
+        Batches(make_folder(tmp_path / "empty"))
     with pytest.raises(ValueError, match=r"no.parquet cannot be read as Parquet"):
         Batches(tmp_path / "no.parquet")
     (tmp_path / "text.parquet").write_text("a,b\n1,2\n")
@@ -236,7 +236,7 @@ def test_what_is_wrong_is_said(file, tmp_path):
         PILBoostClassifier(**PLAIN).fit(rows, y).certificate(rows, y)
 
 
-def _made(folder):
+def make_folder(folder):
     folder.mkdir()
     return folder
 
@@ -244,7 +244,7 @@ def _made(folder):
 def test_a_file_that_changes_or_breaks_on_the_way_is_noticed(file):
     rows = Batches(file).drop("y", "weight")
     model = PILBoostClassifier(**PLAIN).fit(rows, Batches(file).column("y"))
-    parquet.write_table(table(n=2100), file)
+    parquet.write_table(make_table(n=2100), file)
     with pytest.raises(ValueError, match=r"t.parquet has changed since it was read first"):
         model.predict(rows)
     whole = bytearray(file.read_bytes())
@@ -255,7 +255,7 @@ def test_a_file_that_changes_or_breaks_on_the_way_is_noticed(file):
 
 
 def test_a_dataset_with_other_rows_than_it_had_is_noticed():
-    rows = Batches(dataset.dataset(table(n=50)))
+    rows = Batches(dataset.dataset(make_table(n=50)))
     assert repr(rows) == "Batches('the dataset', 50 rows, 10 columns)"
     rows._source.n_rows = 60
     with pytest.raises(ValueError, match="the dataset had 60 rows when it was opened, and 50 now: begin again"):
@@ -271,7 +271,7 @@ def test_without_pyarrow_the_extra_is_named(monkeypatch, file):
 # ---- the commands ----
 
 
-def people(n=1500):
+def make_people(n=1500):
     """Text that is numbers, dates of two kinds, words, ids, labels that are missing."""
     rng = np.random.default_rng(3)
     age = rng.integers(18, 80, n).astype(float)
@@ -298,17 +298,13 @@ def people(n=1500):
     )
 
 
-def untwist(capsys, *arguments):
-    status = cli.main(list(map(str, arguments)))
-    return (status, *capsys.readouterr())
-
-
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet", ".feather"])
+@pytest.mark.thinned(3)
 def test_train_and_predict_in_blocks_do_what_they_do_in_memory(tmp_path, monkeypatch, capsys, ending):
     from untwist.commands import sheets
 
     monkeypatch.chdir(tmp_path)
-    people().to_parquet("p.parquet", row_group_size=400)
+    make_people().to_parquet("p.parquet", row_group_size=400)
     said, models, tables = [], [], []
     for how in ("--no-blocks", "--blocks"):
         status, _, err = untwist(capsys, "train", "p.parquet", "--label", "churn", "-o", "m.untwist", how)
@@ -331,14 +327,14 @@ def test_large_files_are_read_in_blocks_by_themselves(tmp_path, monkeypatch, cap
     from untwist.commands import blocks
 
     monkeypatch.chdir(tmp_path)
-    people().to_parquet("p.parquet")
+    make_people().to_parquet("p.parquet")
     assert "read in blocks" not in untwist(capsys, "train", "p.parquet", "--label", "churn")[2]
     monkeypatch.setattr(blocks, "MOST_BYTES", 1e4)
     assert "read in blocks" in untwist(capsys, "train", "p.parquet", "--label", "churn")[2]
     status, _, err = untwist(capsys, "predict", "model.untwist", "p.parquet", "--json")
     assert status
     assert "--json needs the table in memory" in err
-    people().to_csv("p.csv")
+    make_people().to_csv("p.csv")
     assert "only these are read in blocks" in untwist(capsys, "train", "p.csv", "--label", "churn", "--blocks")[2]
 
 
@@ -346,7 +342,7 @@ def test_a_failure_loses_nothing_already_saved(tmp_path, monkeypatch, capsys):
     from untwist.commands import blocks
 
     monkeypatch.chdir(tmp_path)
-    people().to_parquet("p.parquet")
+    make_people().to_parquet("p.parquet")
     untwist(capsys, "train", "p.parquet", "--label", "churn", "--blocks")
     untwist(capsys, "predict", "model.untwist", "p.parquet", "--blocks", "-o", "out.csv")
     model, out = ((tmp_path / name).read_bytes() for name in ("model.untwist", "out.csv"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from untwist.data.folds import FREQUENT, cross_folds, drawn_folds, drawn_share, hold_out, mixed
+from untwist.data.folds import FREQUENT, draw_folds, draw_share, hold_out_share, mix_bits, split_into_folds
 
 
 def numbers(*values):
@@ -15,31 +15,31 @@ def test_mixed_is_splitmix64():
     """The first numbers of the published generator from the seed 0."""
     step = 0x9E3779B97F4A7C15
     states = numbers(0, step, 2 * step % 2**64)
-    assert mixed(states).tolist() == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    assert mix_bits(states).tolist() == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
 
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
 def test_about_a_share_of_every_class_is_held_out(share):
     contents, labels = np.arange(1000, dtype=np.uint64), (np.arange(1000) < 100).astype(np.uint32)
-    held = hold_out(contents, labels, np.ones(1000), share, 3)
+    held = hold_out_share(contents, labels, np.ones(1000), share, 3)
     assert set(np.unique(held)) == {0.0, 1.0}
     for label in (0, 1):
         assert held[labels == label].mean() == pytest.approx(share, abs=0.006)
-    assert (hold_out(contents, labels, np.ones(1000), share, 4) != held).any()
+    assert (hold_out_share(contents, labels, np.ones(1000), share, 4) != held).any()
 
 
 def test_a_content_that_weighs_more_than_may_be_held_out_is_shared_out():
-    held = hold_out(numbers(1, 2, 3, 4), np.zeros(4, np.uint32), np.array([1.0, 1.0, 1.0, 7.0]), 0.4, 0)
+    held = hold_out_share(numbers(1, 2, 3, 4), np.zeros(4, np.uint32), np.array([1.0, 1.0, 1.0, 7.0]), 0.4, 0)
     assert held[3] == 0.4
     assert set(held[:3]) <= {0.0, 1.0}
-    assert held[:3].sum() == 1.0  # of three light rows
+    assert held[:3].sum() == 1.0  # One of three light rows is held out.
 
 
 def test_copies_of_a_frequent_content_with_several_labels_are_drawn_binomially():
     copies, seeds = 3 * FREQUENT, range(300)
     contents, labels = np.zeros(2 * copies, np.uint64), np.repeat(np.array([0, 1], np.uint32), copies)
-    held = np.array([hold_out(contents, labels, np.ones(2 * copies), 0.2, seed) for seed in seeds])
-    assert (held == held[:, :1]).mean() < 0.6  # the classes are drawn apart
+    held = np.array([hold_out_share(contents, labels, np.ones(2 * copies), 0.2, seed) for seed in seeds])
+    assert (held == held[:, :1]).mean() < 0.6  # The classes are drawn apart.
     drawn = copies * held[:, 0]
     np.testing.assert_allclose(drawn, np.rint(drawn), atol=1e-9)
     assert abs(drawn.mean() - 0.2 * copies) < 4 * np.sqrt(copies * 0.2 * 0.8 / len(seeds))
@@ -50,47 +50,49 @@ def test_copies_of_a_frequent_content_with_several_labels_are_drawn_binomially()
 def test_one_label_less_than_frequent_is_no_sample_of_its_own():
     for labels, weight in ([0] * FREQUENT, 1.0), ([0, 1] * (FREQUENT // 2 - 1), 1.0):
         n = len(labels)
-        held = hold_out(np.zeros(n, np.uint64), np.array(labels, np.uint32), np.full(n, weight), 0.3, 0)
-        np.testing.assert_array_equal(held, 0.3)  # heavy: shared out evenly, not drawn
+        held = hold_out_share(np.zeros(n, np.uint64), np.array(labels, np.uint32), np.full(n, weight), 0.3, 0)
+        np.testing.assert_array_equal(held, 0.3)  # Heavy contents are shared out evenly, not drawn.
 
 
 def test_where_none_of_few_copies_is_drawn_each_gives_a_part():
     contents, labels = np.zeros(10, np.uint64), np.arange(10, dtype=np.uint32) % 2
-    held = [hold_out(contents, labels, np.ones(10), 0.1, seed) for seed in range(40)]
+    held = [hold_out_share(contents, labels, np.ones(10), 0.1, seed) for seed in range(40)]
     assert all(one.any() for one in held)
     assert any((one == 0.1).all() for one in held)
-    assert all((one < 1).all() for one in held)  # some copies stay
-    assert any(len(set(one)) > 1 for one in held)  # 10 copies are frequent enough to be drawn
+    assert all((one < 1).all() for one in held)  # Some copies stay.
+    assert any(len(set(one)) > 1 for one in held)  # Ten copies are enough for some to be drawn.
 
 
 def test_the_only_copy_of_a_class_and_the_last_row_stay():
     contents, labels = np.zeros(21, np.uint64), (np.arange(21) > 0).astype(np.uint32)
-    assert all(hold_out(contents, labels, np.ones(21), 0.5, seed)[0] == 0.0 for seed in range(40))
+    assert all(hold_out_share(contents, labels, np.ones(21), 0.5, seed)[0] == 0.0 for seed in range(40))
     for seed in range(10):
-        assert sorted(hold_out(numbers(1, 2), np.zeros(2, np.uint32), np.ones(2), 0.9, seed)) == [0.0, 1.0]
+        assert sorted(hold_out_share(numbers(1, 2), np.zeros(2, np.uint32), np.ones(2), 0.9, seed)) == [0.0, 1.0]
 
 
 def test_rows_that_weigh_exactly_their_share_stay_whole():
     for n in (2, 3, 5, 10):
-        held = hold_out(np.arange(n, dtype=np.uint64), np.zeros(n, np.uint32), np.ones(n), 1.0 / n, 0)
+        held = hold_out_share(np.arange(n, dtype=np.uint64), np.zeros(n, np.uint32), np.ones(n), 1.0 / n, 0)
         assert sorted(held) == [0.0] * (n - 1) + [1.0]
 
 
 def test_a_frequent_content_does_not_count_among_the_others():
     contents = np.append(np.zeros(20, np.uint64), numbers(1, 2, 3))
     labels = np.append(np.arange(20) % 2, [0, 0, 0]).astype(np.uint32)
-    assert all(hold_out(contents, labels, np.ones(23), 0.34, seed)[20:].sum() == 1.0 for seed in range(40))
+    assert all(hold_out_share(contents, labels, np.ones(23), 0.34, seed)[20:].sum() == 1.0 for seed in range(40))
 
 
 def test_a_heavy_content_is_dealt_to_all_folds():
-    held = cross_folds(np.arange(5, dtype=np.uint64), np.zeros(5, np.uint32), np.array([6.0, 1.0, 1.0, 1.0, 1.0]), 2, 0)
+    held = split_into_folds(
+        np.arange(5, dtype=np.uint64), np.zeros(5, np.uint32), np.array([6.0, 1.0, 1.0, 1.0, 1.0]), 2, 0
+    )
     assert held[:, 0].tolist() == [3.0, 3.0]
     assert held[:, 1:].sum(axis=1).tolist() == [2.0, 2.0]
 
 
 def test_weights_that_are_no_counts_are_set_aside_whole():
     weight = np.tile([0.5, 1.0, 2.25], 40)
-    held = cross_folds(np.arange(120, dtype=np.uint64), np.zeros(120, np.uint32), weight, 4, 0)
+    held = split_into_folds(np.arange(120, dtype=np.uint64), np.zeros(120, np.uint32), weight, 4, 0)
     np.testing.assert_allclose(held.sum(axis=0), weight)
     assert ((held > 0).sum(axis=0) == 1).all()
 
@@ -100,27 +102,27 @@ def test_folds_of_a_frequent_content_add_up_and_are_even_on_average():
     contents, labels = np.zeros(2 * copies, np.uint64), np.arange(2 * copies, dtype=np.uint32) % 2
     sizes, alike = [], 0
     for seed in range(100):
-        held = cross_folds(contents, labels, np.ones(2 * copies), 4, seed)
+        held = split_into_folds(contents, labels, np.ones(2 * copies), 4, seed)
         np.testing.assert_array_equal(held.sum(axis=0), 1.0)
         assert set(np.unique(held)) == {0.0, 1.0}
         sizes.append(held[:, labels == 0].sum(axis=1))
         alike += (held[:, labels == 1].sum(axis=1) == sizes[-1]).all()
-    assert alike < 50  # the classes are drawn apart
+    assert alike < 50  # The classes are drawn apart.
     np.testing.assert_allclose(np.mean(sizes, axis=0), 10.0, atol=1.2)
     assert np.var(sizes) == pytest.approx(copies * 0.25 * 0.75, rel=0.4)
 
 
 def test_huge_weights_are_drawn_by_their_mean():
-    held = hold_out(numbers(5, 5), np.array([0, 1], np.uint32), np.array([1e12, 3e12]), 0.25, 0)
+    held = hold_out_share(numbers(5, 5), np.array([0, 1], np.uint32), np.array([1e12, 3e12]), 0.25, 0)
     np.testing.assert_allclose(held, 0.25)
 
 
 def test_draws_without_looking_at_other_rows():
     contents = np.arange(20_000, dtype=np.uint64)
-    assert drawn_share(contents, 0.3, 1).mean() == pytest.approx(0.3, abs=0.015)
-    assert drawn_share(contents, 0.0, 1).sum() == 0
-    assert drawn_share(contents, 1.0, 1).all()
-    folds = drawn_folds(contents, np.full(20_000, 2.0), 5, 1)
+    assert draw_share(contents, 0.3, 1).mean() == pytest.approx(0.3, abs=0.015)
+    assert draw_share(contents, 0.0, 1).sum() == 0
+    assert draw_share(contents, 1.0, 1).all()
+    folds = draw_folds(contents, np.full(20_000, 2.0), 5, 1)
     np.testing.assert_allclose(folds.sum(axis=1) / 40_000, 0.2, atol=0.015)
-    np.testing.assert_array_equal(folds[0] > 0, drawn_share(contents, 0.2, 1) > 0)
-    assert (drawn_share(contents, 0.3, 2) != drawn_share(contents, 0.3, 1)).any()
+    np.testing.assert_array_equal(folds[0] > 0, draw_share(contents, 0.2, 1) > 0)
+    assert (draw_share(contents, 0.3, 2) != draw_share(contents, 0.3, 1)).any()

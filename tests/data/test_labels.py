@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from untwist.data.labels import class_weights, classes_of, refuse_missing
+from untwist.data.labels import find_classes, refuse_missing, weigh_classes
 from untwist.data.workers import Workers
 
 
@@ -17,31 +17,31 @@ class Two(Workers):
         super().__init__(0, 2)
         self.other = np.asarray(other)
 
-    def all_of(self, item):
+    def gather(self, item):
         return [item, self.other]
 
 
 def test_labels_are_indices_of_sorted_classes():
-    classes, numbers = classes_of(np.array(["no", "yes", "no", "maybe"]))
+    classes, numbers = find_classes(np.array(["no", "yes", "no", "maybe"]))
     assert classes.tolist() == ["maybe", "no", "yes"]
     assert numbers.tolist() == [1, 2, 1, 0]
     assert numbers.dtype == np.uint32
 
 
 def test_the_classes_of_several_workers_are_those_of_all():
-    classes, numbers = classes_of(np.array([5, 1, 5]), Two([3, 9]))
+    classes, numbers = find_classes(np.array([5, 1, 5]), Two([3, 9]))
     assert classes.tolist() == [1, 3, 5, 9]
     assert numbers.tolist() == [2, 0, 2]
-    assert classes_of(np.array([5, 5]), Two([3]))[1].tolist() == [1, 1]  # one class here, two in all
+    assert find_classes(np.array([5, 5]), Two([3]))[1].tolist() == [1, 1]  # This worker has one class of two.
 
 
 def test_one_class_or_labels_of_several_kinds_are_refused():
     with pytest.raises(ValueError, match="y must have two classes, got one class only: 'no'"):
-        classes_of(np.array(["no", "no"]))
+        find_classes(np.array(["no", "no"]))
     with pytest.raises(ValueError, match="Unknown label type"):
-        classes_of(np.array([0.1, 0.25, 0.7]))
+        find_classes(np.array([0.1, 0.25, 0.7]))
     with pytest.raises(ValueError, match="y must hold labels of one kind, none missing"):
-        classes_of(np.array(["no", 1], dtype=object))
+        find_classes(np.array(["no", 1], dtype=object))
 
 
 @pytest.mark.parametrize("nothing", [None, math.nan, pd.NA, pd.NaT])
@@ -52,18 +52,18 @@ def test_missing_labels_are_counted_and_the_first_is_named(nothing):
 
 def test_labels_that_are_there_pass():
     assert refuse_missing(None) is None
-    assert refuse_missing([0.0, math.nan]) is None  # scikit-learn has words for numbers
+    assert refuse_missing([0.0, math.nan]) is None  # For numbers scikit-learn has words of its own.
     assert refuse_missing(np.array(["no", 1, "NAType"], dtype=object)) is None
 
 
 def test_balanced_classes_weigh_the_same():
-    weights = class_weights("balanced", np.array([0, 1, 2]), np.array([1.0, 3.0, 0.0]))
+    weights = weigh_classes("balanced", np.array([0, 1, 2]), np.array([1.0, 3.0, 0.0]))
     np.testing.assert_allclose(weights, [4 / 3, 4 / 9, 0.0])
 
 
 def test_weights_by_class_are_1_where_none_is_given():
-    assert class_weights({"b": 2.5}, np.array(["a", "b"]), np.ones(2)).tolist() == [1.0, 2.5]
-    assert class_weights({}, np.array([0, 1]), np.ones(2)).tolist() == [1.0, 1.0]
+    assert weigh_classes({"b": 2.5}, np.array(["a", "b"]), np.ones(2)).tolist() == [1.0, 2.5]
+    assert weigh_classes({}, np.array([0, 1]), np.ones(2)).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_weights_by_class_are_1_where_none_is_given():
 )
 def test_bad_weights_of_classes_are_named(setting, message):
     with pytest.raises(ValueError, match=message):
-        class_weights(setting, np.array([0, 1]), np.ones(2))
+        weigh_classes(setting, np.array([0, 1]), np.ones(2))

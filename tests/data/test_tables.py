@@ -17,16 +17,16 @@ from untwist.data.tables import Schema, learn
 # ---- a slow twin: rows of Python values, one at a time ----
 
 
-def missing(value):
+def is_missing(value):
     return value is None or value is pd.NA or value != value
 
 
-def twin_learn(rows, categorical, weight, most):
+def learn_slowly(rows, categorical, weight, most):
     known = {}
     for column in categorical:
         totals = {}
         for row, w in zip(rows, weight, strict=True):
-            if not missing(row[column]) and w > 0:
+            if not is_missing(row[column]) and w > 0:
                 totals.setdefault(row[column], []).append(w)
         ordered = sorted(totals, key=lambda value: (isinstance(value, str), value))
         heaviest = sorted(ordered, key=lambda value: -math.fsum(totals[value]))[:most]
@@ -34,12 +34,12 @@ def twin_learn(rows, categorical, weight, most):
     return known
 
 
-def twin_encode(rows, known):
+def encode_slowly(rows, known):
     out = []
     for row in rows:
         out.append([])
         for column, value in enumerate(row):
-            if missing(value):
+            if is_missing(value):
                 out[-1].append(math.nan)
             elif column in known:
                 out[-1].append(float(known[column].index(value)) if value in known[column] else math.nan)
@@ -48,21 +48,21 @@ def twin_encode(rows, known):
     return np.array(out)
 
 
-def objects(rows):
+def stack_objects(rows):
     X = np.empty((len(rows), len(rows[0])), dtype=object)
     for index, row in enumerate(rows):
         X[index] = row
     return X
 
 
-def series(values, dtype, categories=None):
+def make_series(values, dtype, categories=None):
     if dtype == "category":
         return pd.Series(pd.Categorical(values, categories=categories))
     return pd.Series(values, dtype=dtype)
 
 
 TEXT = st.sampled_from(["", "a", "b", "B", "ä", "1", "1.0", "nan", "True"])
-KINDS = {  # the values of a column, and the pandas types that hold them
+KINDS = {  # The values of a column, and the pandas types that hold them.
     "text": (TEXT, [object, "string", "category"]),
     "int": (st.integers(-3, 3), [object, "Int64", "float64"]),
     "bool": (st.booleans(), [object, "boolean"]),
@@ -85,7 +85,7 @@ def chosen_of(draw, kinds):
     return [index for index, kind in enumerate(kinds) if kind == "text" or draw(st.booleans())]
 
 
-def frame(rows, kinds, pick):
+def make_frame(rows, kinds, pick):
     """A pandas frame of these rows; `pick` chooses the type of a column."""
     columns = {}
     for index, kind in enumerate(kinds):
@@ -93,7 +93,7 @@ def frame(rows, kinds, pick):
         dtype = pick(KINDS[kind][1])
         if dtype == "float64":
             values = [math.nan if value is None else value for value in values]
-        columns[f"c{index}"] = series(values, dtype)
+        columns[f"c{index}"] = make_series(values, dtype)
     return pd.DataFrame(columns)
 
 
@@ -102,10 +102,10 @@ def frame(rows, kinds, pick):
 def test_equals_the_twin(data):
     rows, kinds, weight = data.draw(tables())
     categorical, most = chosen_of(data.draw, kinds), data.draw(st.integers(1, 5))
-    known = twin_learn(rows, categorical, weight, most)
-    expected = twin_encode(rows, known)
-    X = frame(rows, kinds, lambda types: data.draw(st.sampled_from(types)))
-    for table in (X, objects(rows)):
+    known = learn_slowly(rows, categorical, weight, most)
+    expected = encode_slowly(rows, known)
+    X = make_frame(rows, kinds, lambda types: data.draw(st.sampled_from(types)))
+    for table in (X, stack_objects(rows)):
         schema = learn(table, categorical, weight, most)
         assert {index: list(values) for index, values in schema.categories.items()} == known
         np.testing.assert_array_equal(schema.encode(table), expected)
@@ -117,7 +117,7 @@ def test_equals_the_twin(data):
 def test_the_order_of_the_rows_does_not_matter(data):
     rows, kinds, weight = data.draw(tables())
     order = data.draw(st.permutations(range(len(rows))))
-    X, most = objects(rows), data.draw(st.integers(1, 4))
+    X, most = stack_objects(rows), data.draw(st.integers(1, 4))
     categorical = chosen_of(data.draw, kinds)
     schema = learn(X, categorical, weight, most)
     assert learn(X[order], categorical, weight[order], most) == schema
@@ -131,8 +131,8 @@ def test_all_libraries_agree(data):
     pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     rows, kinds, weight = data.draw(tables())
     categorical, most = chosen_of(data.draw, kinds), data.draw(st.integers(1, 5))
-    known = twin_learn(rows, categorical, weight, most)
-    expected = twin_encode(rows, known)
+    known = learn_slowly(rows, categorical, weight, most)
+    expected = encode_slowly(rows, known)
     names = [f"c{index}" for index in range(len(kinds))]
     columns = {name: [row[index] for row in rows] for index, name in enumerate(names)}
     choices = {
@@ -155,7 +155,7 @@ def test_all_libraries_agree(data):
     chunked = pa.concat_tables([arrow.slice(0, half), arrow.slice(half)])
     wrapped = arrow.to_pandas(types_mapper=pd.ArrowDtype)
     schemas = []
-    for table in (polars_frame, arrow, chunked, arrow.to_batches()[0], wrapped, objects(rows)):
+    for table in (polars_frame, arrow, chunked, arrow.to_batches()[0], wrapped, stack_objects(rows)):
         schemas.append(learn(table, categorical, weight, most))
         assert {index: list(values) for index, values in schemas[-1].categories.items()} == known
         np.testing.assert_array_equal(schemas[0].encode(table), expected)
@@ -254,8 +254,8 @@ def test_categories_among_numbers_of_an_array():
     assert schema.categories == {0: (1, 3)}
     for table in (X, X.astype(np.float64), X.astype(np.float32)):
         np.testing.assert_array_equal(schema.encode(table), [[1, 10], [0, 20], [1, 30]])
-        np.testing.assert_array_equal(table, X)  # still what it was
-    assert schema.encode(np.zeros((2, 0))).shape == (2, 0)  # too few columns: scikit-learn's to complain about
+        np.testing.assert_array_equal(table, X)  # The table is still what it was.
+    assert schema.encode(np.zeros((2, 0))).shape == (2, 0)  # Too few columns are for scikit-learn to complain about.
 
 
 def test_large_integers_are_categories_of_their_own():
@@ -266,7 +266,7 @@ def test_large_integers_are_categories_of_their_own():
 
 
 def test_objects_that_are_numbers():
-    X = objects([[1, True, decimal.Decimal("0.5")], [None, np.float32(2), pd.NA], [np.nan, np.bool_(False), 3]])
+    X = stack_objects([[1, True, decimal.Decimal("0.5")], [None, np.float32(2), pd.NA], [np.nan, np.bool_(False), 3]])
     expected = [[1, 1, 0.5], [np.nan, 2, np.nan], [np.nan, 0, 3]]
     np.testing.assert_array_equal(learn(X).encode(X), expected)
     np.testing.assert_array_equal(learn(X).encode(pd.DataFrame(X)), expected)
@@ -313,14 +313,14 @@ def test_sparse_frames():
         learn(wholly, ["b"])
     partly = wholly.assign(c=["x", "y", "x"])
     np.testing.assert_array_equal(learn(partly, ["b", "c"]).encode(partly), [[0, 0, 0], [0, 1, 1], [2, 0, 0]])
-    holes = pd.DataFrame({"a": pd.arrays.SparseArray([np.nan, 1.0])})  # what is not stored is missing here
+    holes = pd.DataFrame({"a": pd.arrays.SparseArray([np.nan, 1.0])})  # What is not stored is missing here.
     np.testing.assert_array_equal(learn(holes).encode(holes), [[np.nan], [1]])
 
 
 # ---- which columns are categorical ----
 
 
-def everything():
+def make_every_kind():
     return pd.DataFrame(
         {
             "number": [1.5, 2.5, None],
@@ -335,7 +335,7 @@ def everything():
 
 
 def test_auto_takes_text_and_categories():
-    X = everything()
+    X = make_every_kind()
     schema = learn(X)
     assert schema.categories == {1: ("a", "b"), 2: ("x", "y"), 3: (10, 20), 4: ("p", "q")}
     expected = [[1.5, 1, 1, 1, 1, 1, np.nan], [2.5, np.nan, 0, 0, np.nan, 0, np.nan]]
@@ -345,7 +345,7 @@ def test_auto_takes_text_and_categories():
 
 
 def test_auto_in_arrays_takes_columns_that_hold_text():
-    X = objects([[1, "a", 2.5], [None, "b", "c"]])
+    X = stack_objects([[1, "a", 2.5], [None, "b", "c"]])
     assert learn(X).categories == {1: ("a", "b"), 2: (2.5, "c")}
     assert learn(np.array([["1", "a"], ["2", "b"]])).categories == {0: ("1", "2"), 1: ("a", "b")}
 
@@ -377,7 +377,7 @@ def test_numbers_in_a_category_type_may_be_numbers():
 
 
 def test_text_outside_the_chosen_columns_is_refused():
-    X = everything()
+    X = make_every_kind()
     with pytest.raises(ValueError, match=r"columns 'text', 'object', 'string' hold text: add it there.*OrdinalEncoder"):
         learn(X, None)
     with pytest.raises(ValueError, match="column 'object' holds text"):
@@ -419,9 +419,10 @@ def test_names_need_a_frame():
 def test_names_of_any_kind():
     X = pd.DataFrame([[1, "a", "b"]], columns=["x", "x", ("t", 1)])
     assert learn(X).categories == {1: ("a",), 2: ("b",)}
-    assert learn(X, ["x", ("t", 1)]).categories == {0: (1,), 1: ("a",), 2: ("b",)}  # a name means all that have it
+    # A name means all columns that have it.
+    assert learn(X, ["x", ("t", 1)]).categories == {0: (1,), 1: ("a",), 2: ("b",)}
     X.columns = [2, 1, 0]
-    assert learn(X, [1, 2]) == learn(X)  # whole numbers are indices, not names
+    assert learn(X, [1, 2]) == learn(X)  # Whole numbers are indices, not names.
 
 
 # ---- which categories are known ----
@@ -445,7 +446,9 @@ def test_text_without_any_value():
 
 def test_the_order_of_a_type_does_not_matter():
     values = ["b", "c", None, "b"]
-    tables = [pd.DataFrame({"x": series(values, "category", order)}) for order in (["b", "c"], ["z", "c", "b", "a"])]
+    tables = [
+        pd.DataFrame({"x": make_series(values, "category", order)}) for order in (["b", "c"], ["z", "c", "b", "a"])
+    ]
     tables.append(pd.DataFrame({"x": pd.Categorical(values, categories=["c", "b"], ordered=True)}))
     for table in tables:
         assert learn(table).categories == {0: ("b", "c")}
@@ -460,7 +463,7 @@ def test_rows_of_weight_zero_are_not_known():
 
 def test_only_the_heaviest_are_known():
     X = [["a"], ["b"], ["b"], ["c"], ["d"], [None], [None]]
-    assert learn(X, max_categories=2).categories == {0: ("a", "b")}  # a, c and d weigh the same
+    assert learn(X, max_categories=2).categories == {0: ("a", "b")}  # The categories a, c and d weigh the same.
     assert learn(X, sample_weight=[1, 1, 1, 3, 5, 9, 9], max_categories=2).categories == {0: ("c", "d")}
     np.testing.assert_array_equal(
         learn(X, max_categories=1).encode(X), [[np.nan], [0], [0], [np.nan], [np.nan], [np.nan], [np.nan]]
@@ -472,14 +475,16 @@ def test_only_the_heaviest_are_known():
 def test_sums_of_weights_do_not_depend_on_the_order_of_the_rows():
     rng = np.random.default_rng(0)
     weight = rng.random(1000) * 10.0 ** rng.integers(-8, 8, 1000)
-    X = np.repeat(["a", "b", "c"], 1000)[:, None].astype(object)  # three that weigh the same, in any order of adding
+    X = np.repeat(["a", "b", "c"], 1000)[:, None].astype(object)  # The three weigh the same, in any order of adding.
     for _ in range(10):
         weights = np.concatenate([rng.permutation(weight) for _ in range(3)])
         assert learn(X, sample_weight=weights, max_categories=2).categories == {0: ("a", "b")}
 
 
 def test_equal_values_are_one_category():
-    X = objects([[1], [True], [1.0], [np.int8(1)], ["1"], [decimal.Decimal(1)], [2.5], [np.float32(2.5)], [0], [-0.0]])
+    X = stack_objects(
+        [[1], [True], [1.0], [np.int8(1)], ["1"], [decimal.Decimal(1)], [2.5], [np.float32(2.5)], [0], [-0.0]]
+    )
     expected = [[1], [1], [1], [1], [3], [1], [2], [2], [0], [0]]
     for table in (X, pd.DataFrame(X), pd.DataFrame({"x": X[:, 0]}).astype("category")):
         assert learn(table).categories == {0: (0, 1, 2.5, "1")}
@@ -494,7 +499,7 @@ def test_schemas_hold_plain_values():
     )
     schema = learn(X)
     assert {type(value) for values in schema.categories.values() for value in values} == {str, int}
-    assert len(schema.categories[2]) == 2  # the intervals of pandas.cut, by what they print
+    assert len(schema.categories[2]) == 2  # The intervals of pandas.cut are known by what they print.
     assert pickle.loads(pickle.dumps(schema)) == schema
 
 
@@ -592,18 +597,18 @@ def test_complex_is_refused(X):
 
 
 def test_nested_is_refused():
-    X = objects([[1.0, 2.0], [{"foo": "bar"}, 3.0]])
+    X = stack_objects([[1.0, 2.0], [{"foo": "bar"}, 3.0]])
     schema = learn(X)
     with pytest.raises(TypeError, match=r"column 0: float\(\) argument must be .* string.* number.*leave it out"):
         schema.encode(X)
     with pytest.raises(ValueError, match="categories must be text or numbers, but not in column 0: unhashable type"):
         learn(X, [0])
     with pytest.raises(ValueError, match="not in column 0: it holds a tuple"):
-        learn(objects([["a"], [(1, 2)]]))
+        learn(stack_objects([["a"], [(1, 2)]]))
     with pytest.raises(ValueError, match="column 'x': setting an array element with a sequence"):
         Schema({}).encode(pd.DataFrame({"x": [[1, 2], [3, 4]]}))
     with pytest.raises(ValueError, match="column 0: int too large"):
-        Schema({}).encode(objects([[10**400]]))
+        Schema({}).encode(stack_objects([[10**400]]))
 
 
 # ---- polars and pyarrow ----
@@ -647,7 +652,8 @@ def test_polars_refusals():
 def test_arrow_types():
     pa = pytest.importorskip("pyarrow")
     text = ["b", None, "a"]
-    chunks = [pa.array(["b", None]).dictionary_encode(), pa.array(["a"]).dictionary_encode()]  # of two dictionaries
+    # The chunks have two dictionaries.
+    chunks = [pa.array(["b", None]).dictionary_encode(), pa.array(["a"]).dictionary_encode()]
     X = pa.table(
         {
             "dictionary": pa.chunked_array(chunks),

@@ -4,29 +4,29 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 
 import numpy as np
 import pytest
 
 import untwist
 from helpers.noisy_rows import make_noisy_rows
+from helpers.patience import PATIENCE
 from helpers.workers import GIVEN, TESTS, Killer, assert_same_model
 from untwist import PILBoostClassifier
 from untwist.checkpoints import Checkpoint, resumed
-from untwist.data.folds import drawn_folds, drawn_share
-from untwist.data.workers import ALONE, present
+from untwist.data.folds import draw_folds, draw_share
+from untwist.data.workers import find_workers, solo
 from untwist.distributed import local
 
 pytest.importorskip("xgboost")
 
 
-def shuffled(X, y, *more, seed=0):
+def shuffle(X, y, *more, seed=0):
     order = np.random.default_rng(seed).permutation(len(y))
     return [table[order] for table in (X, y, *more)]
 
 
-def left_behind():
+def list_workers_left():
     """Worker processes of this one that are still there."""
     command = ["pgrep", "-P", str(os.getpid()), "-f", "untwist.distributed.worker"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
@@ -37,9 +37,9 @@ def test_two_workers_make_the_model_of_one_process():
     X[::17, 0] = np.nan
     model = PILBoostClassifier(**GIVEN)
     alone = PILBoostClassifier(**GIVEN).fit(X, y)
-    together = local.fit(model, [tuple(part.values()) for part in local.shards(2, *shuffled(X, y))])
+    together = local.fit(model, [tuple(part.values()) for part in local.shards(2, *shuffle(X, y))])
     assert_same_model(together, alone)
-    assert not left_behind()
+    assert not list_workers_left()
 
 
 @pytest.mark.cluster
@@ -58,7 +58,7 @@ def test_any_number_of_workers_makes_the_same_model(n_workers, settings):
     weight = np.random.default_rng(2).exponential(size=len(y))
     settings = GIVEN | settings
     alone = PILBoostClassifier(**settings).fit(X, y, weight)
-    parts = local.shards(n_workers, *shuffled(X, y, weight, seed=n_workers))
+    parts = local.shards(n_workers, *shuffle(X, y, weight, seed=n_workers))
     assert_same_model(local.fit(PILBoostClassifier(**settings), parts), alone)
 
 
@@ -69,7 +69,7 @@ def test_several_classes_categories_and_many_rows_make_the_same_model():
     settings = GIVEN | {"categorical_features": [4], "n_estimators": 3}
     names = np.array(["low", "mean", "top"])[y]
     alone = PILBoostClassifier(**settings).fit(X, names)
-    together = local.fit(PILBoostClassifier(**settings), local.shards(3, *shuffled(X, names)))
+    together = local.fit(PILBoostClassifier(**settings), local.shards(3, *shuffle(X, names)))
     assert_same_model(together, alone)
     np.testing.assert_array_equal(together.predict(X[:1000]), alone.predict(X[:1000]))
 
@@ -79,7 +79,7 @@ def test_several_classes_categories_and_many_rows_make_the_same_model():
 def test_workers_go_from_class_to_class_together(verbose):
     X, y = make_noisy_rows(3000, classes=3)
     settings = GIVEN | {"n_estimators": 12, "verbose": verbose}
-    parts = [{"X": X[:2900], "y": y[:2900]}, {"X": X[2900:], "y": y[2900:]}]  # one of them has next to nothing to do
+    parts = [{"X": X[:2900], "y": y[:2900]}, {"X": X[2900:], "y": y[2900:]}]  # One of them has next to nothing to do.
     assert_same_model(local.fit(PILBoostClassifier(**settings), parts), PILBoostClassifier(**settings).fit(X, y))
 
 
@@ -98,7 +98,7 @@ def test_frames_with_text_that_no_worker_has_all_of():
     X, y = make_noisy_rows(2000)
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     frame["word"] = np.array(["yes", "no"])[(y + (np.arange(len(y)) % 7 == 0)) % 2]
-    order = np.argsort(frame["word"].to_numpy(), kind="stable")  # each worker sees other words
+    order = np.argsort(frame["word"].to_numpy(), kind="stable")  # Each worker sees other words.
     frame, y = frame.iloc[order], y[order]
     alone = PILBoostClassifier(**GIVEN).fit(frame, y)
     assert_same_model(local.fit(PILBoostClassifier(**GIVEN), local.shards(2, frame, y)), alone)
@@ -109,11 +109,11 @@ def test_workers_choose_what_is_open_together():
     X, y = make_noisy_rows(2500)
     settings = {"engine": "xgboost", "n_jobs": 1, "random_state": 0}
     alone = PILBoostClassifier(**settings).fit(X, y)
-    together = local.fit(PILBoostClassifier(**settings), local.shards(2, *shuffled(X, y)))
+    together = local.fit(PILBoostClassifier(**settings), local.shards(2, *shuffle(X, y)))
     assert together.choice_.best.alpha == alone.choice_.best.alpha
     assert together.choice_.best.n_rounds == alone.choice_.best.n_rounds
     np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-9)
-    assert not hasattr(together, "oof_proba_")  # each worker knows its own rows only
+    assert not hasattr(together, "oof_proba_")  # Each worker knows its own rows only.
 
 
 @pytest.mark.cluster
@@ -131,11 +131,9 @@ def test_a_killed_worker_is_named_and_nobody_is_left_behind(tmp_path, monkeypatc
     monkeypatch.setenv("PYTHONPATH", TESTS)
     X, y = make_noisy_rows(1000)
     model = PILBoostClassifier(**GIVEN, callbacks=[Killer(rank=1, round_=3, marker=tmp_path / "killed")])
-    start = time.monotonic()
     with pytest.raises(RuntimeError, match=r"worker 1 of 2 was killed \(SIGKILL\)"):
         local.fit(model, local.shards(2, X, y))
-    assert time.monotonic() - start < 60
-    assert not left_behind()
+    assert not list_workers_left()
 
 
 @pytest.mark.cluster
@@ -222,7 +220,7 @@ def test_rows_that_a_worker_refuses_are_an_error_for_all(spoil, message):
     parts[1] = spoil(parts[1])
     with pytest.raises((ValueError, RuntimeError), match=message):
         local.fit(PILBoostClassifier(**GIVEN), parts)
-    assert not left_behind()
+    assert not list_workers_left()
 
 
 def test_lambdas_are_refused_before_anything_starts():
@@ -244,23 +242,23 @@ def test_settings_that_no_worker_can_have_are_refused():
 
 
 def test_alone_nobody_is_asked():
-    assert present() is ALONE
-    assert ALONE.all_of(3) == [3]
-    assert ALONE.first_of("x") == "x"
-    np.testing.assert_array_equal(ALONE.total(np.arange(3)), np.arange(3))
+    assert find_workers() is solo
+    assert solo.gather(3) == [3]
+    assert solo.broadcast_first("x") == "x"
+    np.testing.assert_array_equal(solo.sum(np.arange(3)), np.arange(3))
 
 
 def test_draws_depend_on_contents_alone():
     rng = np.random.default_rng(0)
     hashes, weight = rng.integers(0, 2**63, 10_000).astype(np.uint64), rng.random(10_000)
     hashes[::2] = hashes[0]
-    held = drawn_share(hashes, 0.3, seed=1)
+    held = draw_share(hashes, 0.3, seed=1)
     assert set(held[::2]) in ({0.0}, {1.0})
     assert 0.27 < held[1::2].mean() < 0.33
-    folds = drawn_folds(hashes, weight, 5, seed=1)
+    folds = draw_folds(hashes, weight, 5, seed=1)
     np.testing.assert_allclose(folds.sum(axis=0), weight)
     assert ((folds > 0).sum(axis=0) == 1).all()
-    np.testing.assert_array_equal(drawn_folds(hashes[7:9], weight[7:9], 5, seed=1), folds[:, 7:9])
+    np.testing.assert_array_equal(draw_folds(hashes[7:9], weight[7:9], 5, seed=1), folds[:, 7:9])
 
 
 @pytest.mark.cluster
@@ -279,5 +277,5 @@ def test_a_script_without_a_main_guard_can_start_workers(tmp_path):
             """
         )
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.strip() == "1.0"

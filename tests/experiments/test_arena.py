@@ -1,4 +1,4 @@
-"""The arena: what is drawn, what is recorded, and what the verdict makes of it."""
+"""The arena: what is drawn, what is recorded, and what the standings make of it."""
 
 import itertools
 import warnings
@@ -9,11 +9,14 @@ import pytest
 from scipy.stats import friedmanchisquare, rankdata, wilcoxon
 from threadpoolctl import threadpool_limits
 
-from experiments import arena, datasets, protocol, results, runner
-from experiments.methods import METHODS, OURS, PEER, Method
-from experiments.page import _cliques, page, rank_figure
-from experiments.results import Key, Row
-from experiments.verdict import Verdict, critical_difference, holm, sections, signed_rank
+from experiments import datasets, protocol, results, runner
+from experiments.arena import judging, program
+from experiments.arena.judging import judge, list_keys
+from experiments.arena.methods import METHODS, OURS, PEER, Method
+from experiments.arena.render import _find_cliques, draw_ranks, render
+from experiments.arena.rows import ArenaKey, ArenaRow
+from experiments.arena.standings import Standings, critical_difference, holm, make_tables, signed_rank
+from untwist import progress
 from untwist.commands import main as cli
 
 pd = pytest.importorskip("pandas", reason="the arena works on pandas tables")
@@ -41,13 +44,17 @@ def calls(monkeypatch):
 
     for name in ("one", "two"):
         monkeypatch.setitem(METHODS, name, Method(lambda X, y, seed, name=name: fit(name, X, y, seed), name))
-    arena._warm_up.cache_clear()
+    judging._warm_up.cache_clear()
     return seen
 
 
-def measure(wanted, path, again=(), jobs=1):
-    jobs_by_key = {key: key for key in wanted}
-    return runner.measure(jobs_by_key, arena.judged, path, Row, jobs=jobs, again=lambda row: row.method in again)
+def measure(wanted, path, again=(), processes=1):
+    jobs = {key: key for key in wanted}
+    return runner.measure(jobs, judge, path, ArenaRow, processes=processes, again=lambda row: row.method in again)
+
+
+def run(*arguments):
+    return cli.run_program(program.NAME, program.main, list(arguments))
 
 
 def table(rows=400, seed=0):
@@ -67,15 +74,15 @@ def test_all_methods_meet_the_same_split_and_twist(calls):
     for twist in ("symmetric-0.3", "features", "insider"):
         calls.clear()
         for method in ("one", "two"):
-            arena._cached_split.cache_clear()  # as in another process
-            arena.judged(Key("cancer", twist, 1, 200, method))
+            judging._split_once.cache_clear()  # as in another process
+            judge(ArenaKey("cancer", twist, 1, 200, method))
         (_, X_one, y_one), (_, X_two, y_two) = calls
         pd.testing.assert_frame_equal(X_one, X_two)
         np.testing.assert_array_equal(y_one, y_two)
 
 
 def test_draws_do_not_depend_on_the_process():
-    assert protocol.stable("cancer", "none", 0).integers(1000) == 635  # with Python's hash() it would change
+    assert protocol.make_rng("cancer", "none", 0).integers(1000) == 635  # with Python's hash() it would change
 
 
 def test_a_split_is_stratified_clean_in_its_test_part_and_the_same_for_all_twists():
@@ -98,12 +105,12 @@ def test_twists_do_what_they_say():
     X, y = made.X.copy(), made.y
     rng = np.random.default_rng(0)
     for rate in (0.1, 0.2, 0.3, 0.4):
-        assert np.mean(protocol.twisted(f"symmetric-{rate}", X, y, rng)[1] != y) == rate
-    flipped = protocol.twisted("class-0.1-0.4", X, y, rng)[1] != y
+        assert np.mean(protocol.apply_twist(f"symmetric-{rate}", X, y, rng)[1] != y) == rate
+    flipped = protocol.apply_twist("class-0.1-0.4", X, y, rng)[1] != y
     assert flipped[y == 0].mean() == pytest.approx(0.1, abs=0.01)
     assert flipped[y == 1].mean() == pytest.approx(0.4, abs=0.015)
-    assert (protocol.twisted("class-0.4-0.1", X, y, rng)[1] != y)[y == 0].mean() == pytest.approx(0.4, abs=0.015)
-    noisy, labels = protocol.twisted("features", X, y, rng)
+    assert (protocol.apply_twist("class-0.4-0.1", X, y, rng)[1] != y)[y == 0].mean() == pytest.approx(0.4, abs=0.015)
+    noisy, labels = protocol.apply_twist("features", X, y, rng)
     changed = noisy[["key", "noise"]].ne(
         X[["key", "noise"]]
     )  # of reals, next to no draw gives the value that was there
@@ -120,7 +127,7 @@ def test_the_insider_hits_the_two_most_informative_columns():
     y = made.y
     X = made.X.assign(key=y + np.random.default_rng(1).normal(size=y.size), text=np.where(y, "b", "a"))
     X["text"] = X["text"].astype(made.X["text"].dtype)
-    noisy, _ = protocol.twisted("insider", X, y, np.random.default_rng(0))
+    noisy, _ = protocol.apply_twist("insider", X, y, np.random.default_rng(0))
     pd.testing.assert_series_equal(noisy["noise"], X["noise"])
     assert (noisy["key"] - X["key"]).std() == pytest.approx(2 * X["key"].std(), rel=0.03)
     moved = noisy["text"] != X["text"]
@@ -141,13 +148,13 @@ def test_real_noise_comes_from_the_table():
 
 def test_a_rerun_runs_what_is_missing_only(calls, tmp_path):
     path = tmp_path / "deep" / "rows.csv"
-    wanted = arena.keys(["cancer"], ["none", "symmetric-0.2", "real"], ["one", "two"], 2, 200, None)
+    wanted = list_keys(["cancer"], ["none", "symmetric-0.2", "real"], ["one", "two"], 2, 200, None)
     assert len(wanted) == 2 * 2 * 2  # cancer has no real noisy labels
     rows = measure(wanted[:3], path)
     assert [name for name, *_ in calls] == ["one", "two", "one"]
     text = path.read_text()
     path.write_text(text[:-25])  # the last line is torn
-    assert len(results.read(path, Row)) == 2
+    assert len(results.read(path, ArenaRow)) == 2
     assert {row.key for row in measure(wanted, path)} == set(wanted)
     assert len(calls) == 3 + 6
     assert path.read_text().startswith(text[: text.rstrip().rfind("\n")])
@@ -156,7 +163,7 @@ def test_a_rerun_runs_what_is_missing_only(calls, tmp_path):
     assert [row.accuracy for row in again[:2]] == [row.accuracy for row in rows[:2]]
     measure(wanted, path, again={"two"})
     assert [name for name, *_ in calls[9:]] == ["two"] * 4
-    assert len(results.read(path, Row)) == 8
+    assert len(results.read(path, ArenaRow)) == 8
 
 
 def test_a_method_that_raises_is_recorded_and_tried_again(calls, tmp_path, monkeypatch, capsys):
@@ -164,26 +171,27 @@ def test_a_method_that_raises_is_recorded_and_tried_again(calls, tmp_path, monke
         raise RuntimeError("no\nluck, today")
 
     monkeypatch.setitem(METHODS, "two", Method(fit, "two"))
-    wanted = arena.keys(["cancer"], ["symmetric-0.2"], ["one", "two"], 1, 200, None)
+    wanted = list_keys(["cancer"], ["symmetric-0.2"], ["one", "two"], 1, 200, None)
     path = tmp_path / "rows.csv"
     one, two = measure(wanted, path)
     assert (one.error, two.error) == ("", "RuntimeError: no luck, today")
     assert two.accuracy == 0.5
     assert "failed: cancer, symmetric-0.2, 0, 200, two: RuntimeError" in capsys.readouterr().err
-    assert "no luck, today" in str(sections(Verdict([one, two]))[-1])
+    assert "no luck, today" in str(make_tables(Standings([one, two]))[-1])
     monkeypatch.setitem(METHODS, "two", METHODS["one"])
     assert not any(row.error for row in measure(wanted, path))
 
 
 def test_a_probability_that_is_none_is_an_error(calls, monkeypatch):
     monkeypatch.setattr(Constant, "predict_proba", lambda self, X: np.full((len(X), 2), np.nan))
-    assert "no probability" in arena.judged(Key("cancer", "none", 0, 200, "one")).error
+    assert "no probability" in judge(ArenaKey("cancer", "none", 0, 200, "one")).error
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_rows(tmp_path):
-    wanted = arena.keys(["cancer"], ["symmetric-0.2"], ["pilboost-paper", "adaboost"], 1, 60, None)
-    here = measure(wanted, tmp_path / "here.csv", jobs=1)
-    there = measure(wanted, tmp_path / "there.csv", jobs=2)
+    wanted = list_keys(["cancer"], ["symmetric-0.2"], ["pilboost-paper", "adaboost"], 1, 60, None)
+    here = measure(wanted, tmp_path / "here.csv", processes=1)
+    there = measure(wanted, tmp_path / "there.csv", processes=2)
     assert [replace(row, seconds=0) for row in here] == sorted(
         (replace(row, seconds=0) for row in there), key=lambda row: row.method, reverse=True
     )
@@ -191,7 +199,7 @@ def test_processes_give_the_same_rows(tmp_path):
 
 
 def test_the_metrics_are_those_of_the_clean_test_rows(calls):
-    row = arena.judged(Key("cancer", "symmetric-0.1", 0, 300, "one"))
+    row = judge(ArenaKey("cancer", "symmetric-0.1", 0, 300, "one"))
     _, y, _, y_test = protocol.split(datasets.load("cancer"), "symmetric-0.1", 0, 300)
     p = y.mean()
     assert p > 0.5
@@ -205,10 +213,10 @@ def test_a_foreign_or_damaged_file_is_refused(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="no results file of this version"):
-        results.read(path, Row)
-    path.write_text(",".join(results._header(Row)) + "\ncancer,none,zero\n")
+        results.read(path, ArenaRow)
+    path.write_text(",".join(results.list_columns(ArenaRow)) + "\ncancer,none,zero\n")
     with pytest.raises(ValueError, match="line 2 is no row of results"):
-        results.read(path, Row)
+        results.read(path, ArenaRow)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -234,7 +242,7 @@ def made_rows(accuracy, methods=None, twist="symmetric-0.2"):
     """Rows from a table: runs x methods."""
     methods = methods or [OURS, PEER, "adaboost", "cleanlab"][: len(accuracy[0])]
     return [
-        Row(f"set{i}", twist, 0, 100, method, accuracy=value, reliability="/".join("111") + " 0/0/0" * 9)
+        ArenaRow(f"set{i}", twist, 0, 100, method, accuracy=value, reliability="/".join("111") + " 0/0/0" * 9)
         for i, line in enumerate(accuracy)
         for method, value in zip(methods, line, strict=True)
     ]
@@ -242,24 +250,24 @@ def made_rows(accuracy, methods=None, twist="symmetric-0.2"):
 
 def test_ranks_are_those_of_the_obvious_version():
     accuracy = np.random.default_rng(0).integers(50, 60, size=(12, 4)) / 64  # with ties
-    verdict = Verdict(made_rows(accuracy.tolist()))
+    standings = Standings(made_rows(accuracy.tolist()))
     obvious = np.zeros(4)
     for line in accuracy:
         for j in range(4):
             obvious[j] += 1 + np.sum(line > line[j]) + (np.sum(line == line[j]) - 1) / 2
-    assert verdict.ranks == pytest.approx(dict(zip([OURS, PEER, "adaboost", "cleanlab"], obvious / 12, strict=True)))
-    assert list(verdict.ranks.values()) == sorted(verdict.ranks.values())
+    assert standings.ranks == pytest.approx(dict(zip([OURS, PEER, "adaboost", "cleanlab"], obvious / 12, strict=True)))
+    assert list(standings.ranks.values()) == sorted(standings.ranks.values())
 
 
 def test_cells_average_over_seeds_and_leave_unfinished_runs_out():
     rows = made_rows([[0.9, 0.6]]) + [replace(row, seed=1, accuracy=0.5) for row in made_rows([[0.9, 0.6]])]
     unfinished = replace(rows[0], seed=2, accuracy=0.0)
-    verdict = Verdict([*rows, unfinished])
-    assert verdict.cells == [("set0", "symmetric-0.2")]
-    assert verdict.incomplete == 1
-    np.testing.assert_allclose(verdict.tables["accuracy"], [[0.7, 0.55]])
+    standings = Standings([*rows, unfinished])
+    assert standings.cells == [("set0", "symmetric-0.2")]
+    assert standings.incomplete == 1
+    np.testing.assert_allclose(standings.tables["accuracy"], [[0.7, 0.55]])
     with pytest.raises(ValueError, match="no run yet"):
-        Verdict([rows[0], replace(rows[1], seed=5)])
+        Standings([rows[0], replace(rows[1], seed=5)])
 
 
 def test_the_signed_rank_test_is_scipys_and_has_an_answer_for_ties():
@@ -296,15 +304,15 @@ def test_two_methods_rank_as_friedman_has_it():
     ranks = rankdata(-accuracy, axis=1).mean(axis=0)
     statistic = 12 * 9 / (3 * 4) * np.sum((ranks - 2) ** 2)
     assert friedmanchisquare(*accuracy.T).statistic == pytest.approx(statistic)
-    assert sorted(Verdict(made_rows(accuracy.tolist())).ranks.values()) == pytest.approx(sorted(ranks))
+    assert sorted(Standings(made_rows(accuracy.tolist())).ranks.values()) == pytest.approx(sorted(ranks))
 
 
 def test_losing_cases_come_first_and_the_untwisted_apart():
     rows = made_rows([[0.9, 0.8], [0.70, 0.73], [0.76, 0.78]]) + made_rows([[0.80, 0.804]], twist="none")
-    losses, aims = sections(Verdict(rows))[:2]
+    losses, aims = make_tables(Standings(rows))[:2]
     assert losses.title == "Losing cases: 1 of 4"
-    assert losses.table == [["set1", "symmetric-0.2", "0.700", "0.730", "-0.030"]]
-    found = {aim: (what, met) for aim, what, met in aims.table}
+    assert losses.lines == [["set1", "symmetric-0.2", "0.700", "0.730", "-0.030"]]
+    found = {aim: (what, met) for aim, what, met in aims.lines}
     assert found["untwisted: within .005 of the best peer"] == (f"-0.0040 to {PEER}", "met")
     assert found[f"nowhere more than 0.02 below {PEER}"] == ("-0.030 at worst", "missed")
 
@@ -312,32 +320,34 @@ def test_losing_cases_come_first_and_the_untwisted_apart():
 def test_the_calibration_error_weighs_bins_by_rows():
     bins = "3/0.3/0 0/0/0 0/0/0 0/0/0 0/0/0 0/0/0 0/0/0 0/0/0 0/0/0 1/0.9/0"
     rows = [replace(row, reliability=bins) for row in made_rows([[0.9, 0.8]])]
-    assert Verdict(rows).calibration_error(OURS) == pytest.approx((0.3 + 0.9) / 4)
+    assert Standings(rows).measure_calibration(OURS) == pytest.approx((0.3 + 0.9) / 4)
 
 
 def test_bars_join_what_is_not_told_apart():
-    assert _cliques([1.0, 1.5, 3.0, 3.2, 5.0], cd=1.6) == [(0, 1), (1, 2), (2, 3)]
-    assert _cliques([1.0, 2.0, 3.0], cd=5.0) == [(0, 2)]
-    assert _cliques([1.0, 3.0], cd=1.0) == []
+    assert _find_cliques([1.0, 1.5, 3.0, 3.2, 5.0], cd=1.6) == [(0, 1), (1, 2), (2, 3)]
+    assert _find_cliques([1.0, 2.0, 3.0], cd=5.0) == [(0, 2)]
+    assert _find_cliques([1.0, 3.0], cd=1.0) == []
 
 
 def test_the_page_is_self_contained_and_escapes_names():
     rows = [replace(row, data="<script>", error="<b>") for row in made_rows([[0.9, 0.95, 0.7]])]
-    text = page(Verdict(rows), "what & why")
+    text = render(Standings(rows), "what & why")
     assert "&lt;script&gt;" in text
     assert "<script" not in text
     assert "<b>" not in text
     assert "what &amp; why" in text
-    assert "http" not in text
+    assert "http:" not in text
+    assert "https:" not in text
     assert text.index("Losing cases") < text.index("Mean ranks")
-    assert "&lt;i&gt; 1.00" in rank_figure({"<i>": 1.0, "b": 2.0}, cd=0.5)
+    assert "&lt;i&gt; 1.00" in draw_ranks({"<i>": 1.0, "b": 2.0}, cd=0.5)
 
 
 # The command line
 
 
 def test_the_command_runs_and_shows(calls, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(runner, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "LOG_INTERVAL", 0.0)
     monkeypatch.delenv(datasets.FOLDER, raising=False)
     out = tmp_path / "rows.csv"
     options = [
@@ -354,29 +364,28 @@ def test_the_command_runs_and_shows(calls, tmp_path, capsys, monkeypatch):
         "--rows",
         "99",
     ]
-    assert cli.main(["arena", *options, "--jobs", "1", "--out", str(out)]) == 0
+    assert run(*options, "--jobs", "1", "--out", str(out)) == 0
     output = capsys.readouterr()
     assert "1 data sets, 2 twists, 2 methods, 2 splits" in output.out
     assert "Accuracy by twist" in output.out
     assert "left" in output.err
     assert "left" not in output.out
     assert out.with_suffix(".html").read_text().startswith("<!doctype html>")
-    assert len(results.read(out, Row)) == 8
+    assert len(results.read(out, ArenaRow)) == 8
 
 
 def test_bad_requests_get_one_sentence_and_a_status(calls, tmp_path, capsys, monkeypatch):
     monkeypatch.delenv(datasets.FOLDER, raising=False)
     monkeypatch.chdir(tmp_path)
     for options, status, words in [
-        (["arena", "--data", "nowhere"], 1, "data folder nowhere does not exist"),
-        (["arena", "--sets", "cancer", "--twists", "real"], 1, "none of these data sets has the labels"),
-        (["arena", "--sets", "x"], 2, "unknown data set 'x': choose from cancer"),
-        (["arena", "--methods", "x"], 2, "unknown method 'x'"),
-        (["arena", "--rows", "3"], 2, "--rows at least 20"),
-        (["dance"], 2, "invalid choice: 'dance'"),
+        (["--data", "nowhere"], 1, "data folder nowhere does not exist"),
+        (["--sets", "cancer", "--twists", "real"], 1, "none of these data sets has the labels"),
+        (["--sets", "x"], 2, "unknown data set 'x': choose from cancer"),
+        (["--methods", "x"], 2, "unknown method 'x'"),
+        (["--rows", "3"], 2, "--rows at least 20"),
     ]:
         try:
-            got = cli.main(options)
+            got = run(*options)
         except SystemExit as stop:
             got = stop.code
         assert got == status
@@ -390,17 +399,17 @@ def test_ctrl_c_keeps_what_is_done(calls, tmp_path, capsys, monkeypatch):
 
     monkeypatch.setitem(METHODS, "two", Method(fit, "two"))
     out = tmp_path / "rows.csv"
-    assert cli.main(["arena", "--sets", "cancer", "--methods", "one", "two", "--jobs", "1", "--out", str(out)]) == 130
+    assert run("--sets", "cancer", "--methods", "one", "two", "--jobs", "1", "--out", str(out)) == 130
     assert "the same command goes on from there" in capsys.readouterr().err
-    assert [row.method for row in results.read(out, Row)] == ["one"]
+    assert [row.method for row in results.read(out, ArenaRow)] == ["one"]
 
 
 def test_what_is_not_installed_is_left_out_in_one_line(calls, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(METHODS, "two", Method(METHODS["one"].fit, "Two", ("no-such-package",)))
     options = ["--sets", "cancer", "--twists", "none", "--methods", "one", "two", "--seeds", "1", "--jobs", "1"]
-    assert cli.main(["arena", *options, "--out", str(tmp_path / "rows.csv")]) == 0
+    assert run(*options, "--out", str(tmp_path / "rows.csv")) == 0
     output = capsys.readouterr()
-    assert 'Two is left out: pip install "untwist[arena]" brings it.' in output.err
+    assert 'Two is left out: pip install --editable ".[experiments]" brings it.' in output.err
     assert "1 methods" in output.out
 
 

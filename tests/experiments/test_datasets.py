@@ -20,7 +20,7 @@ import pytest
 from sklearn.datasets import _openml
 
 from experiments import datasets
-from experiments.datasets import Known, Table, load, names
+from experiments.datasets import KnownTable, Table, list_names, load
 
 pd = pytest.importorskip("pandas", reason="tables from files and from OpenML are pandas frames")
 
@@ -53,8 +53,8 @@ def folder(tmp_path):
 
 
 def test_tables_from_a_folder(folder, monkeypatch):
-    assert names() == ["cancer", "digits_large", "digits_odd", "xd6"]
-    assert names(folder) == [*names(), "both", "crowd", "pair", "plain"]
+    assert list_names() == ["cancer", "digits_large", "digits_odd", "xd6"]
+    assert list_names(folder) == [*list_names(), "both", "crowd", "pair", "plain"]
     plain = load("plain", folder)
     assert [str(kind) for kind in plain.X.dtypes] == ["float64", "int64", "category"]
     assert plain.X.isna().sum().tolist() == [1, 0, 1]
@@ -114,10 +114,10 @@ def test_the_names_of_the_paper(folder):
     assert (load("diabetes", folder).name, load("pima", folder).name) == ("diabetes", "pima")
     assert load("diabetes", folder).digest == load("pima", folder).digest
     assert (load("shoppers", folder).name, len(load("shoppers", folder).X_test)) == ("shoppers", 1)
-    assert not {"diabetes", "shoppers"} & set(names(folder))
+    assert not {"diabetes", "shoppers"} & set(list_names(folder))
     (folder / "diabetes.csv").write_text("n,label\n7,1\n")  # a file of that very name is what was asked for
     assert load("diabetes", folder).y.tolist() == [1]
-    assert names(folder).count("diabetes") == 1
+    assert list_names(folder).count("diabetes") == 1
 
 
 def test_xd6_is_built_in(folder):
@@ -127,7 +127,7 @@ def test_xd6_is_built_in(folder):
     assert table.y.sum() == 322
     rows, times = np.unique(table.X, axis=0, return_counts=True)
     assert (len(rows), np.bincount(times).tolist()) == (512, [0, 51, 461])
-    assert names(folder).count("xd6") == 1
+    assert list_names(folder).count("xd6") == 1
 
 
 def test_xd6_has_the_rows_of_the_file():
@@ -261,7 +261,7 @@ class OpenML:
 def openml(monkeypatch, tmp_path):
     server = OpenML()
     (tmp_path / "twin.csv").write_text(CSV)
-    known = Known(77, "yes", 5, 4, 2, load("twin", tmp_path).digest)
+    known = KnownTable(77, "yes", 5, 4, 2, load("twin", tmp_path).digest)
     monkeypatch.setattr(datasets, "OPENML", {"made": known})
     monkeypatch.setattr(datasets, "ALIASES", {"papers": "made"})
     monkeypatch.setattr(_openml, "urlopen", server.open)

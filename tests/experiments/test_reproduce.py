@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,14 +13,15 @@ import pytest
 from scipy import stats
 from sklearn.tree import DecisionTreeRegressor
 
-from experiments import algorithms, claims, findings, paper, reproduce, results, runner, trials
-from experiments.algorithms import AdaBoost, EngineTree, PILBoost, XGBoost
-from experiments.comparison import Summary, summary, verdict, welch
-from experiments.findings import Results
-from experiments.methods import installed
-from experiments.paper import EXPERIMENTS, PUBLISHED, Cell, Published
-from experiments.sections import Section, document
-from experiments.trials import Source, Trial, TrialRow, judged, long_servedio
+from experiments import results, runner
+from experiments.paper import algorithms, claims, declarations, exhibits, program, trials
+from experiments.paper.algorithms import AdaBoost, EngineTree, PILBoost, XGBoost
+from experiments.paper.comparison import Summary, compare, summarize, welch
+from experiments.paper.declarations import EXPERIMENTS, PUBLISHED, Cell, Experiment, Grid, Published
+from experiments.paper.outcomes import Outcomes
+from experiments.paper.trials import Source, Trial, TrialRow, judge, make_long_servedio
+from experiments.peers import find_version
+from experiments.tables import TextTable
 from untwist import PILBoostClassifier
 from untwist.boosting import algorithm as boosting
 from untwist.boosting import forest as trees
@@ -72,7 +73,7 @@ def test_every_published_accuracy_stands_beside_a_cell_of_its_settings(name, tab
                 if (name, alpha, rate) == ("table3", 4.0, 0):
                     step = 0.1  # says the caption
                 assert cell.algorithm == PILBoost(alpha, step)
-    beside = {place for place in grid.published if place[0] != paper.AS_IN_2021}
+    beside = {place for place in grid.published if place[0] != declarations.AS_IN_2021}
     assert len(beside) == sum(map(len, source["rows"].values()))
 
 
@@ -101,11 +102,11 @@ def test_a_key_tells_settings_apart_and_shares_what_is_the_same():
     changes = [{"data": "cancer"}, {"twist": None}, {"twist": ClassNoise(0.3)}, {"twist": FeatureNoise(0.15)}]
     changes += [{"algorithm": PILBoost(2.0, 7.0)}, {"algorithm": PILBoost(2.0, 8.0, "exact")}, {"depth": 1}]
     changes += [{"algorithm": XGBoost()}, {"algorithm": XGBoost(exact=True)}, {"grouped": True}]
-    keys = {replace(base, **change).trials(2, 10)[1].key for change in [{}, *changes]}
-    keys |= {base.trials(2, 10)[0].key, base.trials(2, 11)[0].key}
+    keys = {replace(base, **change).list_trials(2, 10)[1].key for change in [{}, *changes]}
+    keys |= {base.list_trials(2, 10)[0].key, base.list_trials(2, 11)[0].key}
     assert len(keys) == len(changes) + 3
-    boxes = {trial.key for cell in EXPERIMENTS["figure-box-cancer"].cells for trial in cell.trials(1, 10)}
-    table = {trial.key for cell in EXPERIMENTS["table2"].cells for trial in cell.trials(1, 10)}
+    boxes = {trial.key for cell in EXPERIMENTS["figure-box-cancer"].cells for trial in cell.list_trials(1, 10)}
+    table = {trial.key for cell in EXPERIMENTS["table2"].cells for trial in cell.list_trials(1, 10)}
     assert boxes < table  # nothing is run twice
 
 
@@ -114,14 +115,14 @@ def test_a_key_tells_settings_apart_and_shares_what_is_the_same():
 
 def lesson_of(trial):
     key = trial.key
-    return trials._lesson(key.data, key.twist, trial.twist, trial.seed, trial.grouped, HERE)
+    return trials._make_lesson(key.data, key.twist, trial.twist, trial.seed, trial.grouped, HERE)
 
 
 def test_algorithms_meet_the_same_split_and_twist():
     one, other = (Trial("xd6", ClassNoise(0.3), 3, 10, a, seed=4) for a in (AdaBoost(), XGBoost()))
-    trials._lesson.cache_clear()
+    trials._make_lesson.cache_clear()
     lesson, X_test, y_test = lesson_of(one)
-    trials._lesson.cache_clear()
+    trials._make_lesson.cache_clear()
     again, X_again, y_again = lesson_of(other)
     for a, b in [(lesson.X, again.X), (lesson.y, again.y), (X_test, X_again), (y_test, y_again)]:
         np.testing.assert_array_equal(a, b)
@@ -155,7 +156,7 @@ def test_a_grouped_split_keeps_twins_together(seed):
 
 
 def test_long_servedio_is_what_it_is_said_to_be():
-    X, y = long_servedio(8000)
+    X, y = make_long_servedio(8000)
     agree = (X * (2 * y - 1)[:, None]) > 0
     large, puller = agree.all(axis=1), agree[:, :11].all(axis=1) & ~agree[:, 11:].any(axis=1)
     penaliser = (agree[:, :11].sum(axis=1) == 5) & (agree[:, 11:].sum(axis=1) == 6)
@@ -169,7 +170,7 @@ def test_long_servedio_is_what_it_is_said_to_be():
 def test_tables_become_numbers_by_the_alphabet():
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame({"month": pd.Categorical(["May", "Aug", "Feb"]), "pages": [1, 2, 3]})
-    np.testing.assert_array_equal(trials.numeric(X), [[2, 1], [0, 2], [1, 3]])
+    np.testing.assert_array_equal(trials.to_numbers(X), [[2, 1], [0, 2], [1, 3]])
 
 
 # What an algorithm may see
@@ -198,23 +199,23 @@ def small_lesson(rounds=20):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("algorithm", HONEST + CHEATS, ids=repr)
 def test_every_algorithm_learns(algorithm):
-    if not installed(algorithm.packages):
+    if not find_version(algorithm.packages):
         pytest.skip(f"{algorithm.packages[-1]} is not installed")
     lesson, X_test, y_test = small_lesson(100)
-    fitted = algorithm.fit(lesson)
-    assert np.mean(fitted.predict(X_test) == y_test) > 0.75
-    assert set(np.unique(fitted.predict(X_test))) <= {0, 1}
-    assert fitted.importances.shape == (9,)
-    assert fitted.importances.sum() == pytest.approx(1.0)
-    assert fitted.rounds > 0
+    trained = algorithm.fit(lesson)
+    assert np.mean(trained.predict(X_test) == y_test) > 0.75
+    assert set(np.unique(trained.predict(X_test))) <= {0, 1}
+    assert trained.importances.shape == (9,)
+    assert trained.importances.sum() == pytest.approx(1.0)
+    assert trained.rounds > 0
     again = algorithm.fit(lesson)
-    np.testing.assert_array_equal(fitted.predict(X_test), again.predict(X_test))
+    np.testing.assert_array_equal(trained.predict(X_test), again.predict(X_test))
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("algorithm", HONEST, ids=repr)
 def test_the_honest_do_not_look_at_clean_data(algorithm):
-    if not installed(algorithm.packages):
+    if not find_version(algorithm.packages):
         pytest.skip(f"{algorithm.packages[-1]} is not installed")
     lesson, X_test, _ = small_lesson()
     poisoned = lesson._replace(X_clean=np.full_like(lesson.X_clean, np.nan), y_clean=1 - lesson.y_clean)
@@ -224,7 +225,8 @@ def test_the_honest_do_not_look_at_clean_data(algorithm):
 def test_who_stops_holds_out_a_fifth_and_cheats_see_it_clean():
     lesson, *_ = small_lesson()
     for clean in (False, True):
-        rest, X, y = lesson.held_out(clean)
+        rest, held_out = lesson.hold_out(clean)
+        X, y = held_out.X, held_out.y
         assert len(y) == math.ceil(0.2 * lesson.y.size)
         assert len(rest.y) + len(y) == lesson.y.size
         assert (rest.y != rest.y_clean).any()
@@ -239,17 +241,17 @@ def test_stopping_keeps_fewer_rounds_than_it_may():
     lesson, *_ = small_lesson(1000)
     assert XGBoost().fit(lesson).rounds == 1000
     for stop in (algorithms.PAPER, algorithms.CAREFUL):
-        fitted = XGBoost(stop=stop).fit(lesson)
-        assert fitted.rounds < 1000
-        again = XGBoost(stop=stop).fit(lesson._replace(rounds=fitted.rounds))  # the rounds it kept, and no others
-        np.testing.assert_allclose(fitted.importances, again.importances, atol=1e-6)
+        trained = XGBoost(stop=stop).fit(lesson)
+        assert trained.rounds < 1000
+        again = XGBoost(stop=stop).fit(lesson._replace(rounds=trained.rounds))  # the rounds it kept, and no others
+        np.testing.assert_allclose(trained.importances, again.importances, atol=1e-6)
 
 
 def test_an_estimated_alpha_without_bounds_is_brought_within():
     lesson, *_ = small_lesson()
     for alpha in (math.inf, -math.inf, 1e9, 0.0, 1e-9):
-        fitted = algorithms._at(alpha, 8.0, lesson)
-        assert 0.01 < abs(fitted.alpha) <= 100
+        trained = algorithms._fit_at(alpha, 8.0, lesson)
+        assert 0.01 < abs(trained.alpha) <= 100
 
 
 # The trees of AdaBoost, against scikit-learn's
@@ -284,13 +286,13 @@ def test_adaboost_over_engine_trees_is_the_papers_round_by_round():
 
 def test_a_summary_is_the_t_interval():
     values = np.random.default_rng(0).normal(0.9, 0.02, 10)
-    found = summary(values)
+    found = summarize(values)
     low, high = stats.t.interval(0.95, 9, loc=values.mean(), scale=stats.sem(values))
     assert (found.mean - found.half, found.mean + found.half) == pytest.approx((low, high))
     assert found.sd == pytest.approx(values.std(ddof=0))
-    assert summary([0.5]) == Summary(0.5, 0.0, math.inf, 1)
-    assert summary([]).runs == 0
-    assert math.isnan(summary([]).mean)
+    assert summarize([0.5]) == Summary(0.5, 0.0, math.inf, 1)
+    assert summarize([]).runs == 0
+    assert math.isnan(summarize([]).mean)
     assert welch([1, 1], [1, 1]) == 1.0
 
 
@@ -300,19 +302,19 @@ def test_the_verdict_is_welchs_test_with_the_rounding_in_print(seed):
     ours, theirs = rng.normal(0.9, 0.02, 10), rng.normal(0.9 + rng.normal(0, 0.015), 0.01, 10)
     printed = Published(theirs.mean(), theirs.std(), digits=12)
     differs = stats.ttest_ind(ours, theirs, equal_var=False).pvalue < 0.05
-    words = verdict(summary(ours), printed).words
+    words = compare(summarize(ours), printed).words
     assert (words != "agrees") == differs
     assert words in ("agrees", "better" if ours.mean() > theirs.mean() else "differs")
 
 
 def test_the_verdict_at_its_edges():
     exact = Summary(1.0, 0.0, 0.0, 10)
-    assert verdict(exact, Published(1.0, 0.0)).words == "agrees"
-    assert verdict(replace_mean(exact, 0.9995), Published(1.0, 0.0)).words == "agrees"  # it may have been printed so
-    assert verdict(replace_mean(exact, 0.999), Published(1.0, 0.0)).words == "differs"
-    assert verdict(replace_mean(exact, 0.996), Published(1.0, 0.0, digits=2)).words == "agrees"
-    assert verdict(Summary(0.1, 0.0, math.inf, 1), Published(1.0, 0.0)).words == "one run"  # it says nothing
-    assert verdict(exact, Published(0.9, 0.01)).difference == pytest.approx(0.1)
+    assert compare(exact, Published(1.0, 0.0)).words == "agrees"
+    assert compare(replace_mean(exact, 0.9995), Published(1.0, 0.0)).words == "agrees"  # it may have been printed so
+    assert compare(replace_mean(exact, 0.999), Published(1.0, 0.0)).words == "differs"
+    assert compare(replace_mean(exact, 0.996), Published(1.0, 0.0, digits=2)).words == "agrees"
+    assert compare(Summary(0.1, 0.0, math.inf, 1), Published(1.0, 0.0)).words == "one run"  # it says nothing
+    assert compare(exact, Published(0.9, 0.01)).difference == pytest.approx(0.1)
 
 
 def replace_mean(one, mean):
@@ -328,28 +330,28 @@ def row(cell, seed, accuracy, rounds=1000, **more):
 
 
 def replace_seed(cell, seed, rounds):
-    return cell.trials(seed + 1, rounds)[seed].key
+    return cell.list_trials(seed + 1, rounds)[seed].key
 
 
 def test_a_trial_is_judged_on_clean_test_rows_and_an_error_is_a_result():
     trial = Trial("xd6", ClassNoise(0.2), 3, 30, PILBoost(2.0, 8.0), seed=1)
-    found = judged(trial, HERE)
+    found = judge(trial, HERE)
     lesson, X_test, y_test = lesson_of(trial)
     model = PILBoostClassifier(2.0, step_size=8.0, n_estimators=30, max_depth=3, n_jobs=1, random_state=1)
     assert found.accuracy == model.fit(lesson.X, lesson.y).score(X_test, y_test)
     assert (found.key, found.kept, found.alpha, found.error) == (trial.key, 30, 2.0, "")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", found.date)
     assert found.version.startswith("untwist ")
-    bad = judged(replace(trial, algorithm=PILBoost(2.0, -1.0)), HERE)
+    bad = judge(replace(trial, algorithm=PILBoost(2.0, -1.0)), HERE)
     assert bad.error.startswith("ValueError: step_size")
-    assert "needs online_shoppers.csv" in judged(replace(trial, data="shoppers"), HERE).error
+    assert "needs online_shoppers.csv" in judge(replace(trial, data="shoppers"), HERE).error
 
 
 def test_rows_survive_the_file(tmp_path):
     cell = EXPERIMENTS["figure-insider"].grids[0].cells["XGBoost", "insider"]
     one = row(cell, 0, 0.875, importances="0.5 0.5", alpha=math.nan)
-    with results.Writer(tmp_path / "rows.csv", TrialRow) as file:
-        file.add(one)
+    with results.Writer(tmp_path / "rows.csv", results.list_columns(TrialRow)) as file:
+        file.add(astuple(one))
     (found,) = results.read(tmp_path / "rows.csv", TrialRow)
     assert found.key == one.key
     assert (found.accuracy, found.importances, math.isnan(found.alpha)) == (0.875, "0.5 0.5", True)
@@ -358,11 +360,11 @@ def test_rows_survive_the_file(tmp_path):
 def test_results_take_their_own_setting_only():
     cell = Cell("xd6", None, AdaBoost(), 3)
     rows = [row(cell, 0, 0.9), row(cell, 1, 0.8), row(cell, 2, 0.1, error="broke"), row(cell, 3, 0.7, rounds=10)]
-    found = Results([*rows, row(cell, 12, 0.2)], runs=10, rounds=1000)
-    np.testing.assert_array_equal(found.values(cell), [0.9, 0.8])
+    found = Outcomes([*rows, row(cell, 12, 0.2)], runs=10, rounds=1000)
+    np.testing.assert_array_equal(found.list_values(cell), [0.9, 0.8])
     other = replace(cell, algorithm=XGBoost())
     rows += [row(other, 1, 0.5), row(other, 4, 0.1)]
-    assert Results(rows, 10, 1000).lead(cell, other) == summary([0.8 - 0.5])  # the seeds that both have
+    assert Outcomes(rows, 10, 1000).find_lead(cell, other) == summarize([0.8 - 0.5])  # the seeds that both have
 
 
 # What is made of it
@@ -386,53 +388,53 @@ def test_a_table_shows_the_numbers_of_its_cells():
     experiment = EXPERIMENTS["table3"]
     grid = experiment.grids[0]
     rows = made_up()
-    found = Results(rows, 3, 1000)
-    wide, beside = findings.sections(experiment, found)
+    found = Outcomes(rows, 3, 1000)
+    wide, beside = exhibits.make_tables(experiment, found)
     assert wide.header == ["label noise", "0", "0.15", "0.3"]
-    for line in wide.table:
+    for line in wide.lines:
         for column, cell in zip(wide.header[1:], line[1:], strict=True):
-            values = found.values(grid.cells[line[0], column])
+            values = found.list_values(grid.cells[line[0], column])
             half = stats.t.ppf(0.975, 2) * values.std(ddof=1) / math.sqrt(3)
             assert cell == f"{values.mean():.3f} ± {half:.3f}"
-    assert len(beside.table) == 15 + 3
-    line = next(one for one in beside.table if one[:2] == ["XGBoost", "0.3"])
-    values = found.values(grid.cells["XGBoost", "0.3"])
+    assert len(beside.lines) == 15 + 3
+    line = next(one for one in beside.lines if one[:2] == ["XGBoost", "0.3"])
+    values = found.list_values(grid.cells["XGBoost", "0.3"])
     assert line[2] == f"{values.mean():.3f} ± {values.std():.3f}"
     assert line[3] == "0.776 ± 0.041"
     assert line[4] == f"{values.mean() - 0.776:+.3f}"
-    assert line[5].split(":")[0] == verdict(summary(values), Published(0.776, 0.041)).words
+    assert line[5].split(":")[0] == compare(summarize(values), Published(0.776, 0.041)).words
 
 
 def test_what_was_not_run_is_said_to_be_skipped():
-    found = Results(made_up(only="xd6"), 3, 1000)
-    wide, beside = findings.sections(EXPERIMENTS["table4"], found)
-    assert {cell for line in wide.table for cell in line[1:]} == {"—"}
-    assert {line[-1] for line in beside.table} == {"skipped"}
+    found = Outcomes(made_up(only="xd6"), 3, 1000)
+    wide, beside = exhibits.make_tables(EXPERIMENTS["table4"], found)
+    assert {cell for line in wide.lines for cell in line[1:]} == {"—"}
+    assert {line[-1] for line in beside.lines} == {"skipped"}
     for experiment in EXPERIMENTS.values():
-        findings.sections(experiment, found)
-        findings.figures(experiment, found)
-    text = " ".join(claims.sentences(found))
+        exhibits.make_tables(experiment, found)
+        exhibits.make_figures(experiment, found)
+    text = " ".join(claims.write_sentences(found))
     assert "nan" not in text
     assert "xd6" in text
-    nothing = claims.sentences(Results([], 3, 1000))
+    nothing = claims.write_sentences(Outcomes([], 3, 1000))
     assert len(nothing) == 5
     assert "nothing to compare" in nothing[0]
     assert "holds" not in nothing[1]
-    assert claims.tally(Results(made_up(runs=1), 1, 1000)) == {}
+    assert claims.tally(Outcomes(made_up(runs=1), 1, 1000)) == {}
 
 
 def test_the_five_sentences_have_the_numbers():
     rows = made_up()
-    found = Results(rows, 3, 1000)
-    agreement, advantage, stopped, settings, harder = claims.sentences(found)
+    found = Outcomes(rows, 3, 1000)
+    agreement, advantage, stopped, settings, harder = claims.write_sentences(found)
     counts = claims.tally(found)
     assert sum(sum(one.values()) for one in counts.values()) == 70 + 14 + 4 + 2
-    agreeing = sum(one["agrees"] for name, one in counts.items() if name != paper.AS_IN_2021)
+    agreeing = sum(one["agrees"] for name, one in counts.items() if name != declarations.AS_IN_2021)
     assert f"Agreement: {agreeing} of 74 published accuracies agree" in agreement
     cells = EXPERIMENTS["table3"].grids[0].cells
-    gap = found.lead(cells["PILBoost alpha=2.0", "0.3"], cells["XGBoost", "0.3"])
+    gap = found.find_lead(cells["PILBoost alpha=2.0", "0.3"], cells["XGBoost", "0.3"])
     assert f"xd6 {gap.mean:+.3f} ± {gap.half:.3f}" in advantage
-    gap = found.lead(cells["PILBoost alpha=2.0", "0.3"], cells[paper.PATIENT, "0.3"])
+    gap = found.find_lead(cells["PILBoost alpha=2.0", "0.3"], cells[declarations.PATIENT, "0.3"])
     assert f"xd6 {gap.mean:+.3f} ± {gap.half:.3f}" in stopped
     assert "nan" not in settings + harder
 
@@ -443,41 +445,41 @@ def test_the_best_alpha_counts_those_that_are_not_worse():
     wiggle = [0.0, 0.01, -0.01]
     rows = [row(grid.cells[name, "0.1"], s, means[name] + wiggle[(s + (name == "alpha=1.5")) % 3])
             for name in grid.rows for s in range(3)]  # fmt: skip
-    assert findings.best_row(grid, "0.1", Results(rows, 3, 1000)) == "alpha=1.1 (1)"
+    assert exhibits.find_best_row(grid, "0.1", Outcomes(rows, 3, 1000)) == "alpha=1.1 (1)"
 
 
 def test_figures_hold_the_values():
-    found = Results(made_up(), 3, 1000)
-    (boxes,) = findings.figures(EXPERIMENTS["figure-box-cancer"], found)
+    found = Outcomes(made_up(), 3, 1000)
+    (boxes,) = exhibits.make_figures(EXPERIMENTS["figure-box-cancer"], found)
     cells = EXPERIMENTS["figure-box-cancer"].grids[0].cells
     np.testing.assert_array_equal(
-        boxes.panels[2].boxes["PILBoost 1.1"], found.values(cells["PILBoost alpha=1.1", "0.3"])
+        boxes.panels[2].boxes["PILBoost 1.1"], found.list_values(cells["PILBoost alpha=1.1", "0.3"])
     )
-    (lines,) = findings.figures(EXPERIMENTS["figure-adaptive"], found)
+    (lines,) = exhibits.make_figures(EXPERIMENTS["figure-adaptive"], found)
     assert len(lines.panels) == 4
     menon = next(line for line in lines.panels[0].lines if line.label == "Menon")
-    one = found.summary(EXPERIMENTS["figure-adaptive"].grids[0].cells["Menon", "0.05"])
+    one = found.summarize(EXPERIMENTS["figure-adaptive"].grids[0].cells["Menon", "0.05"])
     assert (menon.y[0], menon.low[0]) == (one.mean, max(0.0, one.mean - one.half))
     assert menon.high[0] == min(1.0, one.mean + one.half)
-    bars, scores = findings.figures(EXPERIMENTS["figure-insider"], found)
-    assert bars.panels[0].names == paper.FEATURES
+    bars, scores = exhibits.make_figures(EXPERIMENTS["figure-insider"], found)
+    assert bars.panels[0].names == declarations.FEATURES
     assert bars.panels[0].bars["insider"].shape == (17,)
     assert len(scores.panels) == 2
-    (heat,) = findings.figures(EXPERIMENTS["alphas"], found)
+    (heat,) = exhibits.make_figures(EXPERIMENTS["alphas"], found)
     assert heat.panels[0].values.shape == (7, 5)
 
 
-def test_a_section_in_every_form():
-    section = Section("Rates & <b>", "50 % of a_f", ["name", "x"], [["a_1 & b", "0.5 ± 0.1"], ["<c|d>", "—"]])
-    assert "| a_1 & b | 0.5 ± 0.1 |" in section.markdown()
-    assert r"| <c\|d> | — |" in section.markdown()
-    assert section.markdown(3).startswith("### Rates")
-    latex = section.latex()
+def test_a_table_in_every_form():
+    table = TextTable("Rates & <b>", "50 % of a_f", ["name", "x"], [["a_1 & b", "0.5 ± 0.1"], ["<c|d>", "—"]])
+    assert "| a_1 & b | 0.5 ± 0.1 |" in table.to_markdown()
+    assert r"| <c\|d> | — |" in table.to_markdown()
+    assert table.to_markdown(3).startswith("### Rates")
+    latex = table.to_latex()
     assert r"a\_1 \& b & 0.5 $\pm$ 0.1 \\" in latex
     assert r"\caption{Rates \& <b>. 50 \% of a\_f}" in latex
-    assert "&lt;c|d&gt;" in section.html()
-    assert "class=ours" in section.html(ours=lambda name: name.startswith("a_1"))
-    assert "<title>&lt;x&gt;</title>" in document("<x>", "y", [])
+    assert "&lt;c|d&gt;" in table.to_html()
+    assert "class=ours" in table.to_html(stands_out=lambda name: name.startswith("a_1"))
+    assert "Rates &amp; &lt;b&gt;" in table.to_html()
 
 
 # The command
@@ -485,7 +487,7 @@ def test_a_section_in_every_form():
 
 @pytest.fixture
 def small(monkeypatch):
-    """Two experiments of few cells, and how often an algorithm was fitted."""
+    """Two experiments of few cells, and how often an algorithm was trained."""
 
     fits = []
 
@@ -497,21 +499,21 @@ def small(monkeypatch):
         def fit(self, lesson):
             if lesson.X.shape[1] == 9:  # not the warm-up
                 fits.append((lesson.seed, self.label))
-            return algorithms.Fitted(lambda X: np.full(len(X), self.label), 1, np.ones(9) / 9)
+            return algorithms.TrainedAlgorithm(lambda X: np.full(len(X), self.label), 1, np.ones(9) / 9)
 
     cells = {(f"says {k}", "0.1"): Cell("xd6", ClassNoise(0.1), Says(k), 1) for k in (0, 1)}
     absent = {("says 0", "0.1"): Cell("shoppers", ClassNoise(0.1), Says(0), 1)}
     published = {("says 0", "0.1"): Published(0.67, 0.01)}
-    one = paper.Experiment("one", "One", "Its note.", (paper.Grid("xd6", "noise", cells, published),), drawn="boxes")
-    two = paper.Experiment("two", "Two", "Its note.", (paper.Grid("shoppers", "noise", absent),))
+    one = Experiment("one", "One", "Its note.", (Grid("xd6", "noise", cells, published),), drawn="boxes")
+    two = Experiment("two", "Two", "Its note.", (Grid("shoppers", "noise", absent),))
     chosen = {"one": one, "two": two}
-    monkeypatch.setattr(reproduce, "EXPERIMENTS", chosen)
+    monkeypatch.setattr(program, "EXPERIMENTS", chosen)
     trials._warm_up.cache_clear()
     return fits
 
 
 def run(*arguments, out):
-    return cli.main(["reproduce", *arguments, "--jobs", "1", "--out", str(out)])
+    return cli.run_program(program.NAME, program.main, [*arguments, "--jobs", "1", "--out", str(out)])
 
 
 def test_the_command_runs_what_is_missing_and_shows_it(small, tmp_path, capsys):
@@ -542,9 +544,9 @@ def test_missing_data_is_said_and_skipped(small, tmp_path, capsys):
 
 
 def test_a_missing_package_is_said_and_skipped(small, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(reproduce, "installed", lambda packages: "")
+    monkeypatch.setattr(program, "find_version", lambda packages: "")
     assert run("one", "--runs", "1", "--rounds", "5", out=tmp_path) == 1
-    assert 'Says is skipped: needs untwist: pip install "untwist[reproduce]"' in capsys.readouterr().err
+    assert 'Says is skipped: needs untwist: pip install --editable ".[experiments]"' in capsys.readouterr().err
     assert not small
 
 
@@ -569,11 +571,11 @@ def test_bad_requests_get_a_plain_answer_and_lose_nothing(small, tmp_path, capsy
     path.unlink()
     assert run("one", "--runs", "1", "--rounds", "5", out=tmp_path) == 0
     text = path.read_text()
-    path.write_text(text.replace(trials.table("xd6", HERE)[2], "0" * 12))
+    path.write_text(text.replace(trials.load_table("xd6", HERE)[2], "0" * 12))
     capsys.readouterr()
     assert run("one", "--runs", "2", "--rounds", "5", out=tmp_path) == 1
     assert "results of another 'xd6' table" in capsys.readouterr().err
-    assert path.read_text() == text.replace(trials.table("xd6", HERE)[2], "0" * 12)
+    assert path.read_text() == text.replace(trials.load_table("xd6", HERE)[2], "0" * 12)
 
 
 def test_rows_of_another_version_are_run_again(small, tmp_path):
@@ -585,17 +587,17 @@ def test_rows_of_another_version_are_run_again(small, tmp_path):
 
 
 def test_rows_are_shown_though_their_table_is_not_at_hand(small, tmp_path, capsys):
-    cell = reproduce.EXPERIMENTS["two"].grids[0].cells["says 0", "0.1"]
-    with results.Writer(tmp_path / "results.csv", TrialRow) as file:
-        file.add(row(cell, 0, 0.625, rounds=5))
+    cell = program.EXPERIMENTS["two"].grids[0].cells["says 0", "0.1"]
+    with results.Writer(tmp_path / "results.csv", results.list_columns(TrialRow)) as file:
+        file.add(astuple(row(cell, 0, 0.625, rounds=5)))
     assert run("one", "two", "--runs", "1", "--rounds", "5", out=tmp_path) == 0
     assert "0.625" in capsys.readouterr().out
 
 
 def test_without_matplotlib_nothing_is_run(small, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(reproduce.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(program.importlib.util, "find_spec", lambda name: None)
     assert run("one", out=tmp_path) == 1
-    assert 'figures need matplotlib: pip install "untwist[reproduce]"' in capsys.readouterr().err
+    assert 'figures need matplotlib: pip install --editable ".[experiments]"' in capsys.readouterr().err
     assert not small
 
 
@@ -606,19 +608,20 @@ def test_ctrl_c_keeps_what_is_done(small, tmp_path, capsys, monkeypatch):
         if calls:
             raise KeyboardInterrupt
         calls.append(trial)
-        return judged(trial, source)
+        return judge(trial, source)
 
-    monkeypatch.setattr(reproduce, "judged", interrupted)
+    monkeypatch.setattr(program, "judge", interrupted)
     assert run("one", "--runs", "2", "--rounds", "5", out=tmp_path) == 130
     assert "the same command goes on from there" in capsys.readouterr().err
     assert len(results.read(tmp_path / "results.csv", TrialRow)) == 1
     monkeypatch.undo()
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_rows(tmp_path):
-    wanted = {trial.key: trial for trial in Cell("xd6", ClassNoise(0.1), PILBoost(2.0, 8.0), 3).trials(3, 20)}
-    judge = partial(judged, source=HERE)
-    here, there = (runner.measure(wanted, judge, tmp_path / f"{n}.csv", TrialRow, jobs=n) for n in (1, 2))
+    wanted = {trial.key: trial for trial in Cell("xd6", ClassNoise(0.1), PILBoost(2.0, 8.0), 3).list_trials(3, 20)}
+    judge_here = partial(judge, source=HERE)
+    here, there = (runner.measure(wanted, judge_here, tmp_path / f"{n}.csv", TrialRow, processes=n) for n in (1, 2))
     assert {(r.key, r.accuracy) for r in here} == {(r.key, r.accuracy) for r in there}
 
 

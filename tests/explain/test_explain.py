@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.inspection import PartialDependenceDisplay, partial_dependence, permutation_importance
 
-from helpers.zoo import MODELS, boosted_scores, fitted
+from helpers.zoo import MODELS, compute_boosted_scores, fit_model
 from untwist import PILBoostClassifier, explain
 from untwist.explain import shap_trees, shap_values, shapley, tree_explainer
 from untwist.export import numbers
@@ -25,7 +25,7 @@ def goes_left(forest, node, x):
     return bool(forest.missing_left[node]) if np.isnan(x) else x <= forest.threshold[node]
 
 
-def expected(forest, root, node, row, known, background):
+def expect_value(forest, root, node, row, known, background):
     """What a tree gives where only some columns are known; elsewhere the mean over the background rows there."""
     column = forest.feature[node]
     if column < 0:
@@ -33,18 +33,18 @@ def expected(forest, root, node, row, known, background):
     left = root + forest.left[node]
     sides = [goes_left(forest, node, x) for x in background[:, column]]
     here = {True: background[np.array(sides, bool)], False: background[~np.array(sides, bool)]}
-    means = {side: expected(forest, root, left + (not side), row, known, here[side]) for side in (True, False)}
+    means = {side: expect_value(forest, root, left + (not side), row, known, here[side]) for side in (True, False)}
     if column in known:
         return means[goes_left(forest, node, row[column])]
     share = np.mean(sides)
     return share * means[True] + (1 - share) * means[False]
 
 
-def all_subsets(forest, row, background):
+def average_over_orders(forest, row, background):
     """The definition: the mean over all orders of columns of what a column adds to those before it."""
     width = len(row)
     score = {
-        known: sum(expected(forest, root, root, row, known, background) for root in forest.offset[:-1])
+        known: sum(expect_value(forest, root, root, row, known, background) for root in forest.offset[:-1])
         for size in range(width + 1)
         for known in combinations(range(width), size)
     }
@@ -58,7 +58,7 @@ def all_subsets(forest, row, background):
 
 @pytest.mark.parametrize("settings", [{"max_depth": 1}, {"max_depth": 3}, {"max_depth": 6}, {"max_leaf_nodes": 20}])
 def test_values_are_those_of_all_subsets_of_columns(settings):
-    _, X = fitted("alpha 1")
+    _, X = fit_model("alpha 1")
     y = np.random.default_rng(0).random(len(X)) < 0.3 + 0.4 * (X["told"].isna() & (X["size"] > 0))
     settings = {"max_depth": None, "n_estimators": 2, "n_jobs": 1} | settings
     model = PILBoostClassifier(2.0, **settings).fit(X, y)
@@ -66,8 +66,9 @@ def test_values_are_those_of_all_subsets_of_columns(settings):
     found = explain.explain(model, X[:5], background=X)
     assert (model.forest_.set >= 0).any()
     for row, values in zip(rows[:5], found.values, strict=True):
-        twin, base = all_subsets(model.forest_, row, rows)
-        np.testing.assert_allclose(values, twin, rtol=0, atol=1e-6)  # leaves without rows count as having a millionth
+        twin, base = average_over_orders(model.forest_, row, rows)
+        # Leaves without rows count as having a millionth of one.
+        np.testing.assert_allclose(values, twin, rtol=0, atol=1e-6)
         assert found.base_values == pytest.approx(base, abs=1e-6)
 
 
@@ -76,11 +77,11 @@ def test_values_are_those_of_all_subsets_of_columns(settings):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_values_add_up_to_the_boosted_score(name):
-    model, X = fitted(name)
+    model, X = fit_model(name)
     found = explain.explain(model, X)
     n_classes = len(model.classes_)
     assert found.values.shape == ((*X.shape, n_classes) if n_classes > 2 else X.shape)
-    scores = boosted_scores(model, X)
+    scores = compute_boosted_scores(model, X)
     np.testing.assert_allclose(found.scores, scores, rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(found.base_values, scores.mean(axis=0), rtol=0, atol=1e-5)
     if model.model_.untwisting is None:
@@ -91,16 +92,17 @@ def test_values_add_up_to_the_boosted_score(name):
 
 
 def test_a_background_of_few_rows_and_leaves_that_none_of_them_reaches():
-    model, X = fitted("alpha 2, exact link, depth 6")
+    model, X = fit_model("alpha 2, exact link, depth 6")
     for background in (X[:1], X[:7]):
         found = explain.explain(model, X, background)
-        np.testing.assert_allclose(found.scores, boosted_scores(model, X), rtol=0, atol=ROUNDING)
-        assert found.base_values == pytest.approx(boosted_scores(model, background).mean(), abs=1e-4)
-    np.testing.assert_allclose(explain.explain(model, X[:1], X[:1]).values, 0.0, atol=1e-4)  # nothing to be told apart
+        np.testing.assert_allclose(found.scores, compute_boosted_scores(model, X), rtol=0, atol=ROUNDING)
+        assert found.base_values == pytest.approx(compute_boosted_scores(model, background).mean(), abs=1e-4)
+    # One row cannot be told from itself.
+    np.testing.assert_allclose(explain.explain(model, X[:1], X[:1]).values, 0.0, atol=1e-4)
 
 
 def test_rows_come_in_blocks(monkeypatch):
-    model, X = fitted("four classes")
+    model, X = fit_model("four classes")
     whole = shap_values(model, X)
     monkeypatch.setattr(shapley, "CELLS_PER_BLOCK", 1)
     np.testing.assert_allclose(shap_values(model, X[:20], X), whole[:20], rtol=0, atol=ROUNDING)
@@ -116,7 +118,7 @@ def test_a_column_without_splits_contributes_nothing():
 
 
 def test_contributions_know_names_and_categories():
-    model, X = fitted("alpha 1")
+    model, X = fit_model("alpha 1")
     found = explain.explain(model, X[:10])
     assert found.feature_names == list(X.columns)
     assert [one for one in found.shown[:, 1] if one is not None] == X["city"][:10].dropna().tolist()
@@ -136,7 +138,7 @@ def test_without_shap_one_line_says_what_to_install(monkeypatch):
     for module in [name for name in sys.modules if name.split(".")[0] == "shap"]:
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setitem(sys.modules, "shap", None)
-    model, X = fitted("alpha 1")
+    model, X = fit_model("alpha 1")
     found = explain.explain(model, X)
     with pytest.raises(ImportError, match=r'^to_shap needs shap: pip install "untwist\[shap\]"$'):
         found.to_shap()
@@ -151,7 +153,7 @@ def test_without_shap_one_line_says_what_to_install(monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MODELS)
 def test_shap_finds_the_same_values(name):
-    model, X = fitted(name)
+    model, X = fit_model(name)
     found = explain.explain(model, X[:50], X)
     explainer = tree_explainer(model, X)
     values = explainer.shap_values(numbers(model, X[:50]), check_additivity=False)
@@ -166,7 +168,7 @@ def test_plots_of_shap(monkeypatch):
     import shap
 
     matplotlib.use("Agg")
-    model, X = fitted("alpha 1")
+    model, X = fit_model("alpha 1")
     found = explain.explain(model, X).to_shap()
     assert isinstance(found, shap.Explanation)
     shap.plots.waterfall(found[0], show=False)
@@ -174,7 +176,7 @@ def test_plots_of_shap(monkeypatch):
     assert any("city" in label.get_text() for label in axes.get_yticklabels())
     shap.plots.bar(found, show=False)
     shap.plots.beeswarm(found, show=False)
-    several, X = fitted("four classes")
+    several, X = fit_model("four classes")
     shap.plots.bar(explain.explain(several, X).to_shap()[:, :, 2], show=False)
     matplotlib.pyplot.close("all")
 
@@ -182,7 +184,7 @@ def test_plots_of_shap(monkeypatch):
 @pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore")
 def test_categories_that_are_too_many_for_shap(monkeypatch):
-    model, X = fitted("alpha 1")
+    model, X = fit_model("alpha 1")
     monkeypatch.setattr(shap_trees, "MOST_NODES", 15 * 30)
     with pytest.raises(ValueError, match="the trees are too large for shap"):
         tree_explainer(model, X)
@@ -192,7 +194,7 @@ def test_categories_that_are_too_many_for_shap(monkeypatch):
 
 
 def test_permutation_importance_of_a_table_with_categories_and_missing_values():
-    model, X = fitted("alpha 1")
+    model, X = fit_model("alpha 1")
     y = model.predict(X)
     importance = permutation_importance(model, X, y, n_repeats=3, random_state=0).importances_mean
     assert importance.shape == (X.shape[1],)
@@ -205,7 +207,7 @@ def test_permutation_importance_of_a_table_with_categories_and_missing_values():
 @pytest.mark.parametrize("dtype", [object, "category"])
 def test_partial_dependence_of_a_table_with_categories_and_missing_values(dtype):
     """scikit-learn draws its own grid only for columns without missing values; for others it takes one."""
-    model, X = fitted("alpha 1")
+    model, X = fit_model("alpha 1")
     X = X.astype({"city": dtype, "kind": dtype})
     grid = {"size": np.array([-1.0, 0.0, 1.0]), "kind": np.array(["a*/", "ç"], dtype=object)}
     for column, categories in (("size", None), ("kind", ["kind"])):
@@ -222,7 +224,7 @@ def test_a_display_of_partial_dependence():
     import matplotlib as mpl
 
     mpl.use("Agg")
-    model, X = fitted("alpha 1")
+    model, X = fit_model("alpha 1")
     known = X.dropna(subset=["size", "kind"]).astype({"kind": object})
     display = PartialDependenceDisplay.from_estimator(model, known, ["size", "kind"], categorical_features=["kind"])
     assert display.axes_.size >= 2

@@ -13,23 +13,23 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers.learners import Plain
-from helpers.zoo import MODELS, boosted_scores, fitted
+from helpers.zoo import MODELS, compute_boosted_scores, fit_model
 from untwist import PILBoostClassifier
 from untwist.export import numbers, probabilities, to_code, to_onnx, to_treelite
 
-ROUNDING = 1e-12  # sums and functions in another order, nothing else
+ROUNDING = 1e-12  # Sums and functions come in another order; nothing else differs.
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
-heavy = [pytest.mark.heavy, pytest.mark.filterwarnings("ignore")]  # what other packages warn of is theirs
+heavy = [pytest.mark.heavy, pytest.mark.filterwarnings("ignore")]  # What other packages warn of is theirs.
 
 
-def in_python(model, rows):
+def run_in_python(model, rows):
     names = {}
     exec(to_code(model, "python"), names)
     return np.array([names["predict_proba"](row) for row in rows.tolist()])
 
 
-def in_c(model, rows, folder):
+def run_in_c(model, rows, folder):
     (folder / "model.c").write_text(to_code(model, "c"))
     strict = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
     library = folder / "model.so"
@@ -42,7 +42,7 @@ def in_c(model, rows, folder):
     return out
 
 
-def in_onnx(model, rows):
+def run_in_onnx(model, rows):
     import onnx
     import onnxruntime
 
@@ -52,7 +52,7 @@ def in_onnx(model, rows):
     return session.run(["label", "probabilities", "decision"], {"X": rows})
 
 
-def in_treelite(model, rows):
+def run_in_treelite(model, rows):
     import treelite
 
     return treelite.gtil.predict(to_treelite(model), rows)
@@ -63,15 +63,17 @@ def in_treelite(model, rows):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_python_text_gives_the_clean_probabilities(name):
-    model, X = fitted(name)
-    np.testing.assert_allclose(in_python(model, numbers(model, X)), model.predict_proba(X), rtol=0, atol=ROUNDING)
+    model, X = fit_model(name)
+    np.testing.assert_allclose(run_in_python(model, numbers(model, X)), model.predict_proba(X), rtol=0, atol=ROUNDING)
 
 
 @needs_gcc
 @pytest.mark.parametrize("name", MODELS)
 def test_c_text_gives_the_clean_probabilities(name, tmp_path):
-    model, X = fitted(name)
-    np.testing.assert_allclose(in_c(model, numbers(model, X), tmp_path), model.predict_proba(X), rtol=0, atol=ROUNDING)
+    model, X = fit_model(name)
+    np.testing.assert_allclose(
+        run_in_c(model, numbers(model, X), tmp_path), model.predict_proba(X), rtol=0, atol=ROUNDING
+    )
 
 
 @pytest.mark.parametrize("alpha", [0.08, 0.3, 0.999999, 1.000001, 1.00000001, 1.5, 8.0, 100.0, -np.inf])
@@ -81,8 +83,8 @@ def test_text_at_other_alphas_and_far_scores(alpha, link):
     settings = {"n_estimators": 30, "max_depth": 3, "n_jobs": 1, "step_size": 20.0}
     model = PILBoostClassifier(alpha, link=link, **settings).fit(X, X[:, 0] + X[:, 1] > 0)
     assert np.abs(model.decision_function(X)).max() > 2
-    atol = 1e-8 if abs(alpha - 1.0) < 1e-5 else ROUNDING  # rounding is divided by 1 - 1/alpha
-    np.testing.assert_allclose(in_python(model, X), model.predict_proba(X), rtol=0, atol=atol)
+    atol = 1e-8 if abs(alpha - 1.0) < 1e-5 else ROUNDING  # Rounding is divided by 1 - 1/alpha.
+    np.testing.assert_allclose(run_in_python(model, X), model.predict_proba(X), rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1.1, 2.0, 4.0, 0.5])
@@ -91,13 +93,12 @@ def test_text_where_rates_untwist_scores_near_the_clip(alpha, link):
     X = np.random.default_rng(0).normal(size=(2000, 3))
     model = PILBoostClassifier(alpha, link=link, n_estimators=100, max_depth=3, noise_rates=(0.02, 0.3), n_jobs=1)
     model.fit(X, X[:, 0] + X[:, 1] > 0)
-    np.testing.assert_allclose(
-        in_python(model, X), model.predict_proba(X), rtol=0, atol=1e-9
-    )  # of the score's rounding
+    # The tolerance allows for the rounding of the score.
+    np.testing.assert_allclose(run_in_python(model, X), model.predict_proba(X), rtol=0, atol=1e-9)
 
 
 def test_text_says_what_goes_in_and_comes_out():
-    model, _ = fitted("four classes")
+    model, _ = fit_model("four classes")
     for language, sign in (("c", "//"), ("python", "#")):
         text = to_code(model, language, name="clean_of")
         assert text.startswith(f"{sign} A model of untwist. In goes a row of numbers, NaN where")
@@ -117,7 +118,7 @@ def test_text_of_a_model_without_categories_has_no_sets_and_without_noise_no_tab
 
 
 def test_bad_arguments_of_to_code():
-    model, _ = fitted("alpha 1")
+    model, _ = fit_model("alpha 1")
     with pytest.raises(ValueError, match="language must be"):
         to_code(model, "rust")
     for name in ("a b", "2", "é", None):
@@ -129,7 +130,7 @@ def test_bad_arguments_of_to_code():
 
 
 def test_numbers_are_what_the_trees_see():
-    model, X = fitted("alpha 1")
+    model, X = fit_model("alpha 1")
     rows = numbers(model, X)
     assert rows.dtype == np.float64
     assert rows.flags.c_contiguous
@@ -144,16 +145,16 @@ def test_numbers_are_what_the_trees_see():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_probabilities_of_boosted_scores(name):
-    model, X = fitted(name)
-    np.testing.assert_array_equal(probabilities(model, boosted_scores(model, X)), model.predict_proba(X))
+    model, X = fit_model(name)
+    np.testing.assert_array_equal(probabilities(model, compute_boosted_scores(model, X)), model.predict_proba(X))
 
 
 def test_only_fitted_models_of_the_compiled_engine_are_exported():
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = X[:, 0] > 0
     reference = PILBoostClassifier(2.0, n_estimators=2, engine="reference").fit(X, y)
-    own = PILBoostClassifier(2.0, n_estimators=2, estimator=Plain()).fit(X, y)
-    for model in (reference, own):
+    custom = PILBoostClassifier(2.0, n_estimators=2, estimator=Plain()).fit(X, y)
+    for model in (reference, custom):
         with pytest.raises(ValueError, match="must be one of the compiled engine"):
             to_code(model)
     with pytest.raises(NotFittedError):
@@ -170,7 +171,7 @@ def test_what_is_not_installed_is_named_in_one_line(export, package, monkeypatch
     for module in [name for name in sys.modules if name.split(".")[0] == package]:
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setitem(sys.modules, package, None)
-    model, _ = fitted("alpha 1")
+    model, _ = fit_model("alpha 1")
     with pytest.raises(ImportError) as caught:
         export(model)
     assert str(caught.value) == f'{export.__name__} needs {package}: pip install "untwist[{package}]"'
@@ -181,8 +182,8 @@ def test_what_is_not_installed_is_named_in_one_line(export, package, monkeypatch
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=heavy) for name in MODELS])
 def test_onnx_gives_labels_probabilities_and_scores(name):
-    model, X = fitted(name)
-    label, clean, decision = in_onnx(model, numbers(model, X))
+    model, X = fit_model(name)
+    label, clean, decision = run_in_onnx(model, numbers(model, X))
     np.testing.assert_array_equal(label, model.predict(X))
     np.testing.assert_allclose(clean, model.predict_proba(X), rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(decision, model.decision_function(X), rtol=0, atol=1e-10)
@@ -190,9 +191,9 @@ def test_onnx_gives_labels_probabilities_and_scores(name):
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=heavy) for name in MODELS])
 def test_treelite_gives_the_boosted_scores(name):
-    model, X = fitted(name)
-    scores = in_treelite(model, numbers(model, X))
-    np.testing.assert_array_equal(scores.reshape(len(X), -1).squeeze(), boosted_scores(model, X))
+    model, X = fit_model(name)
+    scores = run_in_treelite(model, numbers(model, X))
+    np.testing.assert_array_equal(scores.reshape(len(X), -1).squeeze(), compute_boosted_scores(model, X))
     np.testing.assert_array_equal(probabilities(model, scores), model.predict_proba(X))
 
 
@@ -203,5 +204,5 @@ def test_onnx_labels_of_any_kind(classes):
     X = np.random.default_rng(0).normal(size=(200, 2))
     y = np.array(classes)[np.searchsorted([-0.3, 0.3][: len(classes) - 1], X[:, 0])]
     model = PILBoostClassifier(2.0, n_estimators=5, max_depth=2, n_jobs=1).fit(X, y)
-    label, _, _ = in_onnx(model, X)
+    label, _, _ = run_in_onnx(model, X)
     assert label.tolist() == model.predict(X).tolist()

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 import untwist
 from helpers.model_bytes import put_together, sign, take_apart
-from helpers.model_fixtures import FOLDER, labels, models, rows
+from helpers.model_fixtures import FOLDER, draw_labels, draw_rows, fit_models
 from untwist import PILBoostClassifier, files
 from untwist.audit import audit_labels
 from untwist.files import dumps, load, loads, save
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def fitted():
-    return models()
+    return fit_models()
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def contents(fitted):
     return {name: dumps(model) for name, model in fitted.items()}
 
 
-def same(model, other, X):
+def assert_same_answers(model, other, X):
     for name in ("predict", "predict_proba", "predict_proba_twisted", "decision_function", "apply"):
         before, after = getattr(model, name)(X), getattr(other, name)(X)
         assert before.dtype == after.dtype, name
@@ -49,9 +49,9 @@ NAMES = ["automatic", "several", "negative", "exact", "given"]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_round_trip_loses_nothing(name, fitted, contents):
-    model, X = fitted[name], rows(500, seed=3)
+    model, X = fitted[name], draw_rows(500, seed=3)
     other = loads(contents[name])
-    same(model, other, X)
+    assert_same_answers(model, other, X)
     assert dumps(other) == contents[name]
     assert dumps(pickle.loads(pickle.dumps(model))) == contents[name]
     assert other.get_params() == model.get_params()
@@ -70,12 +70,12 @@ def test_a_round_trip_loses_nothing(name, fitted, contents):
 
 def test_a_table_with_names_and_text(tmp_path):
     pd = pytest.importorskip("pandas")
-    X = pd.DataFrame(rows(), columns=["größe", "city", 'a "b"\n', "d"])
+    X = pd.DataFrame(draw_rows(), columns=["größe", "city", 'a "b"\n', "d"])
     X["city"] = X["city"].map({0.0: "Åre", 1.0: "x,y", 2.0: "", 3.0: "z", 4.0: "☃"}).astype("category")
-    model = PILBoostClassifier(2.0, n_estimators=9, max_depth=4).fit(X, labels(rows(), ["nej", "ja"]))
+    model = PILBoostClassifier(2.0, n_estimators=9, max_depth=4).fit(X, draw_labels(draw_rows(), ["nej", "ja"]))
     save(model, tmp_path / "model.untwist")
     other = load(tmp_path / "model.untwist")
-    same(model, other, X)
+    assert_same_answers(model, other, X)
     assert list(other.feature_names_in_) == list(X)
     with pytest.raises(ValueError, match="feature names"):
         other.predict(X[["d", "city", "größe", 'a "b"\n']])
@@ -96,7 +96,7 @@ def test_a_table_with_names_and_text(tmp_path):
     ids=lambda one: str(one.dtype),
 )
 def test_labels_keep_their_type(classes):
-    X = rows(80)
+    X = draw_rows(80)
     model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, classes[(X[:, 2] > 0).astype(int)])
     other = loads(dumps(model))
     assert other.classes_.dtype == model.classes_.dtype
@@ -105,16 +105,16 @@ def test_labels_keep_their_type(classes):
 
 
 def test_odd_settings_survive():
-    X = rows(80)
+    X = draw_rows(80)
     settings = {"alpha": math.inf, "n_estimators": np.int64(3), "max_depth": 2, "monotonic_cst": np.array([0, 0, 1, 0])}
     settings |= {"callbacks": [lambda progress: None], "random_state": np.random.RandomState(0)}
     model = PILBoostClassifier(**settings).fit(X, X[:, 2] > 0)
     other = loads(dumps(model))
-    same(model, other, X)
+    assert_same_answers(model, other, X)
     assert other.alpha == math.inf
     assert other.callbacks is None
     assert other.random_state is None
-    same(other.fit(X, X[:, 2] > 0), model, X)  # it can be fitted again
+    assert_same_answers(other.fit(X, X[:, 2] > 0), model, X)  # The loaded model can be fitted again.
 
 
 def test_what_cannot_be_written_is_refused():
@@ -122,7 +122,7 @@ def test_what_cannot_be_written_is_refused():
         dumps(PILBoostClassifier())
     with pytest.raises(ValueError, match=r"only a PILBoostClassifier .* got a list"):
         dumps([])
-    X = rows(60)[:, 2:]
+    X = draw_rows(60)[:, 2:]
     with pytest.raises(ValueError, match="only forests can be written"):
         dumps(PILBoostClassifier(engine="reference", n_estimators=2).fit(X, X[:, 0] > 0))
     model = PILBoostClassifier(2.0, n_estimators=2, max_depth=1).fit(X, X[:, 0] > 0)
@@ -135,9 +135,9 @@ def test_what_cannot_be_written_is_refused():
 
 
 def test_a_loaded_model_knows_no_training_rows(contents):
-    X = rows()
+    X = draw_rows()
     with pytest.raises(ValueError, match="chose by folds"):
-        audit_labels(X, labels(X, ["no", "yes"]), loads(contents["automatic"]))
+        audit_labels(X, draw_labels(X, ["no", "yes"]), loads(contents["automatic"]))
 
 
 # The file on disk
@@ -173,13 +173,13 @@ def test_a_missing_folder_or_file_is_an_os_error(tmp_path, fitted):
 
 def test_the_package_has_both(tmp_path, fitted):
     untwist.save(fitted["negative"], tmp_path / "m")
-    same(untwist.load(str(tmp_path / "m")), fitted["negative"], rows(10))
+    assert_same_answers(untwist.load(str(tmp_path / "m")), fitted["negative"], draw_rows(10))
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.untwist")), ids=lambda path: path.name)
 def test_files_of_every_version_stay_readable(path):
     expected = json.loads((FOLDER / f"{'-'.join(path.name.split('-')[:2])}.json").read_text())[path.name]
-    proba = load(path).predict_proba(rows(20, seed=7))
+    proba = load(path).predict_proba(draw_rows(20, seed=7))
     assert [[float(p).hex() for p in row] for row in proba] == expected
 
 
@@ -194,11 +194,11 @@ def test_the_first_files_would_be_written_the_same_today(name, contents):
 
 
 def test_the_alpha_loss_is_written_as_its_alpha():
-    X = rows(80)
+    X = draw_rows(80)
     settings = {"n_estimators": 3, "max_depth": 2, "random_state": 0}
     model = PILBoostClassifier(loss=AlphaLoss(2.0), **settings).fit(X, X[:, 2] > 0)
     other = loads(dumps(model))
-    same(model, other, X)
+    assert_same_answers(model, other, X)
     assert (other.alpha, other.loss) == (2.0, None)
     assert dumps(other) == dumps(PILBoostClassifier(2.0, **settings).fit(X, X[:, 2] > 0))
 
@@ -220,8 +220,8 @@ def test_other_files_are_refused_with_their_name(tmp_path, contents):
         (contents["negative"][:20], "ends too early"),
         (contents["negative"][:-1], "damaged"),
         (contents["negative"] + b"\0", "damaged"),
-        (with_version(contents["negative"], 2), "of a newer untwist .format 2, known are 1 to 1.: update"),
-        (with_version(contents["negative"], 0), "does not make sense"),
+        (set_version(contents["negative"], 2), "of a newer untwist .format 2, known are 1 to 1.: update"),
+        (set_version(contents["negative"], 0), "does not make sense"),
     ]:
         path.write_bytes(content)
         with pytest.raises(ValueError, match=words) as error:
@@ -229,7 +229,7 @@ def test_other_files_are_refused_with_their_name(tmp_path, contents):
         assert str(error.value).startswith(f"{path}: ")
 
 
-def with_version(content, version):
+def set_version(content, version):
     return sign(content[:8] + struct.pack("<I", version) + content[12:-32])
 
 
@@ -260,12 +260,12 @@ def test_a_damaged_file_is_always_refused(name, contents):
             loads(bytes(damaged))
 
 
-def places(value, path=()):
+def list_places(value, path=()):
     """Every place in a header."""
     yield path
     if isinstance(value, (dict, list)):
         for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from places(one, (*path, key))
+            yield from list_places(one, (*path, key))
 
 
 ODD = [None, True, False, -1, 0, 1, 2**31, 2**63, 10**30, 1e308, "", "x", "__class__", [], {}, [[]], {"number": "inf"}]
@@ -277,8 +277,8 @@ def test_a_hostile_file_with_a_right_checksum_is_refused_or_harmless(name, conte
     """Values of the header replaced by odd ones, bytes of the arrays by random ones: an error, or sane numbers."""
     rng = np.random.default_rng(NAMES.index(name))
     header, data = take_apart(contents[name])
-    everywhere = [path for path in places(header) if path]
-    X = rows(8)
+    everywhere = [path for path in list_places(header) if path]
+    X = draw_rows(8)
     refused = 0
     for _ in range(400):
         changed, bytes_ = json.loads(json.dumps(header)), bytearray(data)
@@ -303,7 +303,7 @@ def test_a_hostile_file_with_a_right_checksum_is_refused_or_harmless(name, conte
         try:
             p = model.predict_proba(X)
         except ValueError:
-            continue  # a setting that predictions need and do not accept, such as n_jobs
+            continue  # Predictions need a setting, such as n_jobs, and do not accept its value.
         assert np.isfinite(p).all()
         assert ((p >= 0) & (p <= 1)).all()
     assert refused > 150
@@ -312,7 +312,7 @@ def test_a_hostile_file_with_a_right_checksum_is_refused_or_harmless(name, conte
 def test_a_small_file_cannot_ask_for_much(contents):
     header, data = take_apart(contents["several"])
     twice = json.loads(json.dumps(header))
-    twice["ensembles"][1] = twice["ensembles"][0]  # the same arrays over and over
+    twice["ensembles"][1] = twice["ensembles"][0]  # The same arrays are used over and over.
     wide = json.loads(json.dumps(header))
     wide["columns"]["count"] = 2**22
     overlapping = json.loads(json.dumps(header))
@@ -344,7 +344,7 @@ def test_a_tree_that_would_loop_or_leave_the_file_is_refused(contents):
 # The description of the format is right: a reader of its own, written from docs/model-file.md
 
 
-def walked(header, data, row):
+def walk(header, data, row):
     """The score of a row, by nothing but the format's description."""
 
     def array(number):
@@ -372,17 +372,17 @@ def walked(header, data, row):
 @pytest.mark.parametrize("name", ["automatic", "exact", "given"])
 def test_the_format_is_as_described(name, fitted, contents):
     header, data = take_apart(contents[name])
-    X = rows(30, seed=9)
+    X = draw_rows(30, seed=9)
     encoded = fitted[name].model_.encoder.encode(X)
     scores = fitted[name].model_.scores(encoded)
-    assert [walked(header, data, row) for row in encoded] == pytest.approx(scores, abs=1e-12)
+    assert [walk(header, data, row) for row in encoded] == pytest.approx(scores, abs=1e-12)
     assert header["columns"]["categories"] == [[1, [0, 1, 2, 3, 4]]]
     page = (ROOT / "docs/model-file.md").read_text()
     for key in [*header, *header["columns"], *header["ensembles"][0]]:
         assert f"`{key}`" in page, key
 
 
-def changed(header, **values):
+def change(header, **values):
     copy = json.loads(json.dumps(header))
     copy.update(values)
     return copy
@@ -391,11 +391,11 @@ def changed(header, **values):
 def test_no_number_gets_by_that_makes_predictions_nan(contents):
     header, data = take_apart(contents["given"])
     for hostile in (
-        changed(header, weight={"number": "nan"}),
-        changed(header, class_weights=[5e-324, 1.0]),
-        changed(header, class_weights=[0.0, 0.0]),
-        changed(header, columns={**header["columns"], "categories": [[1, list(range(300))]]}),
-        changed(header, classes={"type": "<U9999", "values": [f"{i:05d}" for i in range(50_000)]}),
+        change(header, weight={"number": "nan"}),
+        change(header, class_weights=[5e-324, 1.0]),
+        change(header, class_weights=[0.0, 0.0]),
+        change(header, columns={**header["columns"], "categories": [[1, list(range(300))]]}),
+        change(header, classes={"type": "<U9999", "values": [f"{i:05d}" for i in range(50_000)]}),
     ):
         with pytest.raises(ValueError, match="model file"):
             loads(put_together(hostile, data))
@@ -442,10 +442,10 @@ def test_saving_keeps_links_and_permissions_and_devices(tmp_path, fitted):
 
 
 def test_any_listing_of_columns_and_any_text_can_be_written():
-    X = rows(80)
+    X = draw_rows(80)
     for columns in (range(1, 2), {1}, np.array([1])):
         model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2, categorical_features=columns).fit(X, X[:, 2] > 0)
-        same(model, loads(dumps(model)), X)
-    labels_ = np.where(X[:, 2] > 0, "\ud800", "b")  # half of a pair of surrogates
+        assert_same_answers(model, loads(dumps(model)), X)
+    labels_ = np.where(X[:, 2] > 0, "\ud800", "b")  # This is half of a pair of surrogates.
     model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, labels_)
     assert loads(dumps(model)).classes_.tolist() == model.classes_.tolist()

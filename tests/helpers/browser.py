@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 import time
 
+from helpers.patience import PATIENCE
+
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -25,8 +27,8 @@ FLAGS = [
 ]
 
 
-def chromium():
-    """Where it is, or None."""
+def find_chromium():
+    """Where Chromium is, or None."""
     return next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 
 
@@ -38,8 +40,8 @@ class Browser:
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         there_read, self._write = os.pipe()
         self._read, there_write = os.pipe()
-        command = [chromium(), *FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"]
-        self._process = subprocess.Popen(  # the protocol is spoken on the descriptors 3 and 4
+        command = [find_chromium(), *FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"]
+        self._process = subprocess.Popen(  # The protocol is spoken on the descriptors 3 and 4.
             ["bash", "-c", f"exec {shlex.join(command)} 3<&{there_read} 4>&{there_write}"],
             pass_fds=(there_read, there_write),
             stdout=subprocess.DEVNULL,
@@ -47,8 +49,12 @@ class Browser:
         )
         os.close(there_read)
         os.close(there_write)
-        self._number, self._rest, self._session = 0, b"", None
-        self.requests, self.complaints, self._loaded = [], [], False
+        self._number = 0
+        self._rest = b""
+        self._session = None
+        self.requests = []
+        self.complaints = []
+        self._loaded = False
         (page,) = [one for one in self.send("Target.getTargets")["targetInfos"] if one["type"] == "page"]
         self._session = self.send("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
@@ -58,26 +64,26 @@ class Browser:
     def send(self, method, **arguments):
         self._number += 1
         message = {"id": self._number, "method": method, "params": arguments}
-        os.write(
-            self._write, json.dumps(message | ({"sessionId": self._session} if self._session else {})).encode() + b"\0"
-        )
-        while (answer := self._message(30)).get("id") != self._number:
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while (answer := self._read_message()).get("id") != self._number:
             pass
         assert "error" not in answer, answer
         return answer["result"]
 
-    def _message(self, seconds):
+    def _read_message(self):
         while b"\0" not in self._rest:
-            ready, _, _ = select.select([self._read], [], [], seconds)
+            ready, _, _ = select.select([self._read], [], [], PATIENCE)
             piece = os.read(self._read, 1 << 20) if ready else b""
             assert piece, "Chromium does not answer"
             self._rest += piece
         first, self._rest = self._rest.split(b"\0", 1)
         message = json.loads(first)
-        self._heard(message.get("method"), message.get("params"))
+        self._note(message.get("method"), message.get("params"))
         return message
 
-    def _heard(self, event, about):
+    def _note(self, event, about):
         if event == "Network.requestWillBeSent":
             self.requests.append(about["request"]["url"])
         elif event == "Runtime.exceptionThrown":
@@ -92,8 +98,10 @@ class Browser:
             self._loaded = True
 
     def open(self, path, *, width=1280, height=900, dark=False):
-        """Load a file from disk; forgets what earlier ones did."""
-        self.requests, self.complaints, self._loaded = [], [], False
+        """Load a file from disk, and forget what earlier ones did."""
+        self.requests = []
+        self.complaints = []
+        self._loaded = False
         self.send(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
@@ -101,7 +109,7 @@ class Browser:
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.send("Page.navigate", url=path.as_uri())
         while not self._loaded:
-            self._message(30)
+            self._read_message()
 
     def run(self, script):
         """The value of an expression in the page."""
@@ -110,7 +118,7 @@ class Browser:
         return found["result"].get("value")
 
     def press(self, key):
-        """A key of the keyboard, as a person would press it."""
+        """Press a key of the keyboard, as a person would."""
         codes = {"Tab": 9, "Enter": 13, " ": 32}
         text = {"Enter": "\r", " ": " "}.get(key, "")
         named = {"key": key, "code": {" ": "Space"}.get(key, key), "windowsVirtualKeyCode": codes[key]}
@@ -118,20 +126,20 @@ class Browser:
         self.send("Input.dispatchKeyEvent", type="keyUp", **named)
 
     def write(self, text):
-        """Text into what has the focus."""
+        """Write text into what has the focus."""
         self.send("Input.insertText", text=text)
 
-    def picture(self, path):
-        """A screenshot of the whole page."""
+    def take_picture(self, path):
+        """Write a screenshot of the whole page."""
         size = self.send("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         data = self.send("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(data))
 
-    def downloaded(self, name, seconds=10):
-        """The bytes of a file once it has come."""
-        end = time.monotonic() + seconds
+    def take_download(self, name):
+        """The bytes of a file once it has come; the file is removed."""
+        end = time.monotonic() + PATIENCE
         while not (self.folder / name).exists() and time.monotonic() < end:
             time.sleep(0.05)
         content = (self.folder / name).read_bytes()
@@ -145,5 +153,5 @@ class Browser:
         finally:
             os.close(self._write)
             os.close(self._read)
-            self._process.wait(10)
+            self._process.wait(PATIENCE)
             self._profile.cleanup()

@@ -10,11 +10,11 @@ from fractions import Fraction
 import numpy as np
 
 
-def weight_bits(total_weight, rows):
+def count_weight_bits(total_weight, rows):
     return next(bits for bits in range(24, 16, -1) if bits == 17 or total_weight * 2**bits + rows / 2 < 2**31)
 
 
-def thresholds(values, weights, max_bins):
+def place_thresholds(values, weights, max_bins):
     """Half way between neighbours where every value can have a bin, else bins of about equal weight."""
     values, weights = values[~np.isnan(values)], weights[~np.isnan(values)]
     distinct = sorted(set(values.tolist()))
@@ -44,42 +44,43 @@ def thresholds(values, weights, max_bins):
 
 
 MASK = 2**64 - 1
-SAMPLE, DRAWN = 100_000, 2048  # rows that place thresholds, and values of a column that shows few in them
+SAMPLE = 100_000  # About so many rows place the thresholds.
+DRAWN = 2048  # So many values of a column are counted in full where the sample shows few.
 
 
-def hash_of(x):
+def hash_number(x):
     bits = 0 if np.isnan(x) else int(np.float64(x + 0.0).view(np.uint64))
     bits = ((bits ^ (bits >> 32)) * 0xBF58476D1CE4E5B9) & MASK
     return ((bits ^ (bits >> 29)) * 0x94D049BB133111EB) & MASK
 
 
-def sampled_thresholds(X, weights, max_bins):
+def sample_thresholds(X, weights, max_bins):
     """The thresholds of every column of any number of rows: of many, a sample drawn by contents places them."""
     X, weights = X[weights > 0].astype(float) + 0.0, weights[weights > 0]
     if len(X) <= SAMPLE:
-        return [thresholds(column, weights, max_bins) for column in X.T]
-    hashes = np.array([[hash_of(x) for x in row] for row in X.tolist()], dtype=object)
+        return [place_thresholds(column, weights, max_bins) for column in X.T]
+    hashes = np.array([[hash_number(x) for x in row] for row in X.tolist()], dtype=object)
     varies = [f for f in range(X.shape[1]) if len(set(hashes[:, f])) > 1]
     keep = MASK // len(X) * SAMPLE
-    drawn = np.array([mixed(sum(row) & MASK) <= keep for row in hashes[:, varies].tolist()])
+    drawn = np.array([mix(sum(row) & MASK) <= keep for row in hashes[:, varies].tolist()])
     cuts = []
-    for column, own in zip(X.T, hashes.T, strict=True):
+    for column, column_hashes in zip(X.T, hashes.T, strict=True):
         total = {}
         for x, weight in zip(column[drawn].tolist(), weights[drawn].tolist(), strict=True):
             total[x] = total.get(x, 0) + weight
         if len([x for x in total if not np.isnan(x)]) <= max_bins:
-            lowest = set(sorted(set(own[~np.isnan(column)]))[:DRAWN])
+            lowest = set(sorted(set(column_hashes[~np.isnan(column)]))[:DRAWN])
             complete = {}
-            for x, h, weight in zip(column.tolist(), own, weights.tolist(), strict=True):
+            for x, h, weight in zip(column.tolist(), column_hashes, weights.tolist(), strict=True):
                 if h in lowest and not np.isnan(x):
                     complete[x] = complete.get(x, 0) + weight
             total |= complete
         values = np.array(list(total), dtype=float)
-        cuts.append(thresholds(values, np.array(list(total.values()), dtype=object), max_bins))
+        cuts.append(place_thresholds(values, np.array(list(total.values()), dtype=object), max_bins))
     return cuts
 
 
-def mixed(x):
+def mix(x):
     """One step of splitmix64."""
     x = (x + 0x9E3779B97F4A7C15) & MASK
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
@@ -128,7 +129,7 @@ def worth(G, W, rules, bounds):
     return value * (2 * G - (W + rules.l2) * value)
 
 
-def candidates(column, cuts, categories, y, q, rules):
+def list_candidates(column, cuts, categories, y, q, rules):
     """(rows that go left, what says so of any value), in the order in which ties are broken."""
     missing = np.isnan(column)
     W = int(q.sum())
@@ -155,17 +156,17 @@ def candidates(column, cuts, categories, y, q, rules):
             yield left, lambda x, limit=limit, side=side: bool(side) if np.isnan(x) else x <= limit
 
 
-def best_split(X, columns, y, q, own, node, rules, playing):
+def find_best_split(X, columns, y, q, sample_weight, node, rules, playing):
     rows, total_weight = node.rows, int(q.sum())
-    y, q, own = y[rows], q[rows], own[rows]
-    G, W, N = int((q * y).sum()), int(q.sum()), sum(own.tolist())
+    y, q, sample_weight = y[rows], q[rows], sample_weight[rows]
+    G, W, N = int((q * y).sum()), int(q.sum()), sum(sample_weight.tolist())
     none = worth(G, W, rules, node.bounds)
     best, found = none + Fraction(1, 10**12) * W, None
     for feature in playing:
         cuts, categories = columns[feature]
         sign = rules.monotone[feature] if rules.monotone else 0
-        for left, left_if in candidates(X[rows, feature], cuts, categories, y, q, rules):
-            G_left, W_left, N_left = int((q * y)[left].sum()), int(q[left].sum()), sum(own[left].tolist())
+        for left, left_if in list_candidates(X[rows, feature], cuts, categories, y, q, rules):
+            G_left, W_left, N_left = int((q * y)[left].sum()), int(q[left].sum()), sum(sample_weight[left].tolist())
             too_light = min(W_left, W - W_left) < rules.min_share * total_weight
             if W_left in (0, W) or too_light or min(N_left, N - N_left) < rules.min_rows:
                 continue
@@ -178,8 +179,8 @@ def best_split(X, columns, y, q, own, node, rules, playing):
     return None if found is None else (best - none, found)
 
 
-def grow(X, columns, y, q, own, rules, playing):
-    """A tree for integer weights q and sample weights `own`, over the rows that have a weight."""
+def grow(X, columns, y, q, sample_weight, rules, playing):
+    """A tree for integer weights q and sample weights `sample_weight`, over the rows that have a weight."""
     root = Node(np.flatnonzero(q > 0), 0, (None, None))
     made, open_nodes, leaves = [], [], 1
 
@@ -188,7 +189,7 @@ def grow(X, columns, y, q, own, rules, playing):
         node.value = leaf_value(int((q * y)[rows].sum()), int(q[rows].sum()), rules, node.bounds)
         made.append(node)
         if node.depth < rules.depth and abs(int((q * y)[rows].sum())) < int(q[rows].sum()):
-            split = best_split(X, columns, y, q, own, node, rules, playing)
+            split = find_best_split(X, columns, y, q, sample_weight, node, rules, playing)
             if split is not None:
                 open_nodes.append((split, len(made), node))
 
@@ -218,7 +219,7 @@ def predict(tree, row):
     return float(tree.value)
 
 
-def encoded(X, columns):
+def encode(X, columns):
     """Codes: numbers of thresholds below, categories, and one more for missing values."""
     codes = np.zeros(X.shape, dtype=int)
     for feature, (cuts, categories) in enumerate(columns):
@@ -260,10 +261,10 @@ def boost(
     columns = []
     for feature in range(X.shape[1]):
         count = (categories or {}).get(feature, 0)
-        columns.append(([] if count else thresholds(X[:, feature], whole, max_bins), count))
-    codes = encoded(X, columns)
+        columns.append(([] if count else place_thresholds(X[:, feature], whole, max_bins), count))
+    codes = encode(X, columns)
     varying = [f for f in range(X.shape[1]) if len(set(codes[:, f].tolist())) > 1]
-    unit = 2 ** weight_bits(sum(whole) * 2**-32, given.sum() if counts else len(y))
+    unit = 2 ** count_weight_bits(sum(whole) * 2**-32, given.sum() if counts else len(y))
     scale = Fraction(unit) / Fraction(float(top))
     rules = Rules(
         depth,
@@ -278,7 +279,7 @@ def boost(
     for row in codes:
         key = 0x9E3779B97F4A7C15
         for feature in varying:
-            key = mixed(key ^ int(row[feature]))
+            key = mix(key ^ int(row[feature]))
         hashes.append(key)
     scores = np.zeros(len(y))
     for t in range(rounds):
@@ -287,15 +288,15 @@ def boost(
         q = q.astype(np.int64)
         if not q.any():
             return
-        key = mixed(seed ^ mixed(t))
-        drawn = np.array([mixed(one ^ key) < subsample * 2**64 for one in hashes])
+        key = mix(seed ^ mix(t))
+        drawn = np.array([mix(one ^ key) < subsample * 2**64 for one in hashes])
         if not q[drawn].any():
             drawn[:] = True
         q[~drawn] = 0
         playing = varying
         if max_features < 1 and len(varying) > 1:
-            column_key = mixed(key ^ 0x5851F42D4C957F2D)
-            ranked = sorted((mixed(column_key ^ mixed(i)), feature) for i, feature in enumerate(varying))
+            column_key = mix(key ^ 0x5851F42D4C957F2D)
+            ranked = sorted((mix(column_key ^ mix(i)), feature) for i, feature in enumerate(varying))
             playing = sorted(feature for _, feature in ranked[: max(1, int(np.ceil(max_features * len(varying))))])
         tree = grow(X, columns, y.astype(np.int64), q, given, rules, playing)
         h = np.array([predict(tree, row) for row in X])

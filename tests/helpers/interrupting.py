@@ -1,6 +1,7 @@
-"""How soon does work hear of Ctrl-C? ``python tests/interrupting.py CASE MOMENT...`` prints the seconds, as JSON.
+"""How soon does work hear of Ctrl-C? ``python tests/helpers/interrupting.py CASE MOMENT...`` prints it, as JSON.
 
-Each moment is when the signal comes, in seconds after the work began. What was at work must be of use afterwards.
+Each moment is when the signal comes, in seconds after the work began. Told are the seconds of the processor from the
+signal on, which do not depend on what else the machine does. What was at work must be of use afterwards.
 """
 
 import json
@@ -20,13 +21,13 @@ from untwist.explain import explain
 GIVEN = {"n_estimators": 10**6, "max_depth": 3, "learning_rate": 0.001, "n_jobs": 2}
 
 
-def rows(n, columns=6, seed=0):
+def draw_rows(n, columns=6, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, columns))
     return X, (X[:, 0] + rng.normal(size=n) > 0).astype(int)
 
 
-def usable(model, X):
+def check_model(model, X):
     """Whether a fit that was stopped left a model; if so, it must be a whole one."""
     try:
         proba = model.predict_proba(X[:100])
@@ -37,41 +38,42 @@ def usable(model, X):
     return True
 
 
-def of_fit(n, **settings):
-    """A fit, and what it leaves."""
-    X, y = rows(n)
+def prepare_fit(n, **settings):
+    """A fit to interrupt, and a check of what it leaves."""
+    X, y = draw_rows(n)
     model = PILBoostClassifier(**settings, random_state=0)
-    return lambda: model.fit(X, y), lambda: usable(model, X)
+    return lambda: model.fit(X, y), lambda: check_model(model, X)
 
 
-def of_answers(n, n_trees, ask):
-    """Questions to a fitted model, which must answer as before."""
-    few, y = rows(400)
+def prepare_questions(n, n_trees, ask):
+    """Questions to a fitted model, and a check that it answers as before."""
+    few, y = draw_rows(400)
     model = PILBoostClassifier(2.0, n_estimators=n_trees, max_depth=4, learning_rate=0.01, n_jobs=1).fit(few, y)
-    X, expected = rows(n)[0], model.predict_proba(few)
+    X, _ = draw_rows(n)
+    expected = model.predict_proba(few)
 
-    def same():
+    def check_answers():
         np.testing.assert_array_equal(model.predict_proba(few), expected)
         return True
 
-    return lambda: ask(model, X), same
+    return lambda: ask(model, X), check_answers
 
 
-def of_audit():
-    X, y = rows(150_000, 10)
+def prepare_audit():
+    X, y = draw_rows(150_000, 10)
     return lambda: audit_labels(X, y), lambda: True
 
 
-CASES = {  # each takes a minute and more if nobody stops it
-    "fit": lambda: of_fit(20_000, alpha=1.05, **GIVEN),
-    "fit, exact link": lambda: of_fit(20_000, alpha=4.0, link="exact", **GIVEN),
-    "fit, automatic": lambda: of_fit(150_000, n_jobs=2),
-    "fit, reference": lambda: of_fit(5_000, alpha=2.0, engine="reference", n_estimators=10**6),
-    "binning": lambda: of_fit(1_500_000, alpha=1.0, **GIVEN),
-    "predict": lambda: of_answers(2_000_000, 3000, PILBoostClassifier.predict_proba),
-    "apply": lambda: of_answers(20_000, 3000, lambda model, X: [model.apply(X) for _ in range(200)]),
-    "explain": lambda: of_answers(100_000, 500, explain),
-    "audit": of_audit,
+CASES = {  # Each takes a minute and more if nobody stops it.
+    "fit": lambda: prepare_fit(20_000, alpha=1.05, **GIVEN),
+    "fit, exact link": lambda: prepare_fit(20_000, alpha=4.0, link="exact", **GIVEN),
+    "fit, automatic": lambda: prepare_fit(150_000, n_jobs=2),
+    "fit, reference": lambda: prepare_fit(5_000, alpha=2.0, engine="reference", n_estimators=10**6),
+    "binning": lambda: prepare_fit(1_500_000, alpha=1.0, **GIVEN),
+    "predict": lambda: prepare_questions(2_000_000, 3000, PILBoostClassifier.predict_proba),
+    "apply": lambda: prepare_questions(20_000, 3000, lambda model, X: [model.apply(X) for _ in range(200)]),
+    "explain": lambda: prepare_questions(100_000, 500, explain),
+    "audit": prepare_audit,
 }
 
 
@@ -83,16 +85,16 @@ def main():
         sent = []
 
         def send(sent=sent):
-            sent.append(time.perf_counter())
+            sent.append(time.process_time())
             os.kill(os.getpid(), signal.SIGINT)
 
         timer = threading.Timer(moment, send)
-        timer.start()
         try:
+            timer.start()
             work()
             raise SystemExit(f"{sys.argv[1]} was done before {moment} s were over")
         except KeyboardInterrupt:
-            heard = time.perf_counter()
+            heard = time.process_time()
         timer.join()
         found.append([moment, heard - sent[0], check()])
     print(json.dumps(found))

@@ -48,6 +48,6 @@ class Misshapen(Oracle):
         return np.zeros((len(X), 1))
 
 
-def paper_style(alpha=2.0, **settings):
+def make_paper_model(alpha=2.0, **settings):
     """A classifier with nothing left open: alpha 2, 100 rounds and depth 3 unless `settings` say otherwise."""
     return PILBoostClassifier(alpha, **({"n_estimators": 100, "max_depth": 3} | settings))

@@ -1,4 +1,4 @@
-"""Models and rows for the tests of model files. ``python tests/model_fixtures.py`` writes the files of this version.
+"""Models and rows for the tests of model files; ``python tests/helpers/model_fixtures.py`` writes them anew.
 
 A file of an earlier format is never written again: it must stay readable.
 """
@@ -13,7 +13,7 @@ from untwist import PILBoostClassifier, files
 FOLDER = Path(__file__).parents[1] / "fixtures"
 
 
-def rows(n=300, seed=0):
+def draw_rows(n=300, seed=0):
     """Numbers, a column with categories as numbers, missing values; encoded by hand, so that pandas is not needed."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.normal(size=n), rng.integers(0, 5, n), rng.normal(size=n), np.ones(n)]).astype(float)
@@ -22,7 +22,7 @@ def rows(n=300, seed=0):
     return X
 
 
-def labels(X, classes, seed=1):
+def draw_labels(X, classes, seed=1):
     """Follow the columns, with a fifth drawn at random."""
     rng = np.random.default_rng(seed)
     score = np.nan_to_num(X[:, 0]) + np.isin(X[:, 1], (1, 4)) * 1.5 - 0.4
@@ -32,9 +32,9 @@ def labels(X, classes, seed=1):
     return np.asarray(classes)[place]
 
 
-def models():
+def fit_models():
     """By name: a fitted model."""
-    X = rows()
+    X = draw_rows()
     plain = {"n_estimators": 12, "max_depth": 3, "categorical_features": [1], "random_state": 0, "n_jobs": 1}
     settings = {
         "automatic": ({"categorical_features": [1], "random_state": 0, "n_jobs": 1}, ["no", "yes"]),
@@ -43,14 +43,16 @@ def models():
         "exact": ({"alpha": 4.0, "link": "exact", "early_stopping": True, **plain}, [-1.0, 1.0]),
         "given": ({"alpha": 1.1, "noise_rates": (0.1, 0.2), "class_weight": {"a": 2.0, "b": 1.0}, **plain}, ["a", "b"]),
     }
-    return {name: PILBoostClassifier(**one).fit(X, labels(X, classes)) for name, (one, classes) in settings.items()}
+    return {
+        name: PILBoostClassifier(**one).fit(X, draw_labels(X, classes)) for name, (one, classes) in settings.items()
+    }
 
 
 if __name__ == "__main__":
     expected = {}
-    for name, model in models().items():
+    for name, model in fit_models().items():
         path = FOLDER / f"format-{files.VERSION}-{name}.untwist"
         files.save(model, path)
-        proba = model.predict_proba(rows(20, seed=7))
+        proba = model.predict_proba(draw_rows(20, seed=7))
         expected[path.name] = [[float(p).hex() for p in row] for row in proba]
     (FOLDER / f"format-{files.VERSION}.json").write_text(json.dumps(expected, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Fits whose very numbers are kept in fixtures/numbers.json: ``python tests/number_fixtures.py --again`` renews it.
+"""Fits whose very numbers are in fixtures/numbers.json; ``python tests/helpers/number_fixtures.py --again`` renews it.
 
 Do so only where a release changes the numbers on purpose, and say so in the changelog. The data are made by arithmetic
 of whole numbers, so that they depend on no library.
@@ -15,12 +15,12 @@ from untwist import PILBoostClassifier, __version__
 from untwist.boosting.forest import Forest
 
 PATH = Path(__file__).parents[1] / "fixtures" / "numbers.json"
-ROWS = 10_000  # by six columns: enough for threads
+ROWS = 10_000  # With six columns these are enough rows for threads to be used.
 STRUCTURE = ("offset", "feature", "left", "threshold", "missing_left", "set", "codes")
 ARRAYS = tuple(name for name in Forest.__dataclass_fields__ if name != "n_features")
 
 
-def bits(n, stream):
+def draw_bits(n, stream):
     """So many 64-bit numbers: splitmix64, counted from a start of its own for every stream."""
     start = np.uint64(stream * 0x632BE59BD9B4E019 % 2**64)
     with np.errstate(over="ignore"):
@@ -30,35 +30,35 @@ def bits(n, stream):
         return x ^ (x >> np.uint64(31))
 
 
-def below(n, stream, end):
+def draw_below(n, stream, end):
     """Whole numbers from 0 to end - 1."""
-    return (bits(n, stream) % np.uint64(end)).astype(np.int64)
+    return (draw_bits(n, stream) % np.uint64(end)).astype(np.int64)
 
 
-def rows(n=ROWS, start=0):
+def make_rows(n=ROWS, start=0):
     """Two columns of many values, one of few, one of categories, one constant and one that is missing at times."""
-    many = [below(n, start + i, 2**20) / 2**16 for i in range(2)]
-    gaps = np.where(below(n, start + 5, 5) == 0, np.nan, below(n, start + 4, 1000) / 8.0)
-    return np.column_stack([*many, below(n, start + 2, 7), below(n, start + 3, 12), np.full(n, 3.5), gaps])
+    many = [draw_below(n, start + i, 2**20) / 2**16 for i in range(2)]
+    gaps = np.where(draw_below(n, start + 5, 5) == 0, np.nan, draw_below(n, start + 4, 1000) / 8.0)
+    return np.column_stack([*many, draw_below(n, start + 2, 7), draw_below(n, start + 3, 12), np.full(n, 3.5), gaps])
 
 
-def labels(X, classes):
+def make_labels(X, classes):
     """By sums of whole numbers, a fifth of them at random."""
     n = len(X)
     score = (X[:, 0] * 2**16).astype(np.int64) % 2**20 + (X[:, 3].astype(np.int64) % 3) * 2**18
     place = np.minimum(score * classes // (3 * 2**19), classes - 1)
-    return np.where(below(n, 91, 5) == 0, below(n, 92, classes), place)
+    return np.where(draw_below(n, 91, 5) == 0, draw_below(n, 92, classes), place)
 
 
 GIVEN = {"n_estimators": 10, "max_depth": 4}
-CASES = {  # settings, classes, weights
+CASES = {  # A case has settings, the number of classes, and a function that makes weights.
     "given": ({"alpha": 2.0, **GIVEN}, 2, None),
     "alpha 1.1, steps alike": ({"alpha": 1.1, "learning_rate": 0.2, **GIVEN}, 2, None),
     "exact link": ({"alpha": 4.0, "link": "exact", **GIVEN}, 2, None),
     "several classes": ({"alpha": 1.1, "n_estimators": 6, "max_depth": 3}, 5, None),
     "categories": ({"alpha": 2.0, "categorical_features": [3], "max_leaf_nodes": 12, **GIVEN}, 2, None),
-    "whole weights": ({"alpha": 2.0, **GIVEN}, 2, lambda n: below(n, 77, 4) * 1.0),
-    "weights": ({"alpha": 2.0, "min_samples_leaf": 5, **GIVEN}, 2, lambda n: (1 + below(n, 78, 2**20)) / 2**10),
+    "whole weights": ({"alpha": 2.0, **GIVEN}, 2, lambda n: draw_below(n, 77, 4) * 1.0),
+    "weights": ({"alpha": 2.0, "min_samples_leaf": 5, **GIVEN}, 2, lambda n: (1 + draw_below(n, 78, 2**20)) / 2**10),
     "drawn rows and columns": ({"alpha": 2.0, "subsample": 0.5, "max_features": 0.5, "l2": 1.0, **GIVEN}, 2, None),
     "early stopping": (
         {"alpha": 1.1, "early_stopping": True, "n_estimators": 60, "learning_rate": 1.0, "max_depth": 5},
@@ -70,11 +70,11 @@ CASES = {  # settings, classes, weights
 }
 
 
-def fitted(name, n_jobs=1):
+def fit(name, n_jobs=1):
     settings, classes, weigh = CASES[name]
-    X = rows()
+    X = make_rows()
     weight = None if weigh is None else weigh(len(X))
-    return PILBoostClassifier(**settings, n_jobs=n_jobs, random_state=0).fit(X, labels(X, classes), weight)
+    return PILBoostClassifier(**settings, n_jobs=n_jobs, random_state=0).fit(X, make_labels(X, classes), weight)
 
 
 def digest(arrays):
@@ -85,10 +85,10 @@ def digest(arrays):
     return found.hexdigest()
 
 
-def numbers(model):
+def describe(model):
     """What a model is: digests of its trees, without values and with them, and what it says of a few new rows."""
     forests = model.forest_ if isinstance(model.forest_, list) else [model.forest_]
-    few = rows(12, start=500)
+    few = make_rows(12, start=500)
     return {
         "structure": digest(getattr(forest, name) for forest in forests for name in STRUCTURE),
         "trees": digest(getattr(forest, name) for forest in forests for name in ARRAYS),
@@ -101,5 +101,5 @@ def numbers(model):
 if __name__ == "__main__":
     if PATH.exists() and "--again" not in sys.argv:
         raise SystemExit(f"{PATH.name} is there: --again writes it anew, which gives up the numbers of before")
-    found = {"untwist": __version__, "cases": {name: numbers(fitted(name)) for name in CASES}}
+    found = {"untwist": __version__, "cases": {name: describe(fit(name)) for name in CASES}}
     PATH.write_text(json.dumps(found, indent=1) + "\n")

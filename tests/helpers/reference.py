@@ -159,7 +159,7 @@ def clipped_tail(z, alpha):
     a, z, c = abs(mpf(alpha)), abs(mpf(z)), conjugate(alpha)
     if a == 1:
         return mpmath.exp(-z) / 2
-    if a < 1:  # nothing is clipped, the stretch a_l is 1: l_1(t) = l_1(1/2) + |z|
+    if a < 1:  # Nothing is clipped and the stretch a_l is 1, so l_1(t) = l_1(1/2) + |z|.
         return (mpf(2) ** (-1 / c) - z / c) ** c
     return (1 - z / c) ** c / 2 if z < c else mpf(0)
 
@@ -189,10 +189,10 @@ def implied_margin_loss(m, alpha):
     """G(m) = integral of clipped_inverse(-s) over s from m to infinity (to the clip, where it ends), by quadrature."""
     m, c = mpf(m), conjugate(alpha)
     end = c if abs(alpha) > 1 else inf
-    straight = max(mpf(0), -end - m) if end != inf else mpf(0)  # the weight is 1 below minus the clip
+    straight = max(mpf(0), -end - m) if end != inf else mpf(0)  # The weight is 1 below minus the clip.
     points = sorted({max(m, -end), mpf(0), end})
     points = [point for point in points if point >= m]
-    with mp.workdps(40):  # the nodes are many; 40 digits leave 25 even at alpha = 1 + 1e-12
+    with mp.workdps(40):  # There are many nodes; 40 digits leave 25 even at alpha = 1 + 1e-12.
         curved = mpmath.quad(lambda s: clipped_inverse(-s, alpha), points) if len(points) > 1 else mpf(0)
     return straight + curved
 
@@ -211,7 +211,7 @@ def cross_entropy(eta_clean, eta_twisted, alpha, weights=None):
     weights = [mpf(1)] * len(eta_clean) if weights is None else [mpf(weight) for weight in weights]
     total = mpf(0)
     for clean, twisted, weight in zip(eta_clean, eta_twisted, weights, strict=True):
-        estimates = tilted_estimate(twisted, alpha), tilted_estimate(1 - mpf(twisted), alpha)  # t and 1 - t
+        estimates = tilted_estimate(twisted, alpha), tilted_estimate(1 - mpf(twisted), alpha)  # These are t and 1 - t.
         total += weight * expectation(clean, *(-mpmath.log(p) if p else inf for p in estimates))
     return total / sum(weights)
 

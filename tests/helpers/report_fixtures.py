@@ -9,7 +9,7 @@ from untwist.twisters import ClassConditionalNoise
 CITIES = ["Århus", "Basel", "Cork", "Delft", "Espoo", "Fès", "Gent", "Haifa"]
 
 
-def customers(n=1500, seed=0):
+def make_customers(n=1500, seed=0):
     """A table with categories and missing values, noisy labels, and the rows whose label was turned."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame(
@@ -48,7 +48,7 @@ HOSTILE = [
 ]
 
 
-def hostile(n=800):
+def audit_hostile_table(n=800):
     """Names, values and labels that try to get out of where they belong; and names of rows."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(

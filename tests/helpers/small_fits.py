@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from helpers.learners import paper_style
+from helpers.learners import make_paper_model
 
+# These arrays are what a forest is.
 FOREST = ("edge", "offset", "feature", "left", "threshold", "missing_left", "value", "gain", "set", "codes")
-
 
 SETTINGS = [
     {},
@@ -25,9 +25,8 @@ SETTINGS = [
     {"max_bins": 16},
 ]
 
-
+# A test under this mark runs with each of the settings.
 any_settings = pytest.mark.parametrize("settings", SETTINGS, ids=str)
-
 
 KINDS = [
     {},
@@ -36,7 +35,7 @@ KINDS = [
     {"subsample": 0.5, "max_features": 0.5},
 ]
 
-
+# A test under this mark runs with each engine, a given estimator, and draws of rows and columns.
 any_engine = pytest.mark.parametrize("settings", KINDS, ids=str)
 
 
@@ -82,7 +81,7 @@ def add_text_column(X):
 
 
 def make_model(rounds=6, **settings):
-    return paper_style(**{"n_estimators": rounds, "random_state": 0, **settings})
+    return make_paper_model(**{"n_estimators": rounds, "random_state": 0, **settings})
 
 
 def list_forests(fitted):

@@ -1,7 +1,8 @@
 """Data and settings that try to break things, for the properties in test_invariants.py and its neighbours.
 
-`holds` makes a property of a test. By default it tries a few examples, the same in every run; UNTWIST_EXAMPLES=20 asks
-for twenty times as many, new ones in every run (`make test-properties`). `TRIED` counts them.
+`holds` makes a property of a test. UNTWIST_EXAMPLES says how many examples are tried, as a multiple of the number that
+the property names: 0.3 in `make test`, 1 in `make test-slow`, the same examples in every run; 20 in
+`make test-properties`, new ones in every run. `TRIED` counts them.
 """
 
 import functools
@@ -10,43 +11,33 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-FACTOR = int(os.environ.get("UNTWIST_EXAMPLES", "1"))
-TRIED = Counter()
-
-COMMON = {
-    "database": None,
-    "deadline": None,
-    "suppress_health_check": list(HealthCheck),
-    "print_blob": True,
-    "phases": [Phase.explicit, Phase.generate],  # samples are small as they come: shrinking them takes minutes
-}
-settings.register_profile("untwist-fast", derandomize=True, **COMMON)
-settings.register_profile("untwist-long", derandomize=False, **COMMON)
-PROFILE = settings.get_profile("untwist-long" if FACTOR > 1 else "untwist-fast")
+EXAMPLES = float(os.environ.get("UNTWIST_EXAMPLES", "0.3"))
+TRIED = Counter()  # Examples tried so far, by the name of the test.
 
 
 def holds(examples, **strategies):
-    """A property: the test holds whatever the strategies give; tried `examples` times, or a multiple of it."""
+    """Make a property of a test: it holds whatever the strategies give; `examples` is how often that is tried."""
 
-    def made(test):
+    def decorate(test):
         @functools.wraps(test)
-        def counted(*arguments, **drawn):
+        def count_and_test(*arguments, **drawn):
             TRIED[test.__name__] += 1
             return test(*arguments, **drawn)
 
-        return settings(PROFILE, max_examples=examples * FACTOR)(given(**strategies)(counted))
+        return settings(max_examples=max(3, round(examples * EXAMPLES)))(given(**strategies)(count_and_test))
 
-    return made
+    return decorate
 
 
 # ---- columns and tables ----
 
-LARGEST, SMALLEST = np.finfo(np.float64).max, 5e-324
+LARGEST = np.finfo(np.float64).max
+SMALLEST = 5e-324
 
-COLUMNS = {  # by what is odd about them: rng, rows -> float64
+COLUMNS = {  # Columns of float64 by what is odd about them, each made from a generator and a number of rows.
     "usual": lambda rng, n: rng.normal(size=n),
     "bits": lambda rng, n: rng.integers(0, 2, n) * 1.0,
     "few values": lambda rng, n: rng.integers(0, 4, n) * 1.0,
@@ -100,7 +91,7 @@ def samples(draw, classes=2, rows=(6, 60), columns=(1, 5), gaps=True, kinds=None
         y = np.where(rng.random(n) < 0.2, rng.integers(0, n_classes, n), place * n_classes // n)
     else:
         y = rng.integers(0, n_classes, n) if how == "at random" else np.zeros(n, dtype=np.int64)
-    y[rng.choice(n, n_classes, replace=False)] = np.arange(n_classes)  # none is absent
+    y[rng.choice(n, n_classes, replace=False)] = np.arange(n_classes)  # No class is absent.
     return Sample(np.column_stack(made), y, rng, tuple(chosen))
 
 
@@ -145,21 +136,22 @@ any_settings = st.one_of(
 
 
 def weights(kinds=("whole", "reals", "scales", "with zeros")):
-    """A function of sample and generator that makes sample weights; every class keeps rows that weigh something."""
+    """Functions that make weights for a sample; every class keeps rows that weigh something."""
 
-    def made(kind):
+    def make(kind):
         def weigh(sample):
-            rng, n = np.random.default_rng(int(sample.y.sum()) + len(sample.y)), len(sample.y)
-            own = {
+            n = len(sample.y)
+            rng = np.random.default_rng(int(sample.y.sum()) + n)
+            weight = {
                 "whole": lambda: rng.integers(1, 6, n) * 1.0,
                 "reals": lambda: rng.uniform(0.1, 2.0, n),
                 "scales": lambda: 10.0 ** rng.uniform(-300, 300, n),
                 "with zeros": lambda: rng.integers(0, 4, n) * 1.0,
             }[kind]()
-            own[np.unique(sample.y, return_index=True)[1]] = own.max() or 1.0
-            return own
+            weight[np.unique(sample.y, return_index=True)[1]] = weight.max() or 1.0
+            return weight
 
         weigh.__name__ = kind
         return weigh
 
-    return st.sampled_from([made(kind) for kind in kinds])
+    return st.sampled_from([make(kind) for kind in kinds])

@@ -9,7 +9,7 @@ import pandas as pd
 from untwist import PILBoostClassifier
 
 
-def table(n_classes=2, rows=300, seed=0):
+def make_table(n_classes=2, rows=300, seed=0):
     """Numbers, many zeros, categories and a column that is there or not, all with missing values, and noisy labels."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
@@ -60,22 +60,22 @@ MODELS = {
 
 
 @cache
-def fitted(name):
+def fit_model(name):
     """The model of this name, and 200 rows of which it has seen half."""
     n_classes = 4 if name.startswith("four") else 2
-    X, y = table(n_classes)
+    X, y = make_table(n_classes)
     model = PILBoostClassifier(**MODELS[name], n_jobs=1, random_state=0).fit(X, y)
-    if name == "an empty set of categories":  # the engine makes no such split, but it would mean something
+    if name == "an empty set of categories":  # The engine makes no such split, but it would mean something.
         first = model.forest_.set[model.forest_.set >= 0][0]
         model.forest_.codes[4 * first : 4 * first + 4] = 0
-    if name == "rates given, beyond the table":  # as very uneven weights would put it
+    if name == "rates given, beyond the table":  # Very uneven weights would put it there.
         model.model_ = replace(model.model_, class_weights=np.array([1.0, np.exp(-19.0)]))
-    unseen, _ = table(n_classes, seed=1)
+    unseen, _ = make_table(n_classes, seed=1)
     X, unseen = X[:100], unseen[:100].assign(city=unseen["city"][:100].replace("city 1", "elsewhere"))
     return model, pd.concat([X, unseen], ignore_index=True)
 
 
-def boosted_scores(model, X):
+def compute_boosted_scores(model, X):
     """The score that exports and explanations speak of: positive where it speaks for the class."""
     scores = model.model_.scores(model.model_.encoder.encode(X))
     return -scores if model.alpha_ < 0 else scores

@@ -9,25 +9,22 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 from scipy.stats import binom
-from sklearn.tree import DecisionTreeClassifier
 
-from untwist.noise import NoiseEstimate, Untwisting, estimate_noise, menon, original_learned, taylor
-from untwist.noise.paper import _menon_alpha
+from untwist.noise import NoiseEstimate, Untwisting, estimate_noise
 from untwist.noise.rates import ENOUGH_EVIDENCE
-from untwist.twists import alpha_star
 
 EXTREMES = [-math.inf, -50.0, -20.0, -7.3, -1.0, 0.0, 1e-9, 0.4, 3.0, 20.0, 50.0, math.inf]
 
 
-def simulated(n, rate_neg, rate_pos, seed=0, spread=3.0, slope=1.0):
+def simulate(n, rate_neg, rate_pos, seed=0, spread=3.0, slope=1.0):
     """A posterior of twisted labels and labels with these rates: the model of `estimate_noise`, with this slope."""
     rng = np.random.default_rng(seed)
     score = rng.normal(scale=spread, size=n)
-    y = twisted(rng.random(n) < expit(score), rate_neg, rate_pos, rng)
+    y = twist(rng.random(n) < expit(score), rate_neg, rate_pos, rng)
     return rate_neg + (1 - rate_neg - rate_pos) * expit(score / slope), y
 
 
-def twisted(clean, rate_neg, rate_pos, rng):
+def twist(clean, rate_neg, rate_pos, rng):
     return (clean ^ (rng.random(clean.size) < np.where(clean, rate_pos, rate_neg))).astype(int)
 
 
@@ -153,8 +150,8 @@ class Twin:
     ],
 )
 def test_the_estimate_is_that_of_a_slow_twin(n, rates, weight, n_classes, fine):
-    posterior, y = simulated(n, *rates, seed=1, slope=0.8)
-    posterior[: n // 10] = posterior[0].round(2)  # ties
+    posterior, y = simulate(n, *rates, seed=1, slope=0.8)
+    posterior[: n // 10] = posterior[0].round(2)  # These rows are ties.
     weight = np.random.default_rng(2).uniform(0, 3, n) if weight is None else np.full(n, weight)
     found = estimate_noise(posterior, y, sample_weight=weight, n_classes=n_classes)
     twin = Twin(posterior.tolist(), y.tolist(), weight.tolist(), found.scale, found.offset, n_classes)
@@ -164,14 +161,15 @@ def test_the_estimate_is_that_of_a_slow_twin(n, rates, weight, n_classes, fine):
     assert found.evidence == pytest.approx(twin.evidence, abs=1e-9)
     for which, rate, interval in ((0, found.rate_neg, found.interval_neg), (1, found.rate_pos, found.interval_pos)):
         low, high = twin.interval(which)
-        assert interval == pytest.approx((min(low, rate), max(high, rate)), abs=1e-9)  # it holds the likeliest rate
+        # The interval holds the likeliest rate.
+        assert interval == pytest.approx((min(low, rate), max(high, rate)), abs=1e-9)
     assert list(zip(found.rates_neg, found.rates_pos, strict=True)) == list(twin.weights)
     np.testing.assert_allclose(found.weights, list(twin.weights.values()), rtol=1e-9)
     np.testing.assert_allclose(found.slopes, [twin.fit(pair)[1] for pair in twin.weights], rtol=1e-12)
 
 
 def test_known_rates_are_taken_as_given_with_the_slope_of_the_twin():
-    posterior, y = simulated(300, 0.1, 0.3, slope=0.6)
+    posterior, y = simulate(300, 0.1, 0.3, slope=0.6)
     found = estimate_noise(posterior, y, rates=(0.1, 0.3))
     assert (found.rate_neg, found.rate_pos, found.found) == (0.1, 0.3, True)
     assert (found.interval_neg, found.interval_pos) == ((0.1, 0.1), (0.3, 0.3))
@@ -184,8 +182,8 @@ def test_known_rates_are_taken_as_given_with_the_slope_of_the_twin():
 
 @pytest.mark.parametrize("n", [1, 5, 300, 5000])
 def test_log_odds_are_calibrated_by_the_scale_and_offset_that_fit_best(n):
-    posterior, y = simulated(n, 0.2, 0.1, slope=0.6)
-    posterior = expit(logit(posterior) - 0.7)  # not right on average
+    posterior, y = simulate(n, 0.2, 0.1, slope=0.6)
+    posterior = expit(logit(posterior) - 0.7)  # The posterior is not right on average.
     weight = np.random.default_rng(1).integers(1, 4, n).astype(float)
     z = logit(posterior.clip(1e-4, 1 - 1e-4))
 
@@ -203,13 +201,13 @@ def test_log_odds_are_calibrated_by_the_scale_and_offset_that_fit_best(n):
 
 @pytest.mark.parametrize("slope", [0.5, 1.0, 2.0])
 def test_scale_and_slope_recover_the_clean_posterior_where_the_rates_are_known(slope):
-    posterior, y = simulated(20_000, 0.1, 0.3, spread=1.5, slope=slope)
+    posterior, y = simulate(20_000, 0.1, 0.3, spread=1.5, slope=slope)
     found = estimate_noise(posterior, y, rates=(0.1, 0.3))
-    assert found.scale * found.slopes[0] == pytest.approx(slope, rel=0.35)  # the scale bends where the slope does not
+    assert found.scale * found.slopes[0] == pytest.approx(slope, rel=0.35)  # The scale bends where the slope does not.
     truth = expit(slope * logit((posterior - 0.1) / 0.6))
     assert np.abs(found.clean(logit(posterior)) - truth).mean() < 0.04
     moved = (found.clean(logit(posterior)) > 0.5) != (truth > 0.5)
-    assert moved.mean() < 0.02  # calibration knows no plateaus
+    assert moved.mean() < 0.02  # Calibration knows no plateaus.
 
 
 @pytest.mark.parametrize("seed", [0, 2, 8, 10])
@@ -224,7 +222,7 @@ def test_calibrated_posteriors_are_right_on_average_even_where_weights_differ_mu
 # ---- tables ----
 
 
-def hypotheses(found):
+def list_hypotheses(found):
     """(weight, rate_neg, rate_pos, log-odds -> clean posterior) of each pair; calibrated log-odds end at +-20."""
     for weight, neg, pos, slope in zip(found.weights, found.rates_neg, found.rates_pos, found.slopes, strict=True):
         odds = np.vectorize(lambda z, neg=neg, pos=pos: clean_odds(z, neg, pos, found.clearest), otypes=[float])
@@ -232,18 +230,18 @@ def hypotheses(found):
             weight,
             neg,
             pos,
-            lambda z, slope=slope, odds=odds: expit(slope * odds(calibrated(found, z).clip(-20, 20))),
+            lambda z, slope=slope, odds=odds: expit(slope * odds(calibrate(found, z).clip(-20, 20))),
         )
 
 
-def calibrated(found, z):
+def calibrate(found, z):
     return found.scale * np.asarray(z) + found.offset
 
 
 ESTIMATES = [
-    estimate_noise(*simulated(200, 0.2, 0.2)),
-    estimate_noise(*simulated(3000, 0.0, 0.3)),
-    estimate_noise(*simulated(50, 0.0, 0.0, spread=8.0)),
+    estimate_noise(*simulate(200, 0.2, 0.2)),
+    estimate_noise(*simulate(3000, 0.0, 0.3)),
+    estimate_noise(*simulate(50, 0.0, 0.0, spread=8.0)),
     estimate_noise([0.5], [1]),
     Untwisting.from_rates((0.1, 0.3)),
     Untwisting.from_rates((0.0, 0.0)),
@@ -253,15 +251,15 @@ ESTIMATES = [
 @pytest.mark.parametrize("found", ESTIMATES, ids=str)
 def test_tables_are_sums_over_all_rates_that_fit(found):
     z = np.array(EXTREMES)
-    clean = [sum(weight * f(one) for weight, _, _, f in hypotheses(found)) for one in EXTREMES]
-    tabulated = np.abs(calibrated(found, z)) <= 20
+    clean = [sum(weight * f(one) for weight, _, _, f in list_hypotheses(found)) for one in EXTREMES]
+    tabulated = np.abs(calibrate(found, z)) <= 20
     np.testing.assert_allclose(found.clean(z)[tabulated], np.array(clean)[tabulated], rtol=1e-3)
     np.testing.assert_allclose(found.clean_log_odds(z[tabulated]), logit(np.array(clean)[tabulated]), atol=1e-3)
     for label in (0, 1):
         wrong = []
         for one in EXTREMES:
             total = 0.0
-            for weight, neg, pos, f in hypotheses(found):
+            for weight, neg, pos, f in list_hypotheses(found):
                 eta = float(f(one))
                 says = neg * (1 - eta) + (1 - pos) * eta if label else (1 - neg) * (1 - eta) + pos * eta
                 flipped = neg * (1 - eta) if label else pos * eta
@@ -275,9 +273,7 @@ def test_tables_rise_and_fall_as_they_must(found):
     z = np.sort(np.concatenate([EXTREMES, np.random.default_rng(0).normal(scale=8, size=2000)]))
     assert (np.diff(found.clean_log_odds(z)[1:-1]) > 0).all()
     assert (np.diff(found.clean(z)) >= 0).all()
-    assert (
-        np.diff(found.probability_wrong(z, np.ones(z.size))) <= 1e-12
-    ).all()  # a positive label is safer where z is higher
+    assert (np.diff(found.probability_wrong(z, np.ones(z.size))) <= 1e-12).all()  # A positive label is safer where z is higher.
     assert (np.diff(found.probability_wrong(z, np.zeros(z.size))) >= -1e-12).all()
     assert ((found.probability_wrong(z, z > 0) >= 0) & (found.probability_wrong(z, z < 0) <= 1)).all()
     assert found.clean(-math.inf) == 0
@@ -292,7 +288,7 @@ def test_the_share_of_wrong_labels_is_the_mean_and_its_interval_is_over_the_rate
     assert share == pytest.approx(np.average(found.probability_wrong(z, y), weights=weight), abs=2e-3)
     assert low <= share <= high
     single = []
-    for _, neg, pos, f in hypotheses(found):
+    for _, neg, pos, f in list_hypotheses(found):
         eta = f(z)
         with np.errstate(invalid="ignore"):
             positive = neg * (1 - eta) / (neg * (1 - eta) + (1 - pos) * eta)
@@ -328,13 +324,13 @@ def test_known_rates_put_one_half_where_the_twist_puts_it_and_keep_the_slope_the
         found = Untwisting.from_rates((neg, pos))
         middle = (1 + neg - pos) / 2
         assert found.clean(logit(middle)) == pytest.approx(0.5, abs=1e-5)
-        step = 1e-2  # of the twisted posterior: the clean one moves by 1 / (1 - neg - pos) as much
+        step = 1e-2  # The twisted posterior moves by this; the clean one by 1 / (1 - neg - pos) as much.
         rise = found.clean(logit(middle + step)) - found.clean(logit(middle - step))
         assert rise == pytest.approx(2 * step / (1 - neg - pos), rel=2e-3)
 
 
 def test_weights_below_1_in_any_order_give_the_same_to_the_last_bit():
-    posterior, y = simulated(800, 0.1, 0.3)
+    posterior, y = simulate(800, 0.1, 0.3)
     weight, order = np.random.default_rng(1).random(800), np.random.default_rng(2).permutation(800)
     one = estimate_noise(posterior, y, sample_weight=weight)
     other = estimate_noise(posterior[order], y[order], sample_weight=weight[order])
@@ -357,7 +353,7 @@ def test_estimates_in_words():
     little = replace(plain, found=False, interval_neg=(0.0, 0.04), interval_pos=(0.01, 0.02))
     assert str(little) == "no evidence of label noise (rates from 0% to 4% would fit)"
     assert Untwisting.from_rates((0.1, 0.2)).n_classes == 2
-    several = replace(estimate_noise(*simulated(2000, 0.2, 0.2)), found=True, n_classes=3, rate_pos=0.2)
+    several = replace(estimate_noise(*simulate(2000, 0.2, 0.2)), found=True, n_classes=3, rate_pos=0.2)
     several = replace(several, interval_pos=(0.1, 0.3))
     assert str(several) == "wrong labels: 20.0% (10.0% to 30.0%) of every class"
 
@@ -369,7 +365,7 @@ def test_estimates_in_words():
     "rates", [(0.1, 0.1), (0.2, 0.2), (0.3, 0.3), (0.1, 0.3), (0.3, 0.05), (0.0, 0.3), (0.25, 0.0)]
 )
 def test_rates_are_recovered(rates):
-    found = [estimate_noise(*simulated(10_000, *rates, seed, spread=5.0, slope=2.0)) for seed in range(4)]
+    found = [estimate_noise(*simulate(10_000, *rates, seed, spread=5.0, slope=2.0)) for seed in range(4)]
     assert all(one.found for one in found)
     assert np.mean([(one.rate_neg, one.rate_pos) for one in found], axis=0) == pytest.approx(rates, abs=0.025)
     assert "wrong labels: " in str(found[0])
@@ -378,10 +374,10 @@ def test_rates_are_recovered(rates):
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.2, 0.4])
 @pytest.mark.parametrize("slope", [0.7, 1.0, 1.4])
 def test_equal_rates_are_recovered_even_where_the_posterior_fits_without_noise(rate, slope):
-    found = [estimate_noise(*simulated(2000, rate, rate, seed, spread=5.0, slope=slope)) for seed in range(8)]
+    found = [estimate_noise(*simulate(2000, rate, rate, seed, spread=5.0, slope=slope)) for seed in range(8)]
     assert np.mean([one.rate_neg for one in found]) == pytest.approx(rate, abs=0.03)
     assert sum(one.interval_neg[0] <= rate <= one.interval_neg[1] for one in found) >= 7
-    if slope == 1.0:  # the likelihood does not tell, and `found` is about the likelihood
+    if slope == 1.0:  # The likelihood does not tell, and `found` is about the likelihood.
         assert all(one.evidence < 4 for one in found)
 
 
@@ -389,7 +385,7 @@ def test_found_takes_evidence_and_a_rate_above_0():
     kinds = set()
     for seed in range(20):
         for spread in (1.0, 3.0):
-            found = estimate_noise(*simulated(300, 0.0, 0.0, seed, spread))
+            found = estimate_noise(*simulate(300, 0.0, 0.0, seed, spread))
             assert found.found == (found.evidence >= ENOUGH_EVIDENCE and max(found.rate_neg, found.rate_pos) > 0)
             kinds.add((found.evidence >= ENOUGH_EVIDENCE, max(found.rate_neg, found.rate_pos) > 0))
     assert {(False, False), (False, True), (True, True)} <= kinds
@@ -412,12 +408,15 @@ def test_uniform_noise_among_several_classes_is_recovered(n_classes):
 
 
 def test_more_noise_is_reported_as_more():
-    rates = [np.add.reduce([[*simulated_rates(rate, seed)] for seed in range(3)]) for rate in (0, 0.1, 0.2, 0.3, 0.4)]
+    rates = [
+        np.add.reduce([[*estimate_simulated_rates(rate, seed)] for seed in range(3)])
+        for rate in (0, 0.1, 0.2, 0.3, 0.4)
+    ]
     assert (np.diff(rates, axis=0) > 0).all()
 
 
-def simulated_rates(rate, seed):
-    found = estimate_noise(*simulated(1500, rate, rate, seed, spread=5.0, slope=0.7))
+def estimate_simulated_rates(rate, seed):
+    found = estimate_noise(*simulate(1500, rate, rate, seed, spread=5.0, slope=0.7))
     return found.rate_neg, found.rate_pos
 
 
@@ -426,7 +425,7 @@ def simulated_rates(rate, seed):
 def test_clean_data_hard_or_easy_show_no_evidence_of_noise(spread, jitter):
     found = []
     for seed in range(40):
-        posterior, y = simulated(1000, 0.0, 0.0, seed, spread)
+        posterior, y = simulate(1000, 0.0, 0.0, seed, spread)
         posterior = expit(logit(posterior) + np.random.default_rng(seed + 1000).normal(scale=jitter, size=1000))
         found.append(estimate_noise(posterior, y))
     silent = next(one for one in found if not one.found)
@@ -434,7 +433,8 @@ def test_clean_data_hard_or_easy_show_no_evidence_of_noise(spread, jitter):
         "no evidence of label noise",
         "label noise cannot be told from hard data here",
     )
-    assert sum(one.found for one in found) <= 4  # of 100, 4 to 9 where data are hard, 0 to 3 where they are easy
+    # Of 100 there are 4 to 9 where data are hard, and 0 to 3 where they are easy.
+    assert sum(one.found for one in found) <= 4
 
 
 def test_overlapping_gaussians_with_their_true_posterior_are_clean():
@@ -444,23 +444,26 @@ def test_overlapping_gaussians_with_their_true_posterior_are_clean():
         y = rng.integers(0, 2, 500)
         x = rng.normal(loc=1.5 * y)
         alarms += estimate_noise(expit(1.5 * x - 1.125), y).found
-    assert alarms <= binom.ppf(0.99, 100, 0.05)  # 11
+    assert alarms <= binom.ppf(0.99, 100, 0.05)  # The limit is 11.
 
 
-def held(found, rates):
+def count_held(found, rates):
     """How many of the intervals, two of each estimate, hold the rates."""
-    return sum(low <= rate <= high for one in found for rate, (low, high) in zip(rates, intervals(one), strict=True))
+    return sum(
+        low <= rate <= high for one in found for rate, (low, high) in zip(rates, list_intervals(one), strict=True)
+    )
 
 
-def intervals(found):
+def list_intervals(found):
     return found.interval_neg, found.interval_pos
 
 
 @pytest.mark.parametrize("rates", [(0.2, 0.2), (0.1, 0.3)])
 def test_intervals_hold_the_truth_in_95_of_100_simulations(rates):
-    found = [estimate_noise(*simulated(4000, *rates, seed, spread=5.0, slope=2.0)) for seed in range(30)]
-    assert held(found, rates) >= binom.ppf(0.005, 60, 0.95)  # 52 of 60
-    assert np.mean([one.interval_pos[1] - one.interval_pos[0] for one in found]) < 0.2  # and they say something
+    found = [estimate_noise(*simulate(4000, *rates, seed, spread=5.0, slope=2.0)) for seed in range(30)]
+    assert count_held(found, rates) >= binom.ppf(0.005, 60, 0.95)  # The limit is 52 of 60.
+    # The intervals are narrow enough to say something.
+    assert np.mean([one.interval_pos[1] - one.interval_pos[0] for one in found]) < 0.2
 
 
 @pytest.mark.parametrize(
@@ -476,19 +479,19 @@ def test_intervals_hold_the_truth_in_95_of_100_simulations(rates):
     ],
 )
 def test_a_posterior_that_knows_the_twisted_truth_does_not_rule_out_the_noise(rates):
-    found = [estimate_noise(*simulated(5000, *rates, seed, spread=5.0)) for seed in range(20)]
-    assert held(found, rates) >= binom.ppf(0.005, 40, 0.95)  # 34 of 40
+    found = [estimate_noise(*simulate(5000, *rates, seed, spread=5.0)) for seed in range(20)]
+    assert count_held(found, rates) >= binom.ppf(0.005, 40, 0.95)  # The limit is 34 of 40.
 
 
 @pytest.mark.parametrize("rates", [(0.0, 0.0), (0.0, 0.3)])
 @pytest.mark.parametrize("slope", [0.6, 1.0, 2.0])
 def test_intervals_hold_a_rate_of_0(rates, slope):
-    found = [estimate_noise(*simulated(1000, *rates, seed, spread=5.0, slope=slope)) for seed in range(10)]
+    found = [estimate_noise(*simulate(1000, *rates, seed, spread=5.0, slope=slope)) for seed in range(10)]
     assert sum(one.interval_neg[0] == 0.0 for one in found) >= 8
 
 
 def test_the_reported_rate_lies_in_its_interval():
-    for found in (*ESTIMATES, estimate_noise(*simulated(400, 0.0, 0.0))):
+    for found in (*ESTIMATES, estimate_noise(*simulate(400, 0.0, 0.0))):
         assert found.interval_neg[0] <= found.rate_neg <= found.interval_neg[1]
         assert found.interval_pos[0] <= found.rate_pos <= found.interval_pos[1]
 
@@ -496,33 +499,33 @@ def test_the_reported_rate_lies_in_its_interval():
 # ---- what must not matter ----
 
 
-def same(one, other, tolerance=1e-9):
+def assert_same_estimates(one, other, tolerance=1e-9):
     assert one.found == other.found
     for name in ("rate_neg", "rate_pos", "interval_neg", "interval_pos", "evidence", "weights", "slopes"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=tolerance, atol=tolerance)
 
 
 def test_neither_the_order_of_rows_nor_the_kind_of_labels_matters():
-    posterior, y = simulated(997, 0.1, 0.3)
+    posterior, y = simulate(997, 0.1, 0.3)
     found = estimate_noise(posterior, y)
     order = np.random.default_rng(1).permutation(997)
-    same(estimate_noise(posterior[order], y[order]), found)
-    same(estimate_noise(posterior.tolist(), y.astype(bool).tolist()), found)
+    assert_same_estimates(estimate_noise(posterior[order], y[order]), found)
+    assert_same_estimates(estimate_noise(posterior.tolist(), y.astype(bool).tolist()), found)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_weight_2_is_a_repeated_row_and_weight_0_an_absent_one(n_classes):
-    posterior, y = simulated(300, 0.1, 0.3)
+    posterior, y = simulate(300, 0.1, 0.3)
     copies = np.arange(300) % 3
     weighted = estimate_noise(posterior, y, sample_weight=copies, n_classes=n_classes)
     repeated = estimate_noise(np.repeat(posterior, copies), np.repeat(y, copies), n_classes=n_classes)
-    same(weighted, repeated)
+    assert_same_estimates(weighted, repeated)
     posterior[copies == 0], y[copies == 0] = 0.0, 1
-    same(estimate_noise(posterior, y, sample_weight=copies, n_classes=n_classes), weighted)
+    assert_same_estimates(estimate_noise(posterior, y, sample_weight=copies, n_classes=n_classes), weighted)
 
 
 def test_swapping_the_classes_swaps_the_rates():
-    posterior, y = simulated(1024, 0.1, 0.3)  # 16 rows in every bin, from either end
+    posterior, y = simulate(1024, 0.1, 0.3)  # There are 16 rows in every bin, from either end.
     found, other = estimate_noise(posterior, y), estimate_noise(1 - posterior, 1 - y)
     assert (other.rate_neg, other.rate_pos) == pytest.approx((found.rate_pos, found.rate_neg))
     assert other.evidence == pytest.approx(found.evidence, abs=1e-9)
@@ -565,7 +568,7 @@ def test_where_nothing_can_be_seen_the_answer_is_defined_and_says_so(posterior, 
     assert not found.found
     assert np.isfinite([found.evidence, *found.interval_neg, *found.interval_pos, *found.slopes]).all()
     assert found.weights.sum() == pytest.approx(1.0)
-    assert found.interval_pos[1] > 0.19  # much would fit
+    assert found.interval_pos[1] > 0.19  # Much would fit.
     assert np.isfinite(found.clean_log_odds([-30.0, 0.0, 30.0])).all()
     assert found.share_wrong([0.0], [1], 1.0)[0] == pytest.approx(found.probability_wrong([0.0], [1])[0], abs=2e-3)
 
@@ -582,8 +585,9 @@ def test_two_certain_values_of_which_a_fifth_is_wrong_are_no_evidence_as_they_ma
     truth = np.arange(1000) % 2
     found = estimate_noise(truth.astype(float), np.where(np.arange(1000) % 10 < 2, 1 - truth, truth))
     assert not found.found
-    assert expit(calibrated(found, logit([1e-4, 1 - 1e-4]))) == pytest.approx([0.2, 0.8], abs=0.01)
-    assert (found.rate_neg, found.rate_pos) == pytest.approx((0.2, 0.2), abs=0.011)  # which is likely all the same
+    assert expit(calibrate(found, logit([1e-4, 1 - 1e-4]))) == pytest.approx([0.2, 0.8], abs=0.01)
+    # That is the likeliest rate nevertheless.
+    assert (found.rate_neg, found.rate_pos) == pytest.approx((0.2, 0.2), abs=0.011)
     assert found.interval_neg[0] < 0.2 < found.interval_neg[1]
     assert found.probability_wrong(logit([1e-4, 1 - 1e-4]), [1, 0]).min() > 0.8
 
@@ -645,7 +649,7 @@ def test_large_weights_are_taken(weight):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("weight", [5e-324, 1e-300, 1e-12, 1.0, 1e20, 1e300])
 def test_tiny_and_huge_weights_are_taken(weight, n_classes):
-    posterior, y = simulated(100, 0.0, 0.0)
+    posterior, y = simulate(100, 0.0, 0.0)
     found = estimate_noise(posterior, y, sample_weight=np.full(100, weight), n_classes=n_classes)
     assert not found.found
     assert np.isfinite([found.scale, found.offset, *found.interval_neg, *found.interval_pos, *found.slopes]).all()
@@ -665,7 +669,7 @@ def test_tiny_and_huge_weights_are_taken(weight, n_classes):
     ],
 )
 def test_labels_that_are_all_equal_are_no_noise_whatever_they_weigh(weight, label):
-    posterior, _ = simulated(100, 0.0, 0.0)
+    posterior, _ = simulate(100, 0.0, 0.0)
     for n_classes in (2, 3):
         found = estimate_noise(posterior, np.full(100, label), sample_weight=np.full(100, weight), n_classes=n_classes)
         assert not found.found
@@ -685,148 +689,11 @@ def test_huge_weights_of_a_few_values_are_taken(posterior, weight):
     assert np.isfinite(estimate_noise(posterior, [0, 1, 0, 1], sample_weight=weight).scale)
 
 
-# ---- menon ----
-
-
-def leaves_of(X, y, seed=0):
-    """(rows, positives) of every leaf, counted one row at a time."""
-    n = len(y)
-    tree = DecisionTreeClassifier(
-        criterion="entropy",
-        min_samples_leaf=math.ceil(math.sqrt(n)),
-        max_leaf_nodes=math.ceil(math.log(n)),
-        random_state=seed,
-    ).fit(X, y)
-    counts = {}
-    for row, label in zip(X, y, strict=True):
-        leaf = int(tree.apply(row[None])[0])
-        rows, positives = counts.get(leaf, (0, 0))
-        counts[leaf] = rows + 1, positives + int(label)
-    return list(counts.values())
-
-
-def overlapping(n=300, rate=0.15, seed=0, gap=1.5):
-    rng = np.random.default_rng(seed)
-    clean = rng.random(n) < 0.4
-    X = rng.normal(size=(n, 3)) + gap * clean[:, None]
-    return X, twisted(clean, rate, rate, rng)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_menon_reads_the_extreme_leaves_of_one_entropy_tree(seed):
-    X, y = overlapping(seed=seed)
-    found = menon(X, y)
-    shares = [positives / rows for rows, positives in leaves_of(X, y)]
-    assert found.rate_neg == pytest.approx(min(shares))
-    assert found.rate_pos == pytest.approx(1 - max(shares))
-    assert found.rate == pytest.approx(math.sqrt(min(shares) * (1 - max(shares))))
-    assert found.eta_mean == pytest.approx(sum(shares) / len(shares))
-    p, mean = found.rate, found.eta_mean
-    clean = (mean - p) / (1 - 2 * p)
-    alpha = math.log(clean / (1 - clean)) / math.log(mean / (1 - mean))
-    assert found.alpha == pytest.approx(max(1.0, alpha) + 0.01)
-    again = menon(X.tolist(), np.where(y == 1, "spam", "ham").tolist())
-    assert (again.alpha, again.interval_neg) == (found.alpha, found.interval_neg)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_menon_intervals_are_exact_binomial_ones_of_all_leaves_at_once(seed):
-    X, y = overlapping(seed=seed)
-    found = menon(X, y)
-    leaves = leaves_of(X, y)
-    tail = 0.025 / len(leaves)
-
-    def least(rows, positives):
-        """The lowest share under which so many positives are not too many."""
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (low, middle) if binom.sf(positives - 1, rows, middle) > tail else (middle, high)
-        return low
-
-    lower = [least(*leaf) if leaf[1] else 0.0 for leaf in leaves]
-    upper = [1 - least(rows, rows - positives) if positives < rows else 1.0 for rows, positives in leaves]
-    assert found.interval_neg == pytest.approx((min(lower), min(upper)), abs=1e-9)
-    assert found.interval_pos == pytest.approx((1 - max(upper), 1 - max(lower)), abs=1e-9)
-    assert found.interval_neg[0] <= found.rate_neg <= found.interval_neg[1]
-    assert found.interval_pos[0] <= found.rate_pos <= found.interval_pos[1]
-    assert found.found == (max(found.interval_neg[0], found.interval_pos[0]) > 0)
-
-
-def test_menon_grows_with_the_noise_and_finds_none_in_separable_data():
-    rates = [menon(*overlapping(2000, rate, gap=4.0)).rate for rate in (0.0, 0.2, 0.3, 0.4)]
-    assert (np.diff(rates) > 0).all()
-    assert not menon(*overlapping(2000, 0.0, gap=9.0)).found
-    assert menon(*overlapping(2000, 0.2, gap=4.0)).found
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "rates", "alpha"),
-    [
-        ([[1.0]], [1], (0.0, 1.0), 1.0),  # a class that is alone counts as the first
-        ([[1.0]], [0], (0.0, 1.0), 1.0),
-        (np.arange(40.0)[:, None], np.ones(40), (0.0, 1.0), 1.0),
-        (np.zeros((40, 2)), np.arange(40) % 2, (0.5, 0.5), 1.0),
-        (np.arange(40.0)[:, None], np.arange(40) >= 20, (0.0, 0.0), 1.01),
-    ],
-    ids=["one row", "one row of 0", "one class", "constant", "pure leaves, mean one half"],
-)
-def test_menon_where_the_formula_says_nothing(X, y, rates, alpha):
-    found = menon(X, y)
-    assert (found.rate_neg, found.rate_pos, found.alpha) == (*rates, alpha)
-    assert not found.found
-    assert np.isfinite([*found.interval_neg, *found.interval_pos, found.rate, found.eta_mean]).all()
-
-
-def test_menon_alpha_at_its_limits():
-    assert _menon_alpha(0.2, 0.5, 100) == pytest.approx(1 / 0.6 + 0.01)
-    for mean in (0.5 - 1e-6, 0.5 + 1e-6):
-        assert _menon_alpha(0.2, mean, 100) == pytest.approx(1 / 0.6 + 0.01, rel=1e-4)
-    for mean, clean in ((0.1, 1 / 102), (0.95, 101 / 102)):  # beyond what noise of .2 leaves: at the rule of succession
-        assert _menon_alpha(0.2, mean, 100) == pytest.approx(alpha_star(clean, mean) + 0.01)
-    assert _menon_alpha(0.0, 0.3, 100) == pytest.approx(1.01)  # no noise
-    assert _menon_alpha(0.5, 0.3, 100) == _menon_alpha(0.1, 0.0, 9) == _menon_alpha(0.1, 1.0, 9) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        (np.zeros(3), [0, 1, 0], r"X must be a table with a row per label, got shapes \(3,\)"),
-        (np.zeros((3, 1)), [0, 1], "X must be a table with a row per label"),
-        (np.zeros((0, 1)), [], "X must be a table with a row per label"),
-        (np.zeros((3, 1)), [0, 1, 2], "y must have two classes, got 3"),
-    ],
-)
-def test_menon_names_bad_data(X, y, message):
-    with pytest.raises(ValueError, match=message):
-        menon(X, y)
-
-
-def test_menon_takes_a_row_of_weight_0_for_an_absent_one():
-    X, y = overlapping()
-    weight = (np.arange(300) % 3 > 0).astype(float)
-    assert menon(X, y, sample_weight=weight) == menon(X[weight > 0], y[weight > 0])
-
-
-@pytest.mark.parametrize(
-    "weight", [-np.ones(300), np.zeros(300), np.ones(299), np.full(300, math.inf), np.full(300, math.nan)]
-)
-def test_menon_refuses_bad_weights(weight):
-    with pytest.raises(ValueError, match="sample_weight must be"):
-        menon(*overlapping(), sample_weight=weight)
-
-
-def test_menon_takes_a_weight_for_so_many_rows():
-    X, y = overlapping()
-    weight = 1 + np.arange(300) % 3
-    assert menon(X, y, sample_weight=weight) == menon(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-
-
 def test_a_rare_class_is_not_taken_for_noise():
     found = 0
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        eta = expit(1.5 * rng.normal(size=20_000) - 6.5)  # four in a thousand
+        eta = expit(1.5 * rng.normal(size=20_000) - 6.5)  # About four in a thousand are positive.
         found += estimate_noise(eta, rng.random(20_000) < eta).found
     assert found <= 1
 
@@ -837,82 +704,7 @@ def test_known_rates_of_0_leave_the_posterior_as_it_is():
 
 
 def test_the_scale_of_small_weights_does_not_matter():
-    posterior, y = simulated(500, 0.2, 0.2)
+    posterior, y = simulate(500, 0.2, 0.2)
     once = estimate_noise(posterior, y)
     small = estimate_noise(posterior, y, sample_weight=np.full(500, 1 / 500))
     assert small.evidence == pytest.approx(once.evidence, abs=1e-9)
-
-
-# ---- the two that need clean labels ----
-
-
-def labels_of(true_pos, false_pos, true_neg, false_neg):
-    counts = (true_pos, false_pos, true_neg, false_neg)
-    return np.repeat([1, 0, 0, 1], counts), np.repeat([1, 1, 0, 0], counts)
-
-
-def odds(p):
-    return math.log(p / (1 - p))
-
-
-MATRICES = [(30, 10, 50, 10), (5, 1, 70, 24), (60, 3, 20, 17), (1, 0, 9, 0), (40, 20, 20, 5)]
-
-
-@pytest.mark.parametrize("matrix", MATRICES, ids=str)
-def test_original_learned_is_its_formula_by_text_and_by_script(matrix):
-    tp, fp, tn, fn = matrix
-    eta = (fn + tp) / sum(matrix)
-    by_text = (fp / (tp + fp) + fn / (fn + tn)) / 2
-    by_script = (fn / (fn + tp) + fp / (fp + tn)) / 2
-    for by, p in (("text", by_text), ("script", by_script)):
-        expected = odds(eta) / odds(eta * (1 - p) + (1 - eta) * p)
-        assert original_learned(*labels_of(*matrix), by=by) == pytest.approx(expected)
-    assert original_learned(*labels_of(*matrix)) == original_learned(*labels_of(*matrix), by="text")
-
-
-@pytest.mark.parametrize("matrix", MATRICES, ids=str)
-@pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
-def test_taylor_is_its_formula_and_first_order_in_the_rate(matrix, rate):
-    tp, fp, _, _ = matrix
-    eta = (fp + tp) / sum(matrix)
-    slope = 2.0 if eta == 0.5 else (1 - 2 * eta) / ((eta - 1) * eta * odds(eta))
-    assert taylor(*labels_of(*matrix), rate=rate) == pytest.approx(1 + slope * rate)
-    assert taylor(*labels_of(*matrix)) == taylor(*labels_of(*matrix), rate=0.1)
-    if eta != 0.5:
-        small = 1e-6
-        exact = odds(eta) / odds(eta * (1 - small) + (1 - eta) * small)
-        assert slope == pytest.approx((exact - 1) / small, rel=1e-3)
-
-
-def test_taylor_at_one_half_is_the_limit():
-    assert taylor(*labels_of(5, 5, 5, 5), rate=0.2) == 1.4
-    assert taylor(*labels_of(50_001, 0, 50_000, 0), rate=0.2) == pytest.approx(1.4, rel=1e-4)
-
-
-def test_original_learned_at_one_half_is_the_limit():
-    assert original_learned(*labels_of(40, 10, 40, 10)) == pytest.approx(1 / 0.6)  # p = 0.2, and half are positive
-
-
-@pytest.mark.parametrize(
-    ("matrix", "rate", "eta"),
-    [((0, 0, 8, 2), 0.1, 0.2), ((0, 0, 9, 0), 0.0, 1 / 11), ((9, 0, 0, 0), 0.0, 10 / 11), ((0, 1, 8, 0), 0.5, 1 / 11)],
-    ids=str,
-)
-def test_empty_cells_count_as_no_error_and_extremes_as_the_rule_of_succession(matrix, rate, eta):
-    twisted_eta = eta * (1 - rate) + (1 - eta) * rate
-    expected = odds(eta) / odds(twisted_eta) if rate < 0.5 else math.inf
-    assert abs(original_learned(*labels_of(*matrix))) == pytest.approx(expected)
-    assert math.isfinite(taylor(*labels_of(*matrix)))
-
-
-def test_bad_confusions_are_named():
-    for call, message in [
-        (lambda: original_learned([0, 1], [0]), "y_clean and y_predicted must be one per row"),
-        (lambda: original_learned([], []), "y_clean and y_predicted must be one per row"),
-        (lambda: original_learned([0, 2], [0, 1]), "y_clean and y_predicted must be 0 or 1"),
-        (lambda: taylor([0, 1], [0, "a"]), "y_clean and y_predicted must be 0 or 1"),
-        (lambda: original_learned([0, 1], [0, 1], by="code"), 'by must be "text" or "script", got \'code\''),
-        (lambda: taylor([0, 1], [0, 1], rate=1.5), r"rate must lie in \[0, 1\], got 1.5"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            call()

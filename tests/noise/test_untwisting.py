@@ -5,29 +5,29 @@ import pytest
 from scipy.special import expit, logit
 from sklearn.datasets import load_iris
 
-from helpers.learners import Plain, paper_style
+from helpers.learners import Plain, make_paper_model
 from untwist import PILBoostClassifier
 from untwist.boosting import forest as trees
 from untwist.boosting.runs import Progress
-from untwist.data.folds import cross_folds
+from untwist.data.folds import split_into_folds
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss, SquareLoss
 from untwist.noise import MenonEstimate, Untwisting, estimate_noise, menon
 from untwist.twisters import ClassConditionalNoise
 
 
-def sample(n=500, seed=0, rates=(0.1, 0.3)):
+def draw_sample(n=500, seed=0, rates=(0.1, 0.3)):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     y = (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int)
     return X, ClassConditionalNoise(rate_neg=rates[0], rate_pos=rates[1]).twist(X, y, rng)[1], y
 
 
-def auto(**settings):
+def make_automatic(**settings):
     return PILBoostClassifier(**{"random_state": 0, **settings})
 
 
-MODES = [auto, paper_style]
+MODES = [make_automatic, make_paper_model]
 
 
 # ---- thresholds ----
@@ -36,7 +36,7 @@ MODES = [auto, paper_style]
 @pytest.mark.parametrize("build", MODES)
 @pytest.mark.parametrize("settings", [{}, {"noise_rates": None}, {"noise_rates": (0.0, 0.4)}, {"alpha": -2.0}], ids=str)
 def test_predict_is_a_positive_decision_and_the_more_probable_class(build, settings):
-    X, y, _ = sample()
+    X, y, _ = draw_sample()
     model = build(**settings).fit(X, np.array(["ham", "spam"])[y])
     decision, proba = model.decision_function(X), model.predict_proba(X)
     np.testing.assert_array_equal(model.predict(X), np.where(decision > 0, "spam", "ham"))
@@ -53,7 +53,7 @@ def test_predict_is_a_positive_decision_and_the_more_probable_class(build, setti
 @pytest.mark.parametrize("build", MODES)
 @pytest.mark.parametrize("rates", [(0.1, 0.3), (0.0, 0.4), (0.3, 0.0), (0.2, 0.2)])
 def test_known_rates_move_the_threshold_of_the_twisted_posterior(build, rates):
-    X, y, _ = sample()
+    X, y, _ = draw_sample()
     model = build(noise_rates=rates).fit(X, y)
     twisted, threshold = model.predict_proba_twisted(X)[:, 1], (1 + rates[0] - rates[1]) / 2
     posterior = expit(model.noise_.scale * logit(twisted) + model.noise_.offset)
@@ -64,31 +64,32 @@ def test_known_rates_move_the_threshold_of_the_twisted_posterior(build, rates):
     assert isinstance(model.noise_, Untwisting)
     assert (model.noise_.rate_neg, model.noise_.rate_pos) == rates
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], model.noise_.clean(logit(twisted)), atol=2e-3)
-    assert build is auto or (model.noise_.scale, model.noise_.offset) == (1.0, 0.0)  # nothing to calibrate by
+    # Without folds there is nothing to calibrate by.
+    assert build is make_automatic or (model.noise_.scale, model.noise_.offset) == (1.0, 0.0)
 
 
 @pytest.mark.parametrize("build", MODES)
 def test_without_rates_the_threshold_stays_at_one_half(build):
-    X, y, _ = sample()
+    X, y, _ = draw_sample()
     model = build(noise_rates=None).fit(X, y)
     posterior = model.predict_proba_twisted(X)[:, 1]
     np.testing.assert_array_equal(model.predict(X), (posterior > 0.5).astype(int))
     assert model.noise_ is None
-    assert paper_style().fit(X, y).noise_ is None  # "auto" untwists only where alpha is left open
-    assert auto(alpha=2.0).fit(X, y).noise_ is None
+    assert make_paper_model().fit(X, y).noise_ is None  # "auto" untwists only where alpha is left open
+    assert make_automatic(alpha=2.0).fit(X, y).noise_ is None
 
 
 def test_estimated_rates_are_those_of_the_posteriors_of_rows_not_seen():
-    X, y, _ = sample()
-    model = auto().fit(X, y)
+    X, y, _ = draw_sample()
+    model = make_automatic().fit(X, y)
     expected = estimate_noise(model.oof_proba_[:, 1], y)
     assert (model.noise_.rate_neg, model.noise_.rate_pos) == (expected.rate_neg, expected.rate_pos)
     assert model.noise_.evidence == pytest.approx(expected.evidence, abs=0.1)
 
 
 def test_untwisting_by_known_rates_helps_against_one_sided_noise():
-    X, y, truth = sample(2000, rates=(0.0, 0.45))
-    informed, ignorant = auto(noise_rates=(0.0, 0.45)).fit(X, y), auto(noise_rates=None).fit(X, y)
+    X, y, truth = draw_sample(2000, rates=(0.0, 0.45))
+    informed, ignorant = make_automatic(noise_rates=(0.0, 0.45)).fit(X, y), make_automatic(noise_rates=None).fit(X, y)
     assert informed.score(X, truth) > ignorant.score(X, truth) + 0.03
 
 
@@ -104,7 +105,7 @@ def test_untwisting_by_known_rates_helps_against_one_sided_noise():
     ],
 )
 def test_bad_rates_are_named(build, rates, message):
-    X, y, _ = sample(50)
+    X, y, _ = draw_sample(50)
     with pytest.raises(ValueError, match=message):
         build(noise_rates=rates).fit(X, y)
 
@@ -120,10 +121,14 @@ def test_rates_are_for_two_classes(build):
 def test_probabilities_of_separable_data_stay_inside(rates):
     X = np.repeat([[0.0], [1.0]], 200, axis=0) + np.random.default_rng(0).normal(scale=0.01, size=(400, 1))
     y = np.repeat([0, 1], 200)
-    for model in (auto().fit(X, y), auto(noise_rates=rates).fit(X, y), paper_style(noise_rates=rates).fit(X, y)):
+    for model in (
+        make_automatic().fit(X, y),
+        make_automatic(noise_rates=rates).fit(X, y),
+        make_paper_model(noise_rates=rates).fit(X, y),
+    ):
         for proba in (model.predict_proba([[-9.0], [9.0]]), model.predict_proba_twisted([[-9.0], [9.0]])):
             assert 1 / 402 - 1e-9 <= proba.min() < proba.max() <= 401 / 402 + 1e-9
-    assert auto().fit(X, y).oof_proba_.min() > 0
+    assert make_automatic().fit(X, y).oof_proba_.min() > 0
 
 
 # ---- menon ----
@@ -131,7 +136,7 @@ def test_probabilities_of_separable_data_stay_inside(rates):
 
 @pytest.mark.parametrize("build", MODES)
 def test_alpha_menon_is_the_estimate_of_the_paper(build):
-    X, y, _ = sample()
+    X, y, _ = draw_sample()
     model = build(alpha="menon", random_state=0).fit(X, y)
     expected = menon(X, y, random_state=model._seed)
     assert isinstance(model.noise_, MenonEstimate)
@@ -145,10 +150,10 @@ def test_alpha_menon_is_the_estimate_of_the_paper(build):
 
 
 def test_alpha_menon_leaves_out_rows_of_weight_0_and_takes_gaps():
-    X, y, _ = sample()
+    X, y, _ = draw_sample()
     X[::7, 1] = np.nan
     weight = (np.arange(500) % 5 > 0).astype(float)
-    model = auto(alpha="menon").fit(X, y, sample_weight=weight)
+    model = make_automatic(alpha="menon").fit(X, y, sample_weight=weight)
     assert model.noise_ == menon(X[weight > 0], y[weight > 0], random_state=model._seed)
 
 
@@ -157,43 +162,44 @@ def test_alpha_menon_leaves_out_rows_of_weight_0_and_takes_gaps():
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_posteriors_out_of_fold_are_by_models_that_have_not_seen_the_row(classes):
-    X, y, _ = sample(300)
+    X, y, _ = draw_sample(300)
     y = y + (X[:, 3] > 0.8) if classes == 3 else y
-    model = auto().fit(X, y)
+    model = make_automatic().fit(X, y)
     best, data = model.choice_.best, trees.dataset(X, y)
-    held = cross_folds(data.hashes(), y.astype(np.uint32), np.ones(300), 5, model._seed)
+    held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(300), 5, model._seed)
     link = ClippedLink(AlphaLoss(best.alpha))
     growth = trees.Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model._seed)
     columns = []
     for label in [1] if classes == 2 else range(3):
-        own = np.empty(300)
+        scores = np.empty(300)
         for fold in held:
             engine = trees.booster(data, link, 0.1, growth, by_edge=False, positive_class=label, weight=1 - fold)
             engine.boost(best.n_rounds)
-            own[fold > 0] = trees.grown(engine, 4).scores(X[fold > 0])
-        columns.append(link.inverse(own).clip(1 / 302, 301 / 302))
+            scores[fold > 0] = trees.grown(engine, 4).scores(X[fold > 0])
+        columns.append(link.inverse(scores).clip(1 / 302, 301 / 302))
     expected = np.column_stack([1 - columns[0], *columns] if classes == 2 else columns)
     np.testing.assert_allclose(model.oof_proba_, expected / expected.sum(axis=1, keepdims=True), atol=1e-6)
 
 
 def test_a_label_that_is_memorised_is_still_doubted_out_of_fold():
-    X, _, truth = sample(300, rates=(0.0, 0.0))
+    X, _, truth = draw_sample(300, rates=(0.0, 0.0))
     y = truth.copy()
-    wrong = np.flatnonzero(np.abs(X[:, 0] + 0.5 * X[:, 1]) > 0.7)[::20]  # a few that are clear
+    # These are a few of the rows whose label is clear.
+    wrong = np.flatnonzero(np.abs(X[:, 0] + 0.5 * X[:, 1]) > 0.7)[::20]
     y[wrong] = 1 - y[wrong]
     model = PILBoostClassifier(1.0, n_estimators=300, max_depth="auto", random_state=0).fit(X, y)
-    own = model.oof_proba_[wrong, y[wrong]]
+    posterior = model.oof_proba_[wrong, y[wrong]]
     seen = model.predict_proba_twisted(X)[wrong, y[wrong]]
-    assert (own < 0.5).mean() >= 0.9
-    assert seen.mean() > own.mean() + 0.2
+    assert (posterior < 0.5).mean() >= 0.9
+    assert seen.mean() > posterior.mean() + 0.2
 
 
 def test_rows_of_weight_0_have_the_posterior_of_all_folds():
-    X, y, _ = sample(200)
+    X, y, _ = draw_sample(200)
     weight = (np.arange(200) >= 20).astype(float)
-    model = auto().fit(X, y, sample_weight=weight)
+    model = make_automatic().fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(model.oof_proba_[:20], model.predict_proba_twisted(X[:20]), atol=1e-9)
-    without = auto().fit(X[20:], y[20:])
+    without = make_automatic().fit(X[20:], y[20:])
     np.testing.assert_allclose(model.oof_proba_[20:], without.oof_proba_, atol=1e-6)
     assert (model.noise_.rate_neg, model.noise_.rate_pos) == (without.noise_.rate_neg, without.noise_.rate_pos)
 
@@ -202,43 +208,43 @@ def test_rows_of_weight_0_have_the_posterior_of_all_folds():
 
 
 def test_callbacks_follow_the_search_and_a_true_answer_ends_it_with_a_model():
-    X, y, _ = sample()
+    X, y, _ = draw_sample()
     heard, also = [], []
-    whole = auto(callbacks=[heard.append, also.append]).fit(X, y)
+    whole = make_automatic(callbacks=[heard.append, also.append]).fit(X, y)
     assert heard == also
     assert len(heard) > 2
     assert all(isinstance(one, Progress) for one in heard)
-    np.testing.assert_array_equal(whole.decision_function(X), auto().fit(X, y).decision_function(X))
+    np.testing.assert_array_equal(whole.decision_function(X), make_automatic().fit(X, y).decision_function(X))
     heard.clear()
 
     def enough(progress):
         heard.append(progress)
         return len(heard) == 2
 
-    stopped = auto(callbacks=[enough]).fit(X, y)
+    stopped = make_automatic(callbacks=[enough]).fit(X, y)
     assert len(heard) == 2
     assert len(stopped.choice_.tried) == 1
     assert stopped.choice_.best.n_rounds <= 20
     assert stopped.score(X, y) > 0.6
     assert stopped.oof_proba_.shape == (500, 2)
     with pytest.raises(ValueError, match="callbacks must be a list of functions"):
-        auto(callbacks=[3]).fit(X, y)
+        make_automatic(callbacks=[3]).fit(X, y)
 
 
 def test_early_stopping_makes_a_given_number_of_rounds_the_most():
-    X, y, _ = sample()
-    capped = auto(early_stopping=True, n_estimators=12).fit(X, y)
+    X, y, _ = draw_sample()
+    capped = make_automatic(early_stopping=True, n_estimators=12).fit(X, y)
     assert max(one.n_rounds for one in capped.choice_.tried) <= 12
-    wide = auto(early_stopping=True, n_estimators=1000).fit(X, y)
+    wide = make_automatic(early_stopping=True, n_estimators=1000).fit(X, y)
     assert wide.choice_.best.n_rounds < 300
-    assert {one.n_rounds for one in auto(n_estimators=12).fit(X, y).choice_.tried} == {12}
+    assert {one.n_rounds for one in make_automatic(n_estimators=12).fit(X, y).choice_.tried} == {12}
 
 
 def test_early_stopping_changes_nothing_where_the_rounds_are_left_open():
-    X, y, _ = sample()
-    stopped = auto(early_stopping=True).fit(X, y)
+    X, y, _ = draw_sample()
+    stopped = make_automatic(early_stopping=True).fit(X, y)
     assert hasattr(stopped, "oof_proba_")
-    np.testing.assert_array_equal(stopped.decision_function(X), auto().fit(X, y).decision_function(X))
+    np.testing.assert_array_equal(stopped.decision_function(X), make_automatic().fit(X, y).decision_function(X))
 
 
 @pytest.mark.parametrize(
@@ -247,8 +253,8 @@ def test_early_stopping_changes_nothing_where_the_rounds_are_left_open():
     ids=["reference", "loss", "estimator"],
 )
 def test_where_nothing_can_be_chosen_auto_stands_for_plain_values(settings):
-    X, y, _ = sample(200)
-    model, plain = auto(**settings).fit(X, y), paper_style(random_state=0, **settings).fit(X, y)
+    X, y, _ = draw_sample(200)
+    model, plain = make_automatic(**settings).fit(X, y), make_paper_model(random_state=0, **settings).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
     assert model.noise_ is None
     assert model.n_iter_ <= 100
@@ -259,16 +265,16 @@ def test_where_nothing_can_be_chosen_auto_stands_for_plain_values(settings):
 
 
 def test_a_warm_start_needs_everything_given():
-    X, y, _ = sample(50)
+    X, y, _ = draw_sample(50)
     for left_open in ({}, {"alpha": 2.0, "n_estimators": 5}, {"alpha": 2.0, "max_depth": 2}):
         with pytest.raises(ValueError, match="warm_start needs alpha, n_estimators and max_depth to be given"):
-            auto(warm_start=True, **left_open).fit(X, y)
-    assert paper_style(warm_start=True, n_estimators=5).fit(X, y).set_params(n_estimators=9).fit(X, y).n_iter_ == 9
+            make_automatic(warm_start=True, **left_open).fit(X, y)
+    assert make_paper_model(warm_start=True, n_estimators=5).fit(X, y).set_params(n_estimators=9).fit(X, y).n_iter_ == 9
 
 
 def test_another_fit_forgets_what_was_chosen():
-    X, y, _ = sample(200)
-    model = auto().fit(X, y).set_params(alpha=2.0, n_estimators=3, max_depth=2).fit(X, y)
+    X, y, _ = draw_sample(200)
+    model = make_automatic().fit(X, y).set_params(alpha=2.0, n_estimators=3, max_depth=2).fit(X, y)
     assert not hasattr(model, "oof_proba_")
     assert not hasattr(model, "choice_")
     assert (model.noise_, model.alpha_) == (None, 2.0)
@@ -279,20 +285,20 @@ def test_class_weights_do_not_pass_for_noise():
     X = rng.normal(size=(3000, 4))
     truth = (X[:, 0] + X[:, 1] > 1.5).astype(int)
     y = np.where(rng.random(3000) < 0.1, 1 - truth, truth)
-    plain, weighted = (auto(class_weight=one).fit(X, y) for one in (None, "balanced"))
+    plain, weighted = (make_automatic(class_weight=one).fit(X, y) for one in (None, "balanced"))
     assert abs(weighted.noise_.rate_neg - plain.noise_.rate_neg) < 0.03
     assert abs(weighted.noise_.rate_pos - plain.noise_.rate_pos) < 0.1
-    assert weighted.predict(X).mean() >= plain.predict(X).mean()  # the weights still speak for the rare class
+    assert weighted.predict(X).mean() >= plain.predict(X).mean()  # The weights still speak for the rare class.
     assert weighted.score(X, truth) > 0.95
 
 
 def test_rates_of_an_earlier_fit_to_several_classes_are_forgotten():
-    X, y, _ = sample()
-    model = auto().fit(X, y + (X[:, 2] > 0.5))
+    X, y, _ = draw_sample()
+    model = make_automatic().fit(X, y + (X[:, 2] > 0.5))
     assert model.set_params(noise_rates=(0.1, 0.1)).fit(X, y).noise_.rate_neg == 0.1
 
 
 def test_rates_and_a_negative_alpha_exclude_each_other():
-    X, y, _ = sample()
+    X, y, _ = draw_sample()
     with pytest.raises(ValueError, match="noise_rates must not be given with a negative alpha"):
-        auto(alpha=-2.0, noise_rates=(0.1, 0.1)).fit(X, y)
+        make_automatic(alpha=-2.0, noise_rates=(0.1, 0.1)).fit(X, y)

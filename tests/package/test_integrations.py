@@ -9,7 +9,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def sections(page):
+def list_sections(page):
     """The sections of a page with code of other packages: (title, code)."""
     for part in re.split(r"^## ", (DOCS / page).read_text(), flags=re.MULTILINE)[1:]:
         blocks = re.findall(r"^```python\n(.*?)^```", part, flags=re.MULTILINE | re.DOTALL)
@@ -18,7 +18,7 @@ def sections(page):
 
 
 SECTIONS = [
-    pytest.param(page, title, id=title) for page in ("deploy.md", "integrations.md") for title, _ in sections(page)
+    pytest.param(page, title, id=title) for page in ("deploy.md", "integrations.md") for title, _ in list_sections(page)
 ]
 
 
@@ -36,4 +36,4 @@ def test_code_of_the_pages(page, title, tmp_path, monkeypatch):
     names = {"__name__": "page"}
     for example in doctest.DocTestParser().get_examples((DOCS / page).read_text()):
         exec(compile(example.source, page, "single"), names)
-    exec(dict(sections(page))[title], names)
+    exec(dict(list_sections(page))[title], names)

@@ -75,7 +75,7 @@ PUBLIC = {
     ],
     "untwist.batches": ["Batches", "Encoded"],
     "untwist.checkpoints": ["Checkpoint", "resumed"],
-    "untwist.data.workers": ["ALONE", "Workers", "present"],
+    "untwist.data.workers": ["Workers", "find_workers", "solo"],
     "untwist.distributed.local": ["fit", "shards"],
     "untwist.distributed.shard": ["dismiss", "fit_shard", "tracker", "worker_model"],
     "untwist.boosting.engines.xgboost.booster": ["Booster", "Dataset"],
@@ -149,100 +149,23 @@ PUBLIC = {
         "choose",
         "judged",
     ],
-    "experiments.algorithms": [
-        "CAREFUL",
-        "CHEATING",
-        "PAPER",
-        "AdaBoost",
-        "Algorithm",
-        "EngineTree",
-        "Fitted",
-        "Lesson",
-        "LightGBM",
-        "Menon",
-        "OriginalLearned",
-        "PILBoost",
-        "Stopping",
-        "TaylorSeries",
-        "Untwist",
-        "XGBoost",
-    ],
-    "experiments.arena": ["described", "judged", "keys", "main"],
-    "experiments.comparison": ["PUBLISHED_RUNS", "Summary", "Verdict", "summary", "verdict", "welch"],
-    "experiments.datasets": ["FOLDER", "Labels", "Table", "load", "names", "published"],
-    "experiments.figures": [
-        "Bars",
-        "Boxes",
-        "Figure",
-        "Heat",
-        "Line",
-        "Lines",
-        "Mark",
-        "Panel",
-        "png",
-        "svg",
-    ],
-    "experiments.claims": ["leads", "sentences", "tally"],
-    "experiments.findings": [
-        "ABSENT",
-        "BESIDE",
-        "ROUNDS",
-        "Results",
-        "best_row",
-        "figures",
-        "interval",
-        "number",
-        "sections",
-        "spans",
-    ],
-    "experiments.methods": ["METHODS", "OURS", "PEER", "TIMED", "XGBOOST", "Method", "Model", "installed"],
-    "experiments.page": ["page", "rank_figure", "reliability_figure"],
-    "experiments.paper": [
-        "AS_IN_2021",
-        "EXPERIMENTS",
-        "FEATURES",
-        "OURS",
-        "PATIENT",
-        "PUBLISHED",
-        "REASONS",
-        "STOPPED",
-        "THEORY",
-        "WORDS",
-        "Cell",
-        "Experiment",
-        "Grid",
-        "Published",
-    ],
-    "experiments.protocol": ["REAL", "TWISTS", "Split", "applies", "split", "twisted"],
-    "experiments.reproduce": ["Part", "main", "markdown", "page", "trials"],
-    "experiments.results": ["BINS", "Key", "Result", "Row", "Writer", "read", "reliability"],
-    "experiments.runner": ["measure"],
-    "experiments.sections": ["STYLE", "Section", "document"],
-    "experiments.speed": ["CASES", "METHODS", "Case", "main"],
-    "experiments.theory": ["cross_entropy_and_bound", "figures"],
-    "experiments.trials": [
-        "Key",
-        "Source",
-        "Trial",
-        "TrialRow",
-        "judged",
-        "long_servedio",
-        "numeric",
-        "table",
-    ],
-    "experiments.verdict": [
-        "Verdict",
-        "critical_difference",
-        "holm",
-        "sections",
-        "shares",
-        "signed_rank",
-    ],
     "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "open_whole", "save", "write_whole"],
-    "untwist.data.folds": ["cross_folds", "drawn_folds", "drawn_share", "hold_out", "mixed"],
-    "untwist.data.labels": ["class_weights", "classes_of", "refuse_missing"],
+    "untwist.data.folds": ["draw_folds", "draw_share", "hold_out_share", "mix_bits", "split_into_folds"],
+    "untwist.data.labels": ["find_classes", "refuse_missing", "weigh_classes"],
     "untwist.report": ["Peer", "compare", "report"],
-    "untwist.report.charts": ["Point", "calibration", "curve", "finds", "intervals", "pairs", "waffle"],
+    "untwist.report.charts": [
+        "Frame",
+        "Point",
+        "draw_calibration",
+        "draw_curve",
+        "draw_finds",
+        "draw_intervals",
+        "draw_pairs",
+        "draw_waffle",
+        "find_ticks",
+        "format_share",
+        "write_svg",
+    ],
     "untwist.report.findings": [
         "clean_curve",
         "effective",
@@ -255,31 +178,48 @@ PUBLIC = {
     ],
     "untwist.report.markup": [
         "Interval",
-        "beside",
-        "clipped",
-        "data_table",
-        "figure",
-        "for_script",
-        "likely",
-        "name_of",
-        "percent",
-        "shown",
-        "value_of",
-        "with_interval",
+        "Section",
+        "describe_value",
+        "format_interval",
+        "format_percent",
+        "format_probability",
+        "name_column",
+        "place_beside",
+        "write_figure",
+        "write_page",
+        "write_table",
     ],
     "untwist.report.page": ["report"],
     "untwist.report.peers": ["Peer", "compare"],
-    "untwist.report.review": ["review"],
-    "untwist.report.sections": ["calibration", "columns", "noise", "peers", "summary", "training"],
+    "untwist.report.review": ["write_review"],
+    "untwist.report.sections": [
+        "write_calibration",
+        "write_columns",
+        "write_noise",
+        "write_peers",
+        "write_summary",
+        "write_training",
+    ],
+    "untwist.audit.peers": ["LEARNING_RATE", "PATIENCE", "ROUNDS", "HeldOut", "fit_lightgbm", "fit_xgboost"],
+    "untwist.progress": ["ProgressLine", "estimate"],
+    "untwist.text": [
+        "UNSEEN",
+        "clip",
+        "for_json",
+        "for_page",
+        "for_script",
+        "for_spreadsheet",
+        "for_terminal",
+    ],
     "untwist.data.tables": [
         "Category",
         "Schema",
-        "checksums",
+        "bring_to_host",
+        "checksum_columns",
         "fingerprint",
         "learn",
         "learn_parts",
-        "on_host",
-        "whole",
+        "round_weights",
     ],
     "untwist.boosting.runs": ["CompiledRun", "Ensemble", "Progress", "ReferenceRun", "Run", "advance"],
     "untwist.boosting.forest": [
@@ -338,7 +278,7 @@ def test_imports_go_down_only():
 
 
 def test_importing_the_package_loads_nothing_optional():
-    programs = ["experiments.demo", "untwist.commands.main", "experiments.arena", "experiments.reproduce"]
+    programs = ["experiments.demo", "untwist.commands.main", "experiments.arena.program", "experiments.paper.program"]
     modules = [
         "untwist",
         "untwist.distributed.local",
@@ -369,29 +309,6 @@ def test_importing_the_package_loads_nothing_optional():
     assert output.stdout.strip() == "[]"
 
 
-def test_the_demo_does_without_xgboost(monkeypatch):
-    import experiments.demo as demo
-
-    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None)
-    paper = ["PILBoost, alpha = 1.1", "PILBoost, alpha = 2", "PILBoost, alpha = 4", "AdaBoost"]
-    assert list(demo.methods()) == ["untwist, as it comes", *paper]
-
-
-def test_the_demo_measures_and_reports(monkeypatch):
-    import experiments.demo as demo
-
-    monkeypatch.setattr(demo, "ROUNDS", 20)
-    accuracy = demo.one_split(0.3, seed=0)
-    assert list(accuracy) == list(demo.methods())
-    assert all(0.5 < value <= 1 for value in accuracy.values())
-    rows = demo.table({"a <b>": demo.np.array([0.5, 0.7]), "c": demo.np.array([0.9, 0.9])})
-    assert [row[0] for row in rows] == ["c", "a <b>"]
-    page = demo.report(rows, rate=0.3, runs=2)
-    assert "a &lt;b&gt;" in page
-    assert "30%" in page
-    assert "http" not in page  # self-contained
-
-
 def test_versions_agree():
     assert untwist.__version__ == importlib.metadata.version("untwist")
     assert f"## {untwist.__version__}" in (ROOT / "CHANGELOG.md").read_text()
@@ -411,6 +328,14 @@ def test_the_notation_page_names_code_and_tests_that_exist():
             assert all(re.search(rf"\b{part}\b", text) for part in (*owners, member)), row
         for name in re.findall(r"`([^`]+)`", test):
             assert f"def {name}(" in tests, row
+
+
+def test_no_test_module_imports_another():
+    for file in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not [name for name in names if name.split(".")[-1].startswith("test_")], file
 
 
 def test_contributing_is_short():

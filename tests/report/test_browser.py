@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.browser import Browser, chromium
-from helpers.report_fixtures import customers, hostile
+from helpers.browser import Browser, find_chromium
+from helpers.report_fixtures import audit_hostile_table, make_customers
 from untwist.audit import audit_labels
 from untwist.report import compare, report
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(chromium() is None, reason="no Chromium here: as root on Debian, apt-get install chromium"),
+    pytest.mark.skipif(find_chromium() is None, reason="no Chromium here: as root on Debian, apt-get install chromium"),
 ]
 SCREENSHOTS = Path(__file__).parents[2] / "results/screenshots"
 TABLE = "document.getElementById('suspects')"
@@ -31,7 +31,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def shop():
-    table, labels, _ = customers(3000)
+    table, labels, _ = make_customers(3000)
     return audit_labels(table, labels)
 
 
@@ -46,24 +46,24 @@ def file(shop, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def hostile_file(tmp_path_factory):
-    audit, names = hostile()
+    audit, names = audit_hostile_table()
     path = tmp_path_factory.mktemp("hostile") / 'a "b" <c> & ?#.html'
     path.write_text(report(audit, title="</title><script>alert(5)</script>" * 5, rows=names, row_name="<i>"), "utf-8")
     return path, audit, names
 
 
-def quiet(browser, path):
+def assert_quiet(browser, path):
     assert browser.requests == [path.as_uri()]
     assert browser.complaints == []
 
 
-def column(browser, place, *, all_rows=False):
+def read_column(browser, place, *, all_rows=False):
     """What a column of the table shows from top to bottom."""
     which = "" if all_rows else ".filter(row => !row.hidden)"
     return browser.run(f"[...{TABLE}.tBodies[0].rows]{which}.map(row => row.cells[{place}].textContent)")
 
 
-def status(browser):
+def read_status(browser):
     return browser.run("document.getElementById('status').textContent")
 
 
@@ -80,7 +80,7 @@ def choose(browser, control, value):
 )
 def test_it_renders_without_a_request_or_a_complaint_and_fits(browser, file, name, view):
     browser.open(file, **view)
-    quiet(browser, file)
+    assert_quiet(browser, file)
     assert browser.run("document.title") == "customers.csv: label audit"
     assert browser.run("document.documentElement.scrollWidth <= window.innerWidth")
     assert browser.run(
@@ -91,7 +91,7 @@ def test_it_renders_without_a_request_or_a_complaint_and_fits(browser, file, nam
     assert min(sizes) > 100
     background = browser.run("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(19, 21, 25)") == (name == "dark")
-    browser.picture(SCREENSHOTS / f"report-{name}.png")
+    browser.take_picture(SCREENSHOTS / f"report-{name}.png")
 
 
 def test_the_browser_would_have_told(browser, file, tmp_path):
@@ -110,7 +110,7 @@ def test_the_browser_would_have_told(browser, file, tmp_path):
 
 def test_every_column_sorts_numbers_as_numbers(browser, file, shop):
     browser.open(file)
-    assert status(browser) == f"10 of {min(250, len(shop.suspects()))} rows shown."
+    assert read_status(browser) == f"10 of {min(250, len(shop.suspects()))} rows shown."
     listed = shop.suspects()[:250]
     number = {
         0: listed + 2,
@@ -128,7 +128,7 @@ def test_every_column_sorts_numbers_as_numbers(browser, file, shop):
                 order = sorted(number[place].tolist(), reverse=direction == "descending")
                 assert browser.run(script) == pytest.approx(order)
             else:
-                found = [text.casefold() for text in column(browser, place, all_rows=True)]
+                found = [text.casefold() for text in read_column(browser, place, all_rows=True)]
                 ranks = browser.run(f"[...{TABLE}.tBodies[0].rows].map(row => +row.dataset.i)")
                 if place < 5:  # reasons hold numbers, which count as such
                     assert found == sorted(found, reverse=direction == "descending")
@@ -136,8 +136,8 @@ def test_every_column_sorts_numbers_as_numbers(browser, file, shop):
                 assert all(one[1] < two[1] for one, two in equal)  # of equals the worst first
                 names = [text.split(" is ")[0] for text in found]
                 assert place < 5 or len(list(groupby(names))) == len(set(names))
-            assert len(column(browser, place)) == 10
-    quiet(browser, file)
+            assert len(read_column(browser, place)) == 10
+    assert_quiet(browser, file)
 
 
 def test_filters_and_search_and_more(browser, file, shop):
@@ -146,31 +146,31 @@ def test_filters_and_search_and_more(browser, file, shop):
     leaving = int(np.count_nonzero(shop.given[listed] == "leaves"))
     assert 0 < leaving < len(listed)
     choose(browser, "given", "0")
-    assert set(column(browser, 1)) == {"leaves"}
-    assert status(browser) == f"{min(10, leaving)} of {leaving} rows shown ({len(listed)} in the table)."
+    assert set(read_column(browser, 1)) == {"leaves"}
+    assert read_status(browser) == f"{min(10, leaving)} of {leaving} rows shown ({len(listed)} in the table)."
     choose(browser, "like", "0")
-    assert status(browser) == "No row matches."
+    assert read_status(browser) == "No row matches."
     choose(browser, "given", "")
     choose(browser, "like", "")
     choose(browser, "words", "  BASEL ")
-    assert all("Basel" in text for text in column(browser, 5))
-    assert column(browser, 0)
+    assert all("Basel" in text for text in read_column(browser, 5))
+    assert read_column(browser, 0)
     choose(browser, "words", "nowhere to be found")
-    assert column(browser, 0) == []
-    assert status(browser) == "No row matches."
+    assert read_column(browser, 0) == []
+    assert read_status(browser) == "No row matches."
     choose(browser, "words", "")
-    assert len(column(browser, 0)) == 10
+    assert len(read_column(browser, 0)) == 10
     browser.run("document.getElementById('more').click()")
-    assert len(column(browser, 0)) == 50
+    assert len(read_column(browser, 0)) == 50
     while browser.run("!document.getElementById('more').hidden"):
         browser.run("document.getElementById('more').click()")
-    assert column(browser, 0) == [str(row + 2) for row in listed]
-    quiet(browser, file)
+    assert read_column(browser, 0) == [str(row + 2) for row in listed]
+    assert_quiet(browser, file)
 
 
-def downloaded(browser):
+def download(browser):
     browser.run("document.getElementById('download').click()")
-    content = browser.downloaded("review-list.csv")
+    content = browser.take_download("review-list.csv")
     assert content.startswith(b"\xef\xbb\xbf")  # spreadsheets need to be told of UTF-8
     return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
 
@@ -179,7 +179,7 @@ def test_the_review_list_has_every_suspect(browser, file, shop):
     browser.open(file)
     choose(browser, "words", "Basel")  # neither a filter nor an order changes it
     browser.run(f"{TABLE}.tHead.rows[0].cells[0].firstElementChild.click()")
-    head, *rows = downloaded(browser)
+    head, *rows = download(browser)
     assert head == ["line", "label", "looks_like", "probability_wrong", "reasons", "right_label"]
     suspects = shop.suspects()
     assert [int(row[0]) for row in rows] == (suspects + 2).tolist()
@@ -190,7 +190,7 @@ def test_the_review_list_has_every_suspect(browser, file, shop):
     assert rows[0][4].startswith(f"{first.column} is ")
     assert all(row[4] for row in rows[:250])
     assert not any(row[4] for row in rows[250:])
-    quiet(browser, file)
+    assert_quiet(browser, file)
 
 
 def test_the_keyboard_is_enough(browser, file):
@@ -209,16 +209,16 @@ def test_the_keyboard_is_enough(browser, file):
     assert browser.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     browser.press("Enter")
     assert browser.run(f"{TABLE}.tHead.rows[0].cells[0].ariaSort") == "ascending"
-    lines = [int(text) for text in column(browser, 0)]
+    lines = [int(text) for text in read_column(browser, 0)]
     assert lines == sorted(lines)
     browser.press(" ")
     assert browser.run(f"{TABLE}.tHead.rows[0].cells[0].ariaSort") == "descending"
     browser.run("document.getElementById('words').focus()")
     browser.write("gent")
-    assert all("gent" in text.casefold() for text in column(browser, 5))
+    assert all("gent" in text.casefold() for text in read_column(browser, 5))
     browser.press("Enter")  # a form that is sent would load the page again
-    assert all("gent" in text.casefold() for text in column(browser, 5))
-    quiet(browser, file)
+    assert all("gent" in text.casefold() for text in read_column(browser, 5))
+    assert_quiet(browser, file)
 
 
 def test_a_screen_reader_finds_a_table_and_names(browser, file):
@@ -244,21 +244,21 @@ def test_a_screen_reader_finds_a_table_and_names(browser, file):
 def test_hostile_data_do_nothing(browser, hostile_file, width):
     path, audit, names = hostile_file
     browser.open(path, width=width)
-    quiet(browser, path)
+    assert_quiet(browser, path)
     assert browser.run("document.documentElement.scrollWidth <= window.innerWidth")
     assert browser.run("document.querySelectorAll('script').length") == 2
     assert browser.run("document.querySelectorAll('img, iframe, i').length") == 0
     assert browser.run("document.querySelector('h1').textContent").startswith("</title><script>alert(5)</script>")
-    assert "<script>alert(3)</script>" in " ".join(column(browser, 5))
+    assert "<script>alert(3)</script>" in " ".join(read_column(browser, 5))
     choose(browser, "words", "<script>alert(3)")
-    assert column(browser, 5)
+    assert read_column(browser, 5)
     if width == 1280:
-        _, *rows = downloaded(browser)
+        _, *rows = download(browser)
         suspects = audit.suspects()
         assert [row[0] for row in rows] == ["'" + names[row].replace("\ud800", "\ufffd") for row in suspects]
         assert {row[1] for row in rows} <= {"</title></script><b>yes", '\'=HYPERLINK("http://x";"no")'}
         assert not [cell for row in rows for cell in row if cell and cell[0] in "=+-@\t\r"]
-    quiet(browser, path)
+    assert_quiet(browser, path)
 
 
 def test_numbers_in_the_review_list_stay_numbers(browser, tmp_path):
@@ -268,7 +268,7 @@ def test_numbers_in_the_review_list_stay_numbers(browser, tmp_path):
     path = tmp_path / "signs.html"
     path.write_text(report(audit, title="signs", suspects=audit.suspects(budget=30)), "utf-8")
     browser.open(path)
-    _, *rows = downloaded(browser)
+    _, *rows = download(browser)
     assert {row[1] for row in rows} | {row[2] for row in rows} == {"-1", "1"}
 
 
@@ -277,7 +277,7 @@ def test_nothing_to_review_leaves_nothing_to_control(browser, tmp_path):
     path = tmp_path / "clean.html"
     path.write_text(report(audit_labels(X, X[:, 0] > 0), title="clean"), "utf-8")
     browser.open(path)
-    quiet(browser, path)
+    assert_quiet(browser, path)
     assert browser.run("document.querySelectorAll('form, #suspects, #more').length") == 0
 
 
@@ -285,7 +285,7 @@ def test_without_a_script_all_rows_are_there(browser, file, shop):
     browser.send("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.open(file)
-        assert len(column(browser, 0)) == min(250, len(shop.suspects()))
+        assert len(read_column(browser, 0)) == min(250, len(shop.suspects()))
         assert browser.run("getComputedStyle(document.querySelector('form')).display") == "none"
     finally:
         browser.send("Emulation.setScriptExecutionDisabled", value=False)

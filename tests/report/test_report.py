@@ -16,7 +16,7 @@ from scipy.stats import binomtest
 from sklearn.datasets import load_breast_cancer
 
 import untwist.report
-from helpers.report_fixtures import customers, hostile
+from helpers.report_fixtures import audit_hostile_table, make_customers
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels, comparison, findings
 from untwist.report import Peer, charts, compare, report, review
@@ -29,7 +29,7 @@ SECTIONS = ["summary", "noise", "review", "training", "calibration", "columns"]
 
 @pytest.fixture(scope="module")
 def shop():
-    table, labels, _ = customers()
+    table, labels, _ = make_customers()
     return audit_labels(table, labels)
 
 
@@ -134,7 +134,7 @@ def test_the_policy_allows_this_style_and_this_script_and_nothing_else(page):
 
 
 def test_the_same_audit_gives_the_same_page(page):
-    table, labels, _ = customers()
+    table, labels, _ = make_customers()
     assert report(audit_labels(table, labels), title="customers.csv") == page
 
 
@@ -252,7 +252,7 @@ def test_more_than_two_classes(three):
     "settings", [{"noise_rates": None}, {"noise_rates": (0.2, 0.1)}, {"alpha": 0.7}, {"alpha": 3.0}]
 )
 def test_what_was_given_is_not_said_to_be_found(settings):
-    table, labels, _ = customers(600)
+    table, labels, _ = make_customers(600)
     model = PILBoostClassifier(random_state=0, **settings).fit(table, labels)
     text = words(report(audit_labels(table, labels, model), title="t"))
     if settings.get("noise_rates") == (0.2, 0.1):
@@ -285,7 +285,7 @@ def test_labels_of_any_type(labels):
 
 
 def test_weights_and_rows_without_weight():
-    table, labels, _ = customers(600)
+    table, labels, _ = make_customers(600)
     weight = np.arange(600) % 3
     audit = audit_labels(table, labels, sample_weight=weight)
     assert "Shares count each row with its sample weight." in report(audit, title="t", peers={"a": Peer(0.9, 0.5, 0.8)})
@@ -293,7 +293,7 @@ def test_weights_and_rows_without_weight():
 
 @pytest.mark.parametrize("kind", ["polars", "pyarrow", "sparse"])
 def test_tables_of_other_kinds(kind):
-    table, labels, _ = customers(300)
+    table, labels, _ = make_customers(300)
     numbers = table.drop(columns=["city", "plan"])
     if kind == "sparse":
         X = sparse.csr_array(numbers.fillna(0.0).to_numpy(float))
@@ -319,8 +319,9 @@ def test_a_table_that_tells_nothing():
 # ---- size ----
 
 
+@pytest.mark.slow
 def test_very_many_suspects_stay_small_and_are_all_in_the_download():
-    table, labels, _ = customers(13_000)
+    table, labels, _ = make_customers(13_000)
     audit = audit_labels(table, labels)
     suspects = audit.suspects(budget=12_000)
     page = report(audit, title="many", suspects=suspects)
@@ -336,6 +337,7 @@ def test_very_many_suspects_stay_small_and_are_all_in_the_download():
     assert f"the download has the first {len(kept):,}." in words(named)
 
 
+@pytest.mark.slow
 def test_very_wide_tables_show_the_columns_that_matter():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 400)), columns=[f"measurement {i}" for i in range(400)])
@@ -348,6 +350,7 @@ def test_very_wide_tables_show_the_columns_that_matter():
     assert "All other columns (388) together" in text
 
 
+@pytest.mark.slow
 def test_many_classes():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 3))
@@ -360,7 +363,7 @@ def test_many_classes():
 
 
 def test_hostile_data_stay_text():
-    audit, names = hostile()
+    audit, names = audit_hostile_table()
     title = "</title><script>alert(5)</script>" + " & very long" * 50
     page = report(audit, title=title, rows=names, row_name="<i>line</i>", peers={"<b>x</b>": Peer(0.5, 1.0, 0.5)})
     page.encode()  # no half of a pair is left
@@ -438,7 +441,7 @@ def test_reliability_counts_every_row_once(shop, three):
 def test_weights_count_but_unequal_ones_tell_less():
     assert findings.count_effective_rows(np.full(600, 2.0)) == 600
     assert findings.count_effective_rows(np.array([1.0, 0.0, 0.0])) == 1
-    table, labels, _ = customers(600)
+    table, labels, _ = make_customers(600)
     weight = 1.0 + np.arange(600) % 3
     bins = findings.measure_reliability(audit_labels(table, labels, sample_weight=weight))
     mean = np.average(labels == "stays", weights=weight)
@@ -477,7 +480,7 @@ def test_trees_that_learn_the_same_labels_again_are_the_same(shop, three):
     "settings", [{"step_size": 2.0}, {"learning_rate": 0.3}, {"class_weight": "balanced", "l2": 3.0}]
 )
 def test_they_are_so_with_other_settings_too(settings):
-    table, labels, _ = customers(400)
+    table, labels, _ = make_customers(400)
     model = PILBoostClassifier(random_state=3, **settings).fit(table, labels)
     again = findings.train_again(audit_labels(table, labels, model), labels)
     np.testing.assert_array_equal(again.importances("gain"), model.importances("gain"))
@@ -566,6 +569,7 @@ def test_peers_are_measured_on_rows_they_have_not_seen(monkeypatch, shop):
     assert not any(map(any, seen))
 
 
+@pytest.mark.slow
 def test_peers_of_many_classes_with_weights(three):
     pytest.importorskip("xgboost")
     rare = three.given.copy()

@@ -13,15 +13,15 @@ from untwist.losses import AlphaLoss, FocalLoss, LogLoss, MatusitaLoss, SquareLo
 from untwist.theory.certificate import MET, NOT_APPLICABLE, VIOLATED, StepCondition, certify, step_condition
 
 
-def sample(seed, noise=0.2, n=200):
+def draw_sample(seed, noise=0.2, n=200):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5))
     y = np.where(X[:, 0] * X[:, 1] + X[:, 2] > 0, 1.0, -1.0)
     return X, np.where(rng.random(n) < noise, -y, y)
 
 
-def run(link, step, seed=0, depth=2, rounds=40, sample_weight=None):
-    X, y = sample(seed)
+def boost_rounds(link, step, seed=0, depth=2, rounds=40, sample_weight=None):
+    X, y = draw_sample(seed)
     learner = DecisionTreeRegressor(max_depth=depth, random_state=0)
     return list(itertools.islice(pilboost(X, y, learner, link, step, sample_weight=sample_weight), rounds))
 
@@ -33,9 +33,10 @@ LINKS += [ClippedLink(loss) for loss in (LogLoss(), SquareLoss(), MatusitaLoss()
 
 @pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("link", LINKS, ids=repr)
+@pytest.mark.thinned(4)
 def test_no_round_violates_the_theorem(link, factor):
     step = factor * default_step_size(link)
-    certificate = certify(run(link, step), link, step)
+    certificate = certify(boost_rounds(link, step), link, step)
     for one in (certificate.exact, certificate.implied):
         assert set(one.verdicts) <= {MET, NOT_APPLICABLE}
         applicable = one.bound > 0
@@ -49,7 +50,7 @@ def test_the_default_step_is_certified_on_the_implied_loss(alpha):
     """Up to alpha = 2 the default step satisfies (O2) with zeta = 0, so every round is promised a decrease."""
     link = ClippedLink(AlphaLoss(alpha))
     step = default_step_size(link)
-    certificate = certify(run(link, step), link, step)
+    certificate = certify(boost_rounds(link, step), link, step)
     assert set(certificate.implied.verdicts) == {MET}
     assert certificate.implied.step.holds
     assert math.isfinite(certificate.implied.Q)
@@ -58,7 +59,7 @@ def test_the_default_step_is_certified_on_the_implied_loss(alpha):
 def test_numbers_by_definition():
     link, step = ClippedLink(AlphaLoss(2.0)), 2.0
     weight = np.random.default_rng(5).random(200)
-    rounds = run(link, step, sample_weight=weight)
+    rounds = boost_rounds(link, step, sample_weight=weight)
     certificate = certify(rounds, link, step, sample_weight=weight)
     exact = CanonicalLink(AlphaLoss(2.0))
     share = weight / weight.sum()
@@ -77,16 +78,16 @@ def test_numbers_by_definition():
         before = one.margins
     assert (certificate.implied.zeta < 1e-12).all()
     assert certificate.exact.first_risk == pytest.approx(float(AlphaLoss(2.0).partial_pos(0.5)))
-    assert certificate.sufficient_o1 == (False,) * 40  # alpha < 2.7
+    assert certificate.sufficient_o1 == (False,) * 40  # The alpha is below 2.7.
 
 
 def test_bounds_and_constants_by_definition():
     """The exact loss of a run with too long a step: bounds of both signs, and what follows from them."""
     link, step = ClippedLink(AlphaLoss(2.0)), 3.0
-    certificate = certify(run(link, step), link, step)
+    certificate = certify(boost_rounds(link, step), link, step)
     one = certificate.exact
-    edges = np.array([made.edge for made in run(link, step)])
-    largest = np.array([np.abs(made.agreement).max() for made in run(link, step)])
+    edges = np.array([made.edge for made in boost_rounds(link, step)])
+    largest = np.array([np.abs(made.agreement).max() for made in boost_rounds(link, step)])
     bracket = 1 - one.zeta - one.curvature * step * largest**2 / 2
     np.testing.assert_allclose(one.bound, bracket * step * edges**2, rtol=1e-12)
     assert {verdict for verdict, positive in zip(one.verdicts, bracket > 0, strict=True) if positive} == {MET}
@@ -105,7 +106,7 @@ def test_bounds_and_constants_by_definition():
     gap = certificate.implied.first_risk - 0.2 * float(link.margin_loss(0.5))
     needed = certificate.implied.Q * gap / (0.2 * float(link.weights(0.5))) ** 2
     assert certificate.implied.rounds_for(0.5, 0.2) == pytest.approx(needed)
-    assert certificate.implied.rounds_for(0.0, 1.0) == 0.0  # at most all margins are at most 0 from the start
+    assert certificate.implied.rounds_for(0.0, 1.0) == 0.0  # All margins are at most 0 from the start.
 
 
 def test_the_step_condition_by_definition():
@@ -113,12 +114,12 @@ def test_the_step_condition_by_definition():
     assert condition.pi == pytest.approx(2.0 * 0.5 * 9.0 / 0.8 - 1.0)
     assert condition.ideal_step == pytest.approx(0.8 / 4.5)
     assert StepCondition(1.0, 1.0, 1.0, 0.0).pi == 0.0
-    assert not StepCondition(1.0, 2.0, 1.0, 0.0).holds  # pi is 1
+    assert not StepCondition(1.0, 2.0, 1.0, 0.0).holds  # Here pi is 1.
     assert StepCondition(0.0, 1.0, 1.0, 0.0).ideal_step == math.inf
     assert StepCondition(1.0, 1.0, 1.0, 1.5).ideal_step == 0.0
 
 
-def by_hand(margins, edge=0.0, agreement=1.0, weight=0.5, step=1.0):
+def make_round(margins, edge=0.0, agreement=1.0, weight=0.5, step=1.0):
     """A round that says of itself what it is told."""
     margins = np.asarray(margins, float)
     return Round(0, None, edge, step * edge, np.full(margins.shape, weight), np.full(margins.shape, agreement), margins)
@@ -126,21 +127,21 @@ def by_hand(margins, edge=0.0, agreement=1.0, weight=0.5, step=1.0):
 
 def test_a_learner_without_an_edge_is_promised_nothing():
     link = ClippedLink(AlphaLoss(2.0))
-    found = certify([by_hand([0.0, 0.0], agreement=0.0)], link, 1.0)
+    found = certify([make_round([0.0, 0.0], agreement=0.0)], link, 1.0)
     assert (found.M, found.gamma) == (0.0, 0.0)
     assert found.implied.zeta.tolist() == [0.0]
     assert found.implied.verdicts == (NOT_APPLICABLE,)
     assert math.isinf(found.implied.Q)
     assert found.implied.guaranteed_risk == found.implied.first_risk
     assert found.implied.step.ideal_step == math.inf
-    other = certify([by_hand([0.0, 0.0])], link, 1.0)  # an edge of its own weights that the round denies
+    other = certify([make_round([0.0, 0.0])], link, 1.0)  # The round denies the edge that its own weights have.
     assert other.implied.zeta.tolist() == [math.inf]
     assert not other.implied.step.holds
 
 
 def test_a_broken_promise_is_told():
     link = ClippedLink(AlphaLoss(2.0))
-    found = certify([by_hand([0.0, 0.0], edge=0.5)], link, 1.0)  # margins that stay where they are
+    found = certify([make_round([0.0, 0.0], edge=0.5)], link, 1.0)  # The margins stay where they are.
     assert found.implied.verdicts == (VIOLATED,)
     assert "was broken" in found.summary()
     assert "1 violated" in found.summary()
@@ -162,7 +163,7 @@ def test_a_broken_promise_is_told():
 def test_the_sufficient_conditions_of_the_paper(change, enough):
     settings = {"edge": 0.14 * 0.4, "weight": 0.4, "alpha": 4.0, "agreement": 1.0} | change
     link = ClippedLink(AlphaLoss(settings.pop("alpha")))
-    assert certify([by_hand([0.1, 0.1], **settings)], link, 1.0).sufficient_o1 == (enough,)
+    assert certify([make_round([0.1, 0.1], **settings)], link, 1.0).sufficient_o1 == (enough,)
 
 
 @pytest.mark.parametrize(
@@ -171,16 +172,15 @@ def test_the_sufficient_conditions_of_the_paper(change, enough):
 def test_margins_close_below_the_clip_are_where_the_links_part(share, outside):
     """The band of Lemma "edgeALPHA": from 1 - 1/alpha^4 to 1 times the clip, before a round."""
     link = ClippedLink(AlphaLoss(4.0))
-    first = by_hand([0.0, share * link.clip], edge=0.4)
-    assert certify([first, by_hand([0.0, 0.0], edge=0.4)], link, 1.0).sufficient_o1 == (True, outside)
+    first = make_round([0.0, share * link.clip], edge=0.4)
+    assert certify([first, make_round([0.0, 0.0], edge=0.4)], link, 1.0).sufficient_o1 == (True, outside)
 
 
 def test_other_losses_have_no_sufficient_conditions():
     link = ClippedLink(LogLoss())
-    assert certify([by_hand([0.1, 0.1], edge=0.4)], link, 1.0).sufficient_o1 == (
-        False,
-    )  # alpha = 1: no band, too small
-    square = certify([by_hand([0.1, 0.1], edge=0.4)], ClippedLink(SquareLoss()), 1.0)
+    certificate = certify([make_round([0.1, 0.1], edge=0.4)], link, 1.0)
+    assert certificate.sufficient_o1 == (False,)  # An alpha of 1 is too small for any band.
+    square = certify([make_round([0.1, 0.1], edge=0.4)], ClippedLink(SquareLoss()), 1.0)
     assert square.sufficient_o1 is None
     assert "sufficient conditions" not in square.summary()
 
@@ -202,7 +202,7 @@ def test_margin_bound_of_the_second_part():
 
 def test_summary_is_plain_text():
     link, step = ClippedLink(AlphaLoss(4.0)), 8.0
-    text = str(certify(run(link, step), link, step))
+    text = str(certify(boost_rounds(link, step), link, step))
     assert "promised a decrease in" in text
     assert "was kept" in text
     for part in (
@@ -230,15 +230,24 @@ def test_what_o2_says_of_the_default_step(alpha, holds):
     ("call", "message"),
     [
         (lambda: certify([], LINKS[0], 1.0), "rounds must not be empty"),
-        (lambda: certify(run(LINKS[4], 1.0, rounds=2), LINKS[4], 2.0), "rounds were not made with step_size 2"),
         (
-            lambda: certify(run(LINKS[4], 1.0, rounds=2), LINKS[4], 1.0, sample_weight=[1.0]),
+            lambda: certify(boost_rounds(LINKS[4], 1.0, rounds=2), LINKS[4], 2.0),
+            "rounds were not made with step_size 2",
+        ),
+        (
+            lambda: certify(boost_rounds(LINKS[4], 1.0, rounds=2), LINKS[4], 1.0, sample_weight=[1.0]),
             "weights must be 200 numbers",
         ),
         (lambda: certify([], LINKS[0], 0.0), "step_size must be a number > 0"),
         (lambda: step_condition(LINKS[0], -1.0), "step_size must be a number > 0"),
-        (lambda: certify(run(LINKS[4], 1.0, rounds=2), LINKS[4], 1.0).implied.rounds_for(2.5, 0.1), "below the clip"),
-        (lambda: certify(run(LINKS[4], 1.0, rounds=2), LINKS[4], 1.0).implied.rounds_for(0.5, 1.5), "epsilon must be"),
+        (
+            lambda: certify(boost_rounds(LINKS[4], 1.0, rounds=2), LINKS[4], 1.0).implied.rounds_for(2.5, 0.1),
+            "below the clip",
+        ),
+        (
+            lambda: certify(boost_rounds(LINKS[4], 1.0, rounds=2), LINKS[4], 1.0).implied.rounds_for(0.5, 1.5),
+            "epsilon must be",
+        ),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -19,6 +19,7 @@ def test_alpha_loss_undoes_all_three(pair):
 
 
 @pytest.mark.parametrize("seed", range(100))
+@pytest.mark.thinned(5)
 def test_alpha_loss_undoes_any_twist_and_alpha_star_says_how(seed):
     clean, twisted = np.random.default_rng(seed).uniform(0.001, 0.999, 2)
     found = explore(ALPHA, clean, twisted)
@@ -27,6 +28,7 @@ def test_alpha_loss_undoes_any_twist_and_alpha_star_says_how(seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.thinned(4)
 def test_focal_loss_undoes_what_lies_between_eta_twisted_and_one_half(seed):
     rng = np.random.default_rng(seed)
     twisted = rng.uniform(0.02, 0.4)
@@ -46,6 +48,7 @@ def test_focal_loss_undoes_what_lies_between_eta_twisted_and_one_half(seed):
     ],
     ids=lambda value: value.name if isinstance(value, LossFamily) else str(value),
 )
+@pytest.mark.thinned(2)
 def test_focal_and_super_loss_fail_where_the_theory_says(family, pair, reached, distance):
     found = explore(family, *pair)
     assert found.reaches() is reached

@@ -19,7 +19,7 @@ every_alpha = pytest.mark.parametrize("alpha", ALPHAS)
 both_kinds = pytest.mark.parametrize("kind", KINDS)
 
 
-def scores(link, rng, near=0.999):
+def draw_scores(link, rng, near=0.999):
     """Random scores inside the clip, tiny ones, and some near its end."""
     reach = min(link.clip, 30.0)
     return np.concatenate(
@@ -29,10 +29,11 @@ def scores(link, rng, near=0.999):
 
 @every_alpha
 @both_kinds
+@pytest.mark.thinned(3)
 def test_alpha_inverse_is_exact(kind, alpha):
     """Absolute error below 1e-12 away from the clip (in fact below 1e-15)."""
     link = kind(AlphaLoss(alpha))
-    z = scores(link, np.random.default_rng(0))
+    z = draw_scores(link, np.random.default_rng(0))
     exact = np.array([float(KINDS[kind](x, alpha)) for x in z])
     np.testing.assert_allclose(link.inverse(z), exact, rtol=0, atol=1e-15)
 
@@ -42,7 +43,7 @@ def test_alpha_inverse_is_exact(kind, alpha):
 def test_alpha_inverse_near_the_clip_is_exact_for_the_z_it_is_given(kind, alpha):
     """For alpha > 2 the slope is infinite at the clip, so z is taken as the exact float that it is."""
     link = kind(AlphaLoss(alpha))
-    # c itself is not a float: 1e-13 keeps the distance to it well determined by alpha and z
+    # The clip c is not a float: 1e-13 keeps the distance to it well determined by alpha and z.
     z = -link.clip * (1 - np.geomspace(1e-13, 1e-3, 11))
     exact = np.array([float(KINDS[kind](x, alpha)) for x in z])
     np.testing.assert_allclose(link.inverse(z), exact, rtol=1e-12)
@@ -68,12 +69,12 @@ def test_link_and_inverse_undo_each_other(kind, alpha):
     link = kind(AlphaLoss(alpha))
     v = np.linspace(0.01, 0.99, 41)
     if math.isfinite(alpha):
-        # the link flattens where t = sigma(alpha * logit(v)) is 0 or 1 to rounding
+        # The link flattens where t = sigma(alpha * logit(v)) is 0 or 1 to rounding.
         v = v[np.abs(alpha * np.log(v / (1 - v))) < 15]
         np.testing.assert_allclose(link.inverse(link.link(v)), v, rtol=1e-9)
     else:
         np.testing.assert_array_equal(link.link([0.2, 0.5, 0.8]), [-1, 0, 1])
-    u = link.tilted(z := scores(link, np.random.default_rng(1), near=0.9))
+    u = link.tilted(z := draw_scores(link, np.random.default_rng(1), near=0.9))
     kept = (u > 1e-9) & (u < 1 - 1e-9)
     np.testing.assert_allclose(link.score(u[kept]), z[kept], rtol=1e-6, atol=1e-9)
 
@@ -82,7 +83,7 @@ def test_link_and_inverse_undo_each_other(kind, alpha):
 @both_kinds
 def test_a_negative_alpha_complements_the_clean_posterior_only(kind, alpha):
     link, mirrored = kind(AlphaLoss(alpha)), kind(AlphaLoss(-alpha))
-    z = scores(link, np.random.default_rng(2))
+    z = draw_scores(link, np.random.default_rng(2))
     v = np.linspace(0, 1, 21)
     np.testing.assert_array_equal(mirrored.link(v), link.link(v))
     for same in ("inverse", "inverse_derivative", "weights", "margin_loss"):
@@ -129,6 +130,7 @@ def test_closed_forms_agree_with_the_general_recipe(kind, loss):
 
 @pytest.mark.parametrize("loss", BOOSTABLE, ids=repr)
 @both_kinds
+@pytest.mark.thinned(3)
 def test_the_weights_are_the_slope_and_the_curvature_theirs(kind, loss):
     """margin_loss(a) - margin_loss(b) is the integral of the weights; likewise the weights of the curvature."""
     link = kind(loss)

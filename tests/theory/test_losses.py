@@ -64,7 +64,7 @@ class Numerical(Loss):
 def test_derivatives_are_those_of_the_partial_losses(loss):
     inside = U[(U > 1e-3) & (U < 1 - 1e-3)]
     twin = Numerical(loss)
-    rtol = 1e-2 if isinstance(loss, SuperLoss) else 1e-8  # its slope has a square-root kink where it stops damping
+    rtol = 1e-2 if isinstance(loss, SuperLoss) else 1e-8  # Its slope has a square-root kink where it stops damping.
     np.testing.assert_allclose(loss.partial_pos_derivative(inside), twin.partial_pos_derivative(inside), rtol=rtol)
     np.testing.assert_allclose(loss.partial_neg_derivative(inside), twin.partial_neg_derivative(inside), rtol=rtol)
 
@@ -98,14 +98,14 @@ def test_tilted_estimate_lies_in_the_tilted_set(loss):
     assert ((low <= estimate) & (estimate <= high)).all()
 
 
-def jumps(loss):
+def find_jumps(loss):
     return isinstance(loss, SuperLoss) or (isinstance(loss, AlphaLoss) and math.isinf(loss.alpha))
 
 
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if not jumps(loss)], ids=repr)
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if not find_jumps(loss)], ids=repr)
 def test_tilted_inverse_undoes_the_tilted_estimate(loss):
     estimate = loss.tilted_estimate(eta := np.linspace(0.05, 0.95, 19))
-    kept = np.abs(estimate - 0.5) < 0.5 - 1e-6  # closer to 1 than that, rounding has taken the answer away
+    kept = np.abs(estimate - 0.5) < 0.5 - 1e-6  # Closer to 0 or 1 than that, rounding has taken the answer away.
     assert kept.any()
     np.testing.assert_allclose(loss.tilted_inverse(estimate[kept]), eta[kept], atol=1e-9)
 
@@ -383,7 +383,7 @@ def test_alpha_loss_at_the_ends_of_its_range():
 def test_rate_and_conjugate_at_the_ends_of_the_range():
     assert [AlphaLoss(alpha).rate for alpha in (0.0, 1.0, -2.0, -math.inf)] == [-math.inf, 0.0, 0.5, 1.0]
     assert [AlphaLoss(alpha).conjugate for alpha in (0.0, 1.0, -2.0, math.inf)] == [0.0, math.inf, 2.0, 1.0]
-    assert AlphaLoss(1e-300).rate == pytest.approx(-1e300)  # the least alpha but 0
+    assert AlphaLoss(1e-300).rate == pytest.approx(-1e300)  # This alpha is next to 0.
     for derivative in (AlphaLoss(0.0).partial_pos_derivative, AlphaLoss(0.0).partial_neg_derivative):
         assert np.isnan(derivative([0.0, 0.3, 1.0])).all()
 
@@ -405,7 +405,7 @@ def test_the_slope_of_a_focal_loss_at_its_ends():
 
 def test_tilt_takes_one_alpha_per_point():
     np.testing.assert_allclose(tilt([0.3, 0.7], [-1.0, 1.0]), [0.7, 0.7])
-    assert tilt(1.0, 0.0) == 0.5  # 0 * inf = 0
+    assert tilt(1.0, 0.0) == 0.5  # Here 0 * inf is 0.
     assert tilt(0.5, math.inf) == 0.5
 
 

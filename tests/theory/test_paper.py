@@ -54,16 +54,16 @@ LOSSES = [
 ]
 
 
-def rng():
+def make_rng():
     return np.random.default_rng(20220717)
 
 
-def floats(values):
+def convert_to_floats(values):
     """Exact numbers as an array of floats."""
     return np.array([float(value) for value in values])
 
 
-def random_points(random, size):
+def draw_points(random, size):
     """Random weights, clean and twisted posteriors, some of them extreme."""
     clean = np.where(random.random(size) < 0.15, random.choice([0.0, 0.5, 1.0, 1e-12], size), random.random(size))
     return random.random(size) + 0.01, clean, expit(random.normal(0.0, random.choice([0.1, 1.0, 4.0]), size))
@@ -83,7 +83,7 @@ def test_equation_eqpoirisk(loss):
     """L(u, v) = v*l_1(u) + (1-v)*l_{-1}(u), 0*inf = 0, and L_(v) is its infimum over u (1e-9 above no grid value)."""
     u = np.concatenate([[0.0], expit(np.linspace(-30.0, 30.0, 2001)), [1.0]])
     for v in [0.0, 1e-12, 0.3, 0.5, 0.7, 1.0]:
-        risk = floats(map(exact.expectation, np.full(u.size, v), loss.partial_pos(u), loss.partial_neg(u)))
+        risk = convert_to_floats(map(exact.expectation, np.full(u.size, v), loss.partial_pos(u), loss.partial_neg(u)))
         np.testing.assert_allclose(loss.conditional_risk(u, v), risk, rtol=1e-13)
         assert loss.bayes_risk(v) <= risk.min() + 1e-12
         assert loss.bayes_risk(v) >= risk.min() - 1e-3 * (1.0 + abs(risk.min()))
@@ -92,14 +92,14 @@ def test_equation_eqpoirisk(loss):
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_lemma_lemUstar_the_bayes_risk_is_concave_and_continuous(loss):
     """L_ is concave (1e-9), and |L_(a) - L_(u)| <= Z*|a - u| with Z the largest |l_1 - l_{-1}| at both t's."""
-    random = rng()
+    random = make_rng()
     a, u, share = np.concatenate([random.random((3, 300)), expit(random.normal(0.0, 8.0, (3, 100)))], axis=1)
     risk_a, risk_u = loss.bayes_risk(a), loss.bayes_risk(u)
     chord = share * risk_a + (1.0 - share) * risk_u
     assert (loss.bayes_risk(share * a + (1.0 - share) * u) >= chord - 1e-9).all()
     ends = [np.abs(loss.partial_pos(t) - loss.partial_neg(t)) for v in (a, u) for t in loss.tilted_set(v)]
     assert (np.abs(risk_a - risk_u) <= np.max(ends, axis=0) * np.abs(a - u) + 1e-9).all()
-    for end in (0.0, 1.0):  # continuous up to the ends: sqrt(1e-12) is the slowest approach here
+    for end in (0.0, 1.0):  # It is continuous up to the ends, and sqrt(1e-12) is the slowest approach here.
         near = loss.bayes_risk(np.abs(end - np.array([1e-12, 1e-16, 1e-30])))
         np.testing.assert_allclose(near, loss.bayes_risk(end), rtol=0, atol=1e-5)
 
@@ -120,7 +120,9 @@ def test_lemma_lemUstar_the_surrogate_is_convex_continuous_and_non_increasing(lo
 def test_equation_defsur_the_log_loss_gives_entropy_and_logistic_loss():
     """Picking the log-loss gives the binary entropy for L_ and the logistic loss log(1 + exp(-z)) for F (1e-14)."""
     z = np.array([-1e6, -40.0, -1.0, 0.0, 1e-9, 1.0, 40.0, 1e6])
-    np.testing.assert_allclose(LogLoss().bayes_risk(ETAS), floats(map(exact.binary_entropy, ETAS)), rtol=1e-14)
+    np.testing.assert_allclose(
+        LogLoss().bayes_risk(ETAS), convert_to_floats(map(exact.binary_entropy, ETAS)), rtol=1e-14
+    )
     np.testing.assert_allclose(CanonicalLink(LogLoss()).margin_loss(z), np.logaddexp(0.0, -z), rtol=1e-14)
 
 
@@ -128,6 +130,7 @@ def test_equation_defsur_the_log_loss_gives_entropy_and_logistic_loss():
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.thinned(3)
 def test_equation_defBTE(loss):
     """t(v) = argmin over u of L(u, v): brute force on a grid finds nothing better, and nothing as good elsewhere."""
     grid = np.concatenate([[0.0], expit(np.linspace(-20.0, 20.0, 4001)), [1.0]])
@@ -158,8 +161,8 @@ def test_lemma_btesingleton(loss):
     u = np.linspace(0.0, 1.0, 2001)[1:-1]
     assert (np.diff(loss.partial_pos(u), 2) > 0).all()
     assert (np.diff(loss.partial_neg(u), 2) > 0).all()
-    v = np.concatenate([ETAS, rng().random(200)])
-    low, high = Loss.tilted_set(loss, v)  # the numerical search, not the closed form
+    v = np.concatenate([ETAS, make_rng().random(200)])
+    low, high = Loss.tilted_set(loss, v)  # This is the numerical search, not the closed form.
     np.testing.assert_allclose(low, high, rtol=0, atol=1e-9)
 
 
@@ -197,14 +200,14 @@ class Polygon(Loss):
 
 def test_lemma_proptilt_M():
     """(M): u1 < u3 => t(u1) <= t(u3) and t(u1) & t(u3) within t(u2) between; on random convex polygons, set-valued."""
-    random, set_valued, shared = rng(), 0, 0
+    random, set_valued, shared = make_rng(), 0, 0
     knots, v = np.linspace(0.0, 1.0, 9), np.linspace(0.0, 1.0, 33)
     for _ in range(30):
         down, up = -np.sort(-random.integers(0, 5, 8)), np.sort(random.integers(0, 5, 8))
         loss = Polygon(knots, np.append(np.cumsum(down[::-1])[::-1], 0), np.append(0, np.cumsum(up)))
         assert monotone(loss)
         low, high = loss.tilted_set(v)
-        # integers and dyadic v: the brute force over the knots is exact
+        # With integers and dyadic v the brute force over the knots is exact.
         brute = np.array([exact.argmin_on_grid(loss, eta, knots, tolerance=0) for eta in v])
         np.testing.assert_allclose((low, high), brute.T, rtol=0, atol=1e-8)
         assert (np.diff(low) >= -1e-8).all()
@@ -237,7 +240,7 @@ def test_lemma_proptilt_D(alpha):
         return loss.partial_pos(t) - loss.partial_neg(t)
 
     first = [(exact.bayes_risk(x + mpf(h), alpha) - exact.bayes_risk(x - mpf(h), alpha)) / (2 * h) for x in v]
-    np.testing.assert_allclose(bayes_slope(v), floats(first), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(bayes_slope(v), convert_to_floats(first), rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose((bayes_slope(v + h) - bayes_slope(v - h)) / (2 * h), slope * difference, rtol=1e-5)
 
 
@@ -245,7 +248,7 @@ def test_lemma_proptilt_D(alpha):
 def test_lemma_proptilt_S(loss):
     """(S): t(1 - u) = {1} - t(u), as sets (1e-9)."""
     assert symmetric(loss)
-    u = np.arange(257) / 256.0  # 1 - u is exact
+    u = np.arange(257) / 256.0  # With these numbers 1 - u is exact.
     low, high = loss.tilted_set(u)
     mirrored_low, mirrored_high = loss.tilted_set(1.0 - u)
     np.testing.assert_allclose((mirrored_low, mirrored_high), (1.0 - high, 1.0 - low), rtol=0, atol=1e-9)
@@ -270,7 +273,8 @@ class AffinePiece(Loss):
     def __init__(self, v, w):
         self.v, self.w = v, w
 
-    def _integral(self, u, start):  # of start - x(u) for the position x, which stands still on [v, w]
+    # It is the integral of start - x(u) for the position x, which stands still on [v, w].
+    def _integral(self, u, start):
         u, width = np.asarray(u, dtype=float), self.w - self.v
         x = np.where(u <= self.v, u, np.maximum(self.v, u - width))
         moved = start * u - x * x / 2.0
@@ -303,13 +307,13 @@ def test_lemma_proptilt_remark_strictly_monotone_losses_can_have_a_set_valued_es
 
 def test_definition_Bayesblunting():
     """Blunting iff eta_c <= eta_t <= 1/2 or eta_c >= eta_t >= 1/2; strictly: eta_c < eta_t or eta_c > eta_t there."""
-    points = np.concatenate([ETAS, rng().random(60)])
+    points = np.concatenate([ETAS, make_rng().random(60)])
     clean, twisted = (grid.ravel() for grid in np.meshgrid(points, points))
     pairs = list(zip(clean.tolist(), twisted.tolist(), strict=True))
     assert is_bayes_blunting(clean, twisted).tolist() == [c <= t <= 0.5 or c >= t >= 0.5 for c, t in pairs]
     strict = [c < t <= 0.5 or c > t >= 0.5 for c, t in pairs]
     assert is_bayes_blunting(clean, twisted, strict=True).tolist() == strict
-    # it keeps the guess and takes confidence away
+    # Blunting keeps the guess and takes confidence away.
     blunt = is_bayes_blunting(clean, twisted)
     assert (np.abs(twisted[blunt] - 0.5) <= np.abs(clean[blunt] - 0.5)).all()
     assert not ((clean[blunt] - 0.5) * (twisted[blunt] - 0.5) < 0).any()
@@ -317,7 +321,7 @@ def test_definition_Bayesblunting():
 
 def test_lemma_lemSymLabFlip():
     """Symmetric label noise is Bayes blunting for p <= 1/2 (strictly for 0 < p, eta_c != 1/2), and not above."""
-    clean = np.concatenate([ETAS, rng().random(500)])
+    clean = np.concatenate([ETAS, make_rng().random(500)])
     for p in [0.0, 1e-12, 0.1, 0.3, 0.499999, 0.5]:
         twisted = SymmetricNoise(p)(clean)
         np.testing.assert_allclose(twisted, clean * (1.0 - p) + (1.0 - clean) * p, rtol=1e-15)
@@ -327,8 +331,8 @@ def test_lemma_lemSymLabFlip():
     away = np.abs(clean - 0.5) > 1e-3
     for p in [0.501, 0.9, 1.0]:
         assert not is_bayes_blunting(clean[away], SymmetricNoise(p)(clean[away])).any()
-    one_sided = ClassConditionalTwist(rate_neg=0.0, rate_pos=0.4)
-    assert not is_bayes_blunting(0.6, one_sided(0.6))  # class-conditional noise need not be
+    # Class-conditional noise need not be blunting.
+    assert not is_bayes_blunting(0.6, ClassConditionalTwist(rate_neg=0.0, rate_pos=0.4)(0.6))
 
 
 @pytest.mark.parametrize(("clean", "twisted"), [(0.1, 0.3), (0.3, 0.1), (0.3, 0.7), (0.999, 0.501), (1e-6, 0.9)])
@@ -372,7 +376,7 @@ def test_lemma_lemFocalLoss_proof():
             (1 - 2 * u) * b,
         )
         for gamma in map(mpf, [0.01, 0.5, 1, 2, 7]):
-            f = (1 - u) ** gamma * (gamma * u * log_u - (1 - u))  # f(1-u, gamma)
+            f = (1 - u) ** gamma * (gamma * u * log_u - (1 - u))  # This is f(1-u, gamma).
             derivative = mpmath.diff(lambda gamma, u=u: focal_ratio(u, gamma), gamma)
             factor = (u * (1 - u)) ** gamma / f**2
             assert mpmath.almosteq(derivative, factor * (A * gamma**2 + B * gamma + C), rel_eps=mpf(10) ** -15)
@@ -387,12 +391,12 @@ def test_lemma_lemFocalLoss():
     assert explore(FOCAL, 0.1, 0.3).distance == pytest.approx(0.2, abs=1e-6)
     assert explore(FOCAL, 0.3, 0.7).distance > 0.19
     assert explore(FOCAL, 0.3, 0.1).reaches()
-    random = rng()
+    random = make_rng()
     for gamma in [0.01, 0.5, 2.0, 10.0]:
         eta = random.random(100)
         estimate = FocalLoss(gamma).tilted_estimate(eta)
         assert (np.abs(estimate - 0.5) <= np.abs(eta - 0.5) + 1e-9).all()
-        ratio = floats(focal_ratio(mpf(u), mpf(gamma)) for u in estimate)
+        ratio = convert_to_floats(focal_ratio(mpf(u), mpf(gamma)) for u in estimate)
         np.testing.assert_allclose(ratio, eta / (1.0 - eta), rtol=1e-6)
 
 
@@ -428,12 +432,12 @@ def test_lemma_super_loss_is_not_twist_proper(loss):
     values = {"tau": (-30.0, -1.0, 0.0, 0.3, 1.0, 30.0), "lam": (1e-3, 0.03, 0.3, 3.0, 1e3)}
     family = LossFamily("Super Loss", lambda tau, lam: SuperLoss(loss, tau, lam), values)
     u = np.linspace(0.0, 1.0, 101)[1:-1]
-    assert (np.diff(loss.partial_pos(u)) < 0).all()  # the remark: all popular losses are strictly monotone
+    assert (np.diff(loss.partial_pos(u)) < 0).all()  # The remark says that all popular losses are strictly monotone.
     assert (np.diff(loss.partial_neg(u)) > 0).all()
     for clean, twisted in [(0.3, 0.1), (0.3, 0.7)]:
         assert explore(family, clean, twisted, refinements=4).distance > 0.15
     if loss == LogLoss():
-        assert explore(SUPER, 0.1, 0.3).reaches()  # it does undo blunting
+        assert explore(SUPER, 0.1, 0.3).reaches()  # The Super Loss does undo blunting.
 
 
 # ---- Section 4: the alpha-loss ----
@@ -442,11 +446,11 @@ def test_lemma_super_loss_is_not_twist_proper(loss):
 @pytest.mark.parametrize("alpha", [*FINITE, INF, -INF])
 def test_definition_defALPHALOSS(alpha):
     """l_1(u) = c*(1 - u**(1/c)), its limits -log(u) and 1 - u; below 0, l_1^{-alpha}(1-u) (rtol 1e-12)."""
-    u = np.concatenate([ETAS, rng().random(100)])
+    u = np.concatenate([ETAS, make_rng().random(100)])
     loss = AlphaLoss(alpha)
     for ours, twin in ((loss.partial_pos, exact.partial_pos), (loss.partial_neg, exact.partial_neg)):
         values = ours(u)
-        np.testing.assert_allclose(values, floats(twin(x, alpha) for x in u), rtol=1e-12)
+        np.testing.assert_allclose(values, convert_to_floats(twin(x, alpha) for x in u), rtol=1e-12)
         assert (values >= 0).all()
     np.testing.assert_array_equal(loss.partial_pos(u), AlphaLoss(-alpha).partial_neg(u))
 
@@ -470,21 +474,22 @@ def test_lemma_lemPointwise_a(alpha):
     assert bool(monotone(loss)) == (alpha > 0)
     assert monotone(AlphaLoss(abs(alpha)))
     assert bool(extremes(loss)) == (alpha > 0)
-    if abs(alpha) > 0.1:  # below, the bends are too sharp for a check by differences
+    if abs(alpha) > 0.1:  # Below that, the bends are too sharp for a check by differences.
         assert differentiable(loss)
 
 
 @pytest.mark.parametrize("alpha", FINITE)
 def test_lemma_lemPointwise_b(alpha):
     """(b) t(eta) = {eta**alpha / (eta**alpha + (1-eta)**alpha)}, alpha finite != 0 (rtol 1e-15*(4 + |log-odds|))."""
-    eta = np.concatenate([ETAS, rng().random(100)])
+    eta = np.concatenate([ETAS, make_rng().random(100)])
     low, high = AlphaLoss(alpha).tilted_set(eta)
     np.testing.assert_array_equal(low, high)
     truth = [exact.tilted_estimate(x, alpha) for x in eta]
     odds = np.array([float(abs(alpha * exact.logit(x))) for x in eta])
     slack = 1e-15 * (4.0 + np.where(np.isinf(odds), 0.0, odds))
-    assert (np.abs(low - floats(truth)) <= slack * floats(truth) + 5e-324).all()
-    eta = np.arange(257) / 256.0  # 1 - eta is exact: the symmetry that the text notes
+    assert (np.abs(low - convert_to_floats(truth)) <= slack * convert_to_floats(truth) + 5e-324).all()
+    # With these numbers 1 - eta is exact, so the symmetry that the text notes can be tested.
+    eta = np.arange(257) / 256.0
     np.testing.assert_allclose(tilt(eta, alpha), tilt(1.0 - eta, -alpha), rtol=1e-12)
 
 
@@ -503,17 +508,17 @@ def test_lemma_lemPointwise_b_at_infinity_and_zero():
 
 def test_lemma_lemPointwise_c():
     """(c) t(eta_t) = {eta_c} at alpha* = logit(eta_c)/logit(eta_t), for every twist (1e-12 in the log-odds, exact)."""
-    random = rng()
+    random = make_rng()
     clean, twisted = expit(random.normal(0.0, 5.0, (2, 300)))
     alpha = alpha_star(clean, twisted)
     np.testing.assert_allclose(
-        alpha, floats(exact.logit(c) / exact.logit(t) for c, t in zip(clean, twisted, strict=True))
+        alpha, convert_to_floats(exact.logit(c) / exact.logit(t) for c, t in zip(clean, twisted, strict=True))
     )
     np.testing.assert_allclose(tilt(twisted, alpha), clean, rtol=1e-12)
     np.testing.assert_allclose(1.0 - tilt(twisted, alpha), 1.0 - clean, rtol=1e-9)
     clean, twisted = (grid.ravel() for grid in np.meshgrid(ETAS, ETAS))
     for c, t, alpha in zip(clean, twisted, alpha_star(clean, twisted), strict=True):
-        low, high = AlphaLoss(float(alpha)).tilted_set(t)  # at the extremes eta_c still is in the set
+        low, high = AlphaLoss(float(alpha)).tilted_set(t)  # At the extremes eta_c is still in the set.
         assert low - 1e-12 <= c <= high + 1e-12
 
 
@@ -542,7 +547,7 @@ def test_lemma_lemPointwise_c_where_the_quotient_is_not_defined(clean, twisted, 
 
 def test_lemma_lemPointwise_d():
     """(d) alpha* >= 1 for any Bayes blunting twist; negative for a twist across 1/2, below 1 for a sharpening one."""
-    random = rng()
+    random = make_rng()
     clean = np.concatenate([ETAS, random.random(300)])
     share = random.random(clean.size)
     twisted = 0.5 + share * (clean - 0.5)
@@ -561,9 +566,9 @@ def test_lemma_lemPointwise_d():
 
 def test_equation_defCE_and_kldivalpha():
     """CE by its definition (rtol 1e-11), alpha a number or one per x; D_KL = CE - H(eta_c) >= 0."""
-    random = rng()
+    random = make_rng()
     for alpha in [*FINITE, 0.0]:
-        weights, clean, twisted = random_points(random, 6)
+        weights, clean, twisted = draw_points(random, 6)
         truth = exact.cross_entropy(clean, twisted, alpha, weights)
         ours = cross_entropy(clean, twisted, alpha, weights)
         assert ours == pytest.approx(float(truth), rel=1e-11)
@@ -583,11 +588,11 @@ def test_equation_defCE_and_kldivalpha():
 def test_theorem_thmALPHABLUNTING(trial):
     """Strictly blunting: some alpha_0 > 1 has D(1) > D(alpha_0) >= D(alpha*(.)), alpha* > 1; dCE/dalpha(1) < 0."""
     random = np.random.default_rng(trial)
-    weights, clean, _ = random_points(random, int(random.integers(1, 9)))
+    weights, clean, _ = draw_points(random, int(random.integers(1, 9)))
     clean = np.where(clean == 0.5, 0.6, clean)
     twisted = expit(logit(np.clip(clean, 1e-12, 1 - 1e-12)) * random.uniform(0.0, 0.99, clean.size))
     twisted = np.where(random.random(clean.size) < 0.1, 0.5, twisted)
-    twisted[0] = expit(0.5 * logit(np.clip(clean[0], 1e-12, 1 - 1e-12)))  # not all 1/2, see below
+    twisted[0] = expit(0.5 * logit(np.clip(clean[0], 1e-12, 1 - 1e-12)))  # The twisted posteriors must not all be 1/2.
     assert is_bayes_blunting(clean, twisted, strict=True).all()
     best, mapping = best_fixed_alpha(clean, twisted, weights), alpha_star(clean, twisted)
     divergence = [kl_divergence(clean, twisted, alpha, weights) for alpha in (1.0, best, mapping)]
@@ -597,7 +602,7 @@ def test_theorem_thmALPHABLUNTING(trial):
     assert cross_entropy_slope(clean, twisted, 1.0, weights) < 0
     if not (twisted == 0.5).any():
         assert divergence[2] == pytest.approx(0.0, abs=1e-12)
-    for alpha in np.geomspace(0.1, 100.0, 60):  # alpha_0 is the best of all
+    for alpha in np.geomspace(0.1, 100.0, 60):  # No other alpha is better than alpha_0.
         assert kl_divergence(clean, twisted, alpha, weights) >= divergence[1] - 1e-12
 
 
@@ -617,7 +622,7 @@ GRID = np.linspace(0.001, 0.999, 999)
 
 def test_theorem_thmALPHABLUNTING_proof_SYMMETRY_and_CONTINUITY():
     """f_{alpha,c}(t) = f_{alpha,1-c}(1-t), f_1 = 0, continuous in alpha; f as printed (1e-10)."""
-    random = rng()
+    random = make_rng()
     for clean in [0.0, 1e-12, 0.1, 0.5, 0.9, 1.0]:
         for alpha in [0.5, 1.0001, 2.0, 8.0]:
             gain = cross_entropy_gain(clean, GRID, alpha)
@@ -663,11 +668,12 @@ def test_theorem_thmALPHABLUNTING_proof_ZEROES(clean):
         assert (cross_entropy_gain(clean, inside, alpha) > 0).all()
         assert (cross_entropy_gain(clean, outside, alpha) < 0).all()
         power = (1.0 - t) ** ((alpha - 1.0) * (1.0 - 1.0 / clean)) * (t**alpha + (1.0 - t) ** alpha) ** (1.0 / clean)
-        assert power ** (1.0 / (alpha - 1.0)) == pytest.approx(t, rel=1e-6)  # eq. "eq:transcendentalbb"
+        # This is the equation "eq:transcendentalbb".
+        assert power ** (1.0 / (alpha - 1.0)) == pytest.approx(t, rel=1e-6)
         left = math.log(t) - (1.0 - 1.0 / clean) * math.log1p(-t)
         right = alpha / (alpha - 1.0) * math.log(t) / clean
         right += math.log1p((1.0 / t - 1.0) ** alpha) / (clean * (alpha - 1.0))
-        assert left == pytest.approx(right, rel=1e-6, abs=1e-6)  # eq. "eq:transbbcont"
+        assert left == pytest.approx(right, rel=1e-6, abs=1e-6)  # This is the equation "eq:transbbcont".
 
 
 @pytest.mark.parametrize("clean", [0.6, 0.9, 0.999])
@@ -678,7 +684,7 @@ def test_theorem_thmALPHABLUNTING_proof_MAXIMUM(clean):
     def equation(t, alpha):
         return (alpha * (1 - clean) + clean - t) / (alpha * clean - clean + t) - (1 / t - 1) ** alpha
 
-    def derivative(t):  # of (c - t)*logit(t) = df/dalpha at alpha = 1
+    def derivative(t):  # It is the derivative of (c - t)*logit(t) = df/dalpha at alpha = 1.
         return (clean - t) / (t * (1.0 - t)) - logit(t)
 
     found = []
@@ -707,7 +713,7 @@ def test_figure_BayesBlunting():
 
 def test_lemma_lemBSUR():
     """|z| <= B: log(1 + exp(alpha*z)) <= log(1 + exp(alpha*B)) - (B - z)/2*alpha for any alpha; equal at +-B."""
-    random = rng()
+    random = make_rng()
     for alpha in [-1e3, -2.0, -1e-9, 0.0, 1e-9, 0.5, 1.0, 30.0, 1e3]:
         for B in [1e-6, 1.0, 3.0, 50.0]:
             for z in [-B, 0.0, B, *random.uniform(-B, B, 5)]:
@@ -719,15 +725,14 @@ def test_lemma_lemBSUR():
 
 def test_lemma_lemEXPB():
     """|logit(eta)| <= B bounds -log t(eta) and -log(1 - t(eta)) by log(1+exp(alpha*B)) - alpha*(B +- logit(eta))/2."""
-    random = rng()
+    random = make_rng()
     for alpha in [-50.0, -1.0, 0.0, 0.3, 1.0001, 4.0, 1e3]:
         for B in [0.01, 1.0, 8.0]:
             z = np.append(random.uniform(-B, B, 200), [-B, B])
             eta = expit(z)
             base = np.logaddexp(0.0, alpha * B)
-            cost_pos, cost_neg = (
-                [cross_entropy(label, x, alpha) for x in eta] for label in (1.0, 0.0)
-            )  # -log t and -log(1-t)
+            # The costs are -log t and -log(1-t).
+            cost_pos, cost_neg = ([cross_entropy(label, x, alpha) for x in eta] for label in (1.0, 0.0))
             slack = 1e-12 * (1.0 + abs(alpha) * B)
             assert (cost_pos <= base - alpha * (B + z) / 2.0 + slack).all()
             assert (cost_neg <= base - alpha * (B - z) / 2.0 + slack).all()
@@ -737,7 +742,7 @@ def test_lemma_lemEXPB():
 def test_theorem_thmALPHAGLOB(trial):
     """p(B) = 1, alpha* = logit(q)/B, q = (1+e)/2: D_KL(alpha*) <= H_b(q) - H(eta_c), for any twist (1e-12)."""
     random = np.random.default_rng(1000 + trial)
-    weights, clean, twisted = random_points(random, int(random.integers(1, 12)))
+    weights, clean, twisted = draw_points(random, int(random.integers(1, 12)))
     B = float(np.abs(logit(twisted)).max() * random.choice([1.0, 1.1, 3.0])) or 1.0
     found = constructive_alpha(clean, twisted, B, weights)
     share = weights / weights.sum()
@@ -757,7 +762,7 @@ def test_theorem_thmALPHAGLOB(trial):
 def test_theorem_thmALPHAGLOBsup(trial):
     """p(B) < 1: CE <= p*H_b(q) + (1-p)*(e_out*log((1+|e|)/(1-|e|)) + (1-|e|)/(1+|e|)), eta_t 0 or 1 too (1e-12)."""
     random = np.random.default_rng(2000 + trial)
-    weights, clean, twisted = random_points(random, 12)
+    weights, clean, twisted = draw_points(random, 12)
     certain = trial % 3 == 0
     if certain:
         twisted[-1], clean[-1] = random.choice([0.0, 1.0], 2)
@@ -793,7 +798,7 @@ def test_theorem_thmALPHAGLOBsup_remark_the_edge_outside_may_be_small():
 def test_theorem_thmALPHAGLOBsup_remark_estimated_edge(trial):
     """With e^: CE <= H_b(q^) + (e^-e)/2*log((1+e^)/(1-e^)) <= H_b(q^) + |e-e^||e^|/(1-|e^|). Slip: the factor 2."""
     random = np.random.default_rng(3000 + trial)
-    weights, clean, twisted = random_points(random, 8)
+    weights, clean, twisted = draw_points(random, 8)
     B = float(np.abs(logit(twisted)).max())
     guess = float(random.choice([random.uniform(-0.999, 0.999), 0.0, 1e-12, 0.999999]))
     found = constructive_alpha(clean, twisted, B, weights, estimated_edge=guess)
@@ -803,7 +808,7 @@ def test_theorem_thmALPHAGLOBsup_remark_estimated_edge(trial):
     assert found.bound == pytest.approx(tight, rel=1e-9)
     assert cross_entropy(clean, twisted, found.alpha, weights) <= found.bound + 1e-12
     assert found.bound <= first + abs(found.edge - guess) * abs(guess) / (1.0 - abs(guess)) + 1e-12
-    part = constructive_alpha(clean, twisted, B * 0.6, weights, estimated_edge=guess)  # and with p(B) < 1
+    part = constructive_alpha(clean, twisted, B * 0.6, weights, estimated_edge=guess)  # Now p(B) is below 1.
     assert part.coverage < 1
     assert cross_entropy(clean, twisted, part.alpha, weights) <= part.bound + 1e-12
 
@@ -813,15 +818,15 @@ def test_theorem_thmALPHAGLOBsup_remark_the_printed_constant_is_too_small():
     found = constructive_alpha([0.5], [expit(1.0)], B=1.0 + 1e-15, estimated_edge=0.5)
     printed = float(binary_entropy(0.75)) + 0.5 * 0.5 / (2.0 * 0.5)
     assert found.cross_entropy > printed + 0.02
-    assert found.cross_entropy == pytest.approx(found.bound, rel=1e-12)  # the corrected one is tight here
+    assert found.cross_entropy == pytest.approx(found.bound, rel=1e-12)  # The corrected bound is tight here.
 
 
 def test_theorem_thmALPHAGLOBsup_curvature():
     """L(alpha) = log(1+exp(alpha*B)) - alpha*B*(1+e)/2 is least at alpha*, L(alpha*) = H_b(q), L'' = B^2(1-e^2)/4."""
-    random = rng()
+    random = make_rng()
     flatness = []
     for B, edge in [(1.0, 0.0), (2.0, 0.3), (2.0, -0.7), (2.0, 0.99), *random.uniform(0.1, 0.9, (5, 2))]:
-        point = expit(edge * B)  # one x with eta_c = 1: its edge is `edge`
+        point = expit(edge * B)  # One x with eta_c = 1 has the edge `edge`.
         found = constructive_alpha([1.0], [point], float(B))
         assert found.edge == pytest.approx(edge, abs=1e-12)
 
@@ -833,7 +838,7 @@ def test_theorem_thmALPHAGLOBsup_curvature():
         assert found.curvature == pytest.approx(B**2 * (1.0 - found.edge**2) / 4.0, rel=1e-12)
         assert float(L(found.alpha)) == pytest.approx(found.bound, rel=1e-9)
         flatness.append((B == 2.0, abs(found.alpha), found.curvature))
-    same = sorted(row[1:] for row in flatness if row[0])  # at one B: the larger |alpha*|, the flatter
+    same = sorted(row[1:] for row in flatness if row[0])  # At one B, the larger |alpha*| is, the flatter it is.
     assert (np.diff([curvature for _, curvature in same]) < 0).all()
 
 
@@ -871,9 +876,9 @@ def test_theorem_thmALPHAGLOBsup_remark_gains_over_the_proper_choice(p):
 
 def test_theorem_thmALPHAGLOBsup_remark_polarity():
     """alpha* <= 0 iff e <= 0: a twist across 1/2 flips the polarity, tilt(eta, alpha) = tilt(1-eta, -alpha)."""
-    random = rng()
+    random = make_rng()
     for _ in range(100):
-        weights, clean, twisted = random_points(random, 5)
+        weights, clean, twisted = draw_points(random, 5)
         found = constructive_alpha(clean, twisted, float(np.abs(logit(twisted)).max()), weights)
         assert np.sign(found.alpha) == np.sign(found.edge)
     clean = np.array([0.05, 0.2, 0.9])
@@ -891,15 +896,19 @@ def test_theorem_thmALPHAGLOBsup_remark_polarity():
 def test_equation_defweights(alpha):
     """F'(z) = -(link)^{-1}(-z), link = (-L_)' = l_{-1}(t) - l_1(t). Slips: the sign, and an exponent c for 1/c."""
     link, v = CanonicalLink(AlphaLoss(alpha)), np.array([1e-12, 0.01, 0.3, 0.4999, 0.5, 0.8, 0.999])
-    np.testing.assert_allclose(link.link(v), floats(exact.canonical_link(x, alpha) for x in v), rtol=1e-10)
+    np.testing.assert_allclose(link.link(v), convert_to_floats(exact.canonical_link(x, alpha) for x in v), rtol=1e-10)
     derivative = mpmath.diff(lambda v: -exact.bayes_risk(v, alpha), mpf(0.7))
     assert float(link.link(0.7)) == pytest.approx(float(derivative), rel=1e-9)
     a, c, t = abs(mpf(alpha)), exact.conjugate(alpha), exact.tilted_estimate(0.7, abs(alpha))
     if a not in (1, 2) and c < 100 and a > 1:
-        assert abs(c * t**c - c * (1 - t) ** c - derivative) > 1e-3  # the printed exponent
+        assert abs(c * t**c - c * (1 - t) ** c - derivative) > 1e-3  # The printed exponent gives something else.
     z = np.array([-30.0, -1.2, -0.5, -1e-9, 0.0, 0.3, 0.9, 1.1, 30.0])
-    np.testing.assert_allclose(link.inverse(z), floats(exact.canonical_inverse(x, alpha) for x in z), rtol=1e-9)
-    np.testing.assert_allclose(link.margin_loss(z), floats(exact.surrogate(x, alpha) for x in z), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(
+        link.inverse(z), convert_to_floats(exact.canonical_inverse(x, alpha) for x in z), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        link.margin_loss(z), convert_to_floats(exact.surrogate(x, alpha) for x in z), rtol=1e-9, atol=1e-15
+    )
     h, inner = 1e-6, z[1:-1]
     slope = (link.margin_loss(inner + h) - link.margin_loss(inner - h)) / (2 * h)
     np.testing.assert_allclose(slope, -link.inverse(-inner), rtol=0, atol=1e-6)
@@ -923,7 +932,7 @@ def test_lemma_lemINVERTLP(loss):
     np.testing.assert_allclose(link.link(ends), canonical.link(ends), rtol=1e-13, atol=1e-13)
     top, middle = float(loss.partial_pos(0.0)), float(loss.partial_pos(0.5))
     assert link.clip == pytest.approx(top, rel=1e-12)
-    ratio = (middle - top) / top if math.isfinite(top) else -1.0  # its limit
+    ratio = (middle - top) / top if math.isfinite(top) else -1.0  # The limit of the ratio is -1.
     z = -np.minimum(top, 20.0) * np.array([0.999, 0.7, 0.3, 0.1, 1e-6])
     clean = [
         brentq(lambda u, y=y: float(loss.partial_pos(u)) - y, 1e-12, 1.0, xtol=1e-300, rtol=1e-13)
@@ -931,13 +940,14 @@ def test_lemma_lemINVERTLP(loss):
     ]
     np.testing.assert_allclose(link.tilted(z), clean, rtol=1e-7)
     np.testing.assert_allclose(link.inverse(z), loss.tilted_inverse(np.array(clean)), rtol=1e-7)
-    np.testing.assert_allclose(link.inverse(-z), 1.0 - link.inverse(z), rtol=1e-7)  # (iii), by (S)
+    np.testing.assert_allclose(link.inverse(-z), 1.0 - link.inverse(z), rtol=1e-7)  # This is (iii), by (S).
     if math.isfinite(top):
         np.testing.assert_array_equal(link.inverse([-top - 1.0, -1.01 * top, 1.01 * top, INF]), [0, 0, 1, 1])
     fine = np.linspace(-min(top, 6.0) * 1.1, min(top, 6.0) * 1.1, 20001)
     steps = np.diff(link.inverse(fine))
     assert (steps >= -1e-12).all()
-    assert steps[np.abs(fine[1:]) < 0.99 * top].max() < 5e-3  # no jump; at the clip the tangent may be vertical
+    # There is no jump; at the clip the tangent may be vertical.
+    assert steps[np.abs(fine[1:]) < 0.99 * top].max() < 5e-3
     assert link.inverse(-min(top, 40.0) * (1.0 - 1e-15)) < 0.01
     generic = ClippedLink.numerical(loss)
     np.testing.assert_allclose(generic.inverse(fine[::500]), link.inverse(fine[::500]), rtol=1e-6, atol=1e-6)
@@ -958,16 +968,20 @@ def test_lemma_lemINVERTLP_derivable(loss):
 @pytest.mark.parametrize("alpha", [1.0 + 1e-12, 1.0001, 1.1, 1.5, 2.0, 2.7, 4.0, 8.0, 1e3, 1e6, -1.5, -4.0])
 def test_lemma_lemPILalphaloss(alpha):
     """f_l(u) and its inverse in closed form equal the paper's printed formulas, evaluated exactly (rtol 1e-11)."""
-    link, random = ClippedLink(AlphaLoss(alpha)), rng()
+    link, random = ClippedLink(AlphaLoss(alpha)), make_rng()
     u = np.concatenate([[1e-12, 0.3, 0.5, 0.7], random.random(20)])
-    np.testing.assert_allclose(link.link(u), floats(exact.clipped_link(x, alpha) for x in u), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(
+        link.link(u), convert_to_floats(exact.clipped_link(x, alpha) for x in u), rtol=1e-9, atol=1e-15
+    )
     c = link.clip
     size = min(c, 30.0)
     inner = np.concatenate([[-0.99, -1e-9, 0.0, 1e-9, 0.5, 0.99], random.uniform(-1.0, 1.0, 40)]) * size
-    np.testing.assert_allclose(link.inverse(inner), floats(exact.clipped_inverse(z, alpha) for z in inner), rtol=1e-11)
-    tilted = floats(exact.clipped_tilted(z, alpha) for z in inner)
+    np.testing.assert_allclose(
+        link.inverse(inner), convert_to_floats(exact.clipped_inverse(z, alpha) for z in inner), rtol=1e-11
+    )
+    tilted = convert_to_floats(exact.clipped_tilted(z, alpha) for z in inner)
     np.testing.assert_allclose(link.tilted(inner), tilted, rtol=1e-11)
-    beyond = np.nextafter(c, INF)  # the float c itself may lie inside the exact one
+    beyond = np.nextafter(c, INF)  # The float c itself may lie inside the exact one.
     np.testing.assert_array_equal(link.inverse([-INF, -beyond, beyond, INF]), [0.0, 0.0, 1.0, 1.0])
     np.testing.assert_allclose(link.inverse(c), float(exact.clipped_inverse(c, alpha)), rtol=1e-9)
     assert float(link.inverse_derivative(0.0)) == pytest.approx(1.0 / (2.0 * abs(alpha)), rel=1e-12)
@@ -991,7 +1005,9 @@ def test_lemma_lemPILalphaloss_limits():
     step = ClippedLink(AlphaLoss(INF)).inverse([-1.0, -0.999, 0.0, 0.999, 1.0])
     np.testing.assert_array_equal(step, [0.0, 0.5, 0.5, 0.5, 1.0])
     below = ClippedLink(AlphaLoss(0.5))
-    np.testing.assert_allclose(below.inverse(z), floats(exact.clipped_inverse(x, 0.5) for x in z), rtol=1e-12)
+    np.testing.assert_allclose(
+        below.inverse(z), convert_to_floats(exact.clipped_inverse(x, 0.5) for x in z), rtol=1e-12
+    )
     assert below.inverse(-1e6) > 0
 
 
@@ -1012,7 +1028,7 @@ def test_remark_remDer():
     assert (np.diff(ClippedLink(AlphaLoss(2.0)).link(v)) > 0).all()
 
 
-def link_distance(alpha):
+def measure_link_distance(alpha):
     """Scores and the distance of clipped and exact inverse link there, on a grid that is dense near the clip."""
     loss = AlphaLoss(alpha)
     exact_link, clipped = CanonicalLink(loss), ClippedLink(loss)
@@ -1025,7 +1041,7 @@ def link_distance(alpha):
 @pytest.mark.parametrize(("alpha", "printed"), [(1.1, 0.084), (1.5, 0.080), (2.0, 0.076), (4.0, 0.073), (8.0, 0.075)])
 def test_lemma_edgeALPHA(alpha, printed):
     """alpha * max|clipped - exact inverse| is .084, .080, .076, .073, .075, so at most K/alpha with K = .133."""
-    z, distance = link_distance(alpha)
+    z, distance = measure_link_distance(alpha)
     assert round(alpha * float(distance.max()), 3) == printed
     worst = z[distance.argmax()]
     twin = abs(exact.clipped_inverse(worst, alpha) - exact.canonical_inverse(worst, alpha))
@@ -1035,10 +1051,10 @@ def test_lemma_edgeALPHA(alpha, printed):
 @pytest.mark.parametrize("alpha", [*NEAR_ONE[1:], 1.01, 1.2, 2.7, 3.0, 6.0, 12.0, 20.0, 1e3, 1e6])
 def test_lemma_edgeALPHA_anywhere(alpha):
     """alpha * |clipped - exact inverse| <= .086 everywhere, inside I_alpha = +-c*[1 - 1/alpha^4, 1] too."""
-    z, distance = link_distance(alpha)
+    z, distance = measure_link_distance(alpha)
     assert alpha * distance.max() <= 0.086
     assert distance.max() > 0
-    assert ClippedLink(AlphaLoss(alpha)).inverse(-z[3]) < 0.5  # the distance is symmetric, as both links are
+    assert ClippedLink(AlphaLoss(alpha)).inverse(-z[3]) < 0.5  # The distance is symmetric, as both links are.
     mirrored = np.abs(ClippedLink(AlphaLoss(alpha)).inverse(-z) - CanonicalLink(AlphaLoss(alpha)).inverse(-z))
     np.testing.assert_allclose(mirrored, distance, rtol=0, atol=1e-12)
 
@@ -1047,9 +1063,9 @@ def test_lemma_edgeALPHA_anywhere(alpha):
 
 
 @cache
-def sample():
+def draw_sample():
     """200 noisy rows in the plane."""
-    random = rng()
+    random = make_rng()
     X = random.normal(size=(200, 2))
     y = np.where(X[:, 0] * X[:, 1] + 0.3 * X[:, 0] > 0, 1.0, -1.0)
     return X, np.where(random.random(200) < 0.1, -y, y)
@@ -1058,7 +1074,7 @@ def sample():
 @cache
 def fit(link, step_size, rounds=60, depth=2):
     """The first rounds of PILBoost on the sample, its link and their certificate."""
-    X, y = sample()
+    X, y = draw_sample()
     stream = pilboost(X, y, DecisionTreeRegressor(max_depth=depth, random_state=0), link, step_size)
     done = tuple(one for one, _ in zip(stream, range(rounds), strict=False))
     return done, certify(done, link, step_size)
@@ -1067,7 +1083,7 @@ def fit(link, step_size, rounds=60, depth=2):
 LINKS = [kind(AlphaLoss(alpha)) for kind in (ClippedLink, CanonicalLink) for alpha in (0.8, 1.0, 1.1, 2.0, 4.0)]
 
 
-def risks(margin_loss, rounds):
+def list_risks(margin_loss, rounds):
     """The empirical risk before every round and after the last."""
     return np.array([float(margin_loss(0.0)), *(float(margin_loss(one.margins).mean()) for one in rounds)])
 
@@ -1075,7 +1091,7 @@ def risks(margin_loss, rounds):
 @pytest.mark.parametrize("link", LINKS, ids=repr)
 def test_algorithm_cboost(link):
     """w_i = f(-y_i*H(x_i)), edge = mean(w*y*h), beta = a_f*edge, H += beta*h, from H = 0 (1e-14)."""
-    X, y = sample()
+    X, y = draw_sample()
     rounds, _ = fit(link, 0.5)
     score = np.zeros(y.size)
     for one in rounds:
@@ -1092,7 +1108,7 @@ def test_assumptions_boundH_and_defWLA(link):
     """(R) |h| <= M; (WLA) the normalised edge is in [-M, M] and at least gamma*M in every round (its own constants)."""
     rounds, certificate = fit(link, default_step_size(link))
     assert all(np.abs(one.agreement).max() <= certificate.M for one in rounds)
-    assert certificate.M <= 1.0 + 1e-12  # a tree that predicts means of labels
+    assert certificate.M <= 1.0 + 1e-12  # The tree predicts means of labels.
     normalised = np.array([abs(one.edge) / one.weights.mean() for one in rounds])
     assert (normalised <= certificate.M + 1e-12).all()
     assert normalised.min() == pytest.approx(certificate.gamma * certificate.M, rel=1e-12)
@@ -1115,7 +1131,7 @@ def test_assumption_defLT_O1(link):
 def test_assumption_defLT_O2():
     """(O2), two-sided: a_f*F''*M^2 in (1-zeta)*[1-pi, 1+pi] gives Z(a) = (1-zeta)^2(1-pi^2)/(2F''M^2).
     Slip: one-sided it would allow a_f -> 0, which decreases nothing."""
-    random = rng()
+    random = make_rng()
     for _ in range(200):
         curvature, M, zeta = random.uniform(0.05, 2.0), random.uniform(0.1, 3.0), random.uniform(0.0, 0.95)
         step = random.uniform(0.0, 2.0) * (1.0 - zeta) / (curvature * M**2) + 1e-9
@@ -1153,7 +1169,7 @@ def test_theorem_genBOOST_decrease_per_round(link):
     for step in (0.3, default_step_size(link)):
         rounds, certificate = fit(link, step)
         for surrogate in (certificate.exact, certificate.implied):
-            fell = -np.diff(risks(surrogate.link.margin_loss, rounds))
+            fell = -np.diff(list_risks(surrogate.link.margin_loss, rounds))
             np.testing.assert_allclose(surrogate.decrease, fell, rtol=0, atol=1e-12)
             applicable = surrogate.bound > 0
             assert (fell[applicable] >= surrogate.bound[applicable] - 1e-12).all()
@@ -1171,7 +1187,7 @@ def test_theorem_genBOOST_risk(link):
         rounds, certificate = fit(link, 1.0, rounds_done)
         for surrogate in (certificate.exact, certificate.implied):
             assert surrogate.last_risk <= surrogate.guaranteed_risk + 1e-12
-            assert surrogate.last_risk == pytest.approx(risks(surrogate.link.margin_loss, rounds)[-1], rel=1e-12)
+            assert surrogate.last_risk == pytest.approx(list_risks(surrogate.link.margin_loss, rounds)[-1], rel=1e-12)
             step = surrogate.step
             if math.isfinite(surrogate.Q):
                 finite += 1
@@ -1192,7 +1208,8 @@ def test_theorem_genBOOST_margins(link):
         for theta in (0.0, 0.1, 0.3):
             for epsilon in (0.5, 0.7, 0.9, 1.0):
                 needed = surrogate.rounds_for(theta, epsilon)
-                gap = surrogate.first_risk - epsilon * float(surrogate.link.margin_loss(theta))  # inf F = 0
+                # The infimum of F is 0.
+                gap = surrogate.first_risk - epsilon * float(surrogate.link.margin_loss(theta))
                 if math.isfinite(surrogate.Q):
                     weight = float(surrogate.link.inverse(-theta))
                     assert needed == pytest.approx(max(0.0, surrogate.Q * gap / (epsilon * weight) ** 2), rel=1e-12)
@@ -1211,7 +1228,7 @@ def test_theorem_genBOOST_remark_rates():
     one = fit(link, 1.0)[1].implied
     assert pytest.approx(4.0 * one.Q, rel=1e-12) == replace(one, gamma=one.gamma / 2.0).Q
     slow = replace(one, step=replace(one.step, zeta=0.5, step_size=0.5 * one.step.step_size))
-    assert slow.step.pi == pytest.approx(one.step.pi, abs=1e-9)  # zeta was 0 for the implied loss
+    assert slow.step.pi == pytest.approx(one.step.pi, abs=1e-9)  # The zeta was 0 for the implied loss.
     assert pytest.approx(4.0 * one.Q, rel=1e-9) == slow.Q
     few, many = one.rounds_for(0.0, 1e-3), one.rounds_for(0.0, 1e-4)
     assert many / few == pytest.approx(100.0, rel=1e-2)
@@ -1240,7 +1257,7 @@ def test_section_PIL_sufficient_conditions_for_O1(trial):
     for _ in range(300):
         margins = random.uniform(-1.0, random.uniform(-0.5, 1.0), 30) * clipped.clip * (1.0 - alpha**-4.0)
         weights, used = canonical.weights(margins), clipped.weights(margins)
-        # the worst weak hypothesis: it pays where the links differ
+        # The worst weak hypothesis pays where the links differ.
         h = np.clip(np.sign(used - weights) * random.choice([-1.0, 1.0]) + random.normal(0.0, 0.7, 30), -1.0, 1.0)
         edge = float(np.mean(used * h))
         if used.mean() >= 0.4 and abs(edge) / used.mean() >= 0.14 * np.abs(h).max():
@@ -1269,7 +1286,7 @@ def test_figure_f_alpha():
     close (.075/5)."""
     link = ClippedLink(AlphaLoss(5.0))
     assert brentq(lambda m: float(link.weights(m)) - 0.4, 0.0, 1.2) == pytest.approx(0.861, abs=1e-3)
-    assert link_distance(5.0)[1].max() < 0.015
+    assert measure_link_distance(5.0)[1].max() < 0.015
 
 
 def test_definition_kappa_dense():
@@ -1283,13 +1300,13 @@ def test_definition_kappa_dense():
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 1.0001, 1.1, 2.0, 4.0, 1e6, INF])
 def test_lemma_lemKd(alpha):
     """Weights that fail to be kappa-dense leave P[y*H <= theta] <= kappa/f(-theta), for any theta in R."""
-    link, random = ClippedLink(AlphaLoss(alpha)), rng()
+    link, random = ClippedLink(AlphaLoss(alpha)), make_rng()
     samples = [random.normal(random.normal(), random.uniform(0.1, 3.0), 50) for _ in range(50)]
     if math.isfinite(alpha):
         samples += [one.margins for one in fit(link, default_step_size(link), 20)[0]]
     bounded = 0
     for margins in samples:
-        kappa = float(link.weights(margins).mean()) * (1.0 + 1e-12) + 1e-300  # just not kappa-dense
+        kappa = float(link.weights(margins).mean()) * (1.0 + 1e-12) + 1e-300  # The weights are just not kappa-dense.
         for theta in (-3.0, -0.5, 0.0, 0.3, 0.9, *margins[:5]):
             weight = float(link.inverse(-theta))
             if weight > 0:

@@ -114,13 +114,13 @@ def test_of_alpha_losses_only_the_log_loss_is_proper_and_only_positive_ones_are_
 @holds(15, n=st.integers(4, 40), seed=st.integers(0, 2**32), alpha=st.sampled_from([0.7, 1.0, 2.0, 4.0]), link=kinds)
 def test_rounds_of_boosting_keep_their_definitions(n, seed, alpha, link):
     rng, link = np.random.default_rng(seed), link(losses.AlphaLoss(alpha))
-    X, y, own = rng.normal(size=(n, 2)).round(1), rng.choice([-1.0, 1.0], n), rng.uniform(0.1, 2.0, n)
+    X, y, sample_weight = rng.normal(size=(n, 2)).round(1), rng.choice([-1.0, 1.0], n), rng.uniform(0.1, 2.0, n)
     margins = np.zeros(n)
-    for one in islice(pilboost(X, y, DecisionTreeRegressor(max_depth=2), link, 1.5, sample_weight=own), 4):
+    for one in islice(pilboost(X, y, DecisionTreeRegressor(max_depth=2), link, 1.5, sample_weight=sample_weight), 4):
         np.testing.assert_array_equal(one.weights, link.weights(margins))
         assert ((one.weights >= 0) & (one.weights <= 1)).all()
-        assert abs(one.edge) <= np.average(one.weights, weights=own) + 1e-12
-        assert one.edge == pytest.approx(np.average(one.weights * one.agreement, weights=own), abs=1e-12)
+        assert abs(one.edge) <= np.average(one.weights, weights=sample_weight) + 1e-12
+        assert one.edge == pytest.approx(np.average(one.weights * one.agreement, weights=sample_weight), abs=1e-12)
         assert one.leverage == pytest.approx(1.5 * one.edge)
         np.testing.assert_allclose(one.margins, margins + one.leverage * one.agreement, atol=1e-12)
         margins = one.margins
@@ -152,7 +152,7 @@ def test_posteriors_rise_and_margin_losses_fall(alpha, kind, z):
     assert (fall[np.isfinite(fall)] <= 1e-9 * (1.0 + np.abs(cost[:-1][np.isfinite(fall)]))).all()
 
 
-@holds(40, alpha=st.floats(0.5, 4.0), kind=kinds, u=st.floats(0.2, 0.8))  # beyond, scores end at the clip
+@holds(40, alpha=st.floats(0.5, 4.0), kind=kinds, u=st.floats(0.2, 0.8))  # Beyond these u, scores end at the clip.
 def test_a_link_and_its_inverse_undo_each_other(alpha, kind, u):
     link = kind(losses.AlphaLoss(alpha))
     assert float(link.inverse(link.link(u))) == pytest.approx(u, abs=1e-6)
@@ -309,9 +309,9 @@ def test_objectives_are_finite_and_slope_as_they_must(margin, alpha, seed):
     assert slope.shape == curve.shape == margin.shape
     assert (cost >= 0).all()
     assert (curve >= 0).all()
-    assert not any(np.isnan(each).any() for each in (cost, slope, curve))  # infinite they may be below alpha = 1
-    own = slope[np.arange(len(y)), y] if margin.ndim == 2 else slope * np.where(y == 1, 1, -1)
-    assert (own <= 0).all()  # more margin for the label never costs more
+    assert not any(np.isnan(each).any() for each in (cost, slope, curve))  # They may be infinite below alpha = 1.
+    slope_of_label = slope[np.arange(len(y)), y] if margin.ndim == 2 else slope * np.where(y == 1, 1, -1)
+    assert (slope_of_label <= 0).all()  # More margin for the label never costs more.
     if margin.ndim == 2 and np.isfinite(slope).all():
         np.testing.assert_allclose(slope.sum(axis=1) / np.maximum(np.abs(slope).sum(axis=1), 1e-300), 0.0, atol=1e-9)
     proba = objectives.clean_proba(margin)

@@ -30,7 +30,7 @@ def test_noise_and_its_inverse():
     noise = ClassConditionalTwist(rate_neg=0.1, rate_pos=0.2)
     np.testing.assert_allclose(noise(eta), 0.7 * eta + 0.1)
     np.testing.assert_allclose(noise.inverse(noise(eta)), eta, atol=1e-15)
-    assert noise.inverse(0.02) == 0.0  # no clean posterior twists to it
+    assert noise.inverse(0.02) == 0.0  # No clean posterior twists to it.
     with pytest.raises(ValueError, match="add up to 1"):
         SymmetricNoise(0.5).inverse(0.5)
     with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\]"):
@@ -120,7 +120,7 @@ def test_extreme_posteriors_count_as_they_should():
     assert cross_entropy([0.5], [0.3], -math.inf) == math.inf
     assert cross_entropy([0.0, 1.0], [0.3, 0.6], math.inf) == 0
     assert cross_entropy([0.5], [1.0], 0.0) == pytest.approx(math.log(2))
-    assert cross_entropy([0.5, 1.0], [1.0, 1.0], 2.0, [0.0, 1.0]) == 0  # weight 0 = an absent point
+    assert cross_entropy([0.5, 1.0], [1.0, 1.0], 2.0, [0.0, 1.0]) == 0  # A point of weight 0 is absent.
     assert kl_divergence([0.3], [0.1], 1000.0) == pytest.approx(0.3 * 1000 * math.log(9) - entropy([0.3]))
     assert binary_entropy([0.0, 1.0]).tolist() == [0.0, 0.0]
 
@@ -150,13 +150,13 @@ def test_best_fixed_alpha_against_brute_force(seed):
 @pytest.mark.parametrize(
     ("clean", "twisted", "expected"),
     [
-        ([0.3, 0.7], [0.5, 0.5], 1.0),  # flat
-        ([0.0, 1.0], [0.2, 0.9], math.inf),  # the sign of Y*z is certain
+        ([0.3, 0.7], [0.5, 0.5], 1.0),  # The cross-entropy is flat.
+        ([0.0, 1.0], [0.2, 0.9], math.inf),  # The sign of Y*z is certain.
         ([1.0, 0.0], [0.2, 0.9], -math.inf),
-        ([0.4, 0.5], [1.0, 0.9], 0.0),  # a point that costs infinitely much under any other alpha
-        ([0.0, 1.0], [1.0, 0.0], -math.inf),  # certain and opposite, nothing else to say
+        ([0.4, 0.5], [1.0, 0.9], 0.0),  # The first point costs infinitely much under any other alpha.
+        ([0.0, 1.0], [1.0, 0.0], -math.inf),  # The posteriors are certain and opposite.
         ([0.5], [0.9], 0.0),
-        ([0.0, 0.3], [1.0, 0.5], -1.0),  # the first point fixes the sign, the second has no say
+        ([0.0, 0.3], [1.0, 0.5], -1.0),  # The first point fixes the sign, and the second has no say.
         ([1.0, 0.3], [1.0, 0.5], 1.0),
     ],
 )
@@ -170,7 +170,7 @@ def test_best_fixed_alpha_at_the_edges(clean, twisted, expected):
 
 
 def test_certain_points_only_fix_the_sign():
-    clean, twisted = np.array([1.0, 0.2]), np.array([1.0, 0.9])  # the second point alone wants a negative alpha
+    clean, twisted = np.array([1.0, 0.2]), np.array([1.0, 0.9])  # The second point alone wants a negative alpha.
     assert best_fixed_alpha(clean[1:], twisted[1:]) < 0
     found = best_fixed_alpha(clean, twisted)
     assert 0 < found < 1e-300

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from untwist.arguments import Array, count, share
+from untwist.arguments import Array, check_count, check_share
 from untwist.audit.reasons import Explanation, ReasonFinder
 from untwist.audit.slices import JudgedRows, Slice, find_slices
 from untwist.classifier import PILBoostClassifier
@@ -118,7 +118,7 @@ class LabelAudit:
             raise ValueError("false_discovery_rate and budget exclude each other: give one of them")
         order = self.ranking
         if budget is not None:
-            return order[: count("budget", budget, low=0)]
+            return order[: check_count("budget", budget, low=0)]
         if not self.noise.found:
             return order[:0]
         wrong = self.wrong[order]
@@ -126,7 +126,7 @@ class LabelAudit:
             return order[wrong > 0.5]
         # This share rises from row to row, as the most suspect rows come first.
         share_right = np.cumsum(1.0 - wrong) / np.arange(1, len(wrong) + 1)
-        return order[share_right <= share("false_discovery_rate", false_discovery_rate)]
+        return order[share_right <= check_share("false_discovery_rate", false_discovery_rate)]
 
     def corrected(self, rows: ArrayLike | None = None) -> NDArray[Any]:
         """Return a copy of the labels in which some rows have what the other rows speak for.
@@ -176,7 +176,7 @@ class LabelAudit:
         -------
         Explanation
         """
-        return self.explanations([count("row", row, low=0, high=len(self.given) - 1)], n_reasons)[0]
+        return self.explanations([check_count("row", row, low=0, high=len(self.given) - 1)], n_reasons)[0]
 
     def explanations(self, rows: ArrayLike, n_reasons: int = 3) -> list[Explanation]:
         """Return `explain` of many rows at once, which takes much less time than one after the other.
@@ -193,7 +193,7 @@ class LabelAudit:
         list of Explanation
         """
         chosen = self.find_positions(rows)
-        n_reasons = count("n_reasons", n_reasons, low=0)
+        n_reasons = check_count("n_reasons", n_reasons, low=0)
         finder = ReasonFinder(self.fitted, self.numbers, self.label_indices, self.model.n_jobs)
         usual = {label: finder.find_usual(label) for label in np.unique(self.label_indices[chosen]).tolist()}
         found = []

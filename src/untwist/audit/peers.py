@@ -60,7 +60,8 @@ def fit_xgboost(
     """
     from xgboost import XGBClassifier
 
-    settings.setdefault("enable_categorical", True)
+    if categories is not None or hasattr(X, "dtypes"):  # An array of plain numbers may meet any tree method.
+        settings["enable_categorical"] = True
     if categories is not None:
         settings["feature_types"] = ["c" if column in categories else "float" for column in range(X.shape[1])]
     if held_out is None:

@@ -18,17 +18,34 @@ from untwist.data import tables
 
 __all__ = ["Batches", "Encoded"]
 
-CELLS = 1 << 22  # of a block: 32 MB of numbers
+# A block has about so many cells, which makes 32 MB of numbers.
+CELLS = 1 << 22
+
 Prepare = Callable[[Any], Any]
+Check = Callable[[Any], Any]
 
 
 class Batches:
     """A table in files, for `fit` and `predict` of a `PILBoostClassifier` in place of one in memory.
 
-    `source` is a Parquet file, a list of them, a folder of them (in the order of their names), or a
-    ``pyarrow.dataset.Dataset`` of any kind. `columns` are the names of those to read, all by default. `rows`, a Boolean
-    per row of the files, leaves some out. `prepare` makes another table, row by row, of each block, a pyarrow Table.
+    Parameters
+    ----------
+    source : path, list of paths or pyarrow.dataset.Dataset
+        A Parquet file, several, a folder of them (in the order of their names), or a dataset of any kind.
+    columns : iterable of str, optional
+        The names of those to read; all by default.
+    rows : ndarray of bool, optional
+        One per row of the files; rows where it is false are left out.
+    prepare : callable, optional
+        Makes another table, row by row, of each block, which is a pyarrow Table.
 
+    Attributes
+    ----------
+    shape : tuple of int
+        The number of rows and of columns.
+
+    Examples
+    --------
     >>> table = Batches("big.parquet")  # doctest: +SKIP
     >>> model.fit(table.drop("label"), table.column("label"))  # doctest: +SKIP
     """
@@ -41,9 +58,10 @@ class Batches:
         rows: NDArray[np.bool_] | None = None,
         prepare: Prepare | None = None,
     ) -> None:
-        self._source, self._rows, self._prepare = _source(source), rows, prepare
-        names = self._source.schema.names
-        self._columns = names if columns is None else list(columns)
+        self._source = _open_source(source)
+        self._rows = rows
+        self._prepare = prepare
+        self._columns = self._source.schema.names if columns is None else list(columns)
         for name in self._columns:
             self._require(name)
         if repeated := sorted({name for name in self._columns if self._columns.count(name) > 1}):
@@ -62,25 +80,47 @@ class Batches:
     @cached_property
     def head(self) -> Any:
         """A table of no rows with the names and types of the columns."""
-        schema = self._source.schema
-        empty = schema.empty_table().select(self._columns)
+        empty = self._source.schema.empty_table().select(self._columns)
         return empty if self._prepare is None else self._prepare(empty)
 
     @property
     def column_names(self) -> list[str]:
         """The names of the columns."""
         head = self.head
-        return list(head.column_names if hasattr(head, "column_names") else head.columns)  # Arrow's, or pandas'
+        # A table of Arrow has `column_names`, a frame of pandas `columns`.
+        return list(head.column_names if hasattr(head, "column_names") else head.columns)
 
     def drop(self, *names: str) -> Batches:
-        """The table without these columns."""
+        """Leave columns out.
+
+        Parameters
+        ----------
+        *names : str
+            The columns to leave out.
+
+        Returns
+        -------
+        Batches
+            The table without them.
+        """
         for name in names:
             self._require(name)
         left = [name for name in self._columns if name not in names]
         return Batches(self, left, rows=self._rows, prepare=self._prepare)
 
     def column(self, name: str) -> NDArray[Any]:
-        """A column as an array, to serve as labels or weights: it must have no missing values."""
+        """Read a column, to serve as labels or weights.
+
+        Parameters
+        ----------
+        name : str
+            A column without missing values.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Its values.
+        """
         self._require(name)
         import pyarrow
 
@@ -88,16 +128,24 @@ class Batches:
         chunks = [chunk for part in parts for chunk in part.chunks]
         values = pyarrow.chunked_array(chunks, self._source.schema.field(name).type)
         if values.null_count:
-            where, first = f"column {name!r} of {self._source}", int(np.flatnonzero(values.is_null().to_numpy())[0])
+            where = f"column {name!r} of {self._source}"
+            first = int(np.flatnonzero(values.is_null().to_numpy())[0])
             raise ValueError(f"{where} must have no missing value, got {values.null_count}, the first in row {first}")
         coded = pyarrow.types.is_dictionary(values.type)
-        if coded or str(values.type) in ("string", "large_string", "string_view"):  # each text once, not once per row
+        if coded or str(values.type) in ("string", "large_string", "string_view"):
+            # Each text is made once, not once per row.
             encoded = (values.unify_dictionaries() if coded else values.dictionary_encode()).combine_chunks()
             return np.asarray(np.array(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()])
         return np.asarray(values.to_numpy())
 
     def parts(self) -> Iterator[Any]:
-        """The table in blocks of rows: one pass over the files."""
+        """Read the table in blocks of rows: one pass over the files.
+
+        Yields
+        ------
+        pyarrow.Table
+            A block of rows, or what `prepare` makes of it.
+        """
         first = 0
         for table in self._source.read(self._columns):
             last = first + table.num_rows
@@ -107,20 +155,49 @@ class Batches:
             yield table if self._prepare is None else self._prepare(table)
 
     def learn(self, categorical_features: Any = "auto", sample_weight: ArrayLike | None = None) -> tables.Schema:
-        """The schema, as `untwist.data.tables.learn` finds it in memory; one pass if there are columns of text."""
-        weight = tables.whole(sample_weight, len(self))
+        """Find the categories, as `untwist.data.tables.learn` finds them in memory; one pass if there is text.
 
-        def weighted() -> Iterator[tuple[Any, NDArray[np.int64]]]:
+        Parameters
+        ----------
+        categorical_features : "auto", None or iterable, default "auto"
+            As for `untwist.data.tables.learn`.
+        sample_weight : array_like of shape (n_rows,), optional
+            How much each row counts.
+
+        Returns
+        -------
+        Schema
+            What makes numbers of the rows.
+        """
+        weight = tables.round_weights(sample_weight, len(self))
+
+        def weigh_parts() -> Iterator[tuple[Any, NDArray[np.int64]]]:
             first = 0
             for table in self.parts():
                 yield table, weight[first : first + table.shape[0]]
                 first += table.shape[0]
 
-        return tables.learn_parts(self.head, weighted(), categorical_features)
+        return tables.learn_parts(self.head, weigh_parts(), categorical_features)
 
-    def encoded(self, schema: tables.Schema, check: Callable[[Any], Any] = lambda numbers: numbers) -> Encoded:
-        """The rows as numbers; `check` sees every block on the first pass."""
+    def encode(self, schema: tables.Schema, check: Check = lambda _: None) -> Encoded:
+        """Make numbers of the rows.
+
+        Parameters
+        ----------
+        schema : Schema
+            What makes numbers of a block.
+        check : callable, optional
+            Sees every block of numbers on the first pass.
+
+        Returns
+        -------
+        Encoded
+            The rows as numbers, a block at a time.
+        """
         return Encoded(lambda: map(schema.encode, self.parts()), self.shape, check)
+
+    # The name that `untwist.classifier` still uses.
+    encoded = encode
 
     def _require(self, name: str) -> None:
         if name not in self._source.schema.names:
@@ -129,34 +206,72 @@ class Batches:
 
 
 class Encoded:
-    """Rows of numbers that exist a block at a time, read anew whenever they are asked for."""
+    """Rows of numbers that exist a block at a time, read anew whenever they are asked for.
+
+    Parameters
+    ----------
+    read : callable
+        Gives the blocks of one pass.
+    shape : tuple of int
+        The number of rows and of columns.
+    check : callable, optional
+        Sees every block on the first pass.
+    """
 
     def __init__(
-        self, read: Callable[[], Iterable[Any]], shape: tuple[int, int], check: Callable[[Any], Any] = lambda _: None
+        self, read: Callable[[], Iterable[Any]], shape: tuple[int, int], check: Check = lambda _: None
     ) -> None:
-        self._read, self._check, self.shape = read, check, shape
-        self._checked = False
+        self._read = read
+        self._check = check
+        self._all_checked = False
+        self.shape = shape
 
     def blocks(self) -> Iterator[NDArray[Any]]:
-        """One pass over the rows; the first one that comes to its end has checked them all."""
+        """Read the rows; the first pass that comes to its end has checked them all.
+
+        Yields
+        ------
+        ndarray
+            A block of rows.
+        """
         for block in self._read():
-            if len(block) and not self._checked:
+            if len(block) and not self._all_checked:
                 self._check(block)
             yield block
-        self._checked = True
+        self._all_checked = True
 
     def checksums(self) -> list[int]:
-        """One for each column, as of an array in memory."""
-        return reduce(lambda sums, block: tables.checksums(block, sums), self.blocks(), [0] * self.shape[1])
+        """A checksum for each column, that of the same array in memory.
 
-    def followed_by(self, other: Any) -> Encoded:
-        """These rows and then those of the other table, an array perhaps."""
+        Returns
+        -------
+        list of int
+            One checksum per column.
+        """
+        return reduce(lambda sums, block: tables.checksum_columns(block, sums), self.blocks(), [0] * self.shape[1])
+
+    def concatenate(self, other: Any) -> Encoded:
+        """Put the rows of another table after these.
+
+        Parameters
+        ----------
+        other : Encoded or ndarray
+            Rows of the same columns.
+
+        Returns
+        -------
+        Encoded
+            Both.
+        """
 
         def read() -> Iterator[Any]:
             yield from self.blocks()
             yield from other.blocks() if isinstance(other, Encoded) else [other]
 
         return Encoded(read, (self.shape[0] + other.shape[0], self.shape[1]))
+
+    # The name that `untwist.classifier` still uses.
+    followed_by = concatenate
 
     def __getitem__(self, rows: Any) -> Any:
         raise ValueError("this needs the table in memory: the rows of Batches come in blocks, and not one by one")
@@ -166,22 +281,17 @@ class _ParquetFiles:
     """Parquet files one after the other."""
 
     def __init__(self, paths: list[Path]) -> None:
-        self.paths, self.n_rows = paths, 0
-        self._seen = []
+        self.paths = paths
+        self.n_rows = 0
+        self._stamps = []
         for path in paths:
-            file = self._opened(path)
+            file = self._open(path)
             if not self.n_rows:
                 self.schema = file.schema_arrow
-            elif differs := [
-                field.name
-                for field in self.schema
-                if field.name not in file.schema_arrow.names or file.schema_arrow.field(field.name).type != field.type
-            ]:
-                raise ValueError(
-                    f"{path} must have the columns of {paths[0]}, but {differs[0]!r} is missing or differs"
-                )
+            elif (stray := _find_difference(self.schema, file.schema_arrow)) is not None:
+                raise ValueError(f"{path} must have the columns of {paths[0]}, but {stray!r} is missing or differs")
             self.n_rows += file.metadata.num_rows
-            self._seen.append(_stamp(path))
+            self._stamps.append(_read_stamp(path))
             file.close()
         if not self.n_rows:
             raise ValueError(f"{self} has no rows")
@@ -189,46 +299,58 @@ class _ParquetFiles:
     def __str__(self) -> str:
         return str(self.paths[0]) + (f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else "")
 
-    def _opened(self, path: Path) -> Any:
-        pyarrow, parquet = _pyarrow()
+    def _open(self, path: Path) -> Any:
+        pyarrow, parquet = _import_pyarrow()
         try:
             return parquet.ParquetFile(path)
         except (pyarrow.ArrowInvalid, OSError) as error:
-            raise ValueError(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
+            raise ValueError(f"{path} cannot be read as Parquet: {_take_first_line(error)}") from error
 
     def read(self, columns: list[str]) -> Iterator[Any]:
-        pyarrow, _ = _pyarrow()
-        for path, seen in zip(self.paths, self._seen, strict=True):
-            file = self._opened(path)
-            if _stamp(path) != seen:
+        pyarrow, _ = _import_pyarrow()
+        for path, stamp in zip(self.paths, self._stamps, strict=True):
+            file = self._open(path)
+            if _read_stamp(path) != stamp:
                 raise ValueError(f"{path} has changed since it was read first: begin again")
             try:
                 size = max(1, CELLS // max(1, len(columns)))
-                for groups in _row_groups(file.metadata, size):
+                for groups in _group_rows(file.metadata, size):
                     for batch in file.iter_batches(size, row_groups=groups, columns=columns):
                         yield pyarrow.Table.from_batches([batch]).select(columns)
             except (pyarrow.ArrowInvalid, OSError) as error:
-                raise ValueError(f"{path} is damaged: {_first_line(error)}") from error
+                raise ValueError(f"{path} is damaged: {_take_first_line(error)}") from error
             finally:
                 file.close()
 
 
-def _row_groups(metadata: Any, size: int) -> Iterator[list[int]]:
+def _find_difference(schema: Any, other: Any) -> str | None:
+    """The first column that the other schema has not, or not with this type; None if there is none."""
+    for field in schema:
+        if field.name not in other.names or other.field(field.name).type != field.type:
+            return str(field.name)
+    return None
+
+
+def _group_rows(metadata: Any, size: int) -> Iterator[list[int]]:
     """Row groups, as few at a time as make a block: pyarrow keeps what it has read of all that it is asked for."""
-    groups, n_rows = [], 0
+    groups: list[int] = []
+    n_rows = 0
     for group in range(metadata.num_row_groups):
         groups.append(group)
         n_rows += metadata.row_group(group).num_rows
         if n_rows >= size or group + 1 == metadata.num_row_groups:
             yield groups
-            groups, n_rows = [], 0
+            groups = []
+            n_rows = 0
 
 
 class _ArrowDataset:
     """A dataset of Arrow's own."""
 
     def __init__(self, dataset: Any) -> None:
-        self.dataset, self.schema, self.n_rows = dataset, dataset.schema, dataset.count_rows()
+        self.dataset = dataset
+        self.schema = dataset.schema
+        self.n_rows = dataset.count_rows()
         if not self.n_rows:
             raise ValueError("the dataset has no rows")
 
@@ -236,8 +358,9 @@ class _ArrowDataset:
         return "the dataset"
 
     def read(self, columns: list[str]) -> Iterator[Any]:
-        pyarrow, _ = _pyarrow()
-        size, n_rows = max(1, CELLS // max(1, len(columns))), 0
+        pyarrow, _ = _import_pyarrow()
+        size = max(1, CELLS // max(1, len(columns)))
+        n_rows = 0
         for batch in self.dataset.to_batches(columns=columns, batch_size=size, batch_readahead=1, fragment_readahead=1):
             n_rows += batch.num_rows
             yield pyarrow.Table.from_batches([batch])
@@ -245,10 +368,11 @@ class _ArrowDataset:
             raise ValueError(f"the dataset had {self.n_rows} rows when it was opened, and {n_rows} now: begin again")
 
 
-def _source(source: Any) -> Any:
+def _open_source(source: Any) -> Any:
+    """What knows the schema and the rows of a source, and reads them."""
     if isinstance(source, Batches):
         return source._source
-    _pyarrow()
+    _import_pyarrow()
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         if path.is_dir() and not (paths := sorted(path.glob("*.parquet"))):
@@ -265,7 +389,7 @@ def _source(source: Any) -> Any:
     )
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def _import_pyarrow() -> tuple[Any, Any]:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -274,10 +398,11 @@ def _pyarrow() -> tuple[Any, Any]:
     return pyarrow, parquet
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def _read_stamp(path: Path) -> tuple[int, int]:
+    """What changes when a file does: its size, and when it was written."""
     found = path.stat()
     return found.st_size, found.st_mtime_ns
 
 
-def _first_line(error: BaseException) -> str:
+def _take_first_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__

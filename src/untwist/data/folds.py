@@ -3,6 +3,9 @@
 Copies of a row stay together, and a row of weight 2 is two copies: what was trained on must not come back to judge.
 Only where a content is frequent and has several labels, as in a table of few values, its copies are a sample of their
 own, and part of them is drawn.
+
+`hold_out_share` and `split_into_folds` see all rows and share every class out evenly. `draw_share` and `draw_folds` go
+row by row, for workers that each see a part of the rows only.
 """
 
 from __future__ import annotations
@@ -15,138 +18,253 @@ from scipy.stats import binom
 
 from untwist.arguments import Array
 
-__all__ = ["cross_folds", "drawn_folds", "drawn_share", "hold_out", "mixed"]
+__all__ = ["draw_folds", "draw_share", "hold_out_share", "mix_bits", "split_into_folds"]
 
-FREQUENT = 10  # copies from which on a content with several labels is a sample of its own
-MANY = 1e9  # copies
+# A content with several labels and at least this many copies is a sample of its own.
+FREQUENT = 10
+# Of more copies than this a binomial draw cannot be told from its mean.
+MOST_DRAWN = 1e9
+# Sums of weights that differ by less than this, relatively, are equal.
+ROUNDING = 1e-9
 
 
-def hold_out(hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, share: float, seed: int) -> Array:
-    """How much of each row's weight is set aside, in [0, 1], for about `share` of the weight of every class.
+def hold_out_share(
+    hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, share: float, seed: int
+) -> Array:
+    """Set aside about a share of the weight of every class.
 
-    `hashes` tell which rows have the same contents.
+    Parameters
+    ----------
+    hashes : ndarray of uint64 of shape (n_rows,)
+        Equal for rows of the same contents.
+    labels : ndarray of uint32 of shape (n_rows,)
+        The class of each row.
+    weight : ndarray of shape (n_rows,)
+        How many copies each row stands for.
+    share : float
+        How much to set aside, in (0, 1).
+    seed : int
+        Another seed gives another choice.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        How much of each row's weight is set aside, in [0, 1].
+
+    Examples
+    --------
+    >>> hold_out_share(np.arange(10, dtype=np.uint64), np.zeros(10, np.uint32), np.ones(10), 0.2, seed=0)
+    array([0., 1., 0., 0., 1., 0., 0., 0., 0., 0.])
     """
     contents = _Contents(hashes, labels, weight, seed)
-    held = np.zeros_like(contents.mass)
+    held_out = np.zeros_like(contents.mass)
     for k, mass in enumerate(contents.mass.T):
         copies = np.maximum(1, np.rint(mass))
-        drawn = np.minimum(contents.drawn(contents.chance(k), copies, share), np.maximum(copies - 1, 0))  # some stay
-        whole = np.where(contents.own_sample, 0.0, mass)
-        heavy = whole > share * mass.sum() * (1 + 1e-9)  # more than may be set aside: shared out
+        # At least one copy of a content stays.
+        drawn = np.minimum(contents.draw(contents.chance(k), copies, share), np.maximum(copies - 1, 0))
+        whole = np.where(contents.by_copy, 0.0, mass)
+        # A content that weighs more than may be set aside gives a part of each copy.
+        heavy = whole > share * mass.sum() * (1 + ROUNDING)
         light = np.where(heavy, 0.0, whole)
         filled = np.cumsum(light)
-        taken = (filled - 0.5 * light <= share * light.sum() * (1 + 1e-9)) & (filled < mass.sum() * (1 - 1e-9))
-        held[:, k] = np.where(contents.own_sample, drawn / copies, np.where(heavy, share, taken & (light > 0)))
-    if not (held * contents.mass).any():
-        held[:] = share  # few copies, and none was drawn: each gives a part
-    return contents.of_rows(held)
+        fits = filled - 0.5 * light <= share * light.sum() * (1 + ROUNDING)
+        leaves_some = filled < mass.sum() * (1 - ROUNDING)
+        taken = fits & leaves_some & (light > 0)
+        held_out[:, k] = np.where(contents.by_copy, drawn / copies, np.where(heavy, share, taken))
+    if not (held_out * contents.mass).any():
+        # There are few copies and none was drawn, so that each gives a part.
+        held_out[:] = share
+    return contents.look_up(held_out)
 
 
-def cross_folds(
+def split_into_folds(
     hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, n_folds: int, seed: int
 ) -> NDArray[np.float64]:
-    """For every fold, the weight of each row that it sets aside; over the folds that is all of it.
+    """Share the rows of every class out over folds.
 
-    There are fewer folds where there is not a row for each.
+    Parameters
+    ----------
+    hashes : ndarray of uint64 of shape (n_rows,)
+        Equal for rows of the same contents.
+    labels : ndarray of uint32 of shape (n_rows,)
+        The class of each row.
+    weight : ndarray of shape (n_rows,)
+        How many copies each row stands for.
+    n_folds : int
+        How many folds to make.
+    seed : int
+        Another seed gives other folds.
+
+    Returns
+    -------
+    ndarray of shape (n_folds, n_rows)
+        The weight of each row that each fold sets aside; over the folds that is all of it. There are fewer folds where
+        there is not a row for each.
     """
     contents = _Contents(hashes, labels, weight, seed)
-    ends = np.zeros((n_folds + 1, *contents.mass.shape))  # fold f has the copies between ends f and f + 1, as shares
+    # As shares of the copies of a content and class, fold f has those between ends f and f + 1.
+    ends = np.zeros((n_folds + 1, *contents.mass.shape))
     for k, mass in enumerate(contents.mass.T):
-        whole = np.where(contents.own_sample, 0.0, mass)
-        heavy = whole > mass.sum() / n_folds * (1 + 1e-9)
+        whole = np.where(contents.by_copy, 0.0, mass)
+        heavy = whole > mass.sum() / n_folds * (1 + ROUNDING)
         light = np.where(heavy, 0.0, whole)
         middle = (np.cumsum(light) - 0.5 * light) / max(light.sum(), np.finfo(float).tiny)
-        place = np.minimum((middle * n_folds * (1 + 1e-9)).astype(int), n_folds - 1)
+        fold_of_light = np.minimum((middle * n_folds * (1 + ROUNDING)).astype(int), n_folds - 1)
         copies = np.maximum(1, np.rint(mass))
         drawn = np.zeros_like(copies)
-        first = np.floor(contents.chance(k) * n_folds)  # the fold that begins to share out a heavy content
+        # A heavy content is dealt out copy by copy, and this fold is the first to get one.
+        first = np.floor(contents.chance(k) * n_folds)
         for fold in range(n_folds):
             chance = contents.chance(1 + k * n_folds + fold)
-            drawn = drawn + contents.drawn(chance, copies - drawn, 1.0 / (n_folds - fold))
+            drawn = drawn + contents.draw(chance, copies - drawn, 1.0 / (n_folds - fold))
             dealt = np.floor((copies * (fold + 1) + first) / n_folds)
-            mixed = np.where(contents.own_sample, drawn / copies, np.minimum(dealt / copies, 1.0))
-            ends[fold + 1, :, k] = np.where(contents.own_sample | heavy, mixed, place <= fold)
+            until = np.where(contents.by_copy, drawn / copies, np.minimum(dealt / copies, 1.0))
+            ends[fold + 1, :, k] = np.where(contents.by_copy | heavy, until, fold_of_light <= fold)
         ends[-1, :, k] = 1.0
-    held = np.empty((n_folds, len(weight)))
+    held_out = np.empty((n_folds, len(weight)))
     for fold, (low, high) in enumerate(pairwise(ends)):
-        held[fold] = contents.weight_within(low, high)
-    some = held.any(axis=1)
-    return held if some.all() else np.asarray(held[some])  # no copy where rows are many
+        held_out[fold] = contents.find_weight_within(low, high)
+    filled = held_out.any(axis=1)
+    # Folds are many megabytes where rows are many, and usually none has to be left out by a copy.
+    return held_out if filled.all() else np.asarray(held_out[filled])
 
 
-def drawn_share(hashes: NDArray[np.uint64], share: float, seed: int) -> Array:
-    """1 for about `share` of the contents, else 0: row by row, for who sees a part of the rows only."""
-    return (_chance(hashes, seed) < share).astype(np.float64)
+def draw_share(hashes: NDArray[np.uint64], share: float, seed: int) -> Array:
+    """Set aside about a share of the contents; a row's contents alone decide.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64 of shape (n_rows,)
+        Equal for rows of the same contents.
+    share : float
+        How much to set aside, in [0, 1].
+    seed : int
+        Another seed gives another choice.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        1 for a row that is set aside, else 0.
+    """
+    return (_draw_chances(hashes, seed) < share).astype(np.float64)
 
 
-def drawn_folds(hashes: NDArray[np.uint64], weight: Array, n_folds: int, seed: int) -> NDArray[np.float64]:
-    """For every fold, the weight of each row that it sets aside; a row's contents alone tell which fold."""
-    fold = np.floor(_chance(hashes, seed) * n_folds)
+def draw_folds(hashes: NDArray[np.uint64], weight: Array, n_folds: int, seed: int) -> NDArray[np.float64]:
+    """Share rows out over folds; a row's contents alone tell which fold.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64 of shape (n_rows,)
+        Equal for rows of the same contents.
+    weight : ndarray of shape (n_rows,)
+        The weight of each row.
+    n_folds : int
+        How many folds to make.
+    seed : int
+        Another seed gives other folds.
+
+    Returns
+    -------
+    ndarray of shape (n_folds, n_rows)
+        The weight of each row that each fold sets aside.
+    """
+    fold = np.floor(_draw_chances(hashes, seed) * n_folds)
     return np.stack([np.where(fold == one, weight, 0.0) for one in range(n_folds)])
 
 
-def _chance(hashes: NDArray[np.uint64], seed: int) -> Array:
+def _draw_chances(hashes: NDArray[np.uint64], seed: int) -> Array:
     """A number in [0, 1) for each row."""
-    drawn = mixed(hashes ^ mixed(np.array([seed], dtype=np.uint64)))
-    return np.asarray((drawn >> np.uint64(11)) * 2.0**-53)
+    return _scale_to_unit(_salt(hashes, seed))
+
+
+def _salt(hashes: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """Hashes that depend on the seed."""
+    return mix_bits(hashes ^ mix_bits(np.array([seed], dtype=np.uint64)))
+
+
+def _scale_to_unit(bits: NDArray[np.uint64]) -> Array:
+    """The upper 53 bits as a number in [0, 1)."""
+    return np.asarray((bits >> np.uint64(11)) * 2.0**-53)
 
 
 class _Contents:
-    """Rows by what they contain: the weight of each content, in an order drawn by `seed`, and class.
+    """Rows by what they contain: the weight of each content, in an order drawn by a seed, and class.
 
     The copies of a content in a class lie side by side on [0, 1], each as long as its weight: a part of that line is a
-    part of the copies, and which of them does not matter.
+    part of the copies, and which of them does not matter. `mass` is the weight by content and class, `by_copy` tells
+    the contents whose copies are a sample of their own.
     """
 
     def __init__(self, hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, seed: int) -> None:
-        drawn = mixed(hashes ^ mixed(np.array([seed], dtype=np.uint64)))
-        self._keys, self._content = np.unique(drawn, return_inverse=True)
+        self._keys, self._content = np.unique(_salt(hashes, seed), return_inverse=True)
         classes, self._label = np.unique(labels, return_inverse=True)
-        self._weight, self._counts = weight, bool((weight == np.floor(weight)).all())
+        self._weight = weight
+        self._weights_are_whole = bool((weight == np.floor(weight)).all())
         self.mass = np.zeros((len(self._keys), len(classes)))
         group = self._content * len(classes) + self._label
-        order = np.lexsort((weight, group))  # copies by weight, so that the order of the rows does not matter
+        # Copies are ordered by weight, so that the order of the rows does not matter.
+        order = np.lexsort((weight, group))
         np.add.at(self.mass, (self._content[order], self._label[order]), weight[order])
-        self.own_sample = (self.mass.sum(axis=1) >= FREQUENT) & ((self.mass > 0).sum(axis=1) > 1)
+        self.by_copy = (self.mass.sum(axis=1) >= FREQUENT) & ((self.mass > 0).sum(axis=1) > 1)
         until = np.cumsum(weight[order])
         start_of_group = np.searchsorted(group[order], group[order], side="left")
         before = until[start_of_group] - weight[order][start_of_group]
         mass = np.maximum(self.mass[self._content, self._label][order], np.finfo(float).tiny)
-        self._start, self._end = np.empty(len(weight)), np.empty(len(weight))
+        self._start = np.empty(len(weight))
+        self._end = np.empty(len(weight))
         self._start[order] = (until - weight[order] - before) / mass
         self._end[order] = (until - before) / mass
 
     def chance(self, salt: int) -> Array:
         """A number in [0, 1) for each content."""
-        return np.asarray((mixed(self._keys ^ np.uint64(salt)) >> np.uint64(11)) * 2.0**-53)
+        return _scale_to_unit(mix_bits(self._keys ^ np.uint64(salt)))
 
-    def drawn(self, chance: Array, copies: Array, share: float) -> Array:
+    def draw(self, chance: Array, copies: Array, share: float) -> Array:
         """How many of the copies are drawn, binomially; 0 where a content is no sample of its own."""
-        count = np.zeros_like(copies)
-        own = self.own_sample
-        few = np.minimum(copies[own], MANY)  # as exact as it gets: of more there is no telling the mean from a draw
-        count[own] = np.where(
-            copies[own] > few, np.rint(copies[own] * share), binom.ppf(chance[own], few, share).clip(0)
-        )
-        return count
+        drawn = np.zeros_like(copies)
+        sampled = copies[self.by_copy]
+        limited = np.minimum(sampled, MOST_DRAWN)
+        binomial = binom.ppf(chance[self.by_copy], limited, share).clip(0)
+        drawn[self.by_copy] = np.where(sampled > limited, np.rint(sampled * share), binomial)
+        return drawn
 
-    def of_rows(self, table: Array) -> Array:
+    def look_up(self, table: Array) -> Array:
         """What a table by content and class says of each row."""
         return np.asarray(table[self._content, self._label])
 
-    def weight_within(self, low: Array, high: Array) -> Array:
+    def find_weight_within(self, low: Array, high: Array) -> Array:
         """The weight of each row between the places `low` and `high` of its content and class."""
-        low, high = self.of_rows(low), self.of_rows(high)
         length = np.maximum(self._end - self._start, np.finfo(float).tiny)
-        share = (np.minimum(self._end, high) - np.maximum(self._start, low)) / length
-        part = self._weight * share.clip(0.0, 1.0)
-        return np.asarray(np.rint(part) if self._counts else part)  # whole copies stay whole
+        end = np.minimum(self._end, self.look_up(high))
+        start = np.maximum(self._start, self.look_up(low))
+        part = self._weight * ((end - start) / length).clip(0.0, 1.0)
+        # Whole copies stay whole.
+        return np.asarray(np.rint(part) if self._weights_are_whole else part)
 
 
-def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """One step of splitmix64: every bit of the result depends on every bit of x."""
+def mix_bits(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """One step of splitmix64: every bit of the result depends on every bit of x.
+
+    Parameters
+    ----------
+    x : ndarray of uint64
+        Any numbers.
+
+    Returns
+    -------
+    ndarray of uint64
+        As many numbers that look random.
+    """
     with np.errstate(over="ignore"):
         x = x + np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return x ^ (x >> np.uint64(31))
+
+
+# The names that `untwist.classifier`, `untwist.boosting` and `untwist.report` still use.
+hold_out = hold_out_share
+cross_folds = split_into_folds
+drawn_share = draw_share
+drawn_folds = draw_folds
+mixed = mix_bits

@@ -9,21 +9,42 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from untwist.arguments import Array, non_negative
-from untwist.data.tables import on_host
-from untwist.data.workers import ALONE, Workers
+from untwist.arguments import Array, check_non_negative
+from untwist.data.tables import bring_to_host
+from untwist.data.workers import Workers, solo
 
-__all__ = ["class_weights", "classes_of", "encode_labels", "refuse_missing"]
+__all__ = ["encode_labels", "find_classes", "refuse_missing", "weigh_classes"]
 
 
-def classes_of(y: NDArray[Any], workers: Workers = ALONE) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """The classes of all workers, and the labels as their indices."""
+def find_classes(y: NDArray[Any], workers: Workers = solo) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """The classes among labels, those of all workers, and each label's place among them.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        The labels of this worker.
+    workers : Workers, default solo
+        Who shares the rows.
+
+    Returns
+    -------
+    classes : ndarray
+        The classes in order, at least two.
+    numbers : ndarray of uint32 of shape (n_rows,)
+        The index of each label's class.
+
+    Examples
+    --------
+    >>> find_classes(np.array(["no", "yes", "no"]))
+    (array(['no', 'yes'], dtype='<U3'), array([0, 1, 0], dtype=uint32))
+    """
     try:
         check_classification_targets(y)
         classes, numbers = np.unique(y, return_inverse=True)
         if workers.size > 1:
-            own, classes = classes, np.unique(np.concatenate(workers.all_of(classes)))
-            numbers = np.searchsorted(classes, own)[numbers]
+            local = classes
+            classes = np.unique(np.concatenate(workers.gather(local)))
+            numbers = np.searchsorted(classes, local)[numbers]
     except TypeError as error:
         raise ValueError(f"y must hold labels of one kind, none missing ({error})") from error
     if classes.size < 2:
@@ -32,7 +53,15 @@ def classes_of(y: NDArray[Any], workers: Workers = ALONE) -> tuple[NDArray[Any],
 
 
 def refuse_missing(y: Any) -> None:
-    """None, NaN and the like among labels that are not numbers, which scikit-learn has no good words for."""
+    """Raise a ValueError if None, NaN or the like is among labels that are not numbers.
+
+    scikit-learn has a good message for missing numbers, but not for these.
+
+    Parameters
+    ----------
+    y : array_like or None
+        The labels.
+    """
     values = np.asarray(y)
     if y is None or values.dtype != object:
         return
@@ -45,8 +74,28 @@ def refuse_missing(y: Any) -> None:
         raise ValueError(f"y must have no missing labels, got {len(missing)}, the first in row {missing[0]}")
 
 
-def class_weights(setting: Any, classes: NDArray[Any], mass: Array) -> Array:
-    """The weight of each class; "balanced" gives all classes, which have these sample weights, the same."""
+def weigh_classes(setting: Any, classes: NDArray[Any], mass: Array) -> Array:
+    """The weight of each class.
+
+    Parameters
+    ----------
+    setting : dict or "balanced"
+        Weights by label, 1 for a label that is left out; "balanced" gives all classes the same weight in all.
+    classes : ndarray
+        The classes.
+    mass : ndarray
+        The sum of the sample weights of each class.
+
+    Returns
+    -------
+    ndarray
+        One weight per class.
+
+    Examples
+    --------
+    >>> weigh_classes("balanced", np.array(["no", "yes"]), np.array([30.0, 10.0])).round(3)
+    array([0.667, 2.   ])
+    """
     if isinstance(setting, str) and setting == "balanced":
         return np.where(mass > 0, mass.sum() / (len(classes) * np.maximum(mass, np.finfo(float).tiny)), 0.0)
     if not isinstance(setting, dict):
@@ -54,12 +103,14 @@ def class_weights(setting: Any, classes: NDArray[Any], mass: Array) -> Array:
     unknown = [label for label in setting if label not in classes]
     if unknown:
         raise ValueError(f"class_weight has labels that y has not: {unknown[:5]}")
-    return np.array([non_negative(f"class_weight of {label!r}", setting.get(label, 1.0)) for label in classes.tolist()])
+    return np.array(
+        [check_non_negative(f"class_weight of {label!r}", setting.get(label, 1.0)) for label in classes.tolist()]
+    )
 
 
 def encode_labels(name: str, y: Any, classes: NDArray[Any]) -> NDArray[np.uint32]:
     """Return labels as indices of `classes`; `name` is what errors call them."""
-    y = column_or_1d(on_host(y))
+    y = column_or_1d(bring_to_host(y))
     try:
         unknown = np.setdiff1d(y, classes)
     except TypeError as error:

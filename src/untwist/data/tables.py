@@ -20,15 +20,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from untwist.data.workers import ALONE, Workers
+from untwist.data.workers import Workers, solo
 
-__all__ = ["Category", "Schema", "checksums", "fingerprint", "learn", "learn_parts", "on_host", "whole"]
+__all__ = [
+    "Category",
+    "Schema",
+    "bring_to_host",
+    "checksum_columns",
+    "fingerprint",
+    "learn",
+    "learn_parts",
+    "round_weights",
+]
 
 Category = int | float | str
-Levels = tuple[NDArray[np.intp], Iterable[Any]]  # for each row the index of its value, -1 where missing; the values
+# For each row the index of its value, or -1 where it is missing; and the values.
+Levels = tuple[NDArray[np.intp], Iterable[Any]]
 
+# A column with more different categories than this names its rows rather than describing them.
+MOST_CATEGORIES = 1 << 24
+# So many categories of a column are known, unless said otherwise.
+KNOWN_CATEGORIES = 254
 _DATES = {"datetime", "date", "time", "timedelta", "datetime64", "timedelta64", "Timestamp", "Timedelta", "NaTType"}
-MOST_VALUES = 1 << 24  # of a column of categories: more of them are names of rows
 _ADVICE = "make numbers of it (of a date, say, the days since another), or text, or leave it out"
 
 
@@ -36,39 +49,64 @@ _ADVICE = "make numbers of it (of a date, say, the days since another), or text,
 class Schema:
     """How the columns of a table become numbers.
 
-    `categories` holds, by the index of a categorical column, its known categories: numbers before text, each in order.
+    Attributes
+    ----------
+    categories : dict of int to tuple
+        By the index of a categorical column, its known categories: numbers before text, each in order.
+
+    Examples
+    --------
+    >>> schema = learn([["red", 1.5], ["blue", 2.0]])
+    >>> schema
+    Schema(categories={0: ('blue', 'red')})
+    >>> schema.encode([["blue", 0.0], ["green", 1.0]])
+    array([[ 0.,  0.],
+           [nan,  1.]])
     """
 
     categories: dict[int, tuple[Category, ...]]
 
-    def encode(self, X: Any) -> Any:
-        """`X` as numbers: a float32 or float64 array, CSR or CSC if sparse; no copy where it is that already.
+    def __hash__(self) -> int:
+        return hash(frozenset(self.categories.items()))
 
-        Categories become their index, NaN where missing or unknown. float32 only where that loses nothing. What is not
-        two-dimensional comes back as an array, for scikit-learn to complain about.
+    def encode(self, X: Any) -> Any:
+        """Make numbers of a table.
+
+        Parameters
+        ----------
+        X : table
+            Any kind of table, with the columns of the one that was learned from.
+
+        Returns
+        -------
+        ndarray or sparse matrix
+            float32 where that loses nothing, else float64; CSR or CSC if sparse; no copy where X is that already.
+            Categories are their index, NaN where missing or unknown. What is not two-dimensional comes back as an
+            array, for scikit-learn to complain about.
         """
-        X = _table(X)
+        X = _convert_table(X)
         if sparse.issparse(X):
             if self.categories:
                 raise ValueError("X must be dense, as it was when fitted: a sparse table cannot hold categories")
-            return _floats(X if X.format in ("csr", "csc") else X.tocsr())
-        if _is(X, "pandas", "DataFrame") and len(set(X.dtypes)) == 1 and _real(X.dtypes.iloc[0]):
-            X = X.to_numpy()  # a view, if pandas keeps it in one block
+            return _to_floats(X if X.format in ("csr", "csc") else X.tocsr())
+        if _is_a(X, "pandas", "DataFrame") and len(set(X.dtypes)) == 1 and _is_real(X.dtypes.iloc[0]):
+            # This is a view if pandas keeps the numbers in one block.
+            X = X.to_numpy()
         if isinstance(X, np.ndarray) and X.ndim != 2:
             return X
-        if isinstance(X, np.ndarray) and _real(X.dtype):
+        if isinstance(X, np.ndarray) and _is_real(X.dtype):
             categories = {index: known for index, known in self.categories.items() if index < X.shape[1]}
-            out = X.astype(_float(X.dtype)) if categories else _floats(X)
+            out = X.astype(_choose_float(X.dtype)) if categories else _to_floats(X)
             for index, known in categories.items():
-                out[:, index] = _places(_array_column(index, X[:, index]), known)
+                out[:, index] = _encode_categories(_describe_array(index, X[:, index]), known)
             return out
-        columns = _columns(X)
+        columns = _list_columns(X)
         encoded = [
-            _places(column, self.categories[index]) if index in self.categories else _numbers(column)
+            _encode_categories(column, self.categories[index]) if index in self.categories else _read_numbers(column)
             for index, column in enumerate(columns)
         ]
         if text := [column.name for column, values in zip(columns, encoded, strict=True) if values is None]:
-            raise ValueError(f"X must hold numbers where it did when fitted, but {_holds(text)} text")
+            raise ValueError(f"X must hold numbers where it did when fitted, but {_say_who_holds(text)} text")
         out = np.empty((X.shape[0], len(columns)), np.result_type(np.float32, *encoded), order="F")
         for index, values in enumerate(encoded):
             out[:, index] = values
@@ -79,49 +117,96 @@ def learn(
     X: Any,
     categorical_features: Any = "auto",
     sample_weight: ArrayLike | None = None,
-    max_categories: int = 254,
-    workers: Workers = ALONE,
+    max_categories: int = KNOWN_CATEGORIES,
+    workers: Workers = solo,
 ) -> Schema:
-    """The schema of the table `X`, whatever the order of its rows; that of all workers' rows where there are several.
+    """Find the categories of a table, whatever the order of its rows.
 
-    Categorical are, if "auto", the columns of text and of category types; if None, no column; or those given by their
-    indices (a whole number always counts as one), their names, or a mask. Of more than `max_categories` in a column,
-    the heaviest by `sample_weight` (not negative, one number per row) are known; among equals the first in order.
+    Parameters
+    ----------
+    X : table
+        An array, a list of rows, a sparse matrix, or a data frame of pandas, polars or pyarrow.
+    categorical_features : "auto", None or iterable, default "auto"
+        "auto": the columns of text and of category types; None: no column; or those given by their indices (a whole
+        number always counts as one), their names, or a mask.
+    sample_weight : array_like of shape (n_rows,), optional
+        How much each row counts; not negative.
+    max_categories : int, default 254
+        Of more categories in a column the heaviest are known; among equals the first in order.
+    workers : Workers, default solo
+        Who shares the rows; the schema is that of all of them.
+
+    Returns
+    -------
+    Schema
+        What makes numbers of this table or another.
     """
-    if not isinstance(max_categories, Integral) or not 1 <= max_categories <= 2**24:  # float32 holds these indices
+    # float32 holds whole numbers up to 2**24.
+    if not isinstance(max_categories, Integral) or not 1 <= max_categories <= 2**24:
         raise ValueError(f"max_categories must be an integer from 1 to {2**24}, got {max_categories!r}")
-    given, X = X, _table(X)
+    given = X
+    X = _convert_table(given)
     if sparse.issparse(X):
-        if _chosen(categorical_features, getattr(given, "columns", range(X.shape[-1])), []):
+        # A frame of pandas whose columns are all sparse has become a matrix, and only the frame has names.
+        names = getattr(given, "columns", range(X.shape[-1]))
+        if _choose_columns(categorical_features, names, []):
             raise ValueError("categorical_features must be None or empty if X is sparse: make X dense, or encode it")
         return Schema({})
     if isinstance(X, np.ndarray) and X.ndim != 2:
         return Schema({})
-    columns = _columns(X)
+    columns = _list_columns(X)
     if sample_weight is not None and np.shape(sample_weight) != (X.shape[0],):
         shape = np.shape(sample_weight)
         raise ValueError(f"sample_weight must be {X.shape[0]} numbers, one per row, got shape {shape}")
-    heaviest = max(workers.all_of(0.0 if sample_weight is None else float(np.max(sample_weight, initial=0.0))))
-    part = columns, whole(sample_weight, X.shape[0], heaviest)
-    return _schema(columns, [part], categorical_features, int(max_categories), workers)
+    heaviest_here = 0.0 if sample_weight is None else float(np.max(sample_weight, initial=0.0))
+    heaviest = max(workers.gather(heaviest_here))
+    part = columns, round_weights(sample_weight, X.shape[0], heaviest)
+    return _learn_columns(columns, [part], categorical_features, int(max_categories), workers)
 
 
 def learn_parts(
     head: Any,
     parts: Iterable[tuple[Any, NDArray[np.int64]]],
     categorical_features: Any = "auto",
-    max_categories: int = 254,
+    max_categories: int = KNOWN_CATEGORIES,
 ) -> Schema:
-    """The schema of a table that comes in parts, each with its `whole` weights: the one that `learn` gives all of it.
+    """Find the categories of a table that comes in parts: those that `learn` finds in all of it.
 
-    `head` is any part, an empty one too: it has the names and types.
+    Parameters
+    ----------
+    head : table
+        Any part, an empty one too: it has the names and types.
+    parts : iterable of (table, ndarray of int64)
+        The parts, each with its weights as `round_weights` gives them.
+    categorical_features, max_categories
+        As for `learn`.
+
+    Returns
+    -------
+    Schema
+        What makes numbers of the parts.
     """
-    columns = ((_columns(_table(part)), weight) for part, weight in parts)
-    return _schema(_columns(_table(head)), columns, categorical_features, max_categories)
+    columns = ((_list_columns(_convert_table(part)), weight) for part, weight in parts)
+    return _learn_columns(_list_columns(_convert_table(head)), columns, categorical_features, max_categories)
 
 
-def whole(weight: ArrayLike | None, n_rows: int, heaviest: float | None = None) -> NDArray[np.int64]:
-    """Weights as whole numbers, whose sums depend on no order: in units of 2^-32 of the heaviest, or all 1."""
+def round_weights(weight: ArrayLike | None, n_rows: int, heaviest: float | None = None) -> NDArray[np.int64]:
+    """Weights as whole numbers, whose sums depend on no order.
+
+    Parameters
+    ----------
+    weight : array_like of shape (n_rows,) or None
+        Not negative; None for rows that all weigh the same.
+    n_rows : int
+        How many rows there are.
+    heaviest : float, optional
+        The weight of the heaviest row anywhere; by default that of these rows.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n_rows,)
+        In units of about 2**-32 of the heaviest, at least 1 for a positive weight; all 1 if `weight` is None.
+    """
     if weight is None:
         return np.broadcast_to(np.int64(1), n_rows)
     weight = np.asarray(weight, dtype=np.float64)
@@ -129,37 +214,53 @@ def whole(weight: ArrayLike | None, n_rows: int, heaviest: float | None = None) 
     return np.asarray(np.maximum(np.rint(np.ldexp(weight, 32 - exponent)), weight > 0), dtype=np.int64)
 
 
-def _schema(
+def _learn_columns(
     columns: list[_Column],
     parts: Iterable[tuple[list[_Column], NDArray[np.int64]]],
     categorical_features: Any,
     max_categories: int,
-    workers: Workers = ALONE,
+    workers: Workers = solo,
 ) -> Schema:
     """The schema of these columns, whose rows come in parts."""
     text = [index for index, column in enumerate(columns) if column.kind == "text"]
-    chosen = _chosen(categorical_features, [column.name for column in columns], text)
-    chosen = set().union(*workers.all_of(chosen))
+    chosen_here = _choose_columns(categorical_features, [column.name for column in columns], text)
+    chosen = set().union(*workers.gather(chosen_here))
     others = [index for index in text if index not in chosen]
     totals: dict[int, dict[Category, int]] = {index: {} for index in sorted(chosen)}
-    for part, weight in parts if chosen or others else []:
-        if stray := [part[i].name for i in others if _numbers(part[i]) is None]:
+    parts_to_read = parts if chosen or others else []
+    for part, weight in parts_to_read:
+        if stray := [part[i].name for i in others if _read_numbers(part[i]) is None]:
             raise ValueError(
-                f"X must hold numbers outside categorical_features, but {_holds(stray)} text: add it there, or set "
-                'categorical_features="auto", or encode it, say with OrdinalEncoder'
+                f"X must hold numbers outside categorical_features, but {_say_who_holds(stray)} text: add it there, or "
+                'set categorical_features="auto", or encode it, say with OrdinalEncoder'
             )
         for index, total in totals.items():
-            _add_up(part[index], weight, total)
+            _add_weights(part[index], weight, total)
     everywhere = [Counter[Category]() for _ in totals]
-    for found in workers.all_of(list(totals.values())):
+    for found in workers.gather(list(totals.values())):
         for total, one in zip(everywhere, found, strict=True):
             total.update(one)
-    return Schema({index: _heaviest(total, max_categories) for index, total in zip(totals, everywhere, strict=True)})
+    totals_everywhere = zip(totals, everywhere, strict=True)
+    return Schema({index: _keep_heaviest(total, max_categories) for index, total in totals_everywhere})
 
 
 def fingerprint(numbers: Any, labels: NDArray[np.uint32]) -> int:
-    """Tells an encoded table with its labels from another one."""
-    if hasattr(numbers, "checksums"):  # of rows that come in blocks
+    """A number that tells an encoded table with its labels from another one.
+
+    Parameters
+    ----------
+    numbers : ndarray, sparse matrix or untwist.data.batches.Encoded
+        The rows as numbers.
+    labels : ndarray of uint32 of shape (n_rows,)
+        The class of each row.
+
+    Returns
+    -------
+    int
+        The same for the same table, dense, sparse or in blocks of rows.
+    """
+    if hasattr(numbers, "checksums"):
+        # These rows come in blocks.
         parts = numbers.checksums()
     elif sparse.issparse(numbers):
         table = numbers.tocsr(copy=True)
@@ -167,17 +268,31 @@ def fingerprint(numbers: Any, labels: NDArray[np.uint32]) -> int:
         arrays = [table.indptr.astype(np.int64), table.indices.astype(np.int64), table.data.astype(np.float64)]
         parts = [crc32(part.tobytes()) for part in arrays]
     else:
-        parts = checksums(numbers)
+        parts = checksum_columns(numbers)
     return crc32(np.array(parts, dtype=np.uint32).tobytes(), crc32(labels.tobytes()))
 
 
-def checksums(numbers: NDArray[Any], before: list[int] | None = None) -> list[int]:
-    """One for each column, going on from those of the rows before."""
+def checksum_columns(numbers: NDArray[Any], before: list[int] | None = None) -> list[int]:
+    """A checksum for each column.
+
+    Parameters
+    ----------
+    numbers : ndarray of shape (n_rows, n_columns)
+        The rows.
+    before : list of int, optional
+        The checksums of the rows before these, to go on from.
+
+    Returns
+    -------
+    list of int
+        One checksum per column.
+    """
     columns = [np.ascontiguousarray(column, dtype=np.float64) for column in numbers.T]
-    return [crc32(column.tobytes(), start) for column, start in zip(columns, before or [0] * len(columns), strict=True)]
+    starts = before or [0] * len(columns)
+    return [crc32(column.tobytes(), start) for column, start in zip(columns, starts, strict=True)]
 
 
-def _chosen(features: Any, names: Iterable[Any], text: list[int]) -> set[int]:
+def _choose_columns(features: Any, names: Iterable[Any], text: list[int]) -> set[int]:
     """Indices of the columns that `categorical_features` means."""
     if features is None or (isinstance(features, str) and features == "auto"):
         return set() if features is None else set(text)
@@ -199,20 +314,20 @@ def _chosen(features: Any, names: Iterable[Any], text: list[int]) -> set[int]:
     return {index for index, one in enumerate(known) if one in features}
 
 
-def _add_up(column: _Column, weight: NDArray[np.int64], total: dict[Category, int]) -> None:
+def _add_weights(column: _Column, weight: NDArray[np.int64], total: dict[Category, int]) -> None:
     """Adds to the total weight of each category that of its rows."""
-    codes, values = _values(column)
+    codes, values = _read_values(column)
     known = codes >= 0
     sums = np.zeros(len(values), dtype=np.int64)
     np.add.at(sums, codes[known], weight[known])
     for code in np.flatnonzero(sums):
         if (value := values[code]) is not None:
             total[value] = total.get(value, 0) + int(sums[code])
-    if len(total) > MOST_VALUES:
-        raise ValueError(f"column {column.name!r} holds more than {MOST_VALUES} different categories: leave it out")
+    if len(total) > MOST_CATEGORIES:
+        raise ValueError(f"column {column.name!r} holds more than {MOST_CATEGORIES} different categories: leave it out")
 
 
-def _heaviest(total: dict[Category, int], most: int) -> tuple[Category, ...]:
+def _keep_heaviest(total: dict[Category, int], most: int) -> tuple[Category, ...]:
     """The categories in order; if they are more than `most`, the heaviest, and the first in order among equals."""
     known = sorted(total, key=lambda value: (isinstance(value, str), value))
     if len(known) > most:
@@ -221,61 +336,81 @@ def _heaviest(total: dict[Category, int], most: int) -> tuple[Category, ...]:
     return tuple(known)
 
 
-def _places(column: _Column, known: tuple[Category, ...]) -> NDArray[np.float32]:
+def _encode_categories(column: _Column, known: tuple[Category, ...]) -> NDArray[np.float32]:
     """The index of each row's category; text must not come where all were numbers, nor numbers where all were text."""
-    codes, values = _values(column)
-    kinds, known_kinds = ({isinstance(value, str) for value in some if value is not None} for some in (values, known))
-    if kinds and known_kinds and not kinds & known_kinds:
-        before, now = ("text", "numbers") if True in known_kinds else ("numbers", "text")
+    codes, values = _read_values(column)
+    are_text = {isinstance(value, str) for value in values if value is not None}
+    known_are_text = {isinstance(value, str) for value in known}
+    if are_text and known_are_text and not are_text & known_are_text:
+        before, now = ("text", "numbers") if True in known_are_text else ("numbers", "text")
         raise ValueError(f"column {column.name!r} held {before} as categories when fitted, and {now} now: convert it")
-    return _lookup(codes, values, known)
+    return _look_up(codes, values, known)
 
 
-def _lookup(codes: NDArray[np.intp], values: list[Any], known: Iterable[Category]) -> NDArray[np.float32]:
+def _look_up(codes: NDArray[np.intp], values: list[Any], known: Iterable[Category]) -> NDArray[np.float32]:
     """The index of each row's category among the known ones, NaN where it is missing or none of them."""
     places = {value: place for place, value in enumerate(known)}
-    return np.array([places.get(value, np.nan) for value in [*values, None]], np.float32)[codes]  # -1 takes the last
+    # The code -1 takes the last place, that of None, which no category has.
+    place_by_code = np.array([places.get(value, np.nan) for value in [*values, None]], np.float32)
+    return place_by_code[codes]
 
 
-def _numbers(column: _Column) -> NDArray[Any] | None:
+def _read_numbers(column: _Column) -> NDArray[Any] | None:
     """A column as float32 or float64, None if it holds text; categories may well be numbers."""
     if column.kind == "number":
         return column.numbers()
-    codes, values = _values(column)
-    if any(isinstance(values[code], str) for code in _distinct(codes[codes >= 0])):
+    codes, values = _read_values(column)
+    if any(isinstance(values[code], str) for code in _find_distinct(codes[codes >= 0])):
         return None
-    return np.array([np.nan if isinstance(one, str | None) else one for one in [*values, None]], np.float64)[codes]
+    # The code -1 takes the last number, that of None.
+    number_by_code = np.array([np.nan if isinstance(one, str | None) else one for one in [*values, None]], np.float64)
+    return np.asarray(number_by_code[codes])
 
 
-def _values(column: _Column) -> tuple[NDArray[np.intp], list[Category | None]]:
+def _read_values(column: _Column) -> tuple[NDArray[np.intp], list[Category | None]]:
     """For each row the code of its value, -1 where missing; the values, None for one that means missing."""
     try:
         codes, levels = column.levels()
-        return codes, [_category(level) for level in levels]
+        return codes, [_read_category(level) for level in levels]
     except TypeError as error:
         raise ValueError(f"categories must be text or numbers, but not in column {column.name!r}: {error}") from error
 
 
-def _category(value: Any) -> Category | None:
+def _read_category(value: Any) -> Category | None:
     """`value` as plain text or number, the same one for equal values; None if it means missing."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
-        return str.__str__(value)  # the text itself, also of a subclass that prints otherwise
+        # A subclass of str may print otherwise than the text that it is.
+        return str.__str__(value)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, int):
         return int(value)
     if isinstance(value, Number) and not isinstance(value, complex):
-        number = float(value)  # type: ignore[arg-type]  # real by now
-        return int(number) if number.is_integer() else None if np.isnan(number) else number
-    if type(value).__name__ == "Interval":  # what pandas.cut makes
+        number = float(value)  # type: ignore[arg-type]
+        if np.isnan(number):
+            return None
+        return int(number) if number.is_integer() else number
+    if type(value).__name__ == "Interval":
+        # These are what pandas.cut makes.
         return str(value)
     raise TypeError(f"it holds a {type(value).__name__}, {value!r:.50}; {_ADVICE}")
 
 
-def on_host(table: Any) -> Any:
-    """What lies on a GPU (of CuPy, cuDF or PyTorch) in the memory of the machine; anything else as it is."""
+def bring_to_host(table: Any) -> Any:
+    """What lies on a GPU, brought to the memory of the machine.
+
+    Parameters
+    ----------
+    table
+        Anything; arrays and frames of CuPy, cuDF and PyTorch are brought.
+
+    Returns
+    -------
+    table
+        On the host; as given if it was there already.
+    """
     if type(table).__module__.split(".")[0] == "cudf":
         return table.to_pandas()
     if hasattr(table, "__cuda_array_interface__"):
@@ -283,49 +418,55 @@ def on_host(table: Any) -> Any:
     return table
 
 
-def _table(X: Any) -> Any:
+def _convert_table(X: Any) -> Any:
     """`X` as a sparse matrix, an array, or a data frame of pandas, polars or pyarrow."""
-    X = on_host(X)
+    X = bring_to_host(X)
     if type(X).__module__.split(".")[0] == "xgboost":
         raise ValueError("X must be a table, got a matrix of XGBoost, which keeps no rows: give what it was made of")
-    if type(X) is np.ndarray or sparse.issparse(X) or _is(X, "polars", "DataFrame") or _is(X, "pyarrow", "Table"):
+    if type(X) is np.ndarray or sparse.issparse(X) or _is_a(X, "polars", "DataFrame") or _is_a(X, "pyarrow", "Table"):
         return X
-    if _is(X, "polars", "LazyFrame"):
+    if _is_a(X, "polars", "LazyFrame"):
         raise ValueError("X must be a table, got a polars LazyFrame: call its collect() first")
-    if _is(X, "pyarrow", "RecordBatch"):
+    if _is_a(X, "pyarrow", "RecordBatch"):
         return sys.modules["pyarrow"].Table.from_batches([X])
-    if _is(X, "pandas", "DataFrame"):
-        wholly = X.shape[1] and all(type(t).__name__ == "SparseDtype" and t.fill_value == 0 for t in X.dtypes)
-        return X.sparse.to_coo() if wholly else X
+    if _is_a(X, "pandas", "DataFrame"):
+        all_sparse = all(type(dtype).__name__ == "SparseDtype" and dtype.fill_value == 0 for dtype in X.dtypes)
+        return X.sparse.to_coo() if X.shape[1] and all_sparse else X
     if isinstance(X, np.ma.MaskedArray):
         values = X.data.astype(object)
-        values[np.ma.getmaskarray(X)] = None  # masked means missing
+        # A masked value is a missing one.
+        values[np.ma.getmaskarray(X)] = None
         return values
     array = np.asarray(X)
-    mixed = array.dtype.kind in "US" and isinstance(X, (list, tuple))  # NumPy made text of any numbers in it
-    return np.asarray(X, dtype=object) if mixed else array
+    # NumPy makes text of numbers that stand beside text in a list.
+    may_hide_numbers = array.dtype.kind in "US" and isinstance(X, (list, tuple))
+    return np.asarray(X, dtype=object) if may_hide_numbers else array
 
 
 @dataclass(frozen=True)
 class _Column:
-    """One column of a table."""
+    """One column of a table.
+
+    `kind` is "number", "text" (or categories of any kind), or else the name of its type. `numbers` reads a column of
+    numbers as float32 or float64, NaN where missing; `levels` reads any column as codes of its values.
+    """
 
     name: Any
-    kind: str  # "number", "text" (or categories of any kind), or else the type that it has instead
-    numbers: Callable[[], NDArray[Any]]  # if of this kind: as float32 or float64, NaN where missing
+    kind: str
+    numbers: Callable[[], NDArray[Any]]
     levels: Callable[[], Levels]
 
 
-def _columns(X: Any) -> list[_Column]:
+def _list_columns(X: Any) -> list[_Column]:
     """The columns of an array or a data frame; a ValueError if one holds neither numbers nor text."""
     if isinstance(X, np.ndarray):
-        columns = [_array_column(index, X[:, index]) for index in range(X.shape[1])]
-    elif _is(X, "pandas", "DataFrame"):
-        columns = [_pandas_column(name, series) for name, series in X.items()]
-    elif _is(X, "polars", "DataFrame"):
-        columns = [_polars_column(series) for series in X.get_columns()]
+        columns = [_describe_array(index, X[:, index]) for index in range(X.shape[1])]
+    elif _is_a(X, "pandas", "DataFrame"):
+        columns = [_describe_pandas(name, series) for name, series in X.items()]
+    elif _is_a(X, "polars", "DataFrame"):
+        columns = [_describe_polars(series) for series in X.get_columns()]
     else:
-        columns = [_arrow_column(name, values) for name, values in zip(X.column_names, X.columns, strict=True)]
+        columns = [_describe_arrow(name, values) for name, values in zip(X.column_names, X.columns, strict=True)]
     for column in columns:
         if column.kind.startswith("complex"):
             raise ValueError(f"Complex data not supported: column {column.name!r} is {column.kind}")
@@ -334,24 +475,27 @@ def _columns(X: Any) -> list[_Column]:
     return columns
 
 
-def _array_column(name: Any, values: NDArray[Any]) -> _Column:
-    if _real(values.dtype):
-        return _Column(name, "number", lambda: _floats(values), lambda: np.unique(values, return_inverse=True)[::-1])
+def _describe_array(name: Any, values: NDArray[Any]) -> _Column:
+    if _is_real(values.dtype):
+        return _Column(name, "number", lambda: _to_floats(values), lambda: np.unique(values, return_inverse=True)[::-1])
     kind = "text" if values.dtype.kind in "UT" else str(values.dtype)
     if values.dtype.kind == "O":
         types = {one.__name__: one for one in set(map(type, values.tolist()))}
         odd = [key for key, one in types.items() if key in _DATES or issubclass(one, (complex, bytes))]
         kind = "text" if any(issubclass(one, str) for one in types.values()) else min(odd) if odd else "number"
-        if "NAType" in types:  # of pandas
+        if "NAType" in types:
+            # This is the missing value of pandas.
             values = np.array([None if type(one).__name__ == "NAType" else one for one in values], dtype=object)
-        if "Decimal" in types:  # == with an integer of NumPy is an error
+        if "Decimal" in types:
+            # A Decimal cannot be compared with an integer of NumPy.
             values = np.array([float(one) if type(one).__name__ == "Decimal" else one for one in values], dtype=object)
 
     def numbers() -> NDArray[Any]:
         try:
             return np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            which = TypeError if isinstance(error, TypeError) else ValueError  # scikit-learn tells these two apart
+            # scikit-learn tells these two kinds of errors apart.
+            which = TypeError if isinstance(error, TypeError) else ValueError
             raise which(f"X must hold numbers or text, but not in column {name!r}: {error}; {_ADVICE}") from error
 
     def levels() -> Levels:
@@ -362,27 +506,30 @@ def _array_column(name: Any, values: NDArray[Any]) -> _Column:
     return _Column(name, kind, numbers, levels)
 
 
-def _pandas_column(name: Any, series: Any) -> _Column:
-    dtype, kind = series.dtype, type(series.dtype).__name__
+def _describe_pandas(name: Any, series: Any) -> _Column:
+    dtype = series.dtype
+    kind = type(dtype).__name__
     if kind == "ArrowDtype":
-        return _arrow_column(name, series.array.__arrow_array__())
+        return _describe_arrow(name, series.array.__arrow_array__())
     if kind == "SparseDtype" or isinstance(dtype, np.dtype):
-        return _array_column(name, np.asarray(series))
-    plain = getattr(dtype, "numpy_dtype", None)  # of nullable numbers
+        return _describe_array(name, np.asarray(series))
+    # Nullable numbers have a type of NumPy within theirs.
+    plain = getattr(dtype, "numpy_dtype", None)
 
     def numbers() -> NDArray[Any]:
-        return series.to_numpy(dtype=_float(plain), na_value=np.nan)  # type: ignore[no-any-return]
+        return series.to_numpy(dtype=_choose_float(plain), na_value=np.nan)  # type: ignore[no-any-return]
 
     if kind == "CategoricalDtype":
         return _Column(name, "text", numbers, lambda: (series.cat.codes.to_numpy(), series.cat.categories))
-    kind = "text" if kind == "StringDtype" else "number" if _real(plain) else str(dtype)
+    kind = "text" if kind == "StringDtype" else "number" if _is_real(plain) else str(dtype)
     return _Column(name, kind, numbers, series.factorize)
 
 
-def _polars_column(series: Any) -> _Column:
-    polars, kind = sys.modules["polars"], series.dtype.base_type().__name__
+def _describe_polars(series: Any) -> _Column:
+    polars = sys.modules["polars"]
+    kind = series.dtype.base_type().__name__
     if kind == "Object":
-        return _array_column(series.name, series.to_numpy())
+        return _describe_array(series.name, series.to_numpy())
     small = kind in ("Boolean", "Int8", "Int16", "UInt8", "UInt16", "Float16", "Float32")
     target = polars.Float32 if small else polars.Float64
     number = kind in ("Boolean", "Null") or series.dtype.is_numeric()
@@ -398,47 +545,54 @@ def _polars_column(series: Any) -> _Column:
     return _Column(series.name, kind, lambda: series.cast(target).to_numpy(), levels)
 
 
-def _arrow_column(name: Any, values: Any) -> _Column:
-    types, kind = sys.modules["pyarrow"].types, str(values.type)
+def _describe_arrow(name: Any, values: Any) -> _Column:
+    types = sys.modules["pyarrow"].types
+    kind = str(values.type)
     target = "float32" if kind in ("bool", "int8", "int16", "uint8", "uint16", "halffloat", "float") else "float64"
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     text = types.is_dictionary(values.type) or kind in ("string", "large_string", "string_view")
     kind = "text" if text else "number" if any(test(values.type) for test in tests) else kind
 
     def levels() -> Levels:
-        rows = values.cast(target) if types.is_float16(values.type) else values  # what pyarrow 17 cannot encode
+        # pyarrow 17 cannot encode numbers of 16 bits.
+        rows = values.cast(target) if types.is_float16(values.type) else values
         encoded = rows.dictionary_encode().combine_chunks()
         return encoded.indices.cast("int64").fill_null(-1).to_numpy(), encoded.dictionary.to_pylist()
 
-    return _Column(name, kind, lambda: values.cast(target, safe=False).to_numpy(), levels)  # not safe: may round
+    # A cast that is not safe may round.
+    return _Column(name, kind, lambda: values.cast(target, safe=False).to_numpy(), levels)
 
 
-def _is(X: Any, library: str, name: str) -> bool:
+def _is_a(X: Any, library: str, name: str) -> bool:
     """Whether `X` is of this class of a library that may not be there."""
     return isinstance(X, getattr(sys.modules.get(library), name, ()))
 
 
-def _real(dtype: Any) -> bool:
+def _is_real(dtype: Any) -> bool:
     """Whether this is a NumPy type of real numbers or Booleans."""
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
-def _float(dtype: Any) -> Any:
+def _choose_float(dtype: Any) -> Any:
     """The float type that loses nothing, as far as there is one."""
     return np.float32 if np.can_cast(dtype, np.float32) else np.float64
 
 
-def _floats(X: Any) -> Any:
+def _to_floats(X: Any) -> Any:
     """An array or sparse matrix as float32 or float64."""
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X is {X.dtype}")
-    return X.astype(_float(X.dtype), copy=False)
+    return X.astype(_choose_float(X.dtype), copy=False)
 
 
-def _distinct(codes: NDArray[np.intp]) -> NDArray[np.intp]:
+def _find_distinct(codes: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.flatnonzero(np.bincount(codes))
 
 
-def _holds(names: list[Any]) -> str:
+def _say_who_holds(names: list[Any]) -> str:
     shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return f"column {shown} holds" if len(names) == 1 else f"columns {shown} hold"
+
+
+# The name that `untwist.classifier` still uses.
+on_host = bring_to_host

@@ -1,4 +1,4 @@
-"""What the workers of a distributed fit have to tell each other; a worker alone just knows it.
+"""What the workers of a distributed fit have to tell each other; a single worker just knows it.
 
 Everything here is a meeting: all workers have to come, in the same order. Sums are exact for whole numbers, so that the
 result does not depend on how many workers there are.
@@ -12,28 +12,86 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALONE", "Workers", "present"]
+__all__ = ["Workers", "find_workers", "solo"]
 
 T = TypeVar("T")
 
 
 class Workers:
-    """Who shares the rows of a fit: one worker, unless a subclass knows better. `rank` counts from 0."""
+    """Who shares the rows of a fit: one worker, unless a subclass connects several.
+
+    Parameters
+    ----------
+    rank : int, default 0
+        The number of this worker, from 0.
+    size : int, default 1
+        How many workers there are.
+
+    Examples
+    --------
+    >>> Workers().gather("mine")
+    ['mine']
+    """
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
-        self.rank, self.size = rank, size
+        self.rank = rank
+        self.size = size
 
-    def total(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The sums over all workers."""
+    def sum(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Add up what all workers have.
+
+        Parameters
+        ----------
+        values : ndarray
+            Numbers of this worker, in a shape that all share.
+
+        Returns
+        -------
+        ndarray
+            The sums over all workers, in the same shape.
+        """
         return values
 
-    def all_of(self, item: T) -> list[T]:
-        """What every worker has, in the order of their ranks."""
+    def gather(self, item: T) -> list[T]:
+        """Collect what every worker has.
+
+        Parameters
+        ----------
+        item
+            What this worker has; it must be possible to pickle it.
+
+        Returns
+        -------
+        list
+            One item per worker, in the order of their ranks.
+        """
         return [item]
 
-    def first_of(self, item: T) -> T:
-        """What the first worker has."""
+    def broadcast_first(self, item: T) -> T:
+        """Give everyone what the first worker has.
+
+        Parameters
+        ----------
+        item
+            What this worker has; it must be possible to pickle it.
+
+        Returns
+        -------
+        item
+            What the first worker has.
+        """
         return item
+
+    # The names that `untwist.classifier` and `untwist.boosting` still use.
+
+    def total(self, values: NDArray[Any]) -> NDArray[Any]:  # noqa: D102
+        return self.sum(values)
+
+    def all_of(self, item: T) -> list[T]:  # noqa: D102
+        return self.gather(item)
+
+    def first_of(self, item: T) -> T:  # noqa: D102
+        return self.broadcast_first(item)
 
 
 class _XGBoostWorkers(Workers):
@@ -43,22 +101,34 @@ class _XGBoostWorkers(Workers):
         super().__init__(collective.get_rank(), collective.get_world_size())
         self._collective = collective
 
-    def total(self, values: NDArray[Any]) -> NDArray[Any]:
+    def sum(self, values: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self._collective.allreduce(values, self._collective.Op.SUM)).reshape(values.shape)
 
-    def all_of(self, item: T) -> list[T]:
+    def gather(self, item: T) -> list[T]:
         return [self._collective.broadcast(item if root == self.rank else None, root) for root in range(self.size)]
 
-    def first_of(self, item: T) -> T:
+    def broadcast_first(self, item: T) -> T:
         return self._collective.broadcast(item, 0)  # type: ignore[no-any-return]
 
 
-ALONE = Workers()
+#: The one worker of a fit that is not distributed.
+solo = Workers()
 
 
-def present() -> Workers:
-    """The workers of XGBoost's communicator, if one is open in this process."""
+def find_workers() -> Workers:
+    """The workers that share this process's fits.
+
+    Returns
+    -------
+    Workers
+        Those of XGBoost's communicator, if one is open in this process; otherwise `solo`.
+    """
     if sys.modules.get("xgboost") is None:
-        return ALONE
+        return solo
     collective = sys.modules["xgboost"].collective
-    return _XGBoostWorkers(collective) if collective.is_distributed() else ALONE
+    return _XGBoostWorkers(collective) if collective.is_distributed() else solo
+
+
+# The names that `untwist.classifier` and `untwist.boosting` still use.
+ALONE = solo
+present = find_workers

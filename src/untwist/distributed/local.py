@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from untwist.arguments import count
+from untwist.arguments import check_count
 from untwist.classifier import PILBoostClassifier
 from untwist.distributed.shard import end_tracker, make_worker_model, start_tracker
 from untwist.files.checkpoints import Checkpoint, resumed
@@ -49,7 +49,7 @@ def shards(n_workers: int, X: Any, y: Any, sample_weight: Any = None) -> list[di
     -------
     list of dict
     """
-    ends = np.linspace(0, len(y), count("n_workers", n_workers) + 1).astype(int)
+    ends = np.linspace(0, len(y), check_count("n_workers", n_workers) + 1).astype(int)
     tables = {"X": X, "y": y}
     if sample_weight is not None:
         tables["sample_weight"] = sample_weight
@@ -105,7 +105,7 @@ def _list_times(paths: Sequence[Path]) -> list[int]:
 
 
 def _fit_once(model: PILBoostClassifier, parts: Sequence[Part]) -> PILBoostClassifier:
-    n_workers = count("number of parts", len(parts))
+    n_workers = check_count("number of parts", len(parts))
     with tempfile.TemporaryDirectory(prefix="untwist-") as name:
         folder = Path(name)
         _write_parts(model, parts, folder)

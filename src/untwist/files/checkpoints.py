@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from untwist.arguments import count
+from untwist.arguments import check_count
 from untwist.boosting.runs import Progress
 from untwist.classifier import PILBoostClassifier
-from untwist.data.workers import present
+from untwist.data.workers import find_workers
 from untwist.files.reading import load
 from untwist.files.writing import list_settings, save
 
@@ -39,13 +39,13 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str], every: int = 50) -> None:
         self.path = Path(path)
-        self.every = count("every", every)
+        self.every = check_count("every", every)
 
     def __call__(self, progress: Progress) -> None:
         """Save if it is time to."""
         if progress.model is None:
             raise ValueError("a checkpoint needs alpha, n_estimators and max_depth to be given: see PILBoostClassifier")
-        if progress.round % self.every == 0 and present().rank == 0:
+        if progress.round % self.every == 0 and find_workers().rank == 0:
             save(progress.model(), self.path)
 
 

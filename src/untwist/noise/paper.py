@@ -12,7 +12,7 @@ from scipy.special import logit
 from scipy.stats import beta
 from sklearn.tree import DecisionTreeClassifier
 
-from untwist.arguments import fraction, numbers
+from untwist.arguments import check_fraction, check_numbers
 from untwist.noise.estimate import CONFIDENCE, NoiseEstimate
 from untwist.theory.twists import alpha_star
 
@@ -83,7 +83,7 @@ def menon(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None, rando
     classes, place = np.unique(labels, return_inverse=True)
     if classes.size > 2:
         raise ValueError(f"y must have two classes, got {classes.size}")
-    weight = np.ones(len(labels)) if sample_weight is None else numbers("sample_weight", sample_weight)
+    weight = np.ones(len(labels)) if sample_weight is None else check_numbers("sample_weight", sample_weight)
     if weight.shape != labels.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0")
     table, place, weight = table[weight > 0], place[weight > 0], weight[weight > 0]
@@ -190,7 +190,7 @@ def taylor(y_clean: ArrayLike, y_predicted: ArrayLike, *, rate: float = 0.1) -> 
     >>> round(taylor([0, 0, 0, 1, 1], [0, 0, 1, 1, 0]), 3)
     1.206
     """
-    rate = fraction("rate", rate)
+    rate = check_fraction("rate", rate)
     true_pos, false_pos, true_neg, false_neg = _count_outcomes(y_clean, y_predicted)
     total = true_pos + false_pos + true_neg + false_neg
     eta = _keep_inside((false_pos + true_pos) / total, total)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, logit
 
-from untwist.arguments import Array, count, numbers, probabilities
+from untwist.arguments import Array, check_count, check_numbers, check_probabilities
 from untwist.noise.estimate import NoiseEstimate
 from untwist.noise.paper import MenonEstimate, menon
 from untwist.noise.untwisting import TINY, Untwisting, check_rates, untwist_log_odds
@@ -103,7 +103,7 @@ def estimate_noise(
     wrong labels: 10.0% (8.2% to 12.4%) of the negatives, 32.0% (28.3% to 34.3%) of the positives
     """
     p, labels, weight = _check_rows(posterior, y, sample_weight)
-    n_classes = count("n_classes", n_classes, low=2)
+    n_classes = check_count("n_classes", n_classes, low=2)
     if (weight % 1.0 != 0).any() or weight.sum() > 2.0**53:
         # Only sums of whole numbers do not depend on the order of the rows.
         order = np.lexsort((weight, labels, p))
@@ -137,12 +137,12 @@ def estimate_noise(
 def _check_rows(
     posterior: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Array, NDArray[Any], Array]:
-    p, labels = probabilities("posterior", posterior), np.asarray(y)
+    p, labels = check_probabilities("posterior", posterior), np.asarray(y)
     if p.ndim != 1 or labels.shape != p.shape or p.size == 0:
         raise ValueError(f"posterior and y must be one per row, got shapes {p.shape} and {labels.shape}")
     if not np.isin(labels, (0, 1)).all():
         raise ValueError(f"y must be 0 or 1, got {labels[~np.isin(labels, (0, 1))][0]!r}")
-    weight = np.ones(p.size) if sample_weight is None else numbers("sample_weight", sample_weight)
+    weight = np.ones(p.size) if sample_weight is None else check_numbers("sample_weight", sample_weight)
     if weight.shape != p.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0, with a finite sum")
     return p, labels, weight

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logit
 
-from untwist.arguments import Array, fraction
+from untwist.arguments import Array, check_fraction
 from untwist.noise.estimate import CONFIDENCE, NoiseEstimate
 
 __all__ = ["REACH", "TABLE", "Untwisting", "check_rates", "untwist_log_odds"]
@@ -283,7 +283,7 @@ def check_rates(rates: tuple[float, float]) -> Array:
     ndarray of shape (2, 1)
         The pair. A ValueError if these are not two shares with a sum below 1.
     """
-    pair = np.array([[fraction("rates", rate)] for rate in rates])
+    pair = np.array([[check_fraction("rates", rate)] for rate in rates])
     if pair.shape != (2, 1) or pair.sum() >= 1:
         raise ValueError(f"rates must be two numbers that sum to less than 1, got {rates!r}")
     return pair

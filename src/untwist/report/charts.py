@@ -213,7 +213,7 @@ def draw_intervals(
             f'<text class=name x="{left - 10}" y="{y + 4:.1f}" text-anchor="end">{for_page(name, name_width)}</text>'
         )
         parts.append(f'<path class="whisker noisy" d="{ends}"/>')
-        parts.append(f'<circle class="dot noisy" cx="{frame.place_x(rate):.1f}" cy="{y:.1f}" r="4.5"/>')
+        parts.append(f'<circle class="dot noisy" cx="{frame.place_x(max(rate, start)):.1f}" cy="{y:.1f}" r="4.5"/>')
         parts.append(f'<text class=note x="{WIDTH}" y="{y + 4:.1f}" text-anchor="end">{rate:.1%}</text>')
     parts.append(f'<text class=axis x="{WIDTH}" y="{height - 3}" text-anchor="end">{x_words}</text>')
     return write_svg(height, words, *parts)

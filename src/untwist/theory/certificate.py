@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from untwist.arguments import Array, distribution, positive, real
+from untwist.arguments import Array, check_positive, check_real, normalise_weights
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss
 
@@ -124,9 +124,9 @@ def step_condition(link: Link, step_size: float, M: float = 1.0, zeta: float = 0
     2.0 True 0.414
     4.0 False inf
     """
-    step_size = positive("step_size", step_size)
-    M = positive("M", M)
-    zeta = real("zeta", zeta, low=0.0)
+    step_size = check_positive("step_size", step_size)
+    M = check_positive("M", M)
+    zeta = check_real("zeta", zeta, low=0.0)
     return StepCondition(link.largest_curvature(-math.inf, math.inf), step_size, M, zeta)
 
 
@@ -199,8 +199,8 @@ class SurrogateCertificate:
         float
             The number of rounds, possibly infinite.
         """
-        theta = real("theta", theta, low=0.0)
-        epsilon = real("epsilon", epsilon, low=0.0, open_low=True)
+        theta = check_real("theta", theta, low=0.0)
+        epsilon = check_real("epsilon", epsilon, low=0.0, open_low=True)
         if not theta < self.link.clip:
             raise ValueError(f"theta must be below the clip {self.link.clip:g}, got {theta}")
         if epsilon > 1:
@@ -298,7 +298,7 @@ def certify(
     Certificate
         The constants of the run, and what the theorem says of every round.
     """
-    step_size = positive("step_size", step_size)
+    step_size = check_positive("step_size", step_size)
     exact = _Ledger("exact surrogate F", CanonicalLink(link.loss))
     implied = _Ledger("margin loss of the link", link)
     largest_predictions, edges, mean_weights, outside_band = [], [], [], []
@@ -306,7 +306,7 @@ def certify(
     for one in rounds:
         before = np.zeros_like(one.margins) if margins is None else margins
         margins = one.margins
-        share = distribution(sample_weight, before.size)
+        share = normalise_weights(sample_weight, before.size)
         if not math.isclose(one.leverage, step_size * one.edge, rel_tol=1e-6, abs_tol=1e-12):
             raise ValueError(
                 f"rounds were not made with step_size {step_size:g}: {one.leverage:g} is not it times the edge"

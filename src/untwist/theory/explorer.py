@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from untwist.arguments import fraction
+from untwist.arguments import check_fraction
 from untwist.theory.losses import AlphaLoss, FocalLoss, LogLoss, Loss, SuperLoss
 
 __all__ = ["ALPHA", "FOCAL", "SUPER", "Exploration", "LossFamily", "explore"]
@@ -144,8 +144,8 @@ def explore(family: LossFamily, eta_clean: float, eta_twisted: float, *, refinem
     """
     if not isinstance(family, LossFamily):
         raise ValueError(f"family must be a LossFamily, such as ALPHA, got {family!r}")
-    clean = fraction("eta_clean", eta_clean)
-    twisted = fraction("eta_twisted", eta_twisted)
+    clean = check_fraction("eta_clean", eta_clean)
+    twisted = check_fraction("eta_twisted", eta_twisted)
 
     def attempt(values: Iterable[float]) -> Exploration:
         parameters = dict(zip(family.values, values, strict=True))

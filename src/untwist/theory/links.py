@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logit
 
 from untwist import _core
-from untwist.arguments import Array, numbers, probabilities
+from untwist.arguments import Array, check_numbers, check_probabilities
 from untwist.theory.losses import AlphaLoss, Loss, MatusitaLoss, SquareLoss, tilted_logit
 from untwist.theory.numerics import bisect, integral_from_zero, slope
 from untwist.theory.properties import PropertyCheck, extremes, monotone, symmetric
@@ -159,7 +159,7 @@ class Link(ABC):
             odds = bisect(lambda x: np.asarray(self.score(expit(x)) > z), low, high)
             return np.where(z >= self.score(1.0), 1.0, np.where(z <= self.score(0.0), 0.0, expit(odds)))
 
-        return _apply_where_known(solve, numbers("z", z))
+        return _apply_where_known(solve, check_numbers("z", z))
 
     def link(self, u: ArrayLike) -> Array:
         """Score of the twisted posterior u.
@@ -194,7 +194,7 @@ class Link(ABC):
             u = self.tilted(z)
             return np.where((u <= 0) | (u >= 1), u, self.loss.tilted_inverse(u))
 
-        return _apply_where_known(invert, numbers("z", z))
+        return _apply_where_known(invert, check_numbers("z", z))
 
     def inverse_derivative(self, z: ArrayLike) -> Array:
         """Slope of ``inverse`` at score z.
@@ -216,7 +216,7 @@ class Link(ABC):
                 inside = slope(self.loss.tilted_inverse, u) / self.score_derivative(u)
             return np.where((u <= 0) | (u >= 1), 0.0, inside)
 
-        return _apply_where_known(differentiate, numbers("z", z))
+        return _apply_where_known(differentiate, check_numbers("z", z))
 
     def weights(self, margin: ArrayLike) -> Array:
         """Boosting weight of an example: ``inverse(-margin)`` (Step 2.1).
@@ -231,7 +231,7 @@ class Link(ABC):
         ndarray
             One weight in [0, 1] per margin.
         """
-        return self.inverse(-numbers("margin", margin))
+        return self.inverse(-check_numbers("margin", margin))
 
     @abstractmethod
     def margin_loss(self, margin: ArrayLike) -> Array:
@@ -261,7 +261,7 @@ class Link(ABC):
         ndarray
             One curvature per margin.
         """
-        return self.inverse_derivative(-numbers("margin", margin))
+        return self.inverse_derivative(-check_numbers("margin", margin))
 
     @property
     def clip_curvature(self) -> float:
@@ -284,8 +284,8 @@ class Link(ABC):
         float
             The curvature, possibly infinite.
         """
-        low = np.atleast_1d(numbers("low", low))
-        high = np.atleast_1d(numbers("high", high))
+        low = np.atleast_1d(check_numbers("low", low))
+        high = np.atleast_1d(check_numbers("high", high))
         ends = np.concatenate([low, high])
         largest = float(np.max(self.curvature(ends), initial=0.0))
         inside = (peak for margin, peak in self._peaks if ((low <= margin) & (margin <= high)).any())
@@ -345,7 +345,7 @@ class CanonicalLink(Link):
             beyond = np.maximum(-margin - self.clip, 0.0) if math.isfinite(self.clip) else 0.0
             return self.loss.partial_neg(self.tilted(-margin)) + beyond
 
-        return _apply_where_known(surrogate, numbers("margin", margin))
+        return _apply_where_known(surrogate, check_numbers("margin", margin))
 
     @cached_property
     def _symmetric(self) -> bool:
@@ -382,7 +382,7 @@ class ClippedLink(Link):
 
     def score(self, u: ArrayLike) -> Array:
         """a * (l_1(1/2) - l_1(u)) up to 1/2, a * (l_{-1}(u) - l_{-1}(1/2)) above."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         below = -self.loss.partial_pos(np.minimum(u, 0.5))
         above = self.loss.partial_neg(np.maximum(u, 0.5))
         rise = np.where(u <= 0.5, below, above)
@@ -391,7 +391,7 @@ class ClippedLink(Link):
 
     def score_derivative(self, u: ArrayLike) -> Array:
         """-a * l_1'(u) up to 1/2, a * l_{-1}'(u) above."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         return self._stretch * np.where(
             u <= 0.5, -self.loss.partial_pos_derivative(u), self.loss.partial_neg_derivative(u)
         )
@@ -411,7 +411,7 @@ class ClippedLink(Link):
             size = integral_from_zero(density, self.tilted(-np.abs(margin)))
             return self._stretch * size + np.maximum(-margin, 0.0)
 
-        return _apply_where_known(area, numbers("margin", margin))
+        return _apply_where_known(area, check_numbers("margin", margin))
 
 
 class _AlphaLink(ABC):
@@ -440,15 +440,15 @@ class _AlphaLink(ABC):
 
     def link(self, u: ArrayLike) -> Array:
         """The score at s = a * logit(u)."""
-        return self._score_of_logit(tilted_logit(probabilities("u", u), self._a))
+        return self._score_of_logit(tilted_logit(check_probabilities("u", u), self._a))
 
     def score(self, u: ArrayLike) -> Array:
         """The score at s = logit(u), -logit(u) for alpha < 0."""
-        return self._score_of_logit(self._sign * logit(probabilities("u", u)))
+        return self._score_of_logit(self._sign * logit(check_probabilities("u", u)))
 
     def score_derivative(self, u: ArrayLike) -> Array:
         """dz/ds * ds/du."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             score_per_logit = np.exp(-self._log_logit_derivative(np.abs(logit(u))))
             return np.asarray(self._sign * score_per_logit / (u * (1.0 - u)))[()]
@@ -464,11 +464,11 @@ class _AlphaLink(ABC):
 
     def tilted(self, z: ArrayLike) -> Array:
         """sigma(s), or sigma(-s) for alpha < 0."""
-        return np.asarray(expit(self._sign * self._logit(numbers("z", z))))[()]
+        return np.asarray(expit(self._sign * self._logit(check_numbers("z", z))))[()]
 
     def inverse(self, z: ArrayLike) -> Array:
         """sigma(s / a): 1/2 inside the clip at alpha = +-inf, exactly 0 and 1 from the clip on."""
-        return np.asarray(expit(self._twisted_logit(self._logit(numbers("z", z)))))[()]
+        return np.asarray(expit(self._twisted_logit(self._logit(check_numbers("z", z)))))[()]
 
     def _twisted_logit(self, s: Array) -> Array:
         with np.errstate(invalid="ignore"):
@@ -476,7 +476,7 @@ class _AlphaLink(ABC):
 
     def inverse_derivative(self, z: ArrayLike) -> Array:
         """v * (1 - v) / a * ds/dz in logarithms, as near the clip one factor vanishes and the other explodes."""
-        s = np.abs(self._logit(numbers("z", z)))
+        s = np.abs(self._logit(check_numbers("z", z)))
         if math.isinf(self._a):
             return np.where(np.isnan(s), np.nan, 0.0)[()]
         v = self._twisted_logit(s)
@@ -507,7 +507,7 @@ class _CanonicalAlphaLink(_AlphaLink, CanonicalLink, closed_form_for=AlphaLoss):
 
     def margin_loss(self, margin: ArrayLike) -> Array:
         """l_1 at sigma(s(|m|)), plus max(0, -m)."""
-        margin = numbers("margin", margin)
+        margin = check_numbers("margin", margin)
         log_t = log_expit(self._logit(np.abs(margin)))
         cost = -np.expm1(self._r * log_t) / self._r if self._r else -log_t
         return np.asarray(cost + np.maximum(-margin, 0.0))[()]
@@ -537,7 +537,7 @@ class _ClippedAlphaLink(_AlphaLink, ClippedLink, closed_form_for=AlphaLoss):
 
     def tilted(self, z: ArrayLike) -> Array:
         """tail(z) below 0, 1 - tail(-z) above; turned over for alpha < 0."""
-        z = numbers("z", z)
+        z = check_numbers("z", z)
         out = np.empty(z.size)
         _core.clipped_posterior(np.ascontiguousarray(self._sign * z).reshape(-1), self._a, out)
         return out.reshape(z.shape)[()]
@@ -553,7 +553,7 @@ class _ClippedAlphaLink(_AlphaLink, ClippedLink, closed_form_for=AlphaLoss):
 
     def margin_loss(self, margin: ArrayLike) -> Array:
         """Integral of 1 / (x**(1/a) + (2-x)**(1/a)) from 0 to 2*tail(|m|), in units of 2**r; plus max(0, -m)."""
-        margin = numbers("margin", margin)
+        margin = check_numbers("margin", margin)
         power = 1.0 / self._a
         tail = expit(-np.abs(self._logit(margin)))
         area = integral_from_zero(lambda x: 1.0 / (x**power + (2.0 - x) ** power), 2.0 * tail)
@@ -574,7 +574,7 @@ class _CanonicalSquareLink(CanonicalLink, closed_form_for=SquareLoss):
 
     def tilted(self, z: ArrayLike) -> Array:
         """(1 + z) / 2 within [0, 1]."""
-        return np.clip(0.5 + 0.5 * numbers("z", z), 0.0, 1.0)[()]
+        return np.clip(0.5 + 0.5 * check_numbers("z", z), 0.0, 1.0)[()]
 
 
 class _CanonicalMatusitaLink(CanonicalLink, closed_form_for=MatusitaLoss):
@@ -582,7 +582,7 @@ class _CanonicalMatusitaLink(CanonicalLink, closed_form_for=MatusitaLoss):
 
     def tilted(self, z: ArrayLike) -> Array:
         """sigma(2 * asinh(z / 2))."""
-        return np.asarray(expit(2.0 * np.arcsinh(0.5 * numbers("z", z))))[()]
+        return np.asarray(expit(2.0 * np.arcsinh(0.5 * check_numbers("z", z))))[()]
 
 
 class HalfLogitLink(Link):
@@ -608,22 +608,22 @@ class HalfLogitLink(Link):
 
     def score(self, u: ArrayLike) -> Array:
         """logit(u) / 2."""
-        return np.asarray(0.5 * logit(probabilities("u", u)))[()]
+        return np.asarray(0.5 * logit(check_probabilities("u", u)))[()]
 
     def score_derivative(self, u: ArrayLike) -> Array:
         """1 / (2 * u * (1 - u))."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         with np.errstate(divide="ignore"):
             return 0.5 / (u * (1.0 - u))
 
     def tilted(self, z: ArrayLike) -> Array:
         """sigma(2 * z)."""
-        return np.asarray(expit(2.0 * numbers("z", z)))[()]
+        return np.asarray(expit(2.0 * check_numbers("z", z)))[()]
 
     def weights(self, margin: ArrayLike) -> Array:
         """exp(-margin)."""
         with np.errstate(over="ignore"):
-            return np.asarray(np.exp(-numbers("margin", margin)))[()]
+            return np.asarray(np.exp(-check_numbers("margin", margin)))[()]
 
     margin_loss = weights
     curvature = weights

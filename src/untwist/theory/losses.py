@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import boxcox, boxcox1p, expit, lambertw, log_expit, logit, xlog1py, xlogy
 
-from untwist.arguments import Array, numbers, positive, probabilities, real
+from untwist.arguments import Array, check_numbers, check_positive, check_probabilities, check_real
 from untwist.theory.numerics import expectation, minimisers, slope
 
 __all__ = [
@@ -83,7 +83,7 @@ class Loss(ABC):
         ndarray
             One cost per estimate, possibly infinite.
         """
-        return self.partial_pos(1.0 - probabilities("u", u))
+        return self.partial_pos(1.0 - check_probabilities("u", u))
 
     def partial_pos_derivative(self, u: ArrayLike) -> Array:
         """Derivative of ``partial_pos``, at the ends from just inside; numerically to about 1e-9.
@@ -98,7 +98,7 @@ class Loss(ABC):
         ndarray
             One slope per estimate.
         """
-        return slope(self.partial_pos, probabilities("u", u))
+        return slope(self.partial_pos, check_probabilities("u", u))
 
     def partial_neg_derivative(self, u: ArrayLike) -> Array:
         """Derivative of ``partial_neg``, at the ends from just inside; numerically to about 1e-9.
@@ -113,7 +113,7 @@ class Loss(ABC):
         ndarray
             One slope per estimate.
         """
-        return slope(self.partial_neg, probabilities("u", u))
+        return slope(self.partial_neg, check_probabilities("u", u))
 
     def conditional_risk(self, u: ArrayLike, eta: ArrayLike) -> Array:
         """Pointwise risk L(u, eta) = eta * l_1(u) + (1 - eta) * l_{-1}(u), 0 * inf = 0 (eq. "eqpoirisk").
@@ -130,7 +130,7 @@ class Loss(ABC):
         ndarray
             The expected cost of each estimate.
         """
-        return expectation(probabilities("eta", eta), self.partial_pos(u), self.partial_neg(u))
+        return expectation(check_probabilities("eta", eta), self.partial_pos(u), self.partial_neg(u))
 
     def bayes_risk(self, eta: ArrayLike) -> Array:
         """Pointwise Bayes risk inf_u L(u, eta).
@@ -177,7 +177,7 @@ class Loss(ABC):
         low, high : ndarray
             The ends of the interval at each posterior; they are equal where there is one minimiser only.
         """
-        eta = probabilities("eta", eta)
+        eta = check_probabilities("eta", eta)
         low, high = minimisers(self, eta.ravel())
         return low.reshape(eta.shape)[()], high.reshape(eta.shape)[()]
 
@@ -231,7 +231,7 @@ class AlphaLoss(Loss):
     """
 
     def __init__(self, alpha: float) -> None:
-        self.alpha = real("alpha", alpha)
+        self.alpha = check_real("alpha", alpha)
         if 0 < abs(self.alpha) < 1e-300:
             raise ValueError(f"alpha must be 0 or at least 1e-300 in size, got {alpha!r}")
 
@@ -250,27 +250,27 @@ class AlphaLoss(Loss):
 
     def partial_pos(self, u: ArrayLike) -> Array:
         """(1 - u**r) / r, for alpha < 0 at 1 - u."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         return self._cost_of_complement(u) if self.alpha < 0 else self._cost(u)
 
     def partial_neg(self, u: ArrayLike) -> Array:
         """(1 - (1-u)**r) / r, for alpha < 0 at 1 - u."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         return self._cost(u) if self.alpha < 0 else self._cost_of_complement(u)
 
     def partial_pos_derivative(self, u: ArrayLike) -> Array:
         """-u**(-1/alpha); NaN at alpha = 0, where nothing is finite."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         return self._power(1.0 - u) if self.alpha < 0 else -self._power(u)
 
     def partial_neg_derivative(self, u: ArrayLike) -> Array:
         """(1-u)**(-1/alpha); NaN at alpha = 0, where nothing is finite."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         return -self._power(u) if self.alpha < 0 else self._power(1.0 - u)
 
     def bayes_risk(self, eta: ArrayLike) -> Array:
         """c * (1 - (eta**a + (1-eta)**a)**(1/a)), a = |alpha|, as a sum of non-negative terms; even in alpha."""
-        eta = probabilities("eta", eta)
+        eta = check_probabilities("eta", eta)
         if self.alpha == 0:
             return np.full(eta.shape, math.inf)[()]
         odds = tilted_logit(eta, abs(self.alpha))
@@ -294,7 +294,7 @@ class AlphaLoss(Loss):
 
     def tilted_inverse(self, u: ArrayLike) -> Array:
         """sigma(logit(u) / alpha): 1/2 for alpha = +-inf inside (0, 1)."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         if self.alpha == 0:
             raise ValueError("alpha must not be 0: its tilted estimate is all of [0, 1] everywhere")
         with np.errstate(invalid="ignore"):
@@ -337,12 +337,12 @@ class _StrictlyProper(Loss):
 
     def tilted_set(self, eta: ArrayLike) -> tuple[Array, Array]:
         """(eta, eta)."""
-        eta = probabilities("eta", eta)[()]
+        eta = check_probabilities("eta", eta)[()]
         return eta, eta
 
     def tilted_inverse(self, u: ArrayLike) -> Array:
         """The identity."""
-        return probabilities("u", u)[()]
+        return check_probabilities("u", u)[()]
 
 
 class SquareLoss(_StrictlyProper):
@@ -350,23 +350,23 @@ class SquareLoss(_StrictlyProper):
 
     def partial_pos(self, u: ArrayLike) -> Array:
         """(1 - u)**2."""
-        return (1.0 - probabilities("u", u)) ** 2
+        return (1.0 - check_probabilities("u", u)) ** 2
 
     def partial_neg(self, u: ArrayLike) -> Array:
         """u**2."""
-        return probabilities("u", u) ** 2
+        return check_probabilities("u", u) ** 2
 
     def partial_pos_derivative(self, u: ArrayLike) -> Array:
         """-2 * (1 - u)."""
-        return -2.0 * (1.0 - probabilities("u", u))
+        return -2.0 * (1.0 - check_probabilities("u", u))
 
     def partial_neg_derivative(self, u: ArrayLike) -> Array:
         """2 * u."""
-        return 2.0 * probabilities("u", u)
+        return 2.0 * check_probabilities("u", u)
 
     def bayes_risk(self, eta: ArrayLike) -> Array:
         """eta * (1 - eta)."""
-        eta = probabilities("eta", eta)
+        eta = check_probabilities("eta", eta)
         return eta * (1.0 - eta)
 
 
@@ -375,27 +375,27 @@ class MatusitaLoss(_StrictlyProper):
 
     def partial_pos(self, u: ArrayLike) -> Array:
         """sqrt((1 - u) / u)."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         return np.sqrt((1.0 - u) / u)
 
     def partial_neg(self, u: ArrayLike) -> Array:
         """sqrt(u / (1 - u))."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         return np.sqrt(u / (1.0 - u))
 
     def partial_pos_derivative(self, u: ArrayLike) -> Array:
         """-1 / (2 * u**1.5 * (1 - u)**0.5)."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         return -0.5 / (u**1.5 * np.sqrt(1.0 - u))
 
     def partial_neg_derivative(self, u: ArrayLike) -> Array:
         """1 / (2 * (1 - u)**1.5 * u**0.5)."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         return 0.5 / ((1.0 - u) ** 1.5 * np.sqrt(u))
 
     def bayes_risk(self, eta: ArrayLike) -> Array:
         """2 * sqrt(eta * (1 - eta))."""
-        eta = probabilities("eta", eta)
+        eta = check_probabilities("eta", eta)
         return 2.0 * np.sqrt(eta * (1.0 - eta))
 
 
@@ -424,29 +424,29 @@ class FocalLoss(Loss):
     """
 
     def __init__(self, gamma: float) -> None:
-        self.gamma = real("gamma", gamma, low=0.0)
+        self.gamma = check_real("gamma", gamma, low=0.0)
         if math.isinf(self.gamma):
             raise ValueError("gamma must be finite, got inf")
 
     def partial_pos(self, u: ArrayLike) -> Array:
         """-(1 - u)**gamma * log(u)."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         return np.asarray(-xlogy((1.0 - u) ** self.gamma, u))[()] + 0.0
 
     def partial_neg(self, u: ArrayLike) -> Array:
         """-u**gamma * log(1 - u)."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         return np.asarray(-xlog1py(u**self.gamma, -u))[()] + 0.0
 
     def partial_pos_derivative(self, u: ArrayLike) -> Array:
         """(1 - u)**gamma * (gamma * log(u) / (1 - u) - 1 / u)."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         relative_log = np.where(u < 1, xlogy(self.gamma, u) / (1.0 - u), -self.gamma)
         return np.asarray((1.0 - u) ** self.gamma * (relative_log - 1.0 / u))[()]
 
     def partial_neg_derivative(self, u: ArrayLike) -> Array:
         """u**gamma * (1 / (1 - u) - gamma * log(1 - u) / u)."""
-        u = probabilities("u", u)
+        u = check_probabilities("u", u)
         relative_log = np.where(u > 0, xlog1py(self.gamma, -u) / u, -self.gamma)
         return np.asarray(u**self.gamma * (1.0 / (1.0 - u) - relative_log))[()]
 
@@ -478,8 +478,8 @@ class SuperLoss(Loss):
         if not isinstance(loss, Loss):
             raise ValueError(f"loss must be a Loss, got {loss!r}")
         self.loss = loss
-        self.tau = real("tau", tau)
-        self.lam = positive("lam", lam)
+        self.tau = check_real("tau", tau)
+        self.lam = check_positive("lam", lam)
         if math.isinf(self.tau):
             raise ValueError(f"tau must be finite, got {tau!r}")
 
@@ -553,8 +553,8 @@ def tilted_logit(eta: ArrayLike, alpha: ArrayLike) -> Array:
     ndarray
         The log-odds of the tilted posteriors.
     """
-    odds = logit(probabilities("eta", eta))
-    alpha = numbers("alpha", alpha)
+    odds = logit(check_probabilities("eta", eta))
+    alpha = check_numbers("alpha", alpha)
     if np.isnan(alpha).any():
         raise ValueError("alpha must be a number, got nan")
     with np.errstate(invalid="ignore", over="ignore"):

@@ -17,7 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import entr, expit, logit
 
-from untwist.arguments import Array, distribution, fraction, numbers, positive, probabilities, real
+from untwist.arguments import (
+    Array,
+    check_fraction,
+    check_numbers,
+    check_positive,
+    check_probabilities,
+    check_real,
+    normalise_weights,
+)
 from untwist.theory.losses import tilt, tilted_logit
 
 __all__ = [
@@ -64,8 +72,8 @@ class ClassConditionalTwist:
     rate_pos: float
 
     def __post_init__(self) -> None:
-        fraction("rate_neg", self.rate_neg)
-        fraction("rate_pos", self.rate_pos)
+        check_fraction("rate_neg", self.rate_neg)
+        check_fraction("rate_pos", self.rate_pos)
 
     def __call__(self, eta_clean: ArrayLike) -> Array:
         """Twist posteriors.
@@ -80,7 +88,7 @@ class ClassConditionalTwist:
         ndarray
             The twisted posteriors.
         """
-        eta = probabilities("eta_clean", eta_clean)
+        eta = check_probabilities("eta_clean", eta_clean)
         return np.asarray((1.0 - self.rate_pos) * eta + self.rate_neg * (1.0 - eta))[()]
 
     def inverse(self, eta_twisted: ArrayLike) -> Array:
@@ -99,7 +107,7 @@ class ClassConditionalTwist:
         keep = 1.0 - self.rate_pos - self.rate_neg
         if keep == 0:
             raise ValueError(f"rates {self.rate_pos} and {self.rate_neg} add up to 1: the labels say nothing about x")
-        return np.clip((probabilities("eta_twisted", eta_twisted) - self.rate_neg) / keep, 0.0, 1.0)[()]
+        return np.clip((check_probabilities("eta_twisted", eta_twisted) - self.rate_neg) / keep, 0.0, 1.0)[()]
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,7 @@ class SymmetricNoise(ClassConditionalTwist):
     """
 
     def __init__(self, rate: float) -> None:
-        rate = fraction("rate", rate)
+        rate = check_fraction("rate", rate)
         object.__setattr__(self, "rate_neg", rate)
         object.__setattr__(self, "rate_pos", rate)
 
@@ -145,8 +153,8 @@ def is_bayes_blunting(eta_clean: ArrayLike, eta_twisted: ArrayLike, *, strict: b
     ndarray of bool
         One answer per point.
     """
-    clean = probabilities("eta_clean", eta_clean)
-    twisted = probabilities("eta_twisted", eta_twisted)
+    clean = check_probabilities("eta_clean", eta_clean)
+    twisted = check_probabilities("eta_twisted", eta_twisted)
     blunt = ((clean <= twisted) & (twisted <= 0.5)) | ((clean >= twisted) & (twisted >= 0.5))
     return np.asarray(blunt & (clean != twisted) if strict else blunt)[()]
 
@@ -180,7 +188,9 @@ def alpha_star(eta_clean: ArrayLike, eta_twisted: ArrayLike) -> Array:
     >>> alpha_star([0.1, 0.3, 0.3, 0.5, 0.9], [0.3, 0.1, 0.7, 0.2, 0.5]).round(4)
     array([ 2.5932,  0.3856, -1.    ,  0.    ,     inf])
     """
-    clean, twisted = _broadcast(probabilities("eta_clean", eta_clean), probabilities("eta_twisted", eta_twisted))
+    clean, twisted = _broadcast(
+        check_probabilities("eta_clean", eta_clean), check_probabilities("eta_twisted", eta_twisted)
+    )
     odds_clean = logit(clean)
     odds_twisted = logit(twisted)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -206,7 +216,7 @@ def binary_entropy(u: ArrayLike) -> Array:
     ndarray
         One entropy per posterior, in nats.
     """
-    u = probabilities("u", u)
+    u = check_probabilities("u", u)
     return np.asarray(entr(u) + entr(1.0 - u))[()]
 
 
@@ -295,8 +305,8 @@ def cross_entropy_gain(eta_clean: ArrayLike, eta_twisted: ArrayLike, alpha: Arra
     ndarray
         The gain in cross-entropy at each point, in nats.
     """
-    clean = probabilities("eta_clean", eta_clean)
-    twisted = probabilities("eta_twisted", eta_twisted)
+    clean = check_probabilities("eta_clean", eta_clean)
+    twisted = check_probabilities("eta_twisted", eta_twisted)
     with np.errstate(invalid="ignore"):
         gain = _cost(clean, tilted_logit(twisted, 1.0)) - _cost(clean, tilted_logit(twisted, alpha))
     return np.asarray(gain)[()]
@@ -328,7 +338,7 @@ def cross_entropy_slope(
     z = logit(twisted)
     if np.isinf(z).any():
         raise ValueError("eta_twisted must lie strictly inside (0, 1) for the slope of the cross-entropy")
-    return _mean(z * (tilt(twisted, real("alpha", alpha)) - clean), weight)
+    return _mean(z * (tilt(twisted, check_real("alpha", alpha)) - clean), weight)
 
 
 def best_fixed_alpha(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: ArrayLike | None = None) -> float:
@@ -469,7 +479,7 @@ def constructive_alpha(
     >>> round(found.alpha, 3), found.cross_entropy <= found.bound
     (1.218, True)
     """
-    B = positive("B", B)
+    B = check_positive("B", B)
     clean, twisted, weight = _keep_weighted(*_points(eta_clean, eta_twisted, weights))
     z = logit(twisted)
     inside = np.abs(z) <= B
@@ -478,7 +488,7 @@ def constructive_alpha(
         raise ValueError(f"B must leave some support: no |logit(eta_twisted)| is <= {B}")
     within = weight[inside] / coverage
     edge = float(np.clip(np.sum(within * (2.0 * clean[inside] - 1.0) * z[inside]) / B, -1.0, 1.0))
-    used = edge if estimated_edge is None else real("estimated_edge", estimated_edge)
+    used = edge if estimated_edge is None else check_real("estimated_edge", estimated_edge)
     if abs(used) > 1:
         raise ValueError(f"estimated_edge must lie in [-1, 1], got {estimated_edge!r}")
     # The steepness is logit(q) = alpha * B.
@@ -517,11 +527,12 @@ def _edge_lost(clean: Array, z: Array, weight: Array, edge: float, B: float) -> 
 def _points(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array, Array]:
     """Both posteriors as one-dimensional arrays of one length, and the weights as a distribution over them."""
     clean, twisted = _broadcast(
-        np.atleast_1d(probabilities("eta_clean", eta_clean)), np.atleast_1d(probabilities("eta_twisted", eta_twisted))
+        np.atleast_1d(check_probabilities("eta_clean", eta_clean)),
+        np.atleast_1d(check_probabilities("eta_twisted", eta_twisted)),
     )
     if clean.ndim != 1:
         raise ValueError(f"eta_clean and eta_twisted must be one-dimensional, got shape {clean.shape}")
-    return clean, twisted, distribution(weights, clean.size)
+    return clean, twisted, normalise_weights(weights, clean.size)
 
 
 def _keep_weighted(clean: Array, twisted: Array, weight: Array) -> tuple[Array, Array, Array]:
@@ -542,7 +553,7 @@ def _broadcast(clean: Array, twisted: Array) -> tuple[Array, Array]:
 
 def _check_alpha(alpha: ArrayLike, size: int) -> Array:
     """alpha as a number, or one number per point."""
-    array = numbers("alpha", alpha)
+    array = check_numbers("alpha", alpha)
     if array.shape not in ((), (size,)):
         raise ValueError(f"alpha must be one number or {size}, one per point, got shape {array.shape}")
     return array

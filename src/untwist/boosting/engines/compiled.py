@@ -106,29 +106,31 @@ class CompiledBooster:
         self._n_features = dataset.n_features
         self._n_threads = dataset.n_threads
         self._count = 0
-        self._core = _core.booster(
-            dataset.core,
-            task.positive_class,
-            weight,
-            NOTHING if task.validation_weight is None else task.validation_weight,
-            NOTHING if task.start is None else task.start,
-            abs(link.loss.alpha),
-            isinstance(link, CanonicalLink),
-            task.step_size,
-            task.by_edge,
-            task.posterior_floor,
-            growth.depth,
-            growth.max_leaf_nodes or 0,
-            growth.min_weight_fraction_leaf,
-            growth.l2 / unit,
-            growth.min_samples_leaf / unit if growth.min_samples_leaf > 1 else 0.0,
-            growth.category_smoothing / unit,
-            growth.subsample,
-            growth.max_features,
-            growth.seed,
-            task.first_round,
-            np.array(growth.monotone, dtype=np.int8),
+        core_task = _core.BoostingTask(
+            positive_class=task.positive_class,
+            sample_weight=weight,
+            watch_weight=NOTHING if task.validation_weight is None else task.validation_weight,
+            start_scores=NOTHING if task.start is None else task.start,
+            alpha=abs(link.loss.alpha),
+            exact_link=isinstance(link, CanonicalLink),
+            step_size=task.step_size,
+            step_by_edge=task.by_edge,
+            posterior_floor=task.posterior_floor,
+            first_round=task.first_round,
         )
+        core_growth = _core.TreeGrowth(
+            max_depth=growth.depth,
+            max_leaf_nodes=growth.max_leaf_nodes or 0,
+            min_samples_leaf=growth.min_samples_leaf / unit if growth.min_samples_leaf > 1 else 0.0,
+            min_weight_fraction_leaf=growth.min_weight_fraction_leaf,
+            l2=growth.l2 / unit,
+            category_smoothing=growth.category_smoothing / unit,
+            subsample=growth.subsample,
+            max_features=growth.max_features,
+            seed=growth.seed,
+            monotone=np.array(growth.monotone, dtype=np.int8),
+        )
+        self._core = _core.Booster(dataset.core, core_task, core_growth)
 
     def boost(self, rounds: int, patience: int = 0) -> int:
         """Make up to `rounds` more rounds and return how many there are now."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.ensemble import Ensemble
-from untwist.data.accepted import AcceptedTables
+from untwist.data.encoding import AcceptedTables
 from untwist.data.folds import cross_folds, hold_out
 from untwist.data.workers import ALONE, Workers
 from untwist.theory.links import Link

@@ -16,7 +16,7 @@ from untwist.boosting.algorithm import Hypothesis, ValidationLoss, WeakLearner, 
 from untwist.boosting.engines.compiled import CompiledDataset
 from untwist.boosting.engines.engine import Engine, EngineSettings, Rows, Task
 from untwist.boosting.ensemble import Ensemble
-from untwist.data.accepted import AcceptedTables
+from untwist.data.encoding import AcceptedTables
 
 __all__ = ["ReferenceBooster", "ReferenceDataset", "ReferenceEngine"]
 

@@ -11,7 +11,7 @@ from untwist.arguments import Array
 from untwist.boosting.engines.engine import Dataset, Engine, EngineSettings, Rows, Task
 from untwist.boosting.engines.xgboost.booster import XGBoostBooster
 from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
-from untwist.data.accepted import AcceptedTables
+from untwist.data.encoding import AcceptedTables
 from untwist.data.folds import drawn_folds, drawn_share
 from untwist.theory.losses import AlphaLoss, Loss
 

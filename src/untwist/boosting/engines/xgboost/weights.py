@@ -55,29 +55,14 @@ class Weigher:
 
 @lru_cache
 def _kernel() -> Any:  # pragma: no cover - needs a GPU: benchmarks/devices.py tries it on one
-    """alpha_link.hpp, compiled for the GPU, with the posterior of the alpha-loss on top."""
+    """The weights of margins on the GPU, by the formulas of alpha_link.hpp."""
     header = (Path(_core.__file__).parent / "alpha_link.hpp").read_text()
-    for cpu, gpu in {
-        "#pragma once": "",
-        "#include": "//",
-        "inline constexpr double kInfinity = std::numeric_limits<double>::infinity();": "#define kInfinity CUDART_INF",
-        "inline constexpr double kLn2 =": "__device__ const double kLn2 =",
-        "inline double": "__device__ inline double",
-        "std::abs": "fabs",
-        "std::min": "fmin",
-        "std::": "",
-    }.items():
-        header = header.replace(cpu, gpu)
-    weight = """
-    __device__ inline double weight_of(double margin, double alpha, bool exact) {
-      const double s = exact ? exact_logit(-margin, alpha) : clipped_logit(-margin, alpha);
-      return isinf(s) ? (s > 0.0 ? 1.0 : 0.0) : 1.0 / (1.0 + exp(-s / alpha));
-    }
-    """
+    logit = "exact ? untwist::exact_logit(-margin, alpha) : untwist::clipped_logit(-margin, alpha)"
     return importlib.import_module("cupy").ElementwiseKernel(
-        "float64 margin, float64 own, float64 alpha, bool exact, float64 unit",
+        "float64 margin, float64 sample_weight, float64 alpha, bool exact, float64 unit",
         "float32 weight",
-        "weight = (float)(floor(untwist::weight_of(margin, alpha, exact) * own * unit + 0.5) / unit)",
+        f"const double share = untwist::weight_at_logit({logit}, alpha) * sample_weight;"
+        "weight = (float)(floor(share * unit + 0.5) / unit);",
         "untwist_weight",
-        preamble="#include <math_constants.h>\n" + header.replace("}  // namespace untwist", weight + "}"),
+        preamble="#define UNTWIST_CUDA\n" + header,
     )

@@ -1,0 +1,320 @@
+// PILBoost's rounds: weights, a tree, its edge, the margins. All of it happens here, nothing in Python.
+//
+// Rows without a weight (beyond the clip, not drawn, or held out) take no part in growing a tree. It is applied to them
+// all the same, so that the margins of held-out rows are at hand after every round.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "dataset.hpp"
+#include "growing.hpp"
+#include "hashing.hpp"
+#include "histogram_builder.hpp"
+#include "leaves.hpp"
+#include "rows.hpp"
+#include "sample_weights.hpp"
+#include "settings.hpp"
+#include "threads.hpp"
+#include "tree.hpp"
+#include "watching.hpp"
+#include "weights.hpp"
+
+namespace untwist {
+
+// A tree whose leaves have what it adds to the score: the value that it was grown with, times the leverage.
+struct BoostedTree {
+  Tree tree;
+  double edge;
+  double leverage;
+};
+
+// What Python sees of a run.
+class Booster {
+ public:
+  virtual ~Booster() = default;
+
+  // Runs up to `rounds` rounds on so many threads. There are fewer if all weights become zero, if the loss of the
+  // watched rows was at its lowest `patience` rounds ago (0 means never), or if `interrupted`, which is asked as a tree
+  // grows, says so. A tree that is half grown is dropped then. The booster is as it was after the last whole round, and
+  // can go on from there.
+  virtual void boost(int rounds, int patience, int threads, const std::function<bool()>& interrupted) = 0;
+
+  // Scores of all rows, in the order that Python gave them.
+  virtual std::vector<double> scores() const = 0;
+
+  const Dataset& dataset() const { return *dataset_; }
+  const std::vector<BoostedTree>& trees() const { return trees_; }
+
+  // The loss of the watched rows after each round.
+  const std::vector<WatchedLoss>& losses() const { return losses_; }
+
+  // Set by whoever uses the booster, as only one thread may at a time.
+  mutable std::atomic_flag busy = ATOMIC_FLAG_INIT;
+
+ protected:
+  explicit Booster(std::shared_ptr<Dataset> dataset) : dataset_(std::move(dataset)) {}
+
+  std::shared_ptr<Dataset> dataset_;
+  std::vector<BoostedTree> trees_;
+  std::vector<WatchedLoss> losses_;
+};
+
+// The run, with histograms of 32-bit sums where all weights together fit into one, else of 64-bit sums.
+template <typename Bin>
+class HistogramBooster final : public Booster {
+ public:
+  HistogramBooster(std::shared_ptr<Dataset> dataset, const BoostingTask& task, TrainingWeights weights,
+                   TreeGrowth growth)
+      : Booster(std::move(dataset)),
+        data_(*dataset_),
+        growth_(std::move(growth)),
+        step_size_(task.step_size),
+        step_by_edge_(task.step_by_edge),
+        first_round_(static_cast<std::uint64_t>(task.first_round)),
+        positive_begin_(data_.class_start[task.positive_class]),
+        positive_end_(data_.class_start[task.positive_class + 1]),
+        weigher_(task.alpha, task.exact_link),
+        weights_(std::move(weights)),
+        unit_(std::ldexp(1.0, weight_bits(weights_.total, weights_.roundings()))),
+        varying_columns_(data_.varying_columns()),
+        watched_(task.watch_weight, data_.order, task.posterior_floor),
+        histograms_(data_, weights_, growth_.min_samples_leaf > 0.0),
+        margins_(data_.rows, 0.0),
+        rows_(data_.rows) {
+    if (task.start_scores.empty()) return;
+    for (std::size_t i = 0; i < data_.rows; ++i) margins_[i] = sign_by_class(i, task.start_scores[data_.order[i]]);
+  }
+
+  void boost(int rounds, int patience, int threads, const std::function<bool()>& interrupted) override {
+    const bool threads_pay_off = data_.rows * data_.features >= kCellsForThreads;
+    ThreadPool pool(threads_pay_off ? threads : 1);  // No thread is left behind between calls.
+    histograms_.prepare(pool.size());
+    if (rows_.all.size() == 0) weigh(nullptr, pool);
+    for (int round = 0; round < rounds && rows_.all.size() > 0 && !is_stale(patience); ++round) {
+      const auto columns = draw_columns();
+      TreeGrower<Bin> grower(data_, growth_, unit_, columns, rows_, histograms_, pool);
+      auto grown = grower.grow(interrupted);
+      if (!grown) break;
+      add(std::move(*grown));
+      weigh(&trees_.back().tree, pool);
+      if (!watched_.empty()) watch(pool);
+    }
+  }
+
+  std::vector<double> scores() const override {
+    std::vector<double> scores(data_.rows);
+    for (std::size_t i = 0; i < data_.rows; ++i) scores[data_.order[i]] = sign_by_class(i, margins_[i]);
+    return scores;
+  }
+
+ private:
+  // Rows of one side of the data that are weighed together, and what became of them.
+  struct WeighedPiece : Piece {
+    std::size_t count;  // The rows that have a weight, packed at the start of the piece in the scratch list.
+    std::size_t to;     // Where in the list of entries they go.
+    Sum weight;         // The sum of their weights.
+    Sum sample_weight;  // The sum over the rows that were drawn.
+  };
+
+  // How rows are drawn: those whose hash, mixed with the key of the round, is below the limit.
+  struct RowDraw {
+    const std::uint64_t* hashes;
+    std::uint64_t key;
+    std::uint64_t limit;
+  };
+
+  // With fewer cells than this a round is over before another thread has woken up.
+  static constexpr std::size_t kCellsForThreads = 50000;
+
+  // The sample weights of drawn rows are summed up as whole multiples of 2^-30, which keeps shares of a row exact.
+  static constexpr Sum kWholeRow = Sum{1} << 30;
+
+  // Keeps the draw of the columns apart from that of the rows, which has the same key.
+  static constexpr std::uint64_t kColumnSalt = 0x5851F42D4C957F2DULL;
+
+  bool is_positive(std::size_t row) const { return row >= positive_begin_ && row < positive_end_; }
+
+  // A score as a margin, or a margin as a score.
+  double sign_by_class(std::size_t row, double value) const { return is_positive(row) ? value : -value; }
+
+  bool is_stale(int patience) const {
+    if (patience <= 0 || losses_.empty()) return false;
+    const auto is_lower = [](const WatchedLoss& a, const WatchedLoss& b) { return a.log_loss < b.log_loss; };
+    const auto lowest = std::min_element(losses_.begin(), losses_.end(), is_lower);
+    return losses_.end() - lowest > patience;
+  }
+
+  // Keeps a tree, with the leaf values that its leverage makes.
+  void add(GrownTree grown) {
+    const double leverage = step_by_edge_ ? step_size_ * grown.edge : step_size_;
+    for (Node& node : grown.tree) {
+      if (node.is_leaf()) node.value *= leverage;
+    }
+    trees_.push_back({std::move(grown.tree), grown.edge, leverage});
+  }
+
+  // ---- draws ----
+
+  std::uint64_t key_of_round() const { return mix(growth_.seed ^ mix(first_round_ + trees_.size())); }
+
+  // The columns of this round: of those that vary the ones with the smallest hashes of their place.
+  std::vector<std::uint32_t> draw_columns() const {
+    if (growth_.max_features >= 1.0 || varying_columns_.size() < 2) return varying_columns_;
+    const std::uint64_t key = mix(key_of_round() ^ kColumnSalt);
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> hashed;
+    for (std::size_t i = 0; i < varying_columns_.size(); ++i) {
+      hashed.emplace_back(mix(key ^ mix(i)), varying_columns_[i]);
+    }
+    std::sort(hashed.begin(), hashed.end());
+    const double wanted = std::ceil(growth_.max_features * static_cast<double>(varying_columns_.size()));
+    hashed.resize(std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));
+    std::vector<std::uint32_t> drawn;
+    for (const auto& column : hashed) drawn.push_back(column.second);
+    std::sort(drawn.begin(), drawn.end());
+    return drawn;
+  }
+
+  RowDraw draw_rows() {
+    const double limit = std::ldexp(growth_.subsample, 64);
+    return {dataset_->hashes().data(), key_of_round(), static_cast<std::uint64_t>(limit)};
+  }
+
+  // ---- weights ----
+
+  // Applies the newest tree, if there is one, and lists the rows that have a weight in the next round.
+  void weigh(const Tree* newest, ThreadPool& pool) {
+    std::optional<LeafFinder> leaves;
+    if (newest != nullptr) leaves.emplace(*newest, data_);
+    const LeafFinder* finder = leaves ? &*leaves : nullptr;
+    if (growth_.subsample >= 1.0) return list_rows(finder, nullptr, pool);
+    const RowDraw draw = draw_rows();
+    list_rows(finder, &draw, pool);
+    if (rows_.all.size() == 0) list_rows(nullptr, nullptr, pool);  // A draw that leaves nothing is not made.
+  }
+
+  void list_rows(const LeafFinder* leaves, const RowDraw* draw, ThreadPool& pool) {
+    std::vector<WeighedPiece> pieces;
+    cut(pieces, 0, 0, 0, positive_begin_, kPieceRows);
+    cut(pieces, 0, 0, positive_end_, data_.rows, kPieceRows);
+    cut(pieces, 0, 1, positive_begin_, positive_end_, kPieceRows);
+    for_each_piece(pool, pieces, [&](int, WeighedPiece& piece) {
+      if (leaves != nullptr) apply(*leaves, piece);
+      weigh_piece(piece, draw);
+    });
+    place_pieces(pieces, draw != nullptr);
+    const bool all_in_place = rows_.all.size() == data_.rows && positive_end_ == data_.rows;
+    if (all_in_place) return rows_.entries.swap(rows_.scratch);
+    for_each_piece(pool, pieces, [&](int, const WeighedPiece& piece) {
+      std::copy_n(rows_.scratch.data() + piece.first, piece.count, rows_.entries.data() + piece.to);
+    });
+  }
+
+  // Adds the tree to the margins of a piece.
+  void apply(const LeafFinder& leaves, const Piece& piece) {
+    const double sign = piece.side == 1 ? 1.0 : -1.0;
+    std::array<double, kSlottedRows> value;
+    for (std::size_t first = piece.first; first < piece.last; first += kSlottedRows) {
+      const std::size_t count = std::min(kSlottedRows, piece.last - first);
+      leaves.find_values(first, count, value.data());
+      for (std::size_t i = 0; i < count; ++i) margins_[first + i] += sign * value[i];
+    }
+  }
+
+  // Weighs the rows of a piece and packs those that have a weight into the scratch list.
+  void weigh_piece(WeighedPiece& piece, const RowDraw* draw) {
+    const std::size_t length = piece.last - piece.first;
+    const float* sample_weight = weights_.from(piece.first);
+    const float* factor = weights_.are_copies ? nullptr : sample_weight;
+    std::array<std::uint32_t, kPieceRows> weights;
+    std::uint32_t* weight = weights.data();
+    weigher_.weigh(static_cast<float>(unit_), margins_.data() + piece.first, factor, length, weight);
+    if (weights_.are_copies) {
+      for (std::size_t i = 0; i < length; ++i) weight[i] *= static_cast<std::uint32_t>(sample_weight[i]);
+    }
+    if (draw != nullptr) piece.sample_weight = drop_undrawn(piece, *draw, sample_weight, weight);
+    Entry* kept = rows_.scratch.data() + piece.first;
+    Sum sum = 0;
+    for (std::size_t i = 0; i < length; ++i) {
+      *kept = {static_cast<Row>(piece.first + i), weight[i]};
+      kept += weight[i] > 0;
+      sum += weight[i];
+    }
+    piece.count = static_cast<std::size_t>(kept - rows_.scratch.data()) - piece.first;
+    piece.weight = sum;
+  }
+
+  // Takes their weights from the rows that are not drawn, and returns the sample weight of those that are.
+  static Sum drop_undrawn(const Piece& piece, const RowDraw& draw, const float* sample_weight, std::uint32_t* weight) {
+    Sum sum = 0;
+    for (std::size_t i = 0; i < piece.last - piece.first; ++i) {
+      const bool drawn = mix(draw.hashes[piece.first + i] ^ draw.key) < draw.limit;
+      weight[i] = drawn ? weight[i] : 0;
+      if (!drawn) continue;
+      sum += sample_weight == nullptr ? kWholeRow : static_cast<Sum>(sample_weight[i] * static_cast<float>(kWholeRow));
+    }
+    return sum;
+  }
+
+  // Finds the places of all pieces in the list of entries, and what the rows weigh together.
+  void place_pieces(std::vector<WeighedPiece>& pieces, bool drawn) {
+    std::size_t count = 0;
+    Sum sample_weight = 0;
+    rows_.all = NodeRows{};
+    rows_.weight = ClassWeights{};
+    for (WeighedPiece& piece : pieces) {
+      piece.to = count;
+      count += piece.count;
+      sample_weight += piece.sample_weight;
+      rows_.weight[piece.side] += piece.weight;
+      rows_.all.last[piece.side] = count;
+    }
+    rows_.all.first[1] = rows_.all.last[0];
+    rows_.all.last[1] = count;
+    rows_.sample_weight = drawn ? static_cast<double>(sample_weight) / static_cast<double>(kWholeRow) : weights_.total;
+  }
+
+  // ---- watched rows ----
+
+  void watch(ThreadPool& pool) {
+    const auto is_positive_row = [this](std::size_t row) { return is_positive(row); };
+    losses_.push_back(watched_.find_loss(margins_, weigher_, is_positive_row, pool));
+  }
+
+  Dataset& data_;
+  const TreeGrowth growth_;
+  const double step_size_;
+  const bool step_by_edge_;
+  const std::uint64_t first_round_;
+  const std::size_t positive_begin_, positive_end_;  // The rows of the positive class.
+  const Weigher weigher_;
+  const TrainingWeights weights_;
+  const double unit_;  // The fixed-point weight 1.
+  const std::vector<std::uint32_t> varying_columns_;
+  const WatchedRows watched_;
+  HistogramBuilder<Bin> histograms_;
+  std::vector<double> margins_;  // By row: the score, with the sign of the row's class.
+  RoundRows rows_;
+};
+
+inline std::unique_ptr<Booster> make_booster(std::shared_ptr<Dataset> dataset, const BoostingTask& task,
+                                             TreeGrowth growth) {
+  TrainingWeights weights(task.sample_weight, dataset->order);
+  if (fits_32_bits(weights.total, weights.roundings())) {
+    return std::make_unique<HistogramBooster<std::uint32_t>>(std::move(dataset), task, std::move(weights),
+                                                             std::move(growth));
+  }
+  return std::make_unique<HistogramBooster<std::uint64_t>>(std::move(dataset), task, std::move(weights),
+                                                           std::move(growth));
+}
+
+}  // namespace untwist

@@ -1,0 +1,75 @@
+// Trees as flat arrays, the form in which they leave the core and come back to predict.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "boosting.hpp"
+#include "dataset.hpp"
+#include "forest.hpp"
+#include "tree.hpp"
+
+namespace untwist {
+
+// ForestArrays says what the arrays are. Edge and leverage have an entry per tree, gain one per node.
+struct FlatForest {
+  std::vector<double> edge, leverage;
+  std::vector<std::int64_t> offset{0};
+  std::vector<std::int32_t> feature, left;
+  std::vector<double> threshold;
+  std::vector<std::uint8_t> missing_left;
+  std::vector<double> value, gain;
+  std::vector<std::int32_t> set;
+  std::vector<std::uint64_t> codes;
+
+  ForestArrays view() const {
+    ForestArrays arrays;
+    arrays.trees = offset.size() - 1;
+    arrays.nodes = feature.size();
+    arrays.sets = codes.size() / kWordsOfSet;
+    arrays.offset = offset.data();
+    arrays.feature = feature.data();
+    arrays.left = left.data();
+    arrays.threshold = threshold.data();
+    arrays.missing_left = missing_left.data();
+    arrays.value = value.data();
+    arrays.set = set.data();
+    arrays.codes = codes.data();
+    return arrays;
+  }
+};
+
+// The trees of a booster from `first` on.
+inline FlatForest flatten(const Booster& booster, std::size_t first = 0) {
+  FlatForest flat;
+  for (std::size_t i = first; i < booster.trees().size(); ++i) {
+    const BoostedTree& boosted = booster.trees()[i];
+    flat.edge.push_back(boosted.edge);
+    flat.leverage.push_back(boosted.leverage);
+    for (const Node& node : boosted.tree) {
+      flat.feature.push_back(node.feature);
+      flat.left.push_back(node.left);
+      flat.missing_left.push_back(node.missing_left);
+      flat.value.push_back(node.value);
+      flat.gain.push_back(node.gain);
+      flat.set.push_back(-1);
+      flat.threshold.push_back(0.0);
+      if (node.is_leaf()) continue;
+      const Column& column = booster.dataset().columns[static_cast<std::size_t>(node.feature)];
+      if (column.categories > 0) {
+        flat.set.back() = static_cast<std::int32_t>(flat.codes.size() / kWordsOfSet);
+        flat.codes.insert(flat.codes.end(), node.goes_left.words().begin(), node.goes_left.words().end());
+      } else if (node.code < column.thresholds.size()) {
+        flat.threshold.back() = column.thresholds[node.code];
+      } else {
+        flat.threshold.back() = std::numeric_limits<double>::infinity();  // All known values go left.
+      }
+    }
+    flat.offset.push_back(static_cast<std::int64_t>(flat.feature.size()));
+  }
+  return flat;
+}
+
+}  // namespace untwist

@@ -1,0 +1,293 @@
+// Scores of raw rows: the sum of one leaf per tree.
+//
+// Many rows are encoded, a block at a time, and sent through whole trees by moves (moves.hpp). Few rows, few trees, and
+// the lower parts of trees with more splits than a byte can tell apart, are walked on the raw values. Several rows or
+// trees are walked together, so that their loads overlap.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "encoder.hpp"
+#include "matrix.hpp"
+#include "moves.hpp"
+#include "threads.hpp"
+#include "tree.hpp"
+
+namespace untwist {
+
+// The flat arrays of a forest as Python holds them: trees one after the other, parents before their children, a right
+// child just after the left one, which `left` counts from the first node of the tree.
+struct ForestArrays {
+  std::size_t trees, nodes, sets;
+  const std::int64_t* offset;   // The first node of each tree, and one past the last node of all.
+  const std::int32_t* feature;  // -1 at a leaf.
+  const std::int32_t* left;
+  const double* threshold;  // A row goes left where x <= threshold.
+  const std::uint8_t* missing_left;
+  const double* value;
+  const std::int32_t* set;     // -1 at a numeric split. Else a row goes left where bit x of this set is 1.
+  const std::uint64_t* codes;  // kWordsOfSet words per set.
+};
+
+// Trees made ready for moves and for walks. Nothing changes after construction, so any number of threads may read.
+class Forest {
+ public:
+  Forest(const ForestArrays& arrays, std::size_t features)
+      : features_(features),
+        encoder_(collect_thresholds(arrays, features)),
+        sets_(arrays.codes, arrays.codes + kWordsOfSet * arrays.sets) {
+    for (std::size_t tree = 0; tree < arrays.trees; ++tree) add_tree(arrays, tree);
+  }
+
+  std::size_t features() const { return features_; }
+  std::size_t trees() const { return trees_.size(); }
+
+  // Adds the values of trees [first, last) to the scores, in the order of the trees.
+  template <typename Real>
+  void add_scores(const Matrix<Real>& X, std::size_t first, std::size_t last, double* scores, ThreadPool& pool) const {
+    find_leaves(X, first, last, pool,
+                [=](std::size_t row, std::size_t, const Leaf& leaf) { scores[row] += leaf.value; });
+  }
+
+  // Writes the leaf of each row in trees [first, last), as a node of its tree: out[row * (last - first) + tree -
+  // first].
+  template <typename Real>
+  void leaves(const Matrix<Real>& X, std::size_t first, std::size_t last, std::int32_t* out, ThreadPool& pool) const {
+    find_leaves(X, first, last, pool, [=](std::size_t row, std::size_t tree, const Leaf& leaf) {
+      out[row * (last - first) + tree - first] = leaf.node;
+    });
+  }
+
+ private:
+  // A node as a walk needs it, without a branch: a leaf leads to itself, whatever the row.
+  struct Step {
+    double threshold;
+    std::int32_t feature;            // ~feature at a split by a set, whose number is then the threshold.
+    std::uint32_t left_and_missing;  // Twice the left child, plus one if missing values go left.
+
+    std::size_t left() const { return left_and_missing >> 1; }
+    bool missing_left() const { return left_and_missing & 1; }
+  };
+
+  // Where a row ends. In a tree with more than kMaxMoves splits it may be a node that is no leaf.
+  struct Leaf {
+    double value;
+    std::int32_t node;  // Counted within its tree.
+  };
+
+  struct PreparedTree {
+    std::size_t root;        // The place of its first node in steps_ and leaf_of_node_.
+    std::size_t first_move;  // In moves_.
+    std::size_t moves;
+    std::size_t first_slot;  // In leaf_of_slot_.
+    bool deep;               // It has more splits than moves, so a slot may stand for a node that is no leaf.
+  };
+
+  // A row on its way down a tree.
+  struct Lane {
+    std::size_t row, tree, node;
+  };
+
+  // Fewer rows than this are walked, as encoding has a price of its own.
+  static constexpr std::size_t kFewRows = 48;
+
+  // So many lanes keep the loads of a walk in flight.
+  static constexpr std::size_t kLanes = 8;
+
+  // Levels that all lanes go down before it is asked whether they have all arrived.
+  static constexpr int kLevelsPerLook = 3;
+
+  // Twice the number of a node, plus one, must fit into 32 bits.
+  static constexpr std::size_t kMaxNodes = std::size_t{1} << 31;
+
+  static void require(bool condition, const char* what) {
+    if (!condition) throw std::invalid_argument(what);
+  }
+
+  // Checks the arrays and collects the thresholds of each feature. This is the border to foreign bytes: what passes is
+  // safe to walk.
+  static std::vector<std::vector<double>> collect_thresholds(const ForestArrays& arrays, std::size_t features) {
+    std::vector<std::vector<double>> thresholds(features);
+    const std::int64_t* offset = arrays.offset;
+    const std::int64_t sets = static_cast<std::int64_t>(arrays.sets);
+    require(arrays.nodes < kMaxNodes, "too many nodes");
+    require(offset[0] == 0 && offset[arrays.trees] == static_cast<std::int64_t>(arrays.nodes), "trees hold all nodes");
+    for (std::size_t tree = 0; tree < arrays.trees; ++tree) {  // No node is read before all offsets are sound.
+      require(offset[tree] < offset[tree + 1], "a tree has nodes");
+    }
+    for (std::size_t tree = 0; tree < arrays.trees; ++tree) {
+      const std::int64_t nodes = offset[tree + 1] - offset[tree];
+      std::vector<char> reached(static_cast<std::size_t>(nodes), 0);
+      reached[0] = 1;
+      for (std::int64_t node = 0; node < nodes; ++node) {
+        require(reached[static_cast<std::size_t>(node)], "every node but the first has a parent");
+        const std::int64_t at = offset[tree] + node;
+        if (arrays.feature[at] == -1) continue;
+        const std::size_t feature = static_cast<std::size_t>(arrays.feature[at]);
+        require(arrays.feature[at] >= 0 && feature < features, "there are fewer features");
+        require(arrays.left[at] > node && arrays.left[at] + std::int64_t{1} < nodes, "children follow their parent");
+        char* children = reached.data() + arrays.left[at];
+        require(!children[0] && !children[1], "a node has one parent");
+        children[0] = children[1] = 1;
+        require(arrays.set[at] >= -1 && arrays.set[at] < sets, "there are fewer sets");
+        if (arrays.set[at] >= 0) continue;
+        require(!std::isnan(arrays.threshold[at]), "a threshold is a number");
+        thresholds[feature].push_back(arrays.threshold[at]);
+      }
+    }
+    return thresholds;
+  }
+
+  void add_tree(const ForestArrays& arrays, std::size_t tree) {
+    const std::size_t root = static_cast<std::size_t>(arrays.offset[tree]);
+    const std::size_t nodes = static_cast<std::size_t>(arrays.offset[tree + 1]) - root;
+    PreparedTree prepared{root, moves_.size(), 0, leaf_of_slot_.size(), false};
+    std::vector<std::uint8_t> slot(nodes, 0);
+    std::vector<std::size_t> node_of_slot{root};
+    for (std::size_t node = 0; node < nodes; ++node) {
+      const std::size_t at = root + node;
+      leaf_of_node_.push_back({arrays.value[at], static_cast<std::int32_t>(node)});
+      if (arrays.feature[at] < 0) {
+        steps_.push_back({std::numeric_limits<double>::infinity(), 0, static_cast<std::uint32_t>(2 * at + 1)});
+        continue;
+      }
+      const std::size_t feature = static_cast<std::size_t>(arrays.feature[at]);
+      const std::size_t left = static_cast<std::size_t>(arrays.left[at]);
+      const bool missing_left = arrays.missing_left[at] != 0;
+      const bool numeric = arrays.set[at] < 0;
+      steps_.push_back({numeric ? arrays.threshold[at] : arrays.set[at],
+                        numeric ? arrays.feature[at] : ~arrays.feature[at],
+                        static_cast<std::uint32_t>(2 * (root + left) + missing_left)});
+      if (prepared.moves == kMaxMoves) {
+        prepared.deep = true;
+        continue;
+      }
+      Move move = numeric ? encoder_.compare(feature, arrays.threshold[at], missing_left)
+                          : encoder_.look_up(feature, find_set(arrays.codes, arrays.set[at]), missing_left);
+      move.from = static_cast<std::int8_t>(slot[node]);
+      move.to = static_cast<std::int8_t>(++prepared.moves);
+      moves_.push_back(move);
+      slot[left] = slot[node];  // The left child keeps the slot, the right one gets a new one.
+      slot[left + 1] = static_cast<std::uint8_t>(prepared.moves);
+      node_of_slot[slot[node]] = root + left;
+      node_of_slot.push_back(root + left + 1);
+    }
+    for (const std::size_t node : node_of_slot) leaf_of_slot_.push_back(leaf_of_node_[node]);
+    trees_.push_back(prepared);
+  }
+
+  // Calls take(row, tree, leaf) for all rows and trees [first, last), for each row in the order of the trees.
+  template <typename Real, typename Take>
+  void find_leaves(const Matrix<Real>& X, std::size_t first, std::size_t last, ThreadPool& pool,
+                   const Take& take) const {
+    require(X.columns == features_, "X and the trees have different features");
+    require(first <= last && last <= trees_.size(), "there are fewer trees");
+    const bool few = X.rows < kFewRows;
+    const std::vector<char> needed = few ? std::vector<char>() : needed_columns(first, last);
+    std::vector<std::vector<std::int8_t>> buffers(static_cast<std::size_t>(pool.size()));
+    pool.chunks(X.rows, few ? kLanes : kCodedRows, [&](int thread, std::size_t begin, std::size_t end) {
+      auto& codes = buffers[static_cast<std::size_t>(thread)];
+      codes.resize(needed.size() * kCodedRows);
+      for (std::size_t row = begin; row < end; row += kCodedRows) {
+        const std::size_t rows = std::min(kCodedRows, end - row);
+        if (!needed.empty()) {
+          encoder_.encode(X, row, rows, needed, codes.data());
+          for (std::size_t tree = first; tree < last; ++tree) move(X, row, rows, tree, codes.data(), take);
+        } else if (rows >= kLanes) {
+          for (std::size_t tree = first; tree < last; ++tree) {
+            walk(X, rows, [&](std::size_t i) { return Lane{row + i, tree, trees_[tree].root}; }, take);
+          }
+        } else {
+          for (std::size_t i = row; i < end; ++i) {
+            walk(X, last - first, [&](std::size_t t) { return Lane{i, first + t, trees_[first + t].root}; }, take);
+          }
+        }
+      }
+    });
+  }
+
+  // The columns of codes that the trees need. There are none if to encode them takes longer than to walk down the
+  // trees.
+  std::vector<char> needed_columns(std::size_t first, std::size_t last) const {
+    std::vector<char> needed(encoder_.columns(), 0);
+    std::size_t levels = 0;
+    for (std::size_t index = first; index < last; ++index) {
+      const PreparedTree& tree = trees_[index];
+      for (std::size_t m = tree.first_move; m < tree.first_move + tree.moves; ++m) needed[moves_[m].column] = 1;
+      for (std::size_t splits = tree.moves; splits > 0; splits /= 2) ++levels;
+    }
+    return levels > encoder_.effort(needed) ? needed : std::vector<char>();
+  }
+
+  // Sends a block of encoded rows through a tree.
+  template <typename Real, typename Take>
+  void move(const Matrix<Real>& X, std::size_t row, std::size_t rows, std::size_t index, const std::int8_t* codes,
+            const Take& take) const {
+    const PreparedTree& tree = trees_[index];
+    std::array<std::uint8_t, kCodedRows> slot;
+    find_slots(moves_.data() + tree.first_move, tree.moves, codes, rows, slot.data());
+    const Leaf* leaf = leaf_of_slot_.data() + tree.first_slot;
+    if (tree.deep) {
+      const auto node = [&](std::size_t i) { return tree.root + static_cast<std::size_t>(leaf[slot[i]].node); };
+      walk(X, rows, [&](std::size_t i) { return Lane{row + i, index, node(i)}; }, take);
+    } else {
+      for (std::size_t i = 0; i < rows; ++i) take(row + i, index, leaf[slot[i]]);
+    }
+  }
+
+  // Walks `count` lanes from where they are to their leaves.
+  template <typename Real, typename LaneOf, typename Take>
+  void walk(const Matrix<Real>& X, std::size_t count, const LaneOf& lane_of, const Take& take) const {
+    for (std::size_t start = 0; start < count; start += kLanes) {
+      std::array<Lane, kLanes> lanes;
+      for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = lane_of(std::min(start + i, count - 1));
+      sets_.empty() ? descend<false>(X, lanes) : descend<true>(X, lanes);
+      for (std::size_t i = 0; i < std::min(kLanes, count - start); ++i) {
+        take(lanes[i].row, lanes[i].tree, leaf_of_node_[lanes[i].node]);
+      }
+    }
+  }
+
+  template <bool has_sets, typename Real>
+  void descend(const Matrix<Real>& X, std::array<Lane, kLanes>& lanes) const {
+    const auto at_leaf = [&](const Lane& lane) { return steps_[lane.node].left() == lane.node; };
+    while (!std::all_of(lanes.begin(), lanes.end(), at_leaf)) {
+      for (int level = 0; level < kLevelsPerLook; ++level) {
+        for (Lane& lane : lanes) {
+          const Step& step = steps_[lane.node];
+          const bool by_set = has_sets && step.feature < 0;
+          const std::size_t feature = static_cast<std::size_t>(by_set ? ~step.feature : step.feature);
+          const double x = static_cast<double>(X(lane.row, feature));
+          bool right = (x > step.threshold) | (std::isnan(x) & !step.missing_left());
+          if (by_set) {
+            const std::uint64_t* set = find_set(sets_.data(), static_cast<std::int32_t>(step.threshold));
+            right = !goes_left(to_category(x), set, step.missing_left());
+          }
+          lane.node = step.left() + right;
+        }
+      }
+    }
+  }
+
+  static const std::uint64_t* find_set(const std::uint64_t* codes, std::int32_t set) {
+    return codes + kWordsOfSet * static_cast<std::size_t>(set);
+  }
+
+  std::size_t features_;
+  Encoder encoder_;
+  std::vector<std::uint64_t> sets_;
+  std::vector<PreparedTree> trees_;
+  std::vector<Step> steps_;
+  std::vector<Leaf> leaf_of_node_, leaf_of_slot_;
+  std::vector<Move> moves_;
+};
+
+}  // namespace untwist

@@ -1,0 +1,166 @@
+// Runs of boosting for Python.
+#pragma once
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "../boosting.hpp"
+#include "../dataset.hpp"
+#include "../flat_forest.hpp"
+#include "../settings.hpp"
+#include "arrays.hpp"
+
+namespace untwist::python {
+
+inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, double min_samples_leaf,
+                        double min_weight_fraction_leaf, double l2, double category_smoothing, double subsample,
+                        double max_features, std::uint64_t seed, const Vector<std::int8_t>& monotone) {
+  require(max_depth >= 1 && max_leaf_nodes >= 0 && max_leaf_nodes != 1 && min_samples_leaf >= 0.0 &&
+              min_weight_fraction_leaf >= 0.0 && min_weight_fraction_leaf <= 0.5 && l2 >= 0.0 && std::isfinite(l2) &&
+              category_smoothing >= 0.0,
+          "a setting is out of range");
+  require(subsample > 0.0 && subsample <= 1.0 && max_features > 0.0 && max_features <= 1.0,
+          "shares must lie in (0, 1]");
+  TreeGrowth growth;
+  growth.max_depth = max_depth;
+  growth.max_leaf_nodes = max_leaf_nodes;
+  growth.min_samples_leaf = min_samples_leaf;
+  growth.min_weight_fraction_leaf = min_weight_fraction_leaf;
+  growth.l2 = l2;
+  growth.category_smoothing = category_smoothing;
+  growth.subsample = subsample;
+  growth.max_features = max_features;
+  growth.seed = seed;
+  growth.monotone = copy(monotone);
+  new (self) TreeGrowth(std::move(growth));
+}
+
+inline void init_task(BoostingTask* self, std::size_t positive_class, const Vector<double>& sample_weight,
+                      const Vector<double>& watch_weight, const Vector<double>& start_scores, double alpha,
+                      bool exact_link, double step_size, bool step_by_edge, double posterior_floor, int first_round) {
+  require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && posterior_floor > 0.0 &&
+              posterior_floor < 0.5 && first_round >= 0,
+          "a setting is out of range");
+  const double largest = require_weights(sample_weight, sample_weight.shape(0));
+  require_weights(watch_weight, watch_weight.shape(0));
+  require_aligned(start_scores);
+  BoostingTask task;
+  task.positive_class = positive_class;
+  task.sample_weight = copy(sample_weight);
+  task.watch_weight = copy(watch_weight);
+  task.start_scores = copy(start_scores);
+  task.alpha = alpha;
+  task.exact_link = exact_link;
+  task.step_size = step_size;
+  task.step_by_edge = step_by_edge;
+  task.posterior_floor = posterior_floor;
+  task.first_round = first_round;
+  const auto is_whole = [](double weight) { return weight == std::floor(weight); };
+  const bool are_copies = std::all_of(task.sample_weight.begin(), task.sample_weight.end(), is_whole);
+  require(largest <= (are_copies ? kMaxCopies : 1.0), "weights must be at most 1, or counts");
+  const auto is_finite = [](double score) { return std::isfinite(score); };
+  require(std::all_of(task.start_scores.begin(), task.start_scores.end(), is_finite), "scores must be finite");
+  new (self) BoostingTask(std::move(task));
+}
+
+// Makes a booster of a task and settings that fit the dataset.
+inline std::unique_ptr<Booster> make_fitting_booster(std::shared_ptr<Dataset> dataset, const BoostingTask& task,
+                                                     const TreeGrowth& growth) {
+  const auto fits = [](std::size_t size, std::size_t expected) { return size == 0 || size == expected; };
+  require(task.positive_class < dataset->class_start.size() - 1, "there are fewer classes");
+  require(fits(task.sample_weight.size(), dataset->rows), "one weight per row, or none");
+  require(fits(task.watch_weight.size(), dataset->rows), "one weight per row, or none");
+  require(fits(task.start_scores.size(), dataset->rows), "one score per row, or none");
+  require(fits(growth.monotone.size(), dataset->features), "one direction per feature, or none");
+  nb::gil_scoped_release unlocked;
+  return make_booster(std::move(dataset), task, growth);
+}
+
+// Holds a booster for one thread. Another one that wants it meanwhile gets an error.
+class Use {
+ public:
+  explicit Use(const Booster& booster) : booster_(booster) {
+    if (booster.busy.test_and_set()) throw std::runtime_error("this booster is at work in another thread");
+  }
+  ~Use() { booster_.busy.clear(); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  const Booster& booster_;
+};
+
+// Returns the number of trees so far.
+inline std::size_t boost(Booster& booster, int rounds, int patience, int threads) {
+  require_threads(threads);
+  const Use use(booster);
+  InterruptCheck check;
+  {
+    nb::gil_scoped_release unlocked;
+    booster.boost(rounds, patience, threads, [&check] { return check(); });
+  }
+  check.raise_if_interrupted();
+  return booster.trees().size();
+}
+
+// The trees from `first` on as flat arrays: (edge, leverage, offset, feature, left, threshold, missing_left, value,
+// gain, set, codes), as `untwist.boosting.forest.Forest` describes them.
+inline nb::tuple trees(const Booster& booster, std::size_t first) {
+  const Use use(booster);
+  require(first <= booster.trees().size(), "there are fewer trees");
+  FlatForest flat = flatten(booster, first);
+  return nb::make_tuple(to_numpy(std::move(flat.edge)), to_numpy(std::move(flat.leverage)),
+                        to_numpy(std::move(flat.offset)), to_numpy(std::move(flat.feature)),
+                        to_numpy(std::move(flat.left)), to_numpy(std::move(flat.threshold)),
+                        to_numpy(std::move(flat.missing_left)), to_numpy(std::move(flat.value)),
+                        to_numpy(std::move(flat.gain)), to_numpy(std::move(flat.set)), to_numpy(std::move(flat.codes)));
+}
+
+inline nb::object scores(const Booster& booster) {
+  const Use use(booster);
+  return to_numpy(booster.scores());
+}
+
+// One of the two losses of the watched rows after each round.
+template <double WatchedLoss::* kind>
+nb::object losses(const Booster& booster) {
+  const Use use(booster);
+  std::vector<double> found;
+  for (const WatchedLoss& loss : booster.losses()) found.push_back(loss.*kind);
+  return to_numpy(std::move(found));
+}
+
+inline void bind_boosters(nb::module_& module) {
+  nb::class_<TreeGrowth>(module, "TreeGrowth")
+      .def("__init__", &init_growth, nb::kw_only(), nb::arg("max_depth"), nb::arg("max_leaf_nodes"),
+           nb::arg("min_samples_leaf"), nb::arg("min_weight_fraction_leaf"), nb::arg("l2"),
+           nb::arg("category_smoothing"), nb::arg("subsample"), nb::arg("max_features"), nb::arg("seed"),
+           nb::arg("monotone"),
+           "How trees grow. l2, min_samples_leaf and category_smoothing count in rows of sample weight 1; 0 leaf nodes "
+           "mean no limit, and no directions mean that no column is monotone.");
+  nb::class_<BoostingTask>(module, "BoostingTask")
+      .def("__init__", &init_task, nb::kw_only(), nb::arg("positive_class"), nb::arg("sample_weight"),
+           nb::arg("watch_weight"), nb::arg("start_scores"), nb::arg("alpha"), nb::arg("exact_link"),
+           nb::arg("step_size"), nb::arg("step_by_edge"), nb::arg("posterior_floor"), nb::arg("first_round"),
+           "One class against the others, with the link and the steps. The arrays have an entry per row, or none.");
+  nb::class_<Booster>(module, "Booster")
+      .def(nb::new_(&make_fitting_booster), nb::arg("dataset"), nb::arg("task"), nb::arg("growth"),
+           "PILBoost over histogram trees for binned rows.")
+      .def("boost", &boost, nb::arg("rounds"), nb::arg("patience") = 0, nb::arg("threads") = 1,
+           "Run rounds; the number of trees so far.")
+      .def("trees", &trees, nb::arg("first"), "Flat arrays of the trees from `first` on.")
+      .def("scores", &scores, "Scores of all rows.")
+      .def("losses", &losses<&WatchedLoss::log_loss>, "Log-loss of the watched rows after each round.")
+      .def("errors", &losses<&WatchedLoss::error>, "The share of wrong signs among the watched rows.");
+}
+
+}  // namespace untwist::python

@@ -1,0 +1,219 @@
+// Datasets and sketches for Python.
+#pragma once
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "../binning.hpp"
+#include "../dataset.hpp"
+#include "../rows.hpp"
+#include "../sketch.hpp"
+#include "arrays.hpp"
+
+namespace untwist::python {
+
+// ---- datasets ----
+
+inline std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::size_t classes,
+                                             std::size_t features, bool lean) {
+  const std::size_t rows = labels.shape(0);
+  require(rows > 0 && features > 0 && rows < std::numeric_limits<Row>::max(), "X must have rows and columns");
+  require(classes <= rows, "there cannot be more classes than rows");
+  require_aligned(labels);
+  for (std::size_t row = 0; row < rows; ++row) {
+    require(labels.data()[row] < classes, "labels must be below the number of classes");
+  }
+  return std::make_shared<Dataset>(labels.data(), rows, classes, features, lean);
+}
+
+template <typename Real>
+void look(Dataset& dataset, const Table<Real>& X, const Vector<double>& weight, int threads) {
+  const Matrix<Real> matrix = view(X);
+  require(matrix.rows == dataset.rows, "one label per row");
+  require_weights(weight, dataset.rows);
+  require_threads(threads);
+  if (dataset.rows <= kSampleRows) return;
+  run_interruptibly(
+      threads, [&](ThreadPool& pool) { dataset.look(matrix, WholeWeights(weight.data(), weight.shape(0)), pool); });
+}
+
+template <typename Real>
+void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, const Vector<std::int32_t>& categories,
+                 const Vector<double>& weight, int max_bins, int threads) {
+  const Matrix<Real> matrix = view(X);
+  require(matrix.rows == dataset.rows, "one label per row");
+  require(first <= dataset.features && matrix.columns <= dataset.features - first, "there are fewer features");
+  require(!dataset.lean(), "a lean dataset takes rows only");
+  require(categories.shape(0) == matrix.columns, "one number of categories per column");
+  const auto counts = read_categories(categories);
+  require_max_bins(max_bins);
+  require_threads(threads);
+  require_weights(weight, dataset.rows);
+  run_interruptibly(worthwhile_threads(matrix.rows * matrix.columns, threads), [&](ThreadPool& pool) {
+    const WholeWeights whole(weight.data(), weight.shape(0));
+    dataset.add_columns(matrix, first, counts, whole, max_bins, pool);
+  });
+}
+
+template <typename Real>
+void add_rows(Dataset& dataset, const Table<Real>& X, std::size_t first, const Vector<double>& weight, int threads) {
+  const Matrix<Real> matrix = view(X);
+  require(matrix.columns == dataset.features, "a block must have all columns");
+  require(first <= dataset.rows && matrix.rows <= dataset.rows - first, "there are fewer rows");
+  require_threads(threads);
+  require_weights(weight, matrix.rows, true);
+  run_interruptibly(worthwhile_threads(matrix.rows * matrix.columns, threads), [&](ThreadPool& pool) {
+    dataset.add_rows(matrix, first, WholeWeights(weight.data(), weight.shape(0)), pool);
+  });
+}
+
+inline nb::object hashes(Dataset& dataset) {
+  const auto& by_class = dataset.hashes();
+  std::vector<std::uint64_t> as_given(dataset.rows);
+  for (std::size_t i = 0; i < dataset.rows; ++i) as_given[dataset.order[i]] = by_class[i];
+  return to_numpy(std::move(as_given));
+}
+
+// ---- sketches ----
+
+inline std::unique_ptr<Sketch> make_sketch(const Vector<std::int32_t>& categories, int max_bins,
+                                           double largest_weight) {
+  require(categories.shape(0) > 0, "there must be columns");
+  require_max_bins(max_bins);
+  require(largest_weight >= 0.0 && std::isfinite(largest_weight), "the largest weight must be finite and not negative");
+  return std::make_unique<Sketch>(read_categories(categories), max_bins, largest_weight);
+}
+
+// Shows a sketch a block of rows, for the first time or again.
+template <typename Real, bool again>
+void show(Sketch& sketch, const Table<Real>& X, const Vector<double>& weight, int threads) {
+  const Matrix<Real> matrix = view(X);
+  const bool weighted = sketch.largest_weight > 0.0;
+  require(matrix.columns == sketch.columns, "a block must have all columns");
+  require_threads(threads);
+  require(weight.shape(0) == (weighted ? matrix.rows : 0), "one weight per row if there is a largest one, else none");
+  require(require_weights(weight, matrix.rows, true) <= sketch.largest_weight,
+          "a weight must not be above the largest");
+  const double* weights = weighted ? weight.data() : nullptr;
+  nb::gil_scoped_release unlocked;
+  ThreadPool pool(worthwhile_threads(matrix.rows * matrix.columns, threads));
+  if (again) {
+    sketch.draw(matrix, weights, pool);
+  } else {
+    sketch.look(matrix, weights, pool);
+  }
+}
+
+inline nb::bytes state(Sketch& sketch) {
+  const auto words = sketch.state();
+  return nb::bytes(words.data(), sizeof(std::uint64_t) * words.size());
+}
+
+inline void merge(Sketch& sketch, const nb::bytes& state) {
+  require(state.size() % sizeof(std::uint64_t) == 0, "these bytes are not the state of a Sketch");
+  std::vector<std::uint64_t> words(state.size() / sizeof(std::uint64_t));
+  if (!words.empty()) std::memcpy(words.data(), state.c_str(), state.size());
+  sketch.merge(words);
+}
+
+inline nb::list thresholds(Sketch& sketch) {
+  ThreadPool pool(1);
+  nb::list found;
+  for (auto& column : sketch.find_bins(pool)) found.append(to_numpy(std::move(column.thresholds)));
+  return found;
+}
+
+inline void set_bins(Dataset& dataset, Sketch& sketch) {
+  require(dataset.features == sketch.columns, "the Sketch has more or fewer columns");
+  ThreadPool pool(1);
+  dataset.set_bins(sketch.find_bins(pool));
+}
+
+// ---- codes ----
+
+// What Python gets for a missing value, whatever the number of bins of its column.
+inline constexpr Code kMissingCode = 255;
+
+// Writes codes by given thresholds.
+template <typename Real>
+void encode_block(const Table<Real>& X, const Vector<std::int32_t>& categories,
+                  const std::vector<Vector<double>>& thresholds, const OutputTable<Code>& out, int threads) {
+  const Matrix<Real> matrix = view(X);
+  require(categories.shape(0) == matrix.columns && thresholds.size() == matrix.columns,
+          "one number of categories and one list of thresholds per column");
+  require(out.shape(0) == matrix.rows && out.shape(1) == matrix.columns, "one code per cell");
+  require_threads(threads);
+  const auto counts = read_categories(categories);
+  std::vector<Column> columns(matrix.columns);
+  for (std::size_t i = 0; i < matrix.columns; ++i) {
+    Column& column = columns[i];
+    require(thresholds[i].shape(0) <= kMaxThresholds, "a column can have 254 thresholds");
+    require_aligned(thresholds[i]);
+    column.categories = counts[i];
+    column.thresholds = copy(thresholds[i]);
+    require(std::is_sorted(column.thresholds.begin(), column.thresholds.end()), "thresholds must be in order");
+  }
+  Code* codes = out.data();
+  nb::gil_scoped_release unlocked;
+  ThreadPool pool(worthwhile_threads(matrix.rows * matrix.columns, threads));
+  std::vector<std::uint32_t> order(matrix.rows);
+  std::iota(order.begin(), order.end(), 0U);
+  encode(matrix, WholeWeights(), {order.data(), matrix.rows, 0}, columns.data(), {codes, matrix.columns}, pool);
+  for (std::size_t i = 0; i < matrix.rows * matrix.columns; ++i) {
+    if (codes[i] == columns[i % matrix.columns].missing_code()) codes[i] = kMissingCode;
+  }
+}
+
+// ---- the module ----
+
+// Binds what takes tables of numbers in single and in double precision.
+template <typename Real>
+void bind_tables(nb::module_& module, nb::class_<Dataset>& dataset, nb::class_<Sketch>& sketch) {
+  const auto X = nb::arg("X");
+  const auto first = nb::arg("first");
+  const auto categories = nb::arg("categories");
+  const auto weight = nb::arg("weight");
+  const auto threads = nb::arg("threads");
+  dataset.def("look", &look<Real>, X, weight, threads, "See all columns before the first are added.")
+      .def("add_columns", &add_columns<Real>, X, first, categories, weight, nb::arg("max_bins"), threads,
+           "Bin columns and keep their codes from feature `first` on.")
+      .def("add_rows", &add_rows<Real>, X, first, weight, threads,
+           "Keep the codes of a block of rows from row `first` on.");
+  sketch.def("look", &show<Real, false>, X, weight, threads, "See a block of rows.")
+      .def("draw", &show<Real, true>, X, weight, threads, "See a block of rows again.");
+  module.def("encode", &encode_block<Real>, X, categories, nb::arg("thresholds"), nb::arg("out").noconvert(), threads,
+             "Codes of a block of rows, 255 for missing values.");
+}
+
+inline void bind_datasets(nb::module_& module) {
+  nb::class_<Dataset> dataset(module, "Dataset");
+  dataset
+      .def(nb::new_(&make_dataset), nb::arg("labels"), nb::arg("classes"), nb::arg("features"), nb::arg("lean") = false,
+           "Rows to be binned, grouped by class; lean: in half the memory, for add_rows only.")
+      .def("set_bins", &set_bins, nb::arg("sketch"), "Take over the bins of a Sketch, before the first rows are added.")
+      .def("hashes", &hashes, "A hash of each row's codes.");
+  nb::class_<Sketch> sketch(module, "Sketch");
+  sketch
+      .def(nb::new_(&make_sketch), nb::arg("categories"), nb::arg("max_bins"), nb::arg("largest_weight") = 0.0,
+           "Bins of rows that come in blocks. The largest weight is that of all rows, 0 if they have none.")
+      .def_prop_ro("needs_draw", &Sketch::needs_draw, "Whether all rows must be seen again, by `draw`.")
+      .def("state", &state, "What was looked at; after a `draw`, what was drawn.")
+      .def("merge", &merge, nb::arg("state"), "Take in the state of another Sketch, of other rows.")
+      .def("thresholds", &thresholds, "The thresholds of each column.");
+  bind_tables<double>(module, dataset, sketch);
+  bind_tables<float>(module, dataset, sketch);
+}
+
+}  // namespace untwist::python

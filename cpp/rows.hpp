@@ -1,0 +1,97 @@
+// The rows that grow a tree: a list of entries, those of each class together, cut into pieces for the threads.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "threads.hpp"
+
+namespace untwist {
+
+using Row = std::uint32_t;
+using Sum = std::uint64_t;
+
+// Sums of the weights of the negative class and of the positive class. These are the two sides of a round.
+using ClassWeights = std::array<Sum, 2>;
+
+inline double difference(const ClassWeights& weight) {
+  return static_cast<double>(static_cast<std::int64_t>(weight[1] - weight[0]));
+}
+inline double total(const ClassWeights& weight) { return static_cast<double>(weight[0] + weight[1]); }
+inline ClassWeights operator+(const ClassWeights& a, const ClassWeights& b) { return {a[0] + b[0], a[1] + b[1]}; }
+inline ClassWeights operator-(const ClassWeights& a, const ClassWeights& b) { return {a[0] - b[0], a[1] - b[1]}; }
+
+// A row in the list, with its boosting weight: to sum up then means to read weights in order.
+struct Entry {
+  Row row;
+  std::uint32_t weight;
+};
+
+// The rows of a node: on each side a range of the list.
+struct NodeRows {
+  std::array<std::size_t, 2> first{}, last{};
+
+  std::size_t size() const { return last[0] - first[0] + last[1] - first[1]; }
+};
+
+// The rows that have a weight in this round. Growing a tree moves entries within their side and changes nothing else.
+// No sum depends on their order, so a tree that was given up can be grown again from the same rows.
+struct RoundRows {
+  explicit RoundRows(std::size_t most) : entries(most), scratch(most) {}
+
+  NodeRows all;
+  ClassWeights weight{};
+  double sample_weight = 0.0;  // The sum over the rows that were drawn, those without a boosting weight included.
+  std::vector<Entry> entries;  // Those of the negative side come first.
+  std::vector<Entry> scratch;  // Entries are gathered here before they go to their new places.
+};
+
+// Some rows of one side of one node, which is what a thread takes at a time.
+struct Piece {
+  std::size_t owner;  // The place of the node in a list of nodes.
+  std::size_t side;
+  std::size_t first, last;
+};
+
+// Rows of a piece where it may be as large as it pays off: enough work, and their codes stay in the second cache.
+inline constexpr std::size_t kPieceRows = 2048;
+
+// Appends the pieces of a range of rows, each of up to `size` rows.
+template <typename SomePiece>
+void cut(std::vector<SomePiece>& pieces, std::size_t owner, std::size_t side, std::size_t first, std::size_t last,
+         std::size_t size) {
+  for (; first < last; first += size) {
+    SomePiece piece{};
+    static_cast<Piece&>(piece) = {owner, side, first, std::min(last, first + size)};
+    pieces.push_back(piece);
+  }
+}
+
+// Appends the pieces of a node's rows.
+template <typename SomePiece>
+void cut(std::vector<SomePiece>& pieces, std::size_t owner, const NodeRows& rows, std::size_t size) {
+  for (std::size_t side = 0; side < 2; ++side) cut(pieces, owner, side, rows.first[side], rows.last[side], size);
+}
+
+// Calls job(thread, piece) for all pieces, then last_words(thread) on each thread.
+template <typename SomePiece, typename Job, typename LastWords>
+void for_each_piece(ThreadPool& pool, std::vector<SomePiece>& pieces, const Job& job, const LastWords& last_words) {
+  // Fewer rows than this are done before another thread has woken up.
+  constexpr std::size_t kFewRows = 512;
+  std::size_t rows = 0;
+  for (const SomePiece& piece : pieces) rows += piece.last - piece.first;
+  const auto work = [&](int thread, std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) job(thread, pieces[i]);
+  };
+  pool.chunks(pieces.size(), rows < kFewRows ? pieces.size() : 1, work, last_words);
+}
+
+template <typename SomePiece, typename Job>
+void for_each_piece(ThreadPool& pool, std::vector<SomePiece>& pieces, const Job& job) {
+  for_each_piece(pool, pieces, job, [](int) {});
+}
+
+}  // namespace untwist

@@ -1,0 +1,72 @@
+// What a booster is asked to do, as Python says it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace untwist {
+
+// How the trees grow. Rows and l2 count in units of one row of sample weight 1.
+struct TreeGrowth {
+  int max_depth = 3;
+
+  // With a limit the best split of the whole tree comes first. With 0 there is none, and trees grow level by level.
+  int max_leaf_nodes = 0;
+
+  // A leaf has at least this sample weight. Rows are not counted where it is 0.
+  double min_samples_leaf = 0.0;
+
+  // A leaf has at least this share of the boosting weight of all rows that grow the tree.
+  double min_weight_fraction_leaf = 0.0;
+
+  // The value of a leaf is G / (W + l2), with l2 in units of a row of boosting weight 1.
+  double l2 = 0.0;
+
+  // Categories are ordered by G / (W + l2 + smoothing), so that rare ones do not lead the order.
+  double category_smoothing = 0.0;
+
+  // The share of the rows that is drawn anew for every tree.
+  double subsample = 1.0;
+
+  // The share of the columns that vary which is drawn anew for every tree.
+  double max_features = 1.0;
+
+  std::uint64_t seed = 0;
+
+  // Per feature -1, 0 or +1: the score may only fall, do as it likes, or only rise. Empty means 0 for all.
+  std::vector<std::int8_t> monotone;
+};
+
+// What is boosted: one class against the others, on which rows, and with which link and steps. The vectors have an
+// entry per row, in the order that Python gave the rows, or none at all.
+struct BoostingTask {
+  std::size_t positive_class = 1;
+
+  // At most 1 each, or whole numbers up to kMaxCopies. Rows of weight 0 do not train. Empty means 1 for all.
+  std::vector<double> sample_weight;
+
+  // The loss of the rows with a weight here is followed. Empty means that no loss is.
+  std::vector<double> watch_weight;
+
+  // The scores to go on from. Empty means 0 for all.
+  std::vector<double> start_scores;
+
+  double alpha = 2.0;
+
+  // The exact inverse link of the alpha-loss instead of the clipped one.
+  bool exact_link = false;
+
+  double step_size = 4.0;
+
+  // Whether the coefficient of a tree is step_size * edge, as in the paper, or step_size itself.
+  bool step_by_edge = true;
+
+  // Posteriors of watched rows come no nearer to 0 and 1 than this, so that their log-loss stays finite.
+  double posterior_floor = 1e-6;
+
+  // The number of rounds that made the start scores, so that the draws go on where those rounds ended.
+  int first_round = 0;
+};
+
+}  // namespace untwist

@@ -1,0 +1,93 @@
+// Follows the loss of some rows from round to round.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "rows.hpp"
+#include "sample_weights.hpp"
+#include "threads.hpp"
+#include "weights.hpp"
+
+namespace untwist {
+
+// Weighted means over the watched rows.
+struct WatchedLoss {
+  double log_loss;  // Of the rows' own labels under the twisted posterior.
+  double error;     // The share of wrong signs.
+};
+
+// Sums are whole numbers here too, so the order of the rows does not matter.
+class WatchedRows {
+ public:
+  // `weight` is in the order of the given data, and `order` tells where each row of the dataset was there.
+  WatchedRows(const std::vector<double>& weight, const std::vector<std::uint32_t>& order, double posterior_floor)
+      : posterior_floor_(posterior_floor) {
+    const int scale = scale_exponent(largest_weight(weight.data(), weight.size()));
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      const double share = std::ldexp(weight[order[i]], -scale);
+      if (share > 0.0) {
+        entries_.push_back({static_cast<Row>(i), static_cast<std::uint32_t>(std::llround(share * kWeightUnit))});
+      }
+    }
+  }
+
+  bool empty() const { return entries_.empty(); }
+
+  // The loss at these margins. `is_positive` tells whether a row is of the positive class.
+  template <typename IsPositive>
+  WatchedLoss find_loss(const std::vector<double>& margins, const Weigher& weigher, const IsPositive& is_positive,
+                        ThreadPool& pool) const {
+    std::vector<Sums> sums(static_cast<std::size_t>(pool.size()));
+    pool.chunks(entries_.size(), kPieceRows, [&](int thread, std::size_t begin, std::size_t end) {
+      Sums& sum = sums[static_cast<std::size_t>(thread)];
+      std::vector<double> margin(kPieceRows), posterior(kPieceRows);
+      for (std::size_t first = begin; first < end; first += kPieceRows) {
+        const Entry* entries = entries_.data() + first;
+        const std::size_t count = std::min(kPieceRows, end - first);
+        for (std::size_t i = 0; i < count; ++i) margin[i] = margins[entries[i].row];
+        weigher.find_posteriors(margin.data(), count, posterior.data());
+        for (std::size_t i = 0; i < count; ++i) {
+          const double p = std::min(std::max(posterior[i], posterior_floor_), 1.0 - posterior_floor_);
+          const double loss = -std::log(p);
+          const bool guessed_negative_rightly = margin[i] == 0.0 && !is_positive(entries[i].row);
+          const bool right = margin[i] > 0.0 || guessed_negative_rightly;  // A score of 0 guesses the negative class.
+          sum.loss += static_cast<WideSum>(std::llround(loss * kLossUnit)) * entries[i].weight;
+          sum.wrong += right ? 0 : entries[i].weight;
+          sum.weight += entries[i].weight;
+        }
+      }
+    });
+    Sums all;
+    for (const Sums& sum : sums) {
+      all.loss += sum.loss;
+      all.wrong += sum.wrong;
+      all.weight += sum.weight;
+    }
+    const double weight = static_cast<double>(all.weight);
+    return {static_cast<double>(all.loss) / kLossUnit / weight, static_cast<double>(all.wrong) / weight};
+  }
+
+ private:
+  // The product of a loss and a weight has up to 50 bits, so the sum of many may need more than 64.
+  using WideSum = unsigned __int128;
+
+  struct Sums {
+    WideSum loss = 0, wrong = 0, weight = 0;
+  };
+
+  // Weights are whole multiples of 2^-17 of a power of two at or just above the largest.
+  static constexpr double kWeightUnit = 0x1p17;
+
+  // A loss is a whole multiple of 2^-20, about a millionth.
+  static constexpr double kLossUnit = 0x1p20;
+
+  double posterior_floor_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace untwist

@@ -1,0 +1,1 @@
+"""Single programs that measure one thing each: ``python -m experiments.benchmarks.NAME``."""

@@ -1,0 +1,112 @@
+"""FittedModel: immutable, public, and the one place where scores become posteriors."""
+
+import pickle
+from dataclasses import FrozenInstanceError, fields, replace
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from untwist import PILBoostClassifier
+from untwist.classifier import find_model
+from untwist.links import CanonicalLink, ClippedLink
+from untwist.losses import AlphaLoss
+from untwist.model import FittedModel
+from untwist.noise import Untwisting
+from untwist.noise.posterior import Posterior
+
+
+@pytest.fixture(scope="module")
+def flipped():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] > 0).astype(int)
+    return X, np.where(rng.random(400) < 0.2, 1 - y, y)
+
+
+@pytest.fixture(scope="module")
+def classifier(flipped):
+    return PILBoostClassifier(random_state=0).fit(*flipped)
+
+
+def test_a_model_is_immutable_and_compares_by_identity(classifier):
+    model = classifier.model_
+    with pytest.raises(FrozenInstanceError):
+        model.alpha = 3.0
+    assert model == model
+    assert model != replace(model)
+    assert hash(model) == hash(model)
+
+
+def test_all_fields_are_public():
+    assert not [field.name for field in fields(FittedModel) if field.name.startswith("_")]
+
+
+def test_attributes_of_the_classifier_are_views_of_the_model(classifier, flipped):
+    X, _ = flipped
+    model = classifier.model_
+    assert classifier.classes_ is model.classes
+    assert classifier.n_iter_ == model.n_rounds == len(model.forests[0])
+    assert classifier.choice_ is model.choice
+    assert np.array_equal(classifier.predict_proba(X), model.posterior.clean(classifier.decision_function(X)))
+
+
+def test_an_unfitted_classifier_has_no_attributes_and_no_model():
+    unfitted = PILBoostClassifier()
+    for name in ("model_", "classes_", "alpha_", "choice_", "oof_proba_", "n_features_in_"):
+        assert not hasattr(unfitted, name)
+    with pytest.raises(ValueError, match="not fitted yet"):
+        find_model(unfitted)
+    with pytest.raises(ValueError, match="model must be a PILBoostClassifier"):
+        find_model("model.untwist")
+
+
+def test_a_fit_that_fails_leaves_no_older_model(flipped):
+    X, y = flipped
+    model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(X, y[:-1])
+    assert not hasattr(model, "classes_")
+
+
+def test_a_pickled_model_predicts_the_same(classifier, flipped):
+    X, _ = flipped
+    again = pickle.loads(pickle.dumps(classifier.model_))
+    assert np.array_equal(again.scores(X), classifier.model_.scores(X))
+
+
+@pytest.mark.parametrize("alpha", [-2.0, 0.5, 1.0, 2.0, np.inf])
+@pytest.mark.parametrize("link", [ClippedLink, CanonicalLink])
+def test_the_posterior_of_two_classes_is_what_its_definition_says(alpha, link):
+    link, floor = link(AlphaLoss(alpha)), 0.01
+    posterior = Posterior(link, floor)
+    scores = np.linspace(-3.0, 3.0, 61)
+    twisted = np.clip(link.inverse(scores), floor, 1.0 - floor)
+    clean = np.clip(link.tilted(scores), floor, 1.0 - floor)
+    assert np.allclose(posterior.twisted(scores), np.column_stack([1.0 - twisted, twisted]))
+    assert np.allclose(posterior.clean(posterior.decision(scores)), np.column_stack([1.0 - clean, clean]))
+    chosen = posterior.choose(posterior.decision(scores))
+    decided = np.abs(clean - 0.5) > 1e-9
+    assert np.array_equal(chosen[decided], (clean > 0.5)[decided])
+
+
+def test_known_rates_untwist_the_posterior_and_class_weights_do_not_disturb_that():
+    rates, shift, floor = (0.1, 0.2), 0.7, 1e-4
+    link = ClippedLink(AlphaLoss(1.0))
+    posterior = Posterior(link, floor, shift, Untwisting.by(rates))
+    scores = np.linspace(-1.0, 1.0, 21)
+    twisted = expit(logit(np.clip(link.inverse(scores), floor, 1.0 - floor)) - shift)
+    clean = np.clip((twisted - rates[0]) / (1.0 - sum(rates)), 1e-9, 1.0 - 1e-9)
+    expected = expit(logit(clean) + shift)
+    inside = (clean > 0.01) & (clean < 0.99)
+    assert inside.sum() > 10
+    assert np.allclose(posterior.clean(posterior.decision(scores))[inside, 1], expected[inside], atol=2e-3)
+
+
+def test_several_classes_sum_to_one_and_the_largest_is_chosen():
+    posterior = Posterior(ClippedLink(AlphaLoss(2.0)), 0.001)
+    scores = np.random.default_rng(0).normal(size=(50, 4))
+    clean = posterior.clean(posterior.decision(scores))
+    assert np.allclose(clean.sum(axis=1), 1.0)
+    assert np.array_equal(clean.argmax(axis=1), scores.argmax(axis=1))
+    assert np.array_equal(posterior.choose(scores), scores.argmax(axis=1))

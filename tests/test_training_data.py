@@ -1,0 +1,88 @@
+"""TrainingData: what is ready before round one."""
+
+import numpy as np
+import pytest
+
+from untwist import PILBoostClassifier
+from untwist.settings import resolve
+from untwist.training_data import N_FOLDS, TrainingData, ValidationTable
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    return X, np.where(X[:, 0] > 0, "yes", "no"), rng.integers(1, 4, size=120).astype(float)
+
+
+def collect(table, *args, validation=None, weighted=True, **settings):
+    X, y, weight = table
+    parameters = PILBoostClassifier(*args, random_state=0, **settings).get_params(deep=False)
+    return TrainingData.collect(resolve(parameters), X, y, weight if weighted else None, validation)
+
+
+def test_an_automatic_fit_gets_folds_that_set_every_row_aside_once(table):
+    data = collect(table)
+    assert data.folds.shape == (N_FOLDS, 120)
+    assert np.array_equal(data.folds.sum(axis=0), table[2])
+    assert data.validation_weight is None
+    assert not data.held_out.any()
+
+
+def test_validation_rows_take_the_place_of_folds_and_come_last(table):
+    X, y, weight = table
+    data = collect(table, validation=ValidationTable(X[:20], y[:20], weight[:20]))
+    assert data.folds is None
+    assert data.validation_was_given
+    assert np.array_equal(data.rows.X[120:], X[:20])
+    assert np.array_equal(data.validation_weight, np.concatenate([np.zeros(120), weight[:20]]))
+    assert np.array_equal(data.weight, np.concatenate([weight, np.zeros(20)]))
+    assert data.n_rows == 120
+
+
+def test_early_stopping_holds_a_share_of_the_rows_out(table):
+    data = collect(table, 2.0, n_estimators=5, max_depth=2, early_stopping=True, validation_fraction=0.25)
+    assert np.array_equal(data.weight + data.validation_weight, table[2])
+    held_out = data.validation_weight.sum() / table[2].sum()
+    assert 0.15 < held_out < 0.35
+    assert np.array_equal(data.held_out > 0, data.validation_weight > 0)
+
+
+def test_total_weight_is_the_number_of_rows_or_their_weight_whichever_is_larger(table):
+    X, y, weight = table
+    assert collect(table, 2.0, n_estimators=5, max_depth=2).total_weight == weight.sum()
+    assert collect((X, y, weight / 100.0), 2.0, n_estimators=5, max_depth=2).total_weight == 120
+    assert collect(table, weighted=False).posterior_floor == 1.0 / 122.0
+
+
+def test_class_weights_multiply_the_weights_of_rows(table):
+    _, y, weight = table
+    data = collect(table, class_weight={"yes": 2.0})
+    assert np.array_equal(data.rows.weight, np.where(y == "yes", 2.0 * weight, weight))
+    assert np.array_equal(data.class_weights, [1.0, 2.0])
+
+
+def test_directions_of_monotone_columns_turn_with_a_negative_alpha(table):
+    assert collect(table, 2.0, monotonic_cst=[1, 0, -1]).growth.monotone == (1, 0, -1)
+    assert collect(table, -2.0, monotonic_cst=[1, 0, -1]).growth.monotone == (-1, 0, 1)
+    assert collect(table, 2.0, monotonic_cst=[0, 0, 0]).growth.monotone == ()
+
+
+def test_each_class_beyond_two_has_a_task_and_a_stream_of_its_own(table):
+    X, _, weight = table
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    data = collect((X, y, weight), 2.0, n_estimators=5, max_depth=2)
+    link = data.settings.make_link(2.0)
+    tasks = [data.make_task(link, 1.0, index) for index in range(3)]
+    assert [task.positive_class for task in tasks] == [0, 1, 2]
+    assert [task.stream for task in tasks] == [0, 1, 2]
+
+
+def test_incomplete_validation_rows_are_refused(table):
+    X, y, weight = table
+    with pytest.raises(ValueError, match="X_val and y_val must be given together"):
+        collect(table, validation=ValidationTable(X=X))
+    with pytest.raises(ValueError, match="sample_weight_val must come with"):
+        collect(table, validation=ValidationTable(sample_weight=weight))
+    with pytest.raises(ValueError, match="validation rows: X has 2 features"):
+        collect(table, validation=ValidationTable(X[:, :2], y))
