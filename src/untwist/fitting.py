@@ -92,7 +92,7 @@ def boost_given_settings(
         runs.append(BoosterRun(settings.engine.make_booster(data.dataset, task), losses))
 
     held_out_rows = np.flatnonzero(data.held_out)
-    untwisting = None if settings.known_rates is None else Untwisting.by(settings.known_rates)
+    untwisting = None if settings.known_rates is None else Untwisting.from_rates(settings.known_rates)
 
     def make_model(ensembles: list[Ensemble]) -> FittedModel:
         return FittedModel(
