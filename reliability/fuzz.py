@@ -132,8 +132,7 @@ def keep(name: str, command: list[str]) -> None:
         options = ["-merge=1", f"-max_len={MOST_BYTES.get(name, 1000)}"]
         subprocess.run([*command, *options, str(merged), str(found), str(kept)], capture_output=True, check=True)
         found = merged
-    before = corpus.read_inputs(name)
-    inputs = {name_: content for name_, content in before.items() if name_.startswith(corpus.FOUND)}
+    inputs = {key: content for key, content in corpus.read_inputs(name).items() if key.startswith(corpus.FOUND)}
     size = 0
     files = [file for file in found.iterdir() if not file.name.startswith("seed-")]
     for file in sorted(files, key=lambda file: (file.stat().st_size, file.name))[:: 1 + len(files) // MOST_FILES]:

@@ -18,7 +18,7 @@ from untwist.boosting.forest import Forest, iterate_row_blocks
 from untwist.data.batches import Encoded
 from untwist.data.encoding import TableEncoder
 from untwist.data.labels import encode_labels
-from untwist.data.workers import ALONE, Workers
+from untwist.data.workers import Workers, solo
 from untwist.noise.estimate import NoiseEstimate
 from untwist.noise.posterior import Posterior
 from untwist.noise.rates import estimate_noise
@@ -262,7 +262,7 @@ class FittedModel:
             return None
         return self.posterior.twisted(self.out_of_fold.mean_scores())
 
-    def estimate_noise(self, rates: tuple[float, float] | None = None, workers: Workers = ALONE) -> Untwisting:
+    def estimate_noise(self, rates: tuple[float, float] | None = None, workers: Workers = solo) -> Untwisting:
         """Return the noise that out-of-fold posteriors of all workers show; at these `rates` where they are known."""
         if self.out_of_fold is None:
             raise ValueError("the model has not chosen anything by folds")
@@ -288,6 +288,6 @@ def _gather_sorted(workers: Workers, *columns: NDArray[Any]) -> list[NDArray[Any
     """Return the rows of all workers, in an order that does not depend on who had them; those of one as they are."""
     if workers.size == 1:
         return list(columns)
-    joined = [np.concatenate(parts) for parts in zip(*workers.all_of(columns), strict=True)]
+    joined = [np.concatenate(parts) for parts in zip(*workers.gather(columns), strict=True)]
     order = np.lexsort(joined[::-1])
     return [column[order] for column in joined]

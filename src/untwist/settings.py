@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from untwist.arguments import count, fraction, non_negative, positive, real, share
+from untwist.arguments import check_count, check_fraction, check_non_negative, check_positive, check_real, check_share
 from untwist.boosting.engines.engine import Engine, EngineSettings, Growth
 from untwist.boosting.engines.registry import ENGINES, find_engine
 from untwist.boosting.forest import count_threads
@@ -198,15 +198,15 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
     growth = Growth(
         max_depth=PLAIN_DEPTH if max_depth == "auto" else max_depth,
         max_leaf_nodes=_check_leaves(parameters["max_leaf_nodes"]),
-        min_samples_leaf=count("min_samples_leaf", parameters["min_samples_leaf"]),
+        min_samples_leaf=check_count("min_samples_leaf", parameters["min_samples_leaf"]),
         min_weight_fraction_leaf=_check_leaf_share(parameters["min_weight_fraction_leaf"]),
-        l2=non_negative("l2", _decide_regularisation("l2", parameters, automatic)),
-        subsample=share("subsample", _decide_regularisation("subsample", parameters, automatic)),
-        max_features=share("max_features", _decide_regularisation("max_features", parameters, automatic)),
+        l2=check_non_negative("l2", _decide_regularisation("l2", parameters, automatic)),
+        subsample=check_share("subsample", _decide_regularisation("subsample", parameters, automatic)),
+        max_features=check_share("max_features", _decide_regularisation("max_features", parameters, automatic)),
     )
     engine_settings = EngineSettings(
         growth=growth,
-        max_bins=count("max_bins", parameters["max_bins"], low=2, high=255),
+        max_bins=check_count("max_bins", parameters["max_bins"], low=2, high=255),
         tree_method=parameters["tree_method"],
         device=parameters["device"],
         estimator=_check_estimator(parameters["estimator"]),
@@ -214,7 +214,7 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
     )
     engine.check_settings(engine_settings)
     count_threads(parameters["n_jobs"])
-    patience = count("n_iter_no_change", parameters["n_iter_no_change"])
+    patience = check_count("n_iter_no_change", parameters["n_iter_no_change"])
     early_stopping = bool(parameters["early_stopping"])
     return Settings(
         engine=engine,
@@ -300,31 +300,31 @@ def _decide_alphas(alpha: Any, automatic: bool) -> tuple[float, ...] | None:
 
 
 def _check_depth(max_depth: Any) -> Any:
-    return max_depth if max_depth is None or _is_auto(max_depth) else count("max_depth", max_depth)
+    return max_depth if max_depth is None or _is_auto(max_depth) else check_count("max_depth", max_depth)
 
 
 def _decide_rounds(n_estimators: Any, automatic: bool) -> int | None:
     if _is_auto(n_estimators):
         return None if automatic else PLAIN_ROUNDS
-    return count("n_estimators", n_estimators)
+    return check_count("n_estimators", n_estimators)
 
 
 def _check_step(step_size: Any, learning_rate: Any) -> float | None:
     if _is_auto(step_size):
-        return None if learning_rate is None else positive("learning_rate", learning_rate)
+        return None if learning_rate is None else check_positive("learning_rate", learning_rate)
     if learning_rate is not None:
         raise ValueError("step_size and learning_rate exclude each other: give one of them")
     if step_size is None or isinstance(step_size, str):
         raise ValueError(f'step_size must be a number > 0 or "auto", got {step_size!r}')
-    return positive("step_size", step_size)
+    return check_positive("step_size", step_size)
 
 
 def _check_leaves(max_leaf_nodes: Any) -> int | None:
-    return None if max_leaf_nodes is None else count("max_leaf_nodes", max_leaf_nodes, low=2)
+    return None if max_leaf_nodes is None else check_count("max_leaf_nodes", max_leaf_nodes, low=2)
 
 
 def _check_leaf_share(min_weight_fraction_leaf: Any) -> float:
-    least = real("min_weight_fraction_leaf", min_weight_fraction_leaf, low=0.0)
+    least = check_real("min_weight_fraction_leaf", min_weight_fraction_leaf, low=0.0)
     if least > 0.5:
         raise ValueError(f"min_weight_fraction_leaf must lie in [0, 0.5], got {min_weight_fraction_leaf!r}")
     return least
@@ -348,7 +348,7 @@ def _check_noise_rates(noise_rates: Any, alphas: tuple[float, ...] | None) -> An
     if noise_rates is None or _is_auto(noise_rates):
         return noise_rates
     try:
-        rate_neg, rate_pos = (fraction("noise_rates", rate) for rate in noise_rates)
+        rate_neg, rate_pos = (check_fraction("noise_rates", rate) for rate in noise_rates)
     except (TypeError, ValueError) as error:
         raise ValueError(f'noise_rates must be "auto", None or two numbers in [0, 1], got {noise_rates!r}') from error
     if rate_neg + rate_pos >= 1:
@@ -366,14 +366,14 @@ def _check_link(link: Any) -> bool:
 
 
 def _check_validation_fraction(validation_fraction: Any) -> float:
-    part = real("validation_fraction", validation_fraction, low=0.0, open_low=True)
+    part = check_real("validation_fraction", validation_fraction, low=0.0, open_low=True)
     if part >= 1:
         raise ValueError(f"validation_fraction must be below 1, got {part}")
     return part
 
 
 def _check_verbose(verbose: Any) -> int:
-    return int(verbose) if isinstance(verbose, bool) else count("verbose", verbose, low=0)
+    return int(verbose) if isinstance(verbose, bool) else check_count("verbose", verbose, low=0)
 
 
 def _draw_seed(random_state: Any) -> int:

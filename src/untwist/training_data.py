@@ -26,9 +26,9 @@ from untwist.boosting.engines.engine import Dataset, Growth, Rows, Task
 from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
 from untwist.data.encoding import TableEncoder
-from untwist.data.labels import class_weights, classes_of, encode_labels, refuse_missing
+from untwist.data.labels import encode_labels, find_classes, refuse_missing, weigh_classes
 from untwist.data.tables import Schema
-from untwist.data.workers import ALONE, Workers, present
+from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
 from untwist.noise.paper import MenonEstimate, menon
 from untwist.settings import Settings
@@ -138,8 +138,8 @@ class TrainingData:
         """
         validation = ValidationTable() if validation is None else validation
         validation.check_complete()
-        workers = present() if settings.engine.joins_workers else ALONE
-        seed = workers.first_of(settings.seed)
+        workers = find_workers() if settings.engine.joins_workers else solo
+        seed = workers.broadcast_first(settings.seed)
         table = _TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
         rows, validation_weight = table.append_validation(validation)
         growth = replace(settings.growth, seed=seed, monotone=table.find_directions())
@@ -234,7 +234,7 @@ class _TrainingTable:
         previous: FittedModel | None,
         estimator: Any,
     ) -> _TrainingTable:
-        X, y, sample_weight = map(tables.on_host, (X, y, sample_weight))
+        X, y, sample_weight = map(tables.bring_to_host, (X, y, sample_weight))
         refuse_missing(y)
         names = _list_columns(X)
         weight = None
@@ -260,14 +260,14 @@ class _TrainingTable:
             numbers, y = _encode(settings, X, y, schema, estimator)
             feature_names = _get_feature_names(X.head if isinstance(X, Batches) else X)
             encoder = TableEncoder(numbers.shape[1], feature_names, schema, accepted)
-            classes, labels = classes_of(y, workers)
+            classes, labels = find_classes(y, workers)
         settings.check_classes(len(classes))
         if weight is None:
             weight = np.broadcast_to(1.0, len(labels))  # This takes no memory for what is all the same.
-        mass = workers.total(np.bincount(labels, weights=weight, minlength=len(classes)))
+        mass = workers.sum(np.bincount(labels, weights=weight, minlength=len(classes)))
         weight_of_class = np.ones(len(classes))
         if settings.class_weight is not None:
-            weight_of_class = class_weights(settings.class_weight, classes, mass)
+            weight_of_class = weigh_classes(settings.class_weight, classes, mass)
             weight = weight * weight_of_class[labels]
         if np.count_nonzero((mass > 0) & (weight_of_class > 0)) < 2:
             raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
@@ -287,7 +287,7 @@ class _TrainingTable:
             labels = np.concatenate([labels, y_val])
             weight = np.concatenate([weight, np.zeros(len(y_val))])
             validation_weight = np.concatenate([np.zeros(self.n_rows), weight_val])
-        others_have_some = any(self.workers.all_of(validation_weight is not None))
+        others_have_some = any(self.workers.gather(validation_weight is not None))
         if others_have_some and validation_weight is None:
             validation_weight = np.zeros(self.n_rows)
         n_categories = {column: len(known) for column, known in self.encoder.schema.categories.items()}
@@ -312,7 +312,7 @@ class _TrainingTable:
         counted = [
             np.bincount(self.labels, weights=one, minlength=len(self.classes)) for one in (self.weight > 0, self.weight)
         ]
-        counts = np.maximum(*self.workers.total(np.stack(counted)))
+        counts = np.maximum(*self.workers.sum(np.stack(counted)))
         n_rows, smallest = int(counts.sum()), int(counts[counts > 0].min())
         if smallest < 2 or n_rows * min(share, 1.0 - share) < 2:
             raise ValueError(
@@ -350,9 +350,9 @@ def _list_columns(X: Any) -> list[Any]:
 def _agree_on_columns(workers: Workers, names: list[Any], X: Any) -> None:
     if workers.size == 1:
         return
-    if any(workers.all_of(isinstance(X, Batches))):
+    if any(workers.gather(isinstance(X, Batches))):
         raise ValueError("Batches are for one worker: give each of several its rows as a table")
-    if len({repr(columns) for columns in workers.all_of((names or np.shape(X)[1:], sparse.issparse(X)))}) > 1:
+    if len({repr(columns) for columns in workers.gather((names or np.shape(X)[1:], sparse.issparse(X)))}) > 1:
         raise ValueError("the workers must have the same columns, in the same order, all sparse or all dense")
 
 
@@ -367,7 +367,7 @@ def _encode(settings: Settings, X: Any, y: Any, schema: Schema, estimator: Any) 
     accepted = settings.accepted_tables
     if not isinstance(X, Batches):
         return accepted.check_with_labels(schema.encode(X), y, estimator)
-    numbers = X.encoded(schema, lambda block: accepted.check(block, estimator))
+    numbers = X.encode(schema, lambda block: accepted.check(block, estimator))
     y = _check_y(y, estimator=estimator)
     check_consistent_length(numbers, y)
     return numbers, y
@@ -387,12 +387,12 @@ def _stack_tables(X: Any, X_val: Any) -> Any:
     if sparse.issparse(X):
         return sparse.vstack([X, X_val], "csr")
     dense = X_val.toarray() if sparse.issparse(X_val) else X_val
-    return X.followed_by(dense) if isinstance(X, Encoded) else np.concatenate([X, dense])
+    return X.concatenate(dense) if isinstance(X, Encoded) else np.concatenate([X, dense])
 
 
 def _sum_weight(weight: Array, workers: Workers) -> float:
     """Return the number of rows with a weight or their total weight, whichever is larger, over all workers."""
     if (weight % 1.0 != 0).any():
         weight = np.sort(weight)  # In this order the sum does not depend on that of the rows.
-    total = workers.total(np.array([float(np.count_nonzero(weight)), float(weight.sum())]))
+    total = workers.sum(np.array([float(np.count_nonzero(weight)), float(weight.sum())]))
     return min(float(total.max()), MOST_WEIGHT)

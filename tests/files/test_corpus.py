@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pandas", reason="the commands read tables with pandas")
 pytest.importorskip("pyarrow", reason="and Parquet with pyarrow")
 
-from reliability import corpus
+from reliability import corpus, fuzz
 from reliability.targets import TARGETS, make_seeds
 
 MOST_BYTES = 1_000_000  # All archives together are not larger than this.
@@ -49,3 +49,14 @@ def test_a_case_that_was_found_is_added_by_one_command(tmp_path, monkeypatch, ca
     assert capsys.readouterr().out.split() == ["found-long-cell", "found-torn"]
     corpus.main(["list"])
     assert "2 inputs" in capsys.readouterr().out
+
+
+def test_what_the_fuzzer_keeps_replaces_all_but_what_was_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus, "CORPUS", tmp_path / "corpus")
+    monkeypatch.setattr(fuzz, "WORK", tmp_path)
+    corpus.write_inputs("csv", {"found-torn": b"1", "0123456789ab": b"2"})
+    (tmp_path / "csv").mkdir()
+    for name, size in (("seed-0", 1), ("a" * 40, 2), ("b" * 40, fuzz.MOST_KEPT)):
+        (tmp_path / "csv" / name).write_bytes(b"x" * size)
+    fuzz.keep("csv", [])
+    assert corpus.read_inputs("csv") == {"aaaaaaaaaaaa": b"xx", "found-torn": b"1"}

@@ -273,7 +273,9 @@ def test_tables_rise_and_fall_as_they_must(found):
     z = np.sort(np.concatenate([EXTREMES, np.random.default_rng(0).normal(scale=8, size=2000)]))
     assert (np.diff(found.clean_log_odds(z)[1:-1]) > 0).all()
     assert (np.diff(found.clean(z)) >= 0).all()
-    assert (np.diff(found.probability_wrong(z, np.ones(z.size))) <= 1e-12).all()  # A positive label is safer where z is higher.
+    assert (
+        np.diff(found.probability_wrong(z, np.ones(z.size))) <= 1e-12
+    ).all()  # A positive label is safer where z is higher.
     assert (np.diff(found.probability_wrong(z, np.zeros(z.size))) >= -1e-12).all()
     assert ((found.probability_wrong(z, z > 0) >= 0) & (found.probability_wrong(z, z < 0) <= 1)).all()
     assert found.clean(-math.inf) == 0

@@ -65,7 +65,7 @@ class Search:
         self.alphas, self.menon = decide_alpha(data)
         self.step, *self.longer_steps = LEARNING_RATES if self.settings.step is None else (self.settings.step,)
         self.held_out_weight = self._list_held_out_weight()
-        self.fold_weights = data.workers.total(self.held_out_weight.sum(axis=1))
+        self.fold_weights = data.workers.sum(self.held_out_weight.sum(axis=1))
         self.candidates: dict[tuple[float, int], Candidate] = {}
         self.best: FoldRun | None = None
         self.interrupt: KeyboardInterrupt | None = None

@@ -18,7 +18,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from untwist.arguments import Array, numbers, positive
+from untwist.arguments import Array, check_numbers, check_positive
 from untwist.theory.links import Link
 
 __all__ = [
@@ -158,7 +158,7 @@ def pilboost(
     Edges shrink as the margins grow, and with them the steps: it is slow in the end. `by_edge=False` makes step_size
     itself the coefficient, as the learning rate of other boosters. The other parameters are those of `boost`.
     """
-    step = positive("step_size", step_size)
+    step = check_positive("step_size", step_size)
     if not isinstance(link, Link):
         raise ValueError(f"link must be a Link, such as ClippedLink(AlphaLoss(2.0)), got {link!r}")
     return boost(
@@ -255,12 +255,12 @@ def _check_labels_and_weights(
     y: ArrayLike, sample_weight: ArrayLike | None, name: str = "sample_weight"
 ) -> tuple[Array, Array]:
     """Return labels -1 and +1, and weights scaled by the largest, so that their size does not matter."""
-    y = numbers("y", y)
+    y = check_numbers("y", y)
     if y.ndim != 1 or y.size == 0:
         raise ValueError(f"y must be a non-empty one-dimensional array, got shape {y.shape}")
     if not np.isin(y, (-1.0, 1.0)).all():
         raise ValueError(f"y must hold labels -1 and +1 only, got {np.unique(y)[:5]}")
-    weight = np.ones(y.size) if sample_weight is None else numbers(name, sample_weight)
+    weight = np.ones(y.size) if sample_weight is None else check_numbers(name, sample_weight)
     if weight.shape != y.shape:
         raise ValueError(f"{name} must be {y.size} numbers, one per row, got shape {weight.shape}")
     if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):

@@ -13,7 +13,7 @@ import numpy as np
 from untwist.arguments import Array
 from untwist.boosting.engines.engine import Booster
 from untwist.boosting.ensemble import Ensemble
-from untwist.data.workers import ALONE, Workers
+from untwist.data.workers import Workers, solo
 
 __all__ = ["Advance", "BoosterRun", "Callback", "Progress", "RoundReport", "Run", "advance"]
 
@@ -132,7 +132,7 @@ def advance(
     rounds_open: bool = False,
     callbacks: Iterable[Callback] = (),
     verbose: int = 0,
-    workers: Workers = ALONE,
+    workers: Workers = solo,
     snapshot: Callable[[], Any] | None = None,
     begin: float | None = None,
 ) -> Advance:
@@ -192,7 +192,7 @@ def advance(
             if report_now:
                 print(progress, file=sys.stderr)
             answers = [callback(progress) for callback in callbacks]
-            if callbacks and any(workers.all_of(any(answers))):
+            if callbacks and any(workers.gather(any(answers))):
                 return Advance(stopped_by_callback=True)
     except KeyboardInterrupt as interrupt:
         return Advance(interrupt=interrupt)

@@ -96,7 +96,7 @@ class TableEncoder:
         estimator = self if estimator is None else estimator
         if isinstance(X, Batches):
             _check_feature_names(estimator, X.head, reset=False)
-            numbers: Any = X.encoded(self.schema, lambda block: self.accepted_tables.check(block, estimator))
+            numbers: Any = X.encode(self.schema, lambda block: self.accepted_tables.check(block, estimator))
         else:
             _check_feature_names(estimator, X, reset=False)
             numbers = self.accepted_tables.check(self.schema.encode(X), estimator)

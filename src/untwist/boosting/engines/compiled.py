@@ -20,7 +20,7 @@ from untwist.arguments import Array
 from untwist.boosting.engines.engine import Engine, EngineSettings, Rows, Task
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads, iterate_column_blocks, iterate_row_blocks
-from untwist.data.workers import ALONE, Workers
+from untwist.data.workers import Workers, solo
 from untwist.theory.links import CanonicalLink
 from untwist.theory.losses import AlphaLoss, Loss
 
@@ -88,7 +88,7 @@ class CompiledDataset:
     def _bin_blocks(self, X: Any, weight: Array, n_categories: NDArray[np.int32], max_bins: int) -> None:
         """Bin rows that come in blocks; none of their numbers is kept."""
         sketch = _core.Sketch(n_categories, max_bins, float(weight.max(initial=0.0)))
-        _show_rows(sketch, X, weight, self.n_threads, ALONE)
+        _show_rows(sketch, X, weight, self.n_threads, solo)
         self.core.set_bins(sketch)
         for rows, block in iterate_row_blocks(X):
             self.core.add_rows(block, rows.start, weight[rows], self.n_threads)
@@ -158,7 +158,7 @@ class CompiledBooster:
 def find_thresholds(rows: Rows, n_categories: NDArray[np.int32], max_bins: int, n_threads: int) -> list[Array]:
     """Return the thresholds of every column that the rows of all workers make together."""
     weight = np.ascontiguousarray(rows.weight, dtype=np.float64)
-    ends = rows.workers.all_of((float(weight.min(initial=np.inf)), float(weight.max(initial=0.0))))
+    ends = rows.workers.gather((float(weight.min(initial=np.inf)), float(weight.max(initial=0.0))))
     lightest = min(low for low, _ in ends)
     heaviest = max(high for _, high in ends)
     if lightest == heaviest:
@@ -186,23 +186,23 @@ def _merge_sketches(sketch: _core.Sketch, workers: Workers) -> None:
     """Add what the sketches of the other workers have seen."""
     if workers.size == 1:
         return
-    for rank, state in enumerate(workers.all_of(sketch.state())):
+    for rank, state in enumerate(workers.gather(sketch.state())):
         if rank != workers.rank:
             sketch.merge(state)
 
 
-def scale_weights(weight: Array, workers: Workers = ALONE) -> tuple[Array, float]:
+def scale_weights(weight: Array, workers: Workers = solo) -> tuple[Array, float]:
     """Return sample weights as the core takes them, and the weight that is its 1; alike for all workers.
 
     Whole numbers count copies, exactly. Weights that are all the same (or 0) become ones. Any others are divided by a
     power of two, which keeps their ratios, so that none is above 1.
     """
-    largest = max(workers.all_of(float(weight.max(initial=0.0))))
+    largest = max(workers.gather(float(weight.max(initial=0.0))))
     whole = bool((weight == np.floor(weight)).all())
-    if largest <= MOST_COPIES and all(workers.all_of(whole)):
+    if largest <= MOST_COPIES and all(workers.gather(whole)):
         return weight, 1.0
     alike = bool(((weight == largest) | (weight == 0)).all())
-    if all(workers.all_of(alike)):
+    if all(workers.gather(alike)):
         return (weight > 0).astype(np.float64), largest
     fraction, exponent = math.frexp(largest)
     unit = math.ldexp(1.0, min(exponent - (fraction == 0.5), 1023))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.boosting.ensemble import Ensemble
 from untwist.data.encoding import AcceptedTables
-from untwist.data.folds import cross_folds, hold_out
-from untwist.data.workers import ALONE, Workers
+from untwist.data.folds import hold_out_share, split_into_folds
+from untwist.data.workers import Workers, solo
 from untwist.theory.links import Link
 from untwist.theory.losses import Loss
 
@@ -92,7 +92,7 @@ class Rows:
     labels: NDArray[np.uint32]
     weight: Array
     categories: Mapping[int, int] = field(default_factory=dict)
-    workers: Workers = ALONE
+    workers: Workers = solo
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +206,8 @@ class Engine(ABC):
 
     def hold_out(self, dataset: Dataset, rows: Rows, share: float, seed: int) -> Array:
         """Return how much of each row's weight is set aside, in [0, 1]: about `share` of the weight of every class."""
-        return hold_out(dataset.hashes(), rows.labels, rows.weight, share, seed)
+        return hold_out_share(dataset.hashes(), rows.labels, rows.weight, share, seed)
 
     def make_folds(self, dataset: Dataset, rows: Rows, n_folds: int, seed: int) -> Array:
         """Return, for every fold, the weight of each row that it sets aside; over the folds that is all of it."""
-        return cross_folds(dataset.hashes(), rows.labels, rows.weight, n_folds, seed)
+        return split_into_folds(dataset.hashes(), rows.labels, rows.weight, n_folds, seed)

@@ -27,7 +27,7 @@ from untwist.boosting.engines.xgboost.dataset import MISSING_CODE, XGBoostDatase
 from untwist.boosting.engines.xgboost.trees import GrownTree, assemble_forest, read_trees
 from untwist.boosting.engines.xgboost.weights import Weigher, arrays_of
 from untwist.boosting.ensemble import Ensemble
-from untwist.data.folds import mixed
+from untwist.data.folds import mix_bits
 
 __all__ = ["XGBoostBooster"]
 
@@ -82,19 +82,19 @@ class XGBoostBooster:
         """Take the sample weights, and choose the unit that boosting weights are whole multiples of."""
         workers = self._dataset.workers
         scaled, unit_weight = scale_weights(weight, workers)
-        counts_copies = all(workers.all_of(bool((scaled == np.floor(scaled)).all())))
+        counts_copies = all(workers.gather(bool((scaled == np.floor(scaled)).all())))
         self._l2 = self._growth.l2 / unit_weight
         self._sample_weight = None if (scaled == 1).all() else arrays_of(self._dataset.device).asarray(scaled)
         self._total_weight = self._sum_sample_weight(scaled)
         copies = scaled.sum() if counts_copies else np.count_nonzero(scaled)
-        n_roundings = int(workers.total(np.array([copies], dtype=np.int64))[0])
+        n_roundings = int(workers.sum(np.array([copies], dtype=np.int64))[0])
         unit = 2.0 ** _core.weight_bits(self._total_weight, n_roundings)
         self._weigh = Weigher(self._task.link, unit, self._dataset.device, whole_copies=counts_copies)
         self._find_posterior = Weigher(self._task.link, POSTERIOR_UNIT, self._dataset.device)
 
     def _set_validation(self, weight: Array) -> None:
         """Take the weights of the validation rows, in fixed point."""
-        heaviest = max(self._dataset.workers.all_of(float(weight.max(initial=0.0))))
+        heaviest = max(self._dataset.workers.gather(float(weight.max(initial=0.0))))
         self._has_validation = heaviest > 0
         self._validation_rows = np.flatnonzero(weight)
         share = weight[self._validation_rows] / math.ldexp(1.0, math.frexp(heaviest)[1])
@@ -137,18 +137,18 @@ class XGBoostBooster:
 
     def _sum_boosting_weight(self, weight: Any) -> float:
         """Return the sum over all workers' rows."""
-        return float(self._dataset.workers.total(np.array([float(weight.sum(dtype="float64"))]))[0])
+        return float(self._dataset.workers.sum(np.array([float(weight.sum(dtype="float64"))]))[0])
 
     def _sum_sample_weight(self, weight: Any) -> float:
         """Return the sum over all workers' rows, by whole numbers, so that their order does not matter."""
         whole = int((weight * WEIGHT_UNIT).round().astype("int64").sum())
-        return float(self._dataset.workers.total(np.array([whole]))[0]) / WEIGHT_UNIT
+        return float(self._dataset.workers.sum(np.array([whole]))[0]) / WEIGHT_UNIT
 
     def _draw_rows(self) -> NDArray[np.bool_]:
         """Draw rows for this round, by their contents."""
         number = np.array([self._task.first_round + len(self._rounds)], dtype=np.uint64)
-        key = mixed(np.uint64(self._growth.seed) ^ mixed(number))
-        return np.asarray(mixed(self._hashes ^ key) < np.uint64(math.ldexp(self._growth.subsample, 64)))
+        key = mix_bits(np.uint64(self._growth.seed) ^ mix_bits(number))
+        return np.asarray(mix_bits(self._hashes ^ key) < np.uint64(math.ldexp(self._growth.subsample, 64)))
 
     @cached_property
     def _hashes(self) -> NDArray[np.uint64]:
@@ -192,7 +192,7 @@ class XGBoostBooster:
         wrong = (margin < 0) | ((margin == 0) & (sign > 0))  # A score of 0 is a guess at the negative class.
         weight = self._validation_weight
         sums = np.array([(loss * weight).sum(), weight[wrong].sum(), weight.sum()])
-        loss_sum, wrong_sum, total = self._dataset.workers.total(sums).tolist()
+        loss_sum, wrong_sum, total = self._dataset.workers.sum(sums).tolist()
         self._losses.append(loss_sum / LOSS_UNIT / total)
         self._errors.append(wrong_sum / total)
 
@@ -255,7 +255,7 @@ class _TreeByTree:
         values = np.unique(tree.leaf[tree.feature < 0])
         leaf = np.searchsorted(values, _fetch(h))
         gradients = np.bincount(leaf, weights=_fetch(sign * weight), minlength=len(values))
-        return float(self._dataset.workers.total(gradients) @ values)
+        return float(self._dataset.workers.sum(gradients) @ values)
 
     def list_trees(self, count: int) -> list[GrownTree]:
         """Return the first `count` trees."""
@@ -283,7 +283,7 @@ class _OnDevice:  # pragma: no cover - This needs a GPU; benchmarks/devices.py t
 
     def sum_agreement(self, h: Any, weight: Any, sign: Any) -> float:
         """Return the sum of weight * y * h(x) over all workers' rows: cheaper here than to fetch the tree."""
-        return float(self._dataset.workers.total(np.array([float((weight * sign * h).sum())]))[0])
+        return float(self._dataset.workers.sum(np.array([float((weight * sign * h).sum())]))[0])
 
     def list_trees(self, count: int) -> list[GrownTree]:
         """Return the first `count` trees."""

@@ -15,7 +15,7 @@ from untwist.boosting.engines.compiled import find_thresholds
 from untwist.boosting.engines.engine import EngineSettings, Rows
 from untwist.boosting.engines.xgboost.weights import arrays_of
 from untwist.boosting.forest import count_threads, iterate_row_blocks
-from untwist.data.folds import mixed
+from untwist.data.folds import mix_bits
 
 __all__ = ["MISSING_CODE", "XGBoostDataset", "import_xgboost"]
 
@@ -70,7 +70,7 @@ class XGBoostDataset:
         else:
             table = self._check_single_precision(rows.X)
             lost = np.isnan(table.sum(axis=0, dtype=np.float64))
-        self.has_missing = self.workers.total(lost.astype(np.int64)) > 0
+        self.has_missing = self.workers.sum(lost.astype(np.int64)) > 0
         self.table = arrays_of(self.device).asarray(table)
         self.matrix = self._make_matrix()
 
@@ -119,5 +119,5 @@ class XGBoostDataset:
             values = np.ascontiguousarray(table[:, column])
             # Adding 0.0 makes a positive zero of a negative one, which equals it.
             bits = values if self.splits_codes else (values.astype(np.float64) + 0.0).view(np.uint64)
-            hashes = mixed(np.bitwise_xor(hashes, bits.astype(np.uint64)))
+            hashes = mix_bits(np.bitwise_xor(hashes, bits.astype(np.uint64)))
         return hashes

@@ -12,7 +12,7 @@ from untwist.boosting.engines.engine import Dataset, Engine, EngineSettings, Row
 from untwist.boosting.engines.xgboost.booster import XGBoostBooster
 from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
 from untwist.data.encoding import AcceptedTables
-from untwist.data.folds import drawn_folds, drawn_share
+from untwist.data.folds import draw_folds, draw_share
 from untwist.theory.losses import AlphaLoss, Loss
 
 __all__ = ["XGBoostEngine"]
@@ -61,24 +61,24 @@ class XGBoostEngine(Engine):
 
     def hold_out(self, dataset: Dataset, rows: Rows, share: float, seed: int) -> Array:
         """Return 1 for the rows that are set aside: each worker draws its own, by their contents."""
-        held_out = drawn_share(dataset.hashes(), share, seed)
+        held_out = draw_share(dataset.hashes(), share, seed)
         _refuse_poor_draw(rows, np.stack([rows.weight * held_out]))
         return held_out
 
     def make_folds(self, dataset: Dataset, rows: Rows, n_folds: int, seed: int) -> Array:
         """Return the weight that each fold sets aside: each worker draws for its own rows, by their contents."""
-        held_out_weight = drawn_folds(dataset.hashes(), rows.weight, n_folds, seed)
+        held_out_weight = draw_folds(dataset.hashes(), rows.weight, n_folds, seed)
         _refuse_poor_draw(rows, held_out_weight)
         return held_out_weight
 
 
 def _refuse_poor_draw(rows: Rows, held_out_weight: Array) -> None:
     """Raise an error where a draw by contents has set all of a class aside, or nothing: the different rows are few."""
-    n_classes = int(max(rows.workers.all_of(int(rows.labels.max(initial=0))))) + 1
+    n_classes = int(max(rows.workers.gather(int(rows.labels.max(initial=0))))) + 1
     masses = [
         np.bincount(rows.labels, weights=weight, minlength=n_classes) for weight in (*held_out_weight, rows.weight)
     ]
-    *aside, total = rows.workers.total(np.stack(masses))
+    *aside, total = rows.workers.sum(np.stack(masses))
     present = total > 0
     for mass in aside:
         if mass.sum() == 0 or (mass[present] >= total[present]).any():
