@@ -104,8 +104,8 @@ PYTHON_SEVERAL = """\
 def to_code(model: Any, language: str = "c", *, name: str = "predict_proba") -> str:
     """Return source text of a function that gives the clean probabilities of a row, as `predict_proba` does.
 
-    The row is one of `numbers`. Comments say what the columns and classes are. The text grows with the model, by about 40 characters for each
-    split and each leaf, and by 80 kB where noise was found or given.
+    The row is one of `numbers`. Comments say what the columns and classes are. The text grows with the model, by about
+    40 characters for each split and each leaf, and by 80 kB where noise was found or given.
 
     Parameters
     ----------

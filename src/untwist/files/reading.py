@@ -16,8 +16,7 @@ from untwist.boosting.engines.registry import ENGINES
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest
 from untwist.classifier import PILBoostClassifier
-from untwist.data.accepted import AcceptedTables
-from untwist.data.encoding import TableEncoder
+from untwist.data.encoding import AcceptedTables, TableEncoder
 from untwist.data.tables import Schema
 from untwist.files.layout import FOREST_ARRAYS, LABEL_TYPES, UNTWISTING_ARRAYS, unpack
 from untwist.files.values import (
