@@ -34,7 +34,7 @@ def assert_same_rounds(theirs, ours, X):
 
     A score near the clip comes from leaves of little weight, and differs most: by 1e-5 of it at times.
     """
-    forests = [(a.forest, b.forest) for a, b in zip(theirs._ensembles, ours._ensembles, strict=True)]
+    forests = [(a.forest, b.forest) for a, b in zip(theirs.model_.ensembles, ours.model_.ensembles, strict=True)]
     for a, b in forests:
         for name in ARRAYS:
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
@@ -356,7 +356,7 @@ def test_a_plain_xgboost_model_of_classes_that_stop_apart(tmp_path):
         2.0, n_estimators=40, max_depth=3, early_stopping=True, n_iter_no_change=2, random_state=0
     )
     model.fit(X, y)
-    assert len({len(one) for one in model._ensembles}) > 1
+    assert len({len(one) for one in model.model_.ensembles}) > 1
     to_xgboost(model).save_model(tmp_path / "plain.ubj")
     loaded = xgboost.Booster(model_file=tmp_path / "plain.ubj")
     np.testing.assert_allclose(
