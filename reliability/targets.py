@@ -156,7 +156,7 @@ def use(content: bytes) -> None:
             to_code(model, language)
         except ValueError:
             break
-    if sum(len(one) for one in model._ensembles) < 40:
+    if sum(map(len, model.model_.ensembles)) < 40:
         try:
             found = explain(model, X[:2], background=X[:5])
         except ValueError:

@@ -13,6 +13,7 @@ from sklearn.metrics import average_precision_score
 
 from untwist import PILBoostClassifier
 from untwist.audit import LabelAudit, audit_labels
+from untwist.audit.slices import split_column
 from untwist.noise import Untwisting, estimate_noise
 from untwist.twisters import ClassConditionalNoise, ClassNoise
 
@@ -312,7 +313,7 @@ def test_many_rows_are_explained_at_once(name, request):
 
 def test_similar_rows_are_looked_for_among_some_where_there_are_many(monkeypatch, shopped):
     audit, _ = shopped
-    monkeypatch.setattr("untwist.audit.labels.MOST_LOOKED_AT", 100)
+    monkeypatch.setattr("untwist.audit.reasons.MOST_LOOKED_AT", 100)
     some = audit.explain(audit.ranking[0])
     assert some == audit.explain(audit.ranking[0])
     assert some.n_similar == 20
@@ -375,9 +376,9 @@ def test_slices_are_quarters_categories_and_what_is_missing():
     X, y = draw_rows_of_sites(0.2, 0.2, n=400)
     X.loc[::10, "b"] = np.nan
     audit = audit_labels(X, y)
-    values = audit._numbers
+    values = audit.numbers
     for column, name in enumerate(X):
-        parts = list(audit._parts(column, values[:, column]))
+        parts = list(split_column(audit.fitted.encoder, column, values[:, column]))
         np.testing.assert_array_equal(sum(rows.astype(int) for _, rows in parts), 1)  # Every row is in one part.
         if name == "site":
             assert [where for where, _ in parts] == list("PQRS")

@@ -380,7 +380,7 @@ def test_names_cannot_leave_the_comments_of_exported_code(tmp_path):
     for place in range(0, len(texts) - 7, 5):
         first, second, *others = texts[place : place + 7]
         model = fit_named_model([first, second], others[:3], sorted(others[3:5]))
-        for line in Scoring.of(model).description():
+        for line in Scoring.from_model(model).describe():
             assert line.isascii()
             assert line.isprintable()
             assert not line.endswith("\\")

@@ -10,7 +10,7 @@ from sklearn.inspection import PartialDependenceDisplay, partial_dependence, per
 
 from helpers.zoo import MODELS, compute_boosted_scores, fit_model
 from untwist import PILBoostClassifier, explain
-from untwist.explain import shap_values, shapley, tree_explainer
+from untwist.explain import shap_trees, shap_values, shapley, tree_explainer
 from untwist.export import numbers
 
 ROUNDING = 1e-10
@@ -84,7 +84,7 @@ def test_values_add_up_to_the_boosted_score(name):
     scores = compute_boosted_scores(model, X)
     np.testing.assert_allclose(found.scores, scores, rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(found.base_values, scores.mean(axis=0), rtol=0, atol=1e-5)
-    if model._untwisting is None:
+    if model.model_.untwisting is None:
         np.testing.assert_allclose(found.scores, model.decision_function(X), rtol=0, atol=ROUNDING)
     else:
         order = np.argsort(scores, axis=0)
@@ -104,7 +104,7 @@ def test_a_background_of_few_rows_and_leaves_that_none_of_them_reaches():
 def test_rows_come_in_blocks(monkeypatch):
     model, X = fit_model("four classes")
     whole = shap_values(model, X)
-    monkeypatch.setattr(shapley, "BLOCK", 1)
+    monkeypatch.setattr(shapley, "CELLS_PER_BLOCK", 1)
     np.testing.assert_allclose(shap_values(model, X[:20], X), whole[:20], rtol=0, atol=ROUNDING)
 
 
@@ -185,7 +185,7 @@ def test_plots_of_shap(monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 def test_categories_that_are_too_many_for_shap(monkeypatch):
     model, X = fit_model("alpha 1")
-    monkeypatch.setattr(shapley, "MOST_NODES", 15 * 30)
+    monkeypatch.setattr(shap_trees, "MOST_NODES", 15 * 30)
     with pytest.raises(ValueError, match="the trees are too large for shap"):
         tree_explainer(model, X)
 

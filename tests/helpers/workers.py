@@ -16,7 +16,7 @@ ARRAYS = ("edge", "leverage", "offset", "feature", "left", "threshold", "missing
 
 def assert_same_model(one, other):
     """The same forests, link and classes, bit for bit."""
-    for a, b in zip(one._ensembles, other._ensembles, strict=True):
+    for a, b in zip(one.model_.ensembles, other.model_.ensembles, strict=True):
         for name in ARRAYS:
             np.testing.assert_array_equal(getattr(a.forest, name), getattr(b.forest, name), err_msg=name)
         np.testing.assert_array_equal(a.losses, b.losses)
@@ -24,7 +24,7 @@ def assert_same_model(one, other):
     assert repr(one.link_) == repr(other.link_)
     assert str(one.noise_) == str(other.noise_)
     # This is a sum of weights, which workers add up in another order.
-    np.testing.assert_allclose(one._n_samples, other._n_samples, rtol=1e-14)
+    np.testing.assert_allclose(one.model_.total_weight, other.model_.total_weight, rtol=1e-14)
 
 
 class Killer:

@@ -94,7 +94,7 @@ PUBLIC = {
     "untwist.certificate": ["Certificate", "StepCondition", "SurrogateCertificate", "certify", "step_condition"],
     "untwist.explain": ["Contributions", "explain", "shap_values", "tree_explainer"],
     "untwist.export": ["numbers", "probabilities", "to_code", "to_onnx", "to_treelite", "to_xgboost"],
-    "untwist.export.scoring": ["Scoring", "Term", "Writer", "members", "needed", "numbers", "probabilities"],
+    "untwist.export.scoring": ["Scoring", "Term", "Writer", "numbers", "probabilities"],
     "untwist.explorer": ["ALPHA", "FOCAL", "SUPER", "Exploration", "LossFamily", "explore"],
     "untwist.links": ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "default_step_size"],
     "untwist.losses": [
@@ -149,7 +149,7 @@ PUBLIC = {
         "choose",
         "judged",
     ],
-    "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "save", "whole_file", "write_whole"],
+    "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "open_whole", "save", "write_whole"],
     "untwist.data.folds": ["draw_folds", "draw_share", "hold_out_share", "mix_bits", "split_into_folds"],
     "untwist.data.labels": ["find_classes", "refuse_missing", "weigh_classes"],
     "untwist.report": ["Peer", "compare", "report"],

@@ -18,8 +18,8 @@ from sklearn.datasets import load_breast_cancer
 import untwist.report
 from helpers.report_fixtures import audit_hostile_table, make_customers
 from untwist import PILBoostClassifier
-from untwist.audit import audit_labels
-from untwist.report import Peer, charts, compare, findings, peers, report, review
+from untwist.audit import audit_labels, comparison, findings
+from untwist.report import Peer, charts, compare, report, review
 from untwist.report.markup import describe_value, format_probability, name_column
 from untwist.text import clip, for_page, for_script
 
@@ -167,7 +167,7 @@ def test_numbers_are_those_of_the_audit(shop, page):
 def test_the_table_has_the_suspects_with_their_reasons(shop, page):
     lines = re.findall(r"<tr data-i=.*?</tr>", page)
     suspects = shop.suspects()
-    assert 100 < len(suspects) == len(lines) <= review.MOST_LISTED
+    assert 100 < len(suspects) == len(lines) <= findings.MOST_EXPLAINED
     for place in (0, 1, len(suspects) - 1):
         one = shop.explain(suspects[place])
         text = words(lines[place])
@@ -418,14 +418,14 @@ def test_values_and_names_in_words():
 
 def test_wilson_is_that_of_scipy():
     for k, n in ((0, 7), (3, 10), (50, 50), (400, 1000)):
-        share, low, high = findings.wilson(k / n, n)
+        share, low, high = findings.bound_share(k / n, n)
         expected = binomtest(k, n).proportion_ci(method="wilson")
         assert (share, low, high) == pytest.approx((k / n, expected.low, expected.high), abs=1e-9)
 
 
 def test_reliability_counts_every_row_once(shop, three):
     for audit in (shop, three):
-        bins = findings.reliability(audit)
+        bins = findings.measure_reliability(audit)
         assert [said for said, _ in bins] == sorted(said for said, _ in bins)
         said = audit.posterior[:, 1] if audit is shop else audit.posterior.max(axis=1)
         bears = audit.given == (audit.classes[1] if audit is shop else audit.classes[audit.posterior.argmax(axis=1)])
@@ -434,36 +434,36 @@ def test_reliability_counts_every_row_once(shop, three):
         assert np.mean([share for _, (share, _, _) in bins]) == pytest.approx(bears.mean(), abs=0.01)
         first = np.argsort(said, kind="stable")[: len(said) // n_bins]
         assert bins[0][1][0] == pytest.approx(bears[first].mean(), abs=1e-12)
-        assert bins[0][1] == findings.wilson(bears[first].mean(), len(first))
-        assert sum(findings.spread(audit)) == pytest.approx(1)
+        assert bins[0][1] == findings.bound_share(bears[first].mean(), len(first))
+        assert sum(findings.measure_spread(audit)) == pytest.approx(1)
 
 
 def test_weights_count_but_unequal_ones_tell_less():
-    assert findings.effective(np.full(600, 2.0)) == 600
-    assert findings.effective(np.array([1.0, 0.0, 0.0])) == 1
+    assert findings.count_effective_rows(np.full(600, 2.0)) == 600
+    assert findings.count_effective_rows(np.array([1.0, 0.0, 0.0])) == 1
     table, labels, _ = make_customers(600)
     weight = 1.0 + np.arange(600) % 3
-    bins = findings.reliability(audit_labels(table, labels, sample_weight=weight))
+    bins = findings.measure_reliability(audit_labels(table, labels, sample_weight=weight))
     mean = np.average(labels == "stays", weights=weight)
     assert np.mean([share for _, (share, _, _) in bins]) == pytest.approx(mean, abs=0.01)  # bins of about equal weight
 
 
 def test_the_clean_curve_is_that_of_the_noise(shop, three):
-    for x, y in findings.clean_curve(shop)[1:-1]:
+    for x, y in findings.trace_clean_posterior(shop)[1:-1]:
         assert y == pytest.approx(float(shop.noise.clean(np.log(x / (1 - x)))), rel=1e-9)
-    assert findings.clean_curve(three)[0][0] == pytest.approx(1 / 3)
+    assert findings.trace_clean_posterior(three)[0][0] == pytest.approx(1 / 3)
 
 
 def test_the_learning_curve_is_that_of_the_best_candidate(shop, three):
     for audit in (shop, three):
-        losses, errors = findings.learning_curve(audit.model)
+        losses, errors = findings.average_learning_curves(audit.fitted)
         best = audit.model.choice_.best
         assert losses[best.n_rounds - 1] == pytest.approx(best.loss)
         assert errors[best.n_rounds - 1] == pytest.approx(best.error)
 
 
 def test_expected_finds_add_up(shop):
-    points = findings.expected_finds(shop, 300)
+    points = findings.expect_finds(shop, 300)
     assert points[0] == (0.0, 0.0)
     assert points[-1] == (300.0, pytest.approx(shop.wrong[shop.ranking[:300]].sum()))
     assert len(points) <= 120
@@ -471,9 +471,9 @@ def test_expected_finds_add_up(shop):
 
 def test_trees_that_learn_the_same_labels_again_are_the_same(shop, three):
     for audit in (shop, three):
-        again = findings._again(audit.model, audit.X, audit.given, audit.weight)
+        again = findings.train_again(audit, audit.given)
         np.testing.assert_array_equal(again.importances("gain"), audit.model.importances("gain"))
-        np.testing.assert_array_equal(again.margins(audit.X, audit.given), audit.model.margins(audit.X, audit.given))
+        np.testing.assert_array_equal(again.scores(audit.numbers), audit.fitted.scores(audit.numbers))
 
 
 @pytest.mark.parametrize(
@@ -482,23 +482,23 @@ def test_trees_that_learn_the_same_labels_again_are_the_same(shop, three):
 def test_they_are_so_with_other_settings_too(settings):
     table, labels, _ = make_customers(400)
     model = PILBoostClassifier(random_state=3, **settings).fit(table, labels)
-    again = findings._again(model, table, labels, np.ones(400))
+    again = findings.train_again(audit_labels(table, labels, model), labels)
     np.testing.assert_array_equal(again.importances("gain"), model.importances("gain"))
 
 
 def test_columns_that_explained_wrong_labels_lose(shop):
-    before, after = findings.importances(shop, shop.suspects())
+    before, after = findings.compare_importances(shop, shop.suspects())
     np.testing.assert_array_equal(before, shop.model.importances("gain"))
     assert after.sum() == pytest.approx(1)
     useless = [list(shop.X).index(name) for name in ("monthly fee", "plan")]
     assert (after[useless] < before[useless]).all()
-    assert findings.importances(shop, np.zeros(0, dtype=int))[1] is None
+    assert findings.compare_importances(shop, np.zeros(0, dtype=int))[1] is None
 
 
 def test_nothing_is_compared_where_a_class_would_vanish():
     audit = audit_labels(np.arange(40.0)[:, None], np.where(np.arange(40) == 20, "rare", "usual"))
     assert audit.predicted[20] == "usual"
-    assert findings.importances(audit, np.array([20]))[1] is None
+    assert findings.compare_importances(audit, np.array([20]))[1] is None
 
 
 # ---- charts ----
@@ -524,7 +524,7 @@ def test_a_curve_may_be_short_or_flat(values):
 
 def test_charts_keep_within_their_frame(shop):
     inside = charts.draw_calibration(
-        findings.reliability(shop), findings.clean_curve(shop), findings.spread(shop), "words"
+        findings.measure_reliability(shop), findings.trace_clean_posterior(shop), findings.measure_spread(shop), "words"
     )
     for x, y in re.findall(r"[ML]([\d.-]+) ([\d.-]+)", inside):
         assert 0 <= float(x) <= 400
@@ -563,7 +563,7 @@ def test_peers_are_measured_on_rows_they_have_not_seen(monkeypatch, shop):
             seen.append([row.tobytes() in self.known for row in X])
             return np.full((len(X), 2), 0.5)
 
-    monkeypatch.setattr(peers, "FITS", {"by heart": ("numpy", ByHeart)})
+    monkeypatch.setattr(comparison, "PEERS", {"by heart": ("numpy", ByHeart)})
     assert compare(shop)["by heart"].log_loss == pytest.approx(np.log(2))
     assert sum(map(len, seen)) == 1500
     assert not any(map(any, seen))
@@ -580,8 +580,36 @@ def test_peers_of_many_classes_with_weights(three):
             assert np.isfinite(one.log_loss)
 
 
+@pytest.mark.parametrize("engine", ["compiled", "xgboost"])
+def test_peers_get_the_folds_of_the_audit(monkeypatch, engine):
+    pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] > 0) ^ (rng.random(300) < 0.2)
+    audit = audit_labels(X, y, PILBoostClassifier(engine=engine, random_state=5).fit(X, y))
+    judged = []
+
+    class Recorder:
+        def __init__(self, X, y, held_out, **settings):
+            pass
+
+        def predict_proba(self, X):
+            judged.extend(row.tobytes() for row in X)
+            return np.full((len(X), 2), 0.5)
+
+    monkeypatch.setattr(comparison, "PEERS", {"recorder": ("numpy", Recorder)})
+    compare(audit)
+    assert judged == [row.tobytes() for row in X[audit.fitted.out_of_fold.rows]]
+
+
+def test_an_audit_can_be_compared_and_hashed(shop, three):
+    assert shop == shop
+    assert shop != three
+    assert len({shop, three}) == 2
+
+
 def test_peers_that_are_not_installed_are_left_out(monkeypatch, shop):
-    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(comparison.importlib.util, "find_spec", lambda name: None)
     assert list(compare(shop)) == ["untwist"]
 
 

@@ -1,11 +1,16 @@
-"""Which labels are wrong? Every row with the probability that its label is, and reasons a person can check."""
+"""Which labels are wrong? Every row with the probability that its label is, and reasons a person can check.
 
-from untwist.audit.labels import (
-    Explanation,
-    LabelAudit,
-    Reason,
-    Slice,
-    audit_labels,
-)
+The room judges labels and computes everything that a report shows:
+
+- `labels`: the audit itself;
+- `reasons`: why a label is doubted;
+- `slices`: where wrong labels concentrate;
+- `findings`: the numbers of a report;
+- `comparison`, `peers`: how other boosters do on the same folds.
+"""
+
+from untwist.audit.labels import LabelAudit, audit_labels
+from untwist.audit.reasons import Explanation, Reason
+from untwist.audit.slices import Slice
 
 __all__ = ["Explanation", "LabelAudit", "Reason", "Slice", "audit_labels"]

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from untwist.audit.labels import LabelAudit, audit_labels
+from untwist.audit import LabelAudit, audit_labels
 from untwist.commands.columns import PreparedTable
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, write
 from untwist.commands.steps import add_table_options, encode_json, fit, read_table, refuse_same_files, say, tell
-from untwist.files.format import write_whole
-from untwist.report.page import report
-from untwist.report.peers import compare
+from untwist.files import write_whole
+from untwist.report import compare, report
 
 __all__ = ["main"]
 
@@ -42,10 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
     if options.budget is not None and options.budget < 1:
         parser.error("--budget must be at least 1")
     sheet, table = read_table(options)
-    model = fit(table, options)
-    if getattr(model, "stopped_", False):
+    done = fit(table, options)
+    if done.was_stopped:
         raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
-    audit = audit_labels(table.X, table.y, model)
+    audit = audit_labels(table.X, table.y, done.model)
     suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
     listed = _list_suspects(sheet, table, audit, suspects)
     if options.suspects:

@@ -368,7 +368,7 @@ class NewRows:
         self.names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
         if missing := [name for name in self.names if name not in names]:
             raise ValueError(f"the model needs columns that the file has not: {_list_names(missing)}")
-        self._known = model._schema.categories
+        self._known = model.model_.encoder.schema.categories
         self._dates = {
             name: has_dates(column_of(name)) for index, name in enumerate(self.names) if index not in self._known
         }

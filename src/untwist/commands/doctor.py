@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from untwist.boosting.forest import threads
+from untwist.boosting.forest import count_threads
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.steps import encode_json
-from untwist.files.format import dumps, loads
+from untwist.files import dumps, loads
 from untwist.theory.links import CanonicalLink
 from untwist.theory.losses import AlphaLoss
 from untwist.twisters import ClassNoise
@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
     found = {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
-        "threads": threads(None),
+        "threads": count_threads(None),
         "versions": core,
         "extras": list_extras(),
         "self_test": checks,

@@ -11,8 +11,8 @@ import numpy as np
 from untwist.commands.columns import conform
 from untwist.commands.sheets import read
 from untwist.commands.steps import add_table_options, encode_json, say, tell
-from untwist.explain.shapley import explain
-from untwist.files.format import load
+from untwist.explain import explain
+from untwist.files import load
 
 __all__ = ["main"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from untwist.commands.steps import describe_noise, encode_json, tell
-from untwist.files.format import header, load
+from untwist.files import header, load
 
 __all__ = ["main"]
 
@@ -24,13 +24,13 @@ def main(arguments: list[str] | None = None) -> int:
     about: dict[str, Any] = header(options.model.read_bytes())
     names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
     importances = model.importances("gain")
-    known = model._schema.categories
+    known = model.model_.encoder.schema.categories
     found = {
         "untwist": str(about.get("untwist", "?"))[:20],
         "bytes": options.model.stat().st_size,
-        "training_rows": model._n_rows,
+        "training_rows": model.model_.n_rows,
         "classes": model.classes_.tolist(),
-        "trees": sum(len(one) for one in model._ensembles),
+        "trees": sum(map(len, model.model_.ensembles)),
         "alpha": model.alpha_,
         "noise": describe_noise(model),
         "columns": [

@@ -9,7 +9,7 @@ from untwist.commands.blocks import add_blocks_option, add_predictions, predict_
 from untwist.commands.columns import conform
 from untwist.commands.sheets import read, write
 from untwist.commands.steps import add_table_options, encode_json, refuse_same_files, say
-from untwist.files.format import load
+from untwist.files import load
 
 __all__ = ["main"]
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.files.format import whole_file
+from untwist.files import open_whole
 from untwist.text import for_spreadsheet, for_terminal
 
 __all__ = [
@@ -281,7 +281,7 @@ def open_writer(path: Path | None, stack: ExitStack, *, for_people: bool = False
     if path is None:
         return _open_csv_writer(_print, for_people=False)
     _refuse_packing(path)
-    file = stack.enter_context(whole_file(path))
+    file = stack.enter_context(open_whole(path))
     kind = find_kind(path)
     if kind == ".parquet" or kind in ARROW:
         return _open_arrow_writer(file, kind == ".parquet", stack)

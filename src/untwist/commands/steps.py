@@ -8,6 +8,7 @@ import math
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from untwist.progress import ProgressLine
 from untwist.text import for_json, for_terminal
 
 __all__ = [
+    "CommandFit",
     "add_table_options",
     "announce",
     "describe_noise",
@@ -87,7 +89,15 @@ def refuse_same_files(inputs: Sequence[Path], outputs: Sequence[Path | None]) ->
             raise ValueError(f"{output} is a folder, not a file")
 
 
-def fit(table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "auto") -> PILBoostClassifier:
+@dataclass(frozen=True, eq=False)
+class CommandFit:
+    """The model of a command, and whether Ctrl-C ended its fit early."""
+
+    model: PILBoostClassifier
+    was_stopped: bool = False
+
+
+def fit(table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "auto") -> CommandFit:
     """Fit the default classifier, with a line of progress after two seconds."""
     line = ProgressLine()
 
@@ -99,14 +109,13 @@ def fit(table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "a
     settings = {"n_jobs": options.threads, "random_state": options.seed, "noise_rates": noise_rates}
     model = PILBoostClassifier(**settings, callbacks=[show])
     try:
-        return model.fit(table.X, table.y)
+        return CommandFit(model.fit(table.X, table.y))
     except KeyboardInterrupt:
-        if not hasattr(model, "_ensembles"):
+        if not hasattr(model, "model_"):
             raise
         print(file=sys.stderr)
         say("Stopped.")
-        model.stopped_ = True
-        return model
+        return CommandFit(model, was_stopped=True)
     finally:
         line.clear()
         model.callbacks = None

@@ -23,7 +23,7 @@ from untwist.commands.steps import (
     say,
     tell,
 )
-from untwist.files.format import save
+from untwist.files import save
 
 __all__ = ["main", "summarize"]
 
@@ -38,13 +38,14 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     refuse_same_files([options.table], [options.output])
     table = _read_large_table(options) if reads_in_blocks(options) else read_table(options)[1]
-    model = fit(table, options, noise_rates=None if options.believe_labels else "auto")
-    if getattr(model, "stopped_", False):
+    done = fit(table, options, noise_rates=None if options.believe_labels else "auto")
+    model = done.model
+    if done.was_stopped:
         say(f"The model has the rounds done so far: {options.output}")
     save(model, options.output)
     found = summarize(model, table) | {"model": str(options.output)}
     print(encode_json(found)) if options.json else tell(_describe(found, model))
-    return 130 if getattr(model, "stopped_", False) else 0
+    return 130 if done.was_stopped else 0
 
 
 def _read_large_table(options: argparse.Namespace) -> PreparedTable:

@@ -1,14 +1,10 @@
-"""PILBoost on a Dask cluster: fit and predict on Dask arrays and data frames.
-
-client = Client(...)                                # of dask.distributed
-model = DaskPILBoostClassifier().fit(X, y)          # Dask collections, partitioned alike
-model.predict_proba(X)                              # a Dask array, computed when asked for
-"""
+"""PILBoost on a Dask cluster: fit and predict on Dask arrays and data frames."""
 
 from __future__ import annotations
 
 import importlib
 import time
+from collections.abc import Mapping
 from typing import Any, Self
 from uuid import uuid4
 
@@ -16,12 +12,22 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from untwist.classifier import PILBoostClassifier
-from untwist.distributed.shard import dismiss, fit_shard, tracker, worker_model
+from untwist.distributed.shard import end_tracker, fit_shard, make_worker_model, start_tracker
+from untwist.optional import import_optional
 
 __all__ = ["DaskPILBoostClassifier"]
 
-PULSE = 0.1  # seconds between two looks at the workers
-GRACE = 2.0  # seconds in which the others may tell why they failed too
+#: Seconds between two looks at the workers.
+SECONDS_BETWEEN_LOOKS = 0.1
+
+#: When a worker has failed, the others have so many seconds to fail too and to tell why.
+SECONDS_TO_TELL = 2.0
+
+#: The partitions of each worker, by its address: futures of dicts of tables.
+Partitions = dict[str, list[Any]]
+
+#: The trackers that live on the scheduler, by the key of their fit. All workers can reach the scheduler.
+TRACKERS: dict[str, Any] = {}
 
 
 class DaskPILBoostClassifier(PILBoostClassifier):
@@ -41,196 +47,209 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         y_val: Any = None,
         sample_weight_val: Any = None,
     ) -> Self:
-        """Boost on Dask collections; rows given to validate are shared out over the workers that train."""
+        """Boost on Dask collections.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Dask arrays or data frames, partitioned alike.
+        X_val, y_val, sample_weight_val
+            Validation rows, which are shared out over the workers that train.
+
+        Returns
+        -------
+        self
+        """
         try:
-            client = _needed("distributed").get_client()
+            client = _import_dask("distributed").get_client()
         except ValueError as error:
             raise ValueError("there is no Dask client here: make a dask.distributed.Client first") from error
-        training = _parts(client, {"X": X, "y": y, "sample_weight": sample_weight})
-        watched = (
-            _parts(client, {"X": X_val, "y": y_val, "sample_weight": sample_weight_val}) if X_val is not None else {}
-        )
-        homes = sorted(training)
-        for parts in [watched.pop(home) for home in list(watched) if home not in training]:
-            watched.setdefault(homes[0], []).extend(parts)
-        with _needed("distributed").MultiLock(homes):  # two fits that wait for each other's workers would wait for ever
-            fitted = self._fitted(client, homes, training, watched)
-        for name in set(vars(self)) - set(self.get_params()):
-            del self.__dict__[name]  # of an earlier fit
-        self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in self.get_params()})
+        training = _find_partitions(client, {"X": X, "y": y, "sample_weight": sample_weight})
+        validation: Partitions = {}
+        if X_val is not None:
+            validation = _find_partitions(client, {"X": X_val, "y": y_val, "sample_weight": sample_weight_val})
+        addresses = sorted(training)
+        for partitions in [validation.pop(address) for address in list(validation) if address not in training]:
+            validation.setdefault(addresses[0], []).extend(partitions)
+        # Two fits that wait for each other's workers would wait for ever.
+        with _import_dask("distributed").MultiLock(addresses):
+            fitted = self._fit_on_workers(client, addresses, training, validation)
+        self.model_ = fitted.model_
         return self
 
-    def _fitted(
-        self, client: Any, homes: list[str], training: dict[str, list[Any]], watched: dict[str, list[Any]]
+    def _fit_on_workers(
+        self, client: Any, addresses: list[str], training: Partitions, validation: Partitions
     ) -> PILBoostClassifier:
-        host, key = client.scheduler.address.split("://")[-1].rsplit(":", 1)[0], uuid4().hex
-        communicator = client.run_on_scheduler(_begin, n_workers=len(homes), host=host, key=key)
-        where = {"allow_other_workers": False, "pure": False, "retries": 0}
+        host = client.scheduler.address.split("://")[-1].rsplit(":", 1)[0]
+        key = uuid4().hex
+        communicator = client.run_on_scheduler(_begin_on_scheduler, n_workers=len(addresses), host=host, key=key)
         try:
             futures = [
                 client.submit(
-                    _fit,
-                    worker_model(self),
-                    training[home],
-                    watched.get(home, []),
+                    _fit_partitions,
+                    make_worker_model(self),
+                    training[address],
+                    validation.get(address, []),
                     communicator,
                     task,
-                    workers=[home],
-                    **where,
+                    workers=[address],
+                    allow_other_workers=False,
+                    pure=False,
+                    retries=0,
                 )
-                for task, home in enumerate(homes)
+                for task, address in enumerate(addresses)
             ]
-            return _result(client, futures, homes)
+            return _wait(client, futures, addresses)
         finally:
-            client.run_on_scheduler(_end, key=key)
+            client.run_on_scheduler(_end_on_scheduler, key=key)
 
     def predict(self, X: Any) -> Any:
-        """The class of every row, as a Dask array."""
-        return self._by_parts(X, "predict")
+        """Return the class of every row, as a Dask array."""
+        return self._map_partitions(X, "predict")
 
     def predict_proba(self, X: Any) -> Any:
-        """Clean posterior of every class, as a Dask array."""
-        return self._by_parts(X, "predict_proba")
+        """Return the clean posterior of every class, as a Dask array."""
+        return self._map_partitions(X, "predict_proba")
 
     def decision_function(self, X: Any) -> Any:
-        """Score of the clean posterior, as a Dask array."""
-        return self._by_parts(X, "decision_function")
+        """Return the score of the clean posterior, as a Dask array."""
+        return self._map_partitions(X, "decision_function")
 
     def local(self) -> PILBoostClassifier:
-        """The model for tables in memory, which predicts at once and can be saved and exported."""
-        check_is_fitted(self, "_ensembles")
-        return worker_model(self)
+        """Return the model for tables in memory, which predicts at once and can be saved and exported."""
+        check_is_fitted(self, "model_")
+        return make_worker_model(self)
 
-    def _by_parts(self, X: Any, method: str) -> Any:
+    def _map_partitions(self, X: Any, method: str) -> Any:
+        """Return what a method of the local model makes of every partition, computed when asked for."""
         call = getattr(self.local(), method)
         if not _is_dask(X):
             return call(X)
+        n_classes = len(self.classes_)
+        has_columns = method == "predict_proba" or (method == "decision_function" and n_classes > 2)
+        shape = (n_classes,) if has_columns else ()
+        dtype = self.classes_.dtype if method == "predict" else np.dtype(float)
 
-        def of_block(block: Any) -> Any:
-            return call(block) if len(block) else np.zeros((0, *shape), dtype=kind)
+        def call_on_block(block: Any) -> Any:
+            return call(block) if len(block) else np.zeros((0, *shape), dtype=dtype)
 
-        several = len(self.classes_) if method != "predict" else 0
-        columns = several if method == "predict_proba" or several > 2 else 0
-        kind = self.classes_.dtype if method == "predict" else np.dtype(float)
-        array = _needed("dask.array")
-        if hasattr(X, "to_delayed") and not isinstance(X, array.Array):
-            blocks = X.to_delayed()
-            lengths: list[Any] = [np.nan] * len(blocks)
-        else:
+        array = _import_dask("dask.array")
+        if isinstance(X, array.Array):
             X = X.rechunk({1: -1})
-            blocks, lengths = X.to_delayed()[:, 0], list(X.chunks[0])
-        delayed = _needed("dask").delayed(of_block)
-        shape = (columns,) if columns else ()
-        return array.concatenate(
-            [
-                array.from_delayed(delayed(block), (length, *shape), dtype=kind)
-                for block, length in zip(blocks, lengths, strict=True)
-            ],
-            allow_unknown_chunksizes=True,
-        )
+            blocks = X.to_delayed()[:, 0]
+            lengths = list(X.chunks[0])
+        else:
+            blocks = X.to_delayed()
+            lengths = [np.nan] * len(blocks)
+        delayed = _import_dask("dask").delayed(call_on_block)
+        answers = [
+            array.from_delayed(delayed(block), (length, *shape), dtype=dtype)
+            for block, length in zip(blocks, lengths, strict=True)
+        ]
+        return array.concatenate(answers, allow_unknown_chunksizes=True)
 
 
-def _needed(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError('DaskPILBoostClassifier needs dask and distributed: pip install "untwist[dask]"') from error
+def _import_dask(module: str) -> Any:
+    return import_optional(module, "DaskPILBoostClassifier", needs="dask and distributed", extra="dask")
 
 
 def _is_dask(X: Any) -> bool:
-    return bool(_needed("dask").is_dask_collection(X))
+    return bool(_import_dask("dask").is_dask_collection(X))
 
 
-def _parts(client: Any, collections: dict[str, Any]) -> dict[str, list[Any]]:
-    """By the address of a worker, the partitions that it holds: futures of dicts of tables."""
+def _find_partitions(client: Any, collections: Mapping[str, Any]) -> Partitions:
+    """Compute all partitions, and return who holds which."""
     given = {name: table for name, table in collections.items() if table is not None}
     if not {"X", "y"} <= set(given):
         raise ValueError("X and y must be given together")
-    blocks = {}
-    for name, table in given.items():
-        if not _is_dask(table):
-            raise ValueError(
-                f"{name} must be a Dask collection, got a {type(table).__name__}: see dask.array.from_array"
-            )
-        if getattr(table, "ndim", 1) == 2 and hasattr(table, "rechunk"):
-            table = table.rechunk({1: -1})
-        parts = table.to_delayed(optimize_graph=False)  # an optimiser would join partitions of narrow columns
-        blocks[name] = np.asarray(parts, dtype=object).ravel().tolist()
+    blocks = {name: _list_blocks(name, table) for name, table in given.items()}
     counts = {name: len(each) for name, each in blocks.items()}
     if len(set(counts.values())) > 1:
         raise ValueError(
             f"the collections must have as many partitions, got {counts}: rechunk or repartition them alike"
         )
-    as_dict = _needed("dask").delayed(dict)
-    rows = [as_dict(dict(zip(blocks, each, strict=True))) for each in zip(*blocks.values(), strict=True)]
+    make_dict = _import_dask("dask").delayed(dict)
+    rows = [make_dict(dict(zip(blocks, each, strict=True))) for each in zip(*blocks.values(), strict=True)]
     futures = client.compute(rows)
-    _needed("distributed").wait(futures)
-    homes: dict[str, list[Any]] = {}
+    _import_dask("distributed").wait(futures)
+    partitions: Partitions = {}
     for future in futures:
         if future.status == "error":
             raise future.exception()
-        homes.setdefault(client.who_has(future)[future.key][0], []).append(future)
-    return homes
+        address = client.who_has(future)[future.key][0]
+        partitions.setdefault(address, []).append(future)
+    return partitions
 
 
-def _fit(
+def _list_blocks(name: str, table: Any) -> list[Any]:
+    """Return the partitions of a Dask collection, to be computed."""
+    if not _is_dask(table):
+        raise ValueError(f"{name} must be a Dask collection, got a {type(table).__name__}: see dask.array.from_array")
+    if getattr(table, "ndim", 1) == 2 and hasattr(table, "rechunk"):
+        table = table.rechunk({1: -1})
+    blocks = table.to_delayed(optimize_graph=False)  # An optimiser would join partitions of narrow columns.
+    return np.asarray(blocks, dtype=object).ravel().tolist()
+
+
+def _fit_partitions(
     model: PILBoostClassifier,
     training: list[dict[str, Any]],
-    watched: list[dict[str, Any]],
+    validation: list[dict[str, Any]],
     communicator: dict[str, Any],
     task: int,
 ) -> PILBoostClassifier | None:
-    """Run by each worker: its partitions, as one table."""
-    rows = _joined(training)
-    rows |= {{"X": "X_val", "y": "y_val"}.get(name, f"{name}_val"): table for name, table in _joined(watched).items()}
+    """Fit the partitions of a worker, as one table; the first worker returns the model."""
+    rows = _join_partitions(training)
+    rows |= {f"{name}_val": table for name, table in _join_partitions(validation).items()}
     fitted = fit_shard(model, rows, communicator, task)
     return fitted if task == 0 else None
 
 
-def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    def joined(tables: list[Any]) -> Any:
-        if hasattr(tables[0], "iloc"):
-            return importlib.import_module("pandas").concat(tables, ignore_index=True)
-        if hasattr(tables[0], "tocsr"):
-            return importlib.import_module("scipy.sparse").vstack(tables, "csr")
-        return np.concatenate(tables)
-
-    return {name: joined([part[name] for part in parts]) for name in (parts[0] if parts else ())}
+def _join_partitions(partitions: list[dict[str, Any]]) -> dict[str, Any]:
+    names = partitions[0] if partitions else ()
+    return {name: _join_tables([one[name] for one in partitions]) for name in names}
 
 
-def _result(client: Any, futures: list[Any], homes: list[str]) -> PILBoostClassifier:
-    """What the first worker made; if one fails or is lost the others wait in vain, and an error says which."""
+def _join_tables(tables: list[Any]) -> Any:
+    if hasattr(tables[0], "iloc"):
+        return importlib.import_module("pandas").concat(tables, ignore_index=True)
+    if hasattr(tables[0], "tocsr"):
+        return importlib.import_module("scipy.sparse").vstack(tables, "csr")
+    return np.concatenate(tables)
 
-    def lost() -> list[str]:
-        return [home for home in homes if home not in client.scheduler_info(n_workers=-1)["workers"]]
 
-    def failures() -> list[BaseException]:
+def _wait(client: Any, futures: list[Any], addresses: list[str]) -> PILBoostClassifier:
+    """Return what the first worker made; if one fails or is lost the others wait in vain, and an error says which."""
+
+    def list_lost() -> list[str]:
+        present = client.scheduler_info(n_workers=-1)["workers"]
+        return [address for address in addresses if address not in present]
+
+    def list_errors() -> list[BaseException]:
         return [future.exception() for future in futures if future.status == "error"]
 
-    while not all(future.done() for future in futures) and not failures() and not lost():
-        time.sleep(PULSE)
-    if failures() or lost():
-        time.sleep(GRACE)  # for the cause to show, where the first to fail only missed another
-    missing, errors = lost(), sorted(failures(), key=lambda error: type(error).__name__ == "XGBoostError")
-    if missing or errors:
+    while not all(future.done() for future in futures) and not list_errors() and not list_lost():
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    if list_errors() or list_lost():
+        time.sleep(SECONDS_TO_TELL)  # The first to fail may only have missed another.
+    lost = list_lost()
+    # Workers that have only lost the others come last.
+    errors = sorted(list_errors(), key=lambda error: type(error).__name__ == "XGBoostError")
+    if lost or errors:
         client.cancel(futures, force=True)
-    if missing:
-        raise RuntimeError(f"Dask lost worker {missing[0]}, and the fit cannot go on without its rows")
+    if lost:
+        raise RuntimeError(f"Dask lost worker {lost[0]}, and the fit cannot go on without its rows")
     if errors:
         raise errors[0]
     return futures[0].result()  # type: ignore[no-any-return]
 
 
-# Run on the scheduler, which all workers can reach: the tracker lives there for the time of a fit.
-
-
-TRACKERS: dict[str, Any] = {}
-
-
-def _begin(n_workers: int, host: str, key: str) -> Any:
-    TRACKERS[key] = tracker(n_workers, host)
+def _begin_on_scheduler(n_workers: int, host: str, key: str) -> Any:
+    """Start the tracker of a fit; run on the scheduler."""
+    TRACKERS[key] = start_tracker(n_workers, host)
     return TRACKERS[key].worker_args()
 
 
-def _end(key: str) -> None:
-    dismiss(TRACKERS.pop(key))
+def _end_on_scheduler(key: str) -> None:
+    """End the tracker of a fit; run on the scheduler."""
+    end_tracker(TRACKERS.pop(key))

@@ -6,27 +6,54 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from untwist.boosting.engines.xgboost.booster import xgboost
+from untwist.boosting.engines.xgboost.dataset import import_xgboost
 from untwist.classifier import PILBoostClassifier
 
-__all__ = ["dismiss", "fit_shard", "tracker", "worker_model"]
+__all__ = ["end_tracker", "fit_shard", "make_worker_model", "start_tracker"]
 
 
-def tracker(n_workers: int, host: str | None, timeout: int = 300) -> Any:
-    """XGBoost's tracker, started, which brings so many workers together; its `worker_args` tell them where it is."""
-    started = xgboost().tracker.RabitTracker(n_workers=n_workers, host_ip=host, sortby="task", timeout=timeout)
-    started.start()
-    return started
+def start_tracker(n_workers: int, host: str | None, timeout: int = 300) -> Any:
+    """Start XGBoost's tracker, which brings workers together.
+
+    Parameters
+    ----------
+    n_workers : int
+        How many workers will come.
+    host : str or None
+        The address of this machine that they can reach; None to let XGBoost find it.
+    timeout : int
+        Seconds that workers wait for each other.
+
+    Returns
+    -------
+    xgboost.tracker.RabitTracker
+        Its `worker_args` tell workers where it is.
+    """
+    tracker_module = import_xgboost().tracker
+    tracker = tracker_module.RabitTracker(n_workers=n_workers, host_ip=host, sortby="task", timeout=timeout)
+    tracker.start()
+    return tracker
 
 
-def dismiss(meeting: Any) -> None:
-    """Ends a tracker, also one whose workers never came or died, of which XGBoost would complain."""
-    with suppress(xgboost().core.XGBoostError):
-        meeting.free()
+def end_tracker(tracker: Any) -> None:
+    """End a tracker, also one whose workers never came or died, of which XGBoost would complain."""
+    with suppress(import_xgboost().core.XGBoostError):
+        tracker.free()
 
 
-def worker_model(model: PILBoostClassifier) -> PILBoostClassifier:
-    """A plain model with the settings of `model` and what it was fitted to, as every worker gets it."""
+def make_worker_model(model: PILBoostClassifier) -> PILBoostClassifier:
+    """Return a plain classifier with the settings of `model` and what it was fitted to, as every worker gets it.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A classifier, perhaps one for Dask.
+
+    Raises
+    ------
+    ValueError
+        For settings that a distributed fit does not know.
+    """
     if model.engine not in ("auto", "xgboost"):
         raise ValueError(f'a distributed fit needs engine="xgboost", got {model.engine!r}')
     if isinstance(model.alpha, str) and model.alpha == "menon":
@@ -34,22 +61,34 @@ def worker_model(model: PILBoostClassifier) -> PILBoostClassifier:
     if model.tree_method == "exact":
         raise ValueError('tree_method="exact" needs all rows in one place: choose "hist"')
     plain = PILBoostClassifier(**{**model.get_params(deep=False), "engine": "xgboost"})
-    plain.__dict__.update(
-        {name: value for name, value in vars(model).items() if name not in plain.get_params(deep=False)}
-    )
+    if hasattr(model, "model_"):
+        plain.model_ = model.model_
     return plain
 
 
 def fit_shard(
     model: PILBoostClassifier, rows: Mapping[str, Any], communicator: Mapping[str, Any], task: int
 ) -> PILBoostClassifier:
-    """`model` fitted by all workers together, of which this one has `rows`, the arguments of `fit`.
+    """Fit a model by all workers together, of which this one has some rows.
 
-    `communicator` are the tracker's `worker_args`; `task` numbers this worker, from 0. Every worker has the same model
-    in the end.
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        The model to fit, the same for all workers.
+    rows : mapping
+        The arguments of `fit` for the rows of this worker.
+    communicator : mapping
+        The tracker's `worker_args`.
+    task : int
+        The number of this worker, from 0.
+
+    Returns
+    -------
+    PILBoostClassifier
+        The fitted model, the same for all workers.
     """
-    with (
-        xgboost().config_context(verbosity=0),
-        xgboost().collective.CommunicatorContext(**communicator, dmlc_task_id=str(task)),
-    ):
-        return worker_model(model).fit(**rows)
+    xgboost = import_xgboost()
+    quietly = xgboost.config_context(verbosity=0)
+    meeting = xgboost.collective.CommunicatorContext(**communicator, dmlc_task_id=str(task))
+    with quietly, meeting:
+        return make_worker_model(model).fit(**rows)

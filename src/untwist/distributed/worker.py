@@ -12,7 +12,7 @@ from untwist.distributed.shard import fit_shard
 def main(folder: Path, task: int) -> int:
     """Fit the shard of this task; 0 where that went well."""
     try:
-        model, communicator = pickle.loads((folder / "job").read_bytes())  # our parent wrote it
+        model, communicator = pickle.loads((folder / "job").read_bytes())  # Our parent wrote it.
         with (folder / f"rows-{task}").open("rb") as file:
             rows = pickle.load(file)
         fitted = fit_shard(model, rows() if callable(rows) else rows, communicator, task)

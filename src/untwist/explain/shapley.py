@@ -1,7 +1,4 @@
-"""Which columns make a score: exact Shapley values of the trees.
-
-    contributions = explain(model, X)         # values[row, column] add up to the score, beyond base_values
-    contributions.to_shap()                   # a shap.Explanation, for the plots of shap
+"""Exact Shapley values of the trees.
 
 What is explained is the boosted score before noise rates untwist it, so that columns add up: `decision_function`, or
 where noise was found or given what `decision_function` rises with. A positive value speaks for classes_[1], or for the
@@ -19,22 +16,42 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.forest import Forest
-from untwist.classifier import PILBoostClassifier
-from untwist.export.scoring import Scoring, members, needed, numbers
+from untwist.classifier import find_model
+from untwist.data.encoding import TableEncoder
+from untwist.export.scoring import Scoring, numbers
+from untwist.optional import import_optional
 
-__all__ = ["Contributions", "explain", "shap_values", "tree_explainer"]
+__all__ = ["Contributions", "explain", "find_background_shares", "shap_values"]
 
-EMPTY = 1e-6  # rows that a leaf without any counts as having, so that shares of nothing are something
-BLOCK = 1 << 20  # paths times rows at a time
-MOST_NODES = 1 << 23  # trees times the nodes of the largest, which is how much shap reserves
+#: A leaf without any background row counts as having so many, so that shares of nothing are something.
+EMPTY_LEAF = 1e-6
+
+#: Steps of paths times rows are looked at in blocks of so many.
+CELLS_PER_BLOCK = 1 << 20
+
+#: Background rows go down the trees in blocks of so many.
+ROWS_PER_BLOCK = 10_000
+
+#: A missing value counts as this category, which is beyond all categories.
+MISSING_CATEGORY = 256
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Contributions:
-    """What each column adds to the score of each row, from base_values, the score of no column known.
+    """What each column adds to the score of each row.
 
-    values[row, column], and base_values a number; with a further axis of classes where there are more than two. `data`
-    are the rows as numbers, `shown` the same with categories as the user knows them.
+    Parameters
+    ----------
+    values : array
+        values[row, column], with a further axis of classes where there are more than two.
+    base_values : float or array
+        The score where no column is known; one per class where there are more than two.
+    data : array
+        The rows as numbers.
+    shown : array
+        The same with categories as the user knows them.
+    feature_names : list of str
+        The names of the columns.
     """
 
     values: Array
@@ -49,93 +66,148 @@ class Contributions:
         return np.asarray(self.base_values + self.values.sum(axis=1))
 
     def to_shap(self) -> Any:
-        """As a shap.Explanation, which the plots of shap take."""
-        shap = needed("shap", "to_shap")
+        """Return a shap.Explanation, which the plots of shap take."""
+        shap = import_optional("shap", "to_shap")
         base = np.broadcast_to(self.base_values, self.scores.shape).copy()
         return shap.Explanation(self.values, base, self.data, display_data=self.shown, feature_names=self.feature_names)
 
 
-def explain(model: PILBoostClassifier, X: Any, background: Any = None) -> Contributions:
-    """The contributions of every column to the score of every row of X.
+def explain(model: Any, X: Any, background: Any = None) -> Contributions:
+    """Return what every column contributes to the score of every row of X.
 
-    `background` are the rows to average over, by default X itself. The time grows with rows times leaves times depth.
+    The time grows with rows times leaves times depth.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier or FittedModel
+        A fitted model.
+    X : table
+        The rows to explain.
+    background : table or None
+        The rows to average over, by default X itself.
+
+    Returns
+    -------
+    Contributions
     """
-    scoring, rows = Scoring.of(model), numbers(model, X)
+    scoring = Scoring.from_model(model)
+    rows = numbers(model, X)
     known = rows if background is None else numbers(model, background)
-    found = [_forest_values(forest, _shares(forest, known, model.n_jobs), rows) for forest in scoring.forests]
-    values, base = np.stack([one[0] for one in found], axis=2), np.array([one[1] for one in found])
+    n_jobs = getattr(model, "n_jobs", None)
+    found = []
+    for forest in scoring.forests:
+        shares = find_background_shares(forest, known, n_jobs)
+        found.append(_explain_forest(forest, shares, rows))
+    values = np.stack([one for one, _ in found], axis=2)
+    base = np.array([one for _, one in found])
     if len(found) == 1:
         values, base = values[:, :, 0], base[0]
-    names = getattr(model, "feature_names_in_", [f"column {index}" for index in range(rows.shape[1])])
+    encoder = find_model(model).encoder
     return Contributions(
-        scoring.sign * values, scoring.sign * base, rows, _shown(model, rows), [str(name) for name in names]
+        values=scoring.sign * values,
+        base_values=scoring.sign * base,
+        data=rows,
+        shown=_show_categories(encoder, rows),
+        feature_names=_name_columns(encoder),
     )
 
 
-def shap_values(model: PILBoostClassifier, X: Any, background: Any = None) -> Array:
-    """The values of `explain`: values[row, column], or values[row, column, class] beyond two classes."""
+def shap_values(model: Any, X: Any, background: Any = None) -> Array:
+    """Return the values of `explain`.
+
+    Parameters
+    ----------
+    model, X, background
+        As for `explain`.
+
+    Returns
+    -------
+    array
+        values[row, column], or values[row, column, class] beyond two classes.
+    """
     return explain(model, X, background).values
 
 
-def _shown(model: PILBoostClassifier, rows: Array) -> NDArray[Any]:
+def _name_columns(encoder: TableEncoder) -> list[str]:
+    if encoder.feature_names is None:
+        return [f"column {index}" for index in range(encoder.n_features)]
+    return [str(name) for name in encoder.feature_names]
+
+
+def _show_categories(encoder: TableEncoder, rows: Array) -> NDArray[Any]:
+    """Return the rows with categories as the user knows them, and None for a missing one."""
     shown = rows.astype(object)
-    for column, known in model._schema.categories.items():
+    for column, known in encoder.schema.categories.items():
         missing = np.isnan(rows[:, column])
         codes = np.where(missing, len(known), rows[:, column]).astype(np.intp)
         shown[:, column] = np.array([*known, None], dtype=object)[codes]
     return shown
 
 
-# ---- Shapley values of trees ----
+def find_background_shares(forest: Forest, background: Array, n_jobs: int | None) -> Array:
+    """Return the share of its parent's background rows that each node has; 1 at a root.
 
-
-def _shares(forest: Forest, background: Array, n_jobs: int | None) -> Array:
-    """Of each node the share of the background rows in its parent that it has; 1 at a root."""
-    counts = np.where(forest.feature < 0, EMPTY, 0.0)
-    for start in range(0, len(background), 10_000):
-        leaves = forest.leaves(background[start : start + 10_000], n_jobs) + forest.offset[:-1]
+    Parameters
+    ----------
+    forest : Forest
+        The trees.
+    background : array
+        The rows to average over, as numbers.
+    n_jobs : int or None
+        Threads.
+    """
+    counts = np.where(forest.feature < 0, EMPTY_LEAF, 0.0)
+    for start in range(0, len(background), ROWS_PER_BLOCK):
+        leaves = forest.leaves(background[start : start + ROWS_PER_BLOCK], n_jobs) + forest.offset[:-1]
         counts += np.bincount(leaves.ravel(), minlength=len(counts))
     splits = np.flatnonzero(forest.feature >= 0)
     left = (forest.left + np.repeat(forest.offset[:-1], np.diff(forest.offset)))[splits]
-    for split, child in zip(splits[::-1].tolist(), left[::-1].tolist(), strict=True):  # children come after parents
+    # Children come after their parents: from the last split on, both children of a split have been counted.
+    for split, child in zip(splits[::-1].tolist(), left[::-1].tolist(), strict=True):
         counts[split] = counts[child] + counts[child + 1]
     shares = np.ones(len(counts))
-    shares[left], shares[left + 1] = counts[left] / counts[splits], counts[left + 1] / counts[splits]
+    shares[left] = counts[left] / counts[splits]
+    shares[left + 1] = counts[left + 1] / counts[splits]
     return shares
 
 
-def _forest_values(forest: Forest, shares: Array, rows: Array) -> tuple[Array, float]:
-    """values[row, column], and the base value."""
+def _explain_forest(forest: Forest, shares: Array, rows: Array) -> tuple[Array, float]:
+    """Return values[row, column], and the base value."""
     columns = np.ascontiguousarray(rows.T)
-    values, base = np.zeros(columns.shape), 0.0
-    for first, end in zip(forest.offset[:-1].tolist(), forest.offset[1:].tolist(), strict=True):
-        if end - first == 1:  # a leaf
-            base += float(forest.value[first])
+    values = np.zeros(columns.shape)
+    base = 0.0
+    for tree in range(len(forest)):
+        nodes = forest.nodes_of(tree)
+        if nodes.stop - nodes.start == 1:  # The tree is a leaf.
+            base += float(forest.value[nodes.start])
             continue
-        paths = _Paths.of(forest, first, shares)
+        paths = _Paths.from_tree(forest, nodes.start, shares)
         base += float(paths.value @ np.multiply.reduceat(paths.share, paths.leaf))
-        step = max(1, BLOCK // len(paths.share))
+        step = max(1, CELLS_PER_BLOCK // len(paths.share))
         for start in range(0, len(rows), step):
             block = slice(start, start + step)
-            paths.add_values(_goes_left(forest, first, end, columns[:, block]), values[:, block])
+            paths.add_values(_find_rows_going_left(forest, nodes, columns[:, block]), values[:, block])
     return values.T, base
 
 
-def _goes_left(forest: Forest, first: int, end: int, columns: Array) -> NDArray[np.bool_]:
-    """For each node of a tree and each row whether the row would go left there."""
-    left = np.zeros((end - first, columns.shape[1]), dtype=np.bool_)
-    for node in (first + np.flatnonzero(forest.feature[first:end] >= 0)).tolist():
-        x, missing_left = columns[forest.feature[node]], bool(forest.missing_left[node])
+def _find_rows_going_left(forest: Forest, nodes: slice, columns: Array) -> NDArray[np.bool_]:
+    """Return for each node of a tree and each row whether the row would go left there."""
+    goes_left = np.zeros((nodes.stop - nodes.start, columns.shape[1]), dtype=np.bool_)
+    for node in (nodes.start + np.flatnonzero(forest.feature[nodes] >= 0)).tolist():
+        x = columns[forest.feature[node]]
+        missing_left = bool(forest.missing_left[node])
         if forest.set[node] < 0:
-            left[node - first] = (x <= forest.threshold[node]) | (np.isnan(x) & missing_left)
-        else:
-            inside = np.zeros(257, dtype=np.bool_)
-            inside[[*members(forest, node)]], inside[256] = True, missing_left
-            left[node - first] = inside[np.where(np.isnan(x), 256.0, x).astype(np.intp)]
-    return left
+            goes_left[node - nodes.start] = (x <= forest.threshold[node]) | (np.isnan(x) & missing_left)
+            continue
+        category_goes_left = np.zeros(MISSING_CATEGORY + 1, dtype=np.bool_)
+        category_goes_left[[*forest.categories_going_left(node)]] = True
+        category_goes_left[MISSING_CATEGORY] = missing_left
+        categories = np.where(np.isnan(x), float(MISSING_CATEGORY), x).astype(np.intp)
+        goes_left[node - nodes.start] = category_goes_left[categories]
+    return goes_left
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Paths:
     """The ways to the leaves of a tree, each in steps, one for each column that is asked on it.
 
@@ -152,22 +224,23 @@ class _Paths:
     value: Array
 
     @classmethod
-    def of(cls, forest: Forest, root: int, shares: Array) -> _Paths:
-        """Those of the tree with this first node."""
+    def from_tree(cls, forest: Forest, root: int, shares: Array) -> _Paths:
+        """Return the paths of the tree with this first node."""
         lists: list[list[Any]] = [[] for _ in range(7)]
         node, left, split, column, share, leaf, value = lists
-        ways: list[tuple[int, list[tuple[int, int]]]] = [(root, [])]
-        while ways:
-            at, way = ways.pop()
-            if forest.feature[at] >= 0:
-                child = root + int(forest.left[at])
-                ways += [(child + 1, [*way, (at, child + 1)]), (child, [*way, (at, child)])]
+        unfinished: list[tuple[int, list[tuple[int, int]]]] = [(root, [])]
+        while unfinished:
+            end, path = unfinished.pop()
+            if forest.feature[end] >= 0:
+                child = root + int(forest.left[end])
+                unfinished.append((child + 1, [*path, (end, child + 1)]))
+                unfinished.append((child, [*path, (end, child)]))
                 continue
             leaf.append(len(split))
-            value.append(forest.value[at])
+            value.append(forest.value[end])
             by_column: dict[int, list[tuple[int, int]]] = {}
-            for step in way:
-                by_column.setdefault(int(forest.feature[step[0]]), []).append(step)
+            for parent, child in path:
+                by_column.setdefault(int(forest.feature[parent]), []).append((parent, child))
             for each, steps in by_column.items():
                 split.append(len(node))
                 column.append(each)
@@ -177,7 +250,7 @@ class _Paths:
         return cls(*map(np.array, lists))
 
     def add_values(self, goes_left: NDArray[np.bool_], values: Array) -> None:
-        """Adds what columns contribute, values[column, row], to those given.
+        """Add what columns contribute, values[column, row], to those given.
 
         On a path let o be 1 where the row takes the step and 0 elsewhere, and z the share. With only some columns known
         a path weighs the product of their o and the others' z, times the leaf. The Shapley value is a mean over all
@@ -186,7 +259,8 @@ class _Paths:
         """
         follows = np.logical_and.reduceat(goes_left[self.node] == self.left[:, None], self.split, axis=0)
         lengths = np.diff([*self.leaf, len(self.split)])
-        share, total = self.share[:, None], np.zeros(follows.shape)
+        share = self.share[:, None]
+        total = np.zeros(follows.shape)
         points, weights = np.polynomial.legendre.leggauss((int(lengths.max()) + 1) // 2)
         for t, weight in zip(0.5 + 0.5 * points, 0.5 * weights, strict=True):
             factor = np.where(follows, t + (1.0 - t) * share, (1.0 - t) * share)
@@ -195,82 +269,3 @@ class _Paths:
         total *= (follows - share) * np.repeat(self.value, lengths)[:, None]
         for column in np.unique(self.column):
             values[column] += total[self.column == column].sum(axis=0)
-
-
-# ---- the tree format of shap ----
-
-
-def tree_explainer(model: PILBoostClassifier, background: Any) -> Any:
-    """A shap.TreeExplainer of the boosted score: it takes rows of `untwist.export.numbers`, and knows interactions too.
-
-    Its values are those of `explain`. shap's trees know thresholds only: a split by categories becomes a chain of
-    splits, and what is below it is copied for every run of neighbours that go the same way. A ValueError says if that
-    is too much.
-    """
-    shap = needed("shap", "tree_explainer")
-    scoring, known = Scoring.of(model), numbers(model, background)
-    most = MOST_NODES // sum(map(len, scoring.forests))
-    trees = []
-    for index, forest in enumerate(scoring.forests):
-        shares = _shares(forest, known, model.n_jobs)
-        place = scoring.sign * (np.arange(len(scoring.forests)) == index)
-        trees += [_thresholds_only(forest, root, shares, place, most) for root in forest.offset[:-1].tolist()]
-    described = {"trees": trees, "internal_dtype": np.float64, "input_dtype": np.float64, "tree_output": "raw_value"}
-    return shap.TreeExplainer(described, feature_perturbation="tree_path_dependent")
-
-
-def _thresholds_only(forest: Forest, root: int, shares: Array, place: Array, most: int) -> dict[str, Any]:
-    """A tree as a dictionary of shap; its leaf values come at `place` among the outputs."""
-    nodes: list[list[float]] = []  # left, right, default, feature, threshold, rows, value
-
-    def add(rows: float) -> list[float]:
-        if len(nodes) >= most:
-            raise ValueError("the trees are too large for shap, which copies what is below categories: use explain")
-        nodes.append([-1, -1, -1, -1, 0.0, rows, 0.0])
-        return nodes[-1]
-
-    def grow(at: int, rows: float) -> int:
-        """The tree below a node, where so many rows come."""
-        index, column = len(nodes), int(forest.feature[at])
-        if column < 0:
-            add(rows)[6] = forest.value[at]
-            return index
-        children = [root + int(forest.left[at]), root + int(forest.left[at]) + 1]
-        runs = _runs(forest, at)
-        copies = [max(1, sum(side == each for each, _ in runs)) for side in (0, 1)]
-        each = [
-            rows * shares[child] / copies[side] for side, child in enumerate(children)
-        ]  # shared alike: only sums matter
-        missing = 1 - int(forest.missing_left[at])
-        for number, (side, end) in enumerate(runs[:-1]):
-            split = add(rows)
-            rows -= each[side]
-            split[3:5] = column, end
-            split[0] = grow(children[side], each[side])
-            split[1] = len(nodes) if number < len(runs) - 2 else grow(children[runs[-1][0]], each[runs[-1][0]])
-            split[2] = split[0] if side == missing else split[1]
-        return index
-
-    grow(root, 1.0)
-    left, right, default, feature, threshold, rows, value = np.array(nodes).T
-    return {
-        "children_left": left,
-        "children_right": right,
-        "children_default": default,
-        "features": feature,
-        "thresholds": threshold,
-        "node_sample_weight": rows,
-        "values": value[:, None] * place,
-    }
-
-
-def _runs(forest: Forest, node: int) -> list[tuple[int, float]]:
-    """A split as runs of values that go to one side, 0 for the left: (side, the last value of the run), in order."""
-    if forest.set[node] < 0:
-        return [(0, float(forest.threshold[node])), (1, np.inf)]
-    inside = np.zeros(256, dtype=np.bool_)
-    inside[[*members(forest, node)]] = True
-    last = np.flatnonzero(inside[1:] != inside[:-1]).tolist() or [-1]  # none inside: no category is at most -1
-    sides = [1 - int(inside[0]) if last != [-1] else 0]
-    sides += [1 - int(inside[end + 1]) for end in last]
-    return list(zip(sides, [*map(float, last), np.inf], strict=True))

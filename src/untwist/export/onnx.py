@@ -5,19 +5,44 @@ Everything is in double precision, so that rows fall on the same side of every t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from untwist.arguments import Array
 from untwist.boosting.forest import Forest
-from untwist.classifier import PILBoostClassifier
-from untwist.export.scoring import Scoring, Term, members, needed
+from untwist.export.scoring import Scoring, Term
+from untwist.optional import import_optional
 
 __all__ = ["to_onnx"]
 
-OPSET, TREE_OPSET, IR_VERSION = 21, 5, 10  # onnxruntime 1.21 and newer run these
-AT_MOST, MEMBER = 0, 6  # modes of a node
+#: The version of ONNX's operators, which onnxruntime 1.21 and newer run.
+OPSET = 21
+
+#: The version of ai.onnx.ml, the first with the operator TreeEnsemble.
+TREE_OPSET = 5
+
+#: The version of the file format.
+IR_VERSION = 10
+
+#: ONNX's number for the type int64.
+INT64 = 7
+
+#: The mode of a node that sends rows up to its threshold to the left.
+AT_MOST = 0
+
+#: The mode of a node that sends the members of a set to the left.
+MEMBER = 6
+
+#: No category is at most this: what a node without any category to the left compares with.
+BELOW_CATEGORIES = -1.0
+
+#: What TreeEnsemble is told to do with the leaves that a row reaches: to add them up, and nothing after that.
+SUM_OF_LEAVES = {"aggregate_function": 1, "post_transform": 0}
+
+#: ONNX's names of the operations of `Writer`.
 OPERATORS = {
     "+": "Add",
     "-": "Sub",
@@ -33,91 +58,118 @@ OPERATORS = {
 }
 
 
-def to_onnx(model: PILBoostClassifier) -> Any:
-    """A model as an ONNX ModelProto: "X" (rows of `numbers`) to "label", "probabilities" and "decision".
+def to_onnx(model: Any) -> Any:
+    """Return a model as ONNX.
 
-    They are what `predict`, `predict_proba` and `decision_function` give. Classes must be numbers, Booleans or text.
+    Its input "X" are rows of `numbers`; its outputs "label", "probabilities" and "decision" are what `predict`,
+    `predict_proba` and `decision_function` give.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier or FittedModel
+        A fitted model whose classes are numbers, Booleans or text.
+
+    Returns
+    -------
+    onnx.ModelProto
     """
-    onnx = needed("onnx", "to_onnx")
-    scoring = Scoring.of(model)
-    classes, several = _classes(scoring.classes), len(scoring.classes) > 2
-    kinds = onnx.TensorProto
+    onnx = import_optional("onnx", "to_onnx")
+    scoring = Scoring.from_model(model)
     graph = _Graph(onnx.helper, scoring)
-    trees = _ensemble(scoring, onnx.numpy_helper.from_array)
-    scores = graph.node("TreeEnsemble", "X", domain="ai.onnx.ml", **trees)
+    classes = _make_labels(scoring.classes)
+    several = len(classes) > 2
+    trees = _describe_trees(scoring, onnx.numpy_helper.from_array)
+    scores = graph.add_node("TreeEnsemble", "X", domain="ai.onnx.ml", **trees)
     if not several:
-        scores = graph.node("Reshape", scores, graph.constant(np.array([-1])))
-    decision, posterior = scoring.clean(Term(graph, scores))
-    graph.node("Identity", decision.text, output="decision")
-    if several:
-        shares = scoring.share(posterior, decision).text
-        total = graph.node("ReduceSum", shares, graph.constant(np.array([1])), keepdims=1)
-        graph.node("Div", shares, total, output="probabilities")
-        best = graph.node("ArgMax", "decision", axis=1, keepdims=0)
-    else:
-        both = [
-            graph.node("Unsqueeze", each.text, graph.constant(np.array([1]))) for each in (1.0 - posterior, posterior)
-        ]
-        graph.node("Concat", *both, axis=1, output="probabilities")
-        best = graph.node("Cast", graph.node("Greater", "decision", graph.constant(0.0)), to=kinds.INT64)
-    graph.node("Gather", graph.constant(classes), best, output="label")
-    columns, width = [len(scoring.classes)], [scoring.forests[0].n_features]
+        scores = graph.add_node("Reshape", scores, graph.add_constant(np.array([-1])))
+    decision, posterior = scoring.write_clean(Term(graph, scores))
+    graph.add_node("Identity", decision.text, output="decision")
+    best = _add_several_classes(graph, scoring, decision, posterior) if several else _add_two_classes(graph, posterior)
+    graph.add_node("Gather", graph.add_constant(classes), best, output="label")
+
+    def declare(name: str, kind: int, *columns: int) -> Any:
+        return onnx.helper.make_tensor_value_info(name, kind, ["rows", *columns])
+
+    label_kind = onnx.helper.np_dtype_to_tensor_dtype(classes.dtype)
+    double = onnx.TensorProto.DOUBLE
+    decision_columns = [len(classes)] if several else []
     made = onnx.helper.make_graph(
         graph.nodes,
         "untwist",
-        [onnx.helper.make_tensor_value_info("X", kinds.DOUBLE, ["rows", *width])],
+        [declare("X", double, scoring.forests[0].n_features)],
         [
-            onnx.helper.make_tensor_value_info("label", onnx.helper.np_dtype_to_tensor_dtype(classes.dtype), ["rows"]),
-            onnx.helper.make_tensor_value_info("probabilities", kinds.DOUBLE, ["rows", *columns]),
-            onnx.helper.make_tensor_value_info("decision", kinds.DOUBLE, ["rows", *(columns if several else [])]),
+            declare("label", label_kind),
+            declare("probabilities", double, len(classes)),
+            declare("decision", double, *decision_columns),
         ],
         initializer=[onnx.numpy_helper.from_array(value, name) for name, value in graph.constants.items()],
     )
     return onnx.helper.make_model(
         made,
         producer_name="untwist",
-        doc_string="\n".join(scoring.description()),
+        doc_string="\n".join(scoring.describe()),
         ir_version=IR_VERSION,
         opset_imports=[onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid("ai.onnx.ml", TREE_OPSET)],
     )
+
+
+def _add_two_classes(graph: _Graph, posterior: Term) -> str:
+    """Add the probabilities of two classes; return the index of the one that is chosen."""
+    columns = [
+        graph.add_node("Unsqueeze", each.text, graph.add_constant(np.array([1])))
+        for each in (1.0 - posterior, posterior)
+    ]
+    graph.add_node("Concat", *columns, axis=1, output="probabilities")
+    is_second = graph.add_node("Greater", "decision", graph.add_constant(0.0))
+    return graph.add_node("Cast", is_second, to=INT64)
+
+
+def _add_several_classes(graph: _Graph, scoring: Scoring, decision: Term, posterior: Term) -> str:
+    """Add the probabilities of more than two classes; return the index of the one that is chosen."""
+    shares = scoring.write_share(posterior, decision).text
+    total = graph.add_node("ReduceSum", shares, graph.add_constant(np.array([1])), keepdims=1)
+    graph.add_node("Div", shares, total, output="probabilities")
+    return graph.add_node("ArgMax", "decision", axis=1, keepdims=0)
 
 
 class _Graph:
     """Nodes of a graph, one after the other; a `Writer`, whose terms are the outputs of nodes."""
 
     def __init__(self, helper: Any, scoring: Scoring) -> None:
-        self.helper, self.table = helper, scoring.table
+        self.helper = helper
+        self.table = scoring.table
         self.nodes: list[Any] = []
         self.constants: dict[str, NDArray[Any]] = {}
 
-    def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """A further node; its output."""
+    def add_node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """Add a node and return the name of its output."""
         output = output or f"v{len(self.nodes)}"
         self.nodes.append(self.helper.make_node(kind, list(inputs), [output], **attributes))
         return output
 
-    def constant(self, value: Any) -> str:
-        """The name of a constant."""
+    def add_constant(self, value: Any) -> str:
+        """Add a constant and return its name."""
         name = f"c{len(self.constants)}"
         self.constants[name] = np.asarray(value)
         return name
 
     def write(self, operation: str, *terms: Term | float) -> Term:
-        """As Writer says."""
-        first, *others = (each.text if isinstance(each, Term) else self.constant(float(each)) for each in terms)
-        if operation == "copysign":  # of 0 it is 0, whatever the sign
-            return Term(self, self.node("Mul", first, self.node("Sign", *others)))
+        """Add the node of an operation."""
+        first, *others = (each.text if isinstance(each, Term) else self.add_constant(float(each)) for each in terms)
+        if operation == "copysign":  # It is 0 where the second term is 0, whatever the sign of that.
+            return Term(self, self.add_node("Mul", first, self.add_node("Sign", *others)))
         if operation == "look_up":
-            return Term(self, self.node("Gather", self.constant(self.table), self.node("Cast", first, to=7)))
-        return Term(self, self.node(OPERATORS[operation], first, *others))
+            place = self.add_node("Cast", first, to=INT64)
+            return Term(self, self.add_node("Gather", self.add_constant(self.table), place))
+        return Term(self, self.add_node(OPERATORS[operation], first, *others))
 
-    def named(self, _name: str, term: Term) -> Term:
-        """As Writer says: an output has a name."""
+    def define(self, _name: str, term: Term) -> Term:
+        """Return the term: the output of a node has a name already."""
         return term
 
 
-def _classes(classes: NDArray[Any]) -> NDArray[Any]:
-    """The labels as a tensor can hold them."""
+def _make_labels(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the labels as a tensor can hold them."""
     if classes.dtype.kind in "biuf":
         return classes.astype({"b": np.bool_, "f": np.float64}.get(classes.dtype.kind, np.int64))
     if all(isinstance(label, str) for label in classes.tolist()):
@@ -125,44 +177,45 @@ def _classes(classes: NDArray[Any]) -> NDArray[Any]:
     raise ValueError(f"ONNX knows labels of numbers, Booleans or text, got {classes[:5]}")
 
 
-def _ensemble(scoring: Scoring, tensor: Any) -> dict[str, Any]:
-    """The attributes of TreeEnsemble: splits and leaves in lists of their own, numbered through all trees.
+def _describe_trees(scoring: Scoring, make_tensor: Any) -> dict[str, Any]:
+    """Return the attributes of TreeEnsemble: splits and leaves in lists of their own, numbered through all trees.
 
     A tree must have a split: one that is a leaf gets a split with this leaf on both sides.
     """
-    parts = [_parts(forest, target) for target, forest in enumerate(scoring.forests)]
-    splits, leaves = 0, 0
+    parts = [_describe_forest(forest, target) for target, forest in enumerate(scoring.forests)]
+    n_splits, n_leaves = 0, 0
     for part in parts:
         for side in ("true", "false"):
-            part[f"nodes_{side}nodeids"] += np.where(part[f"nodes_{side}leafs"], leaves, splits)
-        part["tree_roots"] += splits
-        splits, leaves = splits + len(part["nodes_modes"]), leaves + len(part["leaf_weights"])
+            part[f"nodes_{side}nodeids"] += np.where(part[f"nodes_{side}leafs"], n_leaves, n_splits)
+        part["tree_roots"] += n_splits
+        n_splits += len(part["nodes_modes"])
+        n_leaves += len(part["leaf_weights"])
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     tensors = {"nodes_modes": np.uint8, "nodes_splits": np.float64, "leaf_weights": np.float64}
     sets = joined.pop("membership_values")
-    attributes = {name: tensor(joined.pop(name).astype(kind)) for name, kind in tensors.items()}
+    attributes = {name: make_tensor(joined.pop(name).astype(kind)) for name, kind in tensors.items()}
     if len(sets):
-        attributes["membership_values"] = tensor(sets)
+        attributes["membership_values"] = make_tensor(sets)
     attributes |= {name: values.astype(np.int64).tolist() for name, values in joined.items()}
-    return attributes | {"n_targets": len(scoring.forests), "aggregate_function": 1, "post_transform": 0}
+    return attributes | {"n_targets": len(scoring.forests), **SUM_OF_LEAVES}
 
 
-def _parts(forest: Forest, target: int) -> dict[str, NDArray[Any]]:
-    """The same of one forest, numbered from 0."""
-    leaf = forest.feature < 0
-    number = np.where(leaf, np.cumsum(leaf), np.cumsum(~leaf)) - 1  # of a node among the splits or the leaves
+def _describe_forest(forest: Forest, target: int) -> dict[str, NDArray[Any]]:
+    """Return the same of one forest, numbered from 0."""
+    is_leaf = forest.feature < 0
+    number_among_its_kind = np.where(is_leaf, np.cumsum(is_leaf), np.cumsum(~is_leaf)) - 1
     root = forest.offset[:-1]
-    bare = root[leaf[root]]
-    count, split = np.count_nonzero(~leaf), np.flatnonzero(~leaf)
+    bare = root[is_leaf[root]]
+    split = np.flatnonzero(~is_leaf)
     left = (forest.left + np.repeat(root, np.diff(forest.offset)))[split]
-    sets = {node: members(forest, node) for node in split[forest.set[split] >= 0]}
-    empty = [node for node, inside in sets.items() if not inside]
+    sets = {node: forest.categories_going_left(node) for node in split[forest.set[split] >= 0]}
+    empty = [node for node, categories in sets.items() if not categories]
     threshold = forest.threshold.copy()
-    threshold[[*empty]] = -1.0  # no category is below 0
+    threshold[[*empty]] = BELOW_CATEGORIES
     mode = np.where(forest.set >= 0, MEMBER, AT_MOST)
     mode[[*empty]] = AT_MOST
-    roots = number[root]
-    roots[leaf[root]] = count + np.arange(len(bare))
+    roots = number_among_its_kind[root]
+    roots[is_leaf[root]] = len(split) + np.arange(len(bare))
 
     def with_bare(values: NDArray[Any], bare_values: Any) -> NDArray[Any]:
         return np.concatenate([values, np.broadcast_to(bare_values, len(bare))])
@@ -173,11 +226,16 @@ def _parts(forest: Forest, target: int) -> dict[str, NDArray[Any]]:
         "nodes_modes": with_bare(mode[split], AT_MOST),
         "nodes_splits": with_bare(np.where(mode == MEMBER, 0.0, threshold)[split], 0.0),
         "nodes_missing_value_tracks_true": with_bare(forest.missing_left[split], 0),
-        "nodes_truenodeids": with_bare(number[left], number[bare]),
-        "nodes_trueleafs": with_bare(leaf[left], True),
-        "nodes_falsenodeids": with_bare(number[left + 1], number[bare]),
-        "nodes_falseleafs": with_bare(leaf[left + 1], True),
-        "leaf_weights": forest.value[leaf],
-        "leaf_targetids": np.full(np.count_nonzero(leaf), target),
-        "membership_values": np.array([each for inside in sets.values() if inside for each in [*inside, np.nan]]),
+        "nodes_truenodeids": with_bare(number_among_its_kind[left], number_among_its_kind[bare]),
+        "nodes_trueleafs": with_bare(is_leaf[left], True),
+        "nodes_falsenodeids": with_bare(number_among_its_kind[left + 1], number_among_its_kind[bare]),
+        "nodes_falseleafs": with_bare(is_leaf[left + 1], True),
+        "leaf_weights": forest.value[is_leaf],
+        "leaf_targetids": np.full(np.count_nonzero(is_leaf), target),
+        "membership_values": _list_members(sets.values()),
     }
+
+
+def _list_members(sets: Iterable[list[int]]) -> Array:
+    """Return the sets of categories one after the other, each ended by NaN; empty ones are left out."""
+    return np.array([member for categories in sets if categories for member in [*categories, np.nan]])

@@ -7,58 +7,87 @@ from typing import Any
 
 import numpy as np
 
-from untwist.classifier import PILBoostClassifier
-from untwist.export.scoring import Scoring, members, needed
+from untwist.arguments import Array
+from untwist.boosting.forest import Forest
+from untwist.export.scoring import Scoring
+from untwist.optional import import_optional
 
 __all__ = ["to_treelite"]
 
+#: No category is at most this: what a node without any category to the left compares with.
+BELOW_CATEGORIES = -1.0
 
-def to_treelite(model: PILBoostClassifier) -> Any:
-    """A model as a treelite.Model that gives the boosted score of rows of `numbers`, one per class beyond two.
+
+def to_treelite(model: Any) -> Any:
+    """Return a model as treelite, which gives the boosted score of rows of `numbers`, one per class beyond two.
 
     That is `decision_function` unless noise rates untwist the posterior; a positive score speaks for the class. None of
     treelite's postprocessors is the link of the alpha-loss or keeps posteriors within limits, so that probabilities are
     made outside: `probabilities(model, scores)`.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier or FittedModel
+        A fitted model.
+
+    Returns
+    -------
+    treelite.Model
     """
-    builder = needed("treelite.model_builder", "to_treelite")
-    scoring = Scoring.of(model)
-    several = len(scoring.forests) > 1
-    label = [index for index, forest in enumerate(scoring.forests) for _ in range(len(forest))]
-    made = builder.ModelBuilder(
+    model_builder = import_optional("treelite.model_builder", "to_treelite")
+    scoring = Scoring.from_model(model)
+    n_scores = len(scoring.forests)
+    class_of_tree = [index for index, forest in enumerate(scoring.forests) for _ in range(len(forest))]
+    n_trees = len(class_of_tree)
+    builder = model_builder.ModelBuilder(
         threshold_type="float64",
         leaf_output_type="float64",
-        metadata=builder.Metadata(
+        metadata=model_builder.Metadata(
             num_feature=scoring.forests[0].n_features,
-            task_type="kMultiClf" if several else "kBinaryClf",
+            task_type="kMultiClf" if n_scores > 1 else "kBinaryClf",
             average_tree_output=False,
             num_target=1,
-            num_class=[len(scoring.forests)],
+            num_class=[n_scores],
             leaf_vector_shape=(1, 1),
         ),
-        tree_annotation=builder.TreeAnnotation(num_tree=len(label), target_id=[0] * len(label), class_id=label),
-        postprocessor=builder.PostProcessorFunc("identity_multiclass" if several else "identity"),
-        base_scores=[0.0] * len(scoring.forests),
-        attributes={"untwist": scoring.description()},
+        tree_annotation=model_builder.TreeAnnotation(num_tree=n_trees, target_id=[0] * n_trees, class_id=class_of_tree),
+        postprocessor=model_builder.PostProcessorFunc("identity_multiclass" if n_scores > 1 else "identity"),
+        base_scores=[0.0] * n_scores,
+        attributes={"untwist": scoring.describe()},
     )
     for forest in scoring.forests:
         value = scoring.sign * forest.value
-        threshold = np.minimum(forest.threshold, sys.float_info.max)  # infinite where all that is not missing goes left
+        # A threshold is infinite where all that is not missing goes left.
+        threshold = np.minimum(forest.threshold, sys.float_info.max)
         for tree in range(len(forest)):
-            made.start_tree()
-            first, end = forest.offset[tree : tree + 2].tolist()
-            for node in range(first, end):
-                made.start_node(node - first)
-                inside = members(forest, node) if forest.feature[node] >= 0 and forest.set[node] >= 0 else []
-                left = int(forest.left[node])
-                children = {"left_child_key": left, "right_child_key": left + 1}
-                split = {"feature_id": int(forest.feature[node]), "default_left": bool(forest.missing_left[node])}
-                if forest.feature[node] < 0:
-                    made.leaf(float(value[node]))
-                elif inside:
-                    made.categorical_test(**split, category_list=inside, category_list_right_child=False, **children)
-                else:
-                    at = -1.0 if forest.set[node] >= 0 else float(threshold[node])  # no category is below 0
-                    made.numerical_test(**split, threshold=at, opname="<=", **children)
-                made.end_node()
-            made.end_tree()
-    return made.commit()
+            _build_tree(builder, forest, tree, value, threshold)
+    return builder.commit()
+
+
+def _build_tree(builder: Any, forest: Forest, tree: int, value: Array, threshold: Array) -> None:
+    nodes = forest.nodes_of(tree)
+    builder.start_tree()
+    for node in range(nodes.start, nodes.stop):
+        builder.start_node(node - nodes.start)
+        if forest.feature[node] < 0:
+            builder.leaf(float(value[node]))
+        else:
+            _build_split(builder, forest, node, float(threshold[node]))
+        builder.end_node()
+    builder.end_tree()
+
+
+def _build_split(builder: Any, forest: Forest, node: int, threshold: float) -> None:
+    left = int(forest.left[node])
+    split = {
+        "feature_id": int(forest.feature[node]),
+        "default_left": bool(forest.missing_left[node]),
+        "left_child_key": left,
+        "right_child_key": left + 1,
+    }
+    is_categorical = forest.set[node] >= 0
+    going_left = forest.categories_going_left(node) if is_categorical else []
+    if going_left:
+        builder.categorical_test(**split, category_list=going_left, category_list_right_child=False)
+        return
+    builder.numerical_test(**split, threshold=BELOW_CATEGORIES if is_categorical else threshold, opname="<=")

@@ -10,82 +10,109 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.forest import Forest
-from untwist.classifier import PILBoostClassifier
-from untwist.export.scoring import Scoring, members, needed
+from untwist.classifier import find_model
+from untwist.export.scoring import Scoring
+from untwist.optional import import_optional
 
 __all__ = ["to_xgboost"]
 
+#: What XGBoost has for the parent of a root.
+NO_PARENT = 2**31 - 1
 
-def to_xgboost(model: PILBoostClassifier) -> Any:
-    """A model as an xgboost.Booster whose margin is the boosted score of rows of `numbers`, one per class beyond two.
+#: Characters that XGBoost does not take in names of columns.
+REFUSED_IN_NAMES = set("[]<")
+
+
+def to_xgboost(model: Any) -> Any:
+    """Return a model as XGBoost, whose margin is the boosted score of rows of `numbers`, one per class beyond two.
 
     That is `decision_function` unless noise rates untwist the posterior; a positive score speaks for the class.
     `probabilities(model, margins)` makes clean probabilities of it. XGBoost keeps values, thresholds and leaves in
     single precision: a value within its rounding of a threshold may go to the other side.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier or FittedModel
+        A fitted model.
+
+    Returns
+    -------
+    xgboost.Booster
     """
-    xgboost = needed("xgboost", "to_xgboost")
-    scoring = Scoring.of(model)
-    n_features, n_scores = scoring.forests[0].n_features, len(scoring.forests)
-    known = {column: len(categories) for column, categories in model._schema.categories.items()}
-    settings: dict[str, Any] = {"base_score": 0.0, "objective": "binary:logitraw"}
-    if n_scores > 1:
-        settings |= {"objective": "multi:softprob", "num_class": n_scores}
-    kinds = ["c" if column in known else "q" for column in range(n_features)]
-    rows = xgboost.DMatrix(np.zeros((2, n_features)), label=[0, 1], feature_types=kinds, enable_categorical=True)
-    booster = xgboost.Booster(settings, [rows])
-    booster.boost(rows, iteration=0, grad=np.zeros((2, n_scores)), hess=np.ones((2, n_scores)))  # a model of one round
-    content = json.loads(booster.save_raw("json"))
-    trees = content["learner"]["gradient_booster"]["model"]
+    xgboost = import_optional("xgboost", "to_xgboost")
+    scoring = Scoring.from_model(model)
+    encoder = find_model(model).encoder
+    n_categories = {column: len(known) for column, known in encoder.schema.categories.items()}
+    n_scores = len(scoring.forests)
     n_rounds = max(map(len, scoring.forests))
-    trees["trees"] = []
-    for index in range(n_rounds):
-        for forest in scoring.forests:
-            value, at = (scoring.sign * forest.value, index) if index < len(forest) else (0.0 * forest.value, 0)
-            trees["trees"].append(_tree(forest, at, value, known, len(trees["trees"])))  # a class that ended adds 0
+    content = _make_small_model(xgboost, scoring.forests[0].n_features, n_categories, n_scores)
+    trees = content["learner"]["gradient_booster"]["model"]
+    trees["trees"] = _list_trees(scoring, n_rounds, n_categories)
     trees["tree_info"] = list(range(n_scores)) * n_rounds
     trees["iteration_indptr"] = list(range(0, n_rounds * n_scores + 1, n_scores))
     trees["gbtree_model_param"] |= {"num_trees": str(n_rounds * n_scores)}
-    names = [str(name) for name in getattr(model, "feature_names_in_", [])]
-    content["learner"]["feature_names"] = [] if any(set("[]<") & set(name) for name in names) else names  # it has rules
-    content["learner"]["attributes"]["untwist"] = "\n".join(scoring.description())
+    names = [] if encoder.feature_names is None else [str(name) for name in encoder.feature_names]
+    is_refused = any(REFUSED_IN_NAMES & set(name) for name in names)
+    content["learner"]["feature_names"] = [] if is_refused else names
+    content["learner"]["attributes"]["untwist"] = "\n".join(scoring.describe())
     return xgboost.Booster(model_file=bytearray(json.dumps(content).encode()))
 
 
-def _tree(forest: Forest, index: int, value: Array, known: dict[int, int], number: int) -> dict[str, Any]:
-    """A tree in XGBoost's words."""
-    nodes = slice(*forest.offset[index : index + 2].tolist())
-    feature, left, value = forest.feature[nodes], forest.left[nodes].astype(int), value[nodes]
-    inner = feature >= 0
-    children = np.where(inner, left, -1)
-    parents = np.full(len(feature), 2**31 - 1)
-    parents[left[inner]] = parents[left[inner] + 1] = np.flatnonzero(inner)
-    condition = np.where(inner, _first_above(forest.threshold[nodes]), value)
-    sets: dict[int, list[int]] = {}
-    for node in np.flatnonzero(inner):
-        at = nodes.start + int(node)
-        if forest.set[at] >= 0:
-            inside = set(members(forest, at))
-            sets[int(node)] = [one for one in range(known[int(feature[node])]) if one not in inside]
-    cover = np.ones(len(feature))  # not known any more: each leaf counts alike
-    for node in np.flatnonzero(inner)[::-1]:
-        cover[node] = cover[left[node]] + cover[left[node] + 1]
-    sizes = [len(right) for right in sets.values()]
+def _make_small_model(xgboost: Any, n_features: int, n_categories: dict[int, int], n_scores: int) -> dict[str, Any]:
+    """Return a model of one round as XGBoost itself writes it, to put trees into."""
+    settings: dict[str, Any] = {"base_score": 0.0, "objective": "binary:logitraw"}
+    if n_scores > 1:
+        settings |= {"objective": "multi:softprob", "num_class": n_scores}
+    kinds = ["c" if column in n_categories else "q" for column in range(n_features)]
+    rows = xgboost.DMatrix(np.zeros((2, n_features)), label=[0, 1], feature_types=kinds, enable_categorical=True)
+    booster = xgboost.Booster(settings, [rows])
+    booster.boost(rows, iteration=0, grad=np.zeros((2, n_scores)), hess=np.ones((2, n_scores)))
+    content: dict[str, Any] = json.loads(booster.save_raw("json"))
+    return content
+
+
+def _list_trees(scoring: Scoring, n_rounds: int, n_categories: dict[int, int]) -> list[dict[str, Any]]:
+    """Return a tree of every class in turn; where the rounds of a class have ended, one that adds 0."""
+    trees: list[dict[str, Any]] = []
+    for index in range(n_rounds):
+        for forest in scoring.forests:
+            has_ended = index >= len(forest)
+            value = 0.0 * forest.value if has_ended else scoring.sign * forest.value
+            trees.append(_describe_tree(forest, 0 if has_ended else index, value, n_categories, len(trees)))
+    return trees
+
+
+def _describe_tree(
+    forest: Forest, index: int, value: Array, n_categories: dict[int, int], number: int
+) -> dict[str, Any]:
+    """Return a tree in XGBoost's words."""
+    nodes = forest.nodes_of(index)
+    feature, value = forest.feature[nodes], value[nodes]
+    left = forest.left[nodes].astype(int)
+    is_split = feature >= 0
+    splits = np.flatnonzero(is_split)
+    parents = np.full(len(feature), NO_PARENT)
+    parents[left[splits]] = splits
+    parents[left[splits] + 1] = splits
+    condition = np.where(is_split, _find_first_above(forest.threshold[nodes]), value)
+    going_right = _list_categories_going_right(forest, nodes, n_categories)
+    sizes = [len(categories) for categories in going_right.values()]
     return {
-        "base_weights": np.where(inner, 0.0, value).tolist(),
-        "categories": [one for right in sets.values() for one in right],
-        "categories_nodes": list(sets),
+        "base_weights": np.where(is_split, 0.0, value).tolist(),
+        "categories": [one for categories in going_right.values() for one in categories],
+        "categories_nodes": list(going_right),
         "categories_segments": np.cumsum([0, *sizes])[:-1].tolist(),
         "categories_sizes": sizes,
         "default_left": forest.missing_left[nodes].astype(int).tolist(),
         "id": number,
-        "left_children": children.tolist(),
+        "left_children": np.where(is_split, left, -1).tolist(),
         "loss_changes": forest.gain[nodes].tolist(),
         "parents": parents.tolist(),
-        "right_children": np.where(inner, left + 1, -1).tolist(),
+        "right_children": np.where(is_split, left + 1, -1).tolist(),
         "split_conditions": condition.astype(np.float32).astype(float).tolist(),
-        "split_indices": np.where(inner, feature, 0).tolist(),
-        "split_type": [int(node in sets) for node in range(len(feature))],
-        "sum_hessian": cover.tolist(),
+        "split_indices": np.where(is_split, feature, 0).tolist(),
+        "split_type": [int(node in going_right) for node in range(len(feature))],
+        "sum_hessian": _count_leaves(splits, left, len(feature)).tolist(),
         "tree_param": {
             "num_deleted": "0",
             "num_feature": str(forest.n_features),
@@ -95,7 +122,26 @@ def _tree(forest: Forest, index: int, value: Array, known: dict[int, int], numbe
     }
 
 
-def _first_above(threshold: Array) -> NDArray[np.float32]:
-    """The smallest single above what a threshold rounds to, within what singles there are."""
+def _list_categories_going_right(forest: Forest, nodes: slice, n_categories: dict[int, int]) -> dict[int, list[int]]:
+    """Return, for each node of a tree that splits by a set, the known categories that are not in it."""
+    going_right = {}
+    for node in range(nodes.start, nodes.stop):
+        if forest.feature[node] >= 0 and forest.set[node] >= 0:
+            going_left = set(forest.categories_going_left(node))
+            known = range(n_categories[int(forest.feature[node])])
+            going_right[node - nodes.start] = [one for one in known if one not in going_left]
+    return going_right
+
+
+def _count_leaves(splits: NDArray[np.intp], left: NDArray[np.int_], n_nodes: int) -> Array:
+    """Return the leaves below each node, in place of its rows, of which nothing is known any more."""
+    n_leaves = np.ones(n_nodes)
+    for node in splits[::-1]:
+        n_leaves[node] = n_leaves[left[node]] + n_leaves[left[node] + 1]
+    return n_leaves
+
+
+def _find_first_above(threshold: Array) -> NDArray[np.float32]:
+    """Return the smallest single above what a threshold rounds to, within what singles there are."""
     most = np.finfo(np.float32).max
     return np.nextafter(np.clip(threshold, -most, most).astype(np.float32), np.float32(most))

@@ -1,14 +1,13 @@
-"""Model files: a header in JSON, arrays as they are, a checksum. Reading one executes nothing."""
+"""Model files: a header in JSON, arrays as they are, a checksum. Reading one executes nothing.
 
-from untwist.files.format import (
-    VERSION,
-    dumps,
-    header,
-    load,
-    loads,
-    save,
-    whole_file,
-    write_whole,
-)
+``save(model, path)`` and ``load(path)``; `dumps` and `loads` do the same with bytes. A file holds all that predictions
+need and what is known of the training, but no training rows: what was predicted out of fold stays behind. The same
+model gives the same bytes. docs/model-file.md describes the format.
+"""
 
-__all__ = ["VERSION", "dumps", "header", "load", "loads", "save", "whole_file", "write_whole"]
+from untwist.files.layout import VERSION
+from untwist.files.reading import header, load, loads
+from untwist.files.whole_files import open_whole, write_whole
+from untwist.files.writing import dumps, save
+
+__all__ = ["VERSION", "dumps", "header", "load", "loads", "open_whole", "save", "write_whole"]

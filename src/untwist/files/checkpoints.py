@@ -9,13 +9,13 @@ from untwist.arguments import check_count
 from untwist.boosting.runs import Progress
 from untwist.classifier import PILBoostClassifier
 from untwist.data.workers import find_workers
-from untwist.files.format import load, save
+from untwist.files.reading import load
+from untwist.files.writing import list_settings, save
 
 __all__ = ["Checkpoint", "resumed"]
 
-
 #: Settings that may differ from those of the checkpoint.
-FREE = {"n_estimators", "callbacks", "verbose", "n_jobs", "warm_start", "random_state", "device"}
+FREE_SETTINGS = {"n_estimators", "callbacks", "verbose", "n_jobs", "warm_start", "random_state", "device"}
 
 
 class Checkpoint:
@@ -24,12 +24,22 @@ class Checkpoint:
     A file is whole or not there: what a full disk or a killed process leaves behind is the checkpoint before. Of the
     workers of a distributed fit the first one saves.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    every : int, default 50
+        Rounds between two checkpoints.
+
+    Examples
+    --------
     >>> from untwist import PILBoostClassifier
     >>> model = PILBoostClassifier(2.0, n_estimators=500, max_depth=3, callbacks=[Checkpoint("run.untwist", every=100)])
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int = 50) -> None:
-        self.path, self.every = Path(path), check_count("every", every)
+        self.path = Path(path)
+        self.every = check_count("every", every)
 
     def __call__(self, progress: Progress) -> None:
         """Save if it is time to."""
@@ -40,20 +50,36 @@ class Checkpoint:
 
 
 def resumed(model: PILBoostClassifier, path: str | os.PathLike[str]) -> PILBoostClassifier:
-    """`model` with the rounds of a checkpoint, if there is one: its `fit` on the same data goes on from there.
+    """Return `model` with the rounds of a checkpoint, if there is one: its `fit` on the same data goes on from there.
 
-    The model is the same as without the interruption. A checkpoint of other settings is refused; that the data are the
-    same is up to you.
+    The model is then the same as without the interruption. That the data are the same is up to you.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        The classifier whose fit was interrupted.
+    path : str or path
+        The file of its `Checkpoint`.
+
+    Returns
+    -------
+    PILBoostClassifier
+        With ``warm_start=True``; `model` itself where there is no such file.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint is of other settings.
     """
     if not Path(path).exists():
         return model
-    found, wanted = load(path), model.get_params(deep=False)
-    for name, value in found.get_params(deep=False).items():
-        if name not in FREE and repr(value) != repr(wanted[name]):
+    found = load(path)
+    wanted = list_settings(model)
+    for name, value in list_settings(found).items():
+        if name not in FREE_SETTINGS and repr(value) != repr(wanted[name]):
             raise ValueError(
                 f"{path} was fitted with {name}={value!r}, not {wanted[name]!r}: remove it, or set that back"
             )
-    goes_on = type(model)()
-    goes_on.__dict__.update(vars(found))
-    goes_on.set_params(**{**wanted, "warm_start": True})
-    return goes_on
+    again = type(model)(**{**model.get_params(deep=False), "warm_start": True})
+    again.model_ = found.model_
+    return again

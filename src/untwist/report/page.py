@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from untwist.audit.comparison import Peer
+from untwist.audit.findings import collect_findings
 from untwist.audit.labels import LabelAudit
 from untwist.report import sections
 from untwist.report.markup import Section, write_page
-from untwist.report.peers import Peer
 from untwist.report.review import write_review
 from untwist.text import for_page
 
@@ -64,17 +65,15 @@ def report(
     names = range(len(audit.given)) if rows is None else [_plain(one) for one in rows]
     if len(names) != len(audit.given):
         raise ValueError(f"rows must be one for each of the {len(audit.given)} labels, got {len(names)}")
-    listed = audit.suspects()
-    if suspects is not None:
-        listed = audit.ranking[np.isin(audit.ranking, audit._positions(suspects))]
+    findings = collect_findings(audit, suspects, peers)
     bodies = {
-        "summary": sections.write_summary(audit, listed, row_name),
-        "noise": sections.write_noise(audit, listed),
-        "review": write_review(audit, listed, names, row_name, by_doubt=suspects is None),
-        "training": sections.write_training(audit),
-        "calibration": sections.write_calibration(audit),
-        "columns": sections.write_columns(audit, listed),
-        "peers": sections.write_peers(audit, peers) if peers else "",
+        "summary": sections.write_summary(findings, row_name),
+        "noise": sections.write_noise(findings),
+        "review": write_review(findings, names, row_name),
+        "training": sections.write_training(findings),
+        "calibration": sections.write_calibration(findings),
+        "columns": sections.write_columns(findings),
+        "peers": sections.write_peers(findings),
     }
     name = for_page(title, 120)
     return write_page(

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.audit.labels import Explanation, LabelAudit, Reason
-from untwist.report import charts, findings
+from untwist.audit.findings import Findings
+from untwist.audit.labels import LabelAudit
+from untwist.audit.reasons import Explanation, Reason
+from untwist.report import charts
 from untwist.report.markup import (
     describe_value,
     format_probability,
@@ -23,36 +25,31 @@ from untwist.text import for_page, for_script
 
 __all__ = ["write_review"]
 
-#: Suspects in the table, at most; each comes with reasons.
-MOST_LISTED = 250
 #: Bytes of the list to download, at most.
 MOST_EMBEDDED = 200_000
 #: A reason of a smaller effect, in log-odds, would be shown as +0.0.
 LEAST_EFFECT = 0.05
 
 
-def write_review(
-    audit: LabelAudit, suspects: NDArray[np.intp], names: Sequence[Any], row_name: str, *, by_doubt: bool
-) -> str:
-    """Write the section; `by_doubt` says that the suspects are those of `audit.suspects()`."""
+def write_review(findings: Findings, names: Sequence[Any], row_name: str) -> str:
+    """Write the section."""
+    audit = findings.audit
+    suspects = findings.suspects
     if not len(suspects):
         found = (
             "no label is more likely wrong than right" if audit.noise.found else "no evidence of wrong labels was found"
         )
         return f"<p>There is nothing to review: {found}.</p>"
-    listed = suspects[:MOST_LISTED]
     kept = _embed(audit, suspects, names)
-    body = "".join(
-        _write_line(audit, place, names[one.row], one) for place, one in enumerate(audit.explanations(listed))
-    )
+    body = "".join(_write_line(audit, place, names[one.row], one) for place, one in enumerate(findings.explanations))
     heads = [for_page(row_name, 20), "label", "looks like", "likely wrong", "similar rows against it", "why"]
     head = "".join(
         f"<th scope=col aria-sort={'descending' if word == 'likely wrong' else 'none'}>"
         f"<button type=button>{word}</button></th>"
         for word in heads
     )
-    return f"""<p>{_introduce(audit, len(suspects), len(listed), len(kept["row"]), by_doubt)}</p>
-{_write_expectation(audit, suspects)}
+    return f"""<p>{_introduce(findings, len(kept["row"]))}</p>
+{_write_expectation(findings)}
 <form class=controls hidden role=search aria-label="Filter the table">
 <label>Search <input type=search id=words autocomplete=off></label>
 {_write_filter("Label", "given", audit)}{_write_filter("Looks like", "like", audit)}
@@ -67,10 +64,13 @@ for that label there; the number says how strongly, in log-odds. Similar rows sh
 <script type="application/json" id=review-list>{for_script(kept)}</script>"""
 
 
-def _introduce(audit: LabelAudit, n_suspects: int, n_listed: int, n_kept: int, by_doubt: bool) -> str:
-    words = "Rows whose label is more likely wrong than right" if by_doubt else "The rows that were asked for"
+def _introduce(findings: Findings, n_kept: int) -> str:
+    n_suspects = len(findings.suspects)
+    n_listed = len(findings.explanations)
+    by_doubt = "Rows whose label is more likely wrong than right"
+    words = "The rows that were asked for" if findings.asked_for else by_doubt
     words += ", the most doubtful first."
-    if not audit.noise.found:
+    if not findings.audit.noise.found:
         words += " As no noise was found, most of these labels are probably right."
     if n_suspects > n_listed:
         rest = "all of them" if n_kept == n_suspects else f"the first {n_kept:,}"
@@ -78,12 +78,14 @@ def _introduce(audit: LabelAudit, n_suspects: int, n_listed: int, n_kept: int, b
     return words
 
 
-def _write_expectation(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
+def _write_expectation(findings: Findings) -> str:
+    audit = findings.audit
+    suspects = findings.suspects
     expected = np.cumsum(audit.wrong[suspects])
     steps = [k for k in (10, 50, 100, 500, 1000, 5000) if k < len(suspects)] + [len(suspects)]
     lines = [[f"first {k:,}", f"{expected[k - 1]:,.1f}", format_probability(expected[k - 1] / k)] for k in steps]
     chart = charts.draw_finds(
-        findings.expected_finds(audit, min(len(audit.given), max(2 * len(suspects), 50))),
+        findings.expected_finds,
         float(audit.wrong.mean()),
         len(suspects),
         f"Wrong labels expected to be found by a review: {expected[-1]:,.0f} among {len(suspects):,} rows",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from untwist.audit.findings import Findings
 from untwist.audit.labels import LabelAudit
-from untwist.automatic.search import Candidate
-from untwist.report import charts, findings
+from untwist.model import Candidate
+from untwist.report import charts
 from untwist.report.markup import (
     format_interval,
     format_percent,
@@ -21,7 +19,6 @@ from untwist.report.markup import (
     write_figure,
     write_table,
 )
-from untwist.report.peers import Peer
 from untwist.text import clip, for_page
 
 __all__ = ["write_calibration", "write_columns", "write_noise", "write_peers", "write_summary", "write_training"]
@@ -30,16 +27,16 @@ __all__ = ["write_calibration", "write_columns", "write_noise", "write_peers", "
 MOST_BARS = 12
 #: Labels in a table, at most.
 MOST_LABELS = 100
-#: Columns in which slices are looked for, the most important ones.
-MOST_SLICED = 20
 #: Slices, or confusions, in a table, at most.
 MOST_PARTS = 6
 
 # ---- in short ----
 
 
-def write_summary(audit: LabelAudit, suspects: NDArray[np.intp], row_name: str) -> str:
+def write_summary(findings: Findings, row_name: str) -> str:
     """Write how noisy the labels are, how sure that is, and what to do."""
+    audit = findings.audit
+    suspects = findings.suspects
     n = len(audit.given)
     rate, low, high = audit.noise_rate
     number, words = _write_headline(audit)
@@ -50,7 +47,7 @@ def write_summary(audit: LabelAudit, suspects: NDArray[np.intp], row_name: str) 
         low = 0.0
         wrong = ("may be wrong", f"0 to {high * n:,.0f}", "no noise was found")
     tiles = [
-        ("labels judged", f"{n:,}", f"{len(audit.classes)} classes, {audit.model.n_features_in_:,} columns"),
+        ("labels judged", f"{n:,}", f"{len(audit.classes)} classes, {findings.training.n_columns:,} columns"),
         wrong,
         ("to review", f"{len(suspects):,}", worth),
     ]
@@ -58,7 +55,7 @@ def write_summary(audit: LabelAudit, suspects: NDArray[np.intp], row_name: str) 
     picture = charts.draw_waffle(
         (rate, low, high), f"A hundred squares for a hundred labels: between {low:.0%} and {high:.0%} of them are wrong"
     )
-    steps = "".join(f"<li>{step}</li>" for step in _write_next_steps(audit, suspects, row_name))
+    steps = "".join(f"<li>{step}</li>" for step in _write_next_steps(findings, row_name))
     return (
         f'<div class=hero><div><p class="verdict{mood}">{number}</p><p class=lead>{words}</p></div>'
         + write_figure(picture, "A hundred labels. Full colour: wrong; faint: perhaps.")
@@ -91,7 +88,9 @@ def _is_clean(audit: LabelAudit) -> bool:
     return not audit.noise.found and max(audit.noise.interval_neg[1], audit.noise.interval_pos[1]) < 0.05
 
 
-def _write_next_steps(audit: LabelAudit, suspects: NDArray[np.intp], row_name: str) -> list[str]:
+def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
+    audit = findings.audit
+    suspects = findings.suspects
     if not len(suspects):
         if audit.noise.found or _is_clean(audit):
             return ["Nothing needs correcting: no label stands out as wrong. The model can be used as it is."]
@@ -107,21 +106,20 @@ def _write_next_steps(audit: LabelAudit, suspects: NDArray[np.intp], row_name: s
         f'Look at {first} of the <a href="#review">list</a>: {many} the labels there are expected to be truly wrong.',
         "Where a label is wrong, correct it at its source; where it is right, keep it: a hard case is worth having.",
         "Train again on the corrected data. Until then the model can be used as it is"
-        + (": it allows for the noise." if audit.model._untwisting is not None else "."),
+        + (": it allows for the noise." if findings.training.untwists else "."),
     ]
 
 
 # ---- how noisy ----
 
 
-def write_noise(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
+def write_noise(findings: Findings) -> str:
     """Write rates by label with their intervals, and where wrong labels concentrate."""
+    audit = findings.audit
     labels = audit.classes.tolist()
     rates = [audit.rate_by_label[label] for label in labels]
-    before, after = (
-        np.bincount(np.searchsorted(audit.classes, each), minlength=len(labels))
-        for each in (audit.given, audit.corrected(suspects))
-    )
+    before = findings.n_rows_given
+    after = findings.n_rows_corrected
     order = list(range(len(labels)))
     if len(labels) > MOST_BARS:
         order.sort(key=lambda i: (-rates[i][0], i))
@@ -148,7 +146,7 @@ def write_noise(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
         _write_true_rates(audit),
         place_beside(write_figure(chart, caption), table),
     ]
-    parts += [_write_confusions(audit, suspects), _write_slices(audit)]
+    parts += [_write_confusions(findings), _write_slices(findings)]
     if not np.all(audit.weight == 1):
         parts.append("<p class=aside>Shares count each row with its sample weight.</p>")
     return "".join(parts)
@@ -183,29 +181,30 @@ def _write_true_rates(audit: LabelAudit) -> str:
     )
 
 
-def _write_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
+def _write_confusions(findings: Findings) -> str:
     """Which label stands for which, where there are more than two."""
-    if len(audit.classes) == 2 or not len(suspects):
+    n_suspects = len(findings.suspects)
+    if len(findings.audit.classes) == 2 or not n_suspects:
         return ""
-    pairs = Counter(zip(audit.given[suspects].tolist(), audit.predicted[suspects].tolist(), strict=True))
     lines = [
-        [f"{for_page(given, 40)} → {for_page(like, 40)}", f"{times:,}", f"{times / len(suspects):.0%}"]
-        for (given, like), times in sorted(pairs.items(), key=lambda one: (-one[1], str(one[0])))[:MOST_PARTS]
+        [
+            f"{for_page(one.given, 40)} → {for_page(one.predicted, 40)}",
+            f"{one.times:,}",
+            f"{one.times / n_suspects:.0%}",
+        ]
+        for one in findings.confusions[:MOST_PARTS]
     ]
     return write_table("Which label stands for which", ["labelled → looks like", "suspects", "share"], lines)
 
 
-def _write_slices(audit: LabelAudit) -> str:
-    if len(audit.classes) > 2:
-        return ""
-    important = np.argsort(-audit.model.importances("gain"), kind="stable")[:MOST_SLICED]
+def _write_slices(findings: Findings) -> str:
     lines = [
         [
             f"{for_page(name_column(one.column), 40)} is {for_page(one.where, 60)}",
             f"{one.rows:,}",
             format_percent(one.share_wrong),
         ]
-        for one in audit.slices(np.sort(important))[:MOST_PARTS]
+        for one in findings.slices[:MOST_PARTS]
     ]
     return write_table("Where wrong labels concentrate", ["rows where", "rows", "wrong"], lines) if lines else ""
 
@@ -213,30 +212,31 @@ def _write_slices(audit: LabelAudit) -> str:
 # ---- the model ----
 
 
-def write_training(audit: LabelAudit) -> str:
+def write_training(findings: Findings) -> str:
     """Write what was trained on what, what alpha means, how the loss fell."""
-    model, best = audit.model, audit.model.choice_.best
-    table, kinds = audit._numbers, len(model._schema.categories)
-    missing = float(np.isnan(table).mean())
+    trained = findings.training
+    best = trained.choice.best
+    n_classes = len(findings.audit.classes)
+    categories = f", {trained.n_categorical:,} of them categories" if trained.n_categorical else ""
     facts = {
-        "Rows": f"{len(table):,}",
-        "Columns": f"{table.shape[1]:,}" + (f", {kinds:,} of them categories" if kinds else ""),
-        "Missing cells": f"{missing:.1%}" if missing else "none",
-        "Classes": f"{len(audit.classes)}" + ("" if len(audit.classes) == 2 else ", each against the rest"),
-        "Trees": f"{model.n_iter_:,} of depth {best.max_depth}, from {best.n_rounds} rounds on every fold",
+        "Rows": f"{len(findings.audit.given):,}",
+        "Columns": f"{trained.n_columns:,}{categories}",
+        "Missing cells": f"{trained.missing_share:.1%}" if trained.missing_share else "none",
+        "Classes": f"{n_classes}" + ("" if n_classes == 2 else ", each against the rest"),
+        "Trees": f"{trained.n_trees:,} of depth {best.max_depth}, from {best.n_rounds} rounds on every fold",
         "Alpha": f"{best.alpha:g}",
     }
     listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
     tried = [
         [_write_setting(one, best), f"{one.n_rounds}", f"{one.loss:.4f}", f"{one.error:.1%}"]
-        for one in model.choice_.tried
+        for one in trained.choice.tried
     ]
     return (
         "<p>Boosted trees with the alpha-loss (PILBoost). What was left open was chosen by folds: the setting that "
         "best predicts the given labels of rows it has not seen, which needs no clean label. The model is the mean of "
         f"the fold models.</p><dl class=facts>{listed}</dl>"
-        f"<h3>What alpha = {best.alpha:g} means</h3><p>{_explain_alpha(audit)}</p>"
-        f"{_write_learning_curves(audit)}"
+        f"<h3>What alpha = {best.alpha:g} means</h3><p>{_explain_alpha(findings)}</p>"
+        f"{_write_learning_curves(findings)}"
         + write_table("What was tried", ["setting", "rounds", "log-loss", "error"], tried)
     )
 
@@ -245,8 +245,9 @@ def _write_setting(one: Candidate, best: Candidate) -> str:
     return f"alpha {one.alpha:g}, depth {one.max_depth}" + (" <small>chosen</small>" if one == best else "")
 
 
-def _explain_alpha(audit: LabelAudit) -> str:
-    model, alpha = audit.model, audit.model.choice_.best.alpha
+def _explain_alpha(findings: Findings) -> str:
+    trained = findings.training
+    alpha = trained.choice.best.alpha
     words = "Alpha says how much a label counts that contradicts all rows like it. "
     if alpha == 1:
         words += "At 1 it counts in full, as in any ordinary booster. "
@@ -254,8 +255,8 @@ def _explain_alpha(audit: LabelAudit) -> str:
         words += "Above 1 it counts for less than in an ordinary booster, and the less the larger alpha is. "
     else:
         words += "Below 1 it counts for more than in an ordinary booster. "
-    words += "It was given. " if model.alpha != "auto" else "This value predicted the labels of unseen rows best. "
-    if model._untwisting is None:
+    words += "This value predicted the labels of unseen rows best. " if trained.alpha_was_open else "It was given. "
+    if not trained.untwists:
         return words + "Probabilities follow from alpha alone: they are not corrected by the noise found above."
     return (
         words
@@ -263,12 +264,12 @@ def _explain_alpha(audit: LabelAudit) -> str:
     )
 
 
-def _write_learning_curves(audit: LabelAudit) -> str:
-    losses, errors = findings.learning_curve(audit.model)
-    kept = audit.model.choice_.best.n_rounds
+def _write_learning_curves(findings: Findings) -> str:
+    losses, errors = findings.losses, findings.errors
+    kept = findings.training.choice.best.n_rounds
     if len(losses) < kept:
         return ""
-    several = "" if len(audit.classes) == 2 else ", each class against the rest"
+    several = "" if len(findings.audit.classes) == 2 else ", each class against the rest"
     loss = charts.draw_curve(losses.tolist(), kept, "log-loss", f"Log-loss after each round; {kept} rounds were kept")
     error = charts.draw_curve(
         errors.tolist(), kept, "labels missed", f"Share of labels missed after each round; {kept} kept", share=True
@@ -285,17 +286,18 @@ def _write_learning_curves(audit: LabelAudit) -> str:
     )
 
 
-def write_calibration(audit: LabelAudit) -> str:
+def write_calibration(findings: Findings) -> str:
     """Write what was predicted against what was counted, and against the truth."""
-    bins = findings.reliability(audit)
-    curve = findings.clean_curve(audit)
+    audit = findings.audit
+    bins = findings.calibration.groups
+    curve = findings.calibration.clean_curve
     two = len(audit.classes) == 2
     inside = sum(low <= said <= high for said, (_, low, high) in bins)
     label = f"<b>{for_page(audit.classes.tolist()[1], 40)}</b>" if two else "what the model finds likeliest"
     chart = charts.draw_calibration(
         bins,
         curve,
-        findings.spread(audit),
+        findings.calibration.spread,
         f"Predicted and counted shares of labels, which agree in {inside} of {len(bins)} groups; the clean posterior",
     )
     counted = write_table(
@@ -323,10 +325,11 @@ def write_calibration(audit: LabelAudit) -> str:
     )
 
 
-def write_columns(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
+def write_columns(findings: Findings) -> str:
     """Write what the trees split on, with the labels as given and as corrected."""
-    before, after = findings.importances(audit, suspects)
-    names = [name_column(one) for one in getattr(audit.model, "feature_names_in_", range(len(before)))]
+    before = findings.importances
+    after = findings.corrected_importances
+    names = [name_column(one) for one in findings.column_names]
     both = before if after is None else np.maximum(before, after)
     order = [int(i) for i in np.argsort(-both, kind="stable")[:MOST_BARS] if both[i] > 0]
     if not order:
@@ -356,17 +359,13 @@ def write_columns(audit: LabelAudit, suspects: NDArray[np.intp]) -> str:
 # ---- others ----
 
 
-def write_peers(audit: LabelAudit, measured: Mapping[str, Peer]) -> str:
-    """Write how others predict the same rows."""
-    n = findings.effective(audit.weight)
+def write_peers(findings: Findings) -> str:
+    """Write how others predict the same rows; nothing where they were not measured."""
+    if not findings.peers:
+        return ""
     lines = [
-        [
-            for_page(name, 80),
-            format_interval(findings.wilson(one.given, n)),
-            f"{one.log_loss:.4f}",
-            format_interval(findings.wilson(one.corrected, n)),
-        ]
-        for name, one in measured.items()
+        [for_page(name, 80), format_interval(one.given), f"{one.log_loss:.4f}", format_interval(one.corrected)]
+        for name, one in findings.peers.items()
     ]
     header = ["method", "agrees with labels as given", "log-loss on them", "agrees with corrected labels"]
     return (

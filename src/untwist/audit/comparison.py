@@ -1,0 +1,141 @@
+"""Other boosters on the same folds of the same noisy rows: what they predict for labels they have not seen."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from untwist.arguments import Array
+from untwist.audit.labels import LabelAudit
+from untwist.audit.peers import LEARNING_RATE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
+from untwist.settings import resolve
+from untwist.training_data import TrainingData
+
+__all__ = ["Peer", "compare"]
+
+#: With fewer rows, threads cost more than they save.
+FEW_ROWS = 10_000
+
+#: The share of its training rows that a peer stops early on.
+STOPPING_SHARE = 0.2
+
+#: The peers: the package that each needs, and the function that fits it.
+PEERS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "XGBoost, stopped early": ("xgboost", fit_xgboost),
+    "LightGBM, stopped early": ("lightgbm", fit_lightgbm),
+}
+
+
+@dataclass(frozen=True)
+class Peer:
+    """How well a method predicts rows that it was not trained on.
+
+    Parameters
+    ----------
+    given : float
+        The share of the labels as given that it predicts.
+    log_loss : float
+        Its log-loss on the labels as given.
+    corrected : float
+        The share that it predicts of the labels after the suspects have been corrected, which is what untwist takes for
+        the truth.
+    """
+
+    given: float
+    log_loss: float
+    corrected: float
+
+
+def compare(audit: LabelAudit) -> dict[str, Peer]:
+    """Measure untwist and those of XGBoost and LightGBM that are installed, on the folds of the audit.
+
+    No row is judged by a model that has seen it. The others stop early on a fifth of their training rows.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+
+    Returns
+    -------
+    dict of Peer
+        By the name of the method.
+    """
+    held_out_shares = _find_folds(audit)
+    measured = {"untwist": _measure(audit, audit.posterior, np.searchsorted(audit.classes, audit.predicted))}
+    for name, (package, fit) in PEERS.items():
+        if importlib.util.find_spec(package) is None:
+            continue
+        posterior = np.zeros_like(audit.posterior)
+        for held_out_share in held_out_shares:
+            rows = np.flatnonzero(held_out_share)
+            weight = audit.weight * (1.0 - held_out_share)
+            posterior[rows] += held_out_share[rows, None] * _predict(fit, audit, weight, rows)
+        measured[name] = _measure(audit, posterior, posterior.argmax(axis=1))
+    return measured
+
+
+def _find_folds(audit: LabelAudit) -> Array:
+    """Return, for every fold of the audited model, the share of each row's weight that it set aside."""
+    settings = resolve(audit.model.get_params(deep=False), seed=audit.fitted.seed)
+    data = TrainingData.collect(settings, audit.X, audit.given, audit.weight)
+    assert data.folds is not None  # A model that can be audited has chosen by folds.
+    return np.asarray(data.folds / np.where(data.weight > 0, data.weight, 1.0))
+
+
+def _measure(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) -> Peer:
+    labels = audit.label_indices
+    corrected = np.searchsorted(audit.classes, audit.corrected())
+    posterior_floor = 1.0 / (len(labels) + 2.0)
+    posterior_of_label = posterior[np.arange(len(labels)), labels]
+    log_losses = -np.log(np.clip(posterior_of_label, posterior_floor, 1.0 - posterior_floor))
+    counted = audit.weight > 0
+
+    def average(values: NDArray[Any]) -> float:
+        return float(np.average(values[counted], weights=audit.weight[counted]))
+
+    return Peer(average(predicted == labels), average(log_losses), average(predicted == corrected))
+
+
+def _predict(fit: Callable[..., Any], audit: LabelAudit, weight: Array, rows: NDArray[np.intp]) -> Array:
+    """Return posteriors of `rows` by a peer that has learned from all rows with their `weight`."""
+    trained = np.flatnonzero(weight > 0)
+    known, labels = np.unique(audit.label_indices[trained], return_inverse=True)
+    posterior = np.zeros((len(rows), len(audit.classes)))  # A class that was not learned keeps probability 0.
+    if len(known) == 1:
+        posterior[:, known] = 1.0
+        return posterior
+    train, stop = _split(labels, len(known))
+    table = audit.numbers
+    n_jobs = audit.model.n_jobs
+    peer = fit(
+        table[trained[train]],
+        labels[train],
+        HeldOut(table[trained[stop]], labels[stop], weight[trained[stop]]),
+        weight=weight[trained[train]],
+        categories=sorted(audit.fitted.encoder.schema.categories),
+        n_estimators=ROUNDS,
+        learning_rate=LEARNING_RATE,
+        n_jobs=1 if n_jobs is None and len(trained) < FEW_ROWS else n_jobs,
+        random_state=audit.fitted.seed,
+    )
+    posterior[:, known] = peer.predict_proba(table[rows])
+    return posterior
+
+
+def _split(labels: NDArray[np.intp], n_classes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows to train on and those to stop on; where rows are too few to spare some, all of them train."""
+    everything = np.arange(len(labels))
+    enough = np.bincount(labels).min() >= 2 and len(labels) >= 10 * n_classes
+    train, stop = train_test_split(
+        everything, test_size=STOPPING_SHARE, stratify=labels if enough else None, random_state=0
+    )
+    if len(np.unique(labels[train])) < n_classes:
+        train = everything
+    return train, stop

@@ -1,0 +1,381 @@
+"""Everything that a report shows, computed from an audit: a report writes numbers and fits nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit, ndtri
+
+from untwist.arguments import Array
+from untwist.audit.comparison import Peer
+from untwist.audit.labels import LabelAudit
+from untwist.audit.reasons import Explanation
+from untwist.audit.slices import Slice
+from untwist.automatic.search import Search
+from untwist.model import Choice, FittedModel
+from untwist.settings import resolve
+from untwist.training_data import TrainingData
+
+__all__ = ["Calibration", "Confusion", "Findings", "MeasuredPeer", "TrainingFacts", "collect_findings"]
+
+#: Suspects that are explained, at most.
+MOST_EXPLAINED = 250
+
+#: Columns in which slices are looked for, the most important ones.
+MOST_SLICED = 20
+
+#: Groups of rows that predicted and counted labels are compared by, at most.
+MOST_GROUPS = 12
+
+#: A group has so many rows, at least.
+LEAST_IN_GROUP = 25
+
+#: Bins of the histogram of posteriors.
+N_BINS = 25
+
+#: Points of the curve of the clean posterior.
+CURVE_POINTS = 101
+
+#: Points of the curve of expected finds, at most.
+FINDS_POINTS = 120
+
+#: The curve of expected finds covers so many rows, at least, if there are so many.
+LEAST_REVIEWED = 50
+
+#: Posteriors of the curve are kept this far from 0 and 1.
+CURVE_FLOOR = 1e-4
+
+#: A value with its lower and upper limit.
+Interval = tuple[float, float, float]
+
+#: A point of a curve.
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """So many suspects bear the label `given` and look like `predicted`."""
+
+    given: Any
+    predicted: Any
+    times: int
+
+
+@dataclass(frozen=True)
+class TrainingFacts:
+    """What was trained on what.
+
+    Parameters
+    ----------
+    n_columns, n_categorical : int
+        Columns, and how many of them hold categories.
+    missing_share : float
+        The share of cells that are missing.
+    n_trees : int
+        Trees of the class that has most.
+    choice : Choice
+        What was tried and chosen.
+    alpha_was_open : bool
+        Whether alpha was chosen from the data.
+    untwists : bool
+        Whether probabilities are corrected by the noise.
+    """
+
+    n_columns: int
+    n_categorical: int
+    missing_share: float
+    n_trees: int
+    choice: Choice
+    alpha_was_open: bool
+    untwists: bool
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was predicted against what was counted, and against the truth.
+
+    Of two classes it is about the second; of more about the one that is likeliest, so that each row counts once.
+
+    Parameters
+    ----------
+    groups : tuple
+        For groups of rows of about equal weight the mean posterior, and the share of rows that bear the label.
+    clean_curve : tuple of Point
+        The clean posterior over the twisted one.
+    spread : tuple of float
+        The share of the weight in bins of the posterior from 0 to 1.
+    """
+
+    groups: tuple[tuple[float, Interval], ...]
+    clean_curve: tuple[Point, ...]
+    spread: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class MeasuredPeer:
+    """How well a method predicts rows that it has not seen, with 95 % intervals; see `Peer`."""
+
+    given: Interval
+    log_loss: float
+    corrected: Interval
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """All that a report shows.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        The labels and what is known of them.
+    suspects : array of int
+        The rows to list, the most doubtful first.
+    asked_for : bool
+        Whether these rows were asked for, or are those of `audit.suspects()`.
+    explanations : list of Explanation
+        Of the first suspects.
+    n_rows_given, n_rows_corrected : arrays of int
+        Rows of each class by the labels as given, and with the suspects corrected.
+    confusions : list of Confusion
+        Which label stands for which among the suspects, the most frequent first.
+    slices : list of Slice
+        Where wrong labels concentrate; none for more than two classes.
+    training : TrainingFacts
+        What was trained on what.
+    losses, errors : arrays
+        Log-loss and error of rows set aside after each round, the mean over classes; empty where they are not known.
+    calibration : Calibration
+        What was predicted against what was counted.
+    expected_finds : list of Point
+        How many wrong labels are expected among the first so many rows.
+    column_names : list
+        The names of the columns, or their numbers.
+    importances : array
+        The share of the gain of all splits that each column has.
+    corrected_importances : array or None
+        The same of trees that have seen the suspects corrected; None where there is nothing to correct.
+    peers : dict of MeasuredPeer
+        How others predict the same rows, by their names.
+    """
+
+    audit: LabelAudit
+    suspects: NDArray[np.intp]
+    asked_for: bool
+    explanations: list[Explanation]
+    n_rows_given: NDArray[np.intp]
+    n_rows_corrected: NDArray[np.intp]
+    confusions: list[Confusion]
+    slices: list[Slice]
+    training: TrainingFacts
+    losses: Array
+    errors: Array
+    calibration: Calibration
+    expected_finds: list[Point]
+    column_names: list[Any]
+    importances: Array
+    corrected_importances: Array | None
+    peers: dict[str, MeasuredPeer]
+
+
+def collect_findings(
+    audit: LabelAudit, suspects: ArrayLike | None = None, peers: Mapping[str, Peer] | None = None
+) -> Findings:
+    """Compute all that a report shows. It trains the chosen candidate once more, on corrected labels.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+    suspects : array-like or None
+        The rows to list, as indices or Booleans; by default `audit.suspects()`.
+    peers : mapping or None
+        What `compare` measured.
+
+    Returns
+    -------
+    Findings
+    """
+    listed = audit.suspects()
+    if suspects is not None:
+        listed = audit.ranking[np.isin(audit.ranking, audit.find_positions(suspects))]
+    losses, errors = average_learning_curves(audit.fitted)
+    importances, corrected_importances = compare_importances(audit, listed)
+    return Findings(
+        audit=audit,
+        suspects=listed,
+        asked_for=suspects is not None,
+        explanations=audit.explanations(listed[:MOST_EXPLAINED]),
+        n_rows_given=_count_rows(audit, audit.given),
+        n_rows_corrected=_count_rows(audit, audit.corrected(listed)),
+        confusions=count_confusions(audit, listed),
+        slices=_find_slices(audit),
+        training=describe_training(audit),
+        losses=losses,
+        errors=errors,
+        calibration=Calibration(
+            groups=tuple(measure_reliability(audit)),
+            clean_curve=tuple(trace_clean_posterior(audit)),
+            spread=tuple(measure_spread(audit)),
+        ),
+        expected_finds=expect_finds(audit, min(len(audit.given), max(2 * len(listed), LEAST_REVIEWED))),
+        column_names=audit.fitted.encoder.feature_labels,
+        importances=importances,
+        corrected_importances=corrected_importances,
+        peers=_bound_peers(audit, peers or {}),
+    )
+
+
+# ---- shares and their intervals ----
+
+
+def bound_share(share: float, n_rows: float) -> Interval:
+    """Return a share of so many rows with Wilson's 95 % interval."""
+    z_squared = float(ndtri(0.975)) ** 2
+    scale = 1 + z_squared / n_rows
+    middle = (share + z_squared / (2 * n_rows)) / scale
+    variance = share * (1 - share) / n_rows + z_squared / (4 * n_rows * n_rows)
+    half_width = float(np.sqrt(z_squared * variance)) / scale
+    return share, max(0.0, min(middle - half_width, share)), min(1.0, max(middle + half_width, share))
+
+
+def count_effective_rows(weight: Array) -> float:
+    """Return how many rows of one weight would tell as much: unequal weights tell less."""
+    return float(weight.sum() ** 2 / (weight**2).sum())
+
+
+def _bound_peers(audit: LabelAudit, peers: Mapping[str, Peer]) -> dict[str, MeasuredPeer]:
+    n_rows = count_effective_rows(audit.weight)
+    return {
+        name: MeasuredPeer(bound_share(one.given, n_rows), one.log_loss, bound_share(one.corrected, n_rows))
+        for name, one in peers.items()
+    }
+
+
+# ---- the labels ----
+
+
+def _count_rows(audit: LabelAudit, labels: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the number of rows of each class."""
+    return np.bincount(np.searchsorted(audit.classes, labels), minlength=len(audit.classes))
+
+
+def count_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> list[Confusion]:
+    """Return which label stands for which among the suspects, the most frequent first."""
+    pairs = Counter(zip(audit.given[suspects].tolist(), audit.predicted[suspects].tolist(), strict=True))
+    ordered = sorted(pairs.items(), key=lambda item: (-item[1], str(item[0])))
+    return [Confusion(given, predicted, times) for (given, predicted), times in ordered]
+
+
+def _find_slices(audit: LabelAudit) -> list[Slice]:
+    if len(audit.classes) > 2:
+        return []
+    important = np.argsort(-audit.fitted.importances("gain"), kind="stable")[:MOST_SLICED]
+    return audit.slices(np.sort(important))
+
+
+def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> list[Point]:
+    """Return how many wrong labels are expected among so many rows, the worst first."""
+    total = np.concatenate([[0.0], np.cumsum(audit.wrong[audit.ranking[:most]])])
+    places = np.unique(np.linspace(0, len(total) - 1, n_points).astype(int))
+    return [(float(place), float(total[place])) for place in places]
+
+
+# ---- the model ----
+
+
+def describe_training(audit: LabelAudit) -> TrainingFacts:
+    """Return what was trained on what."""
+    model = audit.fitted
+    assert model.choice is not None  # A model that can be audited has chosen by folds.
+    return TrainingFacts(
+        n_columns=audit.numbers.shape[1],
+        n_categorical=len(model.encoder.schema.categories),
+        missing_share=float(np.isnan(audit.numbers).mean()),
+        n_trees=model.n_rounds,
+        choice=model.choice,
+        alpha_was_open=isinstance(audit.model.alpha, str) and audit.model.alpha == "auto",
+        untwists=model.untwisting is not None,
+    )
+
+
+def average_learning_curves(model: FittedModel) -> tuple[Array, Array]:
+    """Return log-loss and error of rows set aside after each round, the mean over classes; empty where not known."""
+    curves = model.validation_curves().get("validation", {"log_loss": [], "error": []})
+    losses, errors = (np.atleast_2d(curves[name]).mean(axis=0) for name in ("log_loss", "error"))
+    return losses, errors
+
+
+def compare_importances(audit: LabelAudit, suspects: NDArray[np.intp]) -> tuple[Array, Array | None]:
+    """Return shares of the gain by column, of the model's trees and of trees that see `suspects` corrected.
+
+    The second are None where there is nothing to correct, or if a class would be left without rows.
+    """
+    labels = audit.corrected(suspects)
+    counted = audit.weight > 0
+    before = audit.fitted.importances("gain")
+    nothing_changes = not (labels != audit.given)[counted].any()
+    if nothing_changes or len(np.unique(labels[counted])) < len(audit.classes):
+        return before, None
+    return before, train_again(audit, labels).importances("gain")
+
+
+def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
+    """Return a model of the chosen candidate on other labels, by folds of its own, with nothing left to choose."""
+    model = audit.fitted
+    assert model.choice is not None  # A model that can be audited has chosen by folds.
+    settings = resolve(audit.model.get_params(deep=False), seed=model.seed).fix(model.choice.best)
+    fit = Search(TrainingData.collect(settings, audit.X, labels, audit.weight)).run()
+    if fit.interrupt is not None:
+        raise fit.interrupt
+    return fit.model
+
+
+# ---- calibration ----
+
+
+def _find_followed(audit: LabelAudit) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the twisted posterior of a label for each row, and whether the row bears it; see `Calibration`."""
+    if len(audit.classes) == 2:
+        return audit.posterior[:, 1], audit.given == audit.classes[1]
+    likeliest = audit.posterior.argmax(axis=1)
+    return audit.posterior.max(axis=1), audit.given == audit.classes[likeliest]
+
+
+def measure_reliability(audit: LabelAudit) -> list[tuple[float, Interval]]:
+    """Return the mean posterior and the share of rows that bear the label, in groups of about equal weight."""
+    posterior, bears = _find_followed(audit)
+    order = np.argsort(posterior, kind="stable")
+    order = order[audit.weight[order] > 0]
+    weight = audit.weight[order]
+    n_groups = max(1, min(MOST_GROUPS, len(order) // LEAST_IN_GROUP))
+    weight_before = np.cumsum(weight) - 0.5 * weight
+    group_of_row = np.minimum(weight_before / weight.sum() * n_groups, n_groups - 1).astype(np.intp)
+    found = []
+    for group in np.unique(group_of_row):
+        rows = order[group_of_row == group]
+        group_weight = weight[group_of_row == group]
+        share = float(group_weight @ bears[rows] / group_weight.sum())
+        mean_posterior = float(np.average(posterior[rows], weights=group_weight))
+        found.append((mean_posterior, bound_share(share, count_effective_rows(group_weight))))
+    return found
+
+
+def measure_spread(audit: LabelAudit, n_bins: int = N_BINS) -> list[float]:
+    """Return the share of the weight where the posterior lies, in bins from 0 to 1."""
+    posterior, _ = _find_followed(audit)
+    mass = np.histogram(posterior, n_bins, (0.0, 1.0), weights=audit.weight)[0]
+    return [float(one) for one in mass / mass.sum()]
+
+
+def trace_clean_posterior(audit: LabelAudit) -> list[Point]:
+    """Return the clean posterior over the twisted one."""
+    n_classes = len(audit.classes)
+    lowest = 1.0 / n_classes if n_classes > 2 else 0.0  # The likeliest of many is not less likely than this.
+    twisted = np.linspace(lowest, 1.0, CURVE_POINTS)
+    clean = audit.noise.clean(logit(np.clip(twisted, CURVE_FLOOR, 1 - CURVE_FLOOR)))
+    return [(float(x), float(y)) for x, y in zip(twisted, clean, strict=True)]

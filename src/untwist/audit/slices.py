@@ -1,0 +1,148 @@
+"""Where wrong labels concentrate: parts of the data whose noise is clearly above that of all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit, ndtri
+
+from untwist.arguments import Array
+from untwist.audit.reasons import describe_value
+from untwist.data.encoding import TableEncoder
+from untwist.noise import estimate_noise
+
+__all__ = ["JudgedRows", "Slice", "find_slices", "split_column"]
+
+#: Fewer rows tell little of their noise.
+LEAST_ROWS = 100
+
+#: With so many different values or fewer, each value of a column of numbers is a part.
+MOST_VALUES = 4
+
+#: How likely it is that any part at all counts as noisy by chance alone.
+FALSE_ALARM = 0.05
+
+#: A 95 % interval is so many standard deviations wide.
+INTERVAL_WIDTH = 3.92
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of the data in which more labels are wrong than elsewhere.
+
+    Parameters
+    ----------
+    column : object
+        The name of a column, or its number.
+    where : str
+        What it is there.
+    rows : int
+        The number of rows.
+    share_wrong : float
+        How many of their labels are wrong.
+    """
+
+    column: Any
+    where: str
+    rows: int
+    share_wrong: float
+
+    def __str__(self) -> str:
+        return f"{self.share_wrong:.1%} of the {self.rows} rows where {self.column} is {self.where}"
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRows:
+    """The rows of two classes with what is known of their labels.
+
+    Parameters
+    ----------
+    table : array
+        The rows as numbers.
+    posterior : array
+        The twisted posterior of the second class, out of fold.
+    labels : array of int
+        0 or 1.
+    disagrees : array of bool
+        Whether the other rows speak for another label.
+    weight : array
+        The sample weights.
+    """
+
+    table: Array
+    posterior: Array
+    labels: NDArray[np.intp]
+    disagrees: NDArray[np.bool_]
+    weight: Array
+
+
+def find_slices(
+    judged: JudgedRows,
+    encoder: TableEncoder,
+    columns: Iterable[int],
+    noise_rate: tuple[float, float, float],
+    noise_found: bool,
+) -> list[Slice]:
+    """Return the parts whose noise, estimated by itself, is clearly above that of all rows; the largest excess first.
+
+    Parameters
+    ----------
+    judged : JudgedRows
+        All rows.
+    encoder : TableEncoder
+        What the columns are.
+    columns : iterable of int
+        The columns to look at.
+    noise_rate : tuple of float
+        The share of wrong labels among all rows, with its 95 % interval.
+    noise_found : bool
+        Whether there is evidence of noise among all rows.
+    """
+    parts = [
+        (column, where, rows)
+        for column in columns
+        for where, rows in split_column(encoder, column, judged.table[:, column])
+    ]
+    overall_rate, _, highest_overall = noise_rate
+    overall_disagreement = judged.disagrees.mean()
+    n_weighted = np.count_nonzero(judged.weight)
+    # Of so many parts some look noisy by chance, so that the limit is the higher the more there are.
+    deviations = ndtri(1.0 - FALSE_ALARM / max(1, len(parts)))
+    found = []
+    for column, where, in_part in parts:
+        rows = np.flatnonzero(in_part & (judged.weight > 0))
+        if not LEAST_ROWS <= len(rows) < n_weighted:
+            continue
+        if judged.disagrees[rows].mean() <= overall_disagreement:
+            continue
+        weight = judged.weight[rows]
+        noise = estimate_noise(judged.posterior[rows], judged.labels[rows], sample_weight=weight)
+        rate, low, high = noise.share_wrong(logit(judged.posterior[rows]), judged.labels[rows], weight)
+        deviation = (high - low) / INTERVAL_WIDTH
+        is_noisier = low > highest_overall and rate - deviations * deviation > overall_rate
+        if is_noisier and (noise_found or noise.found):
+            excess = weight.sum() * (rate - overall_rate)
+            found.append((excess, Slice(encoder.feature_labels[column], where, len(rows), rate)))
+    return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
+
+
+def split_column(encoder: TableEncoder, column: int, values: Array) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield the parts of a column, each with its rows: missing values, categories, or quarters of numbers."""
+    missing = np.isnan(values)
+    if missing.any():
+        yield "missing", missing
+    known = np.unique(values[~missing])
+    if column in encoder.schema.categories or len(known) <= MOST_VALUES:
+        for value in known:
+            yield describe_value(encoder.decode(column, value)), values == value
+        return
+    edges = np.unique(np.quantile(values[~missing], (0.25, 0.5, 0.75)))
+    part_of_row = np.where(missing, -1, np.searchsorted(edges, values))
+    for part in range(len(edges) + 1):
+        low = "" if part == 0 else f"above {edges[part - 1]:g}"
+        high = "" if part == len(edges) else f"at most {edges[part]:g}"
+        yield " and ".join(filter(None, (low, high))), part_of_row == part

@@ -1,0 +1,329 @@
+"""Models from the bytes of files. Reading executes nothing and believes nothing: all values are checked."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from untwist.arguments import Array
+from untwist.boosting.engines.registry import ENGINES
+from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.forest import Forest
+from untwist.classifier import PILBoostClassifier
+from untwist.data.encoding import AcceptedTables, TableEncoder
+from untwist.data.tables import Schema
+from untwist.files.layout import FOREST_ARRAYS, LABEL_TYPES, UNTWISTING_ARRAYS, unpack
+from untwist.files.values import (
+    ArrayReader,
+    check_finite,
+    read_number,
+    read_one_of,
+    read_texts,
+    read_value,
+    read_whole,
+    require,
+)
+from untwist.model import Candidate, Choice, FittedModel
+from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting
+from untwist.settings import choose_engine
+from untwist.theory.links import CanonicalLink, ClippedLink, Link
+from untwist.theory.losses import AlphaLoss
+
+__all__ = ["header", "load", "loads"]
+
+#: Columns times classes, at most: a small file must not ask for much memory.
+MOST_COLUMNS = 1 << 23
+
+#: Pairs of noise rates, at most.
+MOST_RATES = 512
+
+#: Categories of a column, at most.
+MOST_CATEGORIES = 255
+
+#: Splits from the root of a tree to a leaf, at most.
+DEEPEST = 60
+
+#: Letters of all classes, as an array holds them, at most.
+MOST_LETTERS = 1 << 22
+
+#: The scores of a model stay below this, so that they are finite.
+LARGEST_SCORE = 1e100
+
+#: The kinds of links.
+LINKS = {"clipped": ClippedLink, "exact": CanonicalLink}
+
+#: The kinds of noise estimates.
+NOISE_KINDS: dict[str, type[NoiseEstimate]] = {"Untwisting": Untwisting, "MenonEstimate": MenonEstimate}
+
+#: The types of those arrays of a forest that are not float64.
+FOREST_TYPES: dict[str, type[np.generic]] = {
+    "offset": np.int64,
+    "feature": np.int32,
+    "left": np.int32,
+    "set": np.int32,
+    "missing_left": np.uint8,
+    "codes": np.uint64,
+}
+
+#: What a header that makes no sense may lead to.
+SENSELESS = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError, ValueError)
+
+
+def load(path: str | os.PathLike[str]) -> PILBoostClassifier:
+    """Read a model from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that `save` wrote.
+
+    Returns
+    -------
+    PILBoostClassifier
+        A fitted model that predicts as the saved one did, bit for bit.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or no model at all; it says so.
+    """
+    try:
+        return loads(Path(path).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {error}") from error
+
+
+def loads(content: bytes) -> PILBoostClassifier:
+    """Return the model of a file's bytes.
+
+    Parameters
+    ----------
+    content : bytes
+        What `dumps` gave.
+
+    Returns
+    -------
+    PILBoostClassifier
+        As of `load`.
+    """
+    about, data = unpack(content)
+    try:
+        return _read_classifier(about, ArrayReader(about["arrays"], data))
+    except SENSELESS as error:
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"this model file does not make sense ({reason:.200})") from error
+
+
+def header(content: bytes) -> dict[str, Any]:
+    """Return what a file's bytes say of the model, without its arrays.
+
+    Parameters
+    ----------
+    content : bytes
+        What `dumps` gave.
+
+    Returns
+    -------
+    dict
+        The header as docs/model-file.md describes it.
+    """
+    return unpack(content)[0]
+
+
+def _read_classifier(about: Any, arrays: ArrayReader) -> PILBoostClassifier:
+    require(about["model"] == "PILBoostClassifier", f"it holds a {about['model']!r:.50}")
+    known = PILBoostClassifier().get_params(deep=False)
+    settings = {name: read_value(value) for name, value in about["settings"].items() if name in known}
+    settings |= {"estimator": None, "loss": None, "callbacks": None}
+    settings["link"] = read_one_of(about["link"]["kind"], LINKS)
+    growing_forests = [name for name, engine in ENGINES.items() if engine.grows_forests]
+    read_one_of(settings.get("engine", "auto"), ["auto", *growing_forests])
+    classifier = PILBoostClassifier(**settings)
+    parameters = classifier.get_params(deep=False)
+    accepted = choose_engine(parameters).accepted_tables(None, parameters["tree_method"])
+    classifier.model_ = _read_model(about, arrays, accepted)
+    return classifier
+
+
+def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> FittedModel:
+    n_ensembles = len(about["ensembles"])
+    encoder = _read_columns(about["columns"], n_ensembles, accepted)
+    classes = _read_classes(about["classes"], n_ensembles)
+    noise = _read_noise(about["noise"], arrays)
+    validation_rows, validation_shares = _read_held_out(about["held_out"], arrays)
+    model = FittedModel(
+        classes=classes,
+        encoder=encoder,
+        ensembles=tuple(_read_ensemble(one, arrays, encoder.n_features) for one in about["ensembles"]),
+        link=_read_link(about["link"]),
+        alpha=read_number(about["alpha"]),
+        step_size=read_number(about["step_size"]),
+        class_weights=_read_class_weights(about["class_weights"], classes),
+        seed=read_whole(about["seed"], 0),
+        n_rows=read_whole(about["rows"], 0),
+        total_weight=read_number(about["weight"], low=0.0, high=2.0**53),
+        choice=None if about["choice"] is None else _read_choice(about["choice"]),
+        noise=noise,
+        untwisting=_find_untwisting(about["untwists"], noise),
+        validation_rows=validation_rows,
+        validation_shares=validation_shares,
+    )
+    require(len(model.ensembles) == len(model.positive_classes), "there are trees for each class")
+    return model
+
+
+def _read_columns(about: Any, n_ensembles: int, accepted: AcceptedTables) -> TableEncoder:
+    n_features = read_whole(about["count"], 1, MOST_COLUMNS // max(1, n_ensembles))
+    feature_names = None
+    if about["names"] is not None:
+        names = read_texts(about["names"])
+        require(len(names) == n_features, f"{len(names)} names of {n_features} columns")
+        feature_names = np.array(names, dtype=object)
+    return TableEncoder(n_features, feature_names, _read_categories(about["categories"], n_features), accepted)
+
+
+def _read_categories(about: Any, n_features: int) -> Schema:
+    categories = {}
+    for column, plain in about:
+        known = read_value(plain)
+        require(isinstance(known, list), "categories are a list")
+        require(len(known) <= MOST_CATEGORIES, f"a column has at most {MOST_CATEGORIES} categories")
+        require(all(map(_is_category, known)) and len(set(known)) == len(known), "categories are different")
+        categories[read_whole(column, 0, n_features - 1)] = tuple(known)
+    require(len(categories) == len(about), "a column has its categories once")
+    return Schema(categories)
+
+
+def _is_category(value: Any) -> bool:
+    """Tell whether a value is text or a number that equals itself, which NaN does not."""
+    return isinstance(value, (int, float, str)) and not isinstance(value, bool) and value == value
+
+
+def _read_classes(about: Any, n_ensembles: int) -> NDArray[Any]:
+    kind = about["type"]
+    values = read_value(about["values"])
+    require(isinstance(kind, str) and LABEL_TYPES.fullmatch(kind) is not None, f"{kind!r:.50} is no type of labels")
+    require(isinstance(values, list) and len(values) >= 2, "there are two classes")
+    require(all(isinstance(one, (bool, int, float, str)) for one in values), "classes are text or numbers")
+    require(len(values) <= max(2, n_ensembles), "there are trees for each class")
+    is_text = [isinstance(one, str) for one in values]
+    if "U" in kind:
+        require(int(kind[2:]) * len(values) <= MOST_LETTERS, "names of classes are short")
+        require(all(is_text), "classes of a text type are text")
+    elif kind != "|O":
+        require(not any(is_text), "classes of a type of numbers are numbers")
+    classes = np.array(values, dtype=kind)
+    is_sorted = classes.tolist() == values and bool(np.all(classes[:-1] < classes[1:]))
+    require(is_sorted, "classes are sorted and different")
+    return classes
+
+
+def _read_class_weights(about: Any, classes: NDArray[Any]) -> Array:
+    weights = check_finite(np.array(read_value(about), dtype=np.float64), low=0.0)
+    require(weights.shape == classes.shape, "there is a weight per class")
+    positive = weights[weights > 0]
+    require(positive.size > 0 and 1e-100 < positive.min() <= positive.max() < 1e100, "class weights are weights")
+    return weights
+
+
+def _read_link(about: Any) -> Link:
+    link: Link = LINKS[about["kind"]](AlphaLoss(read_number(about["alpha"])))
+    return link
+
+
+def _read_held_out(about: Any, arrays: ArrayReader) -> tuple[NDArray[np.intp], Array]:
+    rows_number, shares_number = about
+    rows = arrays.read(rows_number, np.int64).astype(np.intp)
+    shares = check_finite(arrays.read(shares_number), low=0.0)
+    require(len(rows) == len(shares), "each row held out has a share")
+    return rows, shares
+
+
+def _read_choice(about: Any) -> Choice:
+    pairs = dict(about["pairs"])
+    return Choice(_read_candidate(pairs["best"]), tuple(map(_read_candidate, pairs["tried"]["tuple"])))
+
+
+def _read_candidate(about: Any) -> Candidate:
+    values = dict(about["pairs"])
+    max_depth = read_whole(values.pop("max_depth"), 0)
+    n_rounds = read_whole(values.pop("n_rounds"), 0)
+    numbers = {name: read_number(value) for name, value in values.items()}
+    return Candidate(max_depth=max_depth, n_rounds=n_rounds, **numbers)
+
+
+def _read_noise(about: Any, arrays: ArrayReader) -> NoiseEstimate | None:
+    if about is None:
+        return None
+    kind = NOISE_KINDS[about["kind"]]
+    values = {field.name: _read_noise_field(field.name, about[field.name], arrays) for field in fields(kind)}
+    if kind is Untwisting:
+        _check_untwisting(values)
+    return kind(**values)
+
+
+def _read_noise_field(name: str, plain: Any, arrays: ArrayReader) -> Any:
+    if name in UNTWISTING_ARRAYS:
+        return check_finite(arrays.read(plain), low=0.0)
+    if name.startswith("interval"):
+        low, high = map(read_number, plain["tuple"])
+        return low, high
+    if name == "found":
+        require(isinstance(plain, bool), "found is true or false")
+        return plain
+    return read_whole(plain, 2) if name == "n_classes" else read_number(plain)
+
+
+def _check_untwisting(values: dict[str, Any]) -> None:
+    sizes = {len(values[name]) for name in UNTWISTING_ARRAYS}
+    require(len(sizes) == 1 and 1 <= sizes.pop() <= MOST_RATES, "there is a weight per pair of rates")
+    require(bool(np.all(values["weights"] > 0)), "weights of rates are positive")
+    require(bool(np.all(values["rates_neg"] + values["rates_pos"] < 1)), "rates sum to less than one")
+    require(0 < values["clearest"] < 0.5 and values["scale"] > 0, "the calibration is one")
+    require(math.isfinite(values["scale"]) and math.isfinite(values["offset"]), "the calibration is finite")
+    require(bool(np.all(values["slopes"] < 1e3)) and values["scale"] < 1e6, "slopes are those of probabilities")
+
+
+def _find_untwisting(untwists: Any, noise: NoiseEstimate | None) -> Untwisting | None:
+    """Return the noise that probabilities are corrected by, if they are."""
+    require(isinstance(untwists, bool), "untwists is true or false")
+    if not untwists:
+        return None
+    if not isinstance(noise, Untwisting):
+        raise ValueError("not so: there is noise to untwist")
+    return noise
+
+
+def _read_ensemble(about: Any, arrays: ArrayReader, n_features: int) -> Ensemble:
+    by_name = {name: arrays.read(about[name], FOREST_TYPES.get(name, np.float64)) for name in FOREST_ARRAYS}
+    forest = Forest(**by_name, n_features=n_features)
+    n_nodes = len(forest.feature)
+    n_trees = len(forest.edge)
+    of_nodes = (forest.left, forest.threshold, forest.missing_left, forest.value, forest.gain, forest.set)
+    require(all(len(one) == n_nodes for one in of_nodes), "arrays of nodes are of one length")
+    of_trees = len(forest.leverage) == n_trees == len(forest.offset) - 1
+    require(of_trees and n_trees > 0, "arrays of trees are of one length")
+    require(len(forest.codes) % 4 == 0, "a set is four words")
+    for values in (forest.edge, forest.leverage, forest.value, forest.gain):
+        check_finite(values)
+    require(float(np.abs(forest.value).max(initial=0.0)) < LARGEST_SCORE, "scores are finite")
+    forest.prepared  # noqa: B018 - The core refuses what it could not walk.
+    require(_find_depth(forest) <= DEEPEST, f"trees are no deeper than {DEEPEST}")
+    return Ensemble.from_forest(forest, arrays.read(about["losses"]), arrays.read(about["errors"]))
+
+
+def _find_depth(forest: Forest) -> int:
+    """Return the splits on the longest way down. Children come after parents: `prepared` has made sure of that."""
+    depth = np.zeros(len(forest.feature), dtype=np.int64)
+    first = np.repeat(forest.offset[:-1], np.diff(forest.offset))
+    for node in np.flatnonzero(forest.feature >= 0).tolist():
+        left = int(first[node] + forest.left[node])
+        depth[left] = depth[node] + 1
+        depth[left + 1] = depth[node] + 1
+    return int(depth.max(initial=0))

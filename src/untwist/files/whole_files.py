@@ -1,0 +1,73 @@
+"""Files that are there whole or not at all, whatever happens while they are written."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+__all__ = ["open_whole", "write_whole"]
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file that is there whole or not at all; a device or a pipe is written to as it is.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. An older one of that name stays as it was until the new one is complete.
+    content : bytes
+        What to write.
+    """
+    with open_whole(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def open_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file for writing that takes the place of an older one at the end, and only if nothing went wrong.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, which keeps its permissions; a link to one stays a link.
+
+    Yields
+    ------
+    binary file
+    """
+    target = Path(os.path.realpath(path))
+    old = target.stat() if target.exists() else None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        with target.open("wb") as file:
+            yield file
+        return
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    permissions = 0o666 if old is None else stat.S_IMODE(old.st_mode)
+    handle = os.open(temporary, flags, permissions)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(target.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    """Have the new name on disk, too, where the system can do that for a folder."""
+    with suppress(OSError):
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -1,0 +1,192 @@
+"""Fitted models as bytes. The same model gives the same bytes."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import os
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from untwist.boosting.ensemble import Ensemble
+from untwist.classifier import PILBoostClassifier
+from untwist.data.encoding import TableEncoder
+from untwist.files.layout import ALIGNMENT, ARRAY_TYPES, FOREST_ARRAYS, LABEL_TYPES, UNTWISTING_ARRAYS, pack
+from untwist.files.whole_files import write_whole
+from untwist.model import FittedModel
+from untwist.noise import NoiseEstimate
+from untwist.theory.links import CanonicalLink, Link
+from untwist.theory.losses import AlphaLoss
+
+__all__ = ["dumps", "list_settings", "save"]
+
+
+def save(model: PILBoostClassifier, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to a file.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A fitted model whose weak learners are trees of the compiled engine or of XGBoost.
+    path : str or path
+        The file. An older one of that name stays as it was until the new one is complete.
+
+    Raises
+    ------
+    ValueError
+        If the model holds something that a file cannot hold.
+    """
+    write_whole(path, dumps(model))
+
+
+def dumps(model: PILBoostClassifier) -> bytes:
+    """Return a fitted model as the bytes of a file.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        As for `save`.
+
+    Returns
+    -------
+    bytes
+        What `loads` takes.
+    """
+    if not isinstance(model, PILBoostClassifier):
+        raise ValueError(f"only a PILBoostClassifier can be written to a model file, got a {type(model).__name__}")
+    check_is_fitted(model, "model_")
+    if any(ensemble.forest is None for ensemble in model.model_.ensembles):
+        raise ValueError("only forests can be written to a file: this model has weak learners of another kind")
+    arrays = _ArrayWriter()
+    header = {
+        "model": "PILBoostClassifier",
+        "untwist": importlib.metadata.version("untwist"),
+        "settings": {name: _make_plain(name, value) for name, value in list_settings(model).items()},
+        **_describe_model(model.model_, arrays),
+        "arrays": arrays.table,
+    }
+    return pack(header, b"".join(arrays.parts))
+
+
+def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
+    """Return the arguments of the constructor as a file holds them.
+
+    Functions and generators of random numbers stay behind. The alpha-loss, given as a loss, is its alpha.
+    """
+    settings: dict[str, Any] = model.get_params(deep=False)
+    settings["callbacks"] = None
+    if not isinstance(settings["random_state"], (int, np.integer)):
+        settings["random_state"] = None
+    if isinstance(settings["loss"], AlphaLoss):
+        settings["alpha"] = settings["loss"].alpha
+        settings["loss"] = None
+    return settings
+
+
+class _ArrayWriter:
+    """Arrays one after the other, each named by its number."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.table: list[Any] = []
+        self.size = 0
+
+    def add(self, array: NDArray[Any]) -> int:
+        """Add an array and return its number."""
+        kind = next(name for name, dtype in ARRAY_TYPES.items() if dtype == array.dtype)
+        content = np.ascontiguousarray(array).astype(kind).tobytes()
+        content += b"\0" * (-len(content) % ALIGNMENT)
+        self.table.append([kind, array.size, self.size])
+        self.parts.append(content)
+        self.size += len(content)
+        return len(self.table) - 1
+
+
+def _describe_model(model: FittedModel, arrays: _ArrayWriter) -> dict[str, Any]:
+    """Return the header of a fitted model. The order of its entries, and of the arrays, belongs to the format."""
+    return {
+        "columns": _describe_columns(model.encoder),
+        "classes": {
+            "type": _name_label_type(model.classes),
+            "values": _make_plain("a class", model.classes.tolist()),
+        },
+        "class_weights": _make_plain("class_weight", model.class_weights),
+        "link": _describe_link(model.link),
+        "alpha": _make_number(model.alpha),
+        "step_size": _make_number(model.step_size),
+        "seed": model.seed,
+        "rows": model.n_rows,
+        "weight": _make_number(model.total_weight),
+        "choice": None if model.choice is None else _make_plain("choice_", asdict(model.choice)),
+        "noise": _describe_noise(model.noise, arrays),
+        "untwists": model.untwisting is not None,
+        "held_out": [arrays.add(model.validation_rows.astype("<i8")), arrays.add(model.validation_shares)],
+        "ensembles": [_describe_ensemble(ensemble, arrays) for ensemble in model.ensembles],
+    }
+
+
+def _describe_columns(encoder: TableEncoder) -> dict[str, Any]:
+    categories = encoder.schema.categories.items()
+    names = encoder.feature_names
+    return {
+        "count": encoder.n_features,
+        "names": None if names is None else [str(name) for name in names],
+        "categories": [[column, _make_plain("a category", list(known))] for column, known in categories],
+    }
+
+
+def _describe_link(link: Link) -> dict[str, Any]:
+    if not isinstance(link.loss, AlphaLoss):
+        raise ValueError(f"only models of the alpha-loss can be written to a file, got {link.loss!r}")
+    kind = "exact" if isinstance(link, CanonicalLink) else "clipped"
+    return {"kind": kind, "alpha": _make_number(link.loss.alpha)}
+
+
+def _describe_noise(noise: NoiseEstimate | None, arrays: _ArrayWriter) -> dict[str, Any] | None:
+    if noise is None:
+        return None
+    header: dict[str, Any] = {"kind": type(noise).__name__}
+    for field in fields(noise):
+        value = getattr(noise, field.name)
+        is_array = field.name in UNTWISTING_ARRAYS
+        header[field.name] = arrays.add(value) if is_array else _make_plain(field.name, value)
+    return header
+
+
+def _describe_ensemble(ensemble: Ensemble, arrays: _ArrayWriter) -> dict[str, int]:
+    header = {name: arrays.add(getattr(ensemble.forest, name)) for name in FOREST_ARRAYS}
+    return header | {"losses": arrays.add(ensemble.losses), "errors": arrays.add(ensemble.errors)}
+
+
+def _name_label_type(classes: NDArray[Any]) -> str:
+    kind = classes.dtype.str
+    if not LABEL_TYPES.fullmatch(kind):
+        raise ValueError(f"labels of type {classes.dtype} cannot be written to a file: make text or numbers of them")
+    return kind
+
+
+def _make_plain(name: str, value: Any) -> Any:
+    """Return a value as JSON has it; a dict is a list of pairs, as its keys may be numbers."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return _make_number(value)
+    if isinstance(value, tuple):
+        return {"tuple": [_make_plain(name, one) for one in value]}
+    if isinstance(value, (list, set, frozenset, range)) or hasattr(value, "tolist"):
+        return [_make_plain(name, one) for one in value]
+    if isinstance(value, dict):
+        return {"pairs": [[_make_plain(name, key), _make_plain(name, one)] for key, one in value.items()]}
+    raise ValueError(f"{name} cannot be written to a file: it holds a {type(value).__name__}, {value!r:.50}")
+
+
+def _make_number(value: float) -> Any:
+    """Return a number; as text where JSON has no word for it."""
+    value = float(value)
+    return value if math.isfinite(value) else {"number": repr(value)}
