@@ -63,7 +63,9 @@ class Search:
         self.data = data
         self.settings = data.settings
         self.alphas, self.menon = decide_alpha(data)
-        self.step, *self.longer_steps = LEARNING_RATES if self.settings.step is None else (self.settings.step,)
+        steps = LEARNING_RATES if self.settings.step is None else (self.settings.step,)
+        self.step = steps[0]
+        self.longer_steps = list(steps[1:])
         self.held_out_weight = self._list_held_out_weight()
         self.fold_weights = data.workers.sum(self.held_out_weight.sum(axis=1))
         self.candidates: dict[tuple[float, int], Candidate] = {}
@@ -162,7 +164,7 @@ class Search:
         """Return the weight of each row that a fold trains on."""
         if self.data.folds is None:
             return self.data.weight
-        return self.data.weight - self.held_out_weight[fold]
+        return np.asarray(self.data.weight - self.held_out_weight[fold])
 
     def _boost(self, run: FoldRun) -> None:
         """Boost a candidate until it ends, or a callback or Ctrl-C end the search."""
