@@ -17,7 +17,7 @@ from experiments.arena.standings import Standings, make_tables
 from experiments.datasets import FOLDER, list_names
 from experiments.protocol import TWISTS
 from experiments.runner import measure
-from untwist.boosting.forest import threads
+from untwist.boosting.forest import count_threads
 
 __all__ = ["NAME", "main"]
 
@@ -44,7 +44,7 @@ FULL: dict[str, Any] = {
 def _make_parser() -> argparse.ArgumentParser:
     description = "Who learns the truth from twisted training data? Data sets x twists x methods x seeds."
     parser = argparse.ArgumentParser(prog=NAME, description=description)
-    cores = threads(None)
+    cores = count_threads(None)
     parser.add_argument("--quick", action="store_true", help="a part that takes about two minutes on two cores")
     parser.add_argument(
         "--data",

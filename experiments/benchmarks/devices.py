@@ -21,9 +21,9 @@ import xgboost
 
 from experiments.results import Writer
 from untwist import PILBoostClassifier
-from untwist.boosting.engines.xgboost.booster import Booster, Dataset
-from untwist.boosting.forest import Growth
-from untwist.data.workers import solo
+from untwist.boosting.engines.engine import EngineSettings, Growth, Rows, Task
+from untwist.boosting.engines.xgboost.booster import XGBoostBooster
+from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
 from untwist.links import ClippedLink, default_step_size
 from untwist.losses import AlphaLoss
 
@@ -49,25 +49,17 @@ def time_best(job: Callable[[], float]) -> float:
     return min(job() for _ in range(REPEATS + 1))
 
 
-def time_ours(data: Dataset, alpha: float) -> float:
+def time_ours(data: XGBoostDataset, alpha: float) -> float:
     """Time ROUNDS rounds of PILBoost."""
     link = ClippedLink(AlphaLoss(alpha))
-    booster = Booster(
-        data,
-        link,
-        default_step_size(link),
-        Growth(max_depth=DEPTH),
-        by_edge=True,
-        least=1e-6,
-        positive_class=1,
-        weight=np.ones(len(data.labels)),
-    )
+    weight = np.ones(len(data.labels))
+    booster = XGBoostBooster(data, Task(link, default_step_size(link), Growth(max_depth=DEPTH), weight=weight))
     start = time.perf_counter()
-    booster.boost(ROUNDS, threads=os.cpu_count() or 1)
+    booster.boost(ROUNDS)
     return time.perf_counter() - start
 
 
-def time_xgboost(data: Dataset) -> float:
+def time_xgboost(data: XGBoostDataset) -> float:
     """Time ROUNDS rounds of plain XGBoost on the same bins."""
     settings = {"objective": "binary:logistic", "max_depth": DEPTH, "max_bin": 256, "device": data.device}
     booster = xgboost.Booster(settings | {"nthread": os.cpu_count()}, cache=[data.matrix])
@@ -84,17 +76,7 @@ def measure(rows: int) -> list[dict[str, object]]:
     found = []
     for device in ("cuda", "cpu")[: 2 if rows <= MOST_ROWS_ON_CPU else 1]:
         start = time.perf_counter()
-        data = Dataset(
-            X,
-            y,
-            None,
-            categories={},
-            max_bins=255,
-            tree_method="hist",
-            device=device,
-            n_jobs=None,
-            workers=solo,
-        )
+        data = XGBoostDataset(Rows(X, y, np.ones(rows)), EngineSettings(device=device))
         setup = time.perf_counter() - start
         data.matrix.set_label(y)
         plain = time_best(partial(time_xgboost, data))

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.results import Writer
-from untwist.boosting.forest import threads
+from untwist.boosting.forest import count_threads
 from untwist.commands.main import run_program
 from untwist.progress import ProgressLine
 
@@ -33,7 +33,7 @@ __all__ = ["CASES", "METHODS", "Case", "main"]
 
 NAME = "python -m experiments.benchmarks.speed"
 
-THREADS = threads(None)
+THREADS = count_threads(None)
 METHODS = ["untwist", "XGBoost", "LightGBM", "CatBoost", "HistGradientBoosting"]
 FIT = "fit"
 MEMORY = "memory of a fit"

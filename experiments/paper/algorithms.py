@@ -19,7 +19,9 @@ from experiments.peers import XGBOOST
 from untwist.arguments import Array
 from untwist.audit.peers import HeldOut, fit_lightgbm, fit_xgboost
 from untwist.boosting import algorithm as boosting
-from untwist.boosting import forest as trees
+from untwist.boosting.engines.compiled import CompiledBooster, CompiledDataset
+from untwist.boosting.engines.engine import Growth, Rows, Task
+from untwist.boosting.forest import Forest, Tree
 from untwist.classifier import PILBoostClassifier
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
@@ -184,20 +186,29 @@ LINK = ClippedLink(AlphaLoss(2.0))
 class EngineTree:
     """A regression tree of the compiled engine as a weak learner, for tables that are binned once."""
 
-    def __init__(self, data: Any, depth: int, columns: int) -> None:
+    forest: Forest
+
+    def __init__(self, data: CompiledDataset, depth: int) -> None:
         self.data = data
         self.depth = depth
-        self.columns = columns
+
+    @classmethod
+    def bin_table(cls, X: Array, labels: NDArray[Any], depth: int) -> EngineTree:
+        """Return a weak learner for a table with labels 0 and 1."""
+        rows = Rows(X, np.asarray(labels, dtype=np.uint32), np.ones(len(labels)))
+        return cls(CompiledDataset(rows, n_jobs=1), depth)
 
     def __sklearn_clone__(self) -> EngineTree:
-        return EngineTree(self.data, self.depth, self.columns)
+        return EngineTree(self.data, self.depth)
 
     def fit(self, X: Any, y: Array, sample_weight: Array) -> Self:  # noqa: ARG002  # The data holds both.
         """Boost one round from score 0, where all rows weigh as much as their own weight, with coefficient 1."""
-        growth = trees.Growth(max_depth=self.depth)
-        engine = trees.booster(self.data, LINK, 1.0, growth, by_edge=False, weight=sample_weight)
-        engine.boost(1)
-        self.forest = trees.grown(engine, self.columns)
+        growth = Growth(max_depth=self.depth)
+        booster = CompiledBooster(self.data, Task(LINK, 1.0, growth, by_edge=False, weight=sample_weight))
+        booster.boost(1)
+        forest = booster.ensemble().forest
+        assert forest is not None  # The compiled engine grows forests.
+        self.forest = forest
         return self
 
     def predict(self, X: Any) -> Array:
@@ -207,7 +218,7 @@ class EngineTree:
     @property
     def feature_importances_(self) -> Array:
         """Each column's share of the tree's gain."""
-        return trees.Tree(self.forest, 0).feature_importances_
+        return Tree(self.forest, 0).feature_importances_
 
 
 @dataclass(frozen=True)
@@ -218,7 +229,7 @@ class AdaBoost:
 
     def fit(self, lesson: Lesson) -> TrainedAlgorithm:
         """Learn the lesson."""
-        tree = EngineTree(trees.dataset(lesson.X, lesson.y, n_jobs=1), lesson.depth, lesson.X.shape[1])
+        tree = EngineTree.bin_table(lesson.X, lesson.y, lesson.depth)
         rounds = boosting.adaboost(lesson.X, 2.0 * lesson.y - 1.0, tree)
         steps: list[tuple[float, Any]] = [(one.leverage, one.hypothesis) for one in islice(rounds, lesson.rounds)]
 

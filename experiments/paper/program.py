@@ -20,7 +20,7 @@ from experiments.paper.trials import Source, Trial, TrialKey, TrialRow, judge, l
 from experiments.peers import find_version
 from experiments.results import read
 from experiments.runner import measure
-from untwist.boosting.forest import threads
+from untwist.boosting.forest import count_threads
 
 __all__ = ["NAME", "list_trials", "main"]
 
@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=NAME, description=SUMMARY)
-    cores = threads(None)
+    cores = count_threads(None)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EXPERIMENTS)} (default: all)")
     parser.add_argument(
         "--quick",

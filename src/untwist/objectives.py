@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, log_softmax, logsumexp
 
 from untwist.arguments import Array, check_numbers
+from untwist.optional import import_optional
 from untwist.theory.losses import AlphaLoss
 
 __all__ = [
@@ -540,11 +541,8 @@ def torch_loss(alpha: float, reduction: str = "mean", weight: Any = None) -> Any
 @cache
 def _torch_module() -> Any:
     """The class, made when PyTorch is there to subclass."""
-    try:
-        import torch
-        from torch.nn import functional
-    except ImportError as error:
-        raise ImportError('torch_loss needs PyTorch: pip install "untwist[torch]"') from error
+    torch = import_optional("torch", "torch_loss", needs="PyTorch")
+    functional = torch.nn.functional
 
     class AlphaLossModule(torch.nn.Module):
         """See `torch_loss`."""

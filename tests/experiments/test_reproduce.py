@@ -24,7 +24,6 @@ from experiments.peers import find_version
 from experiments.tables import TextTable
 from untwist import PILBoostClassifier
 from untwist.boosting import algorithm as boosting
-from untwist.boosting import forest as trees
 from untwist.commands import main as cli
 from untwist.twisters import ClassNoise, FeatureNoise
 
@@ -263,8 +262,7 @@ def test_an_engine_tree_is_scikit_learns(depth):
     X = rng.integers(0, 40, (300, 5)).astype(float)  # few values: a bin each
     y = np.where(rng.random(300) < 0.2 + 0.6 * (X[:, 0] > 20), 1.0, -1.0)
     weight = rng.random(300)
-    data = trees.dataset(X, (y > 0).astype(np.uint32), n_jobs=1)
-    ours = EngineTree(data, depth, 5).fit(X, y, sample_weight=weight)
+    ours = EngineTree.bin_table(X, y > 0, depth).fit(X, y, sample_weight=weight)
     theirs = DecisionTreeRegressor(max_depth=depth, random_state=0).fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-4)
     np.testing.assert_allclose(ours.feature_importances_, theirs.feature_importances_, atol=1e-3)
@@ -273,7 +271,7 @@ def test_an_engine_tree_is_scikit_learns(depth):
 def test_adaboost_over_engine_trees_is_the_papers_round_by_round():
     lesson, *_ = small_lesson()
     signs = 2.0 * lesson.y - 1.0
-    engine = EngineTree(trees.dataset(lesson.X, lesson.y, n_jobs=1), 3, 9)
+    engine = EngineTree.bin_table(lesson.X, lesson.y, 3)
     plain = DecisionTreeRegressor(max_depth=3, random_state=0)
     rounds = (islice(boosting.adaboost(lesson.X, signs, tree), 8) for tree in (engine, plain))
     for ours, theirs in zip(*rounds, strict=True):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from untwist.data import tables
+from untwist.optional import import_optional
 
 __all__ = ["Batches", "Encoded"]
 
@@ -390,12 +391,9 @@ def _open_source(source: Any) -> Any:
 
 
 def _import_pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError('reading Parquet in blocks needs pyarrow: pip install "untwist[cli]"') from error
-    return pyarrow, parquet
+    purpose = "reading Parquet in blocks"
+    pyarrow = import_optional("pyarrow", purpose, extra="cli")
+    return pyarrow, import_optional("pyarrow.parquet", purpose, extra="cli")
 
 
 def _read_stamp(path: Path) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import Any
 
@@ -16,6 +15,7 @@ from untwist.boosting.engines.engine import EngineSettings, Rows
 from untwist.boosting.engines.xgboost.weights import find_array_library
 from untwist.boosting.forest import count_threads, iterate_row_blocks
 from untwist.data.folds import mix_bits
+from untwist.optional import import_optional
 
 __all__ = ["MISSING_CODE", "XGBoostDataset", "import_xgboost"]
 
@@ -31,10 +31,7 @@ FIRST_HASH = 0x9E3779B97F4A7C15
 
 def import_xgboost() -> Any:
     """Return the package xgboost; an ImportError says what to install."""
-    try:
-        xgboost = importlib.import_module("xgboost")
-    except ImportError as error:
-        raise ImportError('engine="xgboost" needs xgboost: pip install "untwist[xgboost]"') from error
+    xgboost = import_optional("xgboost", 'engine="xgboost"')
     if int(xgboost.__version__.split(".")[0]) < OLDEST_VERSION:
         problem = f'engine="xgboost" needs xgboost {OLDEST_VERSION} or newer, got {xgboost.__version__}'
         raise ImportError(f'{problem}: pip install --upgrade "untwist[xgboost]"')
