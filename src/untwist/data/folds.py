@@ -260,11 +260,3 @@ def mix_bits(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return x ^ (x >> np.uint64(31))
-
-
-# The names that `untwist.classifier`, `untwist.boosting` and `untwist.report` still use.
-hold_out = hold_out_share
-cross_folds = split_into_folds
-drawn_share = draw_share
-drawn_folds = draw_folds
-mixed = mix_bits

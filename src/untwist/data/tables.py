@@ -592,7 +592,3 @@ def _find_distinct(codes: NDArray[np.intp]) -> NDArray[np.intp]:
 def _say_who_holds(names: list[Any]) -> str:
     shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return f"column {shown} holds" if len(names) == 1 else f"columns {shown} hold"
-
-
-# The name that `untwist.classifier` still uses.
-on_host = bring_to_host
