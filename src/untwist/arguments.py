@@ -1,4 +1,4 @@
-"""Checks of arguments: each gives the value as it is to be used, or raises a ValueError that names the argument."""
+"""Checks of arguments: each gives the value back, ready for use, or raises a ValueError that names the argument."""
 
 from __future__ import annotations
 
