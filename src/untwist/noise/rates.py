@@ -16,12 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, logit
 
 from untwist.arguments import Array, check_count, check_numbers, check_probabilities
-from untwist.noise.estimate import NoiseEstimate
-from untwist.noise.paper import MenonEstimate, menon
 from untwist.noise.untwisting import TINY, Untwisting, check_rates, untwist_log_odds
 
-# The last three are for `untwist.classifier`, which still imports them from here.
-__all__ = ["NoiseEstimate", "estimate_noise", "MenonEstimate", "Untwisting", "menon"]  # noqa: RUF022
+__all__ = ["estimate_noise"]
 
 # Noise is found where it explains this many nats of log-likelihood, which is about the usual 5 %.
 ENOUGH_EVIDENCE = 2.0
