@@ -93,7 +93,7 @@ def test_the_posterior_of_two_classes_is_what_its_definition_says(alpha, link):
 def test_known_rates_untwist_the_posterior_and_class_weights_do_not_disturb_that():
     rates, shift, floor = (0.1, 0.2), 0.7, 1e-4
     link = ClippedLink(AlphaLoss(1.0))
-    posterior = Posterior(link, floor, shift, Untwisting.by(rates))
+    posterior = Posterior(link, floor, shift, Untwisting.from_rates(rates))
     scores = np.linspace(-1.0, 1.0, 21)
     twisted = expit(logit(np.clip(link.inverse(scores), floor, 1.0 - floor)) - shift)
     clean = np.clip((twisted - rates[0]) / (1.0 - sum(rates)), 1e-9, 1.0 - 1e-9)

@@ -1,4 +1,4 @@
-"""Checks of arguments: each gives the value as it is to be used, or raises a ValueError that names the argument."""
+"""Checks of arguments: each gives the value back, ready for use, or raises a ValueError that names the argument."""
 
 from __future__ import annotations
 
@@ -262,15 +262,3 @@ def check_count(name: str, value: Any, low: int = 1, high: int | None = None) ->
 def _refuse_infinite(name: str, value: Any) -> None:
     if math.isinf(value):
         raise ValueError(f"{name} must be finite, got {value!r}")
-
-
-# The names that `untwist.classifier` and `untwist.boosting` still use.
-count = check_count
-distribution = normalise_weights
-fraction = check_fraction
-non_negative = check_non_negative
-numbers = check_numbers
-positive = check_positive
-probabilities = check_probabilities
-real = check_real
-share = check_share

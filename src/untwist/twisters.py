@@ -37,15 +37,15 @@ class _LabelTwister(ABC):
 
     def __post_init__(self) -> None:
         # Making the twist checks the rates.
-        self._twist_of_posteriors()
+        self._make_twist()
 
     @abstractmethod
-    def _twist_of_posteriors(self) -> twists.ClassConditionalTwist:
+    def _make_twist(self) -> twists.ClassConditionalTwist:
         """What this twister does to posteriors."""
 
     def _draw_flips(self, labels: Indices, rng: np.random.Generator) -> Indices:
         """The rows to flip, in order; labels are 0 and 1."""
-        twist = self._twist_of_posteriors()
+        twist = self._make_twist()
         rates = np.array([twist.rate_neg, twist.rate_pos])
         return np.flatnonzero(rng.random(labels.size) < rates[labels])
 
@@ -74,7 +74,7 @@ class _LabelTwister(ABC):
         if values.ndim != 1:
             raise ValueError(f"y must be one label per row, got shape {values.shape}")
         _check_rows(X, values)
-        labels, classes = _levels(values)
+        labels, classes = _encode(values)
         present = classes[np.unique(labels[labels >= 0])]
         if present.size != 2 or (labels < 0).any():
             raise ValueError(f"y must have two classes to flip between and none missing, got {present[:5]}")
@@ -95,7 +95,7 @@ class _LabelTwister(ABC):
         ndarray
             The twisted posteriors.
         """
-        return self._twist_of_posteriors()(eta_clean)
+        return self._make_twist()(eta_clean)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class ClassNoise(_LabelTwister):
 
     rate: float
 
-    def _twist_of_posteriors(self) -> twists.SymmetricNoise:
+    def _make_twist(self) -> twists.SymmetricNoise:
         return twists.SymmetricNoise(self.rate)
 
     def _draw_flips(self, labels: Indices, rng: np.random.Generator) -> Indices:
@@ -143,7 +143,7 @@ class BernoulliNoise(_LabelTwister):
 
     rate: float
 
-    def _twist_of_posteriors(self) -> twists.SymmetricNoise:
+    def _make_twist(self) -> twists.SymmetricNoise:
         return twists.SymmetricNoise(self.rate)
 
 
@@ -170,7 +170,7 @@ class ClassConditionalNoise(_LabelTwister):
     rate_neg: float = 0.0
     rate_pos: float = 0.0
 
-    def _twist_of_posteriors(self) -> twists.ClassConditionalTwist:
+    def _make_twist(self) -> twists.ClassConditionalTwist:
         return twists.ClassConditionalTwist(rate_neg=self.rate_neg, rate_pos=self.rate_pos)
 
 
@@ -209,7 +209,7 @@ class _FeatureTwister(ABC):
         if table.ndim != 2 or table.shape[1] == 0:
             raise ValueError(f"X must be a table of rows and columns, dense, got shape {np.shape(X)}")
         _check_rows(table, y)
-        columns = [_column(table, index) for index in range(table.shape[1])]
+        columns = [_take_column(table, index) for index in range(table.shape[1])]
         changed = np.zeros(table.shape, dtype=np.bool_)
         for index, rows, values in self._draw_changes(table, y, np.random.default_rng(rng)):
             before = np.asarray(columns[index])[rows]
@@ -263,7 +263,7 @@ class FeatureNoise(_FeatureTwister):
         twisted_rows = rng.random(len(table)) < self.row_rate
         every_column = list(range(table.shape[1]))
         for index in every_column if self.columns is None else _locate("columns", self.columns, table):
-            levels, alphabet = _levels(_column(table, index))
+            levels, alphabet = _encode(_take_column(table, index))
             rows = np.flatnonzero(twisted_rows & (rng.random(len(table)) < cell_rate) & (levels >= 0))
             new = 1 - levels[rows] if alphabet.size == 2 else levels[_draw_other_rows(levels, rows, rng)]
             yield index, rows, alphabet[new]
@@ -315,12 +315,12 @@ class Insider(_FeatureTwister):
             places = _find_most_informative(self.columns, table, y, rng)
         else:
             places = _locate("columns", self.columns, table)
-        scales = self._scales(places, table)
+        scales = self._choose_scales(places, table)
         for index in places:
-            column = _column(table, index)
+            column = _take_column(table, index)
             scale = scales.get(index)
             if scale is None:
-                levels, alphabet = _levels(column)
+                levels, alphabet = _encode(column)
                 rows = np.flatnonzero((rng.random(levels.size) < self.shift) & (levels >= 0))
                 yield index, rows, alphabet[(levels[rows] + 1) % max(alphabet.size, 1)]
             elif (numbers := _read_numbers(column)) is None:
@@ -329,10 +329,10 @@ class Insider(_FeatureTwister):
                 rows = np.flatnonzero(~np.isnan(numbers))
                 yield index, rows, (numbers + scale * rng.standard_normal(numbers.size))[rows]
 
-    def _scales(self, places: list[int], table: Any) -> dict[int, float]:
+    def _choose_scales(self, places: list[int], table: Any) -> dict[int, float]:
         """By the index of a column the standard deviation of its noise; a column without one counts as categories."""
         if not isinstance(self.noise, Mapping):
-            numbers = {index: _read_numbers(_column(table, index)) for index in places}
+            numbers = {index: _read_numbers(_take_column(table, index)) for index in places}
             return {i: self.noise * _standard_deviation(values) for i, values in numbers.items() if values is not None}
         scales = {index: scale for name, scale in self.noise.items() for index in _locate("noise", [name], table)}
         if stray := sorted(scales.keys() - set(places)):
@@ -345,9 +345,9 @@ def _find_most_informative(how_many: int, table: Any, y: Any, rng: np.random.Gen
     if y is None:
         raise ValueError("y must be given to find the most informative columns: pass it, or name the columns")
     check_count("columns", how_many, high=table.shape[1])
-    columns = [_column(table, index) for index in range(table.shape[1])]
+    columns = [_take_column(table, index) for index in range(table.shape[1])]
     numbers = [_read_numbers(column) for column in columns]
-    encoded = [_levels(one)[0] if values is None else values for one, values in zip(columns, numbers, strict=True)]
+    encoded = [_encode(one)[0] if values is None else values for one, values in zip(columns, numbers, strict=True)]
     complete = SimpleImputer(strategy="median", keep_empty_features=True).fit_transform(np.column_stack(encoded))
     categorical = np.array([values is None for values in numbers])
     seed = int(rng.integers(2**31))
@@ -393,7 +393,7 @@ def _locate(argument: str, columns: Iterable[str | int], table: Any) -> list[int
     return list(places)
 
 
-def _column(table: Any, index: int) -> Any:
+def _take_column(table: Any, index: int) -> Any:
     return table.iloc[:, index] if hasattr(table, "iloc") else table[:, index]
 
 
@@ -422,7 +422,7 @@ def _find_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.fromiter(each, np.bool_, values.size)
 
 
-def _levels(column: Any) -> tuple[Indices, NDArray[Any]]:
+def _encode(column: Any) -> tuple[Indices, NDArray[Any]]:
     """For each row the place of its value in the alphabet, -1 where missing; the alphabet: numbers before text, sorted.
 
     Booleans have both values in their alphabet, in sight or not.

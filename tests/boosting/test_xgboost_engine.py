@@ -10,7 +10,7 @@ import untwist
 from helpers.noisy_rows import make_noisy_rows
 from untwist import PILBoostClassifier, _core
 from untwist.boosting.engines.xgboost.trees import find_last_below
-from untwist.boosting.engines.xgboost.weights import Weigher, arrays_of
+from untwist.boosting.engines.xgboost.weights import Weigher, find_array_library
 from untwist.export import numbers, probabilities, to_xgboost
 from untwist.links import CanonicalLink, ClippedLink
 from untwist.losses import AlphaLoss, SquareLoss
@@ -372,5 +372,5 @@ def test_what_weights_need_is_said(monkeypatch):
         Weigher(ClippedLink(SquareLoss()), 1.0, "cpu")
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(ImportError, match="device='cuda' needs CuPy"):
-        arrays_of("cuda")
-    assert arrays_of("cpu") is np
+        find_array_library("cuda")
+    assert find_array_library("cpu") is np

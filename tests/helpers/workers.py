@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from untwist.data.workers import present
+from untwist.data.workers import find_workers
 
 # A worker process finds `helpers.workers`, and with it `Killer`, if PYTHONPATH names this folder.
 TESTS = str(Path(__file__).parents[1])
@@ -36,7 +36,7 @@ class Killer:
         self.marker = None if marker is None else str(marker)
 
     def __call__(self, progress):
-        if progress.round != self.round or present().rank != self.rank:
+        if progress.round != self.round or find_workers().rank != self.rank:
             return
         if self.marker is not None:
             if os.path.exists(self.marker):

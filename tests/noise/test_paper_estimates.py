@@ -8,7 +8,7 @@ from scipy.stats import binom
 from sklearn.tree import DecisionTreeClassifier
 
 from untwist.noise import menon, original_learned, taylor
-from untwist.noise.rates import _menon_alpha
+from untwist.noise.paper import _menon_alpha
 from untwist.twists import alpha_star
 
 

@@ -15,87 +15,19 @@ import untwist
 PACKAGE = Path(untwist.__file__).parent
 ROOT = Path(__file__).parents[2]
 
-#: Layers from the bottom up: a module imports from earlier lines only.
-LAYERS = [
-    {"arguments", "collective", "_core", "commands.words"},
-    {"numerics"},
-    {"losses"},
-    {"properties", "objectives"},
-    {"links", "twists"},
-    {"explorer", "twisters", "boosting", "trees", "tables", "folds", "labels", "noise"},
-    {"batches", "certificate", "training", "xgb.forests", "xgb.weights"},
-    {"automatic", "xgb.engine"},
-    {"classifier"},
-    {"files"},
-    {"checkpoints", "export.scoring"},
-    {"distributed.shard"},
-    {"distributed.dask", "distributed.local", "distributed.worker"},
-    {"explain", "export.code", "export.onnx", "export.treelite", "export.xgboost"},
-    {"commands.sheets"},
-    {"commands.columns"},
-    {"commands.blocks"},
-    {
-        "audit",
-        "commands.common",
-        "demo",
-        "experiments.datasets",
-        "experiments.methods",
-        "experiments.results",
-        "experiments.speed",
-    },
-    {"experiments.figures", "experiments.sections", "report.markup", "report.peers"},
-    {"report.charts"},
-    {"report.findings"},
-    {"report.review", "report.sections"},
-    {"report.page"},
-    {"commands.train", "commands.predict", "commands.audit"},
-    {"commands.explain", "commands.inspect", "commands.doctor"},
-    {"experiments.theory", "experiments.protocol", "experiments.verdict", "experiments.runner"},
-    {"experiments.algorithms", "experiments.page"},
-    {"experiments.trials"},
-    {"experiments.paper"},
-    {"experiments.comparison"},
-    {"experiments.findings"},
-    {"experiments.claims"},
-    {"experiments.arena", "experiments.reproduce"},
-    {"cli"},
-]
-
+#: The public names of the public modules: what README and docs show, and what users may import.
 PUBLIC = {
     "untwist": ["PILBoostClassifier", "__version__", "load", "save"],
     "untwist.audit": ["Explanation", "LabelAudit", "Reason", "Slice", "audit_labels"],
-    "untwist.noise": [
-        "MenonEstimate",
-        "NoiseEstimate",
-        "Untwisting",
-        "estimate_noise",
-        "menon",
-        "original_learned",
-        "taylor",
-    ],
     "untwist.batches": ["Batches", "Encoded"],
-    "untwist.checkpoints": ["Checkpoint", "resumed"],
-    "untwist.data.workers": ["Workers", "find_workers", "solo"],
-    "untwist.distributed.local": ["fit", "shards"],
-    "untwist.distributed.shard": ["dismiss", "fit_shard", "tracker", "worker_model"],
-    "untwist.boosting.engines.xgboost.booster": ["Booster", "Dataset"],
-    "untwist.boosting.engines.xgboost.trees": ["GrownTree", "forest_arrays", "grown_trees", "last_below"],
-    "untwist.boosting.engines.xgboost.weights": ["Weigher", "arrays_of"],
-    "untwist.boosting.algorithm": [
-        "Hypothesis",
-        "Round",
-        "ValidationLoss",
-        "WeakLearner",
-        "adaboost",
-        "boost",
-        "pilboost",
-        "staged_scores",
-    ],
     "untwist.certificate": ["Certificate", "StepCondition", "SurrogateCertificate", "certify", "step_condition"],
+    "untwist.checkpoints": ["Checkpoint", "resumed"],
+    "untwist.distributed.local": ["fit", "shards"],
+    "untwist.distributed.shard": ["end_tracker", "fit_shard", "make_worker_model", "start_tracker"],
     "untwist.explain": ["Contributions", "explain", "shap_values", "tree_explainer"],
-    "untwist.export": ["numbers", "probabilities", "to_code", "to_onnx", "to_treelite", "to_xgboost"],
-    "untwist.export.scoring": ["Scoring", "Term", "Writer", "numbers", "probabilities"],
     "untwist.explorer": ["ALPHA", "FOCAL", "SUPER", "Exploration", "LossFamily", "explore"],
+    "untwist.export": ["numbers", "probabilities", "to_code", "to_onnx", "to_treelite", "to_xgboost"],
+    "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "open_whole", "save", "write_whole"],
     "untwist.links": ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "default_step_size"],
     "untwist.losses": [
         "AlphaLoss",
@@ -108,6 +40,15 @@ PUBLIC = {
         "SuperLoss",
         "tilt",
         "tilted_logit",
+    ],
+    "untwist.noise": [
+        "MenonEstimate",
+        "NoiseEstimate",
+        "Untwisting",
+        "estimate_noise",
+        "menon",
+        "original_learned",
+        "taylor",
     ],
     "untwist.objectives": [
         "CatBoostMetric",
@@ -136,104 +77,7 @@ PUBLIC = {
         "symmetric",
         "well_formed",
     ],
-    "untwist.automatic.search": [
-        "ALPHAS",
-        "DEPTHS",
-        "N_FOLDS",
-        "STEPS",
-        "Candidate",
-        "Choice",
-        "Chosen",
-        "Folds",
-        "Unseen",
-        "choose",
-        "judged",
-    ],
-    "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "open_whole", "save", "write_whole"],
-    "untwist.data.folds": ["draw_folds", "draw_share", "hold_out_share", "mix_bits", "split_into_folds"],
-    "untwist.data.labels": ["find_classes", "refuse_missing", "weigh_classes"],
     "untwist.report": ["Peer", "compare", "report"],
-    "untwist.report.charts": [
-        "Frame",
-        "Point",
-        "draw_calibration",
-        "draw_curve",
-        "draw_finds",
-        "draw_intervals",
-        "draw_pairs",
-        "draw_waffle",
-        "find_ticks",
-        "format_share",
-        "write_svg",
-    ],
-    "untwist.report.findings": [
-        "clean_curve",
-        "effective",
-        "expected_finds",
-        "importances",
-        "learning_curve",
-        "reliability",
-        "spread",
-        "wilson",
-    ],
-    "untwist.report.markup": [
-        "Interval",
-        "Section",
-        "describe_value",
-        "format_interval",
-        "format_percent",
-        "format_probability",
-        "name_column",
-        "place_beside",
-        "write_figure",
-        "write_page",
-        "write_table",
-    ],
-    "untwist.report.page": ["report"],
-    "untwist.report.peers": ["Peer", "compare"],
-    "untwist.report.review": ["write_review"],
-    "untwist.report.sections": [
-        "write_calibration",
-        "write_columns",
-        "write_noise",
-        "write_peers",
-        "write_summary",
-        "write_training",
-    ],
-    "untwist.audit.peers": ["LEARNING_RATE", "PATIENCE", "ROUNDS", "HeldOut", "fit_lightgbm", "fit_xgboost"],
-    "untwist.progress": ["ProgressLine", "estimate"],
-    "untwist.text": [
-        "UNSEEN",
-        "clip",
-        "for_json",
-        "for_page",
-        "for_script",
-        "for_spreadsheet",
-        "for_terminal",
-    ],
-    "untwist.data.tables": [
-        "Category",
-        "Schema",
-        "bring_to_host",
-        "checksum_columns",
-        "fingerprint",
-        "learn",
-        "learn_parts",
-        "round_weights",
-    ],
-    "untwist.boosting.runs": ["CompiledRun", "Ensemble", "Progress", "ReferenceRun", "Run", "advance"],
-    "untwist.boosting.forest": [
-        "Forest",
-        "Growth",
-        "Tree",
-        "booster",
-        "dataset",
-        "grown",
-        "own_weights",
-        "row_blocks",
-        "shared_bins",
-        "threads",
-    ],
     "untwist.twisters": ["BernoulliNoise", "ClassConditionalNoise", "ClassNoise", "FeatureNoise", "Insider"],
     "untwist.twists": [
         "ClassConditionalTwist",
@@ -260,21 +104,20 @@ def test_public_names_are_these_and_exist(module):
     assert all(hasattr(namespace, name) for name in namespace.__all__)
 
 
-def test_imports_go_down_only():
-    height = {name: level for level, names in enumerate(LAYERS) for name in names}
-    files = {
-        ".".join(file.relative_to(PACKAGE).with_suffix("").parts): file
-        for file in PACKAGE.rglob("*.py")
-        if file.stem != "__init__"
-    }
-    assert set(files) | {"_core"} == set(height)
-    for module, file in files.items():
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "untwist":
-                source = node.module.removeprefix("untwist").removeprefix(".")
-                inside = [f"{source}.{alias.name}".removeprefix(".") for alias in node.names]
-                for name in [source] if source in height else inside:
-                    assert height[name] < height[module], f"{module} imports {name}"
+def test_all_that_a_module_says_it_has_is_there():
+    for file in sorted(PACKAGE.rglob("*.py")):
+        parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+        module = importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+        names = getattr(module, "__all__", [])
+        assert sorted(set(names)) == sorted(names), module
+        assert [name for name in names if not hasattr(module, name)] == [], module
+
+
+def test_dir_lists_what_is_imported_only_when_asked_for():
+    code = "import untwist; print(*dir(untwist))"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"PILBoostClassifier", "audit", "load", "losses", "report", "save"} <= set(output.stdout.split())
+    assert all(getattr(untwist, name) is not None for name in dir(untwist) if not name.startswith("_"))
 
 
 def test_importing_the_package_loads_nothing_optional():
@@ -343,9 +186,12 @@ def test_contributing_is_short():
 
 
 def test_what_a_module_lacks_is_not_taken_for_the_module(monkeypatch):
-    def broken(name):
+    def fail(name):
         raise ModuleNotFoundError("No module named 'scipy'", name="scipy")
 
-    monkeypatch.setattr(untwist, "import_module", broken)
+    monkeypatch.setattr(untwist, "import_module", fail)
+    monkeypatch.delitem(vars(untwist), "audit", raising=False)
     with pytest.raises(ModuleNotFoundError, match="scipy"):
+        untwist.audit  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'some_module'"):
         untwist.some_module  # noqa: B018

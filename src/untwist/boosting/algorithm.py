@@ -53,7 +53,7 @@ class WeakLearner(Hypothesis, Protocol):
         """Fit to labels y in {-1, +1} with non-negative weights."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Round:
     """One round of boosting, H += leverage * hypothesis.
 

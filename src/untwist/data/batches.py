@@ -197,9 +197,6 @@ class Batches:
         """
         return Encoded(lambda: map(schema.encode, self.parts()), self.shape, check)
 
-    # The name that `untwist.classifier` still uses.
-    encoded = encode
-
     def _require(self, name: str) -> None:
         if name not in self._source.schema.names:
             shown = ", ".join(map(repr, self._source.schema.names[:12]))
@@ -270,9 +267,6 @@ class Encoded:
             yield from other.blocks() if isinstance(other, Encoded) else [other]
 
         return Encoded(read, (self.shape[0] + other.shape[0], self.shape[1]))
-
-    # The name that `untwist.classifier` still uses.
-    followed_by = concatenate
 
     def __getitem__(self, rows: Any) -> Any:
         raise ValueError("this needs the table in memory: the rows of Batches come in blocks, and not one by one")

@@ -61,7 +61,7 @@ def hold_out_share(
     for k, mass in enumerate(contents.mass.T):
         copies = np.maximum(1, np.rint(mass))
         # At least one copy of a content stays.
-        drawn = np.minimum(contents.draw(contents.chance(k), copies, share), np.maximum(copies - 1, 0))
+        drawn = np.minimum(contents.draw(contents.draw_chances(k), copies, share), np.maximum(copies - 1, 0))
         whole = np.where(contents.by_copy, 0.0, mass)
         # A content that weighs more than may be set aside gives a part of each copy.
         heavy = whole > share * mass.sum() * (1 + ROUNDING)
@@ -113,9 +113,9 @@ def split_into_folds(
         copies = np.maximum(1, np.rint(mass))
         drawn = np.zeros_like(copies)
         # A heavy content is dealt out copy by copy, and this fold is the first to get one.
-        first = np.floor(contents.chance(k) * n_folds)
+        first = np.floor(contents.draw_chances(k) * n_folds)
         for fold in range(n_folds):
-            chance = contents.chance(1 + k * n_folds + fold)
+            chance = contents.draw_chances(1 + k * n_folds + fold)
             drawn = drawn + contents.draw(chance, copies - drawn, 1.0 / (n_folds - fold))
             dealt = np.floor((copies * (fold + 1) + first) / n_folds)
             until = np.where(contents.by_copy, drawn / copies, np.minimum(dealt / copies, 1.0))
@@ -125,7 +125,7 @@ def split_into_folds(
     for fold, (low, high) in enumerate(pairwise(ends)):
         held_out[fold] = contents.find_weight_within(low, high)
     filled = held_out.any(axis=1)
-    # Folds are many megabytes where rows are many, and usually none has to be left out by a copy.
+    # To leave out empty folds takes a copy, which is large where rows are many.
     return held_out if filled.all() else np.asarray(held_out[filled])
 
 
@@ -215,7 +215,7 @@ class _Contents:
         self._start[order] = (until - weight[order] - before) / mass
         self._end[order] = (until - before) / mass
 
-    def chance(self, salt: int) -> Array:
+    def draw_chances(self, salt: int) -> Array:
         """A number in [0, 1) for each content."""
         return _scale_to_unit(mix_bits(self._keys ^ np.uint64(salt)))
 
@@ -260,11 +260,3 @@ def mix_bits(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return x ^ (x >> np.uint64(31))
-
-
-# The names that `untwist.classifier`, `untwist.boosting` and `untwist.report` still use.
-hold_out = hold_out_share
-cross_folds = split_into_folds
-drawn_share = draw_share
-drawn_folds = draw_folds
-mixed = mix_bits

@@ -257,7 +257,7 @@ def fingerprint(numbers: Any, labels: NDArray[np.uint32]) -> int:
     Returns
     -------
     int
-        The same for the same table, dense, sparse or in blocks of rows.
+        Equal for equal tables; whether an array comes whole or in blocks of rows makes no difference.
     """
     if hasattr(numbers, "checksums"):
         # These rows come in blocks.
@@ -358,7 +358,7 @@ def _look_up(codes: NDArray[np.intp], values: list[Any], known: Iterable[Categor
 def _read_numbers(column: _Column) -> NDArray[Any] | None:
     """A column as float32 or float64, None if it holds text; categories may well be numbers."""
     if column.kind == "number":
-        return column.numbers()
+        return column.read_numbers()
     codes, values = _read_values(column)
     if any(isinstance(values[code], str) for code in _find_distinct(codes[codes >= 0])):
         return None
@@ -370,7 +370,7 @@ def _read_numbers(column: _Column) -> NDArray[Any] | None:
 def _read_values(column: _Column) -> tuple[NDArray[np.intp], list[Category | None]]:
     """For each row the code of its value, -1 where missing; the values, None for one that means missing."""
     try:
-        codes, levels = column.levels()
+        codes, levels = column.read_levels()
         return codes, [_read_category(level) for level in levels]
     except TypeError as error:
         raise ValueError(f"categories must be text or numbers, but not in column {column.name!r}: {error}") from error
@@ -447,14 +447,14 @@ def _convert_table(X: Any) -> Any:
 class _Column:
     """One column of a table.
 
-    `kind` is "number", "text" (or categories of any kind), or else the name of its type. `numbers` reads a column of
-    numbers as float32 or float64, NaN where missing; `levels` reads any column as codes of its values.
+    `kind` is "number", "text" (or categories of any kind), or else the name of its type. `read_numbers` gives a column
+    of numbers as float32 or float64, NaN where missing; `read_levels` gives any column as codes of its values.
     """
 
     name: Any
     kind: str
-    numbers: Callable[[], NDArray[Any]]
-    levels: Callable[[], Levels]
+    read_numbers: Callable[[], NDArray[Any]]
+    read_levels: Callable[[], Levels]
 
 
 def _list_columns(X: Any) -> list[_Column]:
@@ -490,7 +490,7 @@ def _describe_array(name: Any, values: NDArray[Any]) -> _Column:
             # A Decimal cannot be compared with an integer of NumPy.
             values = np.array([float(one) if type(one).__name__ == "Decimal" else one for one in values], dtype=object)
 
-    def numbers() -> NDArray[Any]:
+    def read_numbers() -> NDArray[Any]:
         try:
             return np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
@@ -498,12 +498,12 @@ def _describe_array(name: Any, values: NDArray[Any]) -> _Column:
             which = TypeError if isinstance(error, TypeError) else ValueError
             raise which(f"X must hold numbers or text, but not in column {name!r}: {error}; {_ADVICE}") from error
 
-    def levels() -> Levels:
+    def read_levels() -> Levels:
         rows = values.tolist()
         codes = {value: code for code, value in enumerate(dict.fromkeys(rows))}
         return np.fromiter(map(codes.__getitem__, rows), np.intp, len(rows)), codes
 
-    return _Column(name, kind, numbers, levels)
+    return _Column(name, kind, read_numbers, read_levels)
 
 
 def _describe_pandas(name: Any, series: Any) -> _Column:
@@ -516,13 +516,13 @@ def _describe_pandas(name: Any, series: Any) -> _Column:
     # Nullable numbers have a type of NumPy within theirs.
     plain = getattr(dtype, "numpy_dtype", None)
 
-    def numbers() -> NDArray[Any]:
+    def read_numbers() -> NDArray[Any]:
         return series.to_numpy(dtype=_choose_float(plain), na_value=np.nan)  # type: ignore[no-any-return]
 
     if kind == "CategoricalDtype":
-        return _Column(name, "text", numbers, lambda: (series.cat.codes.to_numpy(), series.cat.categories))
+        return _Column(name, "text", read_numbers, lambda: (series.cat.codes.to_numpy(), series.cat.categories))
     kind = "text" if kind == "StringDtype" else "number" if _is_real(plain) else str(dtype)
-    return _Column(name, kind, numbers, series.factorize)
+    return _Column(name, kind, read_numbers, series.factorize)
 
 
 def _describe_polars(series: Any) -> _Column:
@@ -535,14 +535,14 @@ def _describe_polars(series: Any) -> _Column:
     number = kind in ("Boolean", "Null") or series.dtype.is_numeric()
     kind = "number" if number else "text" if kind in ("String", "Categorical", "Enum") else str(series.dtype)
 
-    def levels() -> Levels:
+    def read_levels() -> Levels:
         values = series.cast(target) if series.dtype.is_decimal() else series
         distinct = values.drop_nulls().unique()
         places = polars.int_range(len(distinct), eager=True)
         codes = values.replace_strict(distinct, places, default=-1, return_dtype=polars.Int64)
         return codes.to_numpy(), distinct.to_list()
 
-    return _Column(series.name, kind, lambda: series.cast(target).to_numpy(), levels)
+    return _Column(series.name, kind, lambda: series.cast(target).to_numpy(), read_levels)
 
 
 def _describe_arrow(name: Any, values: Any) -> _Column:
@@ -553,14 +553,14 @@ def _describe_arrow(name: Any, values: Any) -> _Column:
     text = types.is_dictionary(values.type) or kind in ("string", "large_string", "string_view")
     kind = "text" if text else "number" if any(test(values.type) for test in tests) else kind
 
-    def levels() -> Levels:
+    def read_levels() -> Levels:
         # pyarrow 17 cannot encode numbers of 16 bits.
         rows = values.cast(target) if types.is_float16(values.type) else values
         encoded = rows.dictionary_encode().combine_chunks()
         return encoded.indices.cast("int64").fill_null(-1).to_numpy(), encoded.dictionary.to_pylist()
 
     # A cast that is not safe may round.
-    return _Column(name, kind, lambda: values.cast(target, safe=False).to_numpy(), levels)
+    return _Column(name, kind, lambda: values.cast(target, safe=False).to_numpy(), read_levels)
 
 
 def _is_a(X: Any, library: str, name: str) -> bool:
@@ -592,7 +592,3 @@ def _find_distinct(codes: NDArray[np.intp]) -> NDArray[np.intp]:
 def _say_who_holds(names: list[Any]) -> str:
     shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return f"column {shown} holds" if len(names) == 1 else f"columns {shown} hold"
-
-
-# The name that `untwist.classifier` still uses.
-on_host = bring_to_host

@@ -82,17 +82,6 @@ class Workers:
         """
         return item
 
-    # The names that `untwist.classifier` and `untwist.boosting` still use.
-
-    def total(self, values: NDArray[Any]) -> NDArray[Any]:  # noqa: D102
-        return self.sum(values)
-
-    def all_of(self, item: T) -> list[T]:  # noqa: D102
-        return self.gather(item)
-
-    def first_of(self, item: T) -> T:  # noqa: D102
-        return self.broadcast_first(item)
-
 
 class _XGBoostWorkers(Workers):
     """Workers that XGBoost's communicator connects."""
@@ -127,8 +116,3 @@ def find_workers() -> Workers:
         return solo
     collective = sys.modules["xgboost"].collective
     return _XGBoostWorkers(collective) if collective.is_distributed() else solo
-
-
-# The names that `untwist.classifier` and `untwist.boosting` still use.
-ALONE = solo
-present = find_workers

@@ -20,7 +20,7 @@ __all__ = ["MenonEstimate", "menon", "original_learned", "taylor"]
 
 # Posteriors this close to one half take the limit of a formula that divides 0 by 0 there.
 NEAR_HALF = 1e-9
-# The paper adds this to Menon's alpha.
+# The authors add this to the alpha that follows from the rates.
 ADDED_TO_ALPHA = 0.01
 
 
@@ -156,9 +156,9 @@ def original_learned(y_clean: ArrayLike, y_predicted: ArrayLike, *, by: str = "t
     """
     true_pos, false_pos, true_neg, false_neg = _count_outcomes(y_clean, y_predicted)
     if by == "text":
-        rate = (_share(false_pos, true_pos) + _share(false_neg, true_neg)) / 2.0
+        rate = (_find_share(false_pos, true_pos) + _find_share(false_neg, true_neg)) / 2.0
     elif by == "script":
-        rate = (_share(false_neg, true_pos) + _share(false_pos, true_neg)) / 2.0
+        rate = (_find_share(false_neg, true_pos) + _find_share(false_pos, true_neg)) / 2.0
     else:
         raise ValueError(f'by must be "text" or "script", got {by!r}')
     total = true_pos + false_pos + true_neg + false_neg
@@ -213,7 +213,7 @@ def _count_outcomes(y_clean: ArrayLike, y_predicted: ArrayLike) -> tuple[float, 
     return count_rows(1, 1), count_rows(0, 1), count_rows(0, 0), count_rows(1, 0)
 
 
-def _share(wrong: float, right: float) -> float:
+def _find_share(wrong: float, right: float) -> float:
     return wrong / (wrong + right) if wrong + right else 0.0
 
 

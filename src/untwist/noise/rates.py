@@ -16,12 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, logit
 
 from untwist.arguments import Array, check_count, check_numbers, check_probabilities
-from untwist.noise.estimate import NoiseEstimate
-from untwist.noise.paper import MenonEstimate, menon
 from untwist.noise.untwisting import TINY, Untwisting, check_rates, untwist_log_odds
 
-# The last three are for `untwist.classifier`, which still imports them from here.
-__all__ = ["NoiseEstimate", "estimate_noise", "MenonEstimate", "Untwisting", "menon"]  # noqa: RUF022
+__all__ = ["estimate_noise"]
 
 # Noise is found where it explains this many nats of log-likelihood, which is about the usual 5 %.
 ENOUGH_EVIDENCE = 2.0
@@ -39,9 +36,9 @@ FINE_STEP = 0.01
 PLAUSIBLE_GAP = 8.0
 # The number of bins of log-odds that the likelihood is summed over.
 N_BINS = 64
-# How far, beforehand, the scale that calibrates log-odds is from 1.
+# The standard deviation, beforehand, of the scale that calibrates log-odds, around 1.
 SCALE_SPREAD = 0.2
-# How far, beforehand, the offset that calibrates log-odds is from 0.
+# The standard deviation, beforehand, of the offset that calibrates log-odds, around 0.
 OFFSET_SPREAD = 1.0
 # The lowest scale that calibrates log-odds.
 LEAST_SCALE = 0.05
@@ -51,7 +48,7 @@ MOST_WEIGHT = 1e7
 POSTERIOR_FLOOR = 1e-4
 # The slopes of the clean posterior that are tried.
 SLOPES = np.geomspace(0.35, 3.5, 25)
-# How far, beforehand, the logarithm of the slope is from that of a calibrated posterior, which is 0.
+# The standard deviation, beforehand, of the logarithm of the slope, around that of a calibrated posterior, which is 0.
 SLOPE_SPREAD = 0.5
 # A clean posterior is not taken to be nearer to 0 or 1 than this, before the slope.
 CLEAREST = 0.005

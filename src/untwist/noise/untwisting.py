@@ -24,11 +24,11 @@ __all__ = ["REACH", "TABLE", "Untwisting", "check_rates", "untwist_log_odds"]
 REACH = 20.0
 #: The log-odds of the twisted posterior for which `Untwisting` has tables.
 TABLE = np.linspace(-REACH, REACH, 4097)
-# Beyond the plateau of its rates a twisted posterior that is higher still means a little: this much of its log-odds.
+# Even beyond the plateau of its rates, where the clean posterior would be flat, log-odds go on to rise with this slope.
 LEAK = 1e-3
 # A pair of rates with less weight than this is left out.
 LEAST_WEIGHT = 1e-6
-# A posterior that is divided by is kept this far from 0 and 1.
+# A posterior that is divided by, or whose logarithm is taken, is kept this far from 0 and 1.
 TINY = 1e-15
 # Where the rates are known, a clean posterior may come this close to 0 and 1.
 CLEAREST_BY_KNOWN_RATES = 1e-9
@@ -91,9 +91,6 @@ class Untwisting(NoiseEstimate):
         """
         one = np.ones(1)
         return cls.from_grid(check_rates(rates), one, one, math.nan, True, clearest=CLEAREST_BY_KNOWN_RATES)
-
-    # `untwist.classifier` still calls it by this name.
-    by = from_rates
 
     @classmethod
     def from_grid(
@@ -246,7 +243,7 @@ class Untwisting(NoiseEstimate):
     @cached_property
     def clean_table(self) -> Array:
         """The log-odds of the clean posterior over the calibrated log-odds in `TABLE`."""
-        odds = self._odds()
+        odds = self._tabulate_odds()
         log_weight = np.log(self.weights)[:, None]
         log_positive = np.logaddexp.reduce(log_weight + log_expit(odds), axis=0)
         log_negative = np.logaddexp.reduce(log_weight + log_expit(-odds), axis=0)
@@ -257,11 +254,11 @@ class Untwisting(NoiseEstimate):
         """The probability of a negative and of a positive label to be wrong, for each pair of rates."""
         rate_neg = self.rates_neg[:, None]
         rate_pos = self.rates_pos[:, None]
-        clean = expit(self._odds())
+        clean = expit(self._tabulate_odds())
         twisted = np.clip(rate_neg + (1.0 - rate_neg - rate_pos) * clean, TINY, 1.0 - TINY)
         return rate_pos * clean / (1.0 - twisted), rate_neg * (1.0 - clean) / twisted
 
-    def _odds(self) -> Array:
+    def _tabulate_odds(self) -> Array:
         """The clean log-odds over the table, for each pair of rates."""
         pairs = np.stack([self.rates_neg, self.rates_pos])
         return self.slopes[:, None] * untwist_log_odds(TABLE, pairs, self.clearest)

@@ -28,7 +28,7 @@ from scipy.special import expit, log_expit, logit
 from untwist import _core
 from untwist.arguments import Array, check_numbers, check_probabilities
 from untwist.theory.losses import AlphaLoss, Loss, MatusitaLoss, SquareLoss, tilted_logit
-from untwist.theory.numerics import bisect, integral_from_zero, slope
+from untwist.theory.numerics import LOGIT_OF_ONE, LOGIT_OF_ZERO, bisect, integral_from_zero, slope
 from untwist.theory.properties import PropertyCheck, extremes, monotone, symmetric
 
 __all__ = ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "default_step_size"]
@@ -87,11 +87,11 @@ class Link(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.loss)
 
-    _needs: ClassVar[dict[str, Callable[[Loss], PropertyCheck]]] = {"M": monotone}
+    _required_properties: ClassVar[dict[str, Callable[[Loss], PropertyCheck]]] = {"M": monotone}
 
     def _check(self) -> None:
         """Raise ValueError if the loss does not meet the conditions of this link: both posteriors must rise with z."""
-        for name, check in self._needs.items():
+        for name, check in self._required_properties.items():
             found = check(self.loss)
             if not found:
                 near = "" if found.witness is None else f" (near u = {found.witness:.4g})"
@@ -155,7 +155,8 @@ class Link(ABC):
         """
 
         def solve(z: Array) -> Array:
-            low, high = np.full(z.shape, -740.0), np.full(z.shape, 37.0)
+            low = np.full(z.shape, LOGIT_OF_ZERO)
+            high = np.full(z.shape, LOGIT_OF_ONE)
             odds = bisect(lambda x: np.asarray(self.score(expit(x)) > z), low, high)
             return np.where(z >= self.score(1.0), 1.0, np.where(z <= self.score(0.0), 0.0, expit(odds)))
 
@@ -371,7 +372,11 @@ class ClippedLink(Link):
     array([0.    , 0.2743, 0.5   , 0.7257, 1.    ])
     """
 
-    _needs: ClassVar[dict[str, Callable[[Loss], PropertyCheck]]] = {"M": monotone, "S": symmetric, "E": extremes}
+    _required_properties: ClassVar[dict[str, Callable[[Loss], PropertyCheck]]] = {
+        "M": monotone,
+        "S": symmetric,
+        "E": extremes,
+    }
 
     @property
     def _stretch(self) -> float:

@@ -12,7 +12,16 @@ from scipy.special import expit, logit
 
 from untwist.arguments import Array
 
-__all__ = ["Risk", "bisect", "expectation", "integral_from_zero", "minimisers", "slope"]
+__all__ = [
+    "LOGIT_OF_ONE",
+    "LOGIT_OF_ZERO",
+    "Risk",
+    "bisect",
+    "expectation",
+    "integral_from_zero",
+    "minimisers",
+    "slope",
+]
 
 Function = Callable[[Array], Array]
 
@@ -20,14 +29,16 @@ Function = Callable[[Array], Array]
 _NEAR = 1e-6
 # Distance on the logit scale between the points whose values give a slope.
 _STEP = 0.01
-# The central difference of sixth order: its points around the one in question, and their weights.
+# The points of the central difference of sixth order, relative to the one in question.
 _SHIFTS = _STEP * np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0])
+# The weights of these points in the difference.
 _WEIGHTS = np.array([-1.0, 9.0, -45.0, 45.0, -9.0, 1.0]) / (60.0 * _STEP)
 # Bisections that bring an interval of logits down to the precision of float64.
 _BISECTIONS = 64
-# Finite stand-ins for the logits of 0 and 1.
-_LOGIT_OF_ZERO = -740.0
-_LOGIT_OF_ONE = 37.0
+# A finite stand-in for the logit of 0: expit of anything lower is 0 to rounding.
+LOGIT_OF_ZERO = -740.0
+# A finite stand-in for the logit of 1: expit of anything higher is 1.
+LOGIT_OF_ONE = 37.0
 # Posteriors whose risks are laid out over the grid at a time, which bounds the memory it takes.
 _ROWS_AT_A_TIME = 2048
 
@@ -106,7 +117,7 @@ def bisect(rising: Callable[[Array], Array], low: Array, high: Array) -> Array:
     return 0.5 * (low + high)
 
 
-def _double_exponential(step: float = 1.0 / 16.0, reach: float = 3.6) -> tuple[Array, Array]:
+def _make_double_exponential(step: float = 1.0 / 16.0, reach: float = 3.6) -> tuple[Array, Array]:
     """Nodes and weights of the double-exponential quadrature over [0, 1]."""
     t = np.arange(-reach, reach + step / 2, step)
     half = 0.5 * np.pi * np.sinh(t)
@@ -114,7 +125,7 @@ def _double_exponential(step: float = 1.0 / 16.0, reach: float = 3.6) -> tuple[A
     return nodes, step * np.pi * np.cosh(t) * expit(2.0 * half) * expit(-2.0 * half)
 
 
-_NODES, _NODE_WEIGHTS = _double_exponential()
+_NODES, _NODE_WEIGHTS = _make_double_exponential()
 
 
 def integral_from_zero(function: Function, upper: Array) -> Array:
@@ -193,7 +204,7 @@ def minimisers(loss: Risk, eta: Array) -> tuple[Array, Array]:
     """
     # The map from u to 1 - u takes this grid onto itself.
     grid = np.concatenate([[0.0], expit(np.linspace(-36.0, 36.0, 2001)), [1.0]])
-    ends = np.clip(logit(grid), _LOGIT_OF_ZERO, _LOGIT_OF_ONE)
+    ends = np.clip(logit(grid), LOGIT_OF_ZERO, LOGIT_OF_ONE)
     cost_pos, cost_neg = loss.partial_pos(grid), loss.partial_neg(grid)
     final = grid.size - 1
 

@@ -235,7 +235,7 @@ def entropy(eta_clean: ArrayLike, weights: ArrayLike | None = None) -> float:
     float
         The entropy, in nats.
     """
-    clean, _, weight = _points(eta_clean, 0.5, weights)
+    clean, _, weight = _check_points(eta_clean, 0.5, weights)
     return _mean(binary_entropy(clean), weight)
 
 
@@ -262,7 +262,7 @@ def cross_entropy(
     float
         The cross-entropy, in nats.
     """
-    clean, twisted, weight = _points(eta_clean, eta_twisted, weights)
+    clean, twisted, weight = _check_points(eta_clean, eta_twisted, weights)
     return _mean(_cost(clean, tilted_logit(twisted, _check_alpha(alpha, clean.size))), weight)
 
 
@@ -285,7 +285,7 @@ def kl_divergence(
     float
         The divergence, in nats.
     """
-    clean, twisted, weight = _points(eta_clean, eta_twisted, weights)
+    clean, twisted, weight = _check_points(eta_clean, eta_twisted, weights)
     cost = _cost(clean, tilted_logit(twisted, _check_alpha(alpha, clean.size)))
     return _mean(np.maximum(0.0, cost - binary_entropy(clean)), weight)
 
@@ -334,7 +334,7 @@ def cross_entropy_slope(
     float
         The slope of `cross_entropy`.
     """
-    clean, twisted, weight = _points(eta_clean, eta_twisted, weights)
+    clean, twisted, weight = _check_points(eta_clean, eta_twisted, weights)
     z = logit(twisted)
     if np.isinf(z).any():
         raise ValueError("eta_twisted must lie strictly inside (0, 1) for the slope of the cross-entropy")
@@ -366,7 +366,7 @@ def best_fixed_alpha(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: Arra
     >>> round(best_fixed_alpha(eta, SymmetricNoise(0.3)(eta)), 3)
     3.486
     """
-    clean, twisted, weight = _keep_weighted(*_points(eta_clean, eta_twisted, weights))
+    clean, twisted, weight = _keep_weighted(*_check_points(eta_clean, eta_twisted, weights))
     certain = (twisted == 0) | (twisted == 1)
     agrees = clean[certain] == twisted[certain]
     opposes = clean[certain] == 1.0 - twisted[certain]
@@ -480,7 +480,7 @@ def constructive_alpha(
     (1.218, True)
     """
     B = check_positive("B", B)
-    clean, twisted, weight = _keep_weighted(*_points(eta_clean, eta_twisted, weights))
+    clean, twisted, weight = _keep_weighted(*_check_points(eta_clean, eta_twisted, weights))
     z = logit(twisted)
     inside = np.abs(z) <= B
     coverage = min(1.0, float(weight[inside].sum()))
@@ -524,7 +524,9 @@ def _edge_lost(clean: Array, z: Array, weight: Array, edge: float, B: float) -> 
     return float(np.sum(weight * lost)) / (float(weight.sum()) * B)
 
 
-def _points(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array, Array]:
+def _check_points(
+    eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: ArrayLike | None
+) -> tuple[Array, Array, Array]:
     """Both posteriors as one-dimensional arrays of one length, and the weights as a distribution over them."""
     clean, twisted = _broadcast(
         np.atleast_1d(check_probabilities("eta_clean", eta_clean)),

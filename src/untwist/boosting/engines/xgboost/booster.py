@@ -25,7 +25,7 @@ from untwist.boosting.engines.compiled import scale_weights
 from untwist.boosting.engines.engine import Task
 from untwist.boosting.engines.xgboost.dataset import MISSING_CODE, XGBoostDataset, import_xgboost
 from untwist.boosting.engines.xgboost.trees import GrownTree, assemble_forest, read_trees
-from untwist.boosting.engines.xgboost.weights import Weigher, arrays_of
+from untwist.boosting.engines.xgboost.weights import Weigher, find_array_library
 from untwist.boosting.ensemble import Ensemble
 from untwist.data.folds import mix_bits
 
@@ -63,7 +63,7 @@ class XGBoostBooster:
         self._dataset = dataset
         self._task = task
         self._growth = task.growth
-        arrays = arrays_of(dataset.device)
+        arrays = find_array_library(dataset.device)
         sign = np.where(dataset.labels == task.positive_class, 1.0, -1.0)
         self._sign = arrays.asarray(sign)
         self._downhill = arrays.asarray(-sign, dtype="float32")
@@ -84,7 +84,7 @@ class XGBoostBooster:
         scaled, unit_weight = scale_weights(weight, workers)
         counts_copies = all(workers.gather(bool((scaled == np.floor(scaled)).all())))
         self._l2 = self._growth.l2 / unit_weight
-        self._sample_weight = None if (scaled == 1).all() else arrays_of(self._dataset.device).asarray(scaled)
+        self._sample_weight = None if (scaled == 1).all() else find_array_library(self._dataset.device).asarray(scaled)
         self._total_weight = self._sum_sample_weight(scaled)
         copies = scaled.sum() if counts_copies else np.count_nonzero(scaled)
         n_roundings = int(workers.sum(np.array([copies], dtype=np.int64))[0])
@@ -127,7 +127,7 @@ class XGBoostBooster:
         """Return boosting weights, their sum over all workers, and the sample weight of the rows drawn."""
         weight = self._weigh(self._margins, self._sample_weight, self._dataset.n_threads)
         if self._growth.subsample < 1.0:
-            drawn = arrays_of(self._dataset.device).asarray(self._draw_rows())
+            drawn = find_array_library(self._dataset.device).asarray(self._draw_rows())
             drawn_weight = weight * drawn.astype(weight.dtype)
             boosting_weight = self._sum_boosting_weight(drawn_weight)
             if boosting_weight > 0:  # A draw that leaves nothing is not made.
@@ -262,7 +262,7 @@ class _TreeByTree:
         return self._trees[:count]
 
 
-class _OnDevice:  # pragma: no cover - This needs a GPU; benchmarks/devices.py tries it on one.
+class _OnDevice:  # pragma: no cover - This needs a GPU; experiments/benchmarks/devices.py tries it on one.
     """One booster for all trees, as setting one up takes a GPU longer than growing a tree; rows never leave it."""
 
     def __init__(self, dataset: XGBoostDataset) -> None:

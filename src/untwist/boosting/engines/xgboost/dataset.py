@@ -12,7 +12,7 @@ from untwist import _core
 from untwist.arguments import Array
 from untwist.boosting.engines.compiled import find_thresholds
 from untwist.boosting.engines.engine import EngineSettings, Rows
-from untwist.boosting.engines.xgboost.weights import arrays_of
+from untwist.boosting.engines.xgboost.weights import find_array_library
 from untwist.boosting.forest import count_threads, iterate_row_blocks
 from untwist.data.folds import mix_bits
 from untwist.optional import import_optional
@@ -68,7 +68,7 @@ class XGBoostDataset:
             table = self._check_single_precision(rows.X)
             lost = np.isnan(table.sum(axis=0, dtype=np.float64))
         self.has_missing = self.workers.sum(lost.astype(np.int64)) > 0
-        self.table = arrays_of(self.device).asarray(table)
+        self.table = find_array_library(self.device).asarray(table)
         self.matrix = self._make_matrix()
 
     def _encode(self, X: Any) -> NDArray[np.uint8]:
@@ -98,7 +98,7 @@ class XGBoostDataset:
         if not self.splits_codes:
             return xgboost.DMatrix(self.table, **options)
         # A table that has every code once tells XGBoost all bins, so that it need not look for quantiles of the rows.
-        every_code = arrays_of(self.device).asarray(self._list_codes())
+        every_code = find_array_library(self.device).asarray(self._list_codes())
         reference = xgboost.QuantileDMatrix(every_code, max_bin=self.max_bins, **options)
         return xgboost.QuantileDMatrix(self.table, max_bin=self.max_bins, ref=reference, **options)
 

@@ -13,13 +13,14 @@ from untwist import _core
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss
 
-__all__ = ["Weigher", "arrays_of"]
+__all__ = ["Weigher", "find_array_library"]
 
-NO_OWN = np.zeros(0, dtype=np.float32)
+#: The core takes an empty array for sample weights that are all 1.
+ALL_ONES = np.zeros(0, dtype=np.float32)
 
 
-def arrays_of(device: str) -> Any:
-    """NumPy, or CuPy where the device is a GPU."""
+def find_array_library(device: str) -> Any:
+    """Return NumPy, or CuPy where the device is a GPU."""
     if device == "cpu":
         return np
     try:
@@ -29,33 +30,46 @@ def arrays_of(device: str) -> Any:
 
 
 class Weigher:
-    """Weights of margins under a link of the alpha-loss, in single precision, whole multiples of 1/unit."""
+    """Finds the weights of margins under a link of the alpha-loss, in single precision, as whole multiples of 1/unit.
+
+    Parameters
+    ----------
+    link : Link
+        The link, of the alpha-loss.
+    unit : float
+        How many units make a weight of 1.
+    device : str
+        "cpu", or the GPU where the margins are.
+    whole_copies : bool
+        Whether sample weights count copies: a row then has so many times the weight of one copy.
+    """
 
     def __init__(self, link: Link, unit: float, device: str, *, whole_copies: bool = False) -> None:
         if not isinstance(link.loss, AlphaLoss):
             raise ValueError(f"XGBoost's trees boost the alpha-loss only, got {link.loss!r}")
-        self._alpha, self._exact = abs(link.loss.alpha), isinstance(link, CanonicalLink)
-        self._unit, self._device, self._whole_copies = unit, device, whole_copies
+        self._alpha = abs(link.loss.alpha)
+        self._exact = isinstance(link, CanonicalLink)
+        self._unit = unit
+        self._device = device
+        self._whole_copies = whole_copies
 
-    def __call__(self, margins: Any, own: Any = None, threads: int = 1) -> Any:
-        """The weights of rows with these margins and sample weights, all 1 where None is given.
-
-        Where sample weights are `whole_copies`, a row has so many times the weight of one copy.
-        """
-        if own is not None and self._whole_copies:
-            return self(margins, threads=threads) * own.astype(np.float32)
-        if self._device != "cpu":  # pragma: no cover - needs a GPU, as below
-            return _kernel()(margins, 1.0 if own is None else own, self._alpha, self._exact, self._unit)
+    def __call__(self, margins: Any, sample_weight: Any = None, threads: int = 1) -> Any:
+        """Return the weights of rows with these margins and sample weights; None means that all are 1."""
+        if sample_weight is not None and self._whole_copies:
+            return self(margins, threads=threads) * sample_weight.astype(np.float32)
+        if self._device != "cpu":  # pragma: no cover - This needs a GPU.
+            scale = 1.0 if sample_weight is None else sample_weight
+            return _compile_kernel()(margins, scale, self._alpha, self._exact, self._unit)
         weights = np.empty(len(margins), dtype=np.float32)
-        own = NO_OWN if own is None else own.astype(np.float32)
+        scale = ALL_ONES if sample_weight is None else sample_weight.astype(np.float32)
         margins = np.ascontiguousarray(margins)
-        _core.boosting_weights(margins, own, self._alpha, self._exact, self._unit, threads, weights)
+        _core.boosting_weights(margins, scale, self._alpha, self._exact, self._unit, threads, weights)
         return weights
 
 
 @lru_cache
-def _kernel() -> Any:  # pragma: no cover - needs a GPU: benchmarks/devices.py tries it on one
-    """The weights of margins on the GPU, by the formulas of alpha_link.hpp."""
+def _compile_kernel() -> Any:  # pragma: no cover - This needs a GPU; experiments/benchmarks/devices.py tries it on one.
+    """Compile the formulas of alpha_link.hpp for the GPU, up to the weights of margins."""
     header = (Path(_core.__file__).parent / "alpha_link.hpp").read_text()
     logit = "exact ? untwist::exact_logit(-margin, alpha) : untwist::clipped_logit(-margin, alpha)"
     return importlib.import_module("cupy").ElementwiseKernel(
