@@ -55,7 +55,7 @@ OTHER_DATE = re.compile(r"\d{1,2}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ -]\d{2,4}.*")
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PreparedTable:
     """Features, labels, the rows of the file that they come from (from 0), and what was done, in words."""
 
@@ -77,10 +77,11 @@ def prepare(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collect
     return PreparedTable(X, found.y, np.flatnonzero(found.present), notes)
 
 
+#: Makes numbers or categories of a column.
 Conversion = Callable[[Any], Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Decisions:
     """Which rows have a label, their labels, how each feature becomes numbers or categories, and why, in words."""
 

@@ -72,14 +72,14 @@ def _predict(fit: Callable[..., Any], audit: LabelAudit, weight: Array, rows: ND
     model = audit.model
     learned = np.flatnonzero(weight > 0)
     known, labels = np.unique(np.searchsorted(audit.classes, audit.given[learned]), return_inverse=True)
-    posterior = np.zeros((len(rows), len(audit.classes)))  # a class that was not learned keeps probability 0
+    posterior = np.zeros((len(rows), len(audit.classes)))  # A class that was not learned keeps probability 0.
     if len(known) == 1:
         posterior[:, known] = 1.0
         return posterior
     even = labels if np.bincount(labels).min() >= 2 and len(learned) >= 10 * len(known) else None
     train, stop = train_test_split(np.arange(len(learned)), test_size=0.2, stratify=even, random_state=0)
     if len(np.unique(labels[train])) < len(known):
-        train = np.arange(len(learned))  # there are too few rows to spare some
+        train = np.arange(len(learned))  # There are too few rows to spare some.
     table = audit._numbers
     peer = fit(
         table[learned[train]],

@@ -215,7 +215,8 @@ def _write_slices(audit: LabelAudit) -> str:
 
 def write_training(audit: LabelAudit) -> str:
     """Write what was trained on what, what alpha means, how the loss fell."""
-    model, best = audit.model, audit.model.choice_.best
+    model = audit.model
+    best = model.choice_.best
     table, kinds = audit._numbers, len(model._schema.categories)
     missing = float(np.isnan(table).mean())
     facts = {
@@ -246,7 +247,8 @@ def _write_setting(one: Candidate, best: Candidate) -> str:
 
 
 def _explain_alpha(audit: LabelAudit) -> str:
-    model, alpha = audit.model, audit.model.choice_.best.alpha
+    model = audit.model
+    alpha = model.choice_.best.alpha
     words = "Alpha says how much a label counts that contradicts all rows like it. "
     if alpha == 1:
         words += "At 1 it counts in full, as in any ordinary booster. "
