@@ -544,7 +544,9 @@ def _torch_module() -> Any:
     torch = import_optional("torch", "torch_loss", needs="PyTorch")
     functional = torch.nn.functional
 
-    class AlphaLossModule(torch.nn.Module):
+    base: Any = torch.nn.Module
+
+    class AlphaLossModule(base):
         """See `torch_loss`."""
 
         weight: Any

@@ -1,16 +1,25 @@
 """What is left open is chosen from the twisted data alone, by folds drawn by content."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from helpers.engines import get_forest, make_booster, make_dataset, wrap_boosters
 from untwist import PILBoostClassifier
-from untwist.automatic import search as automatic
-from untwist.boosting import forest as trees
+from untwist import settings as default_settings
+from untwist.automatic import candidates, search
+from untwist.automatic.search import Search, climb
+from untwist.boosting.engines.engine import Engine, Growth
+from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.forest import Forest
 from untwist.data.folds import split_into_folds
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss, SquareLoss
+from untwist.settings import resolve
+from untwist.training_data import TrainingData
 from untwist.twisters import ClassNoise
 
 
@@ -32,7 +41,7 @@ def auto(**settings):
 
 def folds_of(X, y, weight=None, seed=0):
     weight = np.ones(len(y)) if weight is None else weight
-    return split_into_folds(trees.dataset(X, y, weight).hashes(), y.astype(np.uint32), weight, 5, seed)
+    return split_into_folds(make_dataset(X, y, weight).hashes(), y.astype(np.uint32), weight, 5, seed)
 
 
 def test_every_row_is_set_aside_once_and_classes_are_shared_evenly():
@@ -81,15 +90,13 @@ def test_frequent_contents_with_several_labels_are_samples_of_their_own():
 def test_the_mean_of_forests_is_the_mean_of_their_scores():
     X, y, _ = sample()
     X[:, 3] = np.abs(np.round(X[:, 3]))
-    data = trees.dataset(X, y, categories={3: 6})
+    data = make_dataset(X, y, categories={3: 6})
     forests = []
     for seed, rounds in enumerate((3, 7, 5)):
-        engine = trees.booster(
-            data, ClippedLink(AlphaLoss(2.0)), 0.3, trees.Growth(subsample=0.6, seed=seed), by_edge=False
-        )
-        engine.boost(rounds)
-        forests.append(trees.grown(engine, 4))
-    mean = trees.Forest.mean(forests)
+        booster = make_booster(data, ClippedLink(AlphaLoss(2.0)), 0.3, Growth(subsample=0.6, seed=seed), by_edge=False)
+        booster.boost(rounds)
+        forests.append(get_forest(booster))
+    mean = Forest.average(forests)
     assert len(mean) == 15
     assert (mean.set >= 0).any()
     np.testing.assert_allclose(
@@ -118,17 +125,17 @@ def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
     y = y + (X[:, 3] > 1) if classes == 3 else y
     model = auto(noise_rates=None).fit(X, y)
     best = model.choice_.best
-    data = trees.dataset(X, y)
-    held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(len(y)), 5, model._seed)
+    data = make_dataset(X, y)
+    held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(len(y)), 5, model.model_.seed)
     link = ClippedLink(AlphaLoss(best.alpha))
-    growth = trees.Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model._seed)
+    growth = Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model.model_.seed)
     scores, losses = [], []
     for label in [1] if classes == 2 else range(3):
         folds = []
         for one in held:
-            engine = trees.booster(data, link, 0.1, growth, by_edge=False, positive_class=label, weight=1 - one)
-            engine.boost(best.n_rounds)
-            folds.append(trees.grown(engine, 4).scores(X))
+            booster = make_booster(data, link, 0.1, growth, by_edge=False, positive_class=label, weight=1 - one)
+            booster.boost(best.n_rounds)
+            folds.append(get_forest(booster).scores(X))
         scores.append(np.mean(folds, axis=0))
         apart = np.take_along_axis(np.array(folds), held.argmax(axis=0)[None], axis=0)[0]
         posterior = link.inverse(np.where(y == label, 1, -1) * apart).clip(1 / 402, 401 / 402)
@@ -181,17 +188,17 @@ def test_depth_is_chosen_first_and_then_alpha():
 
 
 def test_depth_is_climbed_from_the_middle():
-    def climb(losses):
+    def climb_losses(losses):
         seen = []
-        best = automatic._climbed(list(range(len(losses))), lambda level: seen.append(level) or losses[level])
+        best = climb(list(range(len(losses))), lambda level: seen.append(level) or losses[level])
         return best, sorted(set(seen))
 
-    assert climb([3, 2, 3]) == (1, [0, 1, 2])
-    assert climb([1, 2, 0]) == (0, [0, 1])
-    assert climb([2, 1, 0]) == (2, [0, 1, 2])
-    assert climb([0, 1, 2, 3, 4]) == (0, [0, 1, 2])
-    assert climb([5, 4, 3, 2, 1]) == (4, [1, 2, 3, 4])
-    assert climb([1]) == (0, [])
+    assert climb_losses([3, 2, 3]) == (1, [0, 1, 2])
+    assert climb_losses([1, 2, 0]) == (0, [0, 1])
+    assert climb_losses([2, 1, 0]) == (2, [0, 1, 2])
+    assert climb_losses([0, 1, 2, 3, 4]) == (0, [0, 1, 2])
+    assert climb_losses([5, 4, 3, 2, 1]) == (4, [1, 2, 3, 4])
+    assert climb_losses([1]) == (0, [])
 
 
 def test_values_that_are_given_stay():
@@ -241,10 +248,10 @@ class Interrupted:
     def __init__(self, booster, at):
         self.booster, self.at = booster, at
 
-    def boost(self, rounds, threads):
+    def boost(self, rounds, patience=0):
         if len(self.booster.losses()) + rounds > self.at:
             raise KeyboardInterrupt
-        return self.booster.boost(rounds, threads=threads)
+        return self.booster.boost(rounds, patience)
 
     def __getattr__(self, name):
         return getattr(self.booster, name)
@@ -252,14 +259,14 @@ class Interrupted:
 
 def interrupting(monkeypatch, candidate, fold, at):
     """Ctrl-C while this fold of this candidate is at this round."""
-    made, build = [], trees.booster
+    made = []
 
-    def booster(*arguments, **settings):
-        made.append(build(*arguments, **settings))
+    def wrap(booster, task):
+        made.append(task)
         hit = len(made) - 1 == 5 * candidate + fold
-        return Interrupted(made[-1], at) if hit else made[-1]
+        return Interrupted(booster, at) if hit else booster
 
-    monkeypatch.setattr(trees, "booster", booster)
+    wrap_boosters(monkeypatch, wrap)
 
 
 def test_candidates_are_reported(capsys):
@@ -343,9 +350,9 @@ def test_a_fit_of_folds_has_no_certificate():
 
 
 def test_the_candidates_are_these():
-    assert automatic.ALPHAS == (1.0, 2.0)
-    assert automatic.DEPTHS == (2, 4, 6)
-    assert automatic.STEPS == (0.1, 0.2)
+    assert default_settings.ALPHAS == (1.0, 2.0)
+    assert default_settings.DEPTHS == (2, 4, 6)
+    assert default_settings.LEARNING_RATES == (0.1, 0.2)
 
 
 # ---- the search itself, with losses that are written down ----
@@ -357,26 +364,57 @@ class Scripted:
     def __init__(self, curve, interrupted_at=None):
         self.curve, self.done, self.interrupted_at = curve, 0, interrupted_at
 
-    def boost(self, rounds, threads):
+    def boost(self, rounds, patience=0):
         if self.interrupted_at is not None and self.done + rounds > self.interrupted_at:
             raise KeyboardInterrupt
         self.done += rounds
+        return self.done
 
     def losses(self):
         return np.array([self.curve(t) for t in range(1, self.done + 1)])
 
     errors = losses
 
-    def trees(self, first):
-        assert first >= 0
-        return (np.full(self.done - first, 0.1),)
+    def last_edge(self):
+        return 0.1
 
-    def __len__(self):
-        return self.done
+    def ensemble(self):
+        """As many trees as there were rounds, each of them a leaf."""
+        reals, no_splits = np.full(self.done, 0.1), np.full(self.done, -1, dtype=np.int32)
+        forest = Forest(
+            edge=reals,
+            leverage=reals,
+            offset=np.arange(self.done + 1),
+            feature=no_splits,
+            left=np.zeros(self.done, dtype=np.int32),
+            threshold=reals,
+            missing_left=np.zeros(self.done, dtype=np.uint8),
+            value=reals,
+            gain=reals,
+            set=no_splits,
+            codes=np.zeros(0, dtype=np.uint64),
+            n_features=4,
+        )
+        return Ensemble.from_forest(forest, self.losses(), self.errors())
 
-    def first(self, rounds):
-        assert rounds <= self.done
-        return rounds
+
+class ScriptedEngine(Engine):
+    """Makes scripted boosters and keeps what was begun; `interrupt`: which of them, and when."""
+
+    def __init__(self, curve, interrupt):
+        self.curve = curve
+        self.interrupt = interrupt
+        self.begun = []
+
+    def make_dataset(self, rows, settings):
+        raise NotImplementedError
+
+    def make_booster(self, dataset, task):
+        hit = self.interrupt is not None and len(self.begun) == self.interrupt[0]
+        setting = (task.link.loss.alpha, task.growth.max_depth, task.step_size)
+        booster = Scripted(self.curve(*setting), self.interrupt[1] if hit else None)
+        self.begun.append((setting, booster))
+        return booster
 
 
 def falling(time, end=0.2, start=0.7):
@@ -384,111 +422,102 @@ def falling(time, end=0.2, start=0.7):
     return lambda t: end + (start - end) * np.exp(-t / time)
 
 
-def search(monkeypatch, curve, interrupt=None, **settings):
-    """What was chosen, and (alpha, depth, step, rounds) of all that was begun; `interrupt`: which of them, and when."""
-    begun = []
-
-    def booster(alpha, growth, step, label, fold):
-        hit = interrupt is not None and len(begun) == interrupt[0]
-        one = Scripted(curve(alpha, growth.max_depth, step), interrupt[1] if hit else None)
-        begun.append((alpha, growth.max_depth, step, one))
-        return one
-
-    monkeypatch.setattr(trees, "grown", lambda booster, n_features: booster)
-    folds = automatic.Folds(booster, [1], np.ones(1), n_features=1, n_threads=1)
-    chosen = automatic.choose(folds, trees.Growth(), lambda alpha: alpha, **settings)
-    return chosen, [(alpha, depth, step, one.done) for alpha, depth, step, one in begun]
+def run_search(curve, interrupt=None, **changes):
+    """What was chosen by one fold, and (alpha, depth, step, rounds) of all that was begun."""
+    X, y, _ = sample(50)
+    engine = ScriptedEngine(curve, interrupt)
+    settings = resolve(auto(noise_rates=None).get_params(), seed=0)
+    data = TrainingData.collect(settings, X, y)
+    data = replace(data, settings=replace(settings, engine=engine, **changes), folds=np.ones((1, len(y))))
+    fit = Search(data).run()
+    return fit, [(*setting, booster.done) for setting, booster in engine.begun]
 
 
-def test_steps_stay_where_they_are_long_enough(monkeypatch):
-    chosen, begun = search(monkeypatch, lambda alpha, depth, step: falling(12))
+def test_steps_stay_where_they_are_long_enough():
+    fit, begun = run_search(lambda alpha, depth, step: falling(12))
     assert [one[:3] for one in begun] == [(1.0, 4, 0.1), (1.0, 2, 0.1), (1.0, 6, 0.1), (2.0, 4, 0.1)]
     assert all(50 < rounds < 200 for *_, rounds in begun)
-    assert {one.step for one in chosen.choice.tried} == {0.1}
+    assert {one.step for one in fit.model.choice.tried} == {0.1}
 
 
-def test_a_loss_that_still_falls_after_200_rounds_is_begun_anew_with_longer_steps_and_so_are_all_that_follow(
-    monkeypatch,
-):
-    chosen, begun = search(monkeypatch, lambda alpha, depth, step: falling(10 / step))
+def test_a_loss_that_still_falls_after_200_rounds_is_begun_anew_with_longer_steps_and_so_are_all_that_follow():
+    fit, begun = run_search(lambda alpha, depth, step: falling(10 / step))
     assert begun[0] == (1.0, 4, 0.1, 200)
     assert [one[:3] for one in begun[1:]] == [(1.0, 4, 0.2), (1.0, 2, 0.2), (1.0, 6, 0.2), (2.0, 4, 0.2)]
     assert all(200 < rounds < 1000 for *_, rounds in begun[1:])  # and longer ones there are not
-    assert [one.step for one in chosen.choice.tried] == [0.2] * 4
-    assert chosen.forests == [[chosen.choice.best.n_rounds]]
-    assert str(chosen.choice).count(" rounds of 0.2: ") == 4
+    assert [one.step for one in fit.model.choice.tried] == [0.2] * 4
+    assert fit.model.n_rounds == fit.model.choice.best.n_rounds
+    assert str(fit.model.choice).count(" rounds of 0.2: ") == 4
 
 
-def test_each_candidate_tells_its_own_step(monkeypatch):
+def test_each_candidate_tells_its_own_step():
     slow, fast = falling(100, 0.1, 0.3), falling(12)
-    chosen, begun = search(monkeypatch, lambda alpha, depth, step: slow if depth == 2 else fast)
+    fit, begun = run_search(lambda alpha, depth, step: slow if depth == 2 else fast)
     assert [one[:3] for one in begun] == [(1.0, 4, 0.1), (1.0, 2, 0.1), (1.0, 2, 0.2), (2.0, 2, 0.2)]
-    assert [(one.max_depth, one.step) for one in chosen.choice.tried] == [(4, 0.1), (2, 0.2), (2, 0.2)]
+    assert [(one.max_depth, one.step) for one in fit.model.choice.tried] == [(4, 0.1), (2, 0.2), (2, 0.2)]
 
 
-def test_a_given_step_and_a_given_number_of_rounds_stay(monkeypatch):
-    _, begun = search(monkeypatch, lambda alpha, depth, step: falling(100), steps=(0.1,))
+def test_a_given_step_and_a_given_number_of_rounds_stay():
+    _, begun = run_search(lambda alpha, depth, step: falling(100), step=0.1)
     assert {step for _, _, step, _ in begun} == {0.1}
     assert len(begun) == 4
-    _, begun = search(monkeypatch, lambda alpha, depth, step: falling(100), n_rounds=200)
+    _, begun = run_search(lambda alpha, depth, step: falling(100), n_rounds=200)
     assert {one[2:] for one in begun} == {(0.1, 200)}
-    _, begun = search(monkeypatch, lambda alpha, depth, step: falling(100), n_rounds=220, at_most=True)
+    _, begun = run_search(lambda alpha, depth, step: falling(100), n_rounds=220, rounds_are_limit=True)
     assert begun[0][2:] == (0.1, 200)
     assert {one[2:] for one in begun[1:]} == {(0.2, 220)}
 
 
-def test_a_hopeless_candidate_is_given_up_after_the_rounds_of_the_best(monkeypatch):
+def test_a_hopeless_candidate_is_given_up_after_the_rounds_of_the_best():
     ends = {4: 0.2, 2: 0.23, 6: 0.21}
-    chosen, begun = search(
-        monkeypatch, lambda alpha, depth, step: falling(12 if depth == 4 else 60, ends[depth]), alphas=(1.0,)
-    )
-    first, second, third = chosen.choice.tried
+    fit, begun = run_search(lambda alpha, depth, step: falling(12 if depth == 4 else 60, ends[depth]), alphas=(1.0,))
+    first, second, third = fit.model.choice.tried
     for one, (*_, rounds) in zip((second, third), begun[1:], strict=True):
-        assert first.n_rounds <= rounds <= first.n_rounds + automatic.BLOCK
-        assert one.loss > automatic.HOPELESS * first.loss
-    assert chosen.choice.best == first
+        assert first.n_rounds <= rounds <= first.n_rounds + search.BLOCK
+        assert one.loss > candidates.HOPELESS_FACTOR * first.loss
+    assert fit.model.choice.best == first
 
 
-def test_a_candidate_that_is_a_little_behind_goes_on_and_may_win(monkeypatch):
+def test_a_candidate_that_is_a_little_behind_goes_on_and_may_win():
     slower = {4: falling(12, 0.25), 2: falling(30, 0.19), 6: falling(30, 0.26)}
-    chosen, begun = search(monkeypatch, lambda alpha, depth, step: slower[depth], alphas=(1.0,))
-    assert chosen.choice.best.max_depth == 2
-    assert begun[1][3] > chosen.choice.tried[0].n_rounds + automatic.BLOCK
+    fit, begun = run_search(lambda alpha, depth, step: slower[depth], alphas=(1.0,))
+    assert fit.model.choice.best.max_depth == 2
+    assert begun[1][3] > fit.model.choice.tried[0].n_rounds + search.BLOCK
 
 
-def test_somewhat_more_than_the_best_rounds_are_kept_and_loss_and_error_are_those_there(monkeypatch):
+def test_somewhat_more_than_the_best_rounds_are_kept_and_loss_and_error_are_those_there():
     def curve(t):
         return 0.3 + 0.4 * abs(t - 40) / 40
 
-    chosen, begun = search(monkeypatch, lambda alpha, depth, step: curve, alphas=(1.0,), depths=(4,))
-    best, rounds = chosen.choice.best, begun[0][3]
+    fit, begun = run_search(lambda alpha, depth, step: curve, alphas=(1.0,), depths=(4,))
+    best, rounds = fit.model.choice.best, begun[0][3]
     assert rounds > 50
-    assert best.n_rounds == 40 + int(automatic.BEYOND * (rounds - 40))
+    assert best.n_rounds == 40 + int(candidates.KEPT_BEYOND_BEST * (rounds - 40))
     assert (best.loss, best.error) == (curve(best.n_rounds), curve(best.n_rounds))
-    assert chosen.forests == [[best.n_rounds]]
-    chosen, _ = search(monkeypatch, lambda alpha, depth, step: curve, alphas=(1.0,), depths=(4,), n_rounds=60)
-    assert (chosen.choice.best.n_rounds, chosen.choice.best.loss) == (60, curve(60))
+    assert fit.model.n_rounds == best.n_rounds
+    fit, _ = run_search(lambda alpha, depth, step: curve, alphas=(1.0,), depths=(4,), n_rounds=60)
+    assert (fit.model.choice.best.n_rounds, fit.model.choice.best.loss) == (60, curve(60))
 
 
-def test_ctrl_c_in_longer_steps_keeps_their_rounds(monkeypatch):
-    chosen, begun = search(monkeypatch, lambda alpha, depth, step: falling(10 / step), interrupt=(1, 40))
-    assert isinstance(chosen.interrupt, KeyboardInterrupt)
+def test_ctrl_c_in_longer_steps_keeps_their_rounds():
+    fit, begun = run_search(lambda alpha, depth, step: falling(10 / step), interrupt=(1, 40))
+    assert isinstance(fit.interrupt, KeyboardInterrupt)
     assert begun == [(1.0, 4, 0.1, 200), (1.0, 4, 0.2, 40)]
-    assert (chosen.choice.best.n_rounds, chosen.choice.best.step) == (40, 0.2)
+    assert (fit.model.choice.best.n_rounds, fit.model.choice.best.step) == (40, 0.2)
 
 
-def test_ctrl_c_at_the_beginning_of_longer_steps_keeps_the_rounds_of_the_shorter(monkeypatch):
+def test_ctrl_c_at_the_beginning_of_longer_steps_keeps_the_rounds_of_the_shorter():
     try:
-        chosen, _ = search(monkeypatch, lambda alpha, depth, step: falling(10 / step), interrupt=(1, 5))
+        fit, _ = run_search(lambda alpha, depth, step: falling(10 / step), interrupt=(1, 5))
     except KeyboardInterrupt:
         pytest.fail("nothing is left")
-    assert (chosen.choice.best.n_rounds, chosen.choice.best.step) == (200, 0.1)
+    assert (fit.model.choice.best.n_rounds, fit.model.choice.best.step) == (200, 0.1)
 
 
-def test_progress_is_told_when_longer_steps_begin(monkeypatch):
+def test_progress_is_told_when_longer_steps_begin():
     heard = []
-    chosen, _ = search(monkeypatch, lambda alpha, depth, step: falling(10 / step), tell=heard.append)
-    assert {one.step for one in chosen.choice.tried} == {0.2}
+    fit, _ = run_search(lambda alpha, depth, step: falling(10 / step), callbacks=(heard.append,))
+    assert {one.step for one in fit.model.choice.tried} == {0.2}
     assert all(np.isfinite([one.validation_loss, one.validation_error, one.edge]).all() for one in heard)
 
 
@@ -519,13 +548,8 @@ def test_callbacks_follow_longer_steps():
 
 def test_a_step_size_that_is_given_is_not_begun_anew(monkeypatch):
     X, y = waves()
-    made, build = [], trees.booster
-
-    def booster(*arguments, **settings):
-        made.append(build(*arguments, **settings))
-        return made[-1]
-
-    monkeypatch.setattr(trees, "booster", booster)
+    made = []
+    wrap_boosters(monkeypatch, lambda booster, task: made.append(task) or booster)
     model = auto(alpha=1.0, max_depth=4, step_size=1.0).fit(X, y)
     assert model.step_size_ == model.choice_.best.step == 1.0
     assert len(made) == 5
@@ -534,9 +558,9 @@ def test_a_step_size_that_is_given_is_not_begun_anew(monkeypatch):
 def test_where_rows_are_many_the_first_folds_choose_and_the_best_gets_the_rest(monkeypatch):
     X, y, _ = sample(600)
     whole = auto().fit(X, y)
-    monkeypatch.setattr(automatic, "ENOUGH_ROWS", 200)  # two folds of 120
-    made, build = [], trees.booster
-    monkeypatch.setattr(trees, "booster", lambda *args, **rest: made.append(rest["watch"]) or build(*args, **rest))
+    monkeypatch.setattr(search, "ENOUGH_ROWS", 200)  # two folds of 120
+    made = []
+    wrap_boosters(monkeypatch, lambda booster, task: made.append(task.validation_weight) or booster)
     model = auto().fit(X, y)
     assert len(made) == 2 * len(model.choice_.tried) + 3
     assert model.n_iter_ == 5 * model.choice_.best.n_rounds
@@ -547,16 +571,15 @@ def test_where_rows_are_many_the_first_folds_choose_and_the_best_gets_the_rest(m
 
 def test_ctrl_c_before_the_best_has_all_folds_keeps_those_it_has(monkeypatch):
     X, y, _ = sample(600)
-    monkeypatch.setattr(automatic, "ENOUGH_ROWS", 200)
-    made, build = [], trees.booster
+    monkeypatch.setattr(search, "ENOUGH_ROWS", 200)
+    made = []
 
-    def booster(*arguments, **settings):
-        made.append(settings["watch"])
-        engine = build(*arguments, **settings)
-        rest = len(made) > 2 and not any(np.array_equal(made[-1], one) for one in made[:2])
-        return Interrupted(engine, 0) if rest else engine
+    def wrap(booster, task):
+        made.append(task.validation_weight)
+        is_later_fold = len(made) > 2 and not any(np.array_equal(made[-1], one) for one in made[:2])
+        return Interrupted(booster, 0) if is_later_fold else booster
 
-    monkeypatch.setattr(trees, "booster", booster)
+    wrap_boosters(monkeypatch, wrap)
     model = auto()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)

@@ -185,7 +185,7 @@ def test_random_learners_get_seeds_of_their_own(sample):
 def test_consumers(sample):
     X, y = sample
     link = ClippedLink(AlphaLoss(2.0))
-    loss = ValidationLoss(X[:30], y[:30], link, least=0.01)
+    loss = ValidationLoss(X[:30], y[:30], link, posterior_floor=0.01)
     kept = list(take(pilboost(X, y, TREE, link, 3.0), 20))
     for one in kept:
         loss(one)
@@ -199,12 +199,12 @@ def test_consumers(sample):
 def test_validation_loss_at_the_clip_and_at_a_score_of_0():
     X, y = np.array([[1.0], [1.0], [-1.0], [0.0], [0.0], [0.0]]), np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0])
     link = ClippedLink(AlphaLoss(2.0))
-    loss = ValidationLoss(X, y, link, least=0.1)
+    loss = ValidationLoss(X, y, link, posterior_floor=0.1)
     one = Round(0, Oracle(), edge=1.0, leverage=9.0, weights=y, agreement=y, margins=y)
     right, wrong, even = -np.log([0.9, 0.1, 0.5])
     assert loss(one) == pytest.approx((2 * right + wrong + 3 * even) / 6)
     assert loss.errors == [pytest.approx(3 / 6)]  # One row is wrong, and so are the positives at 0.
-    weighted = ValidationLoss(X, y, link, [0.0, 3.0, 0.0, 0.0, 0.0, 1.0], least=0.1)
+    weighted = ValidationLoss(X, y, link, [0.0, 3.0, 0.0, 0.0, 0.0, 1.0], posterior_floor=0.1)
     assert weighted(one) == pytest.approx(0.75 * wrong + 0.25 * even)
     assert weighted.errors == [0.75]
 

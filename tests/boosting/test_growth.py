@@ -117,7 +117,7 @@ def test_a_subsample_is_about_its_share_and_new_every_round():
     fitted = make_model(5, subsample=0.3, max_depth=1).fit(X, y)
     whole = make_model(1, max_depth=1).fit(X, y)
     assert fitted.edges_[0] == pytest.approx(whole.edges_[0], rel=0.3)
-    assert len({tuple(fitted.forest_.first(t + 1).value[-2:]) for t in range(5)}) == 5
+    assert len({tuple(fitted.forest_.keep_first(t + 1).value[-2:]) for t in range(5)}) == 5
     few = make_model(40, max_features=0.25, max_depth=2).fit(X, y)
     for t in range(40):  # Each tree uses one column of four.
         nodes = slice(*few.forest_.offset[t : t + 2])

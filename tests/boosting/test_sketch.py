@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from helpers import histogram_twin
+from helpers.engines import get_forest, make_booster, make_dataset
 from untwist import _core
-from untwist.boosting import forest as trees
+from untwist.boosting.engines.engine import Growth
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
 
@@ -138,10 +139,10 @@ def test_blocks_and_shards_of_many_rows_give_the_table_in_memory(make, weighted,
     labels = rng.integers(0, 3, n)
     weight = rng.choice([0.0, 0.7, 3.0], n) if weighted else None
     categories = {X.shape[1] - 1: 3}
-    memory = trees.dataset(X, labels, weight, categories=categories)
+    memory = make_dataset(X, labels, weight, categories=categories)
     for block in (n, 20_011):
         blocks = [X[i : i + block] for i in range(0, n, block)]
-        assert_same_bins(memory, trees.dataset(Rows(blocks), labels, weight, categories=categories), weight)
+        assert_same_bins(memory, make_dataset(Rows(blocks), labels, weight, categories=categories), weight)
     reference = make_sketch(X, weight, categories=categories)
     order = rng.permutation(n)
     shuffled = X[order], None if weight is None else weight[order]
@@ -155,11 +156,12 @@ def assert_same_bins(one, other, weight):
     """Codes, thresholds and flags, by the hashes of the rows and the trees that grow."""
     np.testing.assert_array_equal(one.hashes(), other.hashes())
     link = ClippedLink(AlphaLoss(2.0))
-    boosters = [trees.booster(data, link, 2.0, trees.Growth(max_depth=6), weight=weight) for data in (one, other)]
+    boosters = [make_booster(data, link, 2.0, Growth(max_depth=6), weight=weight) for data in (one, other)]
     for booster in boosters:
-        booster.boost(3, threads=2)
-    for a, b in zip(boosters[0].trees(0), boosters[1].trees(0), strict=True):
-        np.testing.assert_array_equal(a, b)
+        booster.boost(3)
+    first, second = (vars(get_forest(booster)) for booster in boosters)
+    for name, values in first.items():
+        np.testing.assert_array_equal(values, second[name], err_msg=name)
 
 
 @pytest.mark.parametrize("n", [3, 4000])
@@ -168,10 +170,10 @@ def test_blocks_of_few_rows_give_the_table_in_memory(n, weighted):
     X, labels = make_extreme_columns(n, seed=1)
     labels[:3] = [0, 1, 2]
     weight = np.arange(n) % 4.0 if weighted else None
-    memory = trees.dataset(X, labels, weight, categories={7: 3}, max_bins=20)
+    memory = make_dataset(X, labels, weight, categories={7: 3}, max_bins=20)
     for block in (1, 999, n):
         blocks = [X[:0], *(X[i : i + block] for i in range(0, n, block))]
-        assert_same_bins(memory, trees.dataset(Rows(blocks), labels, weight, categories={7: 3}, max_bins=20), weight)
+        assert_same_bins(memory, make_dataset(Rows(blocks), labels, weight, categories={7: 3}, max_bins=20), weight)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -194,7 +196,7 @@ def test_a_table_that_changes_between_passes_is_refused():
     passes = iter([[X], [X[:50]]])
     rows.blocks = lambda: next(passes)
     with pytest.raises(ValueError, match="had 100 rows when it was read first, and 50 now"):
-        trees.dataset(rows, labels)
+        make_dataset(rows, labels)
 
 
 def test_the_border_refuses_nonsense():

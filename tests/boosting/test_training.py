@@ -7,8 +7,13 @@ import pytest
 
 from helpers.learners import Oracle
 from untwist.boosting.algorithm import Round
-from untwist.boosting.runs import CompiledRun, Ensemble, Progress, ReferenceRun, advance
+from untwist.boosting.engines import reference
+from untwist.boosting.engines.engine import EngineSettings, Growth, Rows, Task
+from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.runs import Advance, BoosterRun, Progress, RoundReport, advance
 from untwist.data.workers import Workers
+from untwist.links import ClippedLink
+from untwist.losses import AlphaLoss
 
 
 class Booster:
@@ -17,8 +22,8 @@ class Booster:
     def __init__(self, losses, validated=True):
         self.coming, self.done, self.validated, self.asked = list(losses), 0, validated, []
 
-    def boost(self, rounds, patience, threads):
-        self.asked.append((rounds, patience, threads))
+    def boost(self, rounds, patience=0):
+        self.asked.append((rounds, patience))
         self.done = min(self.done + rounds, len(self.coming))
         return self.done
 
@@ -28,8 +33,8 @@ class Booster:
     def errors(self):
         return self.losses() / 10
 
-    def trees(self, index):
-        return [[0.25, 0.5, index / 100]]
+    def last_edge(self):
+        return (self.done - 1) / 100
 
 
 class Run:
@@ -44,7 +49,7 @@ class Run:
         return self.count == wanted
 
     def last_round(self):
-        return 0.5 / self.count, self.loss / self.count, 0.1
+        return RoundReport(0.5 / self.count, self.loss / self.count, 0.1)
 
 
 def make_ensemble(count, losses=(), errors=None):
@@ -61,15 +66,15 @@ def test_scores_are_the_sum_of_the_rounds_and_0_without_any():
     assert make_ensemble(0).scores(X).tolist() == [0.0, 0.0]
     assert make_ensemble(3).scores(X).tolist() == [3.0, -6.0]
     assert [stage.tolist() for stage in make_ensemble(2).staged_scores(X)] == [[0.5, -1.0], [1.5, -3.0]]
-    assert make_ensemble(3).first(2).scores(X).tolist() == [1.5, -3.0]
-    assert len(make_ensemble(3).first(2)) == 2
+    assert make_ensemble(3).keep_first(2).scores(X).tolist() == [1.5, -3.0]
+    assert len(make_ensemble(3).keep_first(2)) == 2
 
 
 def test_the_best_round_is_the_first_of_the_lowest_known_loss():
-    assert make_ensemble(4, [math.nan, 0.5, 0.3, 0.3]).best() == 3
-    assert make_ensemble(3, [math.nan, math.nan, math.nan]).best() == 3
-    assert make_ensemble(3).best() == 3
-    assert make_ensemble(4, [0.9, 0.5, 0.6, 0.7]).first(2).losses.tolist() == [0.9, 0.5, 0.6, 0.7]
+    assert len(make_ensemble(4, [math.nan, 0.5, 0.3, 0.3]).keep_best()) == 3
+    assert len(make_ensemble(3, [math.nan, math.nan, math.nan]).keep_best()) == 3
+    assert len(make_ensemble(3).keep_best()) == 3
+    assert make_ensemble(4, [0.9, 0.5, 0.6, 0.7]).keep_first(2).losses.tolist() == [0.9, 0.5, 0.6, 0.7]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,7 @@ def test_the_best_round_is_the_first_of_the_lowest_known_loss():
     ],
 )
 def test_losses_of_runs_that_follow_each_other(before, after, expected):
-    joined = make_ensemble(2, before, [2 * loss for loss in before]).followed_by(
+    joined = make_ensemble(2, before, [2 * loss for loss in before]).append(
         make_ensemble(1, after, [2 * x for x in after])
     )
     np.testing.assert_array_equal(joined.losses, expected)
@@ -95,34 +100,38 @@ def test_losses_of_runs_that_follow_each_other(before, after, expected):
 # ---- runs ----
 
 
-def test_a_compiled_run_asks_for_all_rounds_at_once():
+def test_a_run_asks_for_all_rounds_at_once():
     booster = Booster([0.5, 0.4, 0.6])
-    run = CompiledRun(booster, n_features=1, n_threads=3)
+    run = BoosterRun(booster)
     assert run.boost(2, 7) is True
-    assert (run.count, booster.asked) == (2, [(2, 7, 3)])
-    assert run.last_round() == (0.01, 0.4, pytest.approx(0.04))
+    assert (run.count, booster.asked) == (2, [(2, 7)])
+    assert run.last_round() == RoundReport(0.01, 0.4, pytest.approx(0.04))
     assert run.boost(2, 7) is False  # The booster has stopped.
     assert run.count == 3
-    edge, loss, error = CompiledRun(Booster([0.5], validated=False), 1, 1, count=1).last_round()
-    assert (edge, math.isnan(loss), math.isnan(error)) == (0.0, True, True)
+    blind = BoosterRun(Booster([0.5], validated=False))
+    blind.boost(1, 0)
+    assert blind.last_round().edge == 0.0
+    assert math.isnan(blind.last_round().loss)
+    assert math.isnan(blind.last_round().error)
 
 
-def test_a_compiled_run_that_goes_on_remembers_the_losses_before():
+def test_a_run_that_goes_on_remembers_the_losses_before():
     booster = Booster([0.6, 0.7, 0.8, 0.9])
-    run = CompiledRun(booster, 1, 2, earlier=np.array([0.9, 0.5]))
+    run = BoosterRun(booster, np.array([0.9, 0.5]))
     assert run.boost(2, 3) is True  # The lowest loss was one round ago, then two.
     assert run.boost(5, 3) is False
-    assert (run.count, booster.asked) == (3, [(1, 0, 2)] * 3)
-    better = CompiledRun(Booster([0.6, 0.4, 0.8]), 1, 2, earlier=np.array([0.9, 0.5]))
+    assert (run.count, booster.asked) == (3, [(1, 0)] * 3)
+    better = BoosterRun(Booster([0.6, 0.4, 0.8]), np.array([0.9, 0.5]))
     assert better.boost(3, 2) is True
     assert better.boost(1, 2) is False  # There are no more rounds.
     assert better.count == 3
     whole = Booster([0.6, 0.7])
-    CompiledRun(whole, 1, 2, earlier=np.array([0.1])).boost(2, 0)
-    assert whole.asked == [(2, 0, 2)]  # Without patience there is nothing to remember.
+    BoosterRun(whole, np.array([0.1])).boost(2, 0)
+    assert whole.asked == [(2, 0)]  # Without patience there is nothing to remember.
 
 
-def make_reference_run(losses=None, rounds=5):
+def make_reference_run(monkeypatch, losses=None, rounds=5):
+    """A run of the reference engine whose rounds and validation losses are given."""
     y = np.array([1.0, -1.0])
     made = (Round(i, Oracle(), 0.1 * i, 0.5, y, y, y) for i in range(rounds))
 
@@ -133,22 +142,28 @@ def make_reference_run(losses=None, rounds=5):
             self.losses.append(losses[one.index])
             self.errors.append(losses[one.index] / 10)
 
-    return ReferenceRun(made, None if losses is None else Loss())
+    monkeypatch.setattr(reference, "pilboost", lambda *_, **__: made)
+    monkeypatch.setattr(reference, "ValidationLoss", lambda *_, **__: Loss())
+    rows = Rows(np.zeros((2, 1)), np.array([1, 0], dtype=np.uint32), np.ones(2))
+    watched = None if losses is None else np.ones(2)
+    task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, Growth(), validation_weight=watched)
+    dataset = reference.ReferenceDataset(rows, EngineSettings())
+    return BoosterRun(reference.ReferenceBooster(dataset, task))
 
 
-def test_a_reference_run_stops_by_patience_or_at_its_end():
-    run = make_reference_run(losses=[0.9, 0.5, 0.6, 0.7, 0.8])
+def test_a_reference_run_stops_by_patience_or_at_its_end(monkeypatch):
+    run = make_reference_run(monkeypatch, losses=[0.9, 0.5, 0.6, 0.7, 0.8])
     assert run.boost(2, 2) is True
-    assert run.last_round() == (0.1, 0.5, 0.05)
+    assert run.last_round() == RoundReport(0.1, 0.5, 0.05)
     assert run.boost(9, 2) is False
-    assert (run.count, run.ensemble().best()) == (4, 2)  # There were two rounds without a gain.
-    assert run.last_round()[1:] == (0.7, pytest.approx(0.07))
-    patient = make_reference_run(losses=[0.9, 0.5, 0.6, 0.7, 0.8])
+    assert (run.count, len(run.ensemble().keep_best())) == (4, 2)  # There were two rounds without a gain.
+    assert run.last_round() == RoundReport(pytest.approx(0.3), 0.7, pytest.approx(0.07))
+    patient = make_reference_run(monkeypatch, losses=[0.9, 0.5, 0.6, 0.7, 0.8])
     assert patient.boost(9, 0) is False
     assert patient.count == 5
-    blind = make_reference_run()
+    blind = make_reference_run(monkeypatch)
     assert blind.boost(5, 1) is True
-    assert math.isnan(blind.last_round()[1])
+    assert math.isnan(blind.last_round().loss)
     assert blind.ensemble().losses.size == 0
     assert blind.ensemble().leverages.tolist() == [0.5] * 5
     assert blind.ensemble().edges.tolist() == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4])
@@ -159,7 +174,7 @@ def test_a_reference_run_stops_by_patience_or_at_its_end():
 
 def test_runs_go_side_by_side_until_each_has_enough():
     short, long = Run(most=3), Run()
-    assert advance([short, long], 40, patience=7) is None
+    assert advance([short, long], 40, patience=7) == Advance()
     assert (short.count, long.count) == (3, 40)
     assert {patience for _, patience in short.steps + long.steps} == {7}
     assert len(long.steps) < 40  # The rounds were not boosted one by one.
@@ -172,7 +187,7 @@ def test_runs_that_make_no_round_any_more_end():
             return True
 
     idle = Idle()
-    assert advance([idle], 40) is None
+    assert advance([idle], 40) == Advance()
     assert len(idle.steps) == 1
 
 
@@ -184,7 +199,8 @@ def test_a_callback_is_told_of_every_round_and_its_answer_ends_them():
         told.append(progress)
         return progress.round == 14
 
-    advance(runs, 8, first_round=10, callbacks=[callback, lambda progress: None], snapshot=lambda: model)
+    end = advance(runs, 8, first_round=10, callbacks=[callback, lambda progress: None], snapshot=lambda: model)
+    assert end == Advance(stopped_by_callback=True)
     assert [one.round for one in told] == [11, 12, 13, 14]
     assert all(one.n_rounds == 18 and one.model() is model for one in told)
     assert told[0].edge == pytest.approx(0.5)
@@ -220,5 +236,5 @@ def test_ctrl_c_is_handed_back_with_the_rounds_kept():
             return super().boost(1, patience) or True
 
     run = Interrupted()
-    assert isinstance(advance([run], 40), KeyboardInterrupt)
+    assert isinstance(advance([run], 40).interrupt, KeyboardInterrupt)
     assert run.count == 3

@@ -8,10 +8,12 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from helpers import histogram_twin
+from helpers.engines import get_forest, get_training_scores, make_booster, make_dataset
 from helpers.learners import make_paper_model
 from untwist import PILBoostClassifier
-from untwist.boosting import forest as trees
 from untwist.boosting.algorithm import pilboost
+from untwist.boosting.engines.engine import Growth
+from untwist.boosting.forest import count_threads
 from untwist.links import CanonicalLink, ClippedLink, default_step_size
 from untwist.losses import AlphaLoss
 
@@ -29,14 +31,14 @@ def draw_sample(n, columns, seed, values=None, missing=0.0, noise=0.2):
 
 
 def make_engine(X, y, link, step, *, max_bins=255, weight=None, categories=None, by_edge=True, n_jobs=1, **growth):
-    data = trees.dataset(X, y > 0, weight, categories=categories, max_bins=max_bins, n_jobs=n_jobs)
-    return trees.booster(data, link, step, trees.Growth(**growth), weight=weight, by_edge=by_edge)
+    data = make_dataset(X, y > 0, weight, categories=categories, max_bins=max_bins, n_jobs=n_jobs)
+    return make_booster(data, link, step, Growth(**growth), weight=weight, by_edge=by_edge)
 
 
 def grow_forest(X, y, link, step, rounds, *, depth=3, n_jobs=1, **settings):
     engine = make_engine(X, y, link, step, max_depth=depth, n_jobs=n_jobs, **settings)
-    engine.boost(rounds, threads=n_jobs)
-    return trees.grown(engine, X.shape[1])
+    engine.boost(rounds)
+    return get_forest(engine)
 
 
 CASES = [
@@ -219,20 +221,20 @@ def test_rounds_in_blocks_one_at_a_time_and_at_once_are_the_same():
         at_once.boost(37)
         for _ in range(37):
             single.boost(1)
-        one, other = (trees.grown(engine, 4) for engine in (at_once, single))
+        one, other = (get_forest(engine) for engine in (at_once, single))
         np.testing.assert_array_equal(one.value, other.value)
-        np.testing.assert_array_equal(at_once.scores(), one.scores(X))
-        rest = trees.booster(
-            trees.dataset(X, y > 0), link, 2.0, trees.Growth(**settings), start=one.first(20).scores(X), first_round=20
+        np.testing.assert_array_equal(get_training_scores(at_once), one.scores(X))
+        rest = make_booster(
+            make_dataset(X, y > 0), link, 2.0, Growth(**settings), start=one.keep_first(20).scores(X), first_round=20
         )
         rest.boost(17)
-        np.testing.assert_array_equal(one.first(20).followed_by(trees.grown(rest, 4)).value, one.value)
+        np.testing.assert_array_equal(one.keep_first(20).append(get_forest(rest)).value, one.value)
 
 
 @pytest.mark.parametrize(("n_jobs", "expected"), [(1, 1), (3, 3)])
 def test_n_jobs(n_jobs, expected):
-    assert trees.threads(n_jobs) == expected
-    assert trees.threads(None) == trees.threads(-1) >= trees.threads(-2) >= 1
+    assert count_threads(n_jobs) == expected
+    assert count_threads(None) == count_threads(-1) >= count_threads(-2) >= 1
 
 
 def test_strided_and_read_only_input():
@@ -338,4 +340,4 @@ def test_fields_of_packed_records_are_copied_and_refused_at_the_border():
     np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(plain))
     shifted = np.frombuffer(bytearray(b"\0" + plain.tobytes()), dtype=np.float64, offset=1).reshape(plain.shape)
     with pytest.raises(ValueError, match="aligned"):
-        model._ensembles[0].forest.prepared.add_scores(shifted, 0, 3, 1, np.zeros(300))
+        model.forest_.prepared.add_scores(shifted, 0, 3, 1, np.zeros(300))

@@ -9,7 +9,7 @@ from scipy import sparse
 import untwist
 from helpers.noisy_rows import make_noisy_rows
 from untwist import PILBoostClassifier, _core
-from untwist.boosting.engines.xgboost.trees import last_below
+from untwist.boosting.engines.xgboost.trees import find_last_below
 from untwist.boosting.engines.xgboost.weights import Weigher, find_array_library
 from untwist.export import numbers, probabilities, to_xgboost
 from untwist.links import CanonicalLink, ClippedLink
@@ -34,7 +34,7 @@ def assert_same_rounds(theirs, ours, X):
 
     A score near the clip comes from leaves of little weight, and differs most: by 1e-5 of it at times.
     """
-    forests = [(a.forest, b.forest) for a, b in zip(theirs._ensembles, ours._ensembles, strict=True)]
+    forests = [(a.forest, b.forest) for a, b in zip(theirs.model_.ensembles, ours.model_.ensembles, strict=True)]
     for a, b in forests:
         for name in ARRAYS:
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
@@ -113,7 +113,7 @@ def test_other_tree_methods_split_the_same_rows(method):
 def test_a_split_on_numbers_keeps_every_row_on_its_side():
     rng = np.random.default_rng(0)
     singles = np.concatenate([rng.normal(size=1000), [0.0, -0.0, 1e-45, -1e-45, 3e38, -3e38, 1.0]]).astype(np.float32)
-    below = last_below(singles)
+    below = find_last_below(singles)
     assert (below.astype(np.float32) < singles).all()
     assert (np.nextafter(below, np.inf).astype(np.float32) >= singles).all()
     X, y = make_noisy_rows()
@@ -224,7 +224,7 @@ def test_weights_are_those_of_the_link_to_a_unit(alpha, link):
     [
         ({"tree_method": "gpu_hist"}, "tree_method must be one of"),
         ({"device": "tpu"}, "device must be"),
-        ({"min_samples_leaf": 5}, 'min_samples_leaf must be 1 with engine="xgboost"'),
+        ({"min_samples_leaf": 5}, 'min_samples_leaf=5 needs engine="compiled" or "reference", got the xgboost engine'),
         ({"tree_method": "exact", "device": "cuda"}, "exact"),
         ({"tree_method": "exact", "categorical_features": [0]}, "categor"),
         ({"tree_method": "exact", "max_leaf_nodes": 3}, "max_leaf_nodes"),
@@ -356,7 +356,7 @@ def test_a_plain_xgboost_model_of_classes_that_stop_apart(tmp_path):
         2.0, n_estimators=40, max_depth=3, early_stopping=True, n_iter_no_change=2, random_state=0
     )
     model.fit(X, y)
-    assert len({len(one) for one in model._ensembles}) > 1
+    assert len({len(one) for one in model.model_.ensembles}) > 1
     to_xgboost(model).save_model(tmp_path / "plain.ubj")
     loaded = xgboost.Booster(model_file=tmp_path / "plain.ubj")
     np.testing.assert_allclose(

@@ -60,7 +60,7 @@ def test_every_class_keeps_rows_to_train_on(fraction, few):
     X, _ = draw_sample(300)
     y = (np.arange(300) < few).astype(int)
     fitted = make_model(2, early_stopping=True, validation_fraction=fraction).fit(X, y)
-    trained = np.setdiff1d(np.arange(300), fitted.validation_rows_[fitted._validation_shares == 1.0])
+    trained = np.setdiff1d(np.arange(300), fitted.validation_rows_[fitted.model_.validation_shares == 1.0])
     assert y[trained].any()
     assert (fitted.decision_function(X) > 0).any() or fitted.decision_function(X).std() > 0
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 
 from helpers.learners import make_paper_model
 from helpers.small_fits import add_text_column, any_engine, assert_same_forests, draw_sample, make_model
-from untwist.boosting.runs import CompiledRun
+from untwist.boosting.runs import BoosterRun
 
 
 @any_engine
@@ -101,7 +101,7 @@ def test_an_interrupt_before_the_first_round_leaves_the_model_unfitted(monkeypat
 
     compiled = make_model()
     with monkeypatch.context() as patch:
-        patch.setattr(CompiledRun, "boost", interrupted)
+        patch.setattr(BoosterRun, "boost", interrupted)
         with pytest.raises(KeyboardInterrupt):
             compiled.fit(X, y)
     with pytest.raises(NotFittedError):

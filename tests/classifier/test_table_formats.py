@@ -13,7 +13,7 @@ from helpers.small_fits import (
     make_model,
     stack_as_objects,
 )
-from untwist.boosting import forest as trees
+from untwist.boosting import forest
 
 
 def test_any_kind_of_table_gives_the_same_model():
@@ -70,7 +70,7 @@ def test_sparse_equals_dense_in_many_rows(monkeypatch):
     X, y = draw_many_rows(101_000)
     X = np.column_stack([X, X[::-1]])
     dense = make_model(1).fit(X, y)
-    monkeypatch.setattr(trees, "BLOCK", len(y))  # Columns are then taken one at a time, as in a wide table.
+    monkeypatch.setattr(forest, "CELLS_PER_BLOCK", len(y))  # Columns are then taken one at a time, as in a wide table.
     assert_same_forests(dense, make_model(1).fit(sparse.csc_array(X), y))
 
 
@@ -78,7 +78,7 @@ def test_sparse_blocks_of_any_size(monkeypatch):
     X, y = draw_sample(missing=0.1)
     X[np.abs(X) < 0.5] = 0.0
     whole = make_model().fit(X, y)
-    monkeypatch.setattr(trees, "BLOCK", 100)
+    monkeypatch.setattr(forest, "CELLS_PER_BLOCK", 100)
     assert_same_forests(whole, make_model().fit(sparse.csr_array(X), y), X, sparse.csc_array(X))
 
 

@@ -59,11 +59,11 @@ def assert_same_model(one, other):
     for a, b in zip(*forests, strict=True):
         for name in ("edge", "offset", "feature", "left", "threshold", "missing_left", "value", "gain", "set", "codes"):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
-    assert one._schema == other._schema
+    assert one.model_.encoder.schema == other.model_.encoder.schema
     np.testing.assert_array_equal(one.classes_, other.classes_)
     np.testing.assert_array_equal(one.feature_names_in_, other.feature_names_in_)
     np.testing.assert_array_equal(one.validation_rows_, other.validation_rows_)
-    assert one._n_samples == other._n_samples
+    assert one.model_.total_weight == other.model_.total_weight
 
 
 PLAIN = {"alpha": 2.0, "n_estimators": 6, "max_depth": 4, "random_state": 0}
@@ -97,7 +97,7 @@ def test_the_model_is_that_of_the_table_in_memory(tmp_path, settings, classes, w
         np.testing.assert_array_equal(getattr(one, name)(X), getattr(other, name)(rows))
     if "alpha" not in settings:
         np.testing.assert_array_equal(one.oof_proba_, other.oof_proba_)
-        assert one._trained_on == other._trained_on
+        assert one.model_.out_of_fold.fingerprint == other.model_.out_of_fold.fingerprint
         assert str(one.noise_) == str(other.noise_)
 
 

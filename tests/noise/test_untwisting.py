@@ -5,9 +5,10 @@ import pytest
 from scipy.special import expit, logit
 from sklearn.datasets import load_iris
 
+from helpers.engines import get_forest, make_booster, make_dataset
 from helpers.learners import Plain, make_paper_model
 from untwist import PILBoostClassifier
-from untwist.boosting import forest as trees
+from untwist.boosting.engines.engine import Growth
 from untwist.boosting.runs import Progress
 from untwist.data.folds import split_into_folds
 from untwist.links import ClippedLink
@@ -138,7 +139,7 @@ def test_probabilities_of_separable_data_stay_inside(rates):
 def test_alpha_menon_is_the_estimate_of_the_paper(build):
     X, y, _ = draw_sample()
     model = build(alpha="menon", random_state=0).fit(X, y)
-    expected = menon(X, y, random_state=model._seed)
+    expected = menon(X, y, random_state=model.model_.seed)
     assert isinstance(model.noise_, MenonEstimate)
     assert (model.noise_, model.alpha_) == (expected, expected.alpha)
     assert model.link_.loss.alpha == expected.alpha
@@ -154,7 +155,7 @@ def test_alpha_menon_leaves_out_rows_of_weight_0_and_takes_gaps():
     X[::7, 1] = np.nan
     weight = (np.arange(500) % 5 > 0).astype(float)
     model = make_automatic(alpha="menon").fit(X, y, sample_weight=weight)
-    assert model.noise_ == menon(X[weight > 0], y[weight > 0], random_state=model._seed)
+    assert model.noise_ == menon(X[weight > 0], y[weight > 0], random_state=model.model_.seed)
 
 
 # ---- rows not seen ----
@@ -165,17 +166,17 @@ def test_posteriors_out_of_fold_are_by_models_that_have_not_seen_the_row(classes
     X, y, _ = draw_sample(300)
     y = y + (X[:, 3] > 0.8) if classes == 3 else y
     model = make_automatic().fit(X, y)
-    best, data = model.choice_.best, trees.dataset(X, y)
-    held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(300), 5, model._seed)
+    best, data = model.choice_.best, make_dataset(X, y)
+    held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(300), 5, model.model_.seed)
     link = ClippedLink(AlphaLoss(best.alpha))
-    growth = trees.Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model._seed)
+    growth = Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model.model_.seed)
     columns = []
     for label in [1] if classes == 2 else range(3):
         scores = np.empty(300)
         for fold in held:
-            engine = trees.booster(data, link, 0.1, growth, by_edge=False, positive_class=label, weight=1 - fold)
+            engine = make_booster(data, link, 0.1, growth, by_edge=False, positive_class=label, weight=1 - fold)
             engine.boost(best.n_rounds)
-            scores[fold > 0] = trees.grown(engine, 4).scores(X[fold > 0])
+            scores[fold > 0] = get_forest(engine).scores(X[fold > 0])
         columns.append(link.inverse(scores).clip(1 / 302, 301 / 302))
     expected = np.column_stack([1 - columns[0], *columns] if classes == 2 else columns)
     np.testing.assert_allclose(model.oof_proba_, expected / expected.sum(axis=1, keepdims=True), atol=1e-6)
