@@ -49,7 +49,15 @@ class Weigher:
         weights = np.empty(len(margins), dtype=np.float32)
         own = NO_OWN if own is None else own.astype(np.float32)
         margins = np.ascontiguousarray(margins)
-        _core.boosting_weights(margins, own, self._alpha, self._exact, self._unit, threads, weights)
+        _core.boosting_weights(
+            margin=margins,
+            sample_weight=own,
+            alpha=self._alpha,
+            exact_link=self._exact,
+            unit=self._unit,
+            threads=threads,
+            out=weights,
+        )
         return weights
 
 
