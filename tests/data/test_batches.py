@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 from helpers.command_line import untwist
 from untwist import PILBoostClassifier
@@ -226,7 +227,7 @@ def test_what_is_wrong_is_said(file, tmp_path):
         PILBoostClassifier(**PLAIN).fit(rows, y[:-1])
     with pytest.raises(ValueError, match='alpha="menon" needs the table in memory'):
         PILBoostClassifier("menon", n_estimators=3, max_depth=2).fit(rows, y)
-    for other in ({"engine": "reference"}, {"estimator": object()}, {"engine": "xgboost", "tree_method": "exact"}):
+    for other in ({"engine": "reference"}, {"estimator": Ridge()}, {"engine": "xgboost", "tree_method": "exact"}):
         with pytest.raises(ValueError, match="learn from Batches"):
             PILBoostClassifier(**PLAIN, **other).fit(rows, y)
     model = PILBoostClassifier(**PLAIN).fit(rows, y)
