@@ -2,8 +2,7 @@
 //
 // Everything is written in r = 1 - 1/alpha, so that 1/r is the conjugate c of alpha, the clip. This is exact where it
 // matters: alpha - 1 has no rounding for alpha >= 1/2, and r = 0 is simply the log-loss. Both inverse links are odd in
-// z,
-// +-infinity beyond the clip, and NaN where z is NaN.
+// z, +-infinity beyond the clip, and NaN where z is NaN.
 //
 // The same file is compiled for the CPU and, with UNTWIST_CUDA defined, for a GPU at run time. The GPU's compiler has
 // no standard headers, and its mathematical functions are in no namespace.
@@ -51,11 +50,11 @@ constexpr double kMoveTolerance = 4e-16;
 // Newton needs a handful of steps. The limit only guards against an endless loop.
 constexpr int kMaxNewtonSteps = 100;
 
-// r = 1 - 1/alpha, for alpha in (0, +inf].
+// Returns r = 1 - 1/alpha, for alpha in (0, +inf].
 UNTWIST_FUNCTION double rate(double alpha) { return isinf(alpha) ? 1.0 : (alpha - 1.0) / alpha; }
 
-// -log(1 - r*z)/r for z >= 0, which is minus the log of (1 - z/c)^c. It is z itself at alpha = 1, and +inf from the
-// clip on.
+// Returns -log(1 - r*z)/r for z >= 0, which is minus the log of (1 - z/c)^c. It is z itself at alpha = 1, and +inf from
+// the clip on.
 UNTWIST_FUNCTION double log_decay(double z, double alpha) {
   if (alpha == 1.0) return z;
   const double r = rate(alpha);
@@ -67,27 +66,27 @@ UNTWIST_FUNCTION double log_decay(double z, double alpha) {
   return -log(gap) / r;
 }
 
-// The decay of the clipped inverse link (Lemma "lemPILalphaloss"): t = tail(z) below zero and 1 - tail(-z) above, with
-// tail = exp(-decay)/2. Below alpha = 1 nothing is clipped, and the score is measured in units of 2^r.
+// Returns the decay of the clipped inverse link (Lemma "lemPILalphaloss"): t = tail(z) below zero and 1 - tail(-z)
+// above, with tail = exp(-decay)/2. Below alpha = 1 nothing is clipped, and the score is measured in units of 2^r.
 UNTWIST_FUNCTION double clipped_log_decay(double z, double alpha) {
   const double size = fabs(z);
   return log_decay(alpha < 1.0 && isfinite(size) ? size * exp2(rate(alpha)) : size, alpha);
 }
 
-// Clipped inverse link: the log-odds of t.
+// Returns the log-odds of t by the clipped inverse link.
 UNTWIST_FUNCTION double clipped_logit(double z, double alpha) {
   const double decay = clipped_log_decay(z, alpha);
   return copysign(decay + log1p(-expm1(-decay)), z);
 }
 
-// Clipped inverse link: t itself.
+// Returns t itself by the clipped inverse link.
 UNTWIST_FUNCTION double clipped_posterior(double z, double alpha) {
   const double tail = 0.5 * exp(-clipped_log_decay(z, alpha));
   return z < 0.0 ? tail : 1.0 - tail;
 }
 
-// Exact inverse link: the s >= 0 with link(s) = (sigma(s)^r - sigma(-s)^r)/r = z.
-// It is found by Newton on -log(1 - r*link(s))/r = log_decay(z), whose slope goes from 2^-r at 0 to 1.
+// Returns the exact inverse link: for z >= 0 the s >= 0 with link(s) = (sigma(s)^r - sigma(-s)^r)/r = z. It is found by
+// Newton on -log(1 - r*link(s))/r = log_decay(z), whose slope goes from 2^-r at 0 to 1.
 UNTWIST_FUNCTION double exact_logit(double z, double alpha) {
   const double target = log_decay(fabs(z), alpha);
   if (alpha == 1.0 || target == 0.0 || !isfinite(target)) return copysign(target, z);
@@ -122,7 +121,7 @@ UNTWIST_FUNCTION double exact_logit(double z, double alpha) {
   return copysign(s, z);
 }
 
-// The boosting weight of a row, given the log-odds s of the other label: 1 / (1 + exp(-s/alpha)).
+// Returns the boosting weight of a row, given the log-odds s of the other label: 1 / (1 + exp(-s/alpha)).
 UNTWIST_FUNCTION double weight_at_logit(double s, double alpha) {
   if (isinf(s)) return s > 0.0 ? 1.0 : 0.0;
   return 1.0 / (1.0 + exp(-s / alpha));

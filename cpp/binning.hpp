@@ -25,49 +25,50 @@ using Code = std::uint8_t;
 // A code is a byte, so a column has at most this many bins, that of missing values included.
 inline constexpr std::size_t kBins = 256;
 
-// The most bins of known values: one code is left for missing values.
+// A column has at most this many bins of known values: one code is left for missing values.
 inline constexpr int kMaxBins = 255;
 
-// The most thresholds of a column: one less than bins of known values.
+// A column has at most this many thresholds, one less than bins of known values.
 inline constexpr std::size_t kMaxThresholds = 254;
 
-// The most categories of a column. The package keeps as many and counts rarer ones as missing.
+// A column has at most this many categories. The package keeps as many and counts rarer ones as missing.
 inline constexpr int kMaxCategories = 254;
 
 struct Column {
   // The code of a value is the number of thresholds below it: value <= thresholds[b] means code <= b.
   std::vector<double> thresholds;
 
-  // The number of categories of a categorical column, 0 for a column of numbers.
+  // A column of numbers has 0 categories.
   int categories = 0;
 
-  // Whether a value is missing in any row.
+  // A value is missing in at least one row.
   bool missing = false;
 
-  // Whether rows with a weight differ.
+  // Rows with a weight differ.
   bool varies = false;
 
-  // What kinds of values the rows so far have shown: a sum of the flags below.
+  // The flags below tell what kinds of values the rows so far have shown.
   unsigned char seen = 0;
   static constexpr unsigned char kMissing = 1;
   static constexpr unsigned char kMissingWithWeight = 2;
   static constexpr unsigned char kKnownWithWeight = 4;
 
-  // The number of bins of known values.
+  // Counts the bins of known values.
   int values() const { return categories > 0 ? categories : static_cast<int>(thresholds.size()) + 1; }
   Code missing_code() const { return static_cast<Code>(values()); }
   int bins() const { return values() + (missing ? 1 : 0); }
 };
 
-// Half way between two neighbours, but never above the upper one.
+// Returns the middle between two neighbours, but never the upper one.
 template <typename Real>
 double midpoint(Real low, Real high) {
   const double middle = 0.5 * static_cast<double>(low) + 0.5 * static_cast<double>(high);
   return middle < static_cast<double>(high) ? middle : static_cast<double>(low);
 }
 
-// Thresholds between distinct values in order: one between each two if there are few, else bins of about equal weight.
-// A value that would fill a bin has one to itself. Weights are whole numbers, so their order cannot matter.
+// Places thresholds between distinct values in order: one between each two if there are few, else such that bins have
+// about equal weight. A value that would fill a bin has one to itself. Weights are whole numbers, so their order cannot
+// matter.
 template <typename Real, typename Key>
 std::vector<double> place_thresholds(const std::vector<WeightedKey<Key>>& values, int max_bins) {
   const std::size_t distinct = values.size();
@@ -106,14 +107,14 @@ std::vector<double> place_thresholds(const std::vector<WeightedKey<Key>>& values
   return thresholds;
 }
 
-// The rows that place thresholds.
+// These rows place thresholds.
 struct BinningRows {
   const std::vector<std::size_t>* chosen = nullptr;  // Null means all rows.
-  bool are_sample = false;                           // Whether there are more rows than these.
+  bool are_sample = false;                           // There are more rows than these.
 };
 
-// The bins of all columns. Rows of weight 0 have no say. Where the rows are a sample, a column that shows few values in
-// it is asked for more by `draw_values(column)`, which draws from the values of all rows.
+// Finds the bins of all columns. Rows of weight 0 have no say. Where the rows are a sample, a column that shows few
+// values in it is asked for more by `draw_values(column)`, which draws from the values of all rows.
 template <typename Real, typename Weight, typename DrawValues>
 std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& categories, const Weight& weight,
                               const BinningRows& rows, const DrawValues& draw_values, int max_bins, ThreadPool& pool) {
@@ -143,7 +144,7 @@ std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& cat
   return columns;
 }
 
-// Thresholds in order as a table that halving can search: padded by infinities to 2^k - 1 entries.
+// Makes a table that halving can search of thresholds in order: infinities pad it to 2^k - 1 entries.
 inline std::vector<double> pad_thresholds(std::vector<double> thresholds) {
   std::size_t size = 1;
   while (size < thresholds.size()) size = 2 * size + 1;
@@ -151,7 +152,7 @@ inline std::vector<double> pad_thresholds(std::vector<double> thresholds) {
   return thresholds;
 }
 
-// Codes of values: the number of thresholds below each, by halving a padded table of `size` entries.
+// Finds the codes of values, which is the number of thresholds below each, by halving a padded table of `size` entries.
 UNTWIST_VECTORISED inline void find_codes(const double* __restrict table, int size, const double* __restrict value,
                                           std::size_t count, std::int32_t* __restrict code) {
   for (std::size_t i = 0; i < count; ++i) code[i] = 0;
@@ -160,14 +161,14 @@ UNTWIST_VECTORISED inline void find_codes(const double* __restrict table, int si
   }
 }
 
-// The rows of a block that become codes, and in which order: entry i is row order[i] - first_row of the block.
+// Tells which rows of a block become codes, and in which order: entry i is row order[i] - first_row of the block.
 struct RowOrder {
   const std::uint32_t* order;
   std::size_t rows;
   std::size_t first_row;
 };
 
-// Where codes go: to rows of `width` codes and, unless by_column is null, to columns of `length` codes too.
+// Codes go to rows of `width` codes and, unless by_column is null, to columns of `length` codes too.
 struct CodeTable {
   Code* by_row;
   std::size_t width;

@@ -1,4 +1,4 @@
-// PILBoost's rounds: weights, a tree, its edge, the margins. All of it happens here, nothing in Python.
+// Runs PILBoost's rounds: weights, a tree, its edge, the margins. All of it happens here, nothing in Python.
 //
 // Rows without a weight (beyond the clip, not drawn, or held out) take no part in growing a tree. It is applied to them
 // all the same, so that the margins of held-out rows are at hand after every round.
@@ -38,7 +38,7 @@ struct BoostedTree {
   double leverage;
 };
 
-// What Python sees of a run.
+// This is what Python sees of a run.
 class Booster {
  public:
   virtual ~Booster() = default;
@@ -49,16 +49,16 @@ class Booster {
   // can go on from there.
   virtual void boost(int rounds, int patience, int threads, const std::function<bool()>& interrupted) = 0;
 
-  // Scores of all rows, in the order that Python gave them.
+  // Returns the scores of all rows, in the order that Python gave them.
   virtual std::vector<double> scores() const = 0;
 
   const Dataset& dataset() const { return *dataset_; }
   const std::vector<BoostedTree>& trees() const { return trees_; }
 
-  // The loss of the watched rows after each round.
+  // Returns the loss of the watched rows after each round.
   const std::vector<WatchedLoss>& losses() const { return losses_; }
 
-  // Set by whoever uses the booster, as only one thread may at a time.
+  // Whoever uses the booster sets this flag, as only one thread may at a time.
   mutable std::atomic_flag busy = ATOMIC_FLAG_INIT;
 
  protected:
@@ -69,7 +69,7 @@ class Booster {
   std::vector<WatchedLoss> losses_;
 };
 
-// The run, with histograms of 32-bit sums where all weights together fit into one, else of 64-bit sums.
+// A run has histograms of 32-bit sums where all weights together fit into one, else of 64-bit sums.
 template <typename Bin>
 class HistogramBooster final : public Booster {
  public:
@@ -118,15 +118,15 @@ class HistogramBooster final : public Booster {
   }
 
  private:
-  // Rows of one side of the data that are weighed together, and what became of them.
+  // These rows of one side of the data are weighed together.
   struct WeighedPiece : Piece {
-    std::size_t count;  // The rows that have a weight, packed at the start of the piece in the scratch list.
-    std::size_t to;     // Where in the list of entries they go.
-    Sum weight;         // The sum of their weights.
-    Sum sample_weight;  // The sum over the rows that were drawn.
+    std::size_t count;  // So many rows have a weight. The scratch list has them at the start of the piece.
+    std::size_t to;     // They go to this place in the list of entries.
+    Sum weight;         // Their weights have this sum.
+    Sum sample_weight;  // The rows that were drawn have this sample weight.
   };
 
-  // How rows are drawn: those whose hash, mixed with the key of the round, is below the limit.
+  // A row is drawn if its hash, mixed with the key of the round, is below the limit.
   struct RowDraw {
     const std::uint64_t* hashes;
     std::uint64_t key;
@@ -139,12 +139,12 @@ class HistogramBooster final : public Booster {
   // The sample weights of drawn rows are summed up as whole multiples of 2^-30, which keeps shares of a row exact.
   static constexpr Sum kWholeRow = Sum{1} << 30;
 
-  // Keeps the draw of the columns apart from that of the rows, which has the same key.
+  // This number keeps the draw of the columns apart from that of the rows, which has the same key.
   static constexpr std::uint64_t kColumnSalt = 0x5851F42D4C957F2DULL;
 
   bool is_positive(std::size_t row) const { return row >= positive_begin_ && row < positive_end_; }
 
-  // A score as a margin, or a margin as a score.
+  // Makes a margin of a score, or a score of a margin.
   double sign_by_class(std::size_t row, double value) const { return is_positive(row) ? value : -value; }
 
   bool is_stale(int patience) const {
@@ -167,7 +167,7 @@ class HistogramBooster final : public Booster {
 
   std::uint64_t key_of_round() const { return mix(growth_.seed ^ mix(first_round_ + trees_.size())); }
 
-  // The columns of this round: of those that vary the ones with the smallest hashes of their place.
+  // Draws the columns of this round: of those that vary the ones with the smallest hashes of their place.
   std::vector<std::uint32_t> draw_columns() const {
     if (growth_.max_features >= 1.0 || varying_columns_.size() < 2) return varying_columns_;
     const std::uint64_t key = mix(key_of_round() ^ kColumnSalt);
@@ -185,7 +185,8 @@ class HistogramBooster final : public Booster {
   }
 
   RowDraw draw_rows() {
-    const double limit = std::ldexp(growth_.subsample, 64);
+    constexpr int kHashBits = 64;
+    const double limit = std::ldexp(growth_.subsample, kHashBits);
     return {dataset_->hashes().data(), key_of_round(), static_cast<std::uint64_t>(limit)};
   }
 
@@ -204,9 +205,10 @@ class HistogramBooster final : public Booster {
 
   void list_rows(const LeafFinder* leaves, const RowDraw* draw, ThreadPool& pool) {
     std::vector<WeighedPiece> pieces;
-    cut(pieces, 0, 0, 0, positive_begin_, kPieceRows);
-    cut(pieces, 0, 0, positive_end_, data_.rows, kPieceRows);
-    cut(pieces, 0, 1, positive_begin_, positive_end_, kPieceRows);
+    constexpr std::size_t kOwner = 0;  // The root of the next tree owns all rows.
+    cut(pieces, kOwner, kNegative, 0, positive_begin_, kPieceRows);
+    cut(pieces, kOwner, kNegative, positive_end_, data_.rows, kPieceRows);
+    cut(pieces, kOwner, kPositive, positive_begin_, positive_end_, kPieceRows);
     for_each_piece(pool, pieces, [&](int, WeighedPiece& piece) {
       if (leaves != nullptr) apply(*leaves, piece);
       weigh_piece(piece, draw);
@@ -221,7 +223,7 @@ class HistogramBooster final : public Booster {
 
   // Adds the tree to the margins of a piece.
   void apply(const LeafFinder& leaves, const Piece& piece) {
-    const double sign = piece.side == 1 ? 1.0 : -1.0;
+    const double sign = piece.side == kPositive ? 1.0 : -1.0;
     std::array<double, kSlottedRows> value;
     for (std::size_t first = piece.first; first < piece.last; first += kSlottedRows) {
       const std::size_t count = std::min(kSlottedRows, piece.last - first);
@@ -278,8 +280,8 @@ class HistogramBooster final : public Booster {
       rows_.weight[piece.side] += piece.weight;
       rows_.all.last[piece.side] = count;
     }
-    rows_.all.first[1] = rows_.all.last[0];
-    rows_.all.last[1] = count;
+    rows_.all.first[kPositive] = rows_.all.last[kNegative];
+    rows_.all.last[kPositive] = count;
     rows_.sample_weight = drawn ? static_cast<double>(sample_weight) / static_cast<double>(kWholeRow) : weights_.total;
   }
 
@@ -295,14 +297,14 @@ class HistogramBooster final : public Booster {
   const double step_size_;
   const bool step_by_edge_;
   const std::uint64_t first_round_;
-  const std::size_t positive_begin_, positive_end_;  // The rows of the positive class.
+  const std::size_t positive_begin_, positive_end_;  // The rows between these are of the positive class.
   const Weigher weigher_;
   const TrainingWeights weights_;
-  const double unit_;  // The fixed-point weight 1.
+  const double unit_;  // This is the fixed-point weight 1.
   const std::vector<std::uint32_t> varying_columns_;
   const WatchedRows watched_;
   HistogramBuilder<Bin> histograms_;
-  std::vector<double> margins_;  // By row: the score, with the sign of the row's class.
+  std::vector<double> margins_;  // A margin is the score, with the sign of the row's class.
   RoundRows rows_;
 };
 

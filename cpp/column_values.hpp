@@ -1,4 +1,4 @@
-// The distinct values of a column in order, each with the weight of its rows.
+// Sorts the distinct values of a column, each with the weight of its rows.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace untwist {
 
-// The whole numbers that stand for floating-point numbers of the same width.
+// A key is a whole number that stands for a floating-point number of the same width.
 template <typename Real>
 struct Ordered;
 template <>
@@ -26,7 +26,7 @@ struct Ordered<double> {
   using Key = std::uint64_t;
 };
 
-// A floating-point number as a whole one, in the same order. -0.0 counts as 0.0.
+// Makes a whole number of a floating-point number, in the same order. -0.0 counts as 0.0.
 template <typename Real, typename Key = typename Ordered<Real>::Key>
 Key to_key(Real value) {
   const Real plain = value + Real{0};
@@ -36,7 +36,7 @@ Key to_key(Real value) {
   return bits & sign ? ~bits : bits | sign;
 }
 
-// The floating-point number of a key.
+// Returns the floating-point number of a key.
 template <typename Real, typename Key = typename Ordered<Real>::Key>
 Real from_key(Key key) {
   constexpr Key sign = Key{1} << (8 * sizeof(Key) - 1);
@@ -84,14 +84,14 @@ void merge_equal(std::vector<WeightedKey<Key>>& entries) {
   entries.resize(distinct);
 }
 
-// Up to kMaxValues distinct values of a column, each with all of its weight, for columns that are too long to sort. If
-// there are more, those with the smallest hashes are kept. None of these is ever crowded out, so neither the order of
-// the rows nor the order of merging matters.
+// Keeps up to kMaxValues distinct values of a column, each with all of its weight, for columns that are too long to
+// sort. If there are more, those with the smallest hashes are kept. None of these is ever crowded out, so neither the
+// order of the rows nor the order of merging matters.
 class DrawnValues {
  public:
   using Entry = WeightedKey<std::uint64_t>;
 
-  // Many times the largest number of bins, so that a column with few values is almost surely seen whole.
+  // This is many times the largest number of bins, so a column with few values is seen whole.
   static constexpr std::size_t kMaxValues = 2048;
 
   void add(double value, std::uint64_t weight) {
@@ -104,7 +104,7 @@ class DrawnValues {
     if (2 * count_ >= slots_.size()) make_room();
   }
 
-  // The entries in the order of their values.
+  // Returns the entries in the order of their values.
   std::vector<Entry> sort() const {
     auto values = draw();
     std::sort(values.begin(), values.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
@@ -126,8 +126,8 @@ class DrawnValues {
     return slots_[slot];
   }
 
-  // The kMaxValues entries with the smallest hashes, that with the largest of these last, or all entries if there are
-  // no more.
+  // Returns the kMaxValues entries with the smallest hashes, that with the largest of these last, or all entries if
+  // there are no more.
   std::vector<Entry> draw() const {
     std::vector<Entry> values;
     std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(values),

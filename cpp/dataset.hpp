@@ -15,10 +15,10 @@
 
 namespace untwist {
 
-// Codes after the last one that may be read, though they mean nothing: a block of rows is always read whole.
+// So many codes after the last one may be read, though they mean nothing: a block of rows is always read whole.
 inline constexpr std::size_t kPadding = 256;
 
-// One feature of all rows.
+// A column has one feature of all rows.
 struct CodeColumn {
   const Code* data;
   std::size_t stride;
@@ -131,7 +131,7 @@ class Dataset {
     return lean() ? CodeColumn{by_row.data() + feature, features} : CodeColumn{by_column.data() + feature * rows, 1};
   }
 
-  // The columns that are not constant. The others are neither split nor drawn.
+  // Lists the columns that are not constant. The others are neither split nor drawn.
   std::vector<std::uint32_t> varying_columns() const {
     std::vector<std::uint32_t> found;
     for (std::size_t feature = 0; feature < features; ++feature) {
@@ -140,7 +140,8 @@ class Dataset {
     return found;
   }
 
-  // A hash of each row's codes. What is drawn by it does not depend on the order of the rows, and copies go together.
+  // Returns a hash of each row's codes. What is drawn by it does not depend on the order of the rows, and copies go
+  // together.
   const std::vector<std::uint64_t>& hashes() {
     std::call_once(hashed_, [this] {
       hashes_.resize(rows);
@@ -156,14 +157,14 @@ class Dataset {
 
   const std::size_t rows, features;
   std::vector<std::size_t> class_start;  // The rows of class k are class_start[k] to class_start[k + 1].
-  std::vector<std::uint32_t> order;      // The place of each row in the data that was given.
+  std::vector<std::uint32_t> order;      // A row had this place in the data that was given.
   std::vector<Column> columns;
   std::vector<Code> by_row;     // These codes serve sums over all features of a row.
   std::vector<Code> by_column;  // These serve one feature of many rows. They are empty if lean.
 
  private:
-  std::vector<std::uint64_t> hash_sums_;  // By row, over the hashes of its values.
-  std::uint64_t constant_sum_ = 0;        // What constant columns add to every hash sum.
+  std::vector<std::uint64_t> hash_sums_;  // A row has the sum of the hashes of its values.
+  std::uint64_t constant_sum_ = 0;        // Constant columns add this to every hash sum.
   bool sampled_ = false;
   std::vector<std::size_t> sample_;
   std::once_flag hashed_;

@@ -25,21 +25,21 @@ UNTWIST_VECTORISED inline void replace_missing(const double* __restrict value, s
 // Categories are 0 to 255. This one stands for every other value.
 inline constexpr std::int32_t kNoCategory = 256;
 
-// The category that a value stands for, or kNoCategory.
+// Returns the category that a value stands for, or kNoCategory.
 template <typename Real>
 std::int32_t to_category(Real x) {
   const std::int32_t code = x >= Real{0} && x < Real{kNoCategory} ? static_cast<std::int32_t>(x) : kNoCategory;
   return static_cast<Real>(code) == x ? code : kNoCategory;
 }
 
-// Whether a category goes left at a split by a set of codes.
+// Tells whether a category goes left at a split by a set of codes.
 inline bool goes_left(std::int32_t category, const std::uint64_t* set, bool missing_left) {
   constexpr std::int32_t kBits = kWordBits;
   return category == kNoCategory ? missing_left : set[category / kBits] >> category % kBits & 1;
 }
 
-// The columns of codes: for each table of thresholds one where missing values are lowest and one where they are
-// highest, then one for each group of sets.
+// There are two columns of codes for each table of thresholds, one where missing values are lowest and one where they
+// are highest, and then one column for each group of sets.
 class Encoder {
  public:
   // Takes the thresholds of each feature, which may come in any order and repeat.
@@ -60,7 +60,7 @@ class Encoder {
 
   std::size_t columns() const { return 2 * tables_.size() + groups_.size(); }
 
-  // What it takes to encode a row, in steps of a walk down a tree.
+  // Estimates what it takes to encode a row, in steps of a walk down a tree.
   std::size_t effort(const std::vector<char>& needed) const {
     // The search in a table takes about as long as two steps of a walk, and the look at a group as long as one.
     constexpr std::size_t kStepsOfTable = 2;
@@ -73,7 +73,7 @@ class Encoder {
     return steps;
   }
 
-  // The move of a split at one of the thresholds. Its slots are still to be set.
+  // Returns the move of a split at one of the thresholds. Its slots are still to be set.
   Move compare(std::size_t feature, double threshold, bool missing_left) const {
     const auto& all = thresholds_[feature];
     const auto found = std::lower_bound(all.begin(), all.end(), threshold);
@@ -82,8 +82,8 @@ class Encoder {
     return {static_cast<std::uint32_t>(column), kWholeCode, to_signed(static_cast<std::int32_t>(rank % kTableSize))};
   }
 
-  // The move of a split by a set of categories, which takes the next bit of a group of the feature. Its slots are still
-  // to be set.
+  // Returns the move of a split by a set of categories, which takes the next bit of a group of the feature. Its slots
+  // are still to be set.
   Move look_up(std::size_t feature, const std::uint64_t* set, bool missing_left) {
     std::size_t& last = last_group_[feature];
     if (last == kNoGroup || groups_[last].bits == kMaxBits) {
@@ -134,27 +134,27 @@ class Encoder {
   }
 
  private:
-  // Some thresholds of a feature.
+  // A table has some thresholds of a feature.
   struct Table {
     std::size_t feature;
     std::int32_t count;
     std::vector<double> padded;
   };
 
-  // Some sets of a feature, a bit for each.
+  // A group has some sets of a feature, a bit for each.
   struct Group {
     std::size_t feature;
     int bits;
-    std::array<std::int8_t, kNoCategory + 1> goes_right;  // By category, the sets that send it right.
+    std::array<std::int8_t, kNoCategory + 1> goes_right;  // A category has the bits of the sets that send it right.
   };
 
   // A byte tells the ranks among 255 thresholds apart.
   static constexpr std::size_t kTableSize = 255;
 
-  // The bits of a signed byte without the sign, which a comparison with 0 would take for a negative number.
+  // A signed byte has so many bits besides the sign, which a comparison with 0 would take for a negative number.
   static constexpr int kMaxBits = 7;
 
-  // The mask of a move that compares codes as they are.
+  // A move with this mask compares codes as they are.
   static constexpr std::int8_t kWholeCode = -1;
 
   static constexpr std::size_t kNoGroup = std::numeric_limits<std::size_t>::max();
@@ -162,9 +162,9 @@ class Encoder {
   // Vectors of bytes are compared as signed numbers, so ranks from 0 to 255 become -128 to 127.
   static std::int8_t to_signed(std::int32_t rank) { return static_cast<std::int8_t>(rank - 128); }
 
-  std::vector<std::vector<double>> thresholds_;  // By feature.
-  std::vector<std::size_t> first_table_;         // By feature.
-  std::vector<std::size_t> last_group_;          // By feature.
+  std::vector<std::vector<double>> thresholds_;  // These and the next two have an entry per feature.
+  std::vector<std::size_t> first_table_;
+  std::vector<std::size_t> last_group_;
   std::vector<Table> tables_;
   std::vector<Group> groups_;
 };

@@ -1,4 +1,4 @@
-// Trees as flat arrays, the form in which they leave the core and come back to predict.
+// Makes flat arrays of trees. In this form they leave the core and come back to predict.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ struct FlatForest {
   }
 };
 
-// The trees of a booster from `first` on.
+// Returns the trees of a booster from `first` on.
 inline FlatForest flatten(const Booster& booster, std::size_t first = 0) {
   FlatForest flat;
   for (std::size_t i = first; i < booster.trees().size(); ++i) {

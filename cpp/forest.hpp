@@ -1,4 +1,4 @@
-// Scores of raw rows: the sum of one leaf per tree.
+// Scores raw rows: a score is the sum of one leaf per tree.
 //
 // Many rows are encoded, a block at a time, and sent through whole trees by moves (moves.hpp). Few rows, few trees, and
 // the lower parts of trees with more splits than a byte can tell apart, are walked on the raw values. Several rows or
@@ -23,21 +23,22 @@
 
 namespace untwist {
 
-// The flat arrays of a forest as Python holds them: trees one after the other, parents before their children, a right
-// child just after the left one, which `left` counts from the first node of the tree.
+// Python holds a forest as flat arrays: trees one after the other, parents before their children, a right child just
+// after the left one, which `left` counts from the first node of the tree.
 struct ForestArrays {
   std::size_t trees, nodes, sets;
-  const std::int64_t* offset;   // The first node of each tree, and one past the last node of all.
-  const std::int32_t* feature;  // -1 at a leaf.
+  const std::int64_t* offset;   // A tree begins at its offset. One more is past the last node of all.
+  const std::int32_t* feature;  // A leaf has -1.
   const std::int32_t* left;
   const double* threshold;  // A row goes left where x <= threshold.
   const std::uint8_t* missing_left;
   const double* value;
-  const std::int32_t* set;     // -1 at a numeric split. Else a row goes left where bit x of this set is 1.
-  const std::uint64_t* codes;  // kWordsOfSet words per set.
+  const std::int32_t* set;     // A numeric split has -1. Else a row goes left where bit x of this set is 1.
+  const std::uint64_t* codes;  // A set has kWordsOfSet words.
 };
 
-// Trees made ready for moves and for walks. Nothing changes after construction, so any number of threads may read.
+// A forest has its trees ready for moves and for walks. Nothing changes after construction, so any number of threads
+// may read.
 class Forest {
  public:
   Forest(const ForestArrays& arrays, std::size_t features)
@@ -67,31 +68,31 @@ class Forest {
   }
 
  private:
-  // A node as a walk needs it, without a branch: a leaf leads to itself, whatever the row.
+  // A walk needs no branch at a node, as a leaf leads to itself, whatever the row.
   struct Step {
     double threshold;
-    std::int32_t feature;            // ~feature at a split by a set, whose number is then the threshold.
-    std::uint32_t left_and_missing;  // Twice the left child, plus one if missing values go left.
+    std::int32_t feature;            // A split by a set has ~feature, and its set is the threshold.
+    std::uint32_t left_and_missing;  // It is twice the left child, plus one if missing values go left.
 
     std::size_t left() const { return left_and_missing >> 1; }
     bool missing_left() const { return left_and_missing & 1; }
   };
 
-  // Where a row ends. In a tree with more than kMaxMoves splits it may be a node that is no leaf.
+  // A row ends here. In a tree with more than kMaxMoves splits it may be a node that is no leaf.
   struct Leaf {
     double value;
-    std::int32_t node;  // Counted within its tree.
+    std::int32_t node;  // Nodes are counted within their tree.
   };
 
   struct PreparedTree {
-    std::size_t root;        // The place of its first node in steps_ and leaf_of_node_.
-    std::size_t first_move;  // In moves_.
+    std::size_t root;        // Its first node has this place in steps_ and leaf_of_node_.
+    std::size_t first_move;  // Its first move has this place in moves_.
     std::size_t moves;
-    std::size_t first_slot;  // In leaf_of_slot_.
+    std::size_t first_slot;  // Its slot 0 has this place in leaf_of_slot_.
     bool deep;               // It has more splits than moves, so a slot may stand for a node that is no leaf.
   };
 
-  // A row on its way down a tree.
+  // A lane is a row on its way down a tree.
   struct Lane {
     std::size_t row, tree, node;
   };
@@ -102,7 +103,7 @@ class Forest {
   // So many lanes keep the loads of a walk in flight.
   static constexpr std::size_t kLanes = 8;
 
-  // Levels that all lanes go down before it is asked whether they have all arrived.
+  // All lanes go down so many levels before a look whether they have all arrived.
   static constexpr int kLevelsPerLook = 3;
 
   // Twice the number of a node, plus one, must fit into 32 bits.

@@ -67,7 +67,7 @@ class TreeGrower {
   }
 
  private:
-  // A leaf that may still split, with its rows.
+  // A growing node is a leaf that may still split, with its rows.
   struct GrowingNode {
     std::int32_t node = 0;
     int depth = 0;
@@ -82,11 +82,14 @@ class TreeGrower {
   // The roundings of many rows may cost a leaf this share of its sample weight, and it still has enough.
   static constexpr double kRowsAfterRounding = 1.0 - 0x1p-12;
 
-  // Nodes that split together. With more of them a deep tree would keep too many histograms.
+  // So many nodes split together. With more of them a deep tree would keep too many histograms.
   static constexpr std::size_t kNodesTogether = 64;
 
-  // Searches that a thread takes at a time. Fewer than four times as many are not worth waking another one.
+  // A thread takes so many searches at a time, which is more work than the taking.
   static constexpr std::size_t kSearchesTogether = 2;
+
+  // Fewer searches than this are done before another thread has woken up.
+  static constexpr std::size_t kFewSearches = 8;
 
   // A split must gain more than this share of the node's weight, which rounding could feign.
   static constexpr double kMinGain = 1e-12;
@@ -97,6 +100,7 @@ class TreeGrower {
     leaf.gain = difference(weight) * leaf.value;
   }
 
+  // Returns the edge, and sets the gains of the leaves to 0.
   double take_edge() {
     double sum = 0.0;
     for (Node& node : tree_) {
@@ -153,13 +157,13 @@ class TreeGrower {
 
   using Best = typename ColumnSearch<Bin>::Best;
 
-  // The best split of every node by every column, as [node][column]. Two siblings are neighbours in `nodes`, and one of
-  // them has the histogram of their parent until a column is searched: what its sibling has is taken away then.
+  // Finds the best split of every node by every column, as [node][column]. Two siblings are neighbours in `nodes`, and
+  // one of them has the histogram of their parent until a column is searched: what its sibling has is taken away then.
   std::vector<Best> search_columns(std::vector<GrowingNode>& nodes) {
     const std::size_t width = columns_.size();
     const std::size_t pairs = (nodes.size() + 1) / 2;
     const std::size_t searches = pairs * width;
-    const bool few = searches < 4 * kSearchesTogether;
+    const bool few = searches < kFewSearches;
     std::vector<Best> candidates(2 * searches);
     pool_.chunks(searches, few ? searches : kSearchesTogether, [&](int, std::size_t first, std::size_t last) {
       Candidates buffer;
@@ -314,11 +318,11 @@ class TreeGrower {
   RoundRows& rows_;
   HistogramBuilder<Bin>& histograms_;
   ThreadPool& pool_;
-  const double total_weight_;  // What all rows would weigh at boosting weight 1, in fixed point.
+  const double total_weight_;  // All rows would weigh so much at boosting weight 1.
   const LeafLimits limits_;
   Tree tree_;
   int leaves_ = 1;
-  std::vector<GrowingNode> open_;  // The leaves that have a split.
+  std::vector<GrowingNode> open_;  // These leaves have a split that may still be made.
 };
 
 }  // namespace untwist

@@ -1,4 +1,4 @@
-// Histograms: for every feature and bin the sum of the weights, one class at a time, as whole numbers.
+// A histogram has for every feature and bin the sum of the weights, one class at a time, as whole numbers.
 //
 // A thread adds rows into sums of its own, only so many at a time that 32 bits cannot overflow, and then adds these
 // sums to the node's. Whole numbers have no rounding, so neither threads nor the order of the rows matter, and the
@@ -26,8 +26,11 @@ struct WeightAndRows {
   using Cell = std::uint64_t;
   Cell operator()(const Entry& entry) const {
     const Cell rows = sample_weight == nullptr ? one_row : sample_weight[entry.row];
-    return rows << 32 | entry.weight;
+    return rows << kRowsShift | entry.weight;
   }
+
+  // The sums of weights have the lower 32 bits.
+  static constexpr int kRowsShift = 32;
 
   const std::uint32_t* sample_weight;  // Null means that all rows weigh one_row.
   std::uint32_t one_row;
@@ -40,7 +43,7 @@ inline constexpr std::size_t kCodesPerWord = 8;
 template <std::size_t count, typename Cell>
 inline void add_codes(std::uint64_t codes, Cell weight, Cell* sums) {
   if constexpr (count > 0) {
-    sums[codes & 255] += weight;
+    sums[static_cast<Code>(codes)] += weight;
     add_codes<count - 1>(codes >> 8, weight, sums + kBins);
   }
 }

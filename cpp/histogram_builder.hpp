@@ -20,11 +20,11 @@
 
 namespace untwist {
 
-// A row of sample weight 1 in fixed point, where rows are counted: as fine as the weights of many rows.
+// A row of sample weight 1 counts as this in fixed point, which is as fine as the weights of many rows.
 inline constexpr float kOneRow = 131072.0f;
 
-// All sums of a node, as [plane][feature][bin]. The planes are the weights of the negative and of the positive class
-// and, where rows are counted, the sample weights of both.
+// A histogram has all sums of a node, as [plane][feature][bin]. The planes are the weights of the negative and of the
+// positive class and, where rows are counted, the sample weights of both.
 template <typename Bin>
 using Histogram = std::vector<Bin>;
 
@@ -32,7 +32,7 @@ using Histogram = std::vector<Bin>;
 template <typename Bin>
 class HistogramBuilder {
  public:
-  // A node whose rows are to be summed up.
+  // The rows of a node are to be summed up into its histogram.
   struct Request {
     NodeRows rows;
     Histogram<Bin>* histogram;
@@ -64,7 +64,7 @@ class HistogramBuilder {
     }
   }
 
-  // A histogram with any content: one that was given back, if there is one.
+  // Returns a histogram with any content. It is one that was given back, if there is one.
   std::unique_ptr<Histogram<Bin>> take() {
     if (spare_.empty()) return std::make_unique<Histogram<Bin>>(planes_ * plane_size_);
     auto histogram = std::move(spare_.back());
@@ -111,10 +111,10 @@ class HistogramBuilder {
   // Weights are at most 2^17 where there are many rows, so the sum of so many stays within 32 bits.
   static constexpr std::size_t kFlushRows = 16384;
 
-  // The sums of a thread, and which side of which request they are of.
+  // A worker has the sums of a thread, and knows which side of which request they are of.
   struct Worker {
     std::vector<std::uint32_t> sums;
-    std::vector<std::uint64_t> wide_sums;  // Used instead where rows are counted.
+    std::vector<std::uint64_t> wide_sums;  // These are used instead where rows are counted.
     std::size_t owner = 0, side = 0;
     std::size_t rows = 0;  // So many rows are in the sums.
   };
@@ -161,7 +161,8 @@ class HistogramBuilder {
       for (std::size_t i = start; i < end; ++i) weights[i] += static_cast<std::uint32_t>(sums[i]);
       if constexpr (std::is_same_v<Cell, WeightAndRows::Cell>) {
         Bin* rows = weights + 2 * plane_size_;
-        for (std::size_t i = start; i < end; ++i) rows[i] += static_cast<std::uint32_t>(sums[i] >> 32);
+        for (std::size_t i = start; i < end; ++i)
+          rows[i] += static_cast<std::uint32_t>(sums[i] >> WeightAndRows::kRowsShift);
       }
       std::fill(sums + start, sums + end, Cell{0});
     }
@@ -171,7 +172,8 @@ class HistogramBuilder {
   const bool counts_rows_;
   const std::size_t planes_, plane_size_;
   const std::size_t flush_rows_, piece_rows_;
-  std::vector<std::uint32_t> sample_weight_;  // By row in fixed point. Empty means kOneRow for all.
+  std::vector<std::uint32_t>
+      sample_weight_;  // A row has its sample weight in fixed point. Empty means kOneRow for all.
   std::vector<Worker> workers_;
   std::vector<std::unique_ptr<Histogram<Bin>>> spare_;
   std::mutex flushing_;

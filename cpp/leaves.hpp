@@ -17,7 +17,7 @@
 
 namespace untwist {
 
-// Rows that find their leaves together: their slots stay in the first cache.
+// So many rows find their leaves together: their slots stay in the first cache.
 inline constexpr std::size_t kSlottedRows = 256;
 
 // The number of a slot is a byte.
@@ -84,10 +84,10 @@ class LeafFinder {
   struct Move {
     const Node* node;
     std::uint8_t from, to;
-    std::size_t place;  // The place of the node's feature in features_.
+    std::size_t place;  // The node's feature has this place in features_.
   };
 
-  // The codes of the features that the tree uses, one column after the other, from a dataset that has rows only.
+  // Gathers the codes of the features that the tree uses, column by column, from a dataset that has rows only.
   std::vector<Code> gather_columns(std::size_t first, std::size_t count) const {
     std::vector<Code> columns(features_.size() * kSlottedRows);
     for (std::size_t i = 0; i < count; ++i) {

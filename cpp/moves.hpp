@@ -1,4 +1,4 @@
-// The splits of a tree as moves of many rows at once.
+// Sends many rows at once through a tree, whose splits are moves.
 //
 // Every row stands in a slot, at first all of them in slot 0. A move compares a column of codes, 16 or 32 rows to an
 // instruction, and sends the rows of one slot that go right to a new slot. In the end a slot is a leaf. That beats
@@ -22,7 +22,8 @@ struct Move {
 // Every move makes a slot, and a byte tells 256 slots apart, the first of which needs no move.
 inline constexpr std::size_t kMaxMoves = 255;
 
-// Rows whose codes are kept at a time, as codes[column][row]. A multiple of what find_slots takes at once.
+// The codes of so many rows are kept at a time, as codes[column][row]. It is a multiple of what find_slots takes at
+// once.
 inline constexpr std::size_t kCodedRows = 256;
 
 // Finds the slots of the first `rows` rows after all moves. The slots are kept in kRegisters registers of `width` bytes
@@ -30,7 +31,7 @@ inline constexpr std::size_t kCodedRows = 256;
 template <int width>
 __attribute__((always_inline)) inline void find_slots(const Move* moves, std::size_t count, const std::int8_t* codes,
                                                       std::size_t rows, std::uint8_t* slots) {
-  // Half of the 16 vector registers that every x86-64 machine has; the others hold the operands.
+  // This is half of the 16 vector registers that every x86-64 machine has. The others hold the operands.
   constexpr int kRegisters = 8;
   typedef std::int8_t Lanes __attribute__((vector_size(width)));
   Lanes slot[kRegisters];

@@ -12,7 +12,7 @@
 
 namespace untwist {
 
-// A node that splits, and where the rows of its children are afterwards.
+// A division is a node that splits, and tells where the rows of its children are afterwards.
 struct Division {
   NodeRows rows;
   CodeColumn column;
@@ -20,10 +20,10 @@ struct Division {
   NodeRows left, right;
 };
 
-// Some rows of such a node.
+// A divided piece has some rows of such a node.
 struct DividedPiece : Piece {
   std::size_t count_left;
-  std::size_t to_left, to_right;  // Where its entries go.
+  std::size_t to_left, to_right;  // Its entries go to these places.
 };
 
 // Packs the entries of a piece that go left at its start in the scratch list, and the others at its end.

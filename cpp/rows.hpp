@@ -1,4 +1,4 @@
-// The rows that grow a tree: a list of entries, those of each class together, cut into pieces for the threads.
+// Lists the rows that grow a tree, those of each class together, and cuts the list into pieces for the threads.
 #pragma once
 
 #include <algorithm>
@@ -14,49 +14,55 @@ namespace untwist {
 using Row = std::uint32_t;
 using Sum = std::uint64_t;
 
-// Sums of the weights of the negative class and of the positive class. These are the two sides of a round.
+// The rows of all other classes are the negative side of a round.
+inline constexpr std::size_t kNegative = 0;
+
+// The rows of the positive class are the positive side of a round.
+inline constexpr std::size_t kPositive = 1;
+
+// Each side has the sum of its weights.
 using ClassWeights = std::array<Sum, 2>;
 
 inline double difference(const ClassWeights& weight) {
-  return static_cast<double>(static_cast<std::int64_t>(weight[1] - weight[0]));
+  return static_cast<double>(static_cast<std::int64_t>(weight[kPositive] - weight[kNegative]));
 }
 inline double total(const ClassWeights& weight) { return static_cast<double>(weight[0] + weight[1]); }
 inline ClassWeights operator+(const ClassWeights& a, const ClassWeights& b) { return {a[0] + b[0], a[1] + b[1]}; }
 inline ClassWeights operator-(const ClassWeights& a, const ClassWeights& b) { return {a[0] - b[0], a[1] - b[1]}; }
 
-// A row in the list, with its boosting weight: to sum up then means to read weights in order.
+// An entry has a row with its boosting weight, so that to sum up means to read weights in order.
 struct Entry {
   Row row;
   std::uint32_t weight;
 };
 
-// The rows of a node: on each side a range of the list.
+// The rows of a node are a range of the list on each side.
 struct NodeRows {
   std::array<std::size_t, 2> first{}, last{};
 
   std::size_t size() const { return last[0] - first[0] + last[1] - first[1]; }
 };
 
-// The rows that have a weight in this round. Growing a tree moves entries within their side and changes nothing else.
-// No sum depends on their order, so a tree that was given up can be grown again from the same rows.
+// These rows have a weight in this round. Growing a tree moves entries within their side and changes nothing else. No
+// sum depends on their order, so a tree that was given up can be grown again from the same rows.
 struct RoundRows {
   explicit RoundRows(std::size_t most) : entries(most), scratch(most) {}
 
   NodeRows all;
   ClassWeights weight{};
-  double sample_weight = 0.0;  // The sum over the rows that were drawn, those without a boosting weight included.
-  std::vector<Entry> entries;  // Those of the negative side come first.
+  double sample_weight = 0.0;  // The rows that were drawn have this sum, even those without a boosting weight.
+  std::vector<Entry> entries;  // The entries of the negative side come first.
   std::vector<Entry> scratch;  // Entries are gathered here before they go to their new places.
 };
 
-// Some rows of one side of one node, which is what a thread takes at a time.
+// A piece has some rows of one side of one node. A thread takes one piece at a time.
 struct Piece {
-  std::size_t owner;  // The place of the node in a list of nodes.
+  std::size_t owner;  // The node has this place in a list of nodes.
   std::size_t side;
   std::size_t first, last;
 };
 
-// Rows of a piece where it may be as large as it pays off: enough work, and their codes stay in the second cache.
+// A piece of so many rows is enough work for a thread, and their codes stay in the second cache.
 inline constexpr std::size_t kPieceRows = 2048;
 
 // Appends the pieces of a range of rows, each of up to `size` rows.

@@ -1,4 +1,5 @@
-// Sample weights as whole numbers, so that no sum of them depends on an order: once for the bins, once for the rounds.
+// Makes whole numbers of sample weights, so that no sum of them depends on an order: once for the bins, once for the
+// rounds.
 #pragma once
 
 #include <algorithm>
@@ -16,19 +17,20 @@ inline constexpr int kSampleWeightBits = 32;
 // overflowing after very few rows.
 inline constexpr double kMaxCopies = 128.0;
 
-// The exponent of the power of two at or just above the largest weight. A weight divided by that power is still exact.
+// Returns the exponent of the power of two at or just above the largest weight. A weight divided by that power is still
+// exact.
 inline int scale_exponent(double largest) {
   int exponent = 0;
   const double fraction = std::frexp(largest, &exponent);
   return fraction == 0.5 ? exponent - 1 : exponent;
 }
 
-// The largest weight, 0 if there are none.
+// Returns the largest weight, 0 if there are none.
 inline double largest_weight(const double* weight, std::size_t count) {
   return count == 0 ? 0.0 : *std::max_element(weight, weight + count);
 }
 
-// Sample weights that place the thresholds. All rows weigh the same where none are given.
+// These sample weights place the thresholds. All rows weigh the same where none are given.
 class WholeWeights {
  public:
   WholeWeights() = default;
@@ -53,7 +55,7 @@ class WholeWeights {
   std::vector<std::uint64_t> weight_;
 };
 
-// Sample weights that train, in the order of the dataset's rows, which `order` tells.
+// These sample weights train. They are in the order of the dataset's rows, which `order` tells.
 struct TrainingWeights {
   TrainingWeights(const std::vector<double>& given, const std::vector<std::uint32_t>& order)
       : rows(order.size()), total(static_cast<double>(order.size())) {
@@ -73,12 +75,12 @@ struct TrainingWeights {
     total = std::ldexp(static_cast<double>(whole), -kSampleWeightBits);
   }
 
-  // How many boosting weights are rounded: one per row, or one per copy of a row.
+  // Counts the boosting weights that are rounded: one per row, or one per copy of a row.
   std::size_t roundings() const { return are_copies ? static_cast<std::size_t>(total) : rows; }
 
   const float* from(std::size_t row) const { return weight.empty() ? nullptr : weight.data() + row; }
 
-  std::size_t rows;  // with a weight
+  std::size_t rows;  // So many rows have a weight.
   double total;
   double largest = 1.0;
 

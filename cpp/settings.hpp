@@ -1,4 +1,4 @@
-// What a booster is asked to do, as Python says it.
+// The settings tell what a booster is asked to do, as Python says it.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace untwist {
 
-// How the trees grow. Rows and l2 count in units of one row of sample weight 1.
+// This is how the trees grow. Rows and l2 count in units of one row of sample weight 1.
 struct TreeGrowth {
   int max_depth = 3;
 
@@ -26,46 +26,46 @@ struct TreeGrowth {
   // Categories are ordered by G / (W + l2 + smoothing), so that rare ones do not lead the order.
   double category_smoothing = 0.0;
 
-  // The share of the rows that is drawn anew for every tree.
+  // This share of the rows is drawn anew for every tree.
   double subsample = 1.0;
 
-  // The share of the columns that vary which is drawn anew for every tree.
+  // This share of the columns that vary is drawn anew for every tree.
   double max_features = 1.0;
 
   std::uint64_t seed = 0;
 
-  // Per feature -1, 0 or +1: the score may only fall, do as it likes, or only rise. Empty means 0 for all.
+  // A feature has -1, 0 or +1: the score may only fall with it, do as it likes, or only rise. Empty means 0 for all.
   std::vector<std::int8_t> monotone;
 };
 
-// What is boosted: one class against the others, on which rows, and with which link and steps. The vectors have an
-// entry per row, in the order that Python gave the rows, or none at all.
+// This is what is boosted: one class against the others, on which rows, and with which link and steps. The vectors have
+// an entry per row, in the order that Python gave the rows, or none at all.
 struct BoostingTask {
   std::size_t positive_class = 1;
 
-  // At most 1 each, or whole numbers up to kMaxCopies. Rows of weight 0 do not train. Empty means 1 for all.
+  // Weights are at most 1, or whole numbers up to kMaxCopies. Rows of weight 0 do not train. Empty means 1 for all.
   std::vector<double> sample_weight;
 
   // The loss of the rows with a weight here is followed. Empty means that no loss is.
   std::vector<double> watch_weight;
 
-  // The scores to go on from. Empty means 0 for all.
+  // Boosting goes on from these scores. Empty means 0 for all.
   std::vector<double> start_scores;
 
   double alpha = 2.0;
 
-  // The exact inverse link of the alpha-loss instead of the clipped one.
+  // The link is the exact one of the alpha-loss instead of the clipped one.
   bool exact_link = false;
 
   double step_size = 4.0;
 
-  // Whether the coefficient of a tree is step_size * edge, as in the paper, or step_size itself.
+  // The coefficient of a tree is step_size * edge, as in the paper. If this is false it is step_size itself.
   bool step_by_edge = true;
 
   // Posteriors of watched rows come no nearer to 0 and 1 than this, so that their log-loss stays finite.
   double posterior_floor = 1e-6;
 
-  // The number of rounds that made the start scores, so that the draws go on where those rounds ended.
+  // So many rounds made the start scores. The draws go on where those rounds ended.
   int first_round = 0;
 };
 

@@ -1,4 +1,5 @@
-// Bins of a table that comes in blocks of rows, perhaps to several workers: the same as if all of it were in memory.
+// Finds the bins of a table that comes in blocks of rows, perhaps to several workers. They are the same as if all of it
+// were in memory.
 //
 // If there are more than kSampleRows rows, a sample places the thresholds. It is drawn by a sum of hashes of a row's
 // values, from which those of constant columns are taken out again. So neither the order of the rows nor columns that
@@ -23,7 +24,8 @@
 
 namespace untwist {
 
-// The most rows that place the thresholds of a column with many values: enough for 255 bins of nearly equal weight.
+// At most about so many rows place the thresholds of a column with many values, enough for 255 bins of nearly equal
+// weight.
 inline constexpr std::size_t kSampleRows = 100000;
 
 // A row is in the sample of `rows` rows if its hash is not larger than this.
@@ -75,7 +77,7 @@ class Sketch {
     });
   }
 
-  // Whether all rows must be seen again, by draw.
+  // Tells whether all rows must be seen again, by draw.
   bool needs_draw() const { return must_draw_ && !(drawing_ && rows_drawn_from_ == rows_seen_); }
 
   // Sees a block of rows again.
@@ -100,7 +102,7 @@ class Sketch {
     return untwist::find_bins(kept, categories, rows_.weights, binning_rows, draw_values, max_bins, pool);
   }
 
-  // What this one has seen, or if rows are being drawn what it has drawn, for another one to merge.
+  // Returns what this one has seen, or if rows are being drawn what it has drawn, for another one to merge.
   std::vector<std::uint64_t> state() {
     tidy();
     std::vector<std::uint64_t> words{kMark, fingerprint(), drawing_, must_draw_, rows_seen_, rows_drawn_from_};
@@ -170,7 +172,7 @@ class Sketch {
   // A state has at least the mark, the fingerprint, two flags, three counts and the checksum.
   static constexpr std::size_t kMinWords = 8;
 
-  // Rows of different contents. The weights of copies are added up.
+  // These rows have different contents. The weights of copies are added up.
   struct Rows {
     std::vector<std::uint64_t> sums, weights;
     std::vector<double> values;
@@ -204,14 +206,14 @@ class Sketch {
     return sum;
   }
 
-  // A number that two sketches share only if their states can be merged.
+  // Returns a number that two sketches share only if their states can be merged.
   std::uint64_t fingerprint() const {
     std::uint64_t sum = hash_value(largest_weight) ^ static_cast<std::uint64_t>(max_bins);
     for (const int count : categories) sum = mix(sum ^ static_cast<std::uint64_t>(count));
     return sum;
   }
 
-  // What the columns that are constant so far add to every row's sum.
+  // Returns what the columns that are constant so far add to every row's sum.
   std::uint64_t constant_sum() const {
     std::uint64_t sum = 0;
     for (std::size_t column = 0; column < columns; ++column) sum += varies_[column] ? 0 : first_hash_[column];
@@ -222,7 +224,7 @@ class Sketch {
     if (!std::exchange(drawing_, true)) rows_.clear();
   }
 
-  // For every row the sum of the hashes of its values. Notes which columns vary.
+  // Returns for every row the sum of the hashes of its values, and notes which columns vary.
   template <typename Real>
   std::vector<std::uint64_t> sum_hashes(const Matrix<Real>& X, const WholeWeights& whole, ThreadPool& pool) {
     // The sums of so many rows stay in the first cache while the columns go by.
@@ -324,11 +326,11 @@ class Sketch {
     rows_seen_ += rows_seen;
   }
 
-  std::uint64_t rows_seen_ = 0;        // Rows with a weight that were looked at.
-  std::uint64_t rows_drawn_from_ = 0;  // Rows with a weight that were seen again.
+  std::uint64_t rows_seen_ = 0;        // So many rows with a weight were looked at.
+  std::uint64_t rows_drawn_from_ = 0;  // So many rows with a weight were seen again.
   bool must_draw_ = false;             // Rows were dropped that belong to the sample.
   bool drawing_ = false;
-  std::vector<std::uint64_t> first_hash_;  // By column, the hash of its value in some row with a weight.
+  std::vector<std::uint64_t> first_hash_;  // A column has the hash of its value in some row with a weight.
   std::vector<std::uint8_t> varies_;
   std::vector<DrawnValues> values_;
   Rows rows_;

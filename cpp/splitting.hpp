@@ -1,4 +1,4 @@
-// The best split of a node by one column: the one with the largest sum of G^2 / (W + l2) over its two sides.
+// Finds the best split of a node by one column: the one with the largest sum of G^2 / (W + l2) over its two sides.
 //
 // G = W_pos - W_neg and W = W_pos + W_neg are whole numbers, so a tie is a tie. It goes to the smaller code, with
 // missing values on the right.
@@ -19,7 +19,7 @@
 
 namespace untwist {
 
-// What a leaf may be, in fixed-point units of weight, or of sample weight for min_rows.
+// The limits tell what a leaf may be, in fixed-point units of weight, or of sample weight for min_rows.
 struct LeafLimits {
   double l2 = 0.0;
   double min_weight = 0.0;
@@ -27,7 +27,7 @@ struct LeafLimits {
   double category_smoothing = 0.0;
 };
 
-// The bounds that monotone columns above a leaf put on its value.
+// Monotone columns above a leaf put these bounds on its value.
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -35,20 +35,20 @@ struct Bounds {
   bool any() const { return std::isfinite(low) || std::isfinite(high); }
 };
 
-// G / (W + l2) within bounds.
+// Returns G / (W + l2) within bounds.
 inline double leaf_value(const ClassWeights& weight, double l2, const Bounds& bounds) {
   const double value = difference(weight) / (total(weight) + l2);
   return std::min(std::max(value, bounds.low), bounds.high);
 }
 
-// What a leaf contributes to the worth of a tree: G^2 / (W + l2) where no bound holds its value back.
+// Returns what a leaf contributes to the worth of a tree: G^2 / (W + l2) where no bound holds its value back.
 inline double leaf_worth(const ClassWeights& weight, double l2, const Bounds& bounds) {
   const double value = leaf_value(weight, l2, bounds);
   return value * (2.0 * difference(weight) - (total(weight) + l2) * value);
 }
 
 struct Split {
-  double gain = 0.0;  // The worth of both sides less the worth of the node as a leaf.
+  double gain = 0.0;  // It is the worth of both sides less the worth of the node as a leaf.
   std::int32_t feature = -1;
   Code code = 0;
   bool missing_left = false;
@@ -56,10 +56,11 @@ struct Split {
   ClassWeights left{};
 };
 
-// One entry per candidate split: sums of what goes left, then the worth of both sides.
+// Every candidate split has the sums of what goes left, and then the worth of both sides.
 struct Candidates {
   static constexpr std::size_t kSize = kBins;
-  alignas(64) std::array<double, kSize> G_left, W_left, rows_left, worth;  // Aligned to cache lines.
+  static constexpr std::size_t kAlignment = 64;  // A cache line and the widest vector register have so many bytes.
+  alignas(kAlignment) std::array<double, kSize> G_left, W_left, rows_left, worth;
 };
 
 // Computes the worth of every candidate, with one division each. It is NaN where a side is empty and l2 is 0.
@@ -99,7 +100,7 @@ UNTWIST_VECTORISED inline void rule_out_small_sides(const double* __restrict on_
   }
 }
 
-// The largest of the first `count` entries. NaN is less than everything.
+// Returns the largest of the first `count` entries. NaN is less than everything.
 UNTWIST_VECTORISED inline double find_largest(const double* __restrict worth, std::size_t count) {
   // So many running maxima fill the widest vector register.
   constexpr std::size_t kLanes = 8;
@@ -115,11 +116,11 @@ UNTWIST_VECTORISED inline double find_largest(const double* __restrict worth, st
   return most;
 }
 
-// The bins of one column in the histogram of a node, by class.
+// A column has these bins in the histogram of a node, by class.
 template <typename Bin>
 struct ColumnHistogram {
   const Bin *negative, *positive;
-  const Bin *negative_rows, *positive_rows;  // Null where rows are not counted.
+  const Bin *negative_rows, *positive_rows;  // They are null where rows are not counted.
 };
 
 // Looks for the best split of one node by one column.
@@ -142,7 +143,7 @@ class ColumnSearch {
     bool missing_left = false;
   };
 
-  // The worth of the best split, and on which side of it missing values are.
+  // Returns the worth of the best split, and on which side of it missing values are.
   Best find_best(Candidates& c) {
     sum_up(c);
     rate(c);
@@ -157,7 +158,7 @@ class ColumnSearch {
     return best;
   }
 
-  // The split that find_best found, in full, but for its gain.
+  // Returns the split that find_best found, in full but for its gain.
   Split make_split(Candidates& c, const Best& best, std::int32_t feature) {
     sum_up(c);
     if (best.missing_left) move_missing_left(c);
@@ -258,7 +259,7 @@ class ColumnSearch {
     if (counts_rows()) rule_out_small_sides(c.rows_left.data(), count_, rows_, limits_.min_rows, c.worth.data());
   }
 
-  // The split that sends codes up to `last` left.
+  // Returns the split that sends codes up to `last` left.
   Split split_numbers(Code last, bool missing_left) const {
     Split split;
     split.code = last;
@@ -270,7 +271,7 @@ class ColumnSearch {
     return split;
   }
 
-  // The split that sends categories up to place `last` of their order left.
+  // Returns the split that sends categories up to place `last` of their order left.
   Split split_categories(std::size_t last) const {
     Split split;
     for (std::size_t i = 0; i <= last; ++i) split.left = split.left + bin(sorted_[i]);
@@ -293,8 +294,8 @@ class ColumnSearch {
   const Bounds bounds_;
   const int monotone_;
   const double G_, W_;
-  std::size_t count_ = 0;                       // The number of candidates.
-  std::array<Code, Candidates::kSize> sorted_;  // Categories by their mean label.
+  std::size_t count_ = 0;                       // There are so many candidates.
+  std::array<Code, Candidates::kSize> sorted_;  // The categories are in the order of their mean label.
   ClassWeights missing_{};
   double missing_rows_ = 0.0;
   double rows_ = 0.0;

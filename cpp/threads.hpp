@@ -1,5 +1,5 @@
-// A pool of threads that waits politely: it spins for a moment, then sleeps. Nobody waits for a thread that has not
-// come, so on a busy machine the caller does the work alone.
+// A pool of threads waits politely: it spins for a moment, then sleeps. Nobody waits for a thread that has not come, so
+// on a busy machine the caller does the work alone.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace untwist {
 
-// Thrown where work was given up.
+// This is thrown where work was given up.
 struct Interrupted {};
 
 class ThreadPool {
@@ -84,10 +84,10 @@ class ThreadPool {
   }
 
  private:
-  // Spins before a thread sleeps: tens of microseconds, about as long as a phase of a round takes.
+  // A thread spins so often before it sleeps: for tens of microseconds, about as long as a phase of a round takes.
   static constexpr int kSpins = 2000;
 
-  // The parts of state_: its lowest bits count the workers that are inside the job.
+  // The lowest bits of state_ count the workers that are inside the job.
   static constexpr std::uint64_t kInside = (std::uint64_t{1} << 31) - 1;
 
   // This bit of state_ tells whether the job is open to those who come.
@@ -99,7 +99,7 @@ class ThreadPool {
   // Two threads that write to one cache line hold each other up.
   static constexpr std::size_t kCacheLine = 64;
 
-  // The chunks that a thread takes first.
+  // A thread takes the chunks of its share first.
   struct alignas(kCacheLine) Share {
     std::atomic<std::size_t> next{0};
     std::size_t end = 0;

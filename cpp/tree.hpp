@@ -1,4 +1,4 @@
-// Regression trees over codes, and what they say about a row.
+// A regression tree over codes tells what a row adds to the score.
 #pragma once
 
 #include <array>
@@ -10,13 +10,15 @@
 
 namespace untwist {
 
-// A set of codes is a bit per code: four words of 64.
-inline constexpr std::size_t kWordsOfSet = 4;
+// A set of codes has a bit per code, in words of so many bits.
 inline constexpr unsigned kWordBits = 64;
+
+// Four words have the bits of all 256 codes.
+inline constexpr std::size_t kWordsOfSet = 4;
 
 class CodeSet {
  public:
-  // All codes from 0 to `last`.
+  // Returns the set of all codes from 0 to `last`.
   static CodeSet up_to(Code last) {
     constexpr std::uint64_t kAllBits = ~std::uint64_t{0};
     CodeSet set;
@@ -41,20 +43,20 @@ class CodeSet {
 };
 
 struct Node {
-  std::int32_t feature = -1;  // -1 at a leaf.
-  std::int32_t left = -1;     // The index of the left child. The right child follows it.
-  Code code = 0;              // In a column of numbers, the last code that goes left.
+  std::int32_t feature = -1;  // A leaf has -1.
+  std::int32_t left = -1;     // The left child has this index. The right child follows it.
+  Code code = 0;              // In a column of numbers this is the last code that goes left.
   bool missing_left = false;
-  CodeSet goes_left;   // The codes of the rows that go left, perhaps that of missing values among them.
-  double value = 0.0;  // At a leaf G / (W + l2), and once the tree is boosted what it adds to the score.
-  double gain = 0.0;   // By how much the split raises the sum of G^2 / (W + l2), as a share of the total weight.
+  CodeSet goes_left;   // Rows with these codes go left, perhaps those with missing values among them.
+  double value = 0.0;  // A leaf has G / (W + l2), and once the tree is boosted what it adds to the score.
+  double gain = 0.0;   // The split raises the sum of G^2 / (W + l2) by this share of the total weight.
 
   bool is_leaf() const { return feature < 0; }
 };
 
 using Tree = std::vector<Node>;  // The root is the first node.
 
-// The leaf below `from` that a row comes to.
+// Returns the leaf below `from` that a row comes to.
 inline const Node& find_leaf(const Tree& tree, const Node& from, const Code* codes) {
   const Node* node = &from;
   while (!node->is_leaf()) node = tree.data() + node->left + (node->goes_left.has(codes[node->feature]) ? 0 : 1);

@@ -15,10 +15,10 @@
 
 namespace untwist {
 
-// Weighted means over the watched rows.
+// Both numbers are weighted means over the watched rows.
 struct WatchedLoss {
-  double log_loss;  // Of the rows' own labels under the twisted posterior.
-  double error;     // The share of wrong signs.
+  double log_loss;  // It is that of the rows' own labels under the twisted posterior.
+  double error;     // It is the share of wrong signs.
 };
 
 // Sums are whole numbers here too, so the order of the rows does not matter.
@@ -38,7 +38,7 @@ class WatchedRows {
 
   bool empty() const { return entries_.empty(); }
 
-  // The loss at these margins. `is_positive` tells whether a row is of the positive class.
+  // Returns the loss at these margins. `is_positive` tells whether a row is of the positive class.
   template <typename IsPositive>
   WatchedLoss find_loss(const std::vector<double>& margins, const Weigher& weigher, const IsPositive& is_positive,
                         ThreadPool& pool) const {

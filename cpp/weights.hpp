@@ -1,4 +1,4 @@
-// Boosting weights in fixed point: round(unit * weight(margin) * sample weight), where unit is a power of two.
+// Computes boosting weights in fixed point: round(unit * weight(margin) * sample weight), where unit is a power of two.
 //
 // The clipped link of the alpha-loss is computed in single precision, by polynomials that the compiler can vectorise.
 #pragma once
@@ -15,22 +15,22 @@
 
 namespace untwist {
 
-// The fewest bits of the fixed point. Histograms rely on it: 2^14 weights of 2^17 stay within 32 bits.
+// The fixed point has at least so many bits. A histogram adds up at most 2^14 weights of 2^17 in 32 bits.
 inline constexpr int kMinWeightBits = 17;
 
-// The most bits of the fixed point, which is all that single precision has to give.
+// The fixed point has at most so many bits, which is all that single precision has to give.
 inline constexpr int kMaxWeightBits = 24;
 
 // All weights together must stay below this, for sums in signed numbers of 32 bits.
 inline constexpr double kSumLimit = 0x1p31;
 
-// The largest possible sum of all weights, each rounded up by half a unit, given the total sample weight.
+// Returns the largest possible sum of all weights, each rounded up by half a unit, given the total sample weight.
 inline double largest_sum(double total_weight, std::size_t rows, int bits) {
   return std::ldexp(total_weight, bits) + 0.5 * static_cast<double>(rows);
 }
 
-// The most bits of the fixed point for which the sum of all weights stays within 32 bits, or the fewest where none
-// does.
+// Returns the most bits of the fixed point for which the sum of all weights stays within 32 bits, or the fewest where
+// none does.
 inline int weight_bits(double total_weight, std::size_t rows) {
   int bits = kMaxWeightBits;
   while (bits > kMinWeightBits && largest_sum(total_weight, rows, bits) >= kSumLimit) --bits;
@@ -41,12 +41,12 @@ inline bool fits_32_bits(double total_weight, std::size_t rows) {
   return largest_sum(total_weight, rows, weight_bits(total_weight, rows)) < kSumLimit;
 }
 
-// 2 + 2/3 s + 2/5 s^2 + 2/7 s^3 + 2/9 s^4: with s = t^2, t times this series is log((1 + t) / (1 - t)).
+// Returns 2 + 2/3 s + 2/5 s^2 + 2/7 s^3 + 2/9 s^4: with s = t^2, t times this series is log((1 + t) / (1 - t)).
 inline float log_series(float s) { return 2.0f + s * (0.66666667f + s * (0.4f + s * (0.28571430f + s * 0.2222221f))); }
 
-// log(x) for normal x > 0.
+// Returns log(x) for normal x > 0.
 inline float fast_log(float x) {
-  constexpr std::int32_t kSqrtHalfBits = 0x3F3504F3;  // The bits of sqrt(1/2) in single precision.
+  constexpr std::int32_t kSqrtHalfBits = 0x3F3504F3;  // These are the bits of sqrt(1/2).
   constexpr std::uint32_t kExponentBits = 0xFF800000U;
   constexpr int kMantissaLength = 23;
   constexpr float kSingleLn2 = 0.69314718f;
@@ -61,12 +61,12 @@ inline float fast_log(float x) {
   return t * log_series(t * t) + exponent * kSingleLn2;
 }
 
-// exp(x) for x <= 0. Below kLowest it is exp(kLowest), which no weight can tell from 0.
+// Returns exp(x) for x <= 0. Below kLowest it is exp(kLowest), which no weight can tell from 0.
 inline float fast_exp(float x) {
   constexpr float kLowest = -87.0f;  // Below it the result would be no normal number.
   constexpr float kLog2E = 1.44269504f;
-  constexpr float kLn2High = 0.693359375f;     // The first bits of log(2), so that multiples of it are exact.
-  constexpr float kLn2Rest = -2.12194440e-4f;  // The rest of log(2).
+  constexpr float kLn2High = 0.693359375f;     // These are the first bits of log(2), so that multiples of it are exact.
+  constexpr float kLn2Rest = -2.12194440e-4f;  // This is the rest of log(2).
   constexpr int kExponentBias = 127;
   constexpr int kMantissaLength = 23;
   const float clamped = x < kLowest ? kLowest : x;
@@ -80,8 +80,8 @@ inline float fast_exp(float x) {
   return p * scale;
 }
 
-// The clipped link of one alpha in (0, inf]: weight(m) = f(-m) = a / (1 + a) with a = (x / (2 - x))^(1/alpha) and
-// x = (1 - |m|/c)^c for m >= 0, and its complement for m < 0.
+// Computes weights by the clipped link of one alpha in (0, inf]: weight(m) = f(-m) = a / (1 + a) with a = (x / (2 -
+// x))^(1/alpha) and x = (1 - |m|/c)^c for m >= 0, and its complement for m < 0.
 struct ClippedWeight {
   explicit ClippedWeight(double alpha)
       : unit(alpha < 1.0 ? std::exp2(rate(alpha)) : 1.0),
@@ -92,7 +92,8 @@ struct ClippedWeight {
         power(static_cast<float>(1.0 / alpha)),
         is_two(alpha == 2.0) {}
 
-  // The same at alpha = 2, where powers are squares and roots: (x / (2 - x))^(1/2) = g / sqrt(2 - g^2), g = 1 - |m|/2.
+  // Returns the same at alpha = 2, where powers are squares and roots: (x / (2 - x))^(1/2) = g / sqrt(2 - g^2), g = 1 -
+  // |m|/2.
   static float at_two(double margin) {
     const double gap = 1.0 - 0.5 * std::abs(margin);
     const float g = static_cast<float>(gap < 0.0 ? 0.0 : gap);
@@ -165,7 +166,7 @@ UNTWIST_VECTORISED inline void clipped_posteriors(const ClippedWeight weight, co
   for (std::size_t i = 0; i < count; ++i) out[i] = weight(-margin[i]);
 }
 
-// The weight of a margin under the exact link, in double precision.
+// Returns the weight of a margin under the exact link, in double precision.
 inline double exact_weight(double alpha, double margin) { return weight_at_logit(exact_logit(-margin, alpha), alpha); }
 
 // Writes round(unit * weight(margin) * sample_weight) under the exact link. Null sample weights are all 1.
@@ -178,7 +179,7 @@ inline void exact_weights(double alpha, float unit, const double* margin, const 
   }
 }
 
-// The weights of rows under either link of the alpha-loss.
+// A weigher computes the weights of rows under either link of the alpha-loss.
 class Weigher {
  public:
   Weigher(double alpha, bool exact_link) : alpha_(alpha), exact_link_(exact_link), clipped_(alpha) {}
@@ -199,7 +200,7 @@ class Weigher {
       for (std::size_t i = 0; i < count; ++i) out[i] = exact_weight(alpha_, -margin[i]);
       return;
     }
-    constexpr std::size_t kBlock = 256;  // Enough for the vector instructions, and small on the stack.
+    constexpr std::size_t kBlock = 256;  // So many fill the vector instructions, and are few on the stack.
     std::array<float, kBlock> posterior;
     for (std::size_t first = 0; first < count; first += kBlock) {
       const std::size_t size = std::min(kBlock, count - first);

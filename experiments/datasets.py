@@ -42,14 +42,18 @@ Labels = NDArray[np.int64]
 
 
 class KnownTable(NamedTuple):
-    """A table of OpenML: where it is, and what it has to be."""
+    """A table of OpenML: where it is, and what it has to be.
+
+    `positive` is the label of class 1, where `1` stands for any way to say true; `digest` is that of the CSV file that
+    the published results come from.
+    """
 
     id: int
-    positive: str  # the label of class 1, `1` for any way to say true
+    positive: str
     rows: int
     columns: int
     positives: int
-    digest: str  # of the CSV file that the published results come from
+    digest: str
     target: str = "default-target"
 
 
@@ -67,15 +71,19 @@ OPENML = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
-    """Features with labels 0 and 1; X is an array, or a pandas DataFrame where it was read from a file."""
+    """Features with labels 0 and 1; X is an array, or a pandas DataFrame where it was read from a file.
+
+    `y` are the clean labels, where they are known, `y_noisy` real noisy labels of the same rows; `X_test` and `y_test`
+    are a test part with clean labels, where it is fixed.
+    """
 
     name: str
     X: Any
-    y: Labels | None  # the clean labels, where they are known
-    y_noisy: Labels | None = None  # real noisy labels of the same rows
-    X_test: Any = None  # a test part with clean labels, where it is fixed
+    y: Labels | None
+    y_noisy: Labels | None = None
+    X_test: Any = None
     y_test: Labels | None = None
 
     @cached_property
@@ -102,7 +110,8 @@ def _encode_columns(X: Any) -> Iterator[bytes]:
             yield b"n" + np.where(np.isnan(numbers), np.nan, numbers).astype("<f8").tobytes()
         else:
             column = column.astype("category").cat
-            texts = [*(f"{len(text)}:{text}" for text in map(str, column.categories)), "-"]  # the code of missing is -1
+            texts = [f"{len(text)}:{text}" for text in map(str, column.categories)]
+            texts.append("-")  # The code of a missing value is -1.
             yield b"c" + "".join(texts[code] for code in column.codes).encode()
 
 

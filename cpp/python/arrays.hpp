@@ -1,4 +1,4 @@
-// Arrays and interrupts at the border to Python.
+// Checks arrays and looks for interrupts at the border to Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -81,7 +81,7 @@ std::vector<T> copy(const Vector<T>& values) {
   return {values.data(), values.data() + values.shape(0)};
 }
 
-// A NumPy array that owns the values.
+// Makes a NumPy array that owns the values.
 template <typename T>
 nb::object to_numpy(std::vector<T> values) {
   auto* kept = new std::vector<T>(std::move(values));
@@ -89,8 +89,9 @@ nb::object to_numpy(std::vector<T> values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
-// The threads that so much work is worth: with fewer steps it is done before another thread has woken up.
+// Returns how many of the threads so much work is worth.
 inline int worthwhile_threads(std::size_t steps, int threads) {
+  // Fewer steps than this are done before another thread has woken up.
   constexpr std::size_t kStepsForThreads = 20000;
   return steps < kStepsForThreads ? 1 : threads;
 }
@@ -107,13 +108,15 @@ class InterruptCheck {
     return interrupted_;
   }
 
-  // Raises what the signal left behind, which is KeyboardInterrupt as a rule. Needs the GIL.
+  // Raises what the signal left behind, which is KeyboardInterrupt as a rule. The caller has the GIL.
   void raise_if_interrupted() const {
     if (interrupted_) throw nb::python_error();
   }
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  // A user does not notice so short a wait, and the GIL is hardly ever taken from others.
   static constexpr auto kPulse = std::chrono::milliseconds(100);
 
   Clock::time_point next_ = Clock::now() + kPulse;

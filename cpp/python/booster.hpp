@@ -1,4 +1,4 @@
-// Runs of boosting for Python.
+// Binds runs of boosting for Python.
 #pragma once
 
 #include <nanobind/stl/shared_ptr.h>
@@ -112,8 +112,8 @@ inline std::size_t boost(Booster& booster, int rounds, int patience, int threads
   return booster.trees().size();
 }
 
-// The trees from `first` on as flat arrays: (edge, leverage, offset, feature, left, threshold, missing_left, value,
-// gain, set, codes), as `untwist.boosting.forest.Forest` describes them.
+// Returns the trees from `first` on as flat arrays: (edge, leverage, offset, feature, left, threshold, missing_left,
+// value, gain, set, codes), as `untwist.boosting.forest.Forest` describes them.
 inline nb::tuple trees(const Booster& booster, std::size_t first) {
   const Use use(booster);
   require(first <= booster.trees().size(), "there are fewer trees");
@@ -130,7 +130,7 @@ inline nb::object scores(const Booster& booster) {
   return to_numpy(booster.scores());
 }
 
-// One of the two losses of the watched rows after each round.
+// Returns one of the two losses of the watched rows after each round.
 template <double WatchedLoss::* kind>
 nb::object losses(const Booster& booster) {
   const Use use(booster);

@@ -1,4 +1,4 @@
-// Datasets and sketches for Python.
+// Binds datasets and sketches for Python.
 #pragma once
 
 #include <nanobind/stl/shared_ptr.h>
@@ -143,7 +143,7 @@ inline void set_bins(Dataset& dataset, Sketch& sketch) {
 
 // ---- codes ----
 
-// What Python gets for a missing value, whatever the number of bins of its column.
+// Python gets this code for a missing value, whatever the number of bins of its column.
 inline constexpr Code kMissingCode = 255;
 
 // Writes codes by given thresholds.

@@ -1,4 +1,4 @@
-// Forests for Python.
+// Binds forests for Python.
 #pragma once
 
 #include <nanobind/stl/unique_ptr.h>

@@ -1,4 +1,4 @@
-// Inverse links and boosting weights for Python.
+// Binds inverse links and boosting weights for Python.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void fill(const Vector<double>& z, double alpha, const Output<double>& out) {
   for (std::size_t i = 0; i < size; ++i) to[i] = function(from[i], alpha);
 }
 
-// Boosting weights of margins as the engine's rounds have them: whole multiples of 1 / unit.
+// Writes the boosting weights of margins as the engine's rounds have them: whole multiples of 1 / unit.
 inline void boosting_weights(const Vector<double>& margin, const Vector<float>& sample_weight, double alpha,
                              bool exact_link, double unit, int threads, const Output<float>& out) {
   // The weights of so many rows fit into the first cache.

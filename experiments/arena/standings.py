@@ -243,7 +243,8 @@ def _list_ranks(standings: Standings) -> TextTable:
 def _average_by_twist(standings: Standings, metric: str) -> TextTable:
     twists = list(dict.fromkeys(twist for _, twist in standings.cells))
     of_twist = {twist: np.array([other == twist for _, other in standings.cells]) for twist in twists}
-    means = np.array([standings.tables[metric][here].mean(axis=0) for here in of_twist.values()])  # twists x methods
+    by_twist = [standings.tables[metric][here].mean(axis=0) for here in of_twist.values()]
+    means = np.array(by_twist)
     best = (np.argmin if metric == "log_loss" else np.argmax)(means, axis=1)
     table = [
         [name, *(f"{means[i, j]:.3f}{'*' if best[i] == j else ' '}" for i in range(len(twists)))]

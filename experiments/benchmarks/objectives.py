@@ -141,7 +141,8 @@ def predict_by_torch(X: Any, y: Any, X_test: Any, seed: int, alpha: float | None
         with torch.no_grad():
             loss = twisted_log_loss(network(X_val).squeeze(1).numpy(), y_val, alpha or 1.0)
             if loss < best:
-                best, margin = loss, network(X_test).squeeze(1).numpy()
+                best = loss
+                margin = network(X_test).squeeze(1).numpy()
     return clean_proba(margin)
 
 

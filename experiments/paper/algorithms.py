@@ -71,7 +71,7 @@ class Lesson(NamedTuple):
         return rest, HeldOut(self.X[held], self.y[held])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrainedAlgorithm:
     """What an algorithm learned: labels 0 and 1 for rows, and what the tables tell about it.
 

@@ -268,7 +268,8 @@ def _declare_table4() -> Experiment:
 
 def _declare_table5() -> Experiment:
     paper = PUBLISHED["table5_compute_seconds"]
-    cells, numbers = {}, {}
+    cells = {}
+    numbers = {}
     for row in paper["rows"]:
         for data, seconds in zip(paper["columns"], paper["rows"][row], strict=True):
             noise = ClassNoise(0.1 if data == "shoppers" else 0.15)

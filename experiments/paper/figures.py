@@ -76,7 +76,7 @@ STYLE: dict[Any, Any] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Line:
     """A curve with a band from `low` to `high` if given; a label has the same look in all panels of a figure.
 
@@ -93,7 +93,7 @@ class Line:
     ours: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mark:
     """A thin straight line for reference, across the whole panel."""
 
@@ -102,7 +102,7 @@ class Mark:
     vertical: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lines:
     """A panel of curves."""
 
@@ -115,7 +115,7 @@ class Lines:
     y_range: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Boxes:
     """A panel of box plots: median orange, mean a green triangle, whiskers to 1.5 box heights, circles beyond."""
 
@@ -124,7 +124,7 @@ class Boxes:
     boxes: Mapping[str, Array]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bars:
     """A panel of grouped bars: at every name one bar of each group."""
 
@@ -135,7 +135,7 @@ class Bars:
     y_range: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Heat:
     """A panel of coloured cells with their numbers, values[i, j] at y[i] (from the top) and x[j]."""
 
@@ -151,7 +151,7 @@ class Heat:
 Panel = Lines | Boxes | Bars | Heat
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Figure:
     """Panels under one title, at most `columns` in a row.
 
@@ -406,7 +406,9 @@ def _drop_infinite(values: Array) -> Array:
     return np.where(np.isfinite(array), array, np.nan)
 
 
-SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+SVG = "{http://www.w3.org/2000/svg}"
+LINK = "{http://www.w3.org/1999/xlink}href"
+#: Digits of a number beyond a hundredth.
 TOO_EXACT = re.compile(r"(\.\d\d)\d+")
 
 

@@ -14,7 +14,7 @@ from helpers.small_fits import (
     list_forests,
     make_model,
 )
-from untwist.data.folds import hold_out
+from untwist.data.folds import hold_out_share
 
 
 def test_copies_are_held_out_together():
@@ -71,10 +71,10 @@ def test_what_is_held_out_depends_neither_on_the_order_nor_on_the_scale_of_weigh
         n, share = int(rng.integers(2, 60)), float(rng.choice([0.1, 0.2, 0.25, 0.3, 0.5]))
         contents = rng.integers(0, rng.choice([3, 10, 1000]), n).astype(np.uint64)
         labels, weight, order = np.zeros(n, dtype=np.intp), rng.integers(1, 5, n).astype(float), rng.permutation(n)
-        held = hold_out(contents, labels, weight, share, 1)
+        held = hold_out_share(contents, labels, weight, share, 1)
         rows = np.repeat(np.arange(n), weight.astype(int))
-        np.testing.assert_array_equal(hold_out(contents[rows], labels[rows], np.ones(len(rows)), share, 1), held[rows])
-        np.testing.assert_array_equal(hold_out(contents[order], labels, weight[order] / 3, share, 1), held[order])
+        np.testing.assert_array_equal(hold_out_share(contents[rows], labels[rows], np.ones(len(rows)), share, 1), held[rows])
+        np.testing.assert_array_equal(hold_out_share(contents[order], labels, weight[order] / 3, share, 1), held[order])
 
 
 def test_rows_to_hold_out_count_with_their_weight():

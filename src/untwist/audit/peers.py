@@ -103,7 +103,7 @@ def fit_lightgbm(
     if categories is not None:
         options["categorical_feature"] = sorted(categories)
     if held_out is not None:
-        if "eval_X" in inspect.signature(model.fit).parameters:  # from LightGBM 4.7 on, which warns of `eval_set`
+        if "eval_X" in inspect.signature(model.fit).parameters:  # LightGBM 4.7 warns of `eval_set`.
             options |= {"eval_X": (held_out.X,), "eval_y": (held_out.y,)}
         else:
             options["eval_set"] = [(held_out.X, held_out.y)]

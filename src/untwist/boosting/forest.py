@@ -61,8 +61,17 @@ class Forest:
     @cached_property
     def prepared(self) -> _core.Forest:
         """The trees as the compiled core goes down them."""
-        nodes = (self.offset, self.feature, self.left, self.threshold, self.missing_left, self.value)
-        return _core.Forest(*nodes, self.set, self.codes, self.n_features)
+        return _core.Forest(
+            offset=self.offset,
+            feature=self.feature,
+            left=self.left,
+            threshold=self.threshold,
+            missing_left=self.missing_left,
+            value=self.value,
+            set=self.set,
+            codes=self.codes,
+            features=self.n_features,
+        )
 
     @property
     def n_sets(self) -> int:

@@ -77,6 +77,7 @@ def prepare(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collect
     return PreparedTable(X, found.y, np.flatnonzero(found.present), notes)
 
 
+#: Makes numbers or categories of a column.
 Conversion = Callable[[Any], Any]
 
 

@@ -81,7 +81,7 @@ def _explain_row(
 ) -> dict[str, Any]:
     order = np.argsort(-np.abs(values), kind="stable")[:top]
     place = int(np.argmax(proba))
-    sign = -1.0 if len(proba) == 2 and place == 0 else 1.0  # what speaks for the prediction is positive
+    sign = -1.0 if len(proba) == 2 and place == 0 else 1.0  # What speaks for the prediction is positive.
     return {
         "line": line,
         "row": int(row),

@@ -65,7 +65,7 @@ def import_pandas() -> Any:
     return pandas
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sheet:
     """A table as a file has it: text from CSV, typed from Parquet and Arrow."""
 
@@ -80,7 +80,8 @@ class Sheet:
         if self.separator is None:
             return np.arange(1, len(self.frame) + 1)
         with _open(self.path, self.encoding) as file, _allow_any_length():
-            starts, before = [], 0
+            starts = []
+            before = 0
             reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True)
             for cells in reader:
                 if cells or len(self.frame.columns) == 1:
@@ -164,11 +165,11 @@ def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> S
                 options |= {"dtype": str, "keep_default_na": False, "na_filter": False}
                 first = pandas.read_csv(path, header=None, nrows=1, **options)
                 names = [str(name).strip() for name in first.iloc[0]]
-                one = len(names) == 1  # where an empty line is a row
-                frame = pandas.read_csv(path, skip_blank_lines=not one, **options)
+                one_column = len(names) == 1  # An empty line is a row then.
+                frame = pandas.read_csv(path, skip_blank_lines=not one_column, **options)
                 if not isinstance(frame.index, pandas.RangeIndex):
                     raise ValueError("rows have more cells than the header has names")
-                while one and len(frame) and frame.iloc[-1, 0] == "":
+                while one_column and len(frame) and frame.iloc[-1, 0] == "":
                     frame = frame.iloc[:-1]
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
@@ -178,7 +179,7 @@ def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> S
     except MemoryError as error:
         most = f"{_memory_limit(path) / 1e9:.0f} GB of memory"
         raise ValueError(f"{path} needs more than {most}: unpack or split it if it is what it seems") from error
-    except Exception as error:  # of pandas' and pyarrow's own kinds, and whatever else bytes can make them raise
+    except Exception as error:  # Bytes can make pandas and pyarrow raise any error.
         raise ValueError(f"{path} cannot be read as a table: {describe_error(error)}") from error
     if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
         raise ValueError(f"{path} has several columns {repeated[0]!r}: rename all but one")
@@ -211,7 +212,7 @@ def _bound_memory(path: Path) -> Iterator[None]:
         usual = resource.getrlimit(resource.RLIMIT_AS)
         limits = [one for one in (used + _memory_limit(path), *usual) if one != resource.RLIM_INFINITY]
         resource.setrlimit(resource.RLIMIT_AS, (min(limits), usual[1]))
-    except (ImportError, OSError, ValueError):  # where there are no such limits
+    except (ImportError, OSError, ValueError):  # There are no such limits here.
         yield
         return
     try:

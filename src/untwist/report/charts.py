@@ -191,7 +191,8 @@ def draw_intervals(
 ) -> str:
     """Draw a share with its interval for each name; shares begin at `start`, the interval of `band` is shaded."""
     left = 18 + 8 * max(len(clip(name, name_width)) for name, _ in rows)
-    line, top = 27, 8
+    line = 27
+    top = 8
     limits = [high for _, (_, _, high) in rows] + ([] if band is None else [band[2]])
     most = max(*limits, start + 0.01) * 1.04
     height = top + line * len(rows) + 40

@@ -63,7 +63,15 @@ class Weigher:
         weights = np.empty(len(margins), dtype=np.float32)
         scale = ALL_ONES if sample_weight is None else sample_weight.astype(np.float32)
         margins = np.ascontiguousarray(margins)
-        _core.boosting_weights(margins, scale, self._alpha, self._exact, self._unit, threads, weights)
+        _core.boosting_weights(
+            margin=margins,
+            sample_weight=scale,
+            alpha=self._alpha,
+            exact_link=self._exact,
+            unit=self._unit,
+            threads=threads,
+            out=weights,
+        )
         return weights
 
 
