@@ -1,0 +1,24 @@
+"""A fit that goes on from a checkpoint, in one process; test_distributed.py has more of them."""
+
+import numpy as np
+import pytest
+
+from helpers.model_fixtures import draw_labels, draw_rows
+from untwist import PILBoostClassifier
+from untwist.checkpoints import Checkpoint, resumed
+from untwist.losses import AlphaLoss
+
+
+@pytest.mark.parametrize("settings", [{"alpha": 2.0}, {"loss": AlphaLoss(2.0)}], ids=["alpha", "loss"])
+def test_a_fit_that_was_stopped_goes_on_to_the_same_model(tmp_path, settings):
+    X = draw_rows(100)
+    y = draw_labels(X, [0, 1])
+    settings = settings | {"n_estimators": 8, "max_depth": 2, "random_state": 0}
+    stop = [Checkpoint(tmp_path / "run.untwist", every=2), lambda progress: progress.round == 5]
+    PILBoostClassifier(**settings, callbacks=stop).fit(X, y)
+    again = resumed(PILBoostClassifier(**settings), tmp_path / "run.untwist")
+    assert again.n_iter_ == 4
+    whole = PILBoostClassifier(**settings).fit(X, y)
+    np.testing.assert_array_equal(again.fit(X, y).decision_function(X), whole.decision_function(X))
+    with pytest.raises(ValueError, match=r"was fitted with alpha=2.0, not 3.0: remove it"):
+        resumed(PILBoostClassifier(**settings | {"loss": None, "alpha": 3.0}), tmp_path / "run.untwist")
