@@ -73,7 +73,9 @@ def test_what_is_held_out_depends_neither_on_the_order_nor_on_the_scale_of_weigh
         labels, weight, order = np.zeros(n, dtype=np.intp), rng.integers(1, 5, n).astype(float), rng.permutation(n)
         held = hold_out_share(contents, labels, weight, share, 1)
         rows = np.repeat(np.arange(n), weight.astype(int))
-        np.testing.assert_array_equal(hold_out_share(contents[rows], labels[rows], np.ones(len(rows)), share, 1), held[rows])
+        np.testing.assert_array_equal(
+            hold_out_share(contents[rows], labels[rows], np.ones(len(rows)), share, 1), held[rows]
+        )
         np.testing.assert_array_equal(hold_out_share(contents[order], labels, weight[order] / 3, share, 1), held[order])
 
 

@@ -338,7 +338,7 @@ def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
 # ---- calibration ----
 
 
-def _find_followed(audit: LabelAudit) -> tuple[Array, NDArray[np.bool_]]:
+def _follow_label(audit: LabelAudit) -> tuple[Array, NDArray[np.bool_]]:
     """Return the twisted posterior of a label for each row, and whether the row bears it; see `Calibration`."""
     if len(audit.classes) == 2:
         return audit.posterior[:, 1], audit.given == audit.classes[1]
@@ -348,7 +348,7 @@ def _find_followed(audit: LabelAudit) -> tuple[Array, NDArray[np.bool_]]:
 
 def measure_reliability(audit: LabelAudit) -> list[tuple[float, Interval]]:
     """Return the mean posterior and the share of rows that bear the label, in groups of about equal weight."""
-    posterior, bears = _find_followed(audit)
+    posterior, bears = _follow_label(audit)
     order = np.argsort(posterior, kind="stable")
     order = order[audit.weight[order] > 0]
     weight = audit.weight[order]
@@ -367,7 +367,7 @@ def measure_reliability(audit: LabelAudit) -> list[tuple[float, Interval]]:
 
 def measure_spread(audit: LabelAudit, n_bins: int = N_BINS) -> list[float]:
     """Return the share of the weight where the posterior lies, in bins from 0 to 1."""
-    posterior, _ = _find_followed(audit)
+    posterior, _ = _follow_label(audit)
     mass = np.histogram(posterior, n_bins, (0.0, 1.0), weights=audit.weight)[0]
     return [float(one) for one in mass / mass.sum()]
 

@@ -1,12 +1,12 @@
 """Models for other places: ONNX, treelite, XGBoost, and source text of C and Python that needs nothing.
 
-    rows = numbers(model, X)                  # what every exported model takes: categories as numbers, NaN for missing
-    to_onnx(model)                            # labels, clean probabilities and decision scores
-    to_treelite(model)                        # the boosted scores, of which `probabilities` makes clean ones
-    to_xgboost(model)                         # the boosted scores, as a plain XGBoost model
-    to_code(model, "c")                       # a function that gives the clean probabilities of a row
+- `numbers(model, X)`: the rows that every exported model takes, with categories as numbers and NaN for missing values;
+- `to_onnx(model)`: labels, clean probabilities and decision scores;
+- `to_treelite(model)`: the boosted scores, of which `probabilities` makes clean ones;
+- `to_xgboost(model)`: the boosted scores, as a plain XGBoost model;
+- `to_code(model, "c")`: a function that gives the clean probabilities of a row.
 
-Forests only, of whichever engine: what another weak learner computes is not known here.
+Only forests can be exported, of whichever engine: what another weak learner computes is not known here.
 """
 
 from untwist.export.code import to_code
