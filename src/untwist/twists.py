@@ -2,4 +2,4 @@
 
 from untwist.theory.twists import *
 from untwist.theory.twists import __all__ as __all__
-from untwist.theory.twists import __getattr__ as __getattr__
+from untwist.theory.twists import __getattr__ as __getattr__  # type: ignore[attr-defined]  # It knows an old name.
