@@ -2,10 +2,14 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from sklearn.datasets import load_breast_cancer
 
+from helpers.report_fixtures import make_customers
 from helpers.strategies import EXAMPLES
+from untwist.audit import audit_labels
 
 settings.register_profile(
     "untwist",
@@ -31,3 +35,25 @@ def pytest_collection_modifyitems(items):
             if cases[test] % every:
                 item.add_marker(pytest.mark.slow)
             cases[test] += 1
+
+
+@pytest.fixture(scope="session")
+def shop():
+    """The audit of a table of customers with wrong labels."""
+    table, labels, _ = make_customers()
+    return audit_labels(table, labels)
+
+
+@pytest.fixture(scope="session")
+def three():
+    """The audit of three classes with wrong labels."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    truth = np.digitize(X[:, 0] + 0.3 * X[:, 1], [-0.6, 0.6])
+    return audit_labels(X, np.where(rng.random(600) < 0.2, rng.integers(0, 3, 600), truth))
+
+
+@pytest.fixture(scope="session")
+def clean():
+    """The audit of a table without wrong labels."""
+    return audit_labels(*load_breast_cancer(return_X_y=True))

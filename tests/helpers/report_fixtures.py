@@ -1,4 +1,6 @@
-"""Audits for the tests of the report."""
+"""Audits for the tests of the report, and what reads a page."""
+
+from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -64,3 +66,48 @@ def audit_hostile_table(n=800):
     truth = (table.iloc[:, 0] + (table.iloc[:, 1].str.len() > 10) > 0.3).to_numpy()
     names = [f'@cmd|{i}<b>"\n\ud800' for i in range(n)]
     return audit_labels(table, labels[(truth ^ (rng.random(n) < 0.2)).astype(int)]), names
+
+
+class Page(HTMLParser):
+    """Refuses what is not well-formed, and collects."""
+
+    VOID = ("meta", "link", "input")
+    INLINE = ("b", "small", "a", "code", "span", "svg")
+    SHAPES = ("path", "rect", "circle")  # of SVG, which close themselves
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text, self.attributes = [], [], "", []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        names = [name for name, _ in attributes]
+        assert len(names) == len(set(names)), (tag, names)
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attributes]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        assert tag in self.SHAPES, tag
+        self.handle_starttag(tag, attributes)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+        if tag not in self.INLINE:
+            self.text += " "
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.text += data
+
+    def values(self, name):
+        return [value for _, each, value in self.attributes if each == name]
+
+
+def read_text(part):
+    """The text of a page, blanks as one."""
+    return " ".join(Page(part).text.split())

@@ -5,20 +5,17 @@ import hashlib
 import html
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.stats import binomtest
-from sklearn.datasets import load_breast_cancer
 
 import untwist.report
-from helpers.report_fixtures import audit_hostile_table, make_customers
+from helpers.report_fixtures import Page, audit_hostile_table, make_customers, read_text
 from untwist import PILBoostClassifier
-from untwist.audit import audit_labels, comparison, findings
+from untwist.audit import audit_labels, findings
 from untwist.report import Peer, charts, compare, report, review
 from untwist.report.markup import describe_value, format_probability, name_column
 from untwist.text import clip, for_page, for_script
@@ -28,72 +25,8 @@ SECTIONS = ["summary", "noise", "review", "training", "calibration", "columns"]
 
 
 @pytest.fixture(scope="module")
-def shop():
-    table, labels, _ = make_customers()
-    return audit_labels(table, labels)
-
-
-@pytest.fixture(scope="module")
 def page(shop):
     return report(shop, title="customers.csv")
-
-
-@pytest.fixture(scope="module")
-def three():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 5))
-    truth = np.digitize(X[:, 0] + 0.3 * X[:, 1], [-0.6, 0.6])
-    return audit_labels(X, np.where(rng.random(600) < 0.2, rng.integers(0, 3, 600), truth))
-
-
-@pytest.fixture(scope="module")
-def clean():
-    return audit_labels(*load_breast_cancer(return_X_y=True))
-
-
-class Page(HTMLParser):
-    """Refuses what is not well-formed, and collects."""
-
-    VOID = ("meta", "link", "input")
-    INLINE = ("b", "small", "a", "code", "span", "svg")
-    SHAPES = ("path", "rect", "circle")  # of SVG, which close themselves
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.text, self.attributes = [], [], "", []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attributes):
-        names = [name for name, _ in attributes]
-        assert len(names) == len(set(names)), (tag, names)
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value) for name, value in attributes]
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        assert tag in self.SHAPES, tag
-        self.handle_starttag(tag, attributes)
-        self.open.pop()
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag, tag
-        if tag not in self.INLINE:
-            self.text += " "
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] not in ("script", "style"):
-            self.text += data
-
-    def values(self, name):
-        return [value for _, each, value in self.attributes if each == name]
-
-
-def words(part):
-    """The text of a page, blanks as one."""
-    return " ".join(Page(part).text.split())
 
 
 # ---- the page ----
@@ -139,7 +72,7 @@ def test_the_same_audit_gives_the_same_page(page):
 
 
 def test_numbers_are_those_of_the_audit(shop, page):
-    text, (rate, low, high) = words(page), shop.noise_rate
+    text, (rate, low, high) = read_text(page), shop.noise_rate
     assert f"{100 * rate:.1f} % of the 1,500 labels look wrong." in text
     assert f"between {100 * low:.1f} % and {100 * high:.1f} %." in text
     assert f"expected wrong {rate * 1500:,.0f} between {low * 1500:,.0f} and {high * 1500:,.0f}" in text
@@ -170,7 +103,7 @@ def test_the_table_has_the_suspects_with_their_reasons(shop, page):
     assert 100 < len(suspects) == len(lines) <= findings.MOST_EXPLAINED
     for place in (0, 1, len(suspects) - 1):
         one = shop.explain(suspects[place])
-        text = words(lines[place])
+        text = read_text(lines[place])
         assert text.startswith(
             f"{one.row} {one.given} {one.predicted} {format_probability(one.wrong)} {one.n_disagreeing} of 20"
         )
@@ -215,7 +148,7 @@ def test_suspects_that_are_asked_for_come_in_order_of_doubt(shop, clean):
 
 def test_no_noise_is_said_plainly(clean):
     page = report(clean, title="cancer")
-    text = words(page)
+    text = read_text(page)
     assert "Clean" in text
     assert "no evidence of wrong labels" in text
     assert "There is nothing to review: no evidence of wrong labels was found." in text
@@ -230,7 +163,7 @@ def test_noise_that_cannot_be_told_from_hard_data_is_not_claimed():
     X = rng.normal(size=(400, 5))
     audit = audit_labels(X, rng.random(400) < 1 / (1 + np.exp(-0.8 * X[:, 0])))
     assert not audit.noise.found
-    text = words(report(audit, title="hard"))
+    text = read_text(report(audit, title="hard"))
     assert "Unclear" in text
     assert f"Anything up to {100 * audit.noise_rate[2]:.1f} % of wrong labels would fit." in text
 
@@ -238,7 +171,7 @@ def test_noise_that_cannot_be_told_from_hard_data_is_not_claimed():
 def test_more_than_two_classes(three):
     found = three.suspects()
     page = report(three, title="three")
-    text = words(page)
+    text = read_text(page)
     assert "3 classes, 5 columns" in text
     pairs = list(zip(three.given[found].tolist(), three.predicted[found].tolist(), strict=True))
     most = max(set(pairs), key=pairs.count)
@@ -254,7 +187,7 @@ def test_more_than_two_classes(three):
 def test_what_was_given_is_not_said_to_be_found(settings):
     table, labels, _ = make_customers(600)
     model = PILBoostClassifier(random_state=0, **settings).fit(table, labels)
-    text = words(report(audit_labels(table, labels, model), title="t"))
+    text = read_text(report(audit_labels(table, labels, model), title="t"))
     if settings.get("noise_rates") == (0.2, 0.1):
         assert "if the noise rates that were given are right" in text
         assert "there are no intervals" in text
@@ -279,7 +212,7 @@ def test_labels_of_any_type(labels):
     noisy = np.where(rng.random(200) < 0.2, rng.integers(0, len(labels), 200), truth)
     audit = audit_labels(X, np.asarray(labels)[noisy])
     page = report(audit, title="t", suspects=audit.suspects(budget=20))
-    text = words(page)
+    text = read_text(page)
     for label in audit.classes.tolist():
         assert (str(label) or "(empty)") in text
 
@@ -301,7 +234,7 @@ def test_tables_of_other_kinds(kind):
         frames = pytest.importorskip(kind)
         X = frames.DataFrame(numbers.to_dict("list")) if kind == "polars" else frames.table(numbers.to_dict("list"))
     audit = audit_labels(X, labels)
-    text = words(report(audit, title="t", suspects=audit.suspects(budget=5), peers=compare(audit)))
+    text = read_text(report(audit, title="t", suspects=audit.suspects(budget=5), peers=compare(audit)))
     assert ("column 1" if kind == "sparse" else "monthly fee") in text
 
 
@@ -326,7 +259,7 @@ def test_very_many_suspects_stay_small_and_are_all_in_the_download():
     suspects = audit.suspects(budget=12_000)
     page = report(audit, title="many", suspects=suspects)
     assert len(page.encode()) < 500_000
-    assert "The table shows the first 250 of 12,000; the download has all of them." in words(page)
+    assert "The table shows the first 250 of 12,000; the download has all of them." in read_text(page)
     assert json.loads(re.findall(r"id=review-list>(.*?)</script>", page)[0])["row"] == suspects.tolist()
     names = [f"a rather long name of row {i}" for i in range(13_000)]
     named = report(audit, title="many", suspects=suspects, rows=names)
@@ -334,7 +267,7 @@ def test_very_many_suspects_stay_small_and_are_all_in_the_download():
     kept = json.loads(re.findall(r"id=review-list>(.*?)</script>", named)[0])["row"]
     assert 4000 < len(kept) < 12_000
     assert kept == [names[row] for row in suspects[: len(kept)]]
-    assert f"the download has the first {len(kept):,}." in words(named)
+    assert f"the download has the first {len(kept):,}." in read_text(named)
 
 
 @pytest.mark.slow
@@ -345,7 +278,7 @@ def test_very_wide_tables_show_the_columns_that_matter():
     audit = audit_labels(X, noisy.astype(int))
     page = report(audit, title="wide")
     assert len(page.encode()) < 300_000
-    text = words(page)
+    text = read_text(page)
     assert "measurement 7" in text
     assert "All other columns (388) together" in text
 
@@ -355,7 +288,7 @@ def test_many_classes():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 3))
     labels = np.digitize(X[:, 0], np.quantile(X[:, 0], np.arange(1, 30) / 30))
-    text = words(report(audit_labels(X, labels), title="t"))
+    text = read_text(report(audit_labels(X, labels), title="t"))
     assert "All 30 labels" in text
 
 
@@ -413,94 +346,6 @@ def test_values_and_names_in_words():
     ]
 
 
-# ---- the numbers ----
-
-
-def test_wilson_is_that_of_scipy():
-    for k, n in ((0, 7), (3, 10), (50, 50), (400, 1000)):
-        share, low, high = findings.bound_share(k / n, n)
-        expected = binomtest(k, n).proportion_ci(method="wilson")
-        assert (share, low, high) == pytest.approx((k / n, expected.low, expected.high), abs=1e-9)
-
-
-def test_reliability_counts_every_row_once(shop, three):
-    for audit in (shop, three):
-        bins = findings.measure_reliability(audit)
-        assert [said for said, _ in bins] == sorted(said for said, _ in bins)
-        said = audit.posterior[:, 1] if audit is shop else audit.posterior.max(axis=1)
-        bears = audit.given == (audit.classes[1] if audit is shop else audit.classes[audit.posterior.argmax(axis=1)])
-        n_bins = len(bins)
-        assert np.mean([one for one, _ in bins]) == pytest.approx(said.mean(), abs=0.01)  # of about equal weight
-        assert np.mean([share for _, (share, _, _) in bins]) == pytest.approx(bears.mean(), abs=0.01)
-        first = np.argsort(said, kind="stable")[: len(said) // n_bins]
-        assert bins[0][1][0] == pytest.approx(bears[first].mean(), abs=1e-12)
-        assert bins[0][1] == findings.bound_share(bears[first].mean(), len(first))
-        assert sum(findings.measure_spread(audit)) == pytest.approx(1)
-
-
-def test_weights_count_but_unequal_ones_tell_less():
-    assert findings.count_effective_rows(np.full(600, 2.0)) == 600
-    assert findings.count_effective_rows(np.array([1.0, 0.0, 0.0])) == 1
-    table, labels, _ = make_customers(600)
-    weight = 1.0 + np.arange(600) % 3
-    bins = findings.measure_reliability(audit_labels(table, labels, sample_weight=weight))
-    mean = np.average(labels == "stays", weights=weight)
-    assert np.mean([share for _, (share, _, _) in bins]) == pytest.approx(mean, abs=0.01)  # bins of about equal weight
-
-
-def test_the_clean_curve_is_that_of_the_noise(shop, three):
-    for x, y in findings.trace_clean_posterior(shop)[1:-1]:
-        assert y == pytest.approx(float(shop.noise.clean(np.log(x / (1 - x)))), rel=1e-9)
-    assert findings.trace_clean_posterior(three)[0][0] == pytest.approx(1 / 3)
-
-
-def test_the_learning_curve_is_that_of_the_best_candidate(shop, three):
-    for audit in (shop, three):
-        losses, errors = findings.average_learning_curves(audit.fitted)
-        best = audit.model.choice_.best
-        assert losses[best.n_rounds - 1] == pytest.approx(best.loss)
-        assert errors[best.n_rounds - 1] == pytest.approx(best.error)
-
-
-def test_expected_finds_add_up(shop):
-    points = findings.expect_finds(shop, 300)
-    assert points[0] == (0.0, 0.0)
-    assert points[-1] == (300.0, pytest.approx(shop.wrong[shop.ranking[:300]].sum()))
-    assert len(points) <= 120
-
-
-def test_trees_that_learn_the_same_labels_again_are_the_same(shop, three):
-    for audit in (shop, three):
-        again = findings.train_again(audit, audit.given)
-        np.testing.assert_array_equal(again.importances("gain"), audit.model.importances("gain"))
-        np.testing.assert_array_equal(again.scores(audit.numbers), audit.fitted.scores(audit.numbers))
-
-
-@pytest.mark.parametrize(
-    "settings", [{"step_size": 2.0}, {"learning_rate": 0.3}, {"class_weight": "balanced", "l2": 3.0}]
-)
-def test_they_are_so_with_other_settings_too(settings):
-    table, labels, _ = make_customers(400)
-    model = PILBoostClassifier(random_state=3, **settings).fit(table, labels)
-    again = findings.train_again(audit_labels(table, labels, model), labels)
-    np.testing.assert_array_equal(again.importances("gain"), model.importances("gain"))
-
-
-def test_columns_that_explained_wrong_labels_lose(shop):
-    before, after = findings.compare_importances(shop, shop.suspects())
-    np.testing.assert_array_equal(before, shop.model.importances("gain"))
-    assert after.sum() == pytest.approx(1)
-    useless = [list(shop.X).index(name) for name in ("monthly fee", "plan")]
-    assert (after[useless] < before[useless]).all()
-    assert findings.compare_importances(shop, np.zeros(0, dtype=int))[1] is None
-
-
-def test_nothing_is_compared_where_a_class_would_vanish():
-    audit = audit_labels(np.arange(40.0)[:, None], np.where(np.arange(40) == 20, "rare", "usual"))
-    assert audit.predicted[20] == "usual"
-    assert findings.compare_importances(audit, np.array([20]))[1] is None
-
-
 # ---- charts ----
 
 
@@ -529,88 +374,6 @@ def test_charts_keep_within_their_frame(shop):
     for x, y in re.findall(r"[ML]([\d.-]+) ([\d.-]+)", inside):
         assert 0 <= float(x) <= 400
         assert 0 <= float(y) <= 372
-
-
-# ---- peers ----
-
-
-def test_peers_are_measured_on_rows_they_have_not_seen(monkeypatch, shop):
-    pytest.importorskip("xgboost")
-    pytest.importorskip("lightgbm")
-    found = compare(shop)
-    assert list(found) == ["untwist", "XGBoost, stopped early", "LightGBM, stopped early"]
-    ours, *others = found.values()
-    labels = np.searchsorted(shop.classes, shop.given)
-    assert ours.given == np.mean(shop.predicted == shop.given)
-    assert ours.corrected == np.mean(shop.predicted == shop.corrected())
-    assert ours.log_loss == pytest.approx(-np.log(shop.posterior[np.arange(1500), labels]).mean())
-    for one in others:
-        assert 0.7 < one.given < 0.85  # 18 % of the labels are wrong: more would be by heart
-        assert 0.45 < one.log_loss < 0.69
-    text = words(report(shop, title="t", peers=found))
-    for name, one in found.items():
-        assert f"{name} {100 * one.given:.1f} % (" in text
-        assert f"{one.log_loss:.4f}" in text
-    assert "the last column flatters it" in text
-
-    seen = []
-
-    class ByHeart:
-        def __init__(self, X, y, held_out, **settings):
-            self.known = {row.tobytes() for table in (X, held_out.X) for row in table}
-
-        def predict_proba(self, X):
-            seen.append([row.tobytes() in self.known for row in X])
-            return np.full((len(X), 2), 0.5)
-
-    monkeypatch.setattr(comparison, "PEERS", {"by heart": ("numpy", ByHeart)})
-    assert compare(shop)["by heart"].log_loss == pytest.approx(np.log(2))
-    assert sum(map(len, seen)) == 1500
-    assert not any(map(any, seen))
-
-
-@pytest.mark.slow
-def test_peers_of_many_classes_with_weights(three):
-    pytest.importorskip("xgboost")
-    rare = three.given.copy()
-    rare[:2] = 7  # too few for every fold
-    for audit in (three, audit_labels(three.X, rare, sample_weight=1 + np.arange(600) % 2)):
-        for one in compare(audit).values():
-            assert one.given > 0.6
-            assert np.isfinite(one.log_loss)
-
-
-@pytest.mark.parametrize("engine", ["compiled", "xgboost"])
-def test_peers_get_the_folds_of_the_audit(monkeypatch, engine):
-    pytest.importorskip("xgboost")
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    y = (X[:, 0] > 0) ^ (rng.random(300) < 0.2)
-    audit = audit_labels(X, y, PILBoostClassifier(engine=engine, random_state=5).fit(X, y))
-    judged = []
-
-    class Recorder:
-        def __init__(self, X, y, held_out, **settings):
-            pass
-
-        def predict_proba(self, X):
-            judged.extend(row.tobytes() for row in X)
-            return np.full((len(X), 2), 0.5)
-
-    monkeypatch.setattr(comparison, "PEERS", {"recorder": ("numpy", Recorder)})
-    compare(audit)
-    assert judged == [row.tobytes() for row in X[audit.fitted.out_of_fold.rows]]
-
-
-def test_an_audit_can_be_compared_and_hashed(shop, three):
-    assert shop == shop
-    assert shop != three
-    assert len({shop, three}) == 2
-
-
-def test_peers_that_are_not_installed_are_left_out(monkeypatch, shop):
-    monkeypatch.setattr(comparison.importlib.util, "find_spec", lambda name: None)
-    assert list(compare(shop)) == ["untwist"]
 
 
 # ---- colours ----
