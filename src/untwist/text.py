@@ -52,9 +52,9 @@ def for_spreadsheet(value: Any) -> Any:
 
 
 def clip(value: Any, width: int = 80) -> str:
-    """Shorten a value to one harmless line of at most so many columns; a wide character takes two.
+    r"""Shorten a value to one harmless line of at most so many columns; a wide character takes two.
 
-    >>> clip("one\\ntwo three", 8)
+    >>> clip("one\ntwo three", 8)
     'one two…'
     """
     beginning = str(value)[: 4 * width]
@@ -77,10 +77,10 @@ def for_page(value: Any, width: int | None = None) -> str:
 
 
 def for_script(value: Any) -> str:
-    """Write a value as JSON that can stand inside a script element: nothing in it ends the element or begins another.
+    r"""Write a value as JSON that can stand inside a script element: nothing in it ends the element or begins another.
 
     >>> for_script("</script>")
-    '"\\\\u003c/script\\\\u003e"'
+    '"\\u003c/script\\u003e"'
     """
     text = json.dumps(value, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
