@@ -31,7 +31,8 @@ class TextTable:
         lines = [self.header, *self.lines]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = ["  ".join([one[0].ljust(widths[0]), *map(str.rjust, one[1:], widths[1:])]).rstrip() for one in lines]
-        return "\n".join([self.title, self.note, "", *("  " + line for line in text)]) + "\n"
+        note = [self.note] if self.note else []
+        return "\n".join([self.title, *note, "", *("  " + line for line in text)]) + "\n"
 
     def to_markdown(self, level: int = 2) -> str:
         """Write it as Markdown, with a heading of that level."""

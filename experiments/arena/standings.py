@@ -223,13 +223,9 @@ def _list_ranks(standings: Standings) -> TextTable:
             " Wilcoxon's p (Holm) of our lead: over cells and, as cells of one data set are related, over data sets."
         )
         header += ["our lead", "won", "tied", "lost", "p, cells", "p, data sets"]
-        p = {
-            peer: [signed_rank(standings.find_lead(peer, by_data)) for by_data in (False, True)]
-            for peer in standings.peers
-        }
-        corrected = dict(
-            zip(p, zip(*(holm(column) for column in zip(*p.values(), strict=True)), strict=True), strict=True)
-        )
+        by_cells = holm(signed_rank(standings.find_lead(peer)) for peer in standings.peers)
+        by_data = holm(signed_rank(standings.find_lead(peer, by_data=True)) for peer in standings.peers)
+        corrected = dict(zip(standings.peers, zip(by_cells, by_data, strict=True), strict=True))
         for line in table:
             if line[0] == OURS:
                 line += [""] * 6
@@ -254,11 +250,10 @@ def _average_by_twist(standings: Standings, metric: str) -> TextTable:
 
 
 def _list_calibration(standings: Standings) -> TextTable:
-    table = [
-        [name, *(f"{standings.pick(metric, name).mean():.3f}" for metric in ("log_loss", "brier")),
-         f"{standings.measure_calibration(name):.3f}"]
-        for name in standings.methods
-    ]  # fmt: skip
+    table = []
+    for name in standings.methods:
+        means = [standings.pick(metric, name).mean() for metric in ("log_loss", "brier")]
+        table.append([name, *(f"{value:.3f}" for value in (*means, standings.measure_calibration(name)))])
     table.sort(key=lambda line: float(line[1]))
     note = (
         "Twisted cells, against the clean labels; the calibration error compares predicted and clean shares in tenths."
@@ -274,12 +269,13 @@ def find_shares(standings: Standings, method: str) -> Array:
 
 
 def _list_reliability(standings: Standings) -> TextTable:
-    columns = [find_shares(standings, name) for name in standings.compared]
-    table = [
-        [f"{i / BINS:.1f} to {(i + 1) / BINS:.1f}", *(cell for one in columns for cell in
-         (f"{one[i, 0]:.0f}", *("-" if math.isnan(x) else f"{x:.3f}" for x in one[i, 1:])))]
-        for i in range(BINS)
-    ]  # fmt: skip
+    shares = [find_shares(standings, name) for name in standings.compared]
+    table = []
+    for i in range(BINS):
+        line = [f"{i / BINS:.1f} to {(i + 1) / BINS:.1f}"]
+        for rows, said, true in (one[i] for one in shares):
+            line += [f"{rows:.0f}", *("-" if math.isnan(share) else f"{share:.3f}" for share in (said, true))]
+        table.append(line)
     header = ["P(1)", *(f"{name}{what}" for name in standings.compared for what in (": rows", ", said", ", true"))]
     note = "Twisted cells together: where a method says so much, how often is the clean label 1?"
     return TextTable("Reliability", note, header, table, figure="reliability")

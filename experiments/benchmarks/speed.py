@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.results import Writer
+from experiments.tables import TextTable
 from untwist.boosting.forest import count_threads
 from untwist.commands.main import run_program
 from untwist.progress import ProgressLine
@@ -187,22 +188,22 @@ class Measurements:
     def show(self, case: object, note: str, methods: list[str]) -> None:
         """Print one case: a line per method, a column per quantity."""
         here = {quantity: values for (name, quantity), values in self.values.items() if name == str(case)}
-        columns = [[f"{what}, {UNITS[what]}", *format_cells(what, values, methods)] for what, values in here.items()]
-        print(f"\n{case} ({note})")
-        for name, *numbers in zip(["", *methods], *columns, strict=True):
-            print(f"  {name:20}" + "".join(f"{number:>27}" for number in numbers), flush=True)
+        header = ["", *(f"{quantity}, {UNITS[quantity]}" for quantity in here)]
+        columns = [format_cells(quantity, values, methods) for quantity, values in here.items()]
+        lines = [list(line) for line in zip(methods, *columns, strict=True)]
+        print(f"\n{TextTable(f'{case} ({note})', '', header, lines)}", end="", flush=True)
 
-    def to_markdown(self, methods: list[str]) -> str:
-        """Write all that was compared: a line per quantity and case, a column per method, the best in bold."""
-        lines = [f"| | {' | '.join(methods)} | ours / best peer |", "|---" * (len(methods) + 2) + "|"]
-        for (case, what), values in sorted(self.values.items(), key=lambda item: list(UNITS).index(item[0][1])):
-            if len(values) > 1 and what != PREDICT:
-                numbers = format_cells(what, values, methods)
-                best = methods.index((max if what == RIGHT else min)(values, key=values.__getitem__))
+    def make_table(self, methods: list[str]) -> TextTable:
+        """Make a table of all that was compared: a line per quantity and case, the best method in bold."""
+        lines = []
+        for (case, quantity), values in sorted(self.values.items(), key=lambda item: list(UNITS).index(item[0][1])):
+            if len(values) > 1 and quantity != PREDICT:
+                numbers = format_cells(quantity, values, methods)
+                best = methods.index((max if quantity == RIGHT else min)(values, key=values.__getitem__))
                 numbers[best] = f"**{numbers[best]}**"
-                last = "" if what == RIGHT else f"{find_ratio(values):.2f}"
-                lines.append(f"| {what}, {UNITS[what]} ({case}) | {' | '.join(numbers)} | {last} |")
-        return "\n".join(lines) if len(lines) > 2 else ""
+                ratio = "" if quantity == RIGHT else f"{find_ratio(values):.2f}"
+                lines.append([f"{quantity}, {UNITS[quantity]} ({case})", *numbers, ratio])
+        return TextTable("All that was compared", "", ["", *methods, "ours / best peer"], lines)
 
 
 def format_cells(quantity: str, values: dict[str, float], methods: list[str]) -> list[str]:
@@ -299,7 +300,8 @@ def main(arguments: list[str] | None = None) -> None:
         measure_growth("rows", [Case(50_000 * 2**i, 28, 50, 6) for i in range(sizes)], results, real, turns)
         measure_growth("columns", [Case(100_000, 8 * 2**i, 50, 6) for i in range(sizes)], results, real, turns)
     finally:
-        print(f"\n{results.to_markdown(methods)}\n\n{path} has all numbers")
+        table = results.make_table(methods)
+        print(f"\n{table.to_markdown() if table.lines else ''}\n{path} has all numbers")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from experiments.paper.comparison import Summary, compare, summarize
+from experiments.paper.comparison import Summary, compare_with_published, summarize
 from experiments.paper.declarations import AS_IN_2021, EXPERIMENTS, OURS, PATIENT, STOPPED, Cell
 from experiments.paper.exhibits import find_best_row, find_spans
 from experiments.paper.outcomes import ABSENT, Outcomes, format_number, format_summary
@@ -56,7 +56,7 @@ def tally(outcomes: Outcomes) -> dict[str, dict[str, int]]:
                 if ours.runs > 1:
                     name = "PILBoost" if row.startswith("PILBoost") else row
                     one = counts.setdefault(name, {"agrees": 0, "better": 0, "differs": 0})
-                    one[compare(ours, published).words] += 1
+                    one[compare_with_published(ours, published).words] += 1
     return counts
 
 

@@ -12,7 +12,7 @@ from scipy.stats import t, ttest_ind
 
 from experiments.paper.declarations import Published
 
-__all__ = ["PUBLISHED_RUNS", "Comparison", "Summary", "compare", "summarize", "welch"]
+__all__ = ["PUBLISHED_RUNS", "Comparison", "Summary", "compare_with_published", "summarize", "welch"]
 
 #: The level of all intervals.
 LEVEL = 0.95
@@ -63,16 +63,16 @@ class Comparison:
     words: str
 
 
-def compare(ours: Summary, published: Published, runs: int = PUBLISHED_RUNS) -> Comparison:
+def compare_with_published(ours: Summary, published: Published, runs: int = PUBLISHED_RUNS) -> Comparison:
     """Compare our runs with a published number.
 
     They agree if the difference is within the sampling error of both (Welch's t, 95 %) and the rounding in print.
 
     Of cells that truly agree, one in twenty is called otherwise.
 
-    >>> compare(Summary(0.95, 0.02, 0.015, 10), Published(0.93, 0.02)).words
+    >>> compare_with_published(Summary(0.95, 0.02, 0.015, 10), Published(0.93, 0.02)).words
     'agrees'
-    >>> compare(Summary(0.95, 0.01, 0.008, 10), Published(0.93, 0.01)).words
+    >>> compare_with_published(Summary(0.95, 0.01, 0.008, 10), Published(0.93, 0.01)).words
     'better'
     """
     difference = ours.mean - published.mean

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from experiments.paper import theory
-from experiments.paper.comparison import compare, welch
+from experiments.paper.comparison import compare_with_published, welch
 from experiments.paper.declarations import (
     AS_IN_2021,
     FEATURES,
@@ -87,7 +87,7 @@ def _list_beside(experiment: Experiment, grid: Grid, outcomes: Outcomes) -> Text
             faster = f"{published.mean / ours.mean:.1f} times" if outcomes.rounds == ROUNDS else ABSENT
             table.append([row, column, format_number(ours.mean, 2), format_number(published.mean, 2), faster, ""])
         else:
-            found = compare(ours, published)
+            found = compare_with_published(ours, published)
             words = found.words if outcomes.rounds == ROUNDS else "other rounds"
             if words in ("better", "differs"):
                 words += f": {REASONS.get((experiment.name, row, column), 'not explained')}"

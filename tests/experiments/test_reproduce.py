@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 from experiments import results, runner
 from experiments.paper import algorithms, claims, declarations, exhibits, program, trials
 from experiments.paper.algorithms import AdaBoost, EngineTree, PILBoost, XGBoost
-from experiments.paper.comparison import Summary, compare, summarize, welch
+from experiments.paper.comparison import Summary, compare_with_published, summarize, welch
 from experiments.paper.declarations import EXPERIMENTS, PUBLISHED, Cell, Experiment, Grid, Published
 from experiments.paper.outcomes import Outcomes
 from experiments.paper.trials import Source, Trial, TrialRow, judge, make_long_servedio
@@ -300,19 +300,23 @@ def test_the_verdict_is_welchs_test_with_the_rounding_in_print(seed):
     ours, theirs = rng.normal(0.9, 0.02, 10), rng.normal(0.9 + rng.normal(0, 0.015), 0.01, 10)
     printed = Published(theirs.mean(), theirs.std(), digits=12)
     differs = stats.ttest_ind(ours, theirs, equal_var=False).pvalue < 0.05
-    words = compare(summarize(ours), printed).words
+    words = compare_with_published(summarize(ours), printed).words
     assert (words != "agrees") == differs
     assert words in ("agrees", "better" if ours.mean() > theirs.mean() else "differs")
 
 
 def test_the_verdict_at_its_edges():
     exact = Summary(1.0, 0.0, 0.0, 10)
-    assert compare(exact, Published(1.0, 0.0)).words == "agrees"
-    assert compare(replace_mean(exact, 0.9995), Published(1.0, 0.0)).words == "agrees"  # it may have been printed so
-    assert compare(replace_mean(exact, 0.999), Published(1.0, 0.0)).words == "differs"
-    assert compare(replace_mean(exact, 0.996), Published(1.0, 0.0, digits=2)).words == "agrees"
-    assert compare(Summary(0.1, 0.0, math.inf, 1), Published(1.0, 0.0)).words == "one run"  # it says nothing
-    assert compare(exact, Published(0.9, 0.01)).difference == pytest.approx(0.1)
+    assert compare_with_published(exact, Published(1.0, 0.0)).words == "agrees"
+    assert (
+        compare_with_published(replace_mean(exact, 0.9995), Published(1.0, 0.0)).words == "agrees"
+    )  # it may have been printed so
+    assert compare_with_published(replace_mean(exact, 0.999), Published(1.0, 0.0)).words == "differs"
+    assert compare_with_published(replace_mean(exact, 0.996), Published(1.0, 0.0, digits=2)).words == "agrees"
+    assert (
+        compare_with_published(Summary(0.1, 0.0, math.inf, 1), Published(1.0, 0.0)).words == "one run"
+    )  # it says nothing
+    assert compare_with_published(exact, Published(0.9, 0.01)).difference == pytest.approx(0.1)
 
 
 def replace_mean(one, mean):
@@ -400,7 +404,7 @@ def test_a_table_shows_the_numbers_of_its_cells():
     assert line[2] == f"{values.mean():.3f} ± {values.std():.3f}"
     assert line[3] == "0.776 ± 0.041"
     assert line[4] == f"{values.mean() - 0.776:+.3f}"
-    assert line[5].split(":")[0] == compare(summarize(values), Published(0.776, 0.041)).words
+    assert line[5].split(":")[0] == compare_with_published(summarize(values), Published(0.776, 0.041)).words
 
 
 def test_what_was_not_run_is_said_to_be_skipped():

@@ -70,17 +70,18 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     tell(str(audit))
     for row in suspects[:SHOWN].tolist():
-        told = str(audit.explain(row)).split(": ", 1)[1]
-        tell(f"\n{sheet.place} {sheet.lines[table.rows[row]]} of {options.table.name}: {told}")
+        explanation = str(audit.explain(row)).split(": ", 1)[1]
+        tell(f"\n{sheet.place} {sheet.lines[table.rows[row]]} of {options.table.name}: {explanation}")
     if len(suspects) > SHOWN:
-        print(
-            f"\n... and {len(suspects) - SHOWN} more" + ("" if options.suspects else ": --suspects FILE lists them all")
-        )
+        hint = "" if options.suspects else ": --suspects FILE lists them all"
+        print(f"\n... and {len(suspects) - SHOWN} more{hint}")
     return 0
 
 
 def _are_alike(one: Path, other: Path) -> bool:
-    return find_kind(one) == find_kind(other) or not {find_kind(one), find_kind(other)} & {".parquet", *ARROW}
+    """Whether both are files of the same kind; all kinds of text are alike."""
+    kinds = {find_kind(one), find_kind(other)}
+    return len(kinds) == 1 or not kinds & {".parquet", *ARROW}
 
 
 def _list_suspects(sheet: Sheet, table: PreparedTable, audit: LabelAudit, suspects: Any) -> Any:
@@ -99,11 +100,11 @@ def _list_suspects(sheet: Sheet, table: PreparedTable, audit: LabelAudit, suspec
 
 
 def _join(frame: Any, listed: Any) -> Any:
-    """The list, then the columns of the file; of a name that both have the list's gets a line below."""
-    found = frame.copy()
+    """Put the columns of the list before those of the file; a name that the file has too gets an underscore."""
+    joined = frame.copy()
     for place, name in enumerate(listed.columns):
-        shown = name
-        while shown in frame.columns:
-            shown += "_"
-        found.insert(place, shown, listed[name])
-    return found
+        free_name = name
+        while free_name in frame.columns:
+            free_name += "_"
+        joined.insert(place, free_name, listed[name])
+    return joined

@@ -37,63 +37,69 @@ def main(arguments: list[str] | None = None) -> int:
     for note in notes:
         say(note)
     sample = np.sort(np.random.default_rng(0).permutation(len(X))[:MOST_ROWS])
-    rows = sample
-    if options.line is not None:
-        found_at = {line: row for row, line in enumerate(sheet.lines.tolist())}
-        if strange := [line for line in options.line if line not in found_at]:
-            parser.error(f"no row begins in {sheet.place} {strange[0]} of {options.table.name}")
-        rows = np.array([found_at[line] for line in options.line])
-    found = explain(model, X.iloc[rows], background=X.iloc[sample])
-    names = np.array(found.feature_names)
-    proba = model.predict_proba(X.iloc[rows])
-    values = found.values if found.values.ndim == 2 else _pick_predicted(found.values, proba)
     if options.line is None:
-        means = np.abs(values).mean(axis=0)
-        order = np.argsort(-means, kind="stable")[: options.top]
-        shares = {str(names[i]): float(means[i]) for i in order}
-        if options.json:
-            print(encode_json({"rows": len(rows), "mean_contribution": shares}))
-            return 0
-        print(f"What moves the score of {len(rows)} rows, on average:")
-        width = max((len(name) for name in shares), default=0)
-        for name, mean in shares.items():
-            tell(f"  {name:<{width}}  {mean:6.3f}  {'█' * round(30 * mean / max(means.max(), 1e-300))}")
+        rows = sample
+    else:
+        row_of_line = {line: row for row, line in enumerate(sheet.lines.tolist())}
+        if strange := [line for line in options.line if line not in row_of_line]:
+            parser.error(f"no row begins in {sheet.place} {strange[0]} of {options.table.name}")
+        rows = np.array([row_of_line[line] for line in options.line])
+    contributions = explain(model, X.iloc[rows], background=X.iloc[sample])
+    proba = model.predict_proba(X.iloc[rows])
+    values = contributions.values
+    if values.ndim == 3:  # Of several classes, the contributions to the predicted one are told.
+        values = np.take_along_axis(values, proba.argmax(axis=1)[:, None, None], axis=2)[:, :, 0]
+    names = [str(name) for name in contributions.feature_names]
+    if options.line is None:
+        _tell_averages(names, values, options)
         return 0
-    told = [_explain_row(int(line), row, names, values[i], found.shown[i], proba[i], model, options.top)
-            for i, (line, row) in enumerate(zip(options.line, rows, strict=True))]  # fmt: skip
+    explained = []
+    for i, line in enumerate(options.line):
+        place = int(np.argmax(proba[i]))
+        against = len(proba[i]) == 2 and place == 0  # What speaks for the prediction is positive.
+        explained.append(
+            {
+                "line": int(line),
+                "row": int(rows[i]),
+                "prediction": model.classes_.tolist()[place],
+                "probability": float(proba[i, place]),
+                "columns": _list_columns(
+                    names, -values[i] if against else values[i], contributions.shown[i], options.top
+                ),
+            }
+        )
     if options.json:
-        print(encode_json(told))
+        print(encode_json(explained))
         return 0
-    for one in told:
-        tell(f"{sheet.place} {one['line']}: {one['prediction']}, {one['probability']:.1%}")
-        for column in one["columns"]:
+    for row in explained:
+        tell(f"{sheet.place} {row['line']}: {row['prediction']}, {row['probability']:.1%}")
+        for column in row["columns"]:
             tell(f"  {column['contribution']:+7.3f}  {column['name']} is {column['value']}")
     return 0
 
 
-def _pick_predicted(values: Any, proba: Any) -> Any:
-    """Of several classes the contributions to the predicted one."""
-    return np.take_along_axis(values, proba.argmax(axis=1)[:, None, None], axis=2)[:, :, 0]
+def _tell_averages(names: list[str], values: Any, options: argparse.Namespace) -> None:
+    """Tell how much each column moves the score, on average over rows."""
+    means = np.abs(values).mean(axis=0)
+    order = np.argsort(-means, kind="stable")[: options.top]
+    shares = {names[i]: float(means[i]) for i in order}
+    if options.json:
+        print(encode_json({"rows": len(values), "mean_contribution": shares}))
+        return
+    print(f"What moves the score of {len(values)} rows, on average:")
+    width = max((len(name) for name in shares), default=0)
+    for name, mean in shares.items():
+        bar = "█" * round(30 * mean / max(means.max(), 1e-300))
+        tell(f"  {name:<{width}}  {mean:6.3f}  {bar}")
 
 
-def _explain_row(
-    line: int, row: Any, names: Any, values: Any, shown: Any, proba: Any, model: Any, top: int
-) -> dict[str, Any]:
+def _list_columns(names: list[str], values: Any, cells: Any, top: int) -> list[dict[str, Any]]:
+    """The columns that contribute most to the score of a row."""
     order = np.argsort(-np.abs(values), kind="stable")[:top]
-    place = int(np.argmax(proba))
-    sign = -1.0 if len(proba) == 2 and place == 0 else 1.0  # What speaks for the prediction is positive.
-    return {
-        "line": line,
-        "row": int(row),
-        "prediction": model.classes_.tolist()[place],
-        "probability": float(proba[place]),
-        "columns": [
-            {"name": str(names[i]), "value": _format_value(shown[i]), "contribution": float(sign * values[i])}
-            for i in order
-        ],
-    }
+    return [{"name": names[i], "value": _format_cell(cells[i]), "contribution": float(values[i])} for i in order]
 
 
-def _format_value(one: Any) -> Any:
-    missing = one is None or (isinstance(one, float) and np.isnan(one))
-    return "missing" if missing else f"{one:g}" if isinstance(one, float) else one
+def _format_cell(cell: Any) -> Any:
+    if cell is None or (isinstance(cell, float) and np.isnan(cell)):
+        return "missing"
+    return f"{cell:g}" if isinstance(cell, float) else cell
