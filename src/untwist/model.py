@@ -1,4 +1,4 @@
-"""What a fit leaves behind: immutable, with public attributes. Files, exports, explanations and audits take this."""
+"""What a fit leaves behind: immutable, with public attributes. Files, exports, explanations and audits read it."""
 
 from __future__ import annotations
 

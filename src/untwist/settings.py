@@ -1,7 +1,8 @@
-"""Every parameter of `PILBoostClassifier`, checked once, and every "auto" decided once.
+"""The parameters of `PILBoostClassifier`, checked once, and every "auto" decided once.
 
 `resolve` makes frozen `Settings` of the constructor's arguments before any data is looked at. What is left open then is
-what the data have to decide: a tuple of several candidates, or None.
+what the data have to decide: a tuple of several candidates, or None. What only the table can tell, such as whether a
+monotone column exists, `untwist.training_data` checks.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ ENGINE_SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What a fit is to do, with nothing left to check.
+    """What a fit is to do, with nothing left to check but what the table has to tell.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ from untwist.boosting.engines import registry
 from untwist.boosting.engines.engine import Engine
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest
+from untwist.data.encoding import AcceptedTables
 from untwist.explain import explain
 
 
@@ -17,6 +18,9 @@ class RandomTreeEngine(Engine):
 
     name = "random trees"
     settings = frozenset({"l2"})
+
+    def accepted_tables(self, estimator, tree_method):
+        return AcceptedTables(missing_values=False, sparse=False, categories=False, blocks=False)
 
     def make_dataset(self, rows, settings):
         return RandomTreeDataset(rows)
@@ -182,6 +186,15 @@ def test_it_refuses_settings_that_it_does_not_know(flipped):
     X, y, *_ = flipped
     with pytest.raises(ValueError, match="max_bins=16 needs engine="):
         PILBoostClassifier(2.0, n_estimators=5, max_depth=2, max_bins=16, engine="random trees").fit(X, y)
+
+
+def test_it_refuses_tables_that_it_does_not_take(flipped):
+    X, y, *_ = flipped
+    model = PILBoostClassifier(2.0, n_estimators=5, max_depth=2, engine="random trees")
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.where(X > 2.0, np.nan, X), y)
+    with pytest.raises(ValueError, match="hold some: encode them"):
+        model.fit(X.round().astype(int).astype(str).astype(object), y)
 
 
 def test_an_unknown_engine_is_refused_with_the_names_of_those_there_are(flipped):

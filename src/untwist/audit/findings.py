@@ -1,4 +1,4 @@
-"""Everything that a report shows, computed from an audit: a report writes numbers and fits nothing."""
+"""Everything that a report shows, computed from an audit. What has to be boosted for that is boosted here."""
 
 from __future__ import annotations
 

@@ -5,5 +5,5 @@
 - `runs`: boosters driven side by side, with callbacks, progress and Ctrl-C.
 - `ensemble`, `forest`: weak hypotheses with their coefficients, and trees as flat arrays.
 
-The room may import `theory` and `data`; nothing here knows of scikit-learn's estimators or of settings left open.
+The room may import `theory` and `data`; nothing here knows the classifier or settings that are left open.
 """

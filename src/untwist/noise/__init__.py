@@ -2,7 +2,7 @@
 
 - `rates`: estimates how many labels of each class are wrong, from posteriors of rows that a model has not seen.
 - `untwisting`: takes the twisted posterior to the clean one, by all rates that fit.
-- `posterior`: scores of a boosted model to twisted and clean posteriors; the one place with that formula.
+- `posterior`: takes the scores of a boosted model to twisted and clean posteriors.
 - `paper`: the three ways to alpha that the paper has.
 - `estimate`: what all of them answer.
 

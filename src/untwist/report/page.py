@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from untwist.audit.comparison import Peer
-from untwist.audit.findings import collect_findings
+from untwist.audit.findings import Findings, collect_findings
 from untwist.audit.labels import LabelAudit
 from untwist.report import sections
 from untwist.report.markup import Section, write_page
 from untwist.report.review import write_review
 from untwist.text import for_page
 
-__all__ = ["report"]
+__all__ = ["report", "write_report"]
 
 #: The heading of each section, and what the list of sections calls it.
 HEADINGS = {
@@ -62,10 +62,28 @@ def report(
     str
         The page, which loads nothing and sends nothing.
     """
-    names = range(len(audit.given)) if rows is None else [_plain(one) for one in rows]
-    if len(names) != len(audit.given):
-        raise ValueError(f"rows must be one for each of the {len(audit.given)} labels, got {len(names)}")
-    findings = collect_findings(audit, suspects, peers)
+    n_rows = len(audit.given)
+    if rows is not None and len(rows) != n_rows:
+        raise ValueError(f"rows must be one for each of the {n_rows} labels, got {len(rows)}")
+    return write_report(collect_findings(audit, suspects, peers), title=title, rows=rows, row_name=row_name)
+
+
+def write_report(findings: Findings, *, title: str, rows: Sequence[Any] | None = None, row_name: str = "row") -> str:
+    """Write finished findings as an HTML page; nothing is computed here but the page.
+
+    Parameters
+    ----------
+    findings : Findings
+        What `untwist.audit.findings.collect_findings` computed.
+    title, rows, row_name
+        As for `report`.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    names = range(len(findings.audit.given)) if rows is None else [_plain(one) for one in rows]
     bodies = {
         "summary": sections.write_summary(findings, row_name),
         "noise": sections.write_noise(findings),
