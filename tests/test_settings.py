@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 
 from untwist import PILBoostClassifier
 from untwist.losses import AlphaLoss, FocalLoss
-from untwist.settings import ALPHAS, DEPTHS, ENGINE_SETTINGS, resolve
+from untwist.settings import ALPHAS, DEPTHS, ENGINE_SPECIFIC_DEFAULTS, resolve
 
 
 def resolve_classifier(*args, seed=None, **settings):
@@ -22,7 +22,7 @@ def test_the_default_leaves_alpha_depth_and_rounds_to_the_data():
     assert (settings.alphas, settings.depths, settings.n_rounds) == (ALPHAS, DEPTHS, None)
     assert (settings.growth.l2, settings.growth.subsample, settings.growth.max_features) == (1.0, 0.7, 0.7)
     assert not settings.by_edge
-    assert settings.estimates_noise
+    assert settings.untwists_posteriors
 
 
 def test_given_settings_leave_nothing_open_and_take_the_papers_steps():
@@ -32,7 +32,7 @@ def test_given_settings_leave_nothing_open_and_take_the_papers_steps():
     assert (settings.growth.l2, settings.growth.subsample, settings.growth.max_features) == (0.0, 1.0, 1.0)
     assert settings.by_edge
     assert settings.choose_step(settings.make_link(2.0)) == 4.0
-    assert not settings.estimates_noise
+    assert not settings.untwists_posteriors
 
 
 def test_one_open_setting_makes_the_fit_automatic_and_the_others_stay_as_given():
@@ -84,10 +84,12 @@ def test_a_seed_is_drawn_once_unless_an_earlier_fit_has_one():
 def test_a_fixed_candidate_leaves_nothing_open_but_is_still_boosted_by_folds():
     from untwist.model import Candidate
 
-    fixed = resolve_classifier().fix(Candidate(alpha=2.0, max_depth=4, step=0.2, n_rounds=30, loss=0.5, error=0.2))
+    fixed = resolve_classifier().narrow_to(
+        Candidate(alpha=2.0, max_depth=4, step=0.2, n_rounds=30, loss=0.5, error=0.2)
+    )
     assert fixed.automatic
     assert (fixed.alphas, fixed.depths, fixed.n_rounds, fixed.step) == ((2.0,), (4,), 30, 0.2)
-    assert not fixed.estimates_noise
+    assert not fixed.untwists_posteriors
 
 
 @pytest.mark.parametrize(
@@ -154,4 +156,4 @@ def test_a_setting_that_plays_no_part_in_the_engine_is_refused(engine, setting):
 
 def test_the_defaults_of_engine_settings_are_those_of_the_classifier():
     parameters = PILBoostClassifier().get_params()
-    assert {name: parameters[name] for name in ENGINE_SETTINGS} == ENGINE_SETTINGS
+    assert {name: parameters[name] for name in ENGINE_SPECIFIC_DEFAULTS} == ENGINE_SPECIFIC_DEFAULTS

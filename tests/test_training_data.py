@@ -26,7 +26,7 @@ def test_an_automatic_fit_gets_folds_that_set_every_row_aside_once(table):
     assert data.folds.shape == (N_FOLDS, 120)
     assert np.array_equal(data.folds.sum(axis=0), table[2])
     assert data.validation_weight is None
-    assert not data.held_out.any()
+    assert not data.validation_share.any()
 
 
 def test_validation_rows_take_the_place_of_folds_and_come_last(table):
@@ -45,13 +45,13 @@ def test_early_stopping_holds_a_share_of_the_rows_out(table):
     assert np.array_equal(data.weight + data.validation_weight, table[2])
     held_out = data.validation_weight.sum() / table[2].sum()
     assert 0.15 < held_out < 0.35
-    assert np.array_equal(data.held_out > 0, data.validation_weight > 0)
+    assert np.array_equal(data.validation_share > 0, data.validation_weight > 0)
 
 
 def test_total_weight_is_the_number_of_rows_or_their_weight_whichever_is_larger(table):
     X, y, weight = table
-    assert collect(table, 2.0, n_estimators=5, max_depth=2).total_weight == weight.sum()
-    assert collect((X, y, weight / 100.0), 2.0, n_estimators=5, max_depth=2).total_weight == 120
+    assert collect(table, 2.0, n_estimators=5, max_depth=2).n_effective_rows == weight.sum()
+    assert collect((X, y, weight / 100.0), 2.0, n_estimators=5, max_depth=2).n_effective_rows == 120
     assert collect(table, weighted=False).posterior_floor == 1.0 / 122.0
 
 

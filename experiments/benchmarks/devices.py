@@ -21,7 +21,7 @@ import xgboost
 
 from experiments.results import Writer
 from untwist import PILBoostClassifier
-from untwist.boosting.engines.engine import EngineSettings, Growth, Rows, Task
+from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
 from untwist.boosting.engines.xgboost.booster import XGBoostBooster
 from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
 from untwist.links import ClippedLink, default_step_size
@@ -76,7 +76,7 @@ def measure(rows: int) -> list[dict[str, object]]:
     found = []
     for device in ("cuda", "cpu")[: 2 if rows <= MOST_ROWS_ON_CPU else 1]:
         start = time.perf_counter()
-        data = XGBoostDataset(Rows(X, y, np.ones(rows)), EngineSettings(device=device))
+        data = XGBoostDataset(Rows(X, y, np.ones(rows)), EngineOptions(device=device))
         setup = time.perf_counter() - start
         data.matrix.set_label(y)
         plain = time_best(partial(time_xgboost, data))

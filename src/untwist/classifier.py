@@ -23,22 +23,28 @@ from untwist.training_data import TrainingData, ValidationTable
 
 __all__ = ["PILBoostClassifier", "find_model"]
 
+#: Why `oof_proba_` may be missing.
+NO_OUT_OF_FOLD = "not every training row has been judged by a model that has not seen it: that takes a choice by folds"
 
-def _learned(find: Callable[[FittedModel], Any]) -> Any:
+
+def _expose(find: Callable[[FittedModel], Any]) -> Any:
     """Return a property of the fitted model; an AttributeError, as scikit-learn expects it, where there is none yet."""
 
     def get(self: PILBoostClassifier) -> Any:
         if "model_" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        return find(self.model_)
+        try:
+            return find(self.model_)
+        except ValueError as error:
+            raise AttributeError(str(error)) from error
 
     return property(get)
 
 
-def _require(value: Any) -> Any:
-    """Return a value that only an automatic fit leaves behind."""
+def _require(value: Any, what_is_missing: str) -> Any:
+    """Return a value that only some fits leave behind."""
     if value is None:
-        raise AttributeError("this classifier has not chosen anything by folds")
+        raise AttributeError(what_is_missing)
     return value
 
 
@@ -289,7 +295,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         previous = self._find_previous()
         settings = resolve(self.get_params(deep=False), seed=None if previous is None else previous.seed)
         if previous is None:
-            self.__dict__.pop("model_", None)  # A fit that fails leaves no older model behind.
+            self.__dict__.pop("model_", None)  # A fit that fails on its data leaves no older model behind.
         validation = ValidationTable(X_val, y_val, sample_weight_val)
         data = TrainingData.collect(settings, X, y, sample_weight, validation, previous=previous, estimator=self)
         fit = Search(data).run() if settings.automatic else boost_given_settings(data, previous, self._hold)
@@ -378,23 +384,23 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     # ---- what was learned ----
 
-    classes_ = _learned(lambda model: model.classes)
-    n_features_in_ = _learned(lambda model: model.encoder.n_features_in_)
-    feature_names_in_ = _learned(lambda model: model.encoder.feature_names_in_)
-    link_ = _learned(lambda model: model.link)
-    alpha_ = _learned(lambda model: model.alpha)
-    step_size_ = _learned(lambda model: model.step_size)
-    n_iter_ = _learned(lambda model: model.n_rounds)
-    noise_ = _learned(lambda model: model.noise)
-    choice_ = _learned(lambda model: _require(model.choice))
-    oof_proba_ = _learned(lambda model: _require(model.out_of_fold_posterior()))
-    validation_rows_ = _learned(lambda model: model.validation_rows)
-    estimators_ = _learned(lambda model: model.by_class("hypotheses"))
-    leverages_ = _learned(lambda model: model.by_class("leverages"))
-    edges_ = _learned(lambda model: model.by_class("edges"))
-    forest_ = _learned(lambda model: model.by_class("forest"))
-    evals_result_ = _learned(lambda model: model.validation_curves())
-    feature_importances_ = _learned(lambda model: model.importances("paper"))
+    classes_ = _expose(lambda model: model.classes)
+    n_features_in_ = _expose(lambda model: model.encoder.n_features_in_)
+    feature_names_in_ = _expose(lambda model: model.encoder.feature_names_in_)
+    link_ = _expose(lambda model: model.link)
+    alpha_ = _expose(lambda model: model.alpha)
+    step_size_ = _expose(lambda model: model.step_size)
+    n_iter_ = _expose(lambda model: model.n_rounds)
+    noise_ = _expose(lambda model: model.noise)
+    choice_ = _expose(lambda model: _require(model.choice, "nothing was left to choose from the data"))
+    oof_proba_ = _expose(lambda model: _require(model.out_of_fold_posterior(), NO_OUT_OF_FOLD))
+    validation_rows_ = _expose(lambda model: model.validation_rows)
+    estimators_ = _expose(lambda model: model.by_class("hypotheses"))
+    leverages_ = _expose(lambda model: model.by_class("leverages"))
+    edges_ = _expose(lambda model: model.by_class("edges"))
+    forest_ = _expose(lambda model: model.by_class("forest"))
+    evals_result_ = _expose(lambda model: model.validation_curves())
+    feature_importances_ = _expose(lambda model: model.importances("paper"))
 
     def importances(self, kind: str = "paper") -> Array:
         """Return how much each column contributes, as shares.

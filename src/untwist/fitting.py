@@ -17,12 +17,19 @@ from untwist.model import FittedModel
 from untwist.noise.paper import MenonEstimate
 from untwist.noise.untwisting import Untwisting
 from untwist.settings import Settings
+from untwist.theory.links import Link
 from untwist.training_data import TrainingData
 
-__all__ = ["Fit", "boost_given_settings", "decide_alpha", "replay_rounds"]
+__all__ = ["AlphaDecision", "Fit", "boost_given_settings", "decide_alpha", "replay_rounds"]
 
 #: The compiled engine rounds boosting weights to this share of the heaviest row.
 WEIGHT_ROUNDING = 2.0**-17
+
+#: An edge is taken for the one of the fit if it differs by no more than this share of it.
+EDGE_TOLERANCE = 1e-3
+
+#: Edges near 0 may differ by this much, whatever their size.
+LEAST_EDGE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,18 +40,26 @@ class Fit:
     interrupt: KeyboardInterrupt | None = None
 
 
-def decide_alpha(data: TrainingData) -> tuple[tuple[float, ...], MenonEstimate | None]:
-    """Return the alphas to try, and the estimate of `menon` where that is to say it."""
+@dataclass(frozen=True)
+class AlphaDecision:
+    """The alphas to try, and the estimate of `menon` where that has said it."""
+
+    alphas: tuple[float, ...]
+    estimate: MenonEstimate | None = None
+
+
+def decide_alpha(data: TrainingData) -> AlphaDecision:
+    """Return the alphas of the settings, or the one that `menon` estimates from the data."""
     if data.settings.alphas is not None:
-        return data.settings.alphas, None
+        return AlphaDecision(data.settings.alphas)
     estimate = data.estimate_menon()
-    return (estimate.alpha,), estimate
+    return AlphaDecision((estimate.alpha,), estimate)
 
 
 def boost_given_settings(
     data: TrainingData,
     previous: FittedModel | None = None,
-    present: Callable[[FittedModel], Any] = lambda model: model,
+    wrap_model: Callable[[FittedModel], Any] = lambda model: model,
 ) -> Fit:
     """Boost with given settings.
 
@@ -54,7 +69,7 @@ def boost_given_settings(
         The rows, and the settings that they were prepared for.
     previous : FittedModel or None
         The model whose rounds the fit goes on from.
-    present : function
+    wrap_model : function
         Makes what callbacks are shown of a model of the rounds so far.
 
     Returns
@@ -67,73 +82,46 @@ def boost_given_settings(
         If Ctrl-C came before there was a round of every class.
     """
     settings = data.settings
-    (alpha,), noise = decide_alpha(data)
-    link = settings.make_link(alpha)
+    decision = decide_alpha(data)
+    link = settings.make_link(decision.alphas[0])
     step_size = settings.choose_step(link)
-    if previous is not None and repr(link) != repr(previous.link):
-        raise ValueError(f"a warm start goes on with the link of the last fit, {previous.link!r}, got {link!r}")
-    n_rounds_before = 0 if previous is None else previous.n_rounds
-    assert settings.n_rounds is not None  # Only a search leaves them open.
-    if n_rounds_before > settings.n_rounds:
-        raise ValueError(
-            f"n_estimators must be at least the {n_rounds_before} rounds of the last fit, got {settings.n_rounds}"
-        )
+    n_rounds_left = _count_rounds_left(settings, link, previous)
     earlier = _list_earlier(previous)
-    runs = []
-    for index in range(len(data.positive_classes)):
-        task = data.make_task(link, step_size, index)
-        losses = np.zeros(0)
-        if earlier is not None:
-            ensemble = earlier[index]
-            start = ensemble.scores(data.rows.X, settings.n_jobs)
-            task = replace(task, start=start, first_round=len(ensemble))
-            if len(ensemble.losses) == len(ensemble):  # Otherwise early stopping has cut rounds off.
-                losses = ensemble.losses
-        runs.append(BoosterRun(settings.engine.make_booster(data.dataset, task), losses))
-
-    held_out_rows = np.flatnonzero(data.held_out)
-    untwisting = None if settings.known_rates is None else Untwisting.from_rates(settings.known_rates)
+    runs = _start_runs(data, link, step_size, earlier)
 
     def make_model(ensembles: list[Ensemble]) -> FittedModel:
-        return FittedModel(
-            classes=data.classes,
-            encoder=data.encoder,
-            ensembles=tuple(ensembles),
-            link=link,
-            alpha=alpha,
-            step_size=step_size,
-            class_weights=data.class_weights,
-            seed=data.growth.seed,
-            n_rows=data.n_rows,
-            total_weight=data.total_weight,
-            noise=noise if untwisting is None else untwisting,
-            untwisting=untwisting,
-            validation_rows=held_out_rows,
-            validation_shares=data.held_out[held_out_rows],
-        )
-
-    def list_ensembles() -> list[Ensemble]:
-        ensembles = [run.ensemble() for run in runs]
-        if earlier is None:
-            return ensembles
-        return [before.append(after) for before, after in zip(earlier, ensembles, strict=True)]
+        return _make_model(data, decision, link, step_size, ensembles)
 
     end = advance(
         runs,
-        settings.n_rounds - n_rounds_before,
-        first_round=n_rounds_before,
+        n_rounds_left,
+        first_round=0 if previous is None else previous.n_rounds,
         patience=settings.patience,
         callbacks=settings.callbacks,
         verbose=settings.verbose if data.workers.rank == 0 else 0,
         workers=data.workers,
-        snapshot=lambda: present(make_model(list_ensembles())),
+        snapshot=lambda: wrap_model(make_model(_join_rounds(earlier, runs))),
     )
-    ensembles = list_ensembles()
+    ensembles = _join_rounds(earlier, runs)
     if settings.patience:
         ensembles = [one.keep_best() for one in ensembles]
     if end.interrupt is not None and not all(map(len, ensembles)):
         raise end.interrupt
     return Fit(make_model(ensembles), end.interrupt)
+
+
+def _count_rounds_left(settings: Settings, link: Link, previous: FittedModel | None) -> int:
+    """Return the rounds to make, after those of the model that the fit goes on from."""
+    assert settings.n_rounds is not None  # Only a search leaves them open.
+    if previous is None:
+        return settings.n_rounds
+    if repr(link) != repr(previous.link):
+        raise ValueError(f"a warm start goes on with the link of the last fit, {previous.link!r}, got {link!r}")
+    if previous.n_rounds > settings.n_rounds:
+        raise ValueError(
+            f"n_estimators must be at least the {previous.n_rounds} rounds of the last fit, got {settings.n_rounds}"
+        )
+    return settings.n_rounds - previous.n_rounds
 
 
 def _list_earlier(previous: FittedModel | None) -> list[Ensemble] | None:
@@ -145,13 +133,62 @@ def _list_earlier(previous: FittedModel | None) -> list[Ensemble] | None:
     return [ensemble.forget_validation() for ensemble in previous.ensembles]
 
 
+def _start_runs(data: TrainingData, link: Link, step_size: float, earlier: list[Ensemble] | None) -> list[BoosterRun]:
+    """Return a run for each class, before its first round."""
+    runs = []
+    for index in range(len(data.positive_classes)):
+        task = data.make_task(link, step_size, index)
+        losses = np.zeros(0)
+        if earlier is not None:
+            ensemble = earlier[index]
+            start = ensemble.scores(data.rows.X, data.settings.n_jobs)
+            task = replace(task, start=start, first_round=len(ensemble))
+            if len(ensemble.losses) == len(ensemble):  # Otherwise early stopping has cut rounds off.
+                losses = ensemble.losses
+        runs.append(BoosterRun(data.settings.engine.make_booster(data.dataset, task), losses))
+    return runs
+
+
+def _join_rounds(earlier: list[Ensemble] | None, runs: list[BoosterRun]) -> list[Ensemble]:
+    """Return what all rounds so far leave behind."""
+    ensembles = [run.ensemble() for run in runs]
+    if earlier is None:
+        return ensembles
+    return [before.append(after) for before, after in zip(earlier, ensembles, strict=True)]
+
+
+def _make_model(
+    data: TrainingData, decision: AlphaDecision, link: Link, step_size: float, ensembles: list[Ensemble]
+) -> FittedModel:
+    """Return the fitted model of these ensembles, with the noise that was given or that `menon` estimated."""
+    rates = data.settings.known_rates
+    untwisting = None if rates is None else Untwisting.from_rates(rates)
+    validation_rows = np.flatnonzero(data.validation_share)
+    return FittedModel(
+        classes=data.classes,
+        encoder=data.encoder,
+        ensembles=tuple(ensembles),
+        link=link,
+        alpha=decision.alphas[0],
+        step_size=step_size,
+        class_weights=data.class_weights,
+        seed=data.growth.seed,
+        n_rows=data.n_rows,
+        n_effective_rows=data.n_effective_rows,
+        noise=decision.estimate if untwisting is None else untwisting,
+        untwisting=untwisting,
+        validation_rows=validation_rows,
+        validation_shares=data.validation_share[validation_rows],
+    )
+
+
 def replay_rounds(
-    model: FittedModel, settings: Settings, X: Any, labels: NDArray[np.uint32], weight: Array
+    model: FittedModel, settings: Settings, X: Any, labels: NDArray[np.uint32], sample_weight: Array
 ) -> tuple[Iterator[Round], Array]:
     """Return the rounds of a fit again, from its hypotheses and its data, and the weights of the rows that trained."""
     if len(model.ensembles) > 1:
         raise ValueError("a certificate is for two classes")
-    if not settings.by_edge:
+    if not settings.by_edge or model.choice is not None:
         raise ValueError("a certificate is for the paper's steps: learning_rate=None and nothing chosen by folds")
     if settings.growth.subsample != 1.0 and model.ensembles[0].forest is not None:
         raise ValueError("a certificate is for rounds that see all rows: subsample=1")
@@ -159,22 +196,24 @@ def replay_rounds(
         raise ValueError(
             f"X and y must be the {model.n_rows} rows that fit was given, got {X.shape[0]} and {len(labels)}"
         )
+    training_weight = np.array(sample_weight, dtype=np.float64)
     if settings.class_weight is not None:
-        weight = weight * model.class_weights[labels]
-    weight[model.validation_rows] *= 1.0 - model.validation_shares
-    rows = np.flatnonzero(weight)
+        training_weight *= model.class_weights[labels]
+    training_weight[model.validation_rows] *= 1.0 - model.validation_shares
+    rows = np.flatnonzero(training_weight)
     signs = np.where(labels[rows] == 1, 1.0, -1.0)
-    return _replay(model, X[rows], signs, weight[rows]), weight[rows]
+    return _replay(model, X[rows], signs, training_weight[rows]), training_weight[rows]
 
 
-def _replay(model: FittedModel, X: Any, signs: Array, weight: Array) -> Iterator[Round]:
+def _replay(model: FittedModel, X: Any, signs: Array, sample_weight: Array) -> Iterator[Round]:
     margins = np.zeros(len(signs))
-    rounding = WEIGHT_ROUNDING * len(weight) * weight.max() / weight.sum()
     ensemble = model.ensembles[0]
-    for index, (leverage, hypothesis) in enumerate(ensemble.rounds()):
-        weights, agreement = model.link.weights(margins), signs * hypothesis.predict(X)
-        edge = float(np.average(weights * agreement, weights=weight))
-        if not np.isclose(edge, ensemble.edges[index], rtol=1e-3, atol=1e-6 + rounding):
+    rounding = WEIGHT_ROUNDING * len(sample_weight) * sample_weight.max() / sample_weight.sum()
+    for index, (leverage, hypothesis) in enumerate(ensemble.iterate_rounds()):
+        boosting_weight = model.link.weights(margins)
+        agreement = signs * hypothesis.predict(X)
+        edge = float(np.average(boosting_weight * agreement, weights=sample_weight))
+        if not np.isclose(edge, ensemble.edges[index], rtol=EDGE_TOLERANCE, atol=LEAST_EDGE_TOLERANCE + rounding):
             raise ValueError("X, y and sample_weight must be the data that fit was given: the edges differ")
         margins = margins + leverage * agreement
-        yield Round(index, hypothesis, ensemble.edges[index], leverage, weights, agreement, margins)
+        yield Round(index, hypothesis, ensemble.edges[index], leverage, boosting_weight, agreement, margins)

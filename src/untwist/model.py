@@ -17,10 +17,10 @@ from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, iterate_row_blocks
 from untwist.data.batches import Encoded
 from untwist.data.encoding import TableEncoder
-from untwist.data.labels import encode_labels
+from untwist.data.labels import encode_labels, list_positive_classes
 from untwist.data.workers import Workers, solo
 from untwist.noise.estimate import NoiseEstimate
-from untwist.noise.posterior import Posterior
+from untwist.noise.posterior import Posterior, find_posterior_floor
 from untwist.noise.rates import estimate_noise
 from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import Link
@@ -120,7 +120,7 @@ class FittedModel:
         What all random choices of the fit followed from.
     n_rows : int
         Training rows, those held out for validation included.
-    total_weight : float
+    n_effective_rows : float
         The number of rows that trained or their total weight, whichever is larger.
     choice : Choice or None
         What was tried and chosen; None where nothing was left open.
@@ -143,7 +143,7 @@ class FittedModel:
     class_weights: Array
     seed: int
     n_rows: int
-    total_weight: float
+    n_effective_rows: float
     choice: Choice | None = None
     noise: NoiseEstimate | None = None
     untwisting: Untwisting | None = None
@@ -161,7 +161,7 @@ class FittedModel:
     @property
     def positive_classes(self) -> list[int]:
         """The class that each ensemble tells from the others."""
-        return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
+        return list_positive_classes(len(self.classes))
 
     @property
     def forests(self) -> tuple[Forest, ...]:
@@ -174,7 +174,7 @@ class FittedModel:
     @cached_property
     def posterior(self) -> Posterior:
         """How scores become posteriors."""
-        return Posterior(self.link, 1.0 / (self.total_weight + 2.0), self._class_shift(), self.untwisting)
+        return Posterior(self.link, find_posterior_floor(self.n_effective_rows), self._class_shift(), self.untwisting)
 
     def _class_shift(self) -> float:
         """Return what class weights add to the log-odds of two classes."""
@@ -235,8 +235,12 @@ class FittedModel:
         total = np.zeros(self.encoder.n_features)
         for one in self.ensembles:
             if kind == "paper":
-                for leverage, hypothesis in one.rounds():
-                    total += abs(leverage) * hypothesis.feature_importances_  # type: ignore[attr-defined]
+                for leverage, hypothesis in one.iterate_rounds():
+                    if not hasattr(hypothesis, "feature_importances_"):
+                        raise ValueError(
+                            f'kind="paper" needs weak learners with importances, and {hypothesis!r} has none'
+                        )
+                    total += abs(leverage) * hypothesis.feature_importances_
                 continue
             if one.forest is None:
                 raise ValueError(f'kind={kind!r} needs the trees of the compiled engine: ask for kind="paper"')
@@ -274,7 +278,9 @@ class FittedModel:
             return estimate_noise(posterior, labels, sample_weight=weight, rates=rates)
         posterior = self.link.inverse(unseen.scores).ravel()
         bears_label = (unseen.labels[:, None] == np.arange(n_classes)).ravel()
-        weight = np.repeat(unseen.weight / (n_classes - 1), n_classes)  # A row is counted once for every class.
+        weight = np.repeat(
+            unseen.weight / (n_classes - 1), n_classes
+        )  # A row appears once per class; counting it less is cautious.
         posterior, bears_label, weight = _gather_sorted(workers, posterior, bears_label, weight)
         return estimate_noise(posterior, bears_label, sample_weight=weight, n_classes=n_classes)
 

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from untwist.arguments import check_count, check_fraction, check_non_negative, check_positive, check_real, check_share
-from untwist.boosting.engines.engine import Engine, EngineSettings, Growth
+from untwist.boosting.engines.engine import Engine, EngineOptions, Growth
 from untwist.boosting.engines.registry import ENGINES, find_engine
 from untwist.boosting.forest import count_threads
 from untwist.boosting.runs import Callback
@@ -24,7 +24,7 @@ from untwist.model import Candidate
 from untwist.theory.links import CanonicalLink, ClippedLink, Link, default_step_size
 from untwist.theory.losses import AlphaLoss, Loss
 
-__all__ = ["ENGINE_SETTINGS", "Settings", "choose_engine", "resolve"]
+__all__ = ["ENGINE_SPECIFIC_DEFAULTS", "Settings", "choose_engine", "resolve"]
 
 #: The alphas, depths and learning rates that are tried where they are left open.
 ALPHAS = (1.0, 2.0)
@@ -40,7 +40,7 @@ PLAIN_DEPTH = 3
 REGULARISATION = {"l2": (1.0, 0.0), "subsample": (0.7, 1.0), "max_features": (0.7, 1.0)}
 
 #: Parameters that some engines do not know, with their defaults: such an engine refuses any other value.
-ENGINE_SETTINGS: dict[str, Any] = {
+ENGINE_SPECIFIC_DEFAULTS: dict[str, Any] = {
     "min_samples_leaf": 1,
     "l2": "auto",
     "subsample": "auto",
@@ -58,7 +58,7 @@ class Settings:
 
     Parameters
     ----------
-    engine, engine_settings, accepted_tables
+    engine, engine_options, accepted_tables
         The engine, what it is told, and the tables that it takes.
     automatic : bool
         Whether candidates are compared by folds.
@@ -87,7 +87,7 @@ class Settings:
     """
 
     engine: Engine
-    engine_settings: EngineSettings
+    engine_options: EngineOptions
     accepted_tables: AcceptedTables
     automatic: bool
     alphas: tuple[float, ...] | None
@@ -113,7 +113,7 @@ class Settings:
     @property
     def growth(self) -> Growth:
         """How trees grow."""
-        return self.engine_settings.growth
+        return self.engine_options.growth
 
     @property
     def known_rates(self) -> tuple[float, float] | None:
@@ -121,8 +121,8 @@ class Settings:
         return self.noise_rates if isinstance(self.noise_rates, tuple) else None
 
     @property
-    def estimates_noise(self) -> bool:
-        """Whether the noise is to be estimated from the data, and posteriors to be untwisted by it."""
+    def untwists_posteriors(self) -> bool:
+        """Whether posteriors are untwisted, by given or by estimated noise rates."""
         alpha_was_open = self.alphas is not None and len(self.alphas) > 1
         return self.known_rates is not None or (alpha_was_open and self.noise_rates == "auto")
 
@@ -147,7 +147,7 @@ class Settings:
         """Return the step of a plain fit: the one that was given, else the paper's."""
         return default_step_size(link) if self.step is None else self.step
 
-    def fix(self, candidate: Candidate) -> Settings:
+    def narrow_to(self, candidate: Candidate) -> Settings:
         """Return the settings of a fit by folds that tries this candidate only and corrects no noise."""
         return replace(
             self,
@@ -194,10 +194,9 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         raise ValueError("warm_start needs alpha, n_estimators and max_depth to be given")
     alphas = _decide_alphas(alpha, automatic)
     max_depth = _check_depth(parameters["max_depth"])
-    depths = DEPTHS if automatic and max_depth == "auto" else (PLAIN_DEPTH,) if max_depth == "auto" else None
     step = _check_step(parameters["step_size"], parameters["learning_rate"])
     growth = Growth(
-        max_depth=PLAIN_DEPTH if max_depth == "auto" else max_depth,
+        max_depth=PLAIN_DEPTH if _is_auto(max_depth) else max_depth,
         max_leaf_nodes=_check_leaves(parameters["max_leaf_nodes"]),
         min_samples_leaf=check_count("min_samples_leaf", parameters["min_samples_leaf"]),
         min_weight_fraction_leaf=_check_leaf_share(parameters["min_weight_fraction_leaf"]),
@@ -205,7 +204,7 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         subsample=check_share("subsample", _decide_regularisation("subsample", parameters, automatic)),
         max_features=check_share("max_features", _decide_regularisation("max_features", parameters, automatic)),
     )
-    engine_settings = EngineSettings(
+    engine_options = EngineOptions(
         growth=growth,
         max_bins=check_count("max_bins", parameters["max_bins"], low=2, high=255),
         tree_method=parameters["tree_method"],
@@ -213,17 +212,17 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         estimator=_check_estimator(parameters["estimator"]),
         n_jobs=parameters["n_jobs"],
     )
-    engine.check_settings(engine_settings)
-    count_threads(parameters["n_jobs"])
+    engine.check_settings(engine_options)
+    count_threads(parameters["n_jobs"])  # It refuses what is no number of threads.
     patience = check_count("n_iter_no_change", parameters["n_iter_no_change"])
     early_stopping = bool(parameters["early_stopping"])
     return Settings(
         engine=engine,
-        engine_settings=engine_settings,
+        engine_options=engine_options,
         accepted_tables=engine.accepted_tables(parameters["estimator"], parameters["tree_method"]),
         automatic=automatic,
         alphas=alphas,
-        depths=(growth.depth,) if depths is None else depths,
+        depths=DEPTHS if automatic and _is_auto(max_depth) else (growth.depth,),
         n_rounds=_decide_rounds(parameters["n_estimators"], automatic),
         rounds_are_limit=early_stopping,
         step=step,
@@ -237,7 +236,7 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         monotonic_cst=parameters["monotonic_cst"],
         class_weight=parameters["class_weight"],
         warm_start=bool(parameters["warm_start"]),
-        callbacks=tuple(parameters["callbacks"] or ()),
+        callbacks=_check_callbacks(parameters["callbacks"]),
         n_jobs=parameters["n_jobs"],
         verbose=_check_verbose(parameters["verbose"]),
         seed=_draw_seed(parameters["random_state"]) if seed is None else seed,
@@ -262,11 +261,11 @@ def _is_auto(value: Any) -> bool:
 
 def _refuse_unknown_settings(parameters: Mapping[str, Any], engine: Engine) -> None:
     """Raise an error for a parameter that plays no part in the engine and yet was given."""
-    for name, default in ENGINE_SETTINGS.items():
+    for name, default in ENGINE_SPECIFIC_DEFAULTS.items():
         value = parameters[name]
         is_default = value is default or (default is not None and np.ndim(value) == 0 and value == default)
-        if name not in engine.settings and not is_default:
-            knowing = [f'"{one.name}"' for one in ENGINES.values() if name in one.settings]
+        if name not in engine.known_settings and not is_default:
+            knowing = [f'"{one.name}"' for one in ENGINES.values() if name in one.known_settings]
             raise ValueError(f"{name}={value!r} needs engine={' or '.join(knowing)}, got the {engine.name} engine")
 
 
@@ -274,9 +273,13 @@ def _check_flags(parameters: Mapping[str, Any]) -> None:
     for name in ("early_stopping", "warm_start"):
         if not isinstance(parameters[name], (bool, np.bool_)):
             raise ValueError(f"{name} must be True or False, got {parameters[name]!r}")
-    callbacks = parameters["callbacks"] or []
-    if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
-        raise ValueError(f"callbacks must be a list of functions, got {parameters['callbacks']!r}")
+
+
+def _check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
+    functions = callbacks or []
+    if not isinstance(functions, (list, tuple)) or not all(map(callable, functions)):
+        raise ValueError(f"callbacks must be a list of functions, got {callbacks!r}")
+    return tuple(functions)
 
 
 def _check_loss(loss: Any, engine: Engine) -> Loss | None:
@@ -297,7 +300,7 @@ def _decide_alphas(alpha: Any, automatic: bool) -> tuple[float, ...] | None:
     if isinstance(alpha, str) or alpha is None:
         raise ValueError(f'alpha must be a number, "auto" or "menon", got {alpha!r}')
     ClippedLink(AlphaLoss(alpha))  # It refuses what is no alpha.
-    return (alpha,)
+    return (float(alpha),)
 
 
 def _check_depth(max_depth: Any) -> Any:

@@ -1,7 +1,7 @@
 """All that comes before round one: the table as codes, labels, weights, validation rows and folds.
 
-Every meeting that workers of a distributed fit need before round one is in here: on columns, categories, classes,
-weights and seed.
+Workers of a distributed fit agree in here on columns, categories, classes, weights and seed; while the engine makes its
+dataset they agree on bins.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from untwist.boosting.engines.engine import Dataset, Growth, Rows, Task
 from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
 from untwist.data.encoding import TableEncoder
-from untwist.data.labels import encode_labels, find_classes, refuse_missing, weigh_classes
+from untwist.data.labels import encode_labels, find_classes, list_positive_classes, refuse_missing, weigh_classes
 from untwist.data.tables import Schema
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
 from untwist.noise.paper import MenonEstimate, menon
+from untwist.noise.posterior import find_posterior_floor
 from untwist.settings import Settings
 from untwist.theory.links import Link
 
@@ -77,7 +78,7 @@ class TrainingData:
         What each row weighs in the validation loss; None where there are no validation rows.
     validation_was_given : bool
         Whether the validation rows were given, or drawn from the training rows.
-    held_out : array
+    validation_share : array
         The share of each training row's weight that was drawn for validation.
     folds : array or None
         The weight of each row that each fold sets aside; None where nothing is to be chosen.
@@ -85,7 +86,7 @@ class TrainingData:
         As in `FittedModel`.
     n_rows : int
         The number of training rows.
-    total_weight : float
+    n_effective_rows : float
         The number of rows that train or their total weight, whichever is larger; of all workers.
     growth : Growth
         How trees grow, with the seed and the directions of monotone columns.
@@ -99,13 +100,13 @@ class TrainingData:
     weight: Array
     validation_weight: Array | None
     validation_was_given: bool
-    held_out: Array
+    validation_share: Array
     folds: Array | None
     classes: NDArray[Any]
     class_weights: Array
     encoder: TableEncoder
     n_rows: int
-    total_weight: float
+    n_effective_rows: float
     growth: Growth
     workers: Workers
 
@@ -143,14 +144,15 @@ class TrainingData:
         table = _TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
         rows, validation_weight = table.append_validation(validation)
         growth = replace(settings.growth, seed=seed, monotone=table.find_directions())
-        dataset = settings.engine.make_dataset(rows, replace(settings.engine_settings, growth=growth))
-        held_out = np.zeros(table.n_rows)
+        dataset = settings.engine.make_dataset(rows, replace(settings.engine_options, growth=growth))
+        validation_share = np.zeros(table.n_rows)
         validation_was_given = validation_weight is not None
         weight = rows.weight
         if settings.patience and not (validation_was_given or settings.automatic):
-            share = table.check_share(settings.validation_fraction)
-            held_out = settings.engine.hold_out(dataset, rows, share, seed)
-            weight, validation_weight = weight * (1.0 - held_out), weight * held_out
+            share = table.check_enough_to_hold_out(settings.validation_fraction)
+            validation_share = settings.engine.hold_out(dataset, rows, share, seed)
+            validation_weight = weight * validation_share
+            weight = weight * (1.0 - validation_share)
         folds = None
         if settings.automatic and not validation_was_given:
             folds = settings.engine.make_folds(dataset, rows, N_FOLDS, seed)
@@ -161,13 +163,13 @@ class TrainingData:
             weight=weight,
             validation_weight=validation_weight,
             validation_was_given=validation_was_given,
-            held_out=held_out,
+            validation_share=validation_share,
             folds=folds,
             classes=table.classes,
             class_weights=table.class_weights,
             encoder=table.encoder,
             n_rows=table.n_rows,
-            total_weight=_sum_weight(weight[: table.n_rows], workers),
+            n_effective_rows=_count_effective_rows(weight[: table.n_rows], workers),
             growth=growth,
             workers=workers,
         )
@@ -175,12 +177,12 @@ class TrainingData:
     @property
     def posterior_floor(self) -> float:
         """By the rule of succession, no posterior can be nearer to 0 or 1 than this."""
-        return 1.0 / (self.total_weight + 2.0)
+        return find_posterior_floor(self.n_effective_rows)
 
     @property
     def positive_classes(self) -> list[int]:
-        """One problem for two classes, one against the rest each for more."""
-        return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
+        """The class that each booster tells from the others."""
+        return list_positive_classes(len(self.classes))
 
     def make_task(self, link: Link, step_size: float, class_index: int) -> Task:
         """Return what the booster of a class has to do in a plain fit."""
@@ -234,23 +236,13 @@ class _TrainingTable:
         previous: FittedModel | None,
         estimator: Any,
     ) -> _TrainingTable:
+        """Check the rows and make numbers of them, like the rows of a previous model if there is one."""
         X, y, sample_weight = map(tables.bring_to_host, (X, y, sample_weight))
         refuse_missing(y)
-        names = _list_columns(X)
         weight = None
         if sample_weight is not None:
             weight = _check_weights(sample_weight, X, workers, ensure_non_negative=True)
-        accepted = settings.accepted_tables
-        if isinstance(X, Batches) and not accepted.blocks:
-            raise ValueError('only the compiled engine and XGBoost with "hist" learn from Batches')
-        _agree_on_columns(workers, names, X)
-        schema = _learn_schema(settings, workers, X, weight) if previous is None else previous.encoder.schema
-        if schema.categories and not accepted.categories:
-            holding = [names[column] if names else column for column in schema.categories]
-            raise ValueError(
-                f"only the compiled engine knows categories, but columns {holding} hold some: encode them, say with "
-                "OrdinalEncoder"
-            )
+        schema = _find_schema(settings, workers, X, weight, previous)
         if previous is not None:
             encoder, classes = previous.encoder, previous.classes
             numbers = encoder.encode(X, estimator)
@@ -259,19 +251,11 @@ class _TrainingTable:
         else:
             numbers, y = _encode(settings, X, y, schema, estimator)
             feature_names = _get_feature_names(X.head if isinstance(X, Batches) else X)
-            encoder = TableEncoder(numbers.shape[1], feature_names, schema, accepted)
+            encoder = TableEncoder(numbers.shape[1], feature_names, schema, settings.accepted_tables)
             classes, labels = find_classes(y, workers)
         settings.check_classes(len(classes))
-        if weight is None:
-            weight = np.broadcast_to(1.0, len(labels))  # This takes no memory for what is all the same.
-        mass = workers.sum(np.bincount(labels, weights=weight, minlength=len(classes)))
-        weight_of_class = np.ones(len(classes))
-        if settings.class_weight is not None:
-            weight_of_class = weigh_classes(settings.class_weight, classes, mass)
-            weight = weight * weight_of_class[labels]
-        if np.count_nonzero((mass > 0) & (weight_of_class > 0)) < 2:
-            raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
-        return cls(settings, workers, numbers, labels, weight, classes, weight_of_class, encoder)
+        weight, class_weights = _weigh_rows(settings, workers, classes, labels, weight)
+        return cls(settings, workers, numbers, labels, weight, classes, class_weights, encoder)
 
     @property
     def n_rows(self) -> int:
@@ -307,7 +291,7 @@ class _TrainingTable:
             raise ValueError("sample_weight_val must be finite and non-negative, not all 0")
         return X_val, y_val, weight
 
-    def check_share(self, share: float) -> float:
+    def check_enough_to_hold_out(self, share: float) -> float:
         """Return the share of rows to hold out, if there are rows enough to do so."""
         counted = [
             np.bincount(self.labels, weights=one, minlength=len(self.classes)) for one in (self.weight > 0, self.weight)
@@ -338,7 +322,7 @@ class _TrainingTable:
         return tuple(int(sign * direction) for direction in directions)
 
 
-def _list_columns(X: Any) -> list[Any]:
+def _read_column_names(X: Any) -> list[Any]:
     """Return the names of the columns of a frame (pandas, polars, Arrow); none where they have no names."""
     names = list(getattr(X, "column_names", getattr(X, "columns", [])))
     repeated = [name for name, times in Counter(names).items() if times > 1]
@@ -356,10 +340,43 @@ def _agree_on_columns(workers: Workers, names: list[Any], X: Any) -> None:
         raise ValueError("the workers must have the same columns, in the same order, all sparse or all dense")
 
 
-def _learn_schema(settings: Settings, workers: Workers, X: Any, weight: Array | None) -> Schema:
-    if isinstance(X, Batches):
-        return X.learn(settings.categorical_features, sample_weight=weight)
-    return tables.learn(X, settings.categorical_features, sample_weight=weight, workers=workers)
+def _find_schema(
+    settings: Settings, workers: Workers, X: Any, weight: Array | None, previous: FittedModel | None
+) -> Schema:
+    """Return how columns become numbers, after a check that the engine takes such a table."""
+    if isinstance(X, Batches) and not settings.accepted_tables.blocks:
+        raise ValueError('only the compiled engine and XGBoost with "hist" learn from Batches')
+    names = _read_column_names(X)
+    _agree_on_columns(workers, names, X)
+    if previous is not None:
+        schema = previous.encoder.schema
+    elif isinstance(X, Batches):
+        schema = X.learn(settings.categorical_features, sample_weight=weight)
+    else:
+        schema = tables.learn(X, settings.categorical_features, sample_weight=weight, workers=workers)
+    if schema.categories and not settings.accepted_tables.categories:
+        holding = [names[column] if names else column for column in schema.categories]
+        raise ValueError(
+            f"the {settings.engine.name} engine takes no categories, but columns {holding} hold some: encode them, "
+            "say with OrdinalEncoder"
+        )
+    return schema
+
+
+def _weigh_rows(
+    settings: Settings, workers: Workers, classes: NDArray[Any], labels: NDArray[np.uint32], weight: Array | None
+) -> tuple[Array, Array]:
+    """Return the weight of every row, class weights included, and the class weights."""
+    if weight is None:
+        weight = np.broadcast_to(1.0, len(labels))  # This takes no memory for what is all the same.
+    mass = workers.sum(np.bincount(labels, weights=weight, minlength=len(classes)))
+    class_weights = np.ones(len(classes))
+    if settings.class_weight is not None:
+        class_weights = weigh_classes(settings.class_weight, classes, mass)
+        weight = weight * class_weights[labels]
+    if np.count_nonzero((mass > 0) & (class_weights > 0)) < 2:
+        raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
+    return weight, class_weights
 
 
 def _encode(settings: Settings, X: Any, y: Any, schema: Schema, estimator: Any) -> tuple[Any, Any]:
@@ -390,7 +407,7 @@ def _stack_tables(X: Any, X_val: Any) -> Any:
     return X.concatenate(dense) if isinstance(X, Encoded) else np.concatenate([X, dense])
 
 
-def _sum_weight(weight: Array, workers: Workers) -> float:
+def _count_effective_rows(weight: Array, workers: Workers) -> float:
     """Return the number of rows with a weight or their total weight, whichever is larger, over all workers."""
     if (weight % 1.0 != 0).any():
         weight = np.sort(weight)  # In this order the sum does not depend on that of the rows.

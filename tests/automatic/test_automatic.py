@@ -11,7 +11,7 @@ from helpers.engines import get_forest, make_booster, make_dataset, wrap_booster
 from untwist import PILBoostClassifier
 from untwist import settings as default_settings
 from untwist.automatic import candidates, search
-from untwist.automatic.search import Search, climb
+from untwist.automatic.search import Search, find_lowest
 from untwist.boosting.engines.engine import Engine, Growth
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest
@@ -190,7 +190,7 @@ def test_depth_is_chosen_first_and_then_alpha():
 def test_depth_is_climbed_from_the_middle():
     def climb_losses(losses):
         seen = []
-        best = climb(list(range(len(losses))), lambda level: seen.append(level) or losses[level])
+        best = find_lowest(list(range(len(losses))), lambda level: seen.append(level) or losses[level])
         return best, sorted(set(seen))
 
     assert climb_losses([3, 2, 3]) == (1, [0, 1, 2])

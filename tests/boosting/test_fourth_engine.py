@@ -17,7 +17,7 @@ class RandomTreeEngine(Engine):
     """Trees that split at thresholds drawn at random."""
 
     name = "random trees"
-    settings = frozenset({"l2"})
+    known_settings = frozenset({"l2"})
 
     def accepted_tables(self, estimator, tree_method):
         return AcceptedTables(missing_values=False, sparse=False, categories=False, blocks=False)

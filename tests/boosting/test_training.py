@@ -8,9 +8,9 @@ import pytest
 from helpers.learners import Oracle
 from untwist.boosting.algorithm import Round
 from untwist.boosting.engines import reference
-from untwist.boosting.engines.engine import EngineSettings, Growth, Rows, Task
+from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
 from untwist.boosting.ensemble import Ensemble
-from untwist.boosting.runs import Advance, BoosterRun, Progress, RoundReport, advance
+from untwist.boosting.runs import BoosterRun, Ending, Progress, RoundReport, advance
 from untwist.data.workers import Workers
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
@@ -147,7 +147,7 @@ def make_reference_run(monkeypatch, losses=None, rounds=5):
     rows = Rows(np.zeros((2, 1)), np.array([1, 0], dtype=np.uint32), np.ones(2))
     watched = None if losses is None else np.ones(2)
     task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, Growth(), validation_weight=watched)
-    dataset = reference.ReferenceDataset(rows, EngineSettings())
+    dataset = reference.ReferenceDataset(rows, EngineOptions())
     return BoosterRun(reference.ReferenceBooster(dataset, task))
 
 
@@ -174,7 +174,7 @@ def test_a_reference_run_stops_by_patience_or_at_its_end(monkeypatch):
 
 def test_runs_go_side_by_side_until_each_has_enough():
     short, long = Run(most=3), Run()
-    assert advance([short, long], 40, patience=7) == Advance()
+    assert advance([short, long], 40, patience=7) == Ending()
     assert (short.count, long.count) == (3, 40)
     assert {patience for _, patience in short.steps + long.steps} == {7}
     assert len(long.steps) < 40  # The rounds were not boosted one by one.
@@ -187,7 +187,7 @@ def test_runs_that_make_no_round_any_more_end():
             return True
 
     idle = Idle()
-    assert advance([idle], 40) == Advance()
+    assert advance([idle], 40) == Ending()
     assert len(idle.steps) == 1
 
 
@@ -200,7 +200,7 @@ def test_a_callback_is_told_of_every_round_and_its_answer_ends_them():
         return progress.round == 14
 
     end = advance(runs, 8, first_round=10, callbacks=[callback, lambda progress: None], snapshot=lambda: model)
-    assert end == Advance(stopped_by_callback=True)
+    assert end == Ending(stopped_by_callback=True)
     assert [one.round for one in told] == [11, 12, 13, 14]
     assert all(one.n_rounds == 18 and one.model() is model for one in told)
     assert told[0].edge == pytest.approx(0.5)

@@ -82,7 +82,7 @@ def test_numbers_as_categories():
 def test_only_the_compiled_engine_knows_categories():
     columns, y = draw_coloured_rows()
     for settings in ({"engine": "reference"}, {"estimator": Ridge()}):
-        with pytest.raises(ValueError, match="only the compiled engine knows categories"):
+        with pytest.raises(ValueError, match="the reference engine takes no categories"):
             make_model(**settings).fit(pd.DataFrame(columns), y)
     with pytest.raises(ValueError, match="categorical_features"):
         make_model(categorical_features=None).fit(pd.DataFrame(columns), y)

@@ -328,7 +328,7 @@ def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
     """Return a model of the chosen candidate on other labels, by folds of its own, with nothing left to choose."""
     model = audit.fitted
     assert model.choice is not None  # A model that can be audited has chosen by folds.
-    settings = resolve(audit.model.get_params(deep=False), seed=model.seed).fix(model.choice.best)
+    settings = resolve(audit.model.get_params(deep=False), seed=model.seed).narrow_to(model.choice.best)
     fit = Search(TrainingData.collect(settings, audit.X, labels, audit.weight)).run()
     if fit.interrupt is not None:
         raise fit.interrupt

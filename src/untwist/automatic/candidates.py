@@ -12,7 +12,7 @@ from untwist.boosting.forest import Forest
 from untwist.boosting.runs import RoundReport
 from untwist.model import Candidate
 
-__all__ = ["FoldRun", "rests"]
+__all__ = ["FoldRun", "has_stalled"]
 
 #: A candidate gets at least so many rounds to make progress in.
 LEAST_PATIENCE = 15
@@ -52,7 +52,7 @@ class FoldRun:
         Whether the run ends when its loss rests or is hopeless; otherwise it makes all rounds that it is asked for.
     may_be_slow : bool
         Whether the run ends, too, when it turns out that longer steps would do better.
-    best : Candidate or None
+    to_beat : Candidate or None
         The best candidate so far.
     count : int
         Rounds so far.
@@ -67,7 +67,7 @@ class FoldRun:
     fold_weights: Array
     ends_by_itself: bool = True
     may_be_slow: bool = False
-    best: Candidate | None = None
+    to_beat: Candidate | None = None
     count: int = 0
     is_slow: bool = False
 
@@ -76,26 +76,26 @@ class FoldRun:
         """What tells candidates apart."""
         return self.alpha, self.depth
 
-    def boost(self, rounds: int, patience: int = 0) -> bool:
+    def boost(self, n_rounds: int, patience: int = 0) -> bool:
         """Make so many rounds more; return False when the candidate is done."""
         del patience  # A candidate is judged by all its folds together.
-        for each_fold in self.boosters:
-            for booster in each_fold:
-                booster.boost(rounds)
-        self.count += rounds
+        for class_boosters in self.boosters:
+            for booster in class_boosters:
+                booster.boost(n_rounds)
+        self.count += n_rounds
         if not self.ends_by_itself:
             return True
         losses = self.losses()
-        if rests(losses) or self._is_hopeless(losses):
+        if has_stalled(losses) or self._is_hopeless(losses):
             return False
         self.is_slow = self.may_be_slow and self.count >= SLOW_AFTER
         return not self.is_slow
 
     def _is_hopeless(self, losses: Array) -> bool:
         """Tell whether the loss is far above that of the best candidate, after the rounds that one took."""
-        if self.best is None or self.count < self.best.n_rounds:
+        if self.to_beat is None or self.count < self.to_beat.n_rounds:
             return False
-        return bool(losses.min() > HOPELESS_FACTOR * self.best.loss)
+        return bool(losses.min() > HOPELESS_FACTOR * self.to_beat.loss)
 
     def take_folds(self, other: FoldRun) -> None:
         """Add the folds of another run of the same candidate."""
@@ -111,40 +111,42 @@ class FoldRun:
 
     def losses(self) -> Array:
         """Return the log-loss of the rows set aside after each round."""
-        return self._average([[booster.losses() for booster in each_fold] for each_fold in self.boosters])
+        return self._average([[booster.losses() for booster in class_boosters] for class_boosters in self.boosters])
 
     def curves(self) -> list[tuple[Array, Array]]:
         """Return log-loss and error of the rows set aside after each round, by class."""
-        losses = [[booster.losses() for booster in each_fold] for each_fold in self.boosters]
+        losses = [[booster.losses() for booster in class_boosters] for class_boosters in self.boosters]
         errors = self._list_errors()
         return [(self._average([loss]), self._average([error])) for loss, error in zip(losses, errors, strict=True)]
 
     def last_round(self) -> RoundReport:
         """Return what there is to tell of the last round."""
-        edges = [booster.last_edge() for each_fold in self.boosters for booster in each_fold]
+        edges = [booster.last_edge() for class_boosters in self.boosters for booster in class_boosters]
         errors = self._average(self._list_errors())
         return RoundReport(float(np.mean(edges)), float(self.losses()[-1]), float(errors[-1]))
 
     def list_forests(self, n_rounds: int) -> list[list[Forest]]:
         """Return the first `n_rounds` trees of every class and fold."""
-        ensembles = [[booster.ensemble() for booster in each_fold] for each_fold in self.boosters]
-        kept = [[one.keep_first(min(n_rounds, len(one))).forest for one in each_fold] for each_fold in ensembles]
-        return [[forest for forest in each_fold if forest is not None] for each_fold in kept]
+        ensembles = [[booster.ensemble() for booster in class_boosters] for class_boosters in self.boosters]
+        kept = [
+            [one.keep_first(min(n_rounds, len(one))).forest for one in class_ensembles] for class_ensembles in ensembles
+        ]
+        return [[forest for forest in class_forests if forest is not None] for class_forests in kept]
 
     def _list_errors(self) -> list[list[Array]]:
-        return [[booster.errors() for booster in each_fold] for each_fold in self.boosters]
+        return [[booster.errors() for booster in class_boosters] for class_boosters in self.boosters]
 
     def _average(self, curves: list[list[Array]]) -> Array:
         """Return the mean over classes and folds after each round; a booster that has ended stays where it was."""
         total = np.zeros(self.count)
-        for each_fold in curves:
-            for curve, weight in zip(each_fold, self.fold_weights, strict=True):
+        for class_curves in curves:
+            for curve, weight in zip(class_curves, self.fold_weights, strict=True):
                 known = curve[: self.count]  # Ctrl-C may leave some folds ahead.
                 total += weight * np.pad(known, (0, self.count - len(known)), mode="edge")
         return np.asarray(total / (len(curves) * self.fold_weights.sum()))
 
 
-def rests(losses: Array) -> bool:
+def has_stalled(losses: Array) -> bool:
     """Tell whether a loss has hardly fallen for long."""
     wait = max(LEAST_PATIENCE, int(PATIENCE_SHARE * np.argmin(losses)))
     if len(losses) <= wait:

@@ -18,7 +18,7 @@ import numpy as np
 
 from untwist.arguments import Array
 from untwist.automatic.candidates import FoldRun
-from untwist.automatic.judging import judge_held_out_rows
+from untwist.automatic.out_of_fold import score_held_out_rows
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest
 from untwist.boosting.runs import advance
@@ -62,17 +62,17 @@ class Search:
     def __init__(self, data: TrainingData) -> None:
         self.data = data
         self.settings = data.settings
-        self.alphas, self.menon = decide_alpha(data)
+        self.alpha_decision = decide_alpha(data)
         steps = LEARNING_RATES if self.settings.step is None else (self.settings.step,)
         self.step = steps[0]
         self.longer_steps = list(steps[1:])
         self.held_out_weight = self._list_held_out_weight()
         self.fold_weights = data.workers.sum(self.held_out_weight.sum(axis=1))
         self.candidates: dict[tuple[float, int], Candidate] = {}
-        self.best: FoldRun | None = None
+        self.best_run: FoldRun | None = None
         self.interrupt: KeyboardInterrupt | None = None
         self.stopped = False
-        self.begin = time.perf_counter()
+        self.started_at = time.perf_counter()
 
     def _list_held_out_weight(self) -> Array:
         """Return, for every fold, the weight of each row that it sets aside."""
@@ -104,14 +104,16 @@ class Search:
         KeyboardInterrupt
             If Ctrl-C came before the first few rounds of the first candidate.
         """
-        depth = climb(sorted(self.settings.depths), lambda depth: self.try_candidate(self.alphas[0], depth))
-        for alpha in self.alphas:
+        depth = find_lowest(
+            sorted(self.settings.depths), lambda depth: self.try_candidate(self.alpha_decision.alphas[0], depth)
+        )
+        for alpha in self.alpha_decision.alphas:
             self.try_candidate(alpha, depth)
-        if self.best is None:
+        if self.best_run is None:
             assert self.interrupt is not None
             raise self.interrupt
-        self._boost_remaining_folds(self.best)
-        return Fit(self._make_model(self.best), self.interrupt)
+        self._boost_remaining_folds(self.best_run)
+        return Fit(self._make_model(self.best_run), self.interrupt)
 
     def try_candidate(self, alpha: float, depth: int) -> float:
         """Boost a candidate on the first folds and return its loss; infinity where the search has been ended."""
@@ -128,9 +130,9 @@ class Search:
             self._boost(run)
             if run.count == 0:  # Ctrl-C came before the longer steps had got anywhere.
                 run = shorter
-        if self.interrupt is not None and (self.best is not None or run.count == 0):
+        if self.interrupt is not None and (self.best_run is not None or run.count == 0):
             return np.inf  # A candidate that was compared with others is better than half of one.
-        return self._judge(run)
+        return self._record(run)
 
     def _start(self, alpha: float, depth: int, folds: range) -> FoldRun:
         """Return a candidate on these folds, before its first round."""
@@ -157,7 +159,7 @@ class Search:
             fold_weights=self.fold_weights[folds.start : folds.stop],
             ends_by_itself=self.fixed_rounds is None,
             may_be_slow=bool(self.longer_steps),
-            best=None if self.best is None else self.candidates[self.best.key],
+            to_beat=None if self.best_run is None else self.candidates[self.best_run.key],
         )
 
     def _training_weight(self, fold: int) -> Array:
@@ -175,17 +177,17 @@ class Search:
             rounds_open=True,
             callbacks=self.settings.callbacks,
             workers=self.data.workers,
-            begin=self.begin,
+            started_at=self.started_at,
         )
         self.interrupt = end.interrupt
         self.stopped = end.stopped_by_callback or end.interrupt is not None
 
-    def _judge(self, run: FoldRun) -> float:
+    def _record(self, run: FoldRun) -> float:
         """Keep what a candidate has come to, and the candidate itself if it is the best so far."""
         candidate = run.summarise(self.fixed_rounds)
         self.candidates[run.key] = candidate
-        if self.best is None or candidate.loss < self.candidates[self.best.key].loss:
-            self.best = run
+        if self.best_run is None or candidate.loss < self.candidates[self.best_run.key].loss:
+            self.best_run = run
         if self.settings.verbose and self.data.workers.rank == 0:
             print(candidate, file=sys.stderr)
         return candidate.loss
@@ -209,8 +211,8 @@ class Search:
         candidate = self.candidates[best.key]
         forests = best.list_forests(candidate.n_rounds)
         ensembles = [
-            Ensemble.from_forest(Forest.average(each_fold), losses, errors)
-            for each_fold, (losses, errors) in zip(forests, best.curves(), strict=True)
+            Ensemble.from_forest(Forest.average(class_forests), losses, errors)
+            for class_forests, (losses, errors) in zip(forests, best.curves(), strict=True)
         ]
         model = FittedModel(
             classes=data.classes,
@@ -222,36 +224,36 @@ class Search:
             class_weights=data.class_weights,
             seed=data.growth.seed,
             n_rows=data.n_rows,
-            total_weight=data.total_weight,
+            n_effective_rows=data.n_effective_rows,
             choice=Choice(candidate, tuple(self.candidates.values())),
-            noise=self.menon,
-            out_of_fold=self._judge_held_out_rows(forests, best),
+            noise=self.alpha_decision.estimate,
+            out_of_fold=self._score_held_out_rows(forests, best),
         )
         # Posteriors of weighted classes are not those of the labels; of two classes the weights can be taken back.
         weighted = settings.class_weight is not None and len(data.classes) > 2
-        if not settings.estimates_noise or weighted:
+        if not settings.untwists_posteriors or weighted:
             return model
         noise = model.estimate_noise(settings.known_rates, data.workers)
         return replace(model, noise=noise, untwisting=noise)
 
-    def _judge_held_out_rows(self, forests: list[list[Forest]], best: FoldRun) -> OutOfFold:
+    def _score_held_out_rows(self, forests: list[list[Forest]], best: FoldRun) -> OutOfFold:
         """Return what each fold's model says of the rows that it has not seen."""
         data = self.data
         n_folds = len(best.fold_weights)
         n_training = 0 if data.validation_was_given else data.n_rows
-        judged = judge_held_out_rows(
+        unseen = score_held_out_rows(
             forests, data.rows, self.held_out_weight[:n_folds], n_training, n_jobs=self.settings.n_jobs
         )
         if data.validation_was_given:
-            return judged
+            return unseen
         # Class weights do not belong to the labels. Validation rows that were given have weights without them.
-        by_class = data.class_weights[judged.labels]
-        weight = np.divide(judged.weight, by_class, out=np.zeros_like(judged.weight), where=judged.weight > 0)
+        by_class = data.class_weights[unseen.labels]
+        weight = np.divide(unseen.weight, by_class, out=np.zeros_like(unseen.weight), where=unseen.weight > 0)
         complete = n_folds == len(self.held_out_weight) and data.workers.size == 1
-        return replace(judged, weight=weight, fingerprint=data.fingerprint() if complete else None)
+        return replace(unseen, weight=weight, fingerprint=data.fingerprint() if complete else None)
 
 
-def climb(levels: Sequence[int], find_loss: Callable[[int], float]) -> int:
+def find_lowest(levels: Sequence[int], find_loss: Callable[[int], float]) -> int:
     """Return the best level: from the middle one down as long as that helps; if it does not, up."""
     best = middle = len(levels) // 2
     while best > 0 and find_loss(levels[best]) > find_loss(levels[best - 1]):

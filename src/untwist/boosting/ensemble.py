@@ -12,7 +12,17 @@ from untwist.arguments import Array
 from untwist.boosting.algorithm import Hypothesis, staged_scores
 from untwist.boosting.forest import Forest
 
-__all__ = ["Ensemble"]
+__all__ = ["Ensemble", "is_stale"]
+
+
+def is_stale(losses: Array, patience: int) -> bool:
+    """Tell whether a validation loss was at its lowest more than `patience` rounds ago.
+
+    Rounds that were not validated are NaN. Without patience, or without any loss, nothing is stale.
+    """
+    if not patience or not np.isfinite(losses).any():
+        return False
+    return len(losses) - int(np.nanargmin(losses)) > patience
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +93,7 @@ class Ensemble:
             errors=errors,
         )
 
-    def rounds(self) -> Iterator[tuple[float, Hypothesis]]:
+    def iterate_rounds(self) -> Iterator[tuple[float, Hypothesis]]:
         """Yield (leverage, hypothesis) of each round."""
         return zip(self.leverages, self.hypotheses, strict=True)
 
@@ -98,4 +108,4 @@ class Ensemble:
 
     def staged_scores(self, X: Any) -> Iterator[Array]:
         """Yield the scores after each round."""
-        return staged_scores(self.rounds(), X)
+        return staged_scores(self.iterate_rounds(), X)

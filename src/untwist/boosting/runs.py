@@ -12,10 +12,10 @@ import numpy as np
 
 from untwist.arguments import Array
 from untwist.boosting.engines.engine import Booster
-from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.workers import Workers, solo
 
-__all__ = ["Advance", "BoosterRun", "Callback", "Progress", "RoundReport", "Run", "advance"]
+__all__ = ["BoosterRun", "Callback", "Ending", "Progress", "RoundReport", "Run", "advance"]
 
 #: Rounds are made in blocks that take about so many seconds, as Ctrl-C is looked for between them.
 SECONDS_PER_BLOCK = 0.05
@@ -37,8 +37,8 @@ class Run(Protocol):
     def count(self) -> int:
         """Rounds so far."""
 
-    def boost(self, rounds: int, patience: int) -> bool:
-        """Make up to `rounds` more rounds; return False when there is nothing left to do.
+    def boost(self, n_rounds: int, patience: int) -> bool:
+        """Make up to `n_rounds` more rounds; return False when there is nothing left to do.
 
         With `patience` above 0 the run ends when the validation loss was at its lowest so many rounds ago.
         """
@@ -55,19 +55,19 @@ class BoosterRun:
     earlier_losses: Array = field(default_factory=lambda: np.zeros(0))
     count: int = 0
 
-    def boost(self, rounds: int, patience: int) -> bool:
-        """Make up to `rounds` more rounds; return False at the end."""
+    def boost(self, n_rounds: int, patience: int) -> bool:
+        """Make up to `n_rounds` more rounds; return False at the end."""
         if patience and len(self.earlier_losses):
-            return self._boost_after_earlier_rounds(rounds, patience)
-        wanted = self.count + rounds
-        self.count = self.booster.boost(rounds, patience)
+            return self._boost_after_earlier_rounds(n_rounds, patience)
+        wanted = self.count + n_rounds
+        self.count = self.booster.boost(n_rounds, patience)
         return self.count == wanted
 
-    def _boost_after_earlier_rounds(self, rounds: int, patience: int) -> bool:
+    def _boost_after_earlier_rounds(self, n_rounds: int, patience: int) -> bool:
         """Boost round by round: the booster knows nothing of the earlier losses, and its patience would begin anew."""
-        for _ in range(rounds):
+        for _ in range(n_rounds):
             losses = np.concatenate([self.earlier_losses, self.booster.losses()])
-            if len(losses) - int(np.argmin(losses)) > patience:
+            if is_stale(losses, patience):
                 return False
             wanted = self.count + 1
             self.count = self.booster.boost(1)
@@ -115,7 +115,7 @@ Callback = Callable[[Progress], object]
 
 
 @dataclass(frozen=True)
-class Advance:
+class Ending:
     """How `advance` ended: by Ctrl-C, by a callback, or (neither) because there was nothing left to do."""
 
     interrupt: KeyboardInterrupt | None = None
@@ -134,8 +134,8 @@ def advance(
     verbose: int = 0,
     workers: Workers = solo,
     snapshot: Callable[[], Any] | None = None,
-    begin: float | None = None,
-) -> Advance:
+    started_at: float | None = None,
+) -> Ending:
     """Make up to `n_rounds` rounds of every run, side by side; Ctrl-C ends them early, with the rounds done kept.
 
     Parameters
@@ -161,14 +161,14 @@ def advance(
         Who else makes the same rounds.
     snapshot : function or None
         Makes a model of what there is, for callbacks.
-    begin : float or None
+    started_at : float or None
         When the clock of `Progress` started, by `time.perf_counter`; None for now.
     """
     callbacks = list(callbacks)
     going = list(runs)
     done = 0
     adaptive_block = 1
-    begin = time.perf_counter() if begin is None else begin
+    started_at = time.perf_counter() if started_at is None else started_at
     round_by_round = bool(callbacks) or workers.size > 1
     try:
         while going and done < n_rounds:
@@ -185,7 +185,7 @@ def advance(
             report_now = verbose > 0 and done % verbose == 0
             if not (callbacks or report_now):
                 continue
-            progress = _measure_progress(runs, first_round, n_rounds, time.perf_counter() - begin)
+            progress = _measure_progress(runs, first_round, n_rounds, time.perf_counter() - started_at)
             progress = replace(progress, model=snapshot)
             if rounds_open:
                 progress = replace(progress, seconds_left=float("nan"))
@@ -193,10 +193,10 @@ def advance(
                 print(progress, file=sys.stderr)
             answers = [callback(progress) for callback in callbacks]
             if callbacks and any(workers.gather(any(answers))):
-                return Advance(stopped_by_callback=True)
+                return Ending(stopped_by_callback=True)
     except KeyboardInterrupt as interrupt:
-        return Advance(interrupt=interrupt)
-    return Advance()
+        return Ending(interrupt=interrupt)
+    return Ending()
 
 
 def _measure_progress(runs: Sequence[Run], first_round: int, n_rounds: int, seconds: float) -> Progress:

@@ -13,7 +13,7 @@ from untwist.arguments import Array, check_non_negative
 from untwist.data.tables import bring_to_host
 from untwist.data.workers import Workers, solo
 
-__all__ = ["encode_labels", "find_classes", "refuse_missing", "weigh_classes"]
+__all__ = ["encode_labels", "find_classes", "list_positive_classes", "refuse_missing", "weigh_classes"]
 
 
 def find_classes(y: NDArray[Any], workers: Workers = solo) -> tuple[NDArray[Any], NDArray[np.uint32]]:
@@ -118,3 +118,8 @@ def encode_labels(name: str, y: Any, classes: NDArray[Any]) -> NDArray[np.uint32
     if unknown.size:
         raise ValueError(f"{name} has labels that the training labels have not: {unknown[:5]}")
     return np.asarray(np.searchsorted(classes, y), dtype=np.uint32)
+
+
+def list_positive_classes(n_classes: int) -> list[int]:
+    """Return the class that each booster tells from the others: of two the second, of more each against the rest."""
+    return [1] if n_classes == 2 else list(range(n_classes))

@@ -167,7 +167,7 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
         class_weights=_read_class_weights(about["class_weights"], classes),
         seed=read_whole(about["seed"], 0),
         n_rows=read_whole(about["rows"], 0),
-        total_weight=read_number(about["weight"], low=0.0, high=2.0**53),
+        n_effective_rows=read_number(about["weight"], low=0.0, high=2.0**53),
         choice=None if about["choice"] is None else _read_choice(about["choice"]),
         noise=noise,
         untwisting=_find_untwisting(about["untwists"], noise),

@@ -120,7 +120,7 @@ def _describe_model(model: FittedModel, arrays: _ArrayWriter) -> dict[str, Any]:
         "step_size": _make_number(model.step_size),
         "seed": model.seed,
         "rows": model.n_rows,
-        "weight": _make_number(model.total_weight),
+        "weight": _make_number(model.n_effective_rows),
         "choice": None if model.choice is None else _make_plain("choice_", asdict(model.choice)),
         "noise": _describe_noise(model.noise, arrays),
         "untwists": model.untwisting is not None,

@@ -17,10 +17,15 @@ from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import Link
 from untwist.theory.losses import AlphaLoss
 
-__all__ = ["TIE_BREAK", "Posterior", "turns_labels_over"]
+__all__ = ["TIE_BREAK", "Posterior", "find_posterior_floor", "turns_labels_over"]
 
 #: Beyond the clip of the link all posteriors are alike. So much of the score is added, so that rows can be told apart.
 TIE_BREAK = 1e-6
+
+
+def find_posterior_floor(n_rows: float) -> float:
+    """Return how near to 0 or 1 a posterior may come that was learned from so many rows, by the rule of succession."""
+    return 1.0 / (n_rows + 2.0)
 
 
 def turns_labels_over(link: Link) -> bool:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from untwist import _core
 from untwist.arguments import Array
-from untwist.boosting.engines.engine import Engine, EngineSettings, Rows, Task
+from untwist.boosting.engines.engine import Engine, EngineOptions, Rows, Task
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads, iterate_column_blocks, iterate_row_blocks
 from untwist.data.workers import Workers, solo
@@ -37,7 +37,7 @@ class CompiledEngine(Engine):
     """Histogram trees, all rounds in compiled code."""
 
     name: ClassVar[str] = "compiled"
-    settings: ClassVar[frozenset[str]] = frozenset(
+    known_settings: ClassVar[frozenset[str]] = frozenset(
         {"l2", "subsample", "max_features", "max_bins", "monotonic_cst", "min_samples_leaf"}
     )
 
@@ -46,7 +46,7 @@ class CompiledEngine(Engine):
         if not isinstance(loss, AlphaLoss):
             raise ValueError(f"the compiled engine boosts the alpha-loss only, got {loss!r}")
 
-    def make_dataset(self, rows: Rows, settings: EngineSettings) -> CompiledDataset:
+    def make_dataset(self, rows: Rows, settings: EngineOptions) -> CompiledDataset:
         """Bin the rows."""
         return CompiledDataset(rows, max_bins=settings.max_bins, n_jobs=settings.n_jobs)
 
@@ -65,7 +65,7 @@ class CompiledDataset:
         self.n_threads = count_threads(n_jobs)
         self.core = _core.Dataset(labels, int(labels.max(initial=0)) + 1, self.n_features, in_blocks)
         n_categories = np.zeros(self.n_features, dtype=np.int32)
-        for column, count in rows.categories.items():
+        for column, count in rows.n_categories.items():
             n_categories[column] = count
         equal_weights = len(rows.weight) == 0 or bool((rows.weight == rows.weight[0]).all())
         weight = NOTHING if equal_weights else np.ascontiguousarray(rows.weight, dtype=np.float64)
@@ -132,9 +132,9 @@ class CompiledBooster:
         )
         self._core = _core.Booster(dataset.core, core_task, core_growth)
 
-    def boost(self, rounds: int, patience: int = 0) -> int:
-        """Make up to `rounds` more rounds and return how many there are now."""
-        self._count = self._core.boost(rounds, patience, self._n_threads)
+    def boost(self, n_rounds: int, patience: int = 0) -> int:
+        """Make up to `n_rounds` more rounds and return how many there are now."""
+        self._count = self._core.boost(n_rounds, patience, self._n_threads)
         return self._count
 
     def last_edge(self) -> float:

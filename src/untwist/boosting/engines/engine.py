@@ -18,7 +18,7 @@ from untwist.data.workers import Workers, solo
 from untwist.theory.links import Link
 from untwist.theory.losses import Loss
 
-__all__ = ["DEEPEST", "Booster", "Dataset", "Engine", "EngineSettings", "Growth", "Rows", "Task"]
+__all__ = ["DEEPEST", "Booster", "Dataset", "Engine", "EngineOptions", "Growth", "Rows", "Task"]
 
 #: Trees are never deeper than this, whatever `max_depth` says.
 DEEPEST = 60
@@ -59,7 +59,7 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class EngineSettings:
+class EngineOptions:
     """What an engine is told before it sees any rows; the parameters are those of `PILBoostClassifier`."""
 
     growth: Growth = field(default_factory=Growth)
@@ -82,7 +82,7 @@ class Rows:
         The index of each row's class.
     weight : array
         The sample weight of each row. Rows of weight 0 have no say in how columns are binned.
-    categories : mapping
+    n_categories : mapping
         How many categories each categorical column has.
     workers : Workers
         Who else has rows of the same table.
@@ -91,7 +91,7 @@ class Rows:
     X: Any
     labels: NDArray[np.uint32]
     weight: Array
-    categories: Mapping[int, int] = field(default_factory=dict)
+    n_categories: Mapping[int, int] = field(default_factory=dict)
     workers: Workers = solo
 
 
@@ -118,7 +118,8 @@ class Task:
     start : array or None
         The scores to go on from, of a model that `first_round` rounds made.
     stream : int
-        Boosters of different streams draw different random numbers.
+        The number of the booster. The reference engine draws the seeds of its weak learners by it, so that those of
+        different classes differ; the other engines draw by the contents of rows alone.
     """
 
     link: Link
@@ -144,8 +145,8 @@ class Dataset(Protocol):
 class Booster(Protocol):
     """A run of boosting that goes on when asked to."""
 
-    def boost(self, rounds: int, patience: int = 0) -> int:
-        """Make up to `rounds` more rounds and return how many there are now.
+    def boost(self, n_rounds: int, patience: int = 0) -> int:
+        """Make up to `n_rounds` more rounds and return how many there are now.
 
         There are fewer if all weights are zero, or if the validation loss was at its lowest `patience` rounds ago.
         """
@@ -174,16 +175,16 @@ class Engine(ABC):
         Whether its ensembles are forests. Only then can settings be chosen by folds, and models be saved and exported.
     joins_workers : bool
         Whether it takes part in a distributed fit where a communicator is open.
-    settings : frozenset of str
-        Those of `untwist.settings.ENGINE_SETTINGS` that it knows; others must have their defaults.
+    known_settings : frozenset of str
+        Those of `untwist.settings.ENGINE_SPECIFIC_DEFAULTS` that it knows; others must have their defaults.
     """
 
     name: ClassVar[str]
     grows_forests: ClassVar[bool] = True
     joins_workers: ClassVar[bool] = False
-    settings: ClassVar[frozenset[str]] = frozenset()
+    known_settings: ClassVar[frozenset[str]] = frozenset()
 
-    def check_settings(self, settings: EngineSettings) -> None:
+    def check_settings(self, settings: EngineOptions) -> None:
         """Raise a ValueError for settings that do not go together."""
         del settings
 
@@ -197,7 +198,7 @@ class Engine(ABC):
         return AcceptedTables()
 
     @abstractmethod
-    def make_dataset(self, rows: Rows, settings: EngineSettings) -> Dataset:
+    def make_dataset(self, rows: Rows, settings: EngineOptions) -> Dataset:
         """Return the rows as the engine holds them."""
 
     @abstractmethod

@@ -14,8 +14,8 @@ from sklearn.utils import get_tags
 from untwist.arguments import Array
 from untwist.boosting.algorithm import Hypothesis, ValidationLoss, WeakLearner, pilboost
 from untwist.boosting.engines.compiled import CompiledDataset
-from untwist.boosting.engines.engine import Engine, EngineSettings, Rows, Task
-from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.engines.engine import Engine, EngineOptions, Rows, Task
+from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.encoding import AcceptedTables
 
 __all__ = ["ReferenceBooster", "ReferenceDataset", "ReferenceEngine"]
@@ -26,7 +26,7 @@ class ReferenceEngine(Engine):
 
     name: ClassVar[str] = "reference"
     grows_forests: ClassVar[bool] = False
-    settings: ClassVar[frozenset[str]] = frozenset({"min_samples_leaf"})
+    known_settings: ClassVar[frozenset[str]] = frozenset({"min_samples_leaf"})
 
     def accepted_tables(self, estimator: Any, tree_method: str) -> AcceptedTables:
         """Return the tables that the weak learner takes."""
@@ -42,7 +42,7 @@ class ReferenceEngine(Engine):
             dtypes=(np.float32,) if estimator is None else (np.float64,),
         )
 
-    def make_dataset(self, rows: Rows, settings: EngineSettings) -> ReferenceDataset:
+    def make_dataset(self, rows: Rows, settings: EngineOptions) -> ReferenceDataset:
         """Keep the rows as they are."""
         return ReferenceDataset(rows, settings)
 
@@ -56,7 +56,7 @@ class ReferenceDataset:
     """Rows as they are, and the settings of the weak learner."""
 
     rows: Rows
-    settings: EngineSettings
+    settings: EngineOptions
 
     def hashes(self) -> NDArray[np.uint64]:
         """Return a hash of each row's codes as the compiled engine bins it."""
@@ -112,11 +112,10 @@ class ReferenceBooster:
                 posterior_floor=task.posterior_floor,
             )
 
-    def boost(self, rounds: int, patience: int = 0) -> int:
-        """Make up to `rounds` more rounds and return how many there are now."""
-        for _ in range(rounds):
-            losses = self.losses()
-            if patience and len(losses) and len(losses) - int(np.argmin(losses)) > patience:
+    def boost(self, n_rounds: int, patience: int = 0) -> int:
+        """Make up to `n_rounds` more rounds and return how many there are now."""
+        for _ in range(n_rounds):
+            if is_stale(self.losses(), patience):
                 break
             one = next(self._rounds, None)
             if one is None:

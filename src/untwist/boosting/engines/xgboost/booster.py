@@ -1,8 +1,9 @@
 """Rounds of boosting whose trees XGBoost grows.
 
 PILBoost's tree is the regression tree of the labels with the boosting weights, and that is one step of a second-order
-booster: gradient -w*y, Hessian w, no regularisation, learning rate 1. Each round is a booster of one tree: its
+booster: gradient -w*y, Hessian w, lambda = l2, learning rate 1. On a CPU each round is a booster of one tree: its
 predictions on the training rows are XGBoost's own cache, h(x) itself, which we add up to margins in double precision.
+On a GPU one booster grows all trees.
 The edge is in the tree's own statistics, so that workers who share a tree agree on it without another word.
 
 Weights are whole multiples of a power of two, as in the compiled engine: their sums are exact, whatever the order, the
@@ -26,7 +27,7 @@ from untwist.boosting.engines.engine import Task
 from untwist.boosting.engines.xgboost.dataset import MISSING_CODE, XGBoostDataset, import_xgboost
 from untwist.boosting.engines.xgboost.trees import GrownTree, assemble_forest, read_trees
 from untwist.boosting.engines.xgboost.weights import Weigher, find_array_library
-from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.folds import mix_bits
 
 __all__ = ["XGBoostBooster"]
@@ -66,14 +67,14 @@ class XGBoostBooster:
         arrays = find_array_library(dataset.device)
         sign = np.where(dataset.labels == task.positive_class, 1.0, -1.0)
         self._sign = arrays.asarray(sign)
-        self._downhill = arrays.asarray(-sign, dtype="float32")
+        self._negative_sign = arrays.asarray(-sign, dtype="float32")
         self._margins = arrays.asarray(np.zeros(len(sign)) if task.start is None else sign * task.start)
         self._set_weights(np.ones(len(sign)) if task.weight is None else task.weight)
         self._set_validation(np.zeros(0) if task.validation_weight is None else task.validation_weight)
-        self._grower: _TreeByTree | _OnDevice = _OnDevice(dataset)
+        self._grower: _OneTreeGrower | _DeviceGrower = _DeviceGrower(dataset)
         settings_vary = bool(self._growth.monotone) or self._growth.min_weight_fraction_leaf > 0
         if dataset.device == "cpu" or settings_vary:
-            self._grower = _TreeByTree(dataset, self._l2, bool(self._growth.monotone))
+            self._grower = _OneTreeGrower(dataset, self._l2, bool(self._growth.monotone))
         self._rounds: list[_Round] = []
         self._losses: list[float] = []
         self._errors: list[float] = []
@@ -100,10 +101,10 @@ class XGBoostBooster:
         share = weight[self._validation_rows] / math.ldexp(1.0, math.frexp(heaviest)[1])
         self._validation_weight = np.rint(share * WHOLE_ROW).astype(np.int64)
 
-    def boost(self, rounds: int, patience: int = 0) -> int:
-        """Make up to `rounds` more rounds and return how many there are now."""
-        for _ in range(rounds):
-            if patience and self._losses and len(self._losses) - int(np.argmin(self._losses)) > patience:
+    def boost(self, n_rounds: int, patience: int = 0) -> int:
+        """Make up to `n_rounds` more rounds and return how many there are now."""
+        for _ in range(n_rounds):
+            if is_stale(self.losses(), patience):
                 break
             if not self._boost_once():
                 break
@@ -114,7 +115,7 @@ class XGBoostBooster:
         weight, boosting_weight, sample_weight = self._find_weights()
         if boosting_weight == 0:
             return False
-        h = self._grower.grow(self._list_parameters(boosting_weight), self._downhill * weight, weight)
+        h = self._grower.grow(self._list_parameters(boosting_weight), self._negative_sign * weight, weight)
         edge = self._grower.sum_agreement(h, weight, self._sign) / sample_weight
         leverage = self._task.step_size * edge if self._task.by_edge else self._task.step_size
         self._margins += self._sign * (leverage * h.astype(self._margins.dtype))
@@ -223,7 +224,7 @@ class XGBoostBooster:
         return Ensemble.from_forest(forest, self.losses(), self.errors())
 
 
-class _TreeByTree:
+class _OneTreeGrower:
     """A booster of XGBoost for every tree: what it caches for the training rows is that tree's h(x)."""
 
     def __init__(self, dataset: XGBoostDataset, l2: float, bounded: bool) -> None:
@@ -262,7 +263,7 @@ class _TreeByTree:
         return self._trees[:count]
 
 
-class _OnDevice:  # pragma: no cover - This needs a GPU; experiments/benchmarks/devices.py tries it on one.
+class _DeviceGrower:  # pragma: no cover - This needs a GPU; experiments/benchmarks/devices.py tries it on one.
     """One booster for all trees, as setting one up takes a GPU longer than growing a tree; rows never leave it."""
 
     def __init__(self, dataset: XGBoostDataset) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from untwist import _core
 from untwist.arguments import Array
 from untwist.boosting.engines.compiled import find_thresholds
-from untwist.boosting.engines.engine import EngineSettings, Rows
+from untwist.boosting.engines.engine import EngineOptions, Rows
 from untwist.boosting.engines.xgboost.weights import find_array_library
 from untwist.boosting.forest import count_threads, iterate_row_blocks
 from untwist.data.folds import mix_bits
@@ -45,7 +45,7 @@ class XGBoostDataset:
     "approx" and "exact" grow them on the numbers themselves, in single precision.
     """
 
-    def __init__(self, rows: Rows, settings: EngineSettings) -> None:
+    def __init__(self, rows: Rows, settings: EngineOptions) -> None:
         self.labels = rows.labels
         self.workers = rows.workers
         self.tree_method = settings.tree_method
@@ -53,8 +53,8 @@ class XGBoostDataset:
         self.n_features = rows.X.shape[1]
         self.n_threads = count_threads(settings.n_jobs)
         self.n_categories = np.zeros(self.n_features, dtype=np.int32)
-        self.n_categories[list(rows.categories)] = list(rows.categories.values())
-        if self.tree_method == "exact" and (rows.categories or self.device != "cpu"):
+        self.n_categories[list(rows.n_categories)] = list(rows.n_categories.values())
+        if self.tree_method == "exact" and (rows.n_categories or self.device != "cpu"):
             raise ValueError('tree_method="exact" knows neither categories nor GPUs: choose "hist" or "approx"')
         self.splits_codes = self.tree_method == "hist"
         self.max_bins = MISSING_CODE + 1 if self.splits_codes else settings.max_bins

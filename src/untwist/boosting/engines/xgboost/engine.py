@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from untwist.arguments import Array
-from untwist.boosting.engines.engine import Dataset, Engine, EngineSettings, Rows, Task
+from untwist.boosting.engines.engine import Dataset, Engine, EngineOptions, Rows, Task
 from untwist.boosting.engines.xgboost.booster import XGBoostBooster
 from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
 from untwist.data.encoding import AcceptedTables
@@ -26,11 +26,11 @@ class XGBoostEngine(Engine):
 
     name: ClassVar[str] = "xgboost"
     joins_workers: ClassVar[bool] = True
-    settings: ClassVar[frozenset[str]] = frozenset(
+    known_settings: ClassVar[frozenset[str]] = frozenset(
         {"l2", "subsample", "max_features", "max_bins", "monotonic_cst", "tree_method", "device"}
     )
 
-    def check_settings(self, settings: EngineSettings) -> None:
+    def check_settings(self, settings: EngineOptions) -> None:
         """Refuse what XGBoost's tree methods do not know."""
         if settings.tree_method not in TREE_METHODS:
             raise ValueError(f"tree_method must be one of {TREE_METHODS}, got {settings.tree_method!r}")
@@ -51,7 +51,7 @@ class XGBoostEngine(Engine):
         del estimator
         return AcceptedTables(blocks=tree_method == "hist")
 
-    def make_dataset(self, rows: Rows, settings: EngineSettings) -> XGBoostDataset:
+    def make_dataset(self, rows: Rows, settings: EngineOptions) -> XGBoostDataset:
         """Return the rows as XGBoost takes them."""
         return XGBoostDataset(rows, settings)
 

@@ -1,4 +1,4 @@
-"""Trees of XGBoost as arrays, and back.
+"""Trees of XGBoost as arrays.
 
 XGBoost sends a row left where x < c, with x and c in single precision, ours where x <= threshold in double: the
 threshold is the last double that rounds to a single below c, so that no row changes sides.

@@ -9,10 +9,10 @@ from untwist.boosting.engines.engine import Rows
 from untwist.boosting.forest import Forest, iterate_row_blocks
 from untwist.model import OutOfFold
 
-__all__ = ["judge_held_out_rows"]
+__all__ = ["score_held_out_rows"]
 
 
-def judge_held_out_rows(
+def score_held_out_rows(
     forests: list[list[Forest]], rows: Rows, held_out_weight: Array, n_training: int, n_jobs: int | None = None
 ) -> OutOfFold:
     """Return the scores of the rows that each fold set aside, one fold after the other.
@@ -26,29 +26,29 @@ def judge_held_out_rows(
     held_out_weight : array
         The weight of each row that each fold set aside.
     n_training : int
-        The first so many rows are all to be judged. Those of them that no fold set aside, as they have no weight, come
-        last, and the mean of all folds judges them.
+        The first so many rows are all to be scored. Those of them that no fold set aside, as they have no weight, come
+        last, and the mean of all folds scores them.
     n_jobs : int or None
         Threads.
     """
     n_folds = len(held_out_weight)
     set_aside = [np.flatnonzero(weight) for weight in held_out_weight]
     nowhere = np.flatnonzero(held_out_weight.sum(axis=0)[:n_training] == 0)
-    places = [*set_aside, nowhere]
-    judges = [[[each_fold[fold]] for each_fold in forests] for fold in range(n_folds)] + [forests]
-    scores = [np.empty((len(place), len(forests))) for place in places]
+    row_groups = [*set_aside, nowhere]
+    scorers = [[[class_forests[fold]] for class_forests in forests] for fold in range(n_folds)] + [forests]
+    scores = [np.empty((len(rows_here), len(forests))) for rows_here in row_groups]
     for part, block in iterate_row_blocks(rows.X):
-        for place, out, judge in zip(places, scores, judges, strict=True):
-            inside = slice(*np.searchsorted(place, (part.start, part.stop)))
-            unseen = block[place[inside] - part.start]
-            for class_index, class_forests in enumerate(judge):
+        for rows_here, out, scorer in zip(row_groups, scores, scorers, strict=True):
+            inside = slice(*np.searchsorted(rows_here, (part.start, part.stop)))
+            unseen = block[rows_here[inside] - part.start]
+            for class_index, class_forests in enumerate(scorer):
                 each = [forest.scores(unseen, n_jobs=n_jobs) for forest in class_forests]
                 out[inside, class_index] = np.mean(each, axis=0)
-    weights = [weight[place] for weight, place in zip(held_out_weight, set_aside, strict=True)]
-    all_places = np.concatenate(places)
+    weights = [weight[rows_here] for weight, rows_here in zip(held_out_weight, set_aside, strict=True)]
+    all_rows = np.concatenate(row_groups)
     return OutOfFold(
-        rows=all_places,
+        rows=all_rows,
         weight=np.concatenate([*weights, np.zeros(len(nowhere))]),
         scores=np.concatenate(scores),
-        labels=rows.labels[all_places],
+        labels=rows.labels[all_rows],
     )
