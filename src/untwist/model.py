@@ -278,9 +278,8 @@ class FittedModel:
             return estimate_noise(posterior, labels, sample_weight=weight, rates=rates)
         posterior = self.link.inverse(unseen.scores).ravel()
         bears_label = (unseen.labels[:, None] == np.arange(n_classes)).ravel()
-        weight = np.repeat(
-            unseen.weight / (n_classes - 1), n_classes
-        )  # A row appears once per class; counting it less is cautious.
+        # Every row appears once for each class. Counting it less than that is cautious.
+        weight = np.repeat(unseen.weight / (n_classes - 1), n_classes)
         posterior, bears_label, weight = _gather_sorted(workers, posterior, bears_label, weight)
         return estimate_noise(posterior, bears_label, sample_weight=weight, n_classes=n_classes)
 
