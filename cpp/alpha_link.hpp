@@ -68,7 +68,7 @@ UNTWIST_FUNCTION double log_decay(double z, double alpha) {
 }
 
 // Returns the decay of the clipped inverse link (Lemma "lemPILalphaloss"): t = tail(z) below zero and 1 - tail(-z)
-// above, with tail = exp(-decay)/2. Below alpha = 1 nothing is clipped, and the score is measured in units of 2^r.
+// above, with tail = exp(-decay)/2. Below alpha = 1 nothing is clipped, and the score is multiplied by 2^r.
 UNTWIST_FUNCTION double clipped_log_decay(double z, double alpha) {
   const double size = fabs(z);
   return log_decay(alpha < 1.0 && isfinite(size) ? size * exp2(inverse_clip(alpha)) : size, alpha);

@@ -137,7 +137,7 @@ struct ClippedWeight {
   // Up to this size of r*margin the series of log1p has all the digits of single precision.
   static constexpr float kNear = 0.3f;
 
-  double margin_scale;  // Below alpha = 1 margins are measured in units of 2^r, else in units of 1.
+  double margin_scale;  // Margins are multiplied by 2^r below alpha = 1, and by 1 from there on.
   double inverse_clip;  // This is r = 1 - 1/alpha.
   double clip;          // Margins beyond it have weight 0 or 1.
   float always_near, power_of_gap, power;

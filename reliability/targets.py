@@ -419,7 +419,9 @@ def try_engine(choices: Choices) -> None:
     def whole(*usual: int) -> int:
         return int(choices.one(WHOLES) if odd and choices.below(4) == 0 else choices.one(usual))
 
-    validation_weight = make_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.ones(choices.one([0, rows]))
+    validation_weight = (
+        make_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.ones(choices.one([0, rows]))
+    )
     start = make_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.zeros(0)
     monotone = make_array(choices, "i1", 1, (features,)) if choices.below(4) == 0 else np.zeros(0, dtype="i1")
     positive_class = whole(0, 1)
