@@ -1,8 +1,9 @@
 // The alpha-loss on the score scale: the log-odds s = logit(t) of the clean posterior t at a score z.
 //
 // Everything is written in r = 1 - 1/alpha, so that 1/r is the conjugate c of alpha, the clip. This is exact where it
-// matters: alpha - 1 has no rounding for alpha >= 1/2, and r = 0 is simply the log-loss. Both inverse links are odd in
-// z, +-infinity beyond the clip, and NaN where z is NaN.
+// matters: alpha - 1 has no rounding for alpha >= 1/2, and r = 0 is simply the log-loss.
+//
+// Both inverse links are odd functions of the score. They are infinite beyond the clip, and NaN where the score is NaN.
 //
 // The same file is compiled for the CPU and, with UNTWIST_CUDA defined, for a GPU at run time. The GPU's compiler has
 // no standard headers, and its mathematical functions are in no namespace.
@@ -50,14 +51,14 @@ constexpr double kMoveTolerance = 4e-16;
 // Newton needs a handful of steps. The limit only guards against an endless loop.
 constexpr int kMaxNewtonSteps = 100;
 
-// Returns r = 1 - 1/alpha, for alpha in (0, +inf].
-UNTWIST_FUNCTION double rate(double alpha) { return isinf(alpha) ? 1.0 : (alpha - 1.0) / alpha; }
+// Returns r = 1 - 1/alpha, which is 1 over the clip, for alpha in (0, +inf].
+UNTWIST_FUNCTION double inverse_clip(double alpha) { return isinf(alpha) ? 1.0 : (alpha - 1.0) / alpha; }
 
 // Returns -log(1 - r*z)/r for z >= 0, which is minus the log of (1 - z/c)^c. It is z itself at alpha = 1, and +inf from
 // the clip on.
 UNTWIST_FUNCTION double log_decay(double z, double alpha) {
   if (alpha == 1.0) return z;
-  const double r = rate(alpha);
+  const double r = inverse_clip(alpha);
   if (fabs(r * z) < 0.5) return -log1p(-r * z) / r;
   // Near the clip 1 - r*z cancels. One fused multiply-add keeps it exact to the rounding of z.
   const double gap = isinf(alpha) ? 1.0 - z : fma(-z, alpha - 1.0, alpha) / alpha;
@@ -67,10 +68,10 @@ UNTWIST_FUNCTION double log_decay(double z, double alpha) {
 }
 
 // Returns the decay of the clipped inverse link (Lemma "lemPILalphaloss"): t = tail(z) below zero and 1 - tail(-z)
-// above, with tail = exp(-decay)/2. Below alpha = 1 nothing is clipped, and the score is measured in units of 2^r.
+// above, with tail = exp(-decay)/2. Below alpha = 1 nothing is clipped, and the score is multiplied by 2^r.
 UNTWIST_FUNCTION double clipped_log_decay(double z, double alpha) {
   const double size = fabs(z);
-  return log_decay(alpha < 1.0 && isfinite(size) ? size * exp2(rate(alpha)) : size, alpha);
+  return log_decay(alpha < 1.0 && isfinite(size) ? size * exp2(inverse_clip(alpha)) : size, alpha);
 }
 
 // Returns the log-odds of t by the clipped inverse link.
@@ -90,7 +91,7 @@ UNTWIST_FUNCTION double clipped_posterior(double z, double alpha) {
 UNTWIST_FUNCTION double exact_logit(double z, double alpha) {
   const double target = log_decay(fabs(z), alpha);
   if (alpha == 1.0 || target == 0.0 || !isfinite(target)) return copysign(target, z);
-  const double r = rate(alpha);
+  const double r = inverse_clip(alpha);
   const double by_slope_at_zero = target * exp2(r);
   const double by_slope_at_infinity = target + kLn2;
   double low = 0.0;

@@ -39,7 +39,7 @@ struct Column {
   std::vector<double> thresholds;
 
   // A column of numbers has 0 categories.
-  int categories = 0;
+  int category_count = 0;
 
   // A value is missing in at least one row.
   bool missing = false;
@@ -54,7 +54,7 @@ struct Column {
   static constexpr unsigned char kKnownWithWeight = 4;
 
   // Counts the bins of known values.
-  int values() const { return categories > 0 ? categories : static_cast<int>(thresholds.size()) + 1; }
+  int values() const { return category_count > 0 ? category_count : static_cast<int>(thresholds.size()) + 1; }
   Code missing_code() const { return static_cast<Code>(values()); }
   int bins() const { return values() + (missing ? 1 : 0); }
 };
@@ -116,7 +116,7 @@ struct BinningRows {
 // Finds the bins of all columns. Rows of weight 0 have no say. Where the rows are a sample, a column that shows few
 // values in it is asked for more by `draw_values(column)`, which draws from the values of all rows.
 template <typename Real, typename Weight, typename DrawValues>
-std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& categories, const Weight& weight,
+std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& category_counts, const Weight& weight,
                               const BinningRows& rows, const DrawValues& draw_values, int max_bins, ThreadPool& pool) {
   using Key = typename Ordered<Real>::Key;
   const std::size_t row_count = rows.chosen == nullptr ? X.rows : rows.chosen->size();
@@ -124,9 +124,9 @@ std::vector<Column> find_bins(const Matrix<Real>& X, const std::vector<int>& cat
   pool.chunks(X.columns, 1, [&](int, std::size_t first, std::size_t last) {
     std::vector<WeightedKey<Key>> values, spare;
     for (std::size_t column = first; column < last; ++column) {
-      columns[column].categories = categories[column];
-      columns[column].varies = categories[column] > 1;
-      if (categories[column] > 0) continue;
+      columns[column].category_count = category_counts[column];
+      columns[column].varies = category_counts[column] > 1;
+      if (category_counts[column] > 0) continue;
       values.clear();
       for (std::size_t i = 0; i < row_count; ++i) {
         const std::size_t row = rows.chosen == nullptr ? i : (*rows.chosen)[i];
@@ -198,10 +198,10 @@ void encode(const Matrix<Real>& X, const WholeWeights& weight, const RowOrder& r
       const std::uint32_t* order = rows.order + start;
       for (std::size_t column = 0; column < X.columns; ++column) {
         for (std::size_t i = 0; i < count; ++i) value[i] = static_cast<double>(X(order[i] - rows.first_row, column));
-        const int categories = columns[column].categories;
-        if (categories > 0) {
+        const int category_count = columns[column].category_count;
+        if (category_count > 0) {
           for (std::size_t i = 0; i < count; ++i) {
-            const bool known = value[i] >= 0.0 && value[i] < categories && value[i] == std::floor(value[i]);
+            const bool known = value[i] >= 0.0 && value[i] < category_count && value[i] == std::floor(value[i]);
             if (!known) value[i] = std::numeric_limits<double>::quiet_NaN();
             known_code[i] = known ? static_cast<std::int32_t>(value[i]) : 0;
           }

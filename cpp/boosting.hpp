@@ -26,7 +26,7 @@
 #include "settings.hpp"
 #include "threads.hpp"
 #include "tree.hpp"
-#include "watching.hpp"
+#include "validation.hpp"
 #include "weights.hpp"
 
 namespace untwist {
@@ -44,9 +44,9 @@ class Booster {
   virtual ~Booster() = default;
 
   // Runs up to `rounds` rounds on so many threads. There are fewer if all weights become zero, if the loss of the
-  // watched rows was at its lowest `patience` rounds ago (0 means never), or if `interrupted`, which is asked as a tree
-  // grows, says so. A tree that is half grown is dropped then. The booster is as it was after the last whole round, and
-  // can go on from there.
+  // validation rows was at its lowest `patience` rounds ago (0 means never), or if `interrupted`, which is asked as a
+  // tree grows, says so. A tree that is half grown is dropped then. The booster is as it was after the last whole
+  // round, and can go on from there.
   virtual void boost(int rounds, int patience, int threads, const std::function<bool()>& interrupted) = 0;
 
   // Returns the scores of all rows, in the order that Python gave them.
@@ -55,8 +55,8 @@ class Booster {
   const Dataset& dataset() const { return *dataset_; }
   const std::vector<BoostedTree>& trees() const { return trees_; }
 
-  // Returns the loss of the watched rows after each round.
-  const std::vector<WatchedLoss>& losses() const { return losses_; }
+  // Returns the loss of the validation rows after each round.
+  const std::vector<ValidationLoss>& losses() const { return losses_; }
 
   // Whoever uses the booster sets this flag, as only one thread may at a time.
   mutable std::atomic_flag busy = ATOMIC_FLAG_INIT;
@@ -66,7 +66,7 @@ class Booster {
 
   std::shared_ptr<Dataset> dataset_;
   std::vector<BoostedTree> trees_;
-  std::vector<WatchedLoss> losses_;
+  std::vector<ValidationLoss> losses_;
 };
 
 // A run has histograms of 32-bit sums where all weights together fit into one, else of 64-bit sums.
@@ -87,7 +87,7 @@ class HistogramBooster final : public Booster {
         weights_(std::move(weights)),
         unit_(std::ldexp(1.0, weight_bits(weights_.total, weights_.roundings()))),
         varying_columns_(data_.varying_columns()),
-        watched_(task.watch_weight, data_.order, task.posterior_floor),
+        validation_rows_(task.validation_weight, data_.order, task.posterior_floor),
         histograms_(data_, weights_, growth_.min_samples_leaf > 0.0),
         margins_(data_.rows, 0.0),
         rows_(data_.rows) {
@@ -107,7 +107,7 @@ class HistogramBooster final : public Booster {
       if (!grown) break;
       add(std::move(*grown));
       weigh(&trees_.back().tree, pool);
-      if (!watched_.empty()) watch(pool);
+      if (!validation_rows_.empty()) add_validation_loss(pool);
     }
   }
 
@@ -149,7 +149,7 @@ class HistogramBooster final : public Booster {
 
   bool is_stale(int patience) const {
     if (patience <= 0 || losses_.empty()) return false;
-    const auto is_lower = [](const WatchedLoss& a, const WatchedLoss& b) { return a.log_loss < b.log_loss; };
+    const auto is_lower = [](const ValidationLoss& a, const ValidationLoss& b) { return a.log_loss < b.log_loss; };
     const auto lowest = std::min_element(losses_.begin(), losses_.end(), is_lower);
     return losses_.end() - lowest > patience;
   }
@@ -213,7 +213,7 @@ class HistogramBooster final : public Booster {
       if (leaves != nullptr) apply(*leaves, piece);
       weigh_piece(piece, draw);
     });
-    place_pieces(pieces, draw != nullptr);
+    place_weighed_pieces(pieces, draw != nullptr);
     const bool all_in_place = rows_.all.size() == data_.rows && positive_end_ == data_.rows;
     if (all_in_place) return rows_.entries.swap(rows_.scratch);
     for_each_piece(pool, pieces, [&](int, const WeighedPiece& piece) {
@@ -268,7 +268,7 @@ class HistogramBooster final : public Booster {
   }
 
   // Finds the places of all pieces in the list of entries, and what the rows weigh together.
-  void place_pieces(std::vector<WeighedPiece>& pieces, bool drawn) {
+  void place_weighed_pieces(std::vector<WeighedPiece>& pieces, bool drawn) {
     std::size_t count = 0;
     Sum sample_weight = 0;
     rows_.all = NodeRows{};
@@ -285,11 +285,11 @@ class HistogramBooster final : public Booster {
     rows_.sample_weight = drawn ? static_cast<double>(sample_weight) / static_cast<double>(kWholeRow) : weights_.total;
   }
 
-  // ---- watched rows ----
+  // ---- validation rows ----
 
-  void watch(ThreadPool& pool) {
+  void add_validation_loss(ThreadPool& pool) {
     const auto is_positive_row = [this](std::size_t row) { return is_positive(row); };
-    losses_.push_back(watched_.find_loss(margins_, weigher_, is_positive_row, pool));
+    losses_.push_back(validation_rows_.find_loss(margins_, weigher_, is_positive_row, pool));
   }
 
   Dataset& data_;
@@ -302,7 +302,7 @@ class HistogramBooster final : public Booster {
   const TrainingWeights weights_;
   const double unit_;  // This is the fixed-point weight 1.
   const std::vector<std::uint32_t> varying_columns_;
-  const WatchedRows watched_;
+  const ValidationRows validation_rows_;
   HistogramBuilder<Bin> histograms_;
   std::vector<double> margins_;  // A margin is the score, with the sign of the row's class.
   RoundRows rows_;

@@ -44,10 +44,10 @@ class Dataset {
     for (std::size_t row = 0; row < rows; ++row) order[next[label[row]]++] = static_cast<std::uint32_t>(row);
   }
 
-  // Draws the sample of rows that places the thresholds, if there are many rows, as a Sketch does. It must see all
-  // columns before the first are added.
+  // Draws the sample of rows that places the thresholds, if there are many rows, as a Sketch does. All columns must be
+  // observed before the first are added.
   template <typename Real>
-  void look(const Matrix<Real>& X, const WholeWeights& weight, ThreadPool& pool) {
+  void observe(const Matrix<Real>& X, const WholeWeights& weight, ThreadPool& pool) {
     // So many rows are enough work to be worth a thread's while.
     constexpr std::size_t kBlockRows = 1024;
     std::size_t rows_with_weight = 0;
@@ -82,10 +82,9 @@ class Dataset {
     }
   }
 
-  // Bins the columns of X and keeps their codes from feature `first` on. `categories` has the number of categories of
-  // each column, 0 for a column of numbers.
+  // Bins the columns of X and keeps their codes from feature `first` on. A column of numbers has 0 categories.
   template <typename Real>
-  void add_columns(const Matrix<Real>& X, std::size_t first, const std::vector<int>& categories,
+  void add_columns(const Matrix<Real>& X, std::size_t first, const std::vector<int>& category_counts,
                    const WholeWeights& weight, int max_bins, ThreadPool& pool) {
     std::vector<std::uint64_t>().swap(hash_sums_);  // The sample is drawn, so their memory can go.
     const auto draw_values = [&](std::size_t column) {
@@ -97,7 +96,7 @@ class Dataset {
       return drawn;
     };
     const BinningRows binning_rows{sampled_ ? &sample_ : nullptr, sampled_};
-    auto bins = find_bins(X, categories, weight, binning_rows, draw_values, max_bins, pool);
+    auto bins = find_bins(X, category_counts, weight, binning_rows, draw_values, max_bins, pool);
     std::move(bins.begin(), bins.end(), columns.begin() + static_cast<std::ptrdiff_t>(first));
     const CodeTable codes{by_row.data() + first, features, by_column.data() + first * rows, rows};
     encode(X, weight, {order.data(), rows, 0}, columns.data() + first, codes, pool);

@@ -24,21 +24,7 @@ struct FlatForest {
   std::vector<std::int32_t> set;
   std::vector<std::uint64_t> codes;
 
-  ForestArrays view() const {
-    ForestArrays arrays;
-    arrays.trees = offset.size() - 1;
-    arrays.nodes = feature.size();
-    arrays.sets = codes.size() / kWordsOfSet;
-    arrays.offset = offset.data();
-    arrays.feature = feature.data();
-    arrays.left = left.data();
-    arrays.threshold = threshold.data();
-    arrays.missing_left = missing_left.data();
-    arrays.value = value.data();
-    arrays.set = set.data();
-    arrays.codes = codes.data();
-    return arrays;
-  }
+  ForestArrays view() const { return {offset, feature, left, threshold, missing_left, value, set, codes}; }
 };
 
 // Returns the trees of a booster from `first` on.
@@ -58,7 +44,7 @@ inline FlatForest flatten(const Booster& booster, std::size_t first = 0) {
       flat.threshold.push_back(0.0);
       if (node.is_leaf()) continue;
       const Column& column = booster.dataset().columns[static_cast<std::size_t>(node.feature)];
-      if (column.categories > 0) {
+      if (column.category_count > 0) {
         flat.set.back() = static_cast<std::int32_t>(flat.codes.size() / kWordsOfSet);
         flat.codes.insert(flat.codes.end(), node.goes_left.words().begin(), node.goes_left.words().end());
       } else if (node.code < column.thresholds.size()) {

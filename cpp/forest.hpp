@@ -26,6 +26,22 @@ namespace untwist {
 // Python holds a forest as flat arrays: trees one after the other, parents before their children, a right child just
 // after the left one, which `left` counts from the first node of the tree.
 struct ForestArrays {
+  // Takes anything with data() and size(): vectors, or arrays of Python.
+  template <typename Offsets, typename Indices, typename Reals, typename Flags, typename Words>
+  ForestArrays(const Offsets& offset, const Indices& feature, const Indices& left, const Reals& threshold,
+               const Flags& missing_left, const Reals& value, const Indices& set, const Words& codes)
+      : trees(offset.size() - 1),
+        nodes(feature.size()),
+        sets(codes.size() / kWordsOfSet),
+        offset(offset.data()),
+        feature(feature.data()),
+        left(left.data()),
+        threshold(threshold.data()),
+        missing_left(missing_left.data()),
+        value(value.data()),
+        set(set.data()),
+        codes(codes.data()) {}
+
   std::size_t trees, nodes, sets;
   const std::int64_t* offset;   // A tree begins at its offset. One more is past the last node of all.
   const std::int32_t* feature;  // A leaf has -1.
@@ -119,28 +135,30 @@ class Forest {
     std::vector<std::vector<double>> thresholds(features);
     const std::int64_t* offset = arrays.offset;
     const std::int64_t sets = static_cast<std::int64_t>(arrays.sets);
-    require(arrays.nodes < kMaxNodes, "too many nodes");
-    require(offset[0] == 0 && offset[arrays.trees] == static_cast<std::int64_t>(arrays.nodes), "trees hold all nodes");
+    require(arrays.nodes < kMaxNodes, "a forest must have fewer than 2^31 nodes");
+    require(offset[0] == 0 && offset[arrays.trees] == static_cast<std::int64_t>(arrays.nodes),
+            "the trees must hold all nodes");
     for (std::size_t tree = 0; tree < arrays.trees; ++tree) {  // No node is read before all offsets are sound.
-      require(offset[tree] < offset[tree + 1], "a tree has nodes");
+      require(offset[tree] < offset[tree + 1], "a tree must have nodes");
     }
     for (std::size_t tree = 0; tree < arrays.trees; ++tree) {
       const std::int64_t nodes = offset[tree + 1] - offset[tree];
       std::vector<char> reached(static_cast<std::size_t>(nodes), 0);
       reached[0] = 1;
       for (std::int64_t node = 0; node < nodes; ++node) {
-        require(reached[static_cast<std::size_t>(node)], "every node but the first has a parent");
+        require(reached[static_cast<std::size_t>(node)], "every node but the first must have a parent");
         const std::int64_t at = offset[tree] + node;
         if (arrays.feature[at] == -1) continue;
         const std::size_t feature = static_cast<std::size_t>(arrays.feature[at]);
-        require(arrays.feature[at] >= 0 && feature < features, "there are fewer features");
-        require(arrays.left[at] > node && arrays.left[at] + std::int64_t{1} < nodes, "children follow their parent");
+        require(arrays.feature[at] >= 0 && feature < features, "the feature of a split must exist");
+        require(arrays.left[at] > node && arrays.left[at] + std::int64_t{1} < nodes,
+                "children must follow their parent");
         char* children = reached.data() + arrays.left[at];
-        require(!children[0] && !children[1], "a node has one parent");
+        require(!children[0] && !children[1], "a node must have only one parent");
         children[0] = children[1] = 1;
-        require(arrays.set[at] >= -1 && arrays.set[at] < sets, "there are fewer sets");
+        require(arrays.set[at] >= -1 && arrays.set[at] < sets, "the set of a split must exist");
         if (arrays.set[at] >= 0) continue;
-        require(!std::isnan(arrays.threshold[at]), "a threshold is a number");
+        require(!std::isnan(arrays.threshold[at]), "a threshold must be a number");
         thresholds[feature].push_back(arrays.threshold[at]);
       }
     }
@@ -189,8 +207,8 @@ class Forest {
   template <typename Real, typename Take>
   void find_leaves(const Matrix<Real>& X, std::size_t first, std::size_t last, ThreadPool& pool,
                    const Take& take) const {
-    require(X.columns == features_, "X and the trees have different features");
-    require(first <= last && last <= trees_.size(), "there are fewer trees");
+    require(X.columns == features_, "X must have the columns that the trees were grown on");
+    require(first <= last && last <= trees_.size(), "first and last must be a range of the trees");
     const bool few = X.rows < kFewRows;
     const std::vector<char> needed = few ? std::vector<char>() : needed_columns(first, last);
     std::vector<std::vector<std::int8_t>> buffers(static_cast<std::size_t>(pool.size()));

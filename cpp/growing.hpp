@@ -1,6 +1,7 @@
 // Grows one tree on the rows of a round.
 //
-// Rows are grouped by class, so one sum per row, feature and bin is enough: G = W_pos - W_neg, W = W_pos + W_neg.
+// Rows are grouped by class, so a row adds one number per feature. The sums of both classes make G = W_pos - W_neg and
+// W = W_pos + W_neg.
 #pragma once
 
 #include <algorithm>
@@ -50,8 +51,7 @@ class TreeGrower {
 
   // There is no tree if `interrupted`, which is asked after every step, says so.
   std::optional<GrownTree> grow(const std::function<bool()>& interrupted) {
-    tree_.resize(1);
-    settle(tree_[0], rows_.weight, Bounds{});
+    add_leaf(rows_.weight, Bounds{});
     std::vector<GrowingNode> fresh = make_root();
     for (;;) {
       search(fresh);
@@ -62,7 +62,7 @@ class TreeGrower {
       if (interrupted()) return std::nullopt;
     }
     for (GrowingNode& node : open_) histograms_.give_back(std::move(node.histogram));
-    const double edge = take_edge();
+    const double edge = find_edge();
     return GrownTree{std::move(tree_), edge};
   }
 
@@ -94,17 +94,18 @@ class TreeGrower {
   // A split must gain more than this share of the node's weight, which rounding could feign.
   static constexpr double kMinGain = 1e-12;
 
-  // Gives a leaf its value. Its gain is G * value until the edge is known, which is the sum of these.
-  void settle(Node& leaf, const ClassWeights& weight, const Bounds& bounds) const {
+  // Appends a leaf with its value.
+  void add_leaf(const ClassWeights& weight, const Bounds& bounds) {
+    Node leaf;
     leaf.value = leaf_value(weight, limits_.l2, bounds);
-    leaf.gain = difference(weight) * leaf.value;
+    tree_.push_back(leaf);
+    agreement_.push_back(difference(weight) * leaf.value);
   }
 
-  // Returns the edge, and sets the gains of the leaves to 0.
-  double take_edge() {
+  double find_edge() const {
     double sum = 0.0;
-    for (Node& node : tree_) {
-      if (node.is_leaf()) sum += std::exchange(node.gain, 0.0);
+    for (std::size_t i = 0; i < tree_.size(); ++i) {
+      if (tree_[i].is_leaf()) sum += agreement_[i];
     }
     return sum / total_weight_;
   }
@@ -238,18 +239,16 @@ class TreeGrower {
   // Makes two leaves of a leaf.
   void split(const GrowingNode& node) {
     const Split& split = node.split;
-    const std::size_t left = tree_.size();
-    tree_.resize(left + 2);
     Node& parent = tree_[static_cast<std::size_t>(node.node)];
     parent.feature = split.feature;
     parent.code = split.code;
     parent.missing_left = split.missing_left;
     parent.goes_left = split.goes_left;
     parent.gain = split.gain / total_weight_;
-    parent.left = static_cast<std::int32_t>(left);
+    parent.left = static_cast<std::int32_t>(tree_.size());
     const auto bounds = child_bounds(node);
-    settle(tree_[left], split.left, bounds[0]);
-    settle(tree_[left + 1], node.weight - split.left, bounds[1]);
+    add_leaf(split.left, bounds[0]);
+    add_leaf(node.weight - split.left, bounds[1]);
   }
 
   // Below a split by a monotone column all values of one side stay on its side of the middle.
@@ -321,6 +320,7 @@ class TreeGrower {
   const double total_weight_;  // All rows would weigh so much at boosting weight 1.
   const LeafLimits limits_;
   Tree tree_;
+  std::vector<double> agreement_;  // As a leaf a node has G * value, its rows' sum of weight times label times value.
   int leaves_ = 1;
   std::vector<GrowingNode> open_;  // These leaves have a split that may still be made.
 };

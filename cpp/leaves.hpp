@@ -1,8 +1,6 @@
 // Finds the leaves of many coded rows at once, and with them what a tree adds to their scores.
 //
-// Every row stands in a slot, at first all of them in slot 0. A split moves the rows of its slot that go right to a new
-// slot. In the end a slot is a leaf. A row meets every split of the tree, and that still beats walking down row by row
-// by far, as many rows share an instruction.
+// Rows move from slot to slot as moves.hpp describes, but by the codes of the dataset.
 #pragma once
 
 #include <algorithm>
@@ -59,12 +57,12 @@ class LeafFinder {
   void find_values(std::size_t first, std::size_t count, double* value) const {
     std::array<std::uint8_t, kSlottedRows> slot{};
     const std::vector<Code> columns = data_.lean() ? gather_columns(first, count) : std::vector<Code>();
-    for (const Move& move : moves_) {
+    for (const SlotMove& move : moves_) {
       const Node& node = *move.node;
       const std::size_t feature = static_cast<std::size_t>(node.feature);
       const Code* code = data_.lean() ? columns.data() + move.place * kSlottedRows : data_.column(feature).data + first;
       const Column& column = data_.columns[feature];
-      if (column.categories == 0) {
+      if (column.category_count == 0) {
         const Code also_left = node.missing_left ? column.missing_code() : node.code;
         move_rows(code, node.code, also_left, move.from, move.to, slot.data());
         continue;
@@ -81,7 +79,8 @@ class LeafFinder {
   }
 
  private:
-  struct Move {
+  // At this node, the rows of slot `from` that go right move to slot `to`.
+  struct SlotMove {
     const Node* node;
     std::uint8_t from, to;
     std::size_t place;  // The node's feature has this place in features_.
@@ -99,7 +98,7 @@ class LeafFinder {
 
   const Tree& tree_;
   const Dataset& data_;
-  std::vector<Move> moves_;
+  std::vector<SlotMove> moves_;
   std::vector<std::size_t> features_;
   std::vector<std::size_t> node_of_slot_;
 };

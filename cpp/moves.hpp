@@ -1,4 +1,4 @@
-// Sends many rows at once through a tree, whose splits are moves.
+// Sends many rows at once through a tree of a forest, whose splits are moves.
 //
 // Every row stands in a slot, at first all of them in slot 0. A move compares a column of codes, 16 or 32 rows to an
 // instruction, and sends the rows of one slot that go right to a new slot. In the end a slot is a leaf. That beats

@@ -45,7 +45,7 @@ inline void divide_piece(RoundRows& rows, const Division& division, DividedPiece
 }
 
 // Finds the ranges of the children and the places of all pieces in them. Pieces of one side of one node are neighbours.
-inline void place_pieces(std::vector<Division>& divisions, std::vector<DividedPiece>& pieces) {
+inline void place_divided_pieces(std::vector<Division>& divisions, std::vector<DividedPiece>& pieces) {
   for (std::size_t start = 0; start < pieces.size();) {
     const std::size_t owner = pieces[start].owner;
     const std::size_t side = pieces[start].side;
@@ -76,7 +76,7 @@ inline void partition(RoundRows& rows, std::vector<Division>& divisions, ThreadP
   std::vector<DividedPiece> pieces;
   for (std::size_t i = 0; i < divisions.size(); ++i) cut(pieces, i, divisions[i].rows, kPieceRows);
   for_each_piece(pool, pieces, [&](int, DividedPiece& piece) { divide_piece(rows, divisions[piece.owner], piece); });
-  place_pieces(divisions, pieces);
+  place_divided_pieces(divisions, pieces);
   for_each_piece(pool, pieces, [&](int, const DividedPiece& piece) {
     const Entry* from = rows.scratch.data() + piece.first;
     const Entry* end = rows.scratch.data() + piece.last;

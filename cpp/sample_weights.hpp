@@ -10,7 +10,7 @@
 
 namespace untwist {
 
-// Sample weights are whole multiples of 2^-32 of a weight that is 1 or more.
+// Sample weights are whole multiples of 2^-32 of the power of two at or just above the largest.
 inline constexpr int kSampleWeightBits = 32;
 
 // A sample weight that is a whole number counts copies of its row. At most so many keep a histogram's 32-bit sums from

@@ -46,8 +46,8 @@ struct BoostingTask {
   // Weights are at most 1, or whole numbers up to kMaxCopies. Rows of weight 0 do not train. Empty means 1 for all.
   std::vector<double> sample_weight;
 
-  // The loss of the rows with a weight here is followed. Empty means that no loss is.
-  std::vector<double> watch_weight;
+  // The rows with a weight here are the validation rows, whose loss is found after each round. Empty means none.
+  std::vector<double> validation_weight;
 
   // Boosting goes on from these scores. Empty means 0 for all.
   std::vector<double> start_scores;
@@ -62,7 +62,7 @@ struct BoostingTask {
   // The coefficient of a tree is step_size * edge, as in the paper. If this is false it is step_size itself.
   bool step_by_edge = true;
 
-  // Posteriors of watched rows come no nearer to 0 and 1 than this, so that their log-loss stays finite.
+  // Posteriors of validation rows come no nearer to 0 and 1 than this, so that their log-loss stays finite.
   double posterior_floor = 1e-6;
 
   // So many rounds made the start scores. The draws go on where those rounds ended.

@@ -37,9 +37,9 @@ inline std::uint64_t largest_sampled_hash(std::uint64_t rows) {
 class Sketch {
  public:
   // `largest_weight` is the largest weight of all rows, 0 if they have none.
-  Sketch(std::vector<int> categories, int max_bins, double largest_weight)
-      : columns(categories.size()),
-        categories(std::move(categories)),
+  Sketch(std::vector<int> category_counts, int max_bins, double largest_weight)
+      : columns(category_counts.size()),
+        category_counts(std::move(category_counts)),
         max_bins(max_bins),
         largest_weight(largest_weight),
         first_hash_(columns, 0),
@@ -48,8 +48,8 @@ class Sketch {
 
   // Sees a block of rows for the first time.
   template <typename Real>
-  void look(const Matrix<Real>& X, const double* weight, ThreadPool& pool) {
-    if (drawing_) throw std::invalid_argument("all rows must be looked at before the first are drawn");
+  void observe(const Matrix<Real>& X, const double* weight, ThreadPool& pool) {
+    if (drawing_) throw std::invalid_argument("all rows must be observed before the first are drawn");
     const WholeWeights whole(weight, weight == nullptr ? 0 : X.rows, largest_weight);
     std::uint64_t rows_here = 0;
     for (std::size_t row = 0; row < X.rows; ++row) {
@@ -68,7 +68,7 @@ class Sketch {
     if (must_draw_) rows_.clear();
     pool.chunks(columns, 1, [&](int, std::size_t first, std::size_t last) {
       for (std::size_t column = first; column < last; ++column) {
-        if (categories[column] > 0) continue;
+        if (category_counts[column] > 0) continue;
         for (std::size_t row = 0; row < X.rows; ++row) {
           const double value = static_cast<double>(X(row, column));
           if (!std::isnan(value) && whole[row] > 0) values_[column].add(value, whole[row]);
@@ -83,23 +83,23 @@ class Sketch {
   // Sees a block of rows again.
   template <typename Real>
   void draw(const Matrix<Real>& X, const double* weight, ThreadPool& pool) {
-    if (!must_draw_) throw std::invalid_argument("there is nothing to draw: one look at the rows was enough");
+    if (!must_draw_) throw std::invalid_argument("draw must be called only where needs_draw is true");
     begin_draw();
     const WholeWeights whole(weight, weight == nullptr ? 0 : X.rows, largest_weight);
     for (std::size_t row = 0; row < X.rows; ++row) rows_drawn_from_ += whole[row] > 0;
     if (rows_drawn_from_ > rows_seen_) {
-      throw std::invalid_argument("draw must see the rows that look saw, but there are more");
+      throw std::invalid_argument("draw must see only the rows that were observed");
     }
     keep(X, whole, sum_hashes(X, whole, pool));
   }
 
   std::vector<Column> find_bins(ThreadPool& pool) {
-    if (needs_draw()) throw std::invalid_argument("all rows must be drawn first, the same that were looked at");
+    if (needs_draw()) throw std::invalid_argument("all rows must be drawn first, the same that were observed");
     tidy();
     const Matrix<double> kept(rows_.values.data(), rows_.sums.size(), columns, static_cast<std::ptrdiff_t>(columns), 1);
     const auto draw_values = [this](std::size_t column) -> const DrawnValues& { return values_[column]; };
     const BinningRows binning_rows{nullptr, rows_seen_ > kSampleRows};
-    return untwist::find_bins(kept, categories, rows_.weights, binning_rows, draw_values, max_bins, pool);
+    return untwist::find_bins(kept, category_counts, rows_.weights, binning_rows, draw_values, max_bins, pool);
   }
 
   // Returns what this one has seen, or if rows are being drawn what it has drawn, for another one to merge.
@@ -128,10 +128,10 @@ class Sketch {
   void merge(const std::vector<std::uint64_t>& words) {
     Reader from(words);
     if (words.size() < kMinWords || words.back() != checksum(words.data(), words.size() - 1) || from.read() != kMark) {
-      throw std::invalid_argument("these bytes are not the state of a Sketch");
+      throw std::invalid_argument("the bytes must be the state of a Sketch");
     }
     if (from.read() != fingerprint()) {
-      throw std::invalid_argument("a Sketch of other columns, max_bins or largest weight");
+      throw std::invalid_argument("both sketches must have the same columns, max_bins and largest weight");
     }
     const bool drawing = from.read() != 0;
     const bool must_draw = from.read() != 0;
@@ -139,13 +139,13 @@ class Sketch {
     const std::uint64_t rows_drawn_from = from.read();
     if (drawing) {
       if (!must_draw_ || rows_seen != rows_seen_ || from.read() != constant_sum()) {
-        throw std::invalid_argument("drawn by a Sketch that has not seen the same rows");
+        throw std::invalid_argument("both sketches must have observed the same rows");
       }
       begin_draw();
       rows_drawn_from_ += rows_drawn_from;
     } else {
-      if (drawing_) throw std::invalid_argument("merge what was looked at before the first rows are drawn");
-      merge_look(from, rows_seen, must_draw);
+      if (drawing_) throw std::invalid_argument("what was observed must be merged before the first rows are drawn");
+      merge_observed(from, rows_seen, must_draw);
     }
     const std::size_t count = from.read();
     const std::uint64_t* sums = from.read_many(count);
@@ -161,7 +161,7 @@ class Sketch {
   }
 
   const std::size_t columns;
-  const std::vector<int> categories;
+  const std::vector<int> category_counts;
   const int max_bins;
   const double largest_weight;
 
@@ -190,7 +190,7 @@ class Sketch {
     const std::uint64_t* read_many(std::size_t count, std::size_t width = 1) {
       const std::size_t left = words_.size() - at_;
       if (count > left || (count > 0 && width > left / count)) {
-        throw std::invalid_argument("the state of a Sketch ends too early");
+        throw std::invalid_argument("the state of a Sketch must be complete");
       }
       return words_.data() + std::exchange(at_, at_ + count * width);
     }
@@ -209,7 +209,7 @@ class Sketch {
   // Returns a number that two sketches share only if their states can be merged.
   std::uint64_t fingerprint() const {
     std::uint64_t sum = hash_value(largest_weight) ^ static_cast<std::uint64_t>(max_bins);
-    for (const int count : categories) sum = mix(sum ^ static_cast<std::uint64_t>(count));
+    for (const int count : category_counts) sum = mix(sum ^ static_cast<std::uint64_t>(count));
     return sum;
   }
 
@@ -302,8 +302,8 @@ class Sketch {
     rows_ = std::move(kept);
   }
 
-  // Takes in what another one has looked at, up to its rows.
-  void merge_look(Reader& from, std::uint64_t rows_seen, bool must_draw) {
+  // Takes in what another one has observed, up to its rows.
+  void merge_observed(Reader& from, std::uint64_t rows_seen, bool must_draw) {
     const std::vector<std::uint8_t> varied_here = varies_;
     std::vector<std::uint8_t> varied_there(columns);
     for (std::size_t column = 0; column < columns; ++column) {
@@ -326,7 +326,7 @@ class Sketch {
     rows_seen_ += rows_seen;
   }
 
-  std::uint64_t rows_seen_ = 0;        // So many rows with a weight were looked at.
+  std::uint64_t rows_seen_ = 0;        // So many rows with a weight were observed.
   std::uint64_t rows_drawn_from_ = 0;  // So many rows with a weight were seen again.
   bool must_draw_ = false;             // Rows were dropped that belong to the sample.
   bool drawing_ = false;

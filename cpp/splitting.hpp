@@ -64,7 +64,7 @@ struct Candidates {
 };
 
 // Computes the worth of every candidate, with one division each. It is NaN where a side is empty and l2 is 0.
-UNTWIST_VECTORISED inline void rate_splits(Candidates& c, std::size_t count, double G, double W, double l2) {
+UNTWIST_VECTORISED inline void score_splits(Candidates& c, std::size_t count, double G, double W, double l2) {
   for (std::size_t i = 0; i < count; ++i) {
     const double left = c.W_left[i] + l2;
     const double right = W - c.W_left[i] + l2;
@@ -75,8 +75,8 @@ UNTWIST_VECTORISED inline void rate_splits(Candidates& c, std::size_t count, dou
 
 // Computes the same where bounds or a monotone column restrict the values. The worth is -inf where the values are in
 // the wrong order or a side is empty.
-inline void rate_bounded_splits(Candidates& c, std::size_t count, double G, double W, double l2, const Bounds& bounds,
-                                int monotone) {
+inline void score_bounded_splits(Candidates& c, std::size_t count, double G, double W, double l2, const Bounds& bounds,
+                                 int monotone) {
   for (std::size_t i = 0; i < count; ++i) {
     const double left = c.W_left[i] + l2;
     const double right = W - c.W_left[i] + l2;
@@ -146,12 +146,12 @@ class ColumnSearch {
   // Returns the worth of the best split, and on which side of it missing values are.
   Best find_best(Candidates& c) {
     sum_up(c);
-    rate(c);
+    score_candidates(c);
     Best best;
     best.worth = find_largest(c.worth.data(), count_);
-    if (column_.categories == 0 && total(missing_) > 0) {
+    if (column_.category_count == 0 && total(missing_) > 0) {
       move_missing_left(c);
-      rate(c);
+      score_candidates(c);
       const double worth = find_largest(c.worth.data(), count_);
       if (worth > best.worth) best = {worth, true};
     }
@@ -162,12 +162,12 @@ class ColumnSearch {
   Split make_split(Candidates& c, const Best& best, std::int32_t feature) {
     sum_up(c);
     if (best.missing_left) move_missing_left(c);
-    rate(c);
+    score_candidates(c);
     const auto end = c.worth.begin() + static_cast<std::ptrdiff_t>(count_);
     const auto found = std::find(c.worth.begin(), end, best.worth);
     const std::size_t at = static_cast<std::size_t>(found - c.worth.begin());
     Split split =
-        column_.categories > 0 ? split_categories(at) : split_numbers(static_cast<Code>(at), best.missing_left);
+        column_.category_count > 0 ? split_categories(at) : split_numbers(static_cast<Code>(at), best.missing_left);
     split.feature = feature;
     return split;
   }
@@ -182,7 +182,7 @@ class ColumnSearch {
   bool counts_rows() const { return limits_.min_rows > 0.0; }
 
   void sum_up(Candidates& c) {
-    if (column_.categories > 0) {
+    if (column_.category_count > 0) {
       sum_up_categories(c);
     } else {
       sum_up_numbers(c);
@@ -247,11 +247,11 @@ class ColumnSearch {
   }
 
   // An empty bin repeats the candidate before it. An empty side gives NaN without l2, and no gain with it.
-  void rate(Candidates& c) const {
+  void score_candidates(Candidates& c) const {
     if (monotone_ != 0 || bounds_.any()) {
-      rate_bounded_splits(c, count_, G_, W_, limits_.l2, bounds_, monotone_);
+      score_bounded_splits(c, count_, G_, W_, limits_.l2, bounds_, monotone_);
     } else {
-      rate_splits(c, count_, G_, W_, limits_.l2);
+      score_splits(c, count_, G_, W_, limits_.l2);
     }
     if (limits_.min_weight > 0.0) {
       rule_out_small_sides(c.W_left.data(), count_, W_, limits_.min_weight, c.worth.data());

@@ -84,11 +84,11 @@ inline float fast_exp(float x) {
 // x))^(1/alpha) and x = (1 - |m|/c)^c for m >= 0, and its complement for m < 0.
 struct ClippedWeight {
   explicit ClippedWeight(double alpha)
-      : unit(alpha < 1.0 ? std::exp2(rate(alpha)) : 1.0),
-        rate_of_gap(rate(alpha)),
-        clip(rate_of_gap > 0.0 ? 1.0 / rate_of_gap : kInfinity),
-        always_near(std::abs(rate_of_gap) < kTinyRate ? 1.0f : 0.0f),
-        power_of_gap(always_near > 0.0f ? 0.0f : static_cast<float>(1.0 / rate_of_gap)),
+      : margin_scale(alpha < 1.0 ? std::exp2(untwist::inverse_clip(alpha)) : 1.0),
+        inverse_clip(untwist::inverse_clip(alpha)),
+        clip(inverse_clip > 0.0 ? 1.0 / inverse_clip : kInfinity),
+        always_near(std::abs(inverse_clip) < kTinyInverseClip ? 1.0f : 0.0f),
+        power_of_gap(always_near > 0.0f ? 0.0f : static_cast<float>(1.0 / inverse_clip)),
         power(static_cast<float>(1.0 / alpha)),
         is_two(alpha == 2.0) {}
 
@@ -105,10 +105,10 @@ struct ClippedWeight {
 
   // Masks are numbers, not branches, so that the loop over margins becomes vector instructions.
   float operator()(double margin) const {
-    const double scaled = std::abs(margin) * unit;
+    const double scaled = std::abs(margin) * margin_scale;
     const double size = scaled < kLargestSize ? scaled : kLargestSize;
-    const double gap = 1.0 - rate_of_gap * size;  // This is in double precision, as it cancels near the clip.
-    const float u = static_cast<float>(rate_of_gap * size);
+    const double gap = 1.0 - inverse_clip * size;  // This is in double precision, as it cancels near the clip.
+    const float u = static_cast<float>(inverse_clip * size);
     // log(x) = log(1 - r*size) / r. Far from 0 it is computed as it stands, near 0 by the series of log1p, which needs
     // no 1/r.
     const float far = power_of_gap * fast_log(static_cast<float>(gap < kSmallestGap ? kSmallestGap : gap));
@@ -125,8 +125,8 @@ struct ClippedWeight {
     return right + wrong * (1.0f - 2.0f * right);
   }
 
-  // Below this rate 1/r has no use in single precision, and the series is exact at every margin.
-  static constexpr double kTinyRate = 1e-6;
+  // Where the size of r is below this, 1/r has no use in single precision, and the series is exact at every margin.
+  static constexpr double kTinyInverseClip = 1e-6;
 
   // Larger margins count as this, so that nothing overflows in single precision.
   static constexpr double kLargestSize = 1e30;
@@ -137,7 +137,9 @@ struct ClippedWeight {
   // Up to this size of r*margin the series of log1p has all the digits of single precision.
   static constexpr float kNear = 0.3f;
 
-  double unit, rate_of_gap, clip;
+  double margin_scale;  // Margins are multiplied by 2^r below alpha = 1, and by 1 from there on.
+  double inverse_clip;  // This is r = 1 - 1/alpha.
+  double clip;          // Margins beyond it have weight 0 or 1.
   float always_near, power_of_gap, power;
   bool is_two;
 };

@@ -28,7 +28,7 @@ constexpr std::size_t kManyRows = 1000;
 struct Data {
   std::vector<float> X;
   std::vector<std::uint32_t> labels;
-  std::vector<int> categories;
+  std::vector<int> category_counts;
   std::vector<double> weight;
   std::size_t rows, columns, classes;
 
@@ -41,8 +41,8 @@ double choose_value(Choices& choices, const Data& data, std::size_t i) {
     const std::size_t row = i * 7 % kValuePeriod / data.columns;
     return static_cast<double>(data.X[row * data.columns + column]);
   }
-  const int categories = data.categories[column];
-  if (categories > 0) return static_cast<double>(choices.below(static_cast<std::size_t>(categories)));
+  const int category_count = data.category_counts[column];
+  if (category_count > 0) return static_cast<double>(choices.below(static_cast<std::size_t>(category_count)));
   return choices.number();
 }
 
@@ -51,7 +51,7 @@ Data make_data(Choices& choices) {
   data.rows = choices.below(16) == 15 ? 2000 + choices.below(3000) : 2 + choices.below(90);
   data.columns = 1 + choices.below(5);
   data.classes = 1 + choices.below(3);
-  for (std::size_t i = 0; i < data.columns; ++i) data.categories.push_back(choices.one_of({0, 0, 0, 1, 3, 254}));
+  for (std::size_t i = 0; i < data.columns; ++i) data.category_counts.push_back(choices.one_of({0, 0, 0, 1, 3, 254}));
   for (std::size_t i = 0; i < data.rows * data.columns; ++i) {
     const double value = choose_value(choices, data, i);
     data.X.push_back(static_cast<float>(std::max(-3e38, std::min(3e38, value))));
@@ -98,10 +98,10 @@ void choose_settings(Choices& choices, const Data& data, BoostingTask& task, Tre
 void choose_rows(Choices& choices, const Data& data, BoostingTask& task) {
   task.positive_class = choices.below(data.classes);
   task.sample_weight = data.weight;
-  const bool watches = choices.below(2) == 0;
+  const bool validates = choices.below(2) == 0;
   const bool starts = choices.below(4) == 0;
-  for (std::size_t i = 0; i < data.rows && watches; ++i) {
-    task.watch_weight.push_back(i == 0 ? 1.0 : choices.one_of({0.0, 1.0, 1e-300, 1e300}));
+  for (std::size_t i = 0; i < data.rows && validates; ++i) {
+    task.validation_weight.push_back(i == 0 ? 1.0 : choices.one_of({0.0, 1.0, 1e-300, 1e300}));
   }
   for (std::size_t i = 0; i < data.rows && starts; ++i) {
     task.start_scores.push_back(choices.one_of({0.0, 1.0, -1e300, 1e300, 5e-324}));
@@ -113,8 +113,8 @@ std::unique_ptr<Booster> fit(const Data& data, const BoostingTask& task, const T
   ThreadPool pool(threads);
   auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, data.classes, data.columns);
   const WholeWeights weights(data.weight.data(), data.weight.size());
-  dataset->look(data.matrix(), weights, pool);
-  dataset->add_columns(data.matrix(), 0, data.categories, weights, max_bins, pool);
+  dataset->observe(data.matrix(), weights, pool);
+  dataset->add_columns(data.matrix(), 0, data.category_counts, weights, max_bins, pool);
   auto booster = make_booster(dataset, task, growth);
   const auto never_interrupt = [] { return false; };
   booster->boost(rounds, 0, threads, never_interrupt);

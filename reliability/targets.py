@@ -407,7 +407,7 @@ def try_engine(choices: Choices) -> None:
         [choices.one([0, 0, 3, 254, 255, -1]) if choices.below(3) == 0 else 0 for _ in range(features)], dtype="i4"
     )
     weight = make_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.ones(choices.one([0, rows]))
-    data.look(X, weight, 1)
+    data.observe(X, weight, 1)
     if choices.below(8):  # else a run on columns that never came
         data.add_columns(X, choices.one([0, 0, 0, 1]), categories, weight, choices.one([255, 2, 16, 256, 1]), 1)
     data.hashes()
@@ -419,7 +419,9 @@ def try_engine(choices: Choices) -> None:
     def whole(*usual: int) -> int:
         return int(choices.one(WHOLES) if odd and choices.below(4) == 0 else choices.one(usual))
 
-    watch = make_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.ones(choices.one([0, rows]))
+    validation_weight = (
+        make_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.ones(choices.one([0, rows]))
+    )
     start = make_array(choices, "f8", 1, (rows,)) if choices.below(4) == 0 else np.zeros(0)
     monotone = make_array(choices, "i1", 1, (features,)) if choices.below(4) == 0 else np.zeros(0, dtype="i1")
     positive_class = whole(0, 1)
@@ -442,7 +444,7 @@ def try_engine(choices: Choices) -> None:
     task = _core.BoostingTask(
         positive_class=positive_class,
         sample_weight=weight,
-        watch_weight=watch,
+        validation_weight=validation_weight,
         start_scores=start,
         alpha=alpha,
         exact_link=exact_link,
@@ -473,7 +475,7 @@ def try_sketch(choices: Choices) -> None:
     X = make_array(choices, choices.one(["f8", "f4"]), 2, (rows, columns))
     weight = np.full(rows if weighted else 0, float(choices.one([1, 0.5, 3, 128])))
     for sketch in sketches:
-        sketch.look(X, weight, 1)
+        sketch.observe(X, weight, 1)
     state = bytearray(sketches[0].state())
     for _ in range(choices.below(4)):
         at = choices.below(max(1, len(state) // 8)) * 8

@@ -50,24 +50,24 @@ inline void require_max_bins(int max_bins) {
 inline double require_weights(const Vector<double>& weight, std::size_t rows, bool is_block = false) {
   require_aligned(weight);
   if (weight.shape(0) == 0) return 0.0;
-  require(weight.shape(0) == rows, "one weight per row, or none");
+  require(weight.shape(0) == rows, "there must be one weight per row, or none");
   double largest = 0.0;
   for (std::size_t row = 0; row < rows; ++row) {
     require(weight.data()[row] >= 0.0 && std::isfinite(weight.data()[row]), "weights must be finite and not negative");
     largest = std::max(largest, weight.data()[row]);
   }
-  require(largest > 0.0 || is_block, "a weight must be positive");
+  require(largest > 0.0 || is_block, "at least one weight must be positive");
   return largest;
 }
 
 // Checks and copies the numbers of categories of columns.
-inline std::vector<int> read_categories(const Vector<std::int32_t>& categories) {
-  require_aligned(categories);
-  for (std::size_t i = 0; i < categories.shape(0); ++i) {
-    const std::int32_t count = categories.data()[i];
-    require(0 <= count && count <= kMaxCategories, "a column can have 254 categories");
+inline std::vector<int> read_category_counts(const Vector<std::int32_t>& n_categories) {
+  require_aligned(n_categories);
+  for (std::size_t i = 0; i < n_categories.shape(0); ++i) {
+    const std::int32_t count = n_categories.data()[i];
+    require(0 <= count && count <= kMaxCategories, "a column must have 0 to 254 categories");
   }
-  return {categories.data(), categories.data() + categories.shape(0)};
+  return {n_categories.data(), n_categories.data() + n_categories.shape(0)};
 }
 
 template <typename Real>

@@ -27,7 +27,7 @@ inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, dou
   require(max_depth >= 1 && max_leaf_nodes >= 0 && max_leaf_nodes != 1 && min_samples_leaf >= 0.0 &&
               min_weight_fraction_leaf >= 0.0 && min_weight_fraction_leaf <= 0.5 && l2 >= 0.0 && std::isfinite(l2) &&
               category_smoothing >= 0.0,
-          "a setting is out of range");
+          "all settings must be in range");
   require(subsample > 0.0 && subsample <= 1.0 && max_features > 0.0 && max_features <= 1.0,
           "shares must lie in (0, 1]");
   TreeGrowth growth;
@@ -45,18 +45,18 @@ inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, dou
 }
 
 inline void init_task(BoostingTask* self, std::size_t positive_class, const Vector<double>& sample_weight,
-                      const Vector<double>& watch_weight, const Vector<double>& start_scores, double alpha,
+                      const Vector<double>& validation_weight, const Vector<double>& start_scores, double alpha,
                       bool exact_link, double step_size, bool step_by_edge, double posterior_floor, int first_round) {
   require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && posterior_floor > 0.0 &&
               posterior_floor < 0.5 && first_round >= 0,
-          "a setting is out of range");
+          "all settings must be in range");
   const double largest = require_weights(sample_weight, sample_weight.shape(0));
-  require_weights(watch_weight, watch_weight.shape(0));
+  require_weights(validation_weight, validation_weight.shape(0));
   require_aligned(start_scores);
   BoostingTask task;
   task.positive_class = positive_class;
   task.sample_weight = copy(sample_weight);
-  task.watch_weight = copy(watch_weight);
+  task.validation_weight = copy(validation_weight);
   task.start_scores = copy(start_scores);
   task.alpha = alpha;
   task.exact_link = exact_link;
@@ -76,24 +76,24 @@ inline void init_task(BoostingTask* self, std::size_t positive_class, const Vect
 inline std::unique_ptr<Booster> make_fitting_booster(std::shared_ptr<Dataset> dataset, const BoostingTask& task,
                                                      const TreeGrowth& growth) {
   const auto fits = [](std::size_t size, std::size_t expected) { return size == 0 || size == expected; };
-  require(task.positive_class < dataset->class_start.size() - 1, "there are fewer classes");
-  require(fits(task.sample_weight.size(), dataset->rows), "one weight per row, or none");
-  require(fits(task.watch_weight.size(), dataset->rows), "one weight per row, or none");
-  require(fits(task.start_scores.size(), dataset->rows), "one score per row, or none");
-  require(fits(growth.monotone.size(), dataset->features), "one direction per feature, or none");
+  require(task.positive_class < dataset->class_start.size() - 1, "the positive class must be one of the classes");
+  require(fits(task.sample_weight.size(), dataset->rows), "there must be one weight per row, or none");
+  require(fits(task.validation_weight.size(), dataset->rows), "there must be one weight per row, or none");
+  require(fits(task.start_scores.size(), dataset->rows), "there must be one score per row, or none");
+  require(fits(growth.monotone.size(), dataset->features), "there must be one direction per feature, or none");
   nb::gil_scoped_release unlocked;
   return make_booster(std::move(dataset), task, growth);
 }
 
 // Holds a booster for one thread. Another one that wants it meanwhile gets an error.
-class Use {
+class ExclusiveUse {
  public:
-  explicit Use(const Booster& booster) : booster_(booster) {
+  explicit ExclusiveUse(const Booster& booster) : booster_(booster) {
     if (booster.busy.test_and_set()) throw std::runtime_error("this booster is at work in another thread");
   }
-  ~Use() { booster_.busy.clear(); }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
+  ~ExclusiveUse() { booster_.busy.clear(); }
+  ExclusiveUse(const ExclusiveUse&) = delete;
+  ExclusiveUse& operator=(const ExclusiveUse&) = delete;
 
  private:
   const Booster& booster_;
@@ -102,7 +102,7 @@ class Use {
 // Returns the number of trees so far.
 inline std::size_t boost(Booster& booster, int rounds, int patience, int threads) {
   require_threads(threads);
-  const Use use(booster);
+  const ExclusiveUse use(booster);
   InterruptCheck check;
   {
     nb::gil_scoped_release unlocked;
@@ -115,8 +115,8 @@ inline std::size_t boost(Booster& booster, int rounds, int patience, int threads
 // Returns the trees from `first` on as flat arrays: (edge, leverage, offset, feature, left, threshold, missing_left,
 // value, gain, set, codes), as `untwist.boosting.forest.Forest` describes them.
 inline nb::tuple trees(const Booster& booster, std::size_t first) {
-  const Use use(booster);
-  require(first <= booster.trees().size(), "there are fewer trees");
+  const ExclusiveUse use(booster);
+  require(first <= booster.trees().size(), "first must be at most the number of trees");
   FlatForest flat = flatten(booster, first);
   return nb::make_tuple(to_numpy(std::move(flat.edge)), to_numpy(std::move(flat.leverage)),
                         to_numpy(std::move(flat.offset)), to_numpy(std::move(flat.feature)),
@@ -126,16 +126,16 @@ inline nb::tuple trees(const Booster& booster, std::size_t first) {
 }
 
 inline nb::object scores(const Booster& booster) {
-  const Use use(booster);
+  const ExclusiveUse use(booster);
   return to_numpy(booster.scores());
 }
 
-// Returns one of the two losses of the watched rows after each round.
-template <double WatchedLoss::* kind>
+// Returns one of the two losses of the validation rows after each round.
+template <double ValidationLoss::* kind>
 nb::object losses(const Booster& booster) {
-  const Use use(booster);
+  const ExclusiveUse use(booster);
   std::vector<double> found;
-  for (const WatchedLoss& loss : booster.losses()) found.push_back(loss.*kind);
+  for (const ValidationLoss& loss : booster.losses()) found.push_back(loss.*kind);
   return to_numpy(std::move(found));
 }
 
@@ -149,7 +149,7 @@ inline void bind_boosters(nb::module_& module) {
            "mean no limit, and no directions mean that no column is monotone.");
   nb::class_<BoostingTask>(module, "BoostingTask")
       .def("__init__", &init_task, nb::kw_only(), nb::arg("positive_class"), nb::arg("sample_weight"),
-           nb::arg("watch_weight"), nb::arg("start_scores"), nb::arg("alpha"), nb::arg("exact_link"),
+           nb::arg("validation_weight"), nb::arg("start_scores"), nb::arg("alpha"), nb::arg("exact_link"),
            nb::arg("step_size"), nb::arg("step_by_edge"), nb::arg("posterior_floor"), nb::arg("first_round"),
            "One class against the others, with the link and the steps. The arrays have an entry per row, or none.");
   nb::class_<Booster>(module, "Booster")
@@ -159,8 +159,8 @@ inline void bind_boosters(nb::module_& module) {
            "Run rounds; the number of trees so far.")
       .def("trees", &trees, nb::arg("first"), "Flat arrays of the trees from `first` on.")
       .def("scores", &scores, "Scores of all rows.")
-      .def("losses", &losses<&WatchedLoss::log_loss>, "Log-loss of the watched rows after each round.")
-      .def("errors", &losses<&WatchedLoss::error>, "The share of wrong signs among the watched rows.");
+      .def("losses", &losses<&ValidationLoss::log_loss>, "Log-loss of the validation rows after each round.")
+      .def("errors", &losses<&ValidationLoss::error>, "The share of wrong signs among the validation rows.");
 }
 
 }  // namespace untwist::python

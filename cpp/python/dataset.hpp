@@ -30,7 +30,7 @@ inline std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels
                                              std::size_t features, bool lean) {
   const std::size_t rows = labels.shape(0);
   require(rows > 0 && features > 0 && rows < std::numeric_limits<Row>::max(), "X must have rows and columns");
-  require(classes <= rows, "there cannot be more classes than rows");
+  require(classes <= rows, "there must be at most as many classes as rows");
   require_aligned(labels);
   for (std::size_t row = 0; row < rows; ++row) {
     require(labels.data()[row] < classes, "labels must be below the number of classes");
@@ -39,25 +39,26 @@ inline std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels
 }
 
 template <typename Real>
-void look(Dataset& dataset, const Table<Real>& X, const Vector<double>& weight, int threads) {
+void observe(Dataset& dataset, const Table<Real>& X, const Vector<double>& weight, int threads) {
   const Matrix<Real> matrix = view(X);
-  require(matrix.rows == dataset.rows, "one label per row");
+  require(matrix.rows == dataset.rows, "there must be one label per row");
   require_weights(weight, dataset.rows);
   require_threads(threads);
   if (dataset.rows <= kSampleRows) return;
   run_interruptibly(
-      threads, [&](ThreadPool& pool) { dataset.look(matrix, WholeWeights(weight.data(), weight.shape(0)), pool); });
+      threads, [&](ThreadPool& pool) { dataset.observe(matrix, WholeWeights(weight.data(), weight.shape(0)), pool); });
 }
 
 template <typename Real>
-void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, const Vector<std::int32_t>& categories,
+void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, const Vector<std::int32_t>& n_categories,
                  const Vector<double>& weight, int max_bins, int threads) {
   const Matrix<Real> matrix = view(X);
-  require(matrix.rows == dataset.rows, "one label per row");
-  require(first <= dataset.features && matrix.columns <= dataset.features - first, "there are fewer features");
-  require(!dataset.lean(), "a lean dataset takes rows only");
-  require(categories.shape(0) == matrix.columns, "one number of categories per column");
-  const auto counts = read_categories(categories);
+  require(matrix.rows == dataset.rows, "there must be one label per row");
+  require(first <= dataset.features && matrix.columns <= dataset.features - first,
+          "the columns of X must be among the features");
+  require(!dataset.lean(), "the dataset must not be lean");
+  require(n_categories.shape(0) == matrix.columns, "there must be one number of categories per column");
+  const auto counts = read_category_counts(n_categories);
   require_max_bins(max_bins);
   require_threads(threads);
   require_weights(weight, dataset.rows);
@@ -71,7 +72,8 @@ template <typename Real>
 void add_rows(Dataset& dataset, const Table<Real>& X, std::size_t first, const Vector<double>& weight, int threads) {
   const Matrix<Real> matrix = view(X);
   require(matrix.columns == dataset.features, "a block must have all columns");
-  require(first <= dataset.rows && matrix.rows <= dataset.rows - first, "there are fewer rows");
+  require(first <= dataset.rows && matrix.rows <= dataset.rows - first,
+          "the rows of X must be among those of the dataset");
   require_threads(threads);
   require_weights(weight, matrix.rows, true);
   run_interruptibly(worthwhile_threads(matrix.rows * matrix.columns, threads), [&](ThreadPool& pool) {
@@ -88,12 +90,12 @@ inline nb::object hashes(Dataset& dataset) {
 
 // ---- sketches ----
 
-inline std::unique_ptr<Sketch> make_sketch(const Vector<std::int32_t>& categories, int max_bins,
+inline std::unique_ptr<Sketch> make_sketch(const Vector<std::int32_t>& n_categories, int max_bins,
                                            double largest_weight) {
-  require(categories.shape(0) > 0, "there must be columns");
+  require(n_categories.shape(0) > 0, "there must be columns");
   require_max_bins(max_bins);
   require(largest_weight >= 0.0 && std::isfinite(largest_weight), "the largest weight must be finite and not negative");
-  return std::make_unique<Sketch>(read_categories(categories), max_bins, largest_weight);
+  return std::make_unique<Sketch>(read_category_counts(n_categories), max_bins, largest_weight);
 }
 
 // Shows a sketch a block of rows, for the first time or again.
@@ -103,7 +105,8 @@ void show(Sketch& sketch, const Table<Real>& X, const Vector<double>& weight, in
   const bool weighted = sketch.largest_weight > 0.0;
   require(matrix.columns == sketch.columns, "a block must have all columns");
   require_threads(threads);
-  require(weight.shape(0) == (weighted ? matrix.rows : 0), "one weight per row if there is a largest one, else none");
+  require(weight.shape(0) == (weighted ? matrix.rows : 0),
+          "there must be one weight per row if there is a largest one, else none");
   require(require_weights(weight, matrix.rows, true) <= sketch.largest_weight,
           "a weight must not be above the largest");
   const double* weights = weighted ? weight.data() : nullptr;
@@ -112,7 +115,7 @@ void show(Sketch& sketch, const Table<Real>& X, const Vector<double>& weight, in
   if (again) {
     sketch.draw(matrix, weights, pool);
   } else {
-    sketch.look(matrix, weights, pool);
+    sketch.observe(matrix, weights, pool);
   }
 }
 
@@ -122,7 +125,7 @@ inline nb::bytes state(Sketch& sketch) {
 }
 
 inline void merge(Sketch& sketch, const nb::bytes& state) {
-  require(state.size() % sizeof(std::uint64_t) == 0, "these bytes are not the state of a Sketch");
+  require(state.size() % sizeof(std::uint64_t) == 0, "the bytes must be the state of a Sketch");
   std::vector<std::uint64_t> words(state.size() / sizeof(std::uint64_t));
   if (!words.empty()) std::memcpy(words.data(), state.c_str(), state.size());
   sketch.merge(words);
@@ -136,7 +139,7 @@ inline nb::list thresholds(Sketch& sketch) {
 }
 
 inline void set_bins(Dataset& dataset, Sketch& sketch) {
-  require(dataset.features == sketch.columns, "the Sketch has more or fewer columns");
+  require(dataset.features == sketch.columns, "the Sketch must have as many columns as the dataset has features");
   ThreadPool pool(1);
   dataset.set_bins(sketch.find_bins(pool));
 }
@@ -148,20 +151,20 @@ inline constexpr Code kMissingCode = 255;
 
 // Writes codes by given thresholds.
 template <typename Real>
-void encode_block(const Table<Real>& X, const Vector<std::int32_t>& categories,
+void encode_block(const Table<Real>& X, const Vector<std::int32_t>& n_categories,
                   const std::vector<Vector<double>>& thresholds, const OutputTable<Code>& out, int threads) {
   const Matrix<Real> matrix = view(X);
-  require(categories.shape(0) == matrix.columns && thresholds.size() == matrix.columns,
-          "one number of categories and one list of thresholds per column");
-  require(out.shape(0) == matrix.rows && out.shape(1) == matrix.columns, "one code per cell");
+  require(n_categories.shape(0) == matrix.columns && thresholds.size() == matrix.columns,
+          "there must be one number of categories and one list of thresholds per column");
+  require(out.shape(0) == matrix.rows && out.shape(1) == matrix.columns, "there must be one code per cell");
   require_threads(threads);
-  const auto counts = read_categories(categories);
+  const auto counts = read_category_counts(n_categories);
   std::vector<Column> columns(matrix.columns);
   for (std::size_t i = 0; i < matrix.columns; ++i) {
     Column& column = columns[i];
-    require(thresholds[i].shape(0) <= kMaxThresholds, "a column can have 254 thresholds");
+    require(thresholds[i].shape(0) <= kMaxThresholds, "a column must have at most 254 thresholds");
     require_aligned(thresholds[i]);
-    column.categories = counts[i];
+    column.category_count = counts[i];
     column.thresholds = copy(thresholds[i]);
     require(std::is_sorted(column.thresholds.begin(), column.thresholds.end()), "thresholds must be in order");
   }
@@ -183,17 +186,17 @@ template <typename Real>
 void bind_tables(nb::module_& module, nb::class_<Dataset>& dataset, nb::class_<Sketch>& sketch) {
   const auto X = nb::arg("X");
   const auto first = nb::arg("first");
-  const auto categories = nb::arg("categories");
+  const auto n_categories = nb::arg("n_categories");
   const auto weight = nb::arg("weight");
   const auto threads = nb::arg("threads");
-  dataset.def("look", &look<Real>, X, weight, threads, "See all columns before the first are added.")
-      .def("add_columns", &add_columns<Real>, X, first, categories, weight, nb::arg("max_bins"), threads,
+  dataset.def("observe", &observe<Real>, X, weight, threads, "Observe all columns before the first are added.")
+      .def("add_columns", &add_columns<Real>, X, first, n_categories, weight, nb::arg("max_bins"), threads,
            "Bin columns and keep their codes from feature `first` on.")
       .def("add_rows", &add_rows<Real>, X, first, weight, threads,
            "Keep the codes of a block of rows from row `first` on.");
-  sketch.def("look", &show<Real, false>, X, weight, threads, "See a block of rows.")
+  sketch.def("observe", &show<Real, false>, X, weight, threads, "Observe a block of rows.")
       .def("draw", &show<Real, true>, X, weight, threads, "See a block of rows again.");
-  module.def("encode", &encode_block<Real>, X, categories, nb::arg("thresholds"), nb::arg("out").noconvert(), threads,
+  module.def("encode", &encode_block<Real>, X, n_categories, nb::arg("thresholds"), nb::arg("out").noconvert(), threads,
              "Codes of a block of rows, 255 for missing values.");
 }
 
@@ -206,10 +209,10 @@ inline void bind_datasets(nb::module_& module) {
       .def("hashes", &hashes, "A hash of each row's codes.");
   nb::class_<Sketch> sketch(module, "Sketch");
   sketch
-      .def(nb::new_(&make_sketch), nb::arg("categories"), nb::arg("max_bins"), nb::arg("largest_weight") = 0.0,
+      .def(nb::new_(&make_sketch), nb::arg("n_categories"), nb::arg("max_bins"), nb::arg("largest_weight") = 0.0,
            "Bins of rows that come in blocks. The largest weight is that of all rows, 0 if they have none.")
       .def_prop_ro("needs_draw", &Sketch::needs_draw, "Whether all rows must be seen again, by `draw`.")
-      .def("state", &state, "What was looked at; after a `draw`, what was drawn.")
+      .def("state", &state, "What was observed; after a `draw`, what was drawn.")
       .def("merge", &merge, nb::arg("state"), "Take in the state of another Sketch, of other rows.")
       .def("thresholds", &thresholds, "The thresholds of each column.");
   bind_tables<double>(module, dataset, sketch);

@@ -21,21 +21,10 @@ inline std::unique_ptr<Forest> make_forest(const Vector<std::int64_t>& offset, c
   require(offset.shape(0) > 0, "offset must have one entry more than there are trees");
   require(left.shape(0) == nodes && threshold.shape(0) == nodes && missing_left.shape(0) == nodes &&
               value.shape(0) == nodes && set.shape(0) == nodes,
-          "one entry per node");
-  require(codes.shape(0) % kWordsOfSet == 0, "a set of codes has four words");
+          "there must be one entry per node");
+  require(codes.shape(0) % kWordsOfSet == 0, "a set of codes must have four words");
   require_aligned(offset, feature, left, threshold, value, set, codes);
-  ForestArrays arrays;
-  arrays.trees = offset.shape(0) - 1;
-  arrays.nodes = nodes;
-  arrays.sets = codes.shape(0) / kWordsOfSet;
-  arrays.offset = offset.data();
-  arrays.feature = feature.data();
-  arrays.left = left.data();
-  arrays.threshold = threshold.data();
-  arrays.missing_left = missing_left.data();
-  arrays.value = value.data();
-  arrays.set = set.data();
-  arrays.codes = codes.data();
+  const ForestArrays arrays(offset, feature, left, threshold, missing_left, value, set, codes);
   return std::make_unique<Forest>(arrays, features);
 }
 
@@ -43,9 +32,9 @@ inline std::unique_ptr<Forest> make_forest(const Vector<std::int64_t>& offset, c
 template <typename Real>
 Matrix<Real> view_rows(const Forest& forest, const Table<Real>& X, std::size_t first, std::size_t last, int threads) {
   const Matrix<Real> matrix = view(X);
-  require(matrix.columns == forest.features(), "X has more or fewer columns than the trees were grown on");
+  require(matrix.columns == forest.features(), "X must have the columns that the trees were grown on");
   require_threads(threads);
-  require(first <= last && last <= forest.trees(), "there are fewer trees");
+  require(first <= last && last <= forest.trees(), "first and last must be a range of the trees");
   return matrix;
 }
 
@@ -53,7 +42,7 @@ template <typename Real>
 void add_scores(const Forest& forest, const Table<Real>& X, std::size_t first, std::size_t last, int threads,
                 const Output<double>& out) {
   const Matrix<Real> matrix = view_rows(forest, X, first, last, threads);
-  require(out.shape(0) == matrix.rows, "one score per row");
+  require(out.shape(0) == matrix.rows, "there must be one score per row");
   require_aligned(out);
   double* to = out.data();
   run_interruptibly(worthwhile_threads(matrix.rows * (last - first), threads),
@@ -64,7 +53,7 @@ template <typename Real>
 void leaves(const Forest& forest, const Table<Real>& X, std::size_t first, std::size_t last, int threads,
             const OutputTable<std::int32_t>& out) {
   const Matrix<Real> matrix = view_rows(forest, X, first, last, threads);
-  require(out.shape(0) == matrix.rows && out.shape(1) == last - first, "one leaf per row and tree");
+  require(out.shape(0) == matrix.rows && out.shape(1) == last - first, "there must be one leaf per row and tree");
   require_aligned(out);
   std::int32_t* to = out.data();
   run_interruptibly(worthwhile_threads(matrix.rows * (last - first), threads),

@@ -32,7 +32,7 @@ inline void boosting_weights(const Vector<double>& margin, const Vector<float>& 
   constexpr std::size_t kBlockRows = 4096;
   const std::size_t size = margin.shape(0);
   require(alpha > 0.0 && unit >= 1.0 && unit <= std::ldexp(1.0, kMaxWeightBits) && threads >= 1,
-          "alpha must be positive and unit at most 2^24");
+          "alpha and threads must be positive, and unit 1 to 2^24");
   require(out.shape(0) == size && (sample_weight.shape(0) == 0 || sample_weight.shape(0) == size),
           "margin, sample_weight and out must have the same length");
   require_aligned(margin, sample_weight, out);

@@ -56,7 +56,7 @@ def make_sketch(X, weight, *, categories=None, max_bins=255, count=1, block=1000
     sketches = [_core.Sketch(counts, max_bins, largest) for _ in parts]
     for sketch, blocks in zip(sketches, parts, strict=True):
         for rows, row_weight in blocks:
-            sketch.look(rows, row_weight, 2)
+            sketch.observe(rows, row_weight, 2)
     states = [sketch.state() for sketch in sketches]
     whole = _core.Sketch(counts, max_bins, largest)
     for state in reversed(states) if turn else states:
@@ -201,32 +201,32 @@ def test_a_table_that_changes_between_passes_is_refused():
 
 def test_the_border_refuses_nonsense():
     sketch = _core.Sketch(np.zeros(2, dtype=np.int32), 255)
-    sketch.look(np.ones((3, 2)), NONE, 1)
+    sketch.observe(np.ones((3, 2)), NONE, 1)
     state = sketch.state()
     for bad in (b"", b"nonsense", state[:-8], state[:40] + b"\x7f" + state[41:], bytes(len(state)), state + bytes(8)):
-        with pytest.raises(ValueError, match="not the state of a Sketch"):
+        with pytest.raises(ValueError, match="must be the state of a Sketch"):
             sketch.merge(bad)
-    with pytest.raises(ValueError, match="other columns"):
+    with pytest.raises(ValueError, match="the same columns"):
         _core.Sketch(np.zeros(3, dtype=np.int32), 255).merge(state)
     with pytest.raises(ValueError, match="all columns"):
-        sketch.look(np.ones((3, 3)), NONE, 1)
-    with pytest.raises(ValueError, match="nothing to draw"):
+        sketch.observe(np.ones((3, 3)), NONE, 1)
+    with pytest.raises(ValueError, match="only where needs_draw"):
         sketch.draw(np.ones((3, 2)), NONE, 1)
     with pytest.raises(ValueError, match="one weight per row if"):
-        sketch.look(np.ones((3, 2)), np.ones(3), 1)
+        sketch.observe(np.ones((3, 2)), np.ones(3), 1)
     with pytest.raises(ValueError, match="above the largest"):
-        _core.Sketch(np.zeros(2, dtype=np.int32), 255, 1.0).look(np.ones((3, 2)), np.full(3, 2.0), 1)
+        _core.Sketch(np.zeros(2, dtype=np.int32), 255, 1.0).observe(np.ones((3, 2)), np.full(3, 2.0), 1)
     many = _core.Sketch(np.zeros(2, dtype=np.int32), 255)
     rows = vary_late(150_000)[:, :2]
     for first in range(0, len(rows), 30_000):
-        many.look(rows[first : first + 30_000], NONE, 2)
+        many.observe(rows[first : first + 30_000], NONE, 2)
     assert many.needs_draw
     with pytest.raises(ValueError, match="must be drawn first"):
         many.thresholds()
     many.draw(rows[:10], NONE, 1)
     with pytest.raises(ValueError, match="must be drawn first"):
         many.thresholds()
-    with pytest.raises(ValueError, match="looked at before"):
-        many.look(rows, NONE, 1)
-    with pytest.raises(ValueError, match="there are more"):
+    with pytest.raises(ValueError, match="observed before"):
+        many.observe(rows, NONE, 1)
+    with pytest.raises(ValueError, match="only the rows that were observed"):
         many.draw(rows, NONE, 1)

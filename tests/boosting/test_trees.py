@@ -258,11 +258,11 @@ def test_importances_are_the_gain_share():
 def test_the_border_refuses_what_does_not_fit():
     X, y = draw_sample(20, 3, seed=1)
     ours = grow_forest(X, y, ClippedLink(AlphaLoss(2.0)), 1.0, 2)
-    with pytest.raises(ValueError, match="fewer trees"):
+    with pytest.raises(ValueError, match="range of the trees"):
         ours.scores(X, last=3)
     with pytest.raises(ValueError, match="one label per row"):
         grow_forest(X, y[:-1], ClippedLink(AlphaLoss(2.0)), 1.0, 2)
-    with pytest.raises(ValueError, match="fewer columns"):
+    with pytest.raises(ValueError, match="must have the columns"):
         ours.scores(X[:, :1])
     whole = np.array([[2**24], [2**24 + 1]])
     split = grow_forest(whole.astype(float), np.array([-1.0, 1.0]), ClippedLink(AlphaLoss(2.0)), 1.0, 1)

@@ -28,7 +28,7 @@ struct Data {
   std::vector<double> X;
   std::vector<double> weight;
   std::vector<std::uint32_t> labels;
-  std::vector<int> categories;
+  std::vector<int> category_counts;
   std::size_t rows, columns;
 
   Matrix<double> matrix() const { return view_rows(0, rows); }
@@ -45,14 +45,14 @@ Data make_data(std::size_t rows, std::size_t columns, unsigned seed) {
   std::normal_distribution<double> normal;
   Data data{std::vector<double>(rows * columns), {}, {}, std::vector<int>(columns, 0), rows, columns};
   for (std::size_t column = 4; column < columns; column += 5) {
-    data.categories[column] = 3 + static_cast<int>(seed * 41 % 252);
+    data.category_counts[column] = 3 + static_cast<int>(seed * 41 % 252);
   }
   for (std::size_t i = 0; i < data.X.size(); ++i) {
     const std::size_t column = i % columns;
-    const int categories = data.categories[column];
+    const int category_count = data.category_counts[column];
     double value = normal(random);
-    if (categories > 0) {
-      value = static_cast<double>(random() % static_cast<unsigned>(categories));
+    if (category_count > 0) {
+      value = static_cast<double>(random() % static_cast<unsigned>(category_count));
     } else if (column % 2 == 1) {
       value = std::round(value);
     }
@@ -70,7 +70,7 @@ Data make_data(std::size_t rows, std::size_t columns, unsigned seed) {
 std::vector<std::int8_t> make_directions(const Data& data) {
   std::vector<std::int8_t> directions;
   for (std::size_t i = 0; i < data.columns; ++i) {
-    const int direction = data.categories[i] > 0 ? 0 : static_cast<int>(i % 3) - 1;
+    const int direction = data.category_counts[i] > 0 ? 0 : static_cast<int>(i % 3) - 1;
     directions.push_back(static_cast<std::int8_t>(direction));
   }
   return directions;
@@ -86,8 +86,8 @@ BoostingTask make_task(std::size_t positive_class, std::vector<double> sample_we
 std::shared_ptr<Dataset> bin_in_memory(const Data& data, ThreadPool& pool) {
   auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, kClasses, data.columns);
   const WholeWeights weights(data.weight.data(), data.weight.size());
-  dataset->look(data.matrix(), weights, pool);
-  dataset->add_columns(data.matrix(), 0, data.categories, weights, kMaxBins, pool);
+  dataset->observe(data.matrix(), weights, pool);
+  dataset->add_columns(data.matrix(), 0, data.category_counts, weights, kMaxBins, pool);
   return dataset;
 }
 
@@ -95,8 +95,8 @@ std::shared_ptr<Dataset> bin_in_memory(const Data& data, ThreadPool& pool) {
 std::shared_ptr<Dataset> bin_in_blocks(const Data& data, ThreadPool& pool) {
   auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, kClasses, data.columns, true);
   const double largest = largest_weight(data.weight.data(), data.weight.size());
-  Sketch sketch(data.categories, kMaxBins, largest);
-  Sketch other(data.categories, kMaxBins, largest);
+  Sketch sketch(data.category_counts, kMaxBins, largest);
+  Sketch other(data.category_counts, kMaxBins, largest);
   const std::size_t size = data.rows / 5 + 1;
   const auto for_each_block = [&](const auto& take) {
     for (std::size_t first = 0; first < data.rows; first += size) {
@@ -105,10 +105,10 @@ std::shared_ptr<Dataset> bin_in_blocks(const Data& data, ThreadPool& pool) {
     }
   };
   for_each_block([&](const auto& block, std::size_t first, const double* weight) {
-    (first < data.rows / 2 ? sketch : other).look(block, weight, pool);
+    (first < data.rows / 2 ? sketch : other).observe(block, weight, pool);
   });
   sketch.merge(other.state());
-  check(!sketch.needs_draw(), "few rows need one look");
+  check(!sketch.needs_draw(), "few rows are observed once");
   dataset->set_bins(sketch.find_bins(pool));
   for_each_block([&](const auto& block, std::size_t first, const double* weight) {
     dataset->add_rows(block, first, WholeWeights(weight, weight == nullptr ? 0 : block.rows), pool);
@@ -137,7 +137,7 @@ void check_prediction(const Data& data, const Booster& booster) {
 }
 
 bool have_same_losses(const Booster& one, const Booster& other) {
-  const auto is_same = [](const WatchedLoss& a, const WatchedLoss& b) {
+  const auto is_same = [](const ValidationLoss& a, const ValidationLoss& b) {
     return a.log_loss == b.log_loss && a.error == b.error;
   };
   return std::equal(one.losses().begin(), one.losses().end(), other.losses().begin(), other.losses().end(), is_same);
@@ -173,7 +173,8 @@ int check_interruptions(const Data& data, const BoostingTask& task, const TreeGr
     check(asked == moment, "a booster must stop as soon as it is interrupted");
     const int trees = static_cast<int>(stopped->trees().size());
     check(trees < kRounds, "a tree that was interrupted must be dropped");
-    check(stopped->losses().size() == (task.watch_weight.empty() ? 0 : stopped->trees().size()), "a loss per tree");
+    check(stopped->losses().size() == (task.validation_weight.empty() ? 0 : stopped->trees().size()),
+          "a loss per tree");
     check_prediction(data, *stopped);
     stopped->boost(kRounds - trees, 0, kThreads, never_interrupt);
     check(flatten(*stopped).edge == flatten(*whole).edge, "an interruption changed the edges");
@@ -212,12 +213,12 @@ int check_rare_cases(bool quick) {
     // Copies of rows.
     for (std::size_t i = 0; i < data.rows; ++i) data.weight.push_back(static_cast<double>(i % 129));
     BoostingTask copies = make_task(0, data.weight);
-    copies.watch_weight = data.weight;
+    copies.validation_weight = data.weight;
     check_fit(data, copies, growth, 2);
     // Shares of rows, and scores to start from.
     for (double& weight : data.weight) weight /= kMaxCopies;
     BoostingTask started = make_task(1, data.weight);
-    started.watch_weight = data.weight;
+    started.validation_weight = data.weight;
     for (std::size_t i = 0; i < data.rows; ++i) started.start_scores.push_back(static_cast<double>(i % 7) - 3.0);
     for (const double alpha : {2.0, 1.5}) {
       started.alpha = alpha;
@@ -238,7 +239,7 @@ int check_rare_cases(bool quick) {
     growth.subsample = 0.8;
     growth.max_features = 0.7;
     BoostingTask task = make_task(1, data.weight);
-    task.watch_weight = std::vector<double>(data.rows, 1.0);
+    task.validation_weight = std::vector<double>(data.rows, 1.0);
     cases += check_interruptions(data, task, growth);
   }
   if (quick) return cases;
@@ -272,7 +273,7 @@ int main(int count, char**) {
       growth.seed = static_cast<std::uint64_t>(cases);
       if (cases % 7 == 0) growth.monotone = make_directions(data);
       BoostingTask task = make_task(static_cast<std::size_t>(cases % 3), data.weight);
-      task.watch_weight = std::vector<double>(data.rows, 1.0);
+      task.validation_weight = std::vector<double>(data.rows, 1.0);
       task.alpha = alpha;
       task.exact_link = cases % 5 == 4;
       task.step_size = 2.0;

@@ -80,7 +80,7 @@ class CompiledDataset:
 
     def _bin_columns(self, X: Any, weight: Array, n_categories: NDArray[np.int32], max_bins: int) -> None:
         for _, block in iterate_column_blocks(X):
-            self.core.look(block, weight, self.n_threads)
+            self.core.observe(block, weight, self.n_threads)
         for first, block in iterate_column_blocks(X):
             block_categories = n_categories[first : first + block.shape[1]]
             self.core.add_columns(block, first, block_categories, weight, max_bins, self.n_threads)
@@ -109,7 +109,7 @@ class CompiledBooster:
         core_task = _core.BoostingTask(
             positive_class=task.positive_class,
             sample_weight=weight,
-            watch_weight=NOTHING if task.validation_weight is None else task.validation_weight,
+            validation_weight=NOTHING if task.validation_weight is None else task.validation_weight,
             start_scores=NOTHING if task.start is None else task.start,
             alpha=abs(link.loss.alpha),
             exact_link=isinstance(link, CanonicalLink),
@@ -174,7 +174,7 @@ def _show_rows(sketch: _core.Sketch, X: Any, weight: Array, n_threads: int, work
     They are read twice where a column has been constant for more than the first 100,000 of them and then is not.
     """
     for rows, block in iterate_row_blocks(X):
-        sketch.look(block, weight[rows], n_threads)
+        sketch.observe(block, weight[rows], n_threads)
     _merge_sketches(sketch, workers)
     if sketch.needs_draw:
         for rows, block in iterate_row_blocks(X):

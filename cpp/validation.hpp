@@ -1,4 +1,4 @@
-// Follows the loss of some rows from round to round.
+// Finds the loss of the validation rows after each round.
 #pragma once
 
 #include <algorithm>
@@ -15,17 +15,17 @@
 
 namespace untwist {
 
-// Both numbers are weighted means over the watched rows.
-struct WatchedLoss {
+// Both numbers are weighted means over the validation rows.
+struct ValidationLoss {
   double log_loss;  // It is that of the rows' own labels under the twisted posterior.
   double error;     // It is the share of wrong signs.
 };
 
 // Sums are whole numbers here too, so the order of the rows does not matter.
-class WatchedRows {
+class ValidationRows {
  public:
   // `weight` is in the order of the given data, and `order` tells where each row of the dataset was there.
-  WatchedRows(const std::vector<double>& weight, const std::vector<std::uint32_t>& order, double posterior_floor)
+  ValidationRows(const std::vector<double>& weight, const std::vector<std::uint32_t>& order, double posterior_floor)
       : posterior_floor_(posterior_floor) {
     const int scale = scale_exponent(largest_weight(weight.data(), weight.size()));
     for (std::size_t i = 0; i < weight.size(); ++i) {
@@ -40,8 +40,8 @@ class WatchedRows {
 
   // Returns the loss at these margins. `is_positive` tells whether a row is of the positive class.
   template <typename IsPositive>
-  WatchedLoss find_loss(const std::vector<double>& margins, const Weigher& weigher, const IsPositive& is_positive,
-                        ThreadPool& pool) const {
+  ValidationLoss find_loss(const std::vector<double>& margins, const Weigher& weigher, const IsPositive& is_positive,
+                           ThreadPool& pool) const {
     std::vector<Sums> sums(static_cast<std::size_t>(pool.size()));
     pool.chunks(entries_.size(), kPieceRows, [&](int thread, std::size_t begin, std::size_t end) {
       Sums& sum = sums[static_cast<std::size_t>(thread)];
