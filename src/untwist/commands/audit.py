@@ -10,7 +10,7 @@ import numpy as np
 
 from untwist.audit import LabelAudit, audit_labels
 from untwist.commands.columns import PreparedTable
-from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, write
+from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, refuse_unwritable, write
 from untwist.commands.steps import add_table_options, encode_json, fit, read_table, refuse_same_files, say, tell
 from untwist.files import write_whole
 from untwist.report import compare, report
@@ -40,6 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--corrected must be a file of the same kind as {options.table.name}")
     if options.budget is not None and options.budget < 1:
         parser.error("--budget must be at least 1")
+    for path in (options.suspects, options.corrected):
+        refuse_unwritable(path)
     sheet, table = read_table(options)
     done = fit(table, options)
     if done.was_stopped:

@@ -177,12 +177,13 @@ def _read_labels(column: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
 
 
 def _is_continuous(classes: NDArray[Any]) -> bool:
-    """Whether there are numbers with a fraction among them: a target of regression."""
+    """Whether all are numbers and some have a fraction: a target of regression. NaN and infinity have none."""
     try:
         numbers = classes.astype(float)
     except ValueError:
         return False
-    return bool(np.any(numbers != np.round(numbers)))
+    finite = numbers[np.isfinite(numbers)]
+    return bool(np.any(finite != np.round(finite)))
 
 
 def _is_text(column: Any) -> bool:

@@ -36,6 +36,7 @@ __all__ = [
     "import_pandas",
     "open_writer",
     "read",
+    "refuse_unwritable",
     "write",
 ]
 
@@ -259,8 +260,16 @@ def _guess_separator(path: Path, encoding: str) -> str:
     return max(",;\t|", key=re.split(r"[\r\n]", text, maxsplit=1)[0].count)
 
 
-def _refuse_packing(path: Path) -> None:
-    """Not every file that can be read can be written."""
+def refuse_unwritable(path: Path | None) -> None:
+    """Raise a ValueError for a file that cannot be written, as not every kind that can be read can.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file; None stands for standard output, which can be written.
+    """
+    if path is None:
+        return
     if path.suffix.lower() in COMPRESSED - COMPRESS.keys():
         raise ValueError(f"{path} cannot be written: choose .csv, .csv.gz, .parquet or .feather")
 
@@ -281,7 +290,7 @@ def open_writer(path: Path | None, stack: ExitStack, *, for_people: bool = False
     """
     if path is None:
         return _open_csv_writer(_print, for_people=False)
-    _refuse_packing(path)
+    refuse_unwritable(path)
     file = stack.enter_context(open_whole(path))
     kind = find_kind(path)
     if kind == ".parquet" or kind in ARROW:
