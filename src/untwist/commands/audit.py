@@ -11,8 +11,9 @@ import numpy as np
 from untwist.audit import LabelAudit, audit_labels
 from untwist.commands.columns import PreparedTable
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, refuse_unwritable, write
-from untwist.commands.steps import add_table_options, encode_json, fit, read_table, refuse_same_files, say, tell
+from untwist.commands.steps import add_table_options, encode_json, fit, print_result, read_table, refuse_same_files
 from untwist.files import write_whole
+from untwist.progress import print_status
 from untwist.report import compare, report
 
 __all__ = ["main"]
@@ -51,29 +52,29 @@ def main(arguments: list[str] | None = None) -> int:
     listed = _list_suspects(sheet, table, audit, suspects)
     if options.suspects:
         write(_join(sheet.frame.iloc[table.rows[suspects]], listed), options.suspects, for_people=True)
-        say(f"{len(suspects)} suspects in {options.suspects}")
+        print_status(f"{len(suspects)} suspects in {options.suspects}")
     if options.corrected:
         changed = suspects[(audit.wrong[suspects] > 0.5) & (audit.predicted[suspects] != audit.given[suspects])]
         content = sheet.replace_labels(options.label, table.rows[changed], audit.predicted[changed].tolist())
         packed = options.corrected.suffix.lower()
         write_whole(options.corrected, COMPRESS[packed](content) if packed in COMPRESS else content)
-        say(f"{len(changed)} labels replaced in {options.corrected}")
+        print_status(f"{len(changed)} labels replaced in {options.corrected}")
     if options.output:
         peers = compare(audit) if options.peers else None
         chosen = None if options.budget is None else suspects
         lines = sheet.lines[table.rows].tolist()
         page = report(audit, title=options.table.name, rows=lines, row_name=sheet.place, peers=peers, suspects=chosen)
         write_whole(options.output, page.encode())
-        say(f"report in {options.output}: open it in a browser")
+        print_status(f"report in {options.output}: open it in a browser")
     if options.json:
         share = dict(zip(("share", "low", "high"), audit.noise_rate, strict=True))
         found = {"rows": len(table.y), "noise_found": audit.noise.found, "wrong": share, "notes": table.notes}
         print(encode_json(found | {"suspects": listed.to_dict(orient="records")}))
         return 0
-    tell(str(audit))
+    print_result(str(audit))
     for row in suspects[:SHOWN].tolist():
         explanation = str(audit.explain(row)).split(": ", 1)[1]
-        tell(f"\n{sheet.place} {sheet.lines[table.rows[row]]} of {options.table.name}: {explanation}")
+        print_result(f"\n{sheet.place} {sheet.lines[table.rows[row]]} of {options.table.name}: {explanation}")
     if len(suspects) > SHOWN:
         hint = "" if options.suspects else ": --suspects FILE lists them all"
         print(f"\n... and {len(suspects) - SHOWN} more{hint}")
@@ -90,7 +91,7 @@ def _list_suspects(sheet: Sheet, table: PreparedTable, audit: LabelAudit, suspec
     """The suspects with their reasons."""
     reasons = ["; ".join(map(str, one.reasons)) for one in audit.explanations(suspects[:EXPLAINED])]
     if len(suspects) > EXPLAINED:
-        say(f"reasons are given for the first {EXPLAINED} of {len(suspects)} suspects")
+        print_status(f"reasons are given for the first {EXPLAINED} of {len(suspects)} suspects")
     columns = {
         sheet.place: sheet.lines[table.rows[suspects]],
         "label": audit.given[suspects],

@@ -75,7 +75,7 @@ def run_self_test() -> dict[str, bool]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Tell versions and what is missing; the exit status is 1 if the self-test fails."""
+    """Print versions and what is missing; the exit status is 1 if the self-test fails."""
     parser = argparse.ArgumentParser(prog="untwist doctor", description="Is everything in order here?")
     parser.add_argument("--json", action="store_true", help="as JSON")
     options = parser.parse_args(arguments)

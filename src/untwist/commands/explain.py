@@ -10,9 +10,10 @@ import numpy as np
 
 from untwist.commands.columns import conform
 from untwist.commands.sheets import read
-from untwist.commands.steps import add_table_options, encode_json, say, tell
+from untwist.commands.steps import add_table_options, encode_json, print_result
 from untwist.explain import explain
 from untwist.files import load
+from untwist.progress import print_status
 
 __all__ = ["main"]
 
@@ -35,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     sheet = read(options.table, options.separator, options.encoding)
     X, notes = conform(sheet.frame, model)
     for note in notes:
-        say(note)
+        print_status(note)
     sample = np.sort(np.random.default_rng(0).permutation(len(X))[:MOST_ROWS])
     if options.line is None:
         rows = sample
@@ -72,9 +73,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(encode_json(explained))
         return 0
     for row in explained:
-        tell(f"{sheet.place} {row['line']}: {row['prediction']}, {row['probability']:.1%}")
+        print_result(f"{sheet.place} {row['line']}: {row['prediction']}, {row['probability']:.1%}")
         for column in row["columns"]:
-            tell(f"  {column['contribution']:+7.3f}  {column['name']} is {column['value']}")
+            print_result(f"  {column['contribution']:+7.3f}  {column['name']} is {column['value']}")
     return 0
 
 
@@ -90,7 +91,7 @@ def _tell_averages(names: list[str], values: Any, options: argparse.Namespace) -
     width = max((len(name) for name in shares), default=0)
     for name, mean in shares.items():
         bar = "█" * round(30 * mean / max(means.max(), 1e-300))
-        tell(f"  {name:<{width}}  {mean:6.3f}  {bar}")
+        print_result(f"  {name:<{width}}  {mean:6.3f}  {bar}")
 
 
 def _list_columns(names: list[str], values: Any, cells: Any, top: int) -> list[dict[str, Any]]:
