@@ -16,8 +16,8 @@ import numpy as np
 
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import NewRows, PreparedTable, decide_columns, draw_sample, find_leaks
-from untwist.commands.sheets import describe_error, find_kind, import_pandas, open_writer
-from untwist.data.batches import Batches
+from untwist.commands.sheets import find_kind, import_pandas, open_writer
+from untwist.data.batches import Batches, describe_error
 
 __all__ = ["add_blocks_option", "add_predictions", "predict_in_blocks", "prepare_in_blocks", "reads_in_blocks"]
 
