@@ -70,7 +70,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--suspects", type=Path, metavar="FILE", help="the suspect rows, the worst first")
     parser.add_argument("--corrected", type=Path, metavar="FILE", help="a copy of the table, suspect labels replaced")
     parser.add_argument(
-        "--budget", type=int, help="so many suspects (default: those that are likelier wrong than right)"
+        "--budget", type=int, help="this many suspects (default: those that are likelier wrong than right)"
     )
     options = parser.parse_args(arguments)
     refuse_same_files([options.table], [options.output, options.suspects, options.corrected])

@@ -54,11 +54,17 @@ MEMORY_PER_BYTE = 200
 ARROW = {".arrow", ".feather", ".ipc"}
 #: A cell in quotes, with what comes before it.
 QUOTED = re.compile(r'(^|[,;\t|\r\n]) *"(?:[^"]|"")*(?:"|$)')
+#: What a message says that asks for the packages that read tables.
 NEEDED = 'needs pandas and pyarrow: pip install "untwist[cli]"'
 
 
 def import_pandas() -> Any:
-    """Import pandas, or say in one line what to install."""
+    """Import pandas, or say in one line what to install.
+
+    Returns
+    -------
+    module
+    """
     try:
         import pandas
     except ImportError as error:

@@ -29,7 +29,18 @@ __all__ = ["main", "summarise"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Fit, save, and print what was learned."""
+    """Fit, save, and print what was learned.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        By default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
     parser = argparse.ArgumentParser(prog="untwist train", description=__doc__.split(":")[0] + ".")
     add_table_options(parser, labelled=True)
     add_blocks_option(parser)
