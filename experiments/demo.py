@@ -29,7 +29,7 @@ from untwist.audit.peers import fit_xgboost
 from untwist.boosting.algorithm import adaboost, staged_scores
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.main import run_program
-from untwist.progress import ProgressLine, estimate
+from untwist.progress import ProgressLine, describe_progress
 from untwist.report.charts import draw_intervals
 from untwist.report.markup import Section, write_figure, write_page, write_table
 from untwist.text import for_page
@@ -105,7 +105,7 @@ def measure(rate: float, runs: int) -> dict[str, Array]:
     with ProcessPoolExecutor() as pool, ProgressLine() as line:
         for row in pool.map(partial(measure_split, rate), range(runs)):
             rows.append(row)
-            line.show(estimate(len(rows), runs, line.seconds, "splits"))
+            line.show(describe_progress(len(rows), runs, line.seconds, "splits"))
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 

@@ -17,9 +17,9 @@ from typing import Any, TypeVar, cast
 from threadpoolctl import threadpool_limits
 
 from experiments.results import Result, Writer, list_columns, read
-from untwist.progress import ProgressLine, estimate
+from untwist.progress import ProgressLine, describe_progress
 
-__all__ = ["measure", "run", "summarize_error", "time_fit", "work_alone"]
+__all__ = ["measure", "run", "summarise_error", "time_fit", "work_alone"]
 
 J = TypeVar("J")
 M = TypeVar("M")
@@ -66,10 +66,10 @@ def measure(
             for count, row in enumerate(run(missing, judge, processes), start=1):
                 results.add(astuple(row))  # type: ignore[call-overload]  # a dataclass, says Result
                 if row.error:
-                    line.say(f"failed: {describe(row)}: {row.error}")
-                line.show(f"{estimate(count, len(missing), line.seconds, 'fits')} ({describe(row)})")
+                    line.print_status(f"failed: {describe(row)}: {row.error}")
+                line.show(f"{describe_progress(count, len(missing), line.seconds, 'fits')} ({describe(row)})")
         except KeyboardInterrupt:
-            line.say(f"Stopped; what is done is in {path}, and the same command goes on from there.")
+            line.print_status(f"Stopped; what is done is in {path}, and the same command goes on from there.")
             raise
     return [row for row in read(path, kind) if row.key in wanted]
 
@@ -116,6 +116,6 @@ def time_fit(fit: Callable[[], M]) -> tuple[M, float]:
     return model, time.process_time() - start
 
 
-def summarize_error(error: BaseException) -> str:
+def summarise_error(error: BaseException) -> str:
     """Write an error as a line of at most 300 characters."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from untwist import progress
-from untwist.progress import ProgressLine, estimate
+from untwist.progress import ProgressLine, describe_progress
 
 
 class Terminal(io.StringIO):
@@ -37,7 +37,7 @@ def test_on_a_terminal_the_line_is_written_over_and_cleared(monkeypatch, clock):
         for step in range(40):
             clock[0] += 0.5
             line.show(f"step {step} \x1b[2J\nand more" + "x" * 200)
-        line.say("something happened")
+        line.print_status("something happened")
         clock[0] += 0.5
         line.show("the end")
     *shown, last, cleared, rest = stream.getvalue().split("\r")
@@ -59,6 +59,6 @@ def test_in_a_log_there_is_a_line_every_ten_seconds(monkeypatch, clock):
 
 
 def test_what_is_left_is_told_in_words():
-    assert estimate(1, 3, 10.0, "fits") == "1 of 3 fits, about 20 s left"
-    assert estimate(1, 11, 60.0, "fits") == "1 of 11 fits, about 10 min left"
-    assert estimate(1, 101, 120.0, "splits") == "1 of 101 splits, about 3.3 h left"
+    assert describe_progress(1, 3, 10.0, "fits") == "1 of 3 fits, about 20 s left"
+    assert describe_progress(1, 11, 60.0, "fits") == "1 of 11 fits, about 10 min left"
+    assert describe_progress(1, 101, 120.0, "splits") == "1 of 101 splits, about 3.3 h left"

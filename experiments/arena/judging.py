@@ -12,7 +12,7 @@ from experiments.arena.methods import METHODS
 from experiments.arena.rows import ArenaKey, ArenaRow, count_reliability
 from experiments.datasets import load
 from experiments.protocol import Split, applies, split
-from experiments.runner import summarize_error, time_fit, work_alone
+from experiments.runner import summarise_error, time_fit, work_alone
 
 __all__ = ["judge", "list_keys"]
 
@@ -47,7 +47,7 @@ def judge(key: ArenaKey, folder: str | None = None) -> ArenaRow:
         if not np.all((p >= 0) & (p <= 1)):
             raise ValueError("predict_proba gave something that is no probability")
     except Exception as error:  # Whatever a method fails of belongs in its row.
-        return ArenaRow(*key, error=summarize_error(error))
+        return ArenaRow(*key, error=summarise_error(error))
     return ArenaRow(
         *key,
         accuracy=float(np.mean(label == y_test)),

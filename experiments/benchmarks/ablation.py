@@ -25,7 +25,7 @@ from experiments.runner import run
 from experiments.tables import TextTable
 from untwist import PILBoostClassifier
 from untwist import settings as untwist_settings
-from untwist.progress import ProgressLine, estimate
+from untwist.progress import ProgressLine, describe_progress
 
 COLUMNS = ["data", "twist", "seed", "variant", "accuracy", "log_loss", "seconds", "alpha"]
 #: Twists that are averaged together.
@@ -136,7 +136,7 @@ def main() -> None:
             for row in some:
                 results.add(row)
             rows += some
-            line.show(estimate(count, len(tasks), line.seconds, "runs"))
+            line.show(describe_progress(count, len(tasks), line.seconds, "runs"))
     print(make_table(rows))
     print(f"Rows: {out}")
 

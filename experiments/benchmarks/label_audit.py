@@ -23,7 +23,7 @@ from experiments.results import Writer
 from experiments.tables import TextTable
 from untwist.audit import audit_labels
 from untwist.audit.peers import ROUNDS, HeldOut, fit_lightgbm
-from untwist.progress import ProgressLine, estimate
+from untwist.progress import ProgressLine, describe_progress
 
 NOISE = ["none", "symmetric-0.1", "symmetric-0.2", "symmetric-0.3", "symmetric-0.4", "class-0.1-0.4", "class-0.4-0.1"]
 METHODS = ["untwist", "cleanlab, LightGBM", "cleanlab, LightGBM stopped early", "cleanlab, posteriors of untwist"]
@@ -148,7 +148,7 @@ def main() -> None:
                     for row in judge(table, twist, seed):
                         rows.append(row)
                         results.add(row.values())
-            line.show(estimate(count, len(sets), line.seconds, "data sets"))
+            line.show(describe_progress(count, len(sets), line.seconds, "data sets"))
     for twist in [*NOISE, ""]:
         print(make_table(rows, twist))
     print(f"Rows: {out}")

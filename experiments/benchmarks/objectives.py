@@ -26,7 +26,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from experiments.datasets import load
-from experiments.paper.comparison import summarize
+from experiments.paper.comparison import summarise
 from experiments.peers import fit_catboost, hold_out
 from experiments.protocol import make_rng, split
 from experiments.results import Writer
@@ -45,7 +45,7 @@ from untwist.objectives import (
     torch_loss,
     twisted_log_loss,
 )
-from untwist.progress import ProgressLine, estimate
+from untwist.progress import ProgressLine, describe_progress
 
 DATA = ["cancer", "digits_odd", "xd6", "ten digits"]
 NOISE = ["0.2", "0.4"]
@@ -196,7 +196,7 @@ def count_leads(rows: list[dict[str, Any]]) -> tuple[int, int, int]:
         for noise in NOISE:
             runs = [pick(rows, of="accuracy", data=data, noise=noise, library=one, loss=loss) for one, loss in METHODS]
             *others, ours = filter(None, runs)
-            leads.append(summarize(np.subtract(ours, max(others, key=np.mean))))
+            leads.append(summarise(np.subtract(ours, max(others, key=np.mean))))
     return len(leads), sum(one.mean > one.half for one in leads), sum(one.mean < -one.half for one in leads)
 
 
@@ -213,11 +213,11 @@ def make_table(rows: list[dict[str, Any]]) -> TextTable:
             for data in DATA:
                 where = {"data": data, "noise": noise, "library": library}
                 scores = pick(rows, of="accuracy", loss=loss, **where)
-                costs = summarize(pick(rows, of="log_loss", loss=loss, **where))
+                costs = summarise(pick(rows, of="log_loss", loss=loss, **where))
                 own = pick(rows, of="accuracy", loss="its own log-loss", **where) or scores
-                ahead = summarize(np.subtract(scores, own))
+                ahead = summarise(np.subtract(scores, own))
                 mark = "+" if ahead.mean > ahead.half else "-" if ahead.mean < -ahead.half else " "
-                mean = summarize(scores)
+                mean = summarise(scores)
                 if LOSSES.get(loss):
                     marks += mark
                     lower.append(costs.mean < np.mean(pick(rows, of="log_loss", loss="its own log-loss", **where)))
@@ -266,7 +266,7 @@ def main() -> None:
             for row in some:
                 results.add(row.values())
             rows += some
-            line.show(estimate(count, len(tasks), line.seconds, "runs"))
+            line.show(describe_progress(count, len(tasks), line.seconds, "runs"))
     print(make_table(rows))
     print(f"Rows: {out}")
 

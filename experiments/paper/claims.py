@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from experiments.paper.comparison import Summary, compare_with_published, summarize
+from experiments.paper.comparison import Summary, compare_with_published, summarise
 from experiments.paper.declarations import AS_IN_2021, EXPERIMENTS, OURS, PATIENT, STOPPED, Cell
 from experiments.paper.exhibits import find_best_row, find_spans
 from experiments.paper.outcomes import ABSENT, Outcomes, format_number, format_summary
@@ -52,7 +52,7 @@ def tally(outcomes: Outcomes) -> dict[str, dict[str, int]]:
             continue
         for grid in experiment.grids:
             for (row, column), published in grid.published.items():
-                ours = outcomes.summarize(grid.cells[row, column])
+                ours = outcomes.summarise(grid.cells[row, column])
                 if ours.runs > 1:
                     name = "PILBoost" if row.startswith("PILBoost") else row
                     one = counts.setdefault(name, {"agrees": 0, "better": 0, "differs": 0})
@@ -78,7 +78,7 @@ def _say_agreement(outcomes: Outcomes) -> str:
     each = ", ".join(f"{name} {one['agrees']} of {sum(one.values())}" for name, one in counts.items())
     better, lower = (sum(one[what] for one in counts.values()) for what in ("better", "differs"))
     gaps = [
-        outcomes.summarize(grid.cells[place]).mean - published.mean
+        outcomes.summarise(grid.cells[place]).mean - published.mean
         for one in EXPERIMENTS.values()
         if one.shown == "accuracy"
         for grid in one.grids
@@ -91,7 +91,7 @@ def _say_agreement(outcomes: Outcomes) -> str:
         f"Agreement: {total - better - lower} of {total} published accuracies agree within the sampling error of both "
         f"({each}{other}), {better} better, {lower} lower; by chance {total / 20:.0f} or so would not, and what is "
         "known of those that do not stands beside them. Where it is not exactly 1, ours is "
-        f"{summarize(gaps).mean:+.4f} above the published one on average."
+        f"{summarise(gaps).mean:+.4f} above the published one on average."
     )
 
 
@@ -116,7 +116,7 @@ def _say_advantage(outcomes: Outcomes) -> str:
     found = _find_leads(outcomes, "PILBoost alpha=2.0", "XGBoost")
     if not found:
         return "The advantage over XGBoost: nothing to compare."
-    clean = summarize([one.mean for one in _find_leads(outcomes, "PILBoost alpha=2.0", "XGBoost", "0").values()])
+    clean = summarise([one.mean for one in _find_leads(outcomes, "PILBoost alpha=2.0", "XGBoost", "0").values()])
     holds = "holds" if all(one.mean > one.half for one in found.values()) else "holds in part"
     return (
         f"The advantage over XGBoost {holds} when both run all their rounds: with 30 % of the labels flipped, PILBoost "
@@ -146,7 +146,7 @@ def _say_stopped(outcomes: Outcomes) -> str:
         pairs = [(cells["PILBoost alpha=1.1", column], cells[PATIENT, column]) for column in grid.columns]
         if (one := outcomes.pool_leads(pairs)).runs:
             pooled[grid.title.replace(",", " at")] = one
-    kept = outcomes.summarize(_find_cell("figure-insider", STOPPED, "insider"), "kept")
+    kept = outcomes.summarise(_find_cell("figure-insider", STOPPED, "insider"), "kept")
     return (
         f"Once XGBoost stops early on its own twisted data, PILBoost is at 30 % {_tell(by_rule)} by the paper's rule "
         f"of stopping, and {_tell(careful)} by a careful user's; over the nine noise levels of the adaptive figure it "
@@ -182,10 +182,10 @@ def _say_harder(outcomes: Outcomes) -> str:
         return format_summary(outcomes.find_lead(ours, _find_cell("figure-insider", row, "insider")), sign=True)
 
     def stumps(row: str) -> str:
-        return format_number(outcomes.summarize(_find_cell("long-servedio", row, "0.1")).mean)
+        return format_number(outcomes.summarise(_find_cell("long-servedio", row, "0.1")).mean)
 
     twins = outcomes.find_lead(_find_cell("twins", "PILBoost alpha=2.0", "0.3"), _find_cell("twins", PATIENT, "0.3"))
-    turned = outcomes.summarize(_find_cell("beyond-half", "PILBoost alpha=-2", "0.85"))
+    turned = outcomes.summarise(_find_cell("beyond-half", "PILBoost alpha=-2", "0.85"))
     links = []
     for grid in EXPERIMENTS["exact-link"].grids:
         for row in (row for row in grid.rows if "exact" in row):

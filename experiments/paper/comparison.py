@@ -12,7 +12,7 @@ from scipy.stats import t, ttest_ind
 
 from experiments.paper.declarations import Published
 
-__all__ = ["PUBLISHED_RUNS", "Comparison", "Summary", "compare_with_published", "summarize", "welch"]
+__all__ = ["PUBLISHED_RUNS", "Comparison", "Summary", "compare_with_published", "summarise", "welch"]
 
 #: The level of all intervals.
 LEVEL = 0.95
@@ -29,10 +29,10 @@ class Summary(NamedTuple):
     runs: int
 
 
-def summarize(values: ArrayLike) -> Summary:
+def summarise(values: ArrayLike) -> Summary:
     """Sum up the values of all runs; the interval of one run is unbounded.
 
-    >>> summarize([0.9, 1.0, 0.95])
+    >>> summarise([0.9, 1.0, 0.95])
     Summary(mean=0.9..., sd=0.0408..., half=0.124..., runs=3)
     """
     values = np.asarray(values, dtype=np.float64)

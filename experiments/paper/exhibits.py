@@ -55,7 +55,7 @@ def _list_accuracies(experiment: Experiment, grid: Grid, outcomes: Outcomes) -> 
         [
             row,
             *(
-                format_summary(outcomes.summarize(grid.cells[row, column], experiment.shown), digits)
+                format_summary(outcomes.summarise(grid.cells[row, column], experiment.shown), digits)
                 if (row, column) in grid.cells
                 else ""
                 for column in grid.columns
@@ -79,7 +79,7 @@ def _list_beside(experiment: Experiment, grid: Grid, outcomes: Outcomes) -> Text
     timed = experiment.shown == "seconds"
     table = []
     for (row, column), published in grid.published.items():
-        ours = outcomes.summarize(grid.cells[row, column], experiment.shown)
+        ours = outcomes.summarise(grid.cells[row, column], experiment.shown)
         digits = published.digits
         if not ours.runs:
             table.append([row, column, ABSENT, format_number(published.mean, digits), ABSENT, "skipped"])
@@ -120,7 +120,7 @@ def _test_insider(experiment: Experiment, outcomes: Outcomes) -> TextTable:
         theirs = cells[row, "insider"]
         both = outcomes.list_values(ours), outcomes.list_values(theirs)
         p = f"{welch(*both):.2g}" if min(map(len, both)) > 1 else ABSENT
-        kept = outcomes.summarize(theirs, "kept")
+        kept = outcomes.summarise(theirs, "kept")
         table.append([row, format_summary(outcomes.find_lead(ours, theirs), sign=True), p, format_number(kept.mean, 0)])
     note = (
         "Accuracy of PILBoost alpha=1.1 less that of the others, run by run with a 95 % interval; p of Welch's test, "
@@ -171,7 +171,7 @@ def _list_best_alphas(experiment: Experiment, outcomes: Outcomes) -> TextTable:
 
 def find_best_row(grid: Grid, column: str, outcomes: Outcomes) -> str:
     """Find the row of highest mean accuracy, and how many rows are not told apart from it."""
-    means = {row: outcomes.summarize(grid.cells[row, column]).mean for row in grid.rows}
+    means = {row: outcomes.summarise(grid.cells[row, column]).mean for row in grid.rows}
     if not all(np.isfinite(list(means.values()))):
         return ABSENT
     best = max(means, key=lambda row: means[row])
@@ -185,7 +185,7 @@ def find_spans(experiment: Experiment, outcomes: Outcomes) -> list[tuple[str, st
     for grid in experiment.grids:
         ballpark = [column for column in grid.columns if 0.1 <= float(column) <= 15]
         for row in grid.rows:
-            means = [outcomes.summarize(grid.cells[row, column]).mean for column in ballpark]
+            means = [outcomes.summarise(grid.cells[row, column]).mean for column in ballpark]
             if np.isfinite(means).all():
                 best = ballpark[int(np.argmax(means))]
                 found.append((f"{grid.title}, {row}", best, max(means), min(means)))
@@ -254,7 +254,7 @@ def _draw_lines(experiment: Experiment, outcomes: Outcomes) -> list[Figure]:
         x = np.array([float(column) for column in grid.columns])
         lines = []
         for row in (row for row in grid.rows if row not in UNDRAWN):
-            each = [outcomes.summarize(grid.cells[row, column]) for column in grid.columns]
+            each = [outcomes.summarise(grid.cells[row, column]) for column in grid.columns]
             mean, half = (np.array([getattr(one, what) for one in each]) for what in ("mean", "half"))
             half = np.where([one.runs > 2 for one in each], half, 0.0)
             low, high = np.clip([mean - half, mean + half], 0.0, 1.0)  # Few runs have wide intervals.
@@ -290,7 +290,7 @@ def _draw_heat(experiment: Experiment, outcomes: Outcomes) -> list[Figure]:
             grid.columns,
             [row.removeprefix("alpha=") for row in grid.rows],
             np.array(
-                [[outcomes.summarize(grid.cells[row, column]).mean for column in grid.columns] for row in grid.rows]
+                [[outcomes.summarise(grid.cells[row, column]).mean for column in grid.columns] for row in grid.rows]
             ),
         )
         for grid in experiment.grids

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from experiments.paper.comparison import Summary, summarize
+from experiments.paper.comparison import Summary, summarise
 from experiments.paper.declarations import Cell
 from experiments.paper.trials import TrialRow
 from untwist.arguments import Array
@@ -36,9 +36,9 @@ class Outcomes:
         """List one number per run."""
         return np.array([getattr(row, what) for row in self.list_rows(cell)], dtype=np.float64)
 
-    def summarize(self, cell: Cell, what: str = "accuracy") -> Summary:
+    def summarise(self, cell: Cell, what: str = "accuracy") -> Summary:
         """Sum up all runs."""
-        return summarize(self.list_values(cell, what))
+        return summarise(self.list_values(cell, what))
 
     def find_lead(self, ours: Cell, theirs: Cell) -> Summary:
         """Find the accuracy of one cell less that of another, over the seeds that both have."""
@@ -51,7 +51,7 @@ class Outcomes:
             one, other = ({row.seed: row.accuracy for row in self.list_rows(cell)} for cell in (ours, theirs))
             by_pair.append({seed: one[seed] - other[seed] for seed in one.keys() & other.keys()})
         seeds = sorted(set[int].intersection(*(set(each) for each in by_pair)))
-        return summarize([np.mean([each[seed] for each in by_pair]) for seed in seeds])
+        return summarise([np.mean([each[seed] for each in by_pair]) for seed in seeds])
 
     def average_importances(self, cell: Cell) -> Array:
         """Average the importance of each column over runs."""

@@ -18,7 +18,7 @@ from experiments.datasets import Table, load
 from experiments.paper.algorithms import Algorithm, Lesson
 from experiments.peers import find_version
 from experiments.protocol import Twister, make_rng
-from experiments.runner import summarize_error, time_fit, work_alone
+from experiments.runner import summarise_error, time_fit, work_alone
 from untwist.arguments import Array
 
 __all__ = ["Source", "Trial", "TrialKey", "TrialRow", "judge", "load_table", "make_long_servedio", "to_numbers"]
@@ -180,7 +180,7 @@ def judge(trial: Trial, source: Source) -> TrialRow:
             trained, seconds = time_fit(lambda: algorithm.fit(lesson))
             predicted = trained.predict(X_test)
     except Exception as error:  # Whatever an algorithm fails of belongs in its row.
-        return TrialRow(*key, error=summarize_error(error))
+        return TrialRow(*key, error=summarise_error(error))
     return TrialRow(
         *key,
         digest=digest,

@@ -8,9 +8,9 @@ from typing import Self
 
 from untwist.text import for_terminal
 
-__all__ = ["ProgressLine", "estimate"]
+__all__ = ["ProgressLine", "describe_progress", "print_status"]
 
-#: A job that ends within so many seconds shows no progress.
+#: A job that ends within this many seconds shows no progress.
 QUIET_SECONDS = 2.0
 #: Seconds between two states of the line on a terminal.
 TERMINAL_INTERVAL = 0.2
@@ -18,6 +18,21 @@ TERMINAL_INTERVAL = 0.2
 LOG_INTERVAL = 10.0
 #: Columns that the line takes on a terminal.
 WIDTH = 78
+
+
+def print_status(words: str) -> None:
+    """Print one line on standard error, for the person who waits.
+
+    Parameters
+    ----------
+    words : str
+        What to say; line ends in it become blanks.
+    """
+    print(_join_lines(words), file=sys.stderr, flush=True)
+
+
+def _join_lines(words: str) -> str:
+    return for_terminal(" ".join(words.splitlines()))
 
 
 class ProgressLine:
@@ -38,13 +53,19 @@ class ProgressLine:
         return time.monotonic() - self._start
 
     def show(self, words: str) -> None:
-        """Show how far the job is, unless that was done just now or the job has only begun."""
+        """Show how far the job is, unless that was done just now or the job has only begun.
+
+        Parameters
+        ----------
+        words : str
+            How far it is.
+        """
         interval = TERMINAL_INTERVAL if self._on_terminal else LOG_INTERVAL
         now = time.monotonic()
         if now - self._start < QUIET_SECONDS or now - self._last < interval:
             return
         self._last = now
-        line = for_terminal(" ".join(words.splitlines()))
+        line = _join_lines(words)
         if self._on_terminal:
             self._visible = True
             line = f"\r{line:<{WIDTH}.{WIDTH}}"
@@ -52,10 +73,16 @@ class ProgressLine:
             line += "\n"
         print(line, end="", file=sys.stderr, flush=True)
 
-    def say(self, words: str) -> None:
-        """Print a line that stays."""
+    def print_status(self, words: str) -> None:
+        """Print a line that stays.
+
+        Parameters
+        ----------
+        words : str
+            What to say.
+        """
         self.clear()
-        print(for_terminal(" ".join(words.splitlines())), file=sys.stderr, flush=True)
+        print_status(words)
 
     def clear(self) -> None:
         """Wipe the line, if there is one."""
@@ -70,10 +97,26 @@ class ProgressLine:
         self.clear()
 
 
-def estimate(done: int, total: int, seconds: float, unit: str) -> str:
-    """Say how many units are done after so many seconds, and how long the others may take.
+def describe_progress(done: int, total: int, seconds: float, unit: str) -> str:
+    """Say how many units are done, and how long the others may take.
 
-    >>> estimate(30, 40, 60.0, "fits")
+    Parameters
+    ----------
+    done, total : int
+        The units that are done, at least one, and all units.
+    seconds : float
+        How long the units took that are done.
+    unit : str
+        What the units are called, in the plural.
+
+    Returns
+    -------
+    str
+        The sentence.
+
+    Examples
+    --------
+    >>> describe_progress(30, 40, 60.0, "fits")
     '30 of 40 fits, about 20 s left'
     """
     left = seconds / done * (total - done)

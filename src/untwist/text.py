@@ -19,14 +19,29 @@ UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff"
     "\U000e0000-\U000e0fff]"
 )
+#: What unseen characters are replaced by.
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+#: How text begins that a spreadsheet may take for a formula.
 _FORMULA = re.compile(r"[=+\-@\t\r\n]")
+#: A number, which is no formula though it may begin like one.
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def for_terminal(text: str) -> str:
     r"""Replace what a terminal would obey instead of showing it; tabs and line ends stay.
 
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        The text with a replacement character for each unseen one.
+
+    Examples
+    --------
     >>> for_terminal("red \x1b[31m\r")
     'red �[31m�'
     """
@@ -34,7 +49,18 @@ def for_terminal(text: str) -> str:
 
 
 def for_json(text: str) -> str:
-    """Rewrite JSON so that every unseen character in it is an escape; it still says the same."""
+    """Rewrite JSON so that every unseen character in it is an escape; it still says the same.
+
+    Parameters
+    ----------
+    text : str
+        JSON.
+
+    Returns
+    -------
+    str
+        JSON.
+    """
     return UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
@@ -43,6 +69,18 @@ def for_spreadsheet(value: Any) -> Any:
 
     The script of the report does the same to the list that it offers for download.
 
+    Parameters
+    ----------
+    value : object
+        A cell.
+
+    Returns
+    -------
+    object
+        The cell, made harmless.
+
+    Examples
+    --------
     >>> [for_spreadsheet(value) for value in ("=1+1", "-5", "@cmd", "a=b", 7)]
     ["'=1+1", '-5', "'@cmd", 'a=b', 7]
     """
@@ -52,24 +90,52 @@ def for_spreadsheet(value: Any) -> Any:
 
 
 def clip(value: Any, width: int = 80) -> str:
-    r"""Shorten a value to one harmless line of at most so many columns; a wide character takes two.
+    r"""Shorten a value to one harmless line.
 
+    Parameters
+    ----------
+    value : object
+        Anything that can be written as text.
+    width : int
+        Columns of a terminal that the line may take; a wide character takes two.
+
+    Returns
+    -------
+    str
+        The line, with an ellipsis at its end where it was cut.
+
+    Examples
+    --------
     >>> clip("one\ntwo three", 8)
     'one two…'
     """
     beginning = str(value)[: 4 * width]
     line = for_terminal(" ".join(beginning.split())) or "(empty)"
     columns = 0
-    for place, character in enumerate(line):
+    for position, character in enumerate(line):
         columns += 2 if unicodedata.east_asian_width(character) in "WF" else 1
         if columns > width:
-            return line[: max(place - 1, 1)].rstrip() + "…"
+            return line[: max(position - 1, 1)].rstrip() + "…"
     return line
 
 
 def for_page(value: Any, width: int | None = None) -> str:
-    """Escape a value for HTML, in an element or in a quoted attribute; clip it where a width is given.
+    """Escape a value for HTML, in an element or in a quoted attribute.
 
+    Parameters
+    ----------
+    value : object
+        Anything that can be written as text.
+    width : int or None
+        Columns to which `clip` shortens it; None leaves it as long as it is.
+
+    Returns
+    -------
+    str
+        HTML.
+
+    Examples
+    --------
     >>> for_page("<b> & 'c'")
     '&lt;b&gt; &amp; &#x27;c&#x27;'
     """
@@ -79,6 +145,18 @@ def for_page(value: Any, width: int | None = None) -> str:
 def for_script(value: Any) -> str:
     r"""Write a value as JSON that can stand inside a script element: nothing in it ends the element or begins another.
 
+    Parameters
+    ----------
+    value : object
+        What JSON can hold.
+
+    Returns
+    -------
+    str
+        JSON.
+
+    Examples
+    --------
     >>> for_script("</script>")
     '"\\u003c/script\\u003e"'
     """

@@ -154,6 +154,8 @@ def test_clean_data_have_no_suspects(kind):
             assert audit.slices() == []
         if not audit.noise.found:
             assert audit.suspects(false_discovery_rate=1.0).size == 0
+            with pytest.raises(ValueError, match="false_discovery_rate must lie in"):
+                audit.suspects(false_discovery_rate=7)
             assert audit.suspects(budget=3).size == 3
             assert "would fit" in str(audit)
             assert not audit.to_frame()["is_label_issue"].any()

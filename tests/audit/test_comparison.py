@@ -16,15 +16,15 @@ def test_peers_are_measured_on_rows_they_have_not_seen(monkeypatch, shop):
     assert list(found) == ["untwist", "XGBoost, stopped early", "LightGBM, stopped early"]
     ours, *others = found.values()
     labels = np.searchsorted(shop.classes, shop.given)
-    assert ours.given == np.mean(shop.predicted == shop.given)
-    assert ours.corrected == np.mean(shop.predicted == shop.corrected())
+    assert ours.agreement_with_given == np.mean(shop.predicted == shop.given)
+    assert ours.agreement_with_corrected == np.mean(shop.predicted == shop.corrected())
     assert ours.log_loss == pytest.approx(-np.log(shop.posterior[np.arange(1500), labels]).mean())
     for one in others:
-        assert 0.7 < one.given < 0.85  # 18 % of the labels are wrong: more would be by heart
+        assert 0.7 < one.agreement_with_given < 0.85  # 18 % of the labels are wrong: more would be by heart
         assert 0.45 < one.log_loss < 0.69
     text = read_text(report(shop, title="t", peers=found))
     for name, one in found.items():
-        assert f"{name} {100 * one.given:.1f} % (" in text
+        assert f"{name} {100 * one.agreement_with_given:.1f} % (" in text
         assert f"{one.log_loss:.4f}" in text
     assert "the last column flatters it" in text
 
@@ -51,7 +51,7 @@ def test_peers_of_many_classes_with_weights(three):
     rare[:2] = 7  # too few for every fold
     for audit in (three, audit_labels(three.X, rare, sample_weight=1 + np.arange(600) % 2)):
         for one in compare(audit).values():
-            assert one.given > 0.6
+            assert one.agreement_with_given > 0.6
             assert np.isfinite(one.log_loss)
 
 

@@ -421,6 +421,21 @@ def test_a_budget_asks_for_so_many(folder, capsys):
     assert untwist(capsys, "audit", "people.csv", "--label", "churn", "--budget", 0)[0] == 2
 
 
+@pytest.mark.parametrize("option", ["--corrected", "--suspects"])
+@pytest.mark.parametrize("name", ["out.csv.zip", "out.csv.zst"])
+def test_a_kind_of_file_that_cannot_be_written_is_refused_before_the_fit(folder, capsys, monkeypatch, option, name):
+    monkeypatch.setattr("untwist.commands.audit.fit", lambda *_: pytest.fail("it was fitted"))
+    status, _, err = untwist(capsys, "audit", "people.csv", "--label", "churn", option, name)
+    assert status == 1
+    assert f"{name} cannot be written: choose .csv" in err
+    assert not (folder / name).exists()
+
+
+def test_nan_is_a_class_and_no_number_with_a_fraction():
+    frame = pd.DataFrame({"a": np.arange(4.0), "y": ["1", "nan", "1", "nan"]})
+    assert columns.prepare(frame, "y").y.tolist() == ["1", "nan", "1", "nan"]
+
+
 # What is wrong
 
 

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeRegressor
 from experiments import results, runner
 from experiments.paper import algorithms, claims, declarations, exhibits, program, trials
 from experiments.paper.algorithms import AdaBoost, EngineTree, PILBoost, XGBoost
-from experiments.paper.comparison import Summary, compare_with_published, summarize, welch
+from experiments.paper.comparison import Summary, compare_with_published, summarise, welch
 from experiments.paper.declarations import EXPERIMENTS, PUBLISHED, Cell, Experiment, Grid, Published
 from experiments.paper.outcomes import Outcomes
 from experiments.paper.trials import Source, Trial, TrialRow, judge, make_long_servedio
@@ -284,13 +284,13 @@ def test_adaboost_over_engine_trees_is_the_papers_round_by_round():
 
 def test_a_summary_is_the_t_interval():
     values = np.random.default_rng(0).normal(0.9, 0.02, 10)
-    found = summarize(values)
+    found = summarise(values)
     low, high = stats.t.interval(0.95, 9, loc=values.mean(), scale=stats.sem(values))
     assert (found.mean - found.half, found.mean + found.half) == pytest.approx((low, high))
     assert found.sd == pytest.approx(values.std(ddof=0))
-    assert summarize([0.5]) == Summary(0.5, 0.0, math.inf, 1)
-    assert summarize([]).runs == 0
-    assert math.isnan(summarize([]).mean)
+    assert summarise([0.5]) == Summary(0.5, 0.0, math.inf, 1)
+    assert summarise([]).runs == 0
+    assert math.isnan(summarise([]).mean)
     assert welch([1, 1], [1, 1]) == 1.0
 
 
@@ -300,7 +300,7 @@ def test_the_verdict_is_welchs_test_with_the_rounding_in_print(seed):
     ours, theirs = rng.normal(0.9, 0.02, 10), rng.normal(0.9 + rng.normal(0, 0.015), 0.01, 10)
     printed = Published(theirs.mean(), theirs.std(), digits=12)
     differs = stats.ttest_ind(ours, theirs, equal_var=False).pvalue < 0.05
-    words = compare_with_published(summarize(ours), printed).words
+    words = compare_with_published(summarise(ours), printed).words
     assert (words != "agrees") == differs
     assert words in ("agrees", "better" if ours.mean() > theirs.mean() else "differs")
 
@@ -366,7 +366,7 @@ def test_results_take_their_own_setting_only():
     np.testing.assert_array_equal(found.list_values(cell), [0.9, 0.8])
     other = replace(cell, algorithm=XGBoost())
     rows += [row(other, 1, 0.5), row(other, 4, 0.1)]
-    assert Outcomes(rows, 10, 1000).find_lead(cell, other) == summarize([0.8 - 0.5])  # the seeds that both have
+    assert Outcomes(rows, 10, 1000).find_lead(cell, other) == summarise([0.8 - 0.5])  # the seeds that both have
 
 
 # What is made of it
@@ -404,7 +404,7 @@ def test_a_table_shows_the_numbers_of_its_cells():
     assert line[2] == f"{values.mean():.3f} ± {values.std():.3f}"
     assert line[3] == "0.776 ± 0.041"
     assert line[4] == f"{values.mean() - 0.776:+.3f}"
-    assert line[5].split(":")[0] == compare_with_published(summarize(values), Published(0.776, 0.041)).words
+    assert line[5].split(":")[0] == compare_with_published(summarise(values), Published(0.776, 0.041)).words
 
 
 def test_what_was_not_run_is_said_to_be_skipped():
@@ -460,7 +460,7 @@ def test_figures_hold_the_values():
     (lines,) = exhibits.make_figures(EXPERIMENTS["figure-adaptive"], found)
     assert len(lines.panels) == 4
     menon = next(line for line in lines.panels[0].lines if line.label == "Menon")
-    one = found.summarize(EXPERIMENTS["figure-adaptive"].grids[0].cells["Menon", "0.05"])
+    one = found.summarise(EXPERIMENTS["figure-adaptive"].grids[0].cells["Menon", "0.05"])
     assert (menon.y[0], menon.low[0]) == (one.mean, max(0.0, one.mean - one.half))
     assert menon.high[0] == min(1.0, one.mean + one.half)
     bars, scores = exhibits.make_figures(EXPERIMENTS["figure-insider"], found)

@@ -16,8 +16,9 @@ import untwist.report
 from helpers.report_fixtures import Page, audit_hostile_table, make_customers, read_text
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels, findings
+from untwist.audit.reasons import describe_value
 from untwist.report import Peer, charts, compare, report, review
-from untwist.report.markup import describe_value, format_probability, name_column
+from untwist.report.markup import format_probability, name_column
 from untwist.text import clip, for_page, for_script
 
 HERE = Path(untwist.report.__file__).parent
@@ -111,7 +112,7 @@ def test_the_table_has_the_suspects_with_their_reasons(shop, page):
         for reason in one.reasons:
             value, usual = describe_value(reason.value), describe_value(reason.usual)
             said = f"{reason.column} is {value}, usually {usual} +{reason.effect:.1f}"
-            assert (said in text) == (reason.effect >= review.LEAST_EFFECT)
+            assert (said in text) == (reason.effect >= review.LEAST_SHOWN_EFFECT)
     (data,) = re.findall(r"id=review-list>(.*?)</script>", page)
     kept = json.loads(data)
     assert kept["row"] == suspects.tolist()

@@ -38,18 +38,18 @@ class Peer:
 
     Parameters
     ----------
-    given : float
+    agreement_with_given : float
         The share of the labels as given that it predicts.
     log_loss : float
         Its log-loss on the labels as given.
-    corrected : float
+    agreement_with_corrected : float
         The share that it predicts of the labels after the suspects have been corrected, which is what untwist takes for
         the truth.
     """
 
-    given: float
+    agreement_with_given: float
     log_loss: float
-    corrected: float
+    agreement_with_corrected: float
 
 
 def compare(audit: LabelAudit) -> dict[str, Peer]:
@@ -100,7 +100,11 @@ def _measure(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) -
     def average(values: NDArray[Any]) -> float:
         return float(np.average(values[counted], weights=audit.weight[counted]))
 
-    return Peer(average(predicted == labels), average(log_losses), average(predicted == corrected))
+    return Peer(
+        agreement_with_given=average(predicted == labels),
+        log_loss=average(log_losses),
+        agreement_with_corrected=average(predicted == corrected),
+    )
 
 
 def _predict(fit: Callable[..., Any], audit: LabelAudit, weight: Array, rows: NDArray[np.intp]) -> Array:
@@ -114,7 +118,7 @@ def _predict(fit: Callable[..., Any], audit: LabelAudit, weight: Array, rows: ND
     train, stop = _split(labels, len(known))
     table = audit.numbers
     n_jobs = audit.model.n_jobs
-    peer = fit(
+    peer_model = fit(
         table[trained[train]],
         labels[train],
         HeldOut(table[trained[stop]], labels[stop], weight[trained[stop]]),
@@ -125,7 +129,7 @@ def _predict(fit: Callable[..., Any], audit: LabelAudit, weight: Array, rows: ND
         n_jobs=1 if n_jobs is None and len(trained) < FEW_ROWS else n_jobs,
         random_state=audit.fitted.seed,
     )
-    posterior[:, known] = peer.predict_proba(table[rows])
+    posterior[:, known] = peer_model.predict_proba(table[rows])
     return posterior
 
 

@@ -18,10 +18,20 @@ from untwist.audit.reasons import Explanation
 from untwist.audit.slices import Slice
 from untwist.automatic.search import Search
 from untwist.model import Choice, FittedModel
+from untwist.noise.estimate import CONFIDENCE
 from untwist.settings import resolve
 from untwist.training_data import TrainingData
 
-__all__ = ["Calibration", "Confusion", "Findings", "MeasuredPeer", "TrainingFacts", "collect_findings"]
+__all__ = [
+    "BoundedPeer",
+    "Calibration",
+    "Confusion",
+    "Findings",
+    "Interval",
+    "Point",
+    "TrainingFacts",
+    "collect_findings",
+]
 
 #: Suspects that are explained, at most.
 MOST_EXPLAINED = 250
@@ -32,7 +42,7 @@ MOST_SLICED = 20
 #: Groups of rows that predicted and counted labels are compared by, at most.
 MOST_GROUPS = 12
 
-#: A group has so many rows, at least.
+#: A group has this many rows, at least.
 LEAST_IN_GROUP = 25
 
 #: Bins of the histogram of posteriors.
@@ -44,7 +54,7 @@ CURVE_POINTS = 101
 #: Points of the curve of expected finds, at most.
 FINDS_POINTS = 120
 
-#: The curve of expected finds covers so many rows, at least, if there are so many.
+#: The curve of expected finds covers this many rows, at least, or all where there are fewer.
 LEAST_REVIEWED = 50
 
 #: Posteriors of the curve are kept this far from 0 and 1.
@@ -59,7 +69,15 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Confusion:
-    """So many suspects bear the label `given` and look like `predicted`."""
+    """How many suspects bear the label `given` and look like `predicted`.
+
+    Parameters
+    ----------
+    given, predicted : object
+        The label that they bear, and the one that the other rows speak for.
+    times : int
+        How many such suspects there are.
+    """
 
     given: Any
     predicted: Any
@@ -117,12 +135,20 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class MeasuredPeer:
-    """How well a method predicts rows that it has not seen, with 95 % intervals; see `Peer`."""
+class BoundedPeer:
+    """A `Peer` whose two shares of agreement are bounded by 95 % intervals; its log-loss has none.
 
-    given: Interval
+    Parameters
+    ----------
+    agreement_with_given, agreement_with_corrected : Interval
+        The shares of the labels, as given and as corrected, that the method predicts.
+    log_loss : float
+        Its log-loss on the labels as given.
+    """
+
+    agreement_with_given: Interval
     log_loss: float
-    corrected: Interval
+    agreement_with_corrected: Interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,14 +178,14 @@ class Findings:
     calibration : Calibration
         What was predicted against what was counted.
     expected_finds : list of Point
-        How many wrong labels are expected among the first so many rows.
+        Numbers of rows, the worst first, with the number of wrong labels expected among them.
     column_names : list
         The names of the columns, or their numbers.
     importances : array
         The share of the gain of all splits that each column has.
     corrected_importances : array or None
         The same of trees that have seen the suspects corrected; None where there is nothing to correct.
-    peers : dict of MeasuredPeer
+    peers : dict of BoundedPeer
         How others predict the same rows, by their names.
     """
 
@@ -179,7 +205,7 @@ class Findings:
     column_names: list[Any]
     importances: Array
     corrected_importances: Array | None
-    peers: dict[str, MeasuredPeer]
+    peers: dict[str, BoundedPeer]
 
 
 def collect_findings(
@@ -234,8 +260,20 @@ def collect_findings(
 
 
 def bound_share(share: float, n_rows: float) -> Interval:
-    """Return a share of so many rows with Wilson's 95 % interval."""
-    z_squared = float(ndtri(0.975)) ** 2
+    """Bound a share by Wilson's 95 % interval.
+
+    Parameters
+    ----------
+    share : float
+        The share.
+    n_rows : float
+        The number of rows that it was counted in; weights make it a fraction.
+
+    Returns
+    -------
+    Interval
+    """
+    z_squared = float(ndtri((1.0 + CONFIDENCE) / 2.0)) ** 2
     scale = 1 + z_squared / n_rows
     middle = (share + z_squared / (2 * n_rows)) / scale
     variance = share * (1 - share) / n_rows + z_squared / (4 * n_rows * n_rows)
@@ -244,15 +282,29 @@ def bound_share(share: float, n_rows: float) -> Interval:
 
 
 def count_effective_rows(weight: Array) -> float:
-    """Return how many rows of one weight would tell as much: unequal weights tell less."""
+    """Count how many rows of one weight would tell as much: unequal weights tell less.
+
+    Parameters
+    ----------
+    weight : array
+        The weights of the rows.
+
+    Returns
+    -------
+    float
+    """
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
-def _bound_peers(audit: LabelAudit, peers: Mapping[str, Peer]) -> dict[str, MeasuredPeer]:
+def _bound_peers(audit: LabelAudit, peers: Mapping[str, Peer]) -> dict[str, BoundedPeer]:
     n_rows = count_effective_rows(audit.weight)
     return {
-        name: MeasuredPeer(bound_share(one.given, n_rows), one.log_loss, bound_share(one.corrected, n_rows))
-        for name, one in peers.items()
+        name: BoundedPeer(
+            agreement_with_given=bound_share(peer.agreement_with_given, n_rows),
+            log_loss=peer.log_loss,
+            agreement_with_corrected=bound_share(peer.agreement_with_corrected, n_rows),
+        )
+        for name, peer in peers.items()
     }
 
 
@@ -265,7 +317,20 @@ def _count_rows(audit: LabelAudit, labels: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def count_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> list[Confusion]:
-    """Return which label stands for which among the suspects, the most frequent first."""
+    """Count which label stands for which among the suspects.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+    suspects : array of int
+        The rows that count.
+
+    Returns
+    -------
+    list of Confusion
+        The most frequent first.
+    """
     pairs = Counter(zip(audit.given[suspects].tolist(), audit.predicted[suspects].tolist(), strict=True))
     ordered = sorted(pairs.items(), key=lambda item: (-item[1], str(item[0])))
     return [Confusion(given, predicted, times) for (given, predicted), times in ordered]
@@ -279,17 +344,42 @@ def _find_slices(audit: LabelAudit) -> list[Slice]:
 
 
 def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> list[Point]:
-    """Return how many wrong labels are expected among so many rows, the worst first."""
-    total = np.concatenate([[0.0], np.cumsum(audit.wrong[audit.ranking[:most]])])
-    places = np.unique(np.linspace(0, len(total) - 1, n_points).astype(int))
-    return [(float(place), float(total[place])) for place in places]
+    """Return how many wrong labels a review is expected to find, the worst rows first.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+    most : int
+        Rows to review, at most.
+    n_points : int
+        Points of the curve, at most.
+
+    Returns
+    -------
+    list of Point
+        Rows reviewed, from none to `most`, and wrong labels expected among them.
+    """
+    expected = np.concatenate([[0.0], np.cumsum(audit.wrong[audit.ranking[:most]])])
+    n_reviewed = np.unique(np.linspace(0, len(expected) - 1, n_points).astype(int))
+    return [(float(n), float(expected[n])) for n in n_reviewed]
 
 
 # ---- the model ----
 
 
 def describe_training(audit: LabelAudit) -> TrainingFacts:
-    """Return what was trained on what."""
+    """Describe what was trained on what.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+
+    Returns
+    -------
+    TrainingFacts
+    """
     model = audit.fitted
     assert model.choice is not None  # A model that can be audited has chosen by folds.
     return TrainingFacts(
@@ -304,16 +394,39 @@ def describe_training(audit: LabelAudit) -> TrainingFacts:
 
 
 def average_learning_curves(model: FittedModel) -> tuple[Array, Array]:
-    """Return log-loss and error of rows set aside after each round, the mean over classes; empty where not known."""
+    """Average the learning curves of rows set aside over classes.
+
+    Parameters
+    ----------
+    model : FittedModel
+        The model.
+
+    Returns
+    -------
+    losses, errors : arrays
+        Log-loss and error after each round; empty where they are not known.
+    """
     curves = model.validation_curves().get("validation", {"log_loss": [], "error": []})
     losses, errors = (np.atleast_2d(curves[name]).mean(axis=0) for name in ("log_loss", "error"))
     return losses, errors
 
 
 def compare_importances(audit: LabelAudit, suspects: NDArray[np.intp]) -> tuple[Array, Array | None]:
-    """Return shares of the gain by column, of the model's trees and of trees that see `suspects` corrected.
+    """Compare the columns' shares of the gain in the model's trees with those in trees that see suspects corrected.
 
-    The second are None where there is nothing to correct, or if a class would be left without rows.
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+    suspects : array of int
+        The rows to correct.
+
+    Returns
+    -------
+    importances : array
+        The shares in the model's trees.
+    corrected_importances : array or None
+        The shares in the others; None where there is nothing to correct, or if a class would be left without rows.
     """
     labels = audit.corrected(suspects)
     counted = audit.weight > 0
@@ -325,7 +438,19 @@ def compare_importances(audit: LabelAudit, suspects: NDArray[np.intp]) -> tuple[
 
 
 def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
-    """Return a model of the chosen candidate on other labels, by folds of its own, with nothing left to choose."""
+    """Train the chosen candidate on other labels, by folds of its own, with nothing left to choose.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+    labels : array
+        The other labels.
+
+    Returns
+    -------
+    FittedModel
+    """
     model = audit.fitted
     assert model.choice is not None  # A model that can be audited has chosen by folds.
     settings = resolve(audit.model.get_params(deep=False), seed=model.seed).narrow_to(model.choice.best)
@@ -347,7 +472,18 @@ def _follow_label(audit: LabelAudit) -> tuple[Array, NDArray[np.bool_]]:
 
 
 def measure_reliability(audit: LabelAudit) -> list[tuple[float, Interval]]:
-    """Return the mean posterior and the share of rows that bear the label, in groups of about equal weight."""
+    """Measure predicted and counted labels in groups of rows of about equal weight; see `Calibration`.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+
+    Returns
+    -------
+    list of tuples
+        For each group the mean posterior, and the share of rows that bear the label.
+    """
     posterior, bears = _follow_label(audit)
     order = np.argsort(posterior, kind="stable")
     order = order[audit.weight[order] > 0]
@@ -366,14 +502,37 @@ def measure_reliability(audit: LabelAudit) -> list[tuple[float, Interval]]:
 
 
 def measure_spread(audit: LabelAudit, n_bins: int = N_BINS) -> list[float]:
-    """Return the share of the weight where the posterior lies, in bins from 0 to 1."""
+    """Measure where the posteriors lie.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+    n_bins : int
+        Bins between 0 and 1.
+
+    Returns
+    -------
+    list of float
+        The share of the weight in each bin.
+    """
     posterior, _ = _follow_label(audit)
     mass = np.histogram(posterior, n_bins, (0.0, 1.0), weights=audit.weight)[0]
     return [float(one) for one in mass / mass.sum()]
 
 
 def trace_clean_posterior(audit: LabelAudit) -> list[Point]:
-    """Return the clean posterior over the twisted one."""
+    """Trace the clean posterior over the twisted one.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+
+    Returns
+    -------
+    list of Point
+    """
     n_classes = len(audit.classes)
     lowest = 1.0 / n_classes if n_classes > 2 else 0.0  # The likeliest of many is not less likely than this.
     twisted = np.linspace(lowest, 1.0, CURVE_POINTS)

@@ -50,7 +50,7 @@ class LabelAudit:
     weight : array
         The sample weights of the fit.
     model : PILBoostClassifier
-        The classifier whose folds judged the labels.
+        The classifier whose folds judged the labels; `fitted` is the `FittedModel` that it holds.
     X : table
         The rows.
 
@@ -108,7 +108,7 @@ class LabelAudit:
         false_discovery_rate : float or None
             As many rows as keep the expected share of right labels among them below this.
         budget : int or None
-            So many rows, whatever they are worth.
+            This many rows, whatever they are worth.
 
         Returns
         -------
@@ -116,6 +116,8 @@ class LabelAudit:
         """
         if false_discovery_rate is not None and budget is not None:
             raise ValueError("false_discovery_rate and budget exclude each other: give one of them")
+        if false_discovery_rate is not None:
+            false_discovery_rate = check_share("false_discovery_rate", false_discovery_rate)
         order = self.ranking
         if budget is not None:
             return order[: check_count("budget", budget, low=0)]
@@ -126,7 +128,7 @@ class LabelAudit:
             return order[wrong > 0.5]
         # This share rises from row to row, as the most suspect rows come first.
         share_right = np.cumsum(1.0 - wrong) / np.arange(1, len(wrong) + 1)
-        return order[share_right <= check_share("false_discovery_rate", false_discovery_rate)]
+        return order[share_right <= false_discovery_rate]
 
     def corrected(self, rows: ArrayLike | None = None) -> NDArray[Any]:
         """Return a copy of the labels in which some rows have what the other rows speak for.
@@ -146,7 +148,17 @@ class LabelAudit:
         return labels
 
     def find_positions(self, rows: ArrayLike) -> NDArray[np.intp]:
-        """Return rows that are given as indices or Booleans as indices."""
+        """Return rows that are given as indices or Booleans as indices.
+
+        Parameters
+        ----------
+        rows : array-like
+            Indices, or a Boolean for each row.
+
+        Returns
+        -------
+        array of int
+        """
         chosen = np.asarray(rows)
         if chosen.dtype == np.bool_ and chosen.shape != self.given.shape:
             raise ValueError(f"rows must be {len(self.given)} Booleans or indices, got shape {chosen.shape}")
@@ -244,7 +256,10 @@ class LabelAudit:
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with the columns of cleanlab.
 
-        `label_quality` is the probability of a right label.
+        Returns
+        -------
+        pandas.DataFrame
+            `label_quality` is the probability of a right label.
         """
         pandas = import_optional("pandas", "to_frame", extra="frames")
         is_suspect = np.zeros(len(self.given), dtype=np.bool_)
@@ -261,7 +276,7 @@ class LabelAudit:
 
     @property
     def fitted(self) -> FittedModel:
-        """The fitted model of the classifier."""
+        """The trees and all that was fitted, which the classifier `model` holds."""
         return self.model.model_
 
     @cached_property
@@ -370,6 +385,6 @@ def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.uint32]
 
 
 def _shift_log_odds(posterior: Array, shift: float) -> Array:
-    """Return posteriors of two classes with so much added to their log-odds."""
+    """Return posteriors of two classes with `shift` added to their log-odds."""
     positive = expit(logit(posterior[:, 1]) + shift)
     return np.column_stack([1.0 - positive, positive])

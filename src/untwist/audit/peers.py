@@ -13,7 +13,7 @@ __all__ = ["LEARNING_RATE", "PATIENCE", "ROUNDS", "HeldOut", "fit_lightgbm", "fi
 
 #: The most rounds of a peer that stops early.
 ROUNDS = 2000
-#: A peer stops when so many rounds have brought no gain on the held-out rows.
+#: A peer stops when this many rounds have brought no gain on the held-out rows.
 PATIENCE = 50
 #: The learning rate of a peer that stops early.
 LEARNING_RATE = 0.1

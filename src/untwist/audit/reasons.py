@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,16 +19,16 @@ __all__ = ["Explanation", "Reason", "ReasonFinder", "describe_value"]
 #: Rows that are called similar to a row, at most.
 N_SIMILAR = 20
 
-#: Similar rows are looked for among so many rows, at most.
+#: Similar rows are looked for among this many rows, at most.
 MOST_LOOKED_AT = 10_000
 
 #: A column whose effect is smaller, in log-odds, is no reason.
 LEAST_EFFECT = 0.005
 
-#: Rows are compared with others, and columns changed, in blocks of so many.
-BLOCK = 250
+#: This many rows are compared with others, or made by changing a column each, at a time.
+ROWS_PER_BLOCK = 250
 
-#: The leaves of so many other rows are looked at together.
+#: The leaves of this many other rows are looked at together.
 OTHERS_PER_BLOCK = 1000
 
 
@@ -71,7 +72,7 @@ class Explanation:
     reasons : tuple of Reason
         The strongest comes first.
     n_disagreeing, n_similar : int
-        Of so many most similar rows, so many bear another label.
+        Of the `n_similar` most similar rows `n_disagreeing` bear another label.
     """
 
     row: int
@@ -96,7 +97,7 @@ class ReasonFinder:
 
     Parameters
     ----------
-    model : FittedModel
+    fitted : FittedModel
         The model.
     table : array
         Its training rows, as numbers.
@@ -106,18 +107,29 @@ class ReasonFinder:
         Threads.
     """
 
-    model: FittedModel
+    fitted: FittedModel
     table: Array
     labels: NDArray[np.intp]
     n_jobs: int | None = None
 
     def find_usual(self, label: int) -> Array:
-        """Return the median, or most frequent category, of each column among the rows of a label."""
+        """Return the median, or most frequent category, of each column among the rows of a label.
+
+        Parameters
+        ----------
+        label : int
+            The index of the label.
+
+        Returns
+        -------
+        array
+            A number for each column, NaN where all values are missing.
+        """
         rows = self.table[np.flatnonzero(self.labels == label)]
         usual = np.full(rows.shape[1], np.nan)
         for column, values in enumerate(rows.T):
             known = values[~np.isnan(values)]
-            if column in self.model.encoder.schema.categories and known.size:
+            if column in self.fitted.encoder.schema.categories and known.size:
                 categories, times = np.unique(known, return_counts=True)
                 usual[column] = categories[times.argmax()]
             elif known.size:
@@ -128,18 +140,29 @@ class ReasonFinder:
         """Return the columns that speak against the label of a row, the strongest first.
 
         A column speaks against a label if the row would look more like it with the `usual` value of the column.
+
+        Parameters
+        ----------
+        row : int
+            The position of the row.
+        usual : array
+            What `find_usual` returns for its label.
+
+        Returns
+        -------
+        list of Reason
         """
         here = self.table[[row]]
         n_columns = here.shape[1]
         effects = np.zeros(n_columns)
         likeness = self._measure_likeness(here, self.labels[row])[0]
-        for columns in np.array_split(self._split_columns, max(1, n_columns // BLOCK)):
+        for columns in np.array_split(self._split_columns, max(1, n_columns // ROWS_PER_BLOCK)):
             if not len(columns):
                 continue
             changed = np.repeat(here, len(columns), axis=0)
             changed[np.arange(len(columns)), columns] = usual[columns]
             effects[columns] = self._measure_likeness(changed, self.labels[row]) - likeness
-        encoder = self.model.encoder
+        encoder = self.fitted.encoder
         names = encoder.feature_labels
         return [
             Reason(
@@ -153,30 +176,40 @@ class ReasonFinder:
         ]
 
     def find_similar(self, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-        """Yield for each of the rows those that share most leaves of the trees with it, most of all first."""
-        for start in range(0, len(rows), BLOCK):
-            yield from self._find_similar_to_block(rows[start : start + BLOCK])
+        """Yield for each of the rows those that share most leaves of the trees with it, most of all first.
+
+        Parameters
+        ----------
+        rows : array of int
+            The positions of the rows.
+
+        Yields
+        ------
+        array of int
+        """
+        for start in range(0, len(rows), ROWS_PER_BLOCK):
+            yield from self._find_similar_to_block(rows[start : start + ROWS_PER_BLOCK])
 
     def _find_similar_to_block(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         others = np.arange(len(self.labels))
         if len(others) > MOST_LOOKED_AT:
             others = np.sort(np.random.default_rng(0).choice(others, MOST_LOOKED_AT, replace=False))
         shared = np.zeros((len(rows), len(others)), dtype=np.int32)
-        for forest in self.model.forests:
+        for forest in self.fitted.forests:
             leaves_of_rows = forest.leaves(self.table[rows], self.n_jobs)
             for start in range(0, len(others), OTHERS_PER_BLOCK):
                 block = slice(start, start + OTHERS_PER_BLOCK)
                 leaves = forest.leaves(self.table[others[block]], self.n_jobs)
-                for place, leaf in enumerate(leaves_of_rows):
-                    shared[place, block] += np.count_nonzero(leaves == leaf, axis=1)
+                for position, leaf in enumerate(leaves_of_rows):
+                    shared[position, block] += np.count_nonzero(leaves == leaf, axis=1)
         shared[rows[:, None] == others] = -1  # No row is similar to itself.
         n_similar = min(N_SIMILAR, len(self.labels) - 1)
         return np.stack([others[np.argsort(-each, kind="stable")[:n_similar]] for each in shared])
 
     def _measure_likeness(self, table: Array, label: int) -> Array:
         """Return how much rows look like a label, in log-odds."""
-        scores = self.model.scores(np.ascontiguousarray(table), self.n_jobs)
-        decision = self.model.posterior.decision(scores)
+        scores = self.fitted.scores(np.ascontiguousarray(table), self.n_jobs)
+        decision = self.fitted.posterior.decision(scores)
         if decision.ndim == 1:
             return decision if label == 1 else -decision
         strongest_other = np.delete(decision, label, axis=1).max(axis=1)
@@ -185,12 +218,23 @@ class ReasonFinder:
     @cached_property
     def _split_columns(self) -> NDArray[np.intp]:
         """The columns that some tree splits on."""
-        used = np.unique(np.concatenate([forest.feature for forest in self.model.forests])).astype(np.intp)
+        used = np.unique(np.concatenate([forest.feature for forest in self.fitted.forests])).astype(np.intp)
         return used[used >= 0]
 
 
 def describe_value(value: Any) -> str:
-    """Return a cell as text: a number with four digits, "missing" for None."""
-    if value is None:
+    """Return a cell of the data as text.
+
+    Parameters
+    ----------
+    value : object
+        A number, a category, or None or NaN for a missing value.
+
+    Returns
+    -------
+    str
+        A number with four digits, "missing" for a missing value, and anything else as it is.
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

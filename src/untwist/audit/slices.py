@@ -14,20 +14,21 @@ from untwist.arguments import Array
 from untwist.audit.reasons import describe_value
 from untwist.data.encoding import TableEncoder
 from untwist.noise import estimate_noise
+from untwist.noise.estimate import CONFIDENCE
 
 __all__ = ["JudgedRows", "Slice", "find_slices", "split_column"]
 
 #: Fewer rows tell little of their noise.
 LEAST_ROWS = 100
 
-#: With so many different values or fewer, each value of a column of numbers is a part.
+#: With this many different values or fewer, each value of a column of numbers is a part.
 MOST_VALUES = 4
 
 #: How likely it is that any part at all counts as noisy by chance alone.
 FALSE_ALARM = 0.05
 
-#: A 95 % interval is so many standard deviations wide.
-INTERVAL_WIDTH = 3.92
+#: An interval that is right with probability `CONFIDENCE` is this many standard deviations wide.
+INTERVAL_WIDTH = 2.0 * float(ndtri((1.0 + CONFIDENCE) / 2.0))
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,10 @@ def find_slices(
         The share of wrong labels among all rows, with its 95 % interval.
     noise_found : bool
         Whether there is evidence of noise among all rows.
+
+    Returns
+    -------
+    list of Slice
     """
     parts = [
         (column, where, rows)
@@ -110,7 +115,7 @@ def find_slices(
     overall_rate, _, highest_overall = noise_rate
     overall_disagreement = judged.disagrees.mean()
     n_weighted = np.count_nonzero(judged.weight)
-    # Of so many parts some look noisy by chance, so that the limit is the higher the more there are.
+    # Of many parts some look noisy by chance, so that the limit is the higher the more parts there are.
     deviations = ndtri(1.0 - FALSE_ALARM / max(1, len(parts)))
     found = []
     for column, where, in_part in parts:
@@ -131,7 +136,24 @@ def find_slices(
 
 
 def split_column(encoder: TableEncoder, column: int, values: Array) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield the parts of a column, each with its rows: missing values, categories, or quarters of numbers."""
+    """Yield the parts of a column: missing values, categories, or quarters of numbers.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        What the columns are.
+    column : int
+        The position of the column.
+    values : array
+        Its numbers.
+
+    Yields
+    ------
+    str
+        What the column is there, in words.
+    array of bool
+        Whether each row is in the part.
+    """
     missing = np.isnan(values)
     if missing.any():
         yield "missing", missing

@@ -3,28 +3,66 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from untwist.audit import LabelAudit, audit_labels
 from untwist.commands.columns import PreparedTable
-from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, write
-from untwist.commands.steps import add_table_options, encode_json, fit, read_table, refuse_same_files, say, tell
+from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, refuse_unwritable, write
+from untwist.commands.steps import add_table_options, encode_json, fit, print_result, read_table, refuse_same_files
 from untwist.files import write_whole
+from untwist.progress import print_status
 from untwist.report import compare, report
 
 __all__ = ["main"]
 
-#: Suspects that are told with their reasons on standard output.
+#: Suspects that are printed with their reasons on standard output.
 SHOWN = 5
 #: Suspects whose reasons are in the list.
 EXPLAINED = 500
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Judge every label, list the suspects, write what was asked for. The table itself is never touched."""
+    """Judge every label, list the suspects, write what was asked for. The table itself is never touched.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        By default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    options = _parse(arguments)
+    sheet, table = read_table(options)
+    done = fit(table, options)
+    if done.was_stopped:
+        raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
+    audit = audit_labels(table.X, table.y, done.model)
+    suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
+    judged = _JudgedFile(sheet, table, audit, suspects)
+    listed = judged.list_suspects()
+    if options.suspects:
+        judged.write_suspects(options.suspects, listed)
+    if options.corrected:
+        judged.write_corrected(options.corrected, options.label)
+    if options.output:
+        judged.write_report(options.output, with_peers=options.peers, with_all=options.budget is not None)
+    if options.json:
+        judged.print_json(listed)
+    else:
+        judged.print_words(hint="" if options.suspects else ": --suspects FILE lists them all")
+    return 0
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Read the options, and refuse what cannot be done before anything is fitted."""
     parser = argparse.ArgumentParser(prog="untwist audit", description=__doc__.split("?")[0] + "?")
     add_table_options(parser, labelled=True)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="a report to open in a browser")
@@ -32,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--suspects", type=Path, metavar="FILE", help="the suspect rows, the worst first")
     parser.add_argument("--corrected", type=Path, metavar="FILE", help="a copy of the table, suspect labels replaced")
     parser.add_argument(
-        "--budget", type=int, help="so many suspects (default: those that are likelier wrong than right)"
+        "--budget", type=int, help="this many suspects (default: those that are likelier wrong than right)"
     )
     options = parser.parse_args(arguments)
     refuse_same_files([options.table], [options.output, options.suspects, options.corrected])
@@ -40,42 +78,9 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--corrected must be a file of the same kind as {options.table.name}")
     if options.budget is not None and options.budget < 1:
         parser.error("--budget must be at least 1")
-    sheet, table = read_table(options)
-    done = fit(table, options)
-    if done.was_stopped:
-        raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
-    audit = audit_labels(table.X, table.y, done.model)
-    suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
-    listed = _list_suspects(sheet, table, audit, suspects)
-    if options.suspects:
-        write(_join(sheet.frame.iloc[table.rows[suspects]], listed), options.suspects, for_people=True)
-        say(f"{len(suspects)} suspects in {options.suspects}")
-    if options.corrected:
-        changed = suspects[(audit.wrong[suspects] > 0.5) & (audit.predicted[suspects] != audit.given[suspects])]
-        content = sheet.replace_labels(options.label, table.rows[changed], audit.predicted[changed].tolist())
-        packed = options.corrected.suffix.lower()
-        write_whole(options.corrected, COMPRESS[packed](content) if packed in COMPRESS else content)
-        say(f"{len(changed)} labels replaced in {options.corrected}")
-    if options.output:
-        peers = compare(audit) if options.peers else None
-        chosen = None if options.budget is None else suspects
-        lines = sheet.lines[table.rows].tolist()
-        page = report(audit, title=options.table.name, rows=lines, row_name=sheet.place, peers=peers, suspects=chosen)
-        write_whole(options.output, page.encode())
-        say(f"report in {options.output}: open it in a browser")
-    if options.json:
-        share = dict(zip(("share", "low", "high"), audit.noise_rate, strict=True))
-        found = {"rows": len(table.y), "noise_found": audit.noise.found, "wrong": share, "notes": table.notes}
-        print(encode_json(found | {"suspects": listed.to_dict(orient="records")}))
-        return 0
-    tell(str(audit))
-    for row in suspects[:SHOWN].tolist():
-        explanation = str(audit.explain(row)).split(": ", 1)[1]
-        tell(f"\n{sheet.place} {sheet.lines[table.rows[row]]} of {options.table.name}: {explanation}")
-    if len(suspects) > SHOWN:
-        hint = "" if options.suspects else ": --suspects FILE lists them all"
-        print(f"\n... and {len(suspects) - SHOWN} more{hint}")
-    return 0
+    refuse_unwritable(options.suspects)
+    refuse_unwritable(options.corrected)
+    return options
 
 
 def _are_alike(one: Path, other: Path) -> bool:
@@ -84,27 +89,90 @@ def _are_alike(one: Path, other: Path) -> bool:
     return len(kinds) == 1 or not kinds & {".parquet", *ARROW}
 
 
-def _list_suspects(sheet: Sheet, table: PreparedTable, audit: LabelAudit, suspects: Any) -> Any:
-    """The suspects with their reasons."""
-    reasons = ["; ".join(map(str, one.reasons)) for one in audit.explanations(suspects[:EXPLAINED])]
-    if len(suspects) > EXPLAINED:
-        say(f"reasons are given for the first {EXPLAINED} of {len(suspects)} suspects")
-    columns = {
-        sheet.place: sheet.lines[table.rows[suspects]],
-        "label": audit.given[suspects],
-        "looks_like": audit.predicted[suspects],
-        "probability_wrong": np.round(audit.wrong[suspects], 4),
-        "reasons": reasons + [""] * (len(suspects) - len(reasons)),
-    }
-    return sheet.frame.iloc[table.rows[suspects]][[]].assign(**columns)
+@dataclass(frozen=True, eq=False)
+class _JudgedFile:
+    """A file, the table that was made of it, what the audit says of its labels, and the rows that are suspect."""
+
+    sheet: Sheet
+    table: PreparedTable
+    audit: LabelAudit
+    suspects: NDArray[np.intp]
+
+    def list_suspects(self) -> Any:
+        """Return a frame of the suspects with their reasons."""
+        suspects = self.suspects
+        explanations = self.audit.explanations(suspects[:EXPLAINED])
+        reasons = ["; ".join(map(str, one.reasons)) for one in explanations]
+        if len(suspects) > EXPLAINED:
+            print_status(f"reasons are given for the first {EXPLAINED} of {len(suspects)} suspects")
+        columns = {
+            self.sheet.row_word: self.sheet.lines[self.table.rows[suspects]],
+            "label": self.audit.given[suspects],
+            "looks_like": self.audit.predicted[suspects],
+            "probability_wrong": np.round(self.audit.wrong[suspects], 4),
+            "reasons": reasons + [""] * (len(suspects) - len(reasons)),
+        }
+        without_columns = self.sheet.frame.iloc[self.table.rows[suspects]][[]]
+        return without_columns.assign(**columns)
+
+    def write_suspects(self, path: Path, listed: Any) -> None:
+        """Write the rows of the file that are suspect, with the columns of the list before their own."""
+        rows = self.sheet.frame.iloc[self.table.rows[self.suspects]]
+        write(_join(rows, listed), path, for_people=True)
+        print_status(f"{len(self.suspects)} suspects in {path}")
+
+    def write_corrected(self, path: Path, label: str) -> None:
+        """Write a copy of the file in which suspect labels that are likelier wrong than right are replaced."""
+        audit = self.audit
+        likely_wrong = audit.wrong[self.suspects] > 0.5
+        looks_different = audit.predicted[self.suspects] != audit.given[self.suspects]
+        changed = self.suspects[likely_wrong & looks_different]
+        content = self.sheet.replace_labels(label, self.table.rows[changed], audit.predicted[changed].tolist())
+        compress = COMPRESS.get(path.suffix.lower(), bytes)
+        write_whole(path, compress(content))
+        print_status(f"{len(changed)} labels replaced in {path}")
+
+    def write_report(self, path: Path, *, with_peers: bool, with_all: bool) -> None:
+        """Write the report; `with_all` lists all suspects, and not only those that are likelier wrong than right."""
+        page = report(
+            self.audit,
+            title=self.sheet.path.name,
+            rows=self.sheet.lines[self.table.rows].tolist(),
+            row_name=self.sheet.row_word,
+            peers=compare(self.audit) if with_peers else None,
+            suspects=self.suspects if with_all else None,
+        )
+        write_whole(path, page.encode())
+        print_status(f"report in {path}: open it in a browser")
+
+    def print_json(self, listed: Any) -> None:
+        """Print everything for machines."""
+        found = {
+            "rows": len(self.table.y),
+            "noise_found": self.audit.noise.found,
+            "wrong": dict(zip(("share", "low", "high"), self.audit.noise_rate, strict=True)),
+            "notes": self.table.notes,
+            "suspects": listed.to_dict(orient="records"),
+        }
+        print(encode_json(found))
+
+    def print_words(self, hint: str) -> None:
+        """Print the noise and the first suspects for people; `hint` follows the number of the others."""
+        print_result(str(self.audit))
+        for row in self.suspects[:SHOWN].tolist():
+            explanation = str(self.audit.explain(row)).split(": ", 1)[1]
+            line = self.sheet.lines[self.table.rows[row]]
+            print_result(f"\n{self.sheet.row_word} {line} of {self.sheet.path.name}: {explanation}")
+        if len(self.suspects) > SHOWN:
+            print(f"\n... and {len(self.suspects) - SHOWN} more{hint}")
 
 
 def _join(frame: Any, listed: Any) -> Any:
     """Put the columns of the list before those of the file; a name that the file has too gets an underscore."""
     joined = frame.copy()
-    for place, name in enumerate(listed.columns):
+    for position, name in enumerate(listed.columns):
         free_name = name
         while free_name in frame.columns:
             free_name += "_"
-        joined.insert(place, free_name, listed[name])
+        joined.insert(position, free_name, listed[name])
     return joined

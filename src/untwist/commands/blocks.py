@@ -16,8 +16,8 @@ import numpy as np
 
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import NewRows, PreparedTable, decide_columns, draw_sample, find_leaks
-from untwist.commands.sheets import describe_error, find_kind, import_pandas, open_writer
-from untwist.data.batches import Batches
+from untwist.commands.sheets import find_kind, import_pandas, open_writer
+from untwist.data.batches import Batches, describe_error
 
 __all__ = ["add_blocks_option", "add_predictions", "predict_in_blocks", "prepare_in_blocks", "reads_in_blocks"]
 
@@ -28,7 +28,13 @@ MEMORY_SHARE = 0.25
 
 
 def add_blocks_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says whether to read in blocks."""
+    """Add the option that says whether to read in blocks.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of a command.
+    """
     parser.add_argument(
         "--blocks",
         action=argparse.BooleanOptionalAction,
@@ -38,7 +44,17 @@ def add_blocks_option(parser: argparse.ArgumentParser) -> None:
 
 
 def reads_in_blocks(options: argparse.Namespace) -> bool:
-    """Whether the file is to be read in blocks."""
+    """Find out whether the file is to be read in blocks.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Those of `add_table_options` and `add_blocks_option`.
+
+    Returns
+    -------
+    bool
+    """
     is_parquet = find_kind(options.table) == ".parquet"
     if options.blocks and not is_parquet:
         raise ValueError(f"{options.table} is no Parquet file, and only these are read in blocks")
@@ -80,7 +96,20 @@ def _to_frame(table: Any) -> Any:
 def prepare_in_blocks(
     path: Path, label: str, *, drop: Collection[str] = (), keep: Collection[str] = ()
 ) -> PreparedTable:
-    """Make the table of a file ready to fit, as `columns.prepare` does with one in memory."""
+    """Make the table of a file ready to fit, as `columns.prepare` does with one in memory.
+
+    Parameters
+    ----------
+    path : Path
+        A Parquet file.
+    label, drop, keep
+        As for `columns.prepare`.
+
+    Returns
+    -------
+    PreparedTable
+        Its features are `Batches`.
+    """
     file = _ParquetFile(path)
     found = decide_columns(file.names, file.column, label, drop=drop, keep=keep)
 
@@ -111,7 +140,26 @@ def _pick_rows(X: Batches, rows: Any) -> Any:
 def predict_in_blocks(
     model: PILBoostClassifier, path: Path, output: Path | None, with_input: bool
 ) -> tuple[int, list[str]]:
-    """Write the predictions for a file; return how many, and what was done to its columns, in words."""
+    """Write the predictions for a file.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        The fitted classifier.
+    path : Path
+        A Parquet file.
+    output : Path or None
+        The file to write; None stands for standard output.
+    with_input : bool
+        Whether to write the columns of the file too.
+
+    Returns
+    -------
+    int
+        The number of predictions.
+    list of str
+        What was done to the columns.
+    """
     file = _ParquetFile(path)
     is_number = import_pandas().api.types.is_numeric_dtype
     new = NewRows(model, file.names, lambda name: file.head[name] if is_number(file.head[name]) else file.column(name))
@@ -126,7 +174,21 @@ def predict_in_blocks(
 
 
 def add_predictions(model: PILBoostClassifier, X: Any, beside: Any) -> Any:
-    """Add the predicted class and the probability of every class to other columns."""
+    """Add the predicted class and the probability of every class to other columns.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        The fitted classifier.
+    X : pandas.DataFrame
+        The rows, made ready.
+    beside : pandas.DataFrame
+        The other columns of the same rows.
+
+    Returns
+    -------
+    pandas.DataFrame
+    """
     proba = model.predict_proba(X)
     columns = {"prediction": model.predict(X)}
     columns |= {f"P({label})": proba[:, k] for k, label in enumerate(model.classes_)}

@@ -34,6 +34,7 @@ __all__ = [
 
 #: Cells of a feature that stand for a missing value. Of a label only the empty cell does.
 MISSING = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"}
+#: The numbers that truth values become.
 TRUTH = {"true": 1.0, "false": 0.0}
 #: A column of text holds numbers, or dates, if at least this share of its values are such.
 NUMERIC_SHARE = 0.95
@@ -41,17 +42,35 @@ NUMERIC_SHARE = 0.95
 DISTINCT_SHARE = 0.95
 #: A column with fewer rows is not taken for one that names the rows.
 LEAST_ROWS = 50
+#: A label with more classes than this is refused.
 MOST_CLASSES = 500
-MOST_CATEGORIES = 254
-#: A column leaks the label if it alone tells a greater share of the rows right.
-LEAK = 0.99
+#: Of the different values of a column of text this many are used, the most frequent ones.
+MOST_DISTINCT_VALUES = 254
+#: A column may leak the label if a small tree on it alone tells more than this share of the rows right.
+LEAK_ACCURACY = 0.99
+#: A column that leaks the label also undoes more than this share of the errors that the most frequent class makes.
+LEAK_GAIN = 0.5
+#: Leaks are not looked for if there are more classes than this.
+MOST_LEAK_CLASSES = 50
+#: Leaks are not looked for if a class has fewer rows than this.
+LEAST_LEAK_ROWS = 5
+#: Depth of the tree that looks for a leak.
+LEAK_TREE_DEPTH = 4
+#: Rows in a leaf of the tree that looks for a leak, at least.
+LEAK_TREE_LEAF = 5
+#: Infinity becomes this and a missing value its negative, as the tree takes finite numbers only.
+FAR_AWAY = 1e30
+#: Names of columns that name the rows.
 ID = re.compile(r"(.*_)?(id|uuid|guid|index|rowid|row_number)|unnamed: 0|", re.IGNORECASE)
+#: A date, year first, perhaps with the time of day.
 DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?")
 #: 007 is a code and no number.
 CODE = re.compile(r"[+-]?0\d+")
+#: A number whose fraction is set off by a comma.
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 #: Dates that are not written year first.
 OTHER_DATE = re.compile(r"\d{1,2}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ -]\d{2,4}.*")
+#: A whole number that fits into 64 bits.
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 
 
@@ -66,7 +85,21 @@ class PreparedTable:
 
 
 def prepare(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collection[str] = ()) -> PreparedTable:
-    """Make the table of a file ready to fit; columns that are no features are left out, unless they are to be kept."""
+    """Make the table of a file ready to fit; columns that are no features are left out, unless they are to be kept.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The table as the file has it.
+    label : str
+        The column to predict.
+    drop, keep : collections of str
+        Columns to leave out, and columns to use though they look odd.
+
+    Returns
+    -------
+    PreparedTable
+    """
     features: dict[str, Any] = {}
     found = decide_columns(
         list(frame.columns), lambda name: frame[name], label, drop=drop, keep=keep, store=features.__setitem__
@@ -102,7 +135,20 @@ def decide_columns(
 ) -> Decisions:
     """Decide what is to be done with each column, seen one at a time; what is done treats every row by itself.
 
-    `store` gets the features made ready.
+    Parameters
+    ----------
+    names : sequence of str
+        The columns.
+    column_of : callable
+        Takes a name and returns that column.
+    label, drop, keep
+        As for `prepare`.
+    store : callable
+        Takes the name of each feature and the feature made ready.
+
+    Returns
+    -------
+    Decisions
     """
     for name in [label, *drop, *keep]:
         if name not in names:
@@ -177,12 +223,13 @@ def _read_labels(column: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
 
 
 def _is_continuous(classes: NDArray[Any]) -> bool:
-    """Whether there are numbers with a fraction among them: a target of regression."""
+    """Whether all are numbers and some have a fraction: a target of regression. NaN and infinity have none."""
     try:
         numbers = classes.astype(float)
     except ValueError:
         return False
-    return bool(np.any(numbers != np.round(numbers)))
+    finite = numbers[np.isfinite(numbers)]
+    return bool(np.any(finite != np.round(finite)))
 
 
 def _is_text(column: Any) -> bool:
@@ -249,10 +296,10 @@ def _decide_feature(column: Any) -> tuple[Conversion | None, Any, str]:
         note = f"text, though {share:.0%} of its values are numbers" if share > 0.5 else ""
     else:
         note = "text: it has numbers with leading zeros" if all(one.lstrip("+-").isdigit() for one in distinct) else ""
-    if len(distinct) > MOST_CATEGORIES:
+    if len(distinct) > MOST_DISTINCT_VALUES:
         dates = sum(OTHER_DATE.fullmatch(one) is not None for one in distinct) > len(distinct) / 2
         hint = "; if these are dates, write them as 2020-12-31" if dates else ""
-        note = f"text with {len(distinct)} values, of which the {MOST_CATEGORIES} most frequent are used{hint}"
+        note = f"text with {len(distinct)} values, of which the {MOST_DISTINCT_VALUES} most frequent are used{hint}"
     return _to_categories, text.astype("category"), note
 
 
@@ -265,7 +312,17 @@ def _to_categories(column: Any) -> Any:
 
 
 def has_dates(column: Any) -> bool:
-    """Whether a column holds dates, perhaps among other things."""
+    """Find out whether a column holds dates, perhaps among other things.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        The column as the file has it.
+
+    Returns
+    -------
+    bool
+    """
     pandas = import_pandas()
     kinds = pandas.api.types
     if kinds.is_datetime64_any_dtype(column):
@@ -328,42 +385,95 @@ def _find_objection(column: Any) -> str | None:
 
 
 def draw_sample(y: NDArray[Any], most: int = 20_000) -> NDArray[np.intp]:
-    """Draw some rows at random."""
+    """Draw some rows at random, the same ones every time.
+
+    Parameters
+    ----------
+    y : array
+        The labels of all rows.
+    most : int
+        Rows to draw, at most.
+
+    Returns
+    -------
+    array of int
+        Their positions.
+    """
     return np.random.default_rng(0).permutation(len(y))[:most]
 
 
 def find_leaks(X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> list[str]:
     """Find columns that tell the label all by themselves: they may not be known yet when a prediction is wanted.
 
-    `X` has a sample of the rows only, those that `rows` names; `y` all labels.
+    Parameters
+    ----------
+    X : pandas.DataFrame
+        A sample of the rows, made ready.
+    y : array
+        The labels of all rows.
+    rows : array of int
+        The positions of the sample among all rows.
+
+    Returns
+    -------
+    list of str
+        A note for each such column.
     """
     from sklearn.model_selection import cross_val_score
     from sklearn.tree import DecisionTreeClassifier
 
     classes, labels = np.unique(y, return_inverse=True)
-    if not (2 <= classes.size <= 50 and np.bincount(labels[rows], minlength=classes.size).min() >= 5):
+    rows_of_class = np.bincount(labels[rows], minlength=classes.size)
+    if not 2 <= classes.size <= MOST_LEAK_CLASSES or rows_of_class.min() < LEAST_LEAK_ROWS:
         return []
     notes = []
-    usual = np.bincount(labels[rows]).max() / len(rows)
+    largest_share = rows_of_class.max() / len(rows)
+    least_accuracy = largest_share + LEAK_GAIN * (1.0 - largest_share)
     for name in X.columns:
         column = X[name]
         values = column.cat.codes if str(column.dtype) == "category" else column
-        values = np.nan_to_num(values.to_numpy(dtype=np.float64), nan=-1e30, posinf=1e30, neginf=-1e30)[:, None]
-        tree = DecisionTreeClassifier(max_depth=4, min_samples_leaf=5, random_state=0)
-        right = cross_val_score(tree, values, labels[rows], cv=2).mean()
-        if right > LEAK and right > usual + 0.5 * (1.0 - usual):
-            notes.append(f"{name}: tells the label in {right:.1%} of the rows by itself; is it known in advance?")
+        values = values.to_numpy(dtype=np.float64)
+        values = np.nan_to_num(values, nan=-FAR_AWAY, posinf=FAR_AWAY, neginf=-FAR_AWAY)[:, None]
+        tree = DecisionTreeClassifier(max_depth=LEAK_TREE_DEPTH, min_samples_leaf=LEAK_TREE_LEAF, random_state=0)
+        accuracy = cross_val_score(tree, values, labels[rows], cv=2).mean()
+        if accuracy > LEAK_ACCURACY and accuracy > least_accuracy:
+            notes.append(f"{name}: tells the label in {accuracy:.1%} of the rows by itself; is it known in advance?")
     return notes
 
 
 def conform(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
-    """Give new rows the columns that the model was fitted to; say what was done, in words."""
+    """Give new rows the columns that the model was fitted to; say what was done, in words.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The rows as a file has them.
+    model : PILBoostClassifier
+        The fitted classifier.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The rows, made ready.
+    list of str
+        What was done to them.
+    """
     new = NewRows(model, list(frame.columns), lambda name: frame[name])
     return new.conform(frame), new.describe()
 
 
 class NewRows:
-    """New rows made to fit a model, in one table or in blocks, with what had to be done."""
+    """New rows made to fit a model, in one table or in blocks, with what had to be done.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        The fitted classifier.
+    names : collection of str
+        The columns that the rows have.
+    column_of : callable
+        Takes a name and returns that column.
+    """
 
     def __init__(self, model: PILBoostClassifier, names: Collection[str], column_of: Callable[[str], Any]) -> None:
         self.names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
@@ -377,7 +487,18 @@ class NewRows:
         self._new: dict[str, set[str]] = {}
 
     def conform(self, frame: Any) -> Any:
-        """Give rows the columns that the model was fitted to."""
+        """Give rows the columns that the model was fitted to.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            The rows as a file has them.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The rows, made ready.
+        """
         columns = {}
         for index, name in enumerate(self.names):
             column = frame[name]

@@ -25,7 +25,13 @@ __all__ = ["list_extras", "main", "run_self_test"]
 
 
 def list_extras() -> dict[str, dict[str, str]]:
-    """List by extra the distributions that it brings and their versions, empty where one is missing."""
+    """List what each extra brings.
+
+    Returns
+    -------
+    dict
+        By extra and distribution the version, empty where it is missing.
+    """
     found: dict[str, dict[str, str]] = {}
     of_others: dict[str, list[str]] = {}
     for line in importlib.metadata.requires("untwist") or []:
@@ -45,6 +51,7 @@ def list_extras() -> dict[str, dict[str, str]]:
 
 
 def find_version(name: str) -> str:
+    """Return the version of a distribution, empty where it is missing."""
     for each in (name, f"{name}-cpu"):  # XGBoost goes by two names.
         try:
             return importlib.metadata.version(each)
@@ -54,18 +61,24 @@ def find_version(name: str) -> str:
 
 
 def run_self_test() -> dict[str, bool]:
-    """Run small checks of what everything rests on."""
+    """Run small checks of what everything rests on.
+
+    Returns
+    -------
+    dict
+        By the name of a check, whether it was passed.
+    """
     X, y = load_breast_cancer(return_X_y=True)
     _, noisy, flipped = ClassNoise(0.3).twist(X, y, rng=0)
     settings: dict[str, Any] = {"n_estimators": 50, "max_depth": 2, "random_state": 0}
-    one, two = (PILBoostClassifier(2.0, n_jobs=jobs, **settings).fit(X, noisy) for jobs in (1, 2))
+    on_one_thread, on_two_threads = (PILBoostClassifier(2.0, n_jobs=jobs, **settings).fit(X, noisy) for jobs in (1, 2))
     z = np.linspace(-3, 3, 1001)
     compiled, plain = CanonicalLink(AlphaLoss(1.5)), CanonicalLink.numerical(AlphaLoss(1.5))
     model = PILBoostClassifier(random_state=0).fit(X, noisy)
     return {
         "compiled links are those of the formulas": bool(np.abs(compiled.inverse(z) - plain.inverse(z)).max() < 1e-6),
         "the same model on one thread and on two": bool(
-            np.array_equal(one.decision_function(X), two.decision_function(X))
+            np.array_equal(on_one_thread.decision_function(X), on_two_threads.decision_function(X))
         ),
         "finds wrong labels": bool(np.mean(model.predict(X)[flipped] == y[flipped]) > 0.8),
         "a model file gives back the model": bool(
@@ -75,7 +88,18 @@ def run_self_test() -> dict[str, bool]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Tell versions and what is missing; the exit status is 1 if the self-test fails."""
+    """Print versions and what is missing; the exit status is 1 if the self-test fails.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        By default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
     parser = argparse.ArgumentParser(prog="untwist doctor", description="Is everything in order here?")
     parser.add_argument("--json", action="store_true", help="as JSON")
     options = parser.parse_args(arguments)

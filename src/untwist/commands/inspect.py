@@ -8,14 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from untwist.commands.steps import describe_noise, encode_json, tell
+from untwist.commands.steps import describe_noise, encode_json, print_result
 from untwist.files import header, load
 
 __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Tell columns, classes, settings, noise and size."""
+    """Print columns, classes, settings, noise and size.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        By default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
     parser = argparse.ArgumentParser(prog="untwist inspect", description=__doc__.split(":")[0] + ".")
     parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
     parser.add_argument("--json", action="store_true", help="all of it, as JSON")
@@ -42,14 +53,14 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         print(encode_json(found))
         return 0
-    tell(f"{options.model}: {found['trees']} trees, {found['bytes'] / 1000:.0f} kB, untwist {found['untwist']}")
+    print_result(f"{options.model}: {found['trees']} trees, {found['bytes'] / 1000:.0f} kB, untwist {found['untwist']}")
     classes = ", ".join(str(label) for label in model.classes_)
-    tell(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.alpha_:g}")
-    tell(f"noise: {found['noise']}")
+    print_result(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.alpha_:g}")
+    print_result(f"noise: {found['noise']}")
     if hasattr(model, "choice_"):
-        tell(str(model.choice_))
+        print_result(str(model.choice_))
     width = max(map(len, names))
     for i in np.argsort(-importances, kind="stable").tolist():
         column: Any = found["columns"][i]
-        tell(f"  {column['name']:<{width}}  {column['kind']:<16} {column['importance']:6.1%}")
+        print_result(f"  {column['name']:<{width}}  {column['kind']:<16} {column['importance']:6.1%}")
     return 0

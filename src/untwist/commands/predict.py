@@ -7,15 +7,27 @@ from pathlib import Path
 
 from untwist.commands.blocks import add_blocks_option, add_predictions, predict_in_blocks, reads_in_blocks
 from untwist.commands.columns import conform
-from untwist.commands.sheets import read, write
-from untwist.commands.steps import add_table_options, encode_json, refuse_same_files, say
+from untwist.commands.sheets import read, refuse_unwritable, write
+from untwist.commands.steps import add_table_options, encode_json, refuse_same_files
 from untwist.files import load
+from untwist.progress import print_status
 
 __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write a prediction and the probability of every class for each row."""
+    """Write a prediction and the probability of every class for each row.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        By default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
     parser = argparse.ArgumentParser(prog="untwist predict", description=__doc__.split(":")[0] + ".")
     parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
     add_table_options(parser, labelled=False)
@@ -24,6 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--with-input", action="store_true", help="the columns of the table too")
     options = parser.parse_args(arguments)
     refuse_same_files([options.model, options.table], [options.output])
+    refuse_unwritable(options.output)
     model = load(options.model)
     model.n_jobs = options.threads
     if reads_in_blocks(options):
@@ -31,19 +44,19 @@ def main(arguments: list[str] | None = None) -> int:
             raise ValueError("--json needs the table in memory: leave it out, or add --no-blocks")
         count, notes = predict_in_blocks(model, options.table, options.output, options.with_input)
         for note in notes:
-            say(note)
+            print_status(note)
         if options.output:
-            say(f"{count} predictions in {options.output}")
+            print_status(f"{count} predictions in {options.output}")
         return 0
     frame = read(options.table, options.separator, options.encoding).frame
     X, notes = conform(frame, model)
     for note in notes:
-        say(note)
+        print_status(note)
     table = add_predictions(model, X, frame if options.with_input else frame[[]])
     if options.json:
         print(encode_json(table.to_dict(orient="records")))
     if not options.json or options.output:
         write(table, options.output)
     if options.output:
-        say(f"{len(frame)} predictions in {options.output}")
+        print_status(f"{len(frame)} predictions in {options.output}")
     return 0

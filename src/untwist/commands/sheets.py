@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from untwist.data.batches import describe_error
 from untwist.files import open_whole
 from untwist.text import for_spreadsheet, for_terminal
 
@@ -31,11 +32,11 @@ __all__ = [
     "ARROW",
     "COMPRESS",
     "Sheet",
-    "describe_error",
     "find_kind",
     "import_pandas",
     "open_writer",
     "read",
+    "refuse_unwritable",
     "write",
 ]
 
@@ -53,11 +54,17 @@ MEMORY_PER_BYTE = 200
 ARROW = {".arrow", ".feather", ".ipc"}
 #: A cell in quotes, with what comes before it.
 QUOTED = re.compile(r'(^|[,;\t|\r\n]) *"(?:[^"]|"")*(?:"|$)')
+#: What a message says that asks for the packages that read tables.
 NEEDED = 'needs pandas and pyarrow: pip install "untwist[cli]"'
 
 
 def import_pandas() -> Any:
-    """Import pandas, or say in one line what to install."""
+    """Import pandas, or say in one line what to install.
+
+    Returns
+    -------
+    module
+    """
     try:
         import pandas
     except ImportError as error:
@@ -90,28 +97,43 @@ class Sheet:
         return np.array(starts[1 : len(self.frame) + 1])
 
     @property
-    def place(self) -> str:
-        """The word for where a row is."""
+    def row_word(self) -> str:
+        """What a number of `lines` counts: "line" in a CSV file, else "row"."""
         return "row" if self.separator is None else "line"
 
     def replace_labels(self, label: str, rows: NDArray[np.intp], values: Iterable[Any]) -> bytes:
-        """Write the file again, with other labels in these rows and nothing else changed."""
+        """Write the file again, with other labels in some rows and nothing else changed.
+
+        Parameters
+        ----------
+        label : str
+            The column of the labels.
+        rows : array of int
+            The rows to change, from 0.
+        values : iterable
+            The new label of each of them.
+
+        Returns
+        -------
+        bytes
+            What the new file holds, without compression.
+        """
         new = dict(zip(rows.tolist(), values, strict=True))
         return self._rewrite_csv(label, new) if self.separator is not None else self._rewrite_arrow(label, new)
 
     def _rewrite_csv(self, label: str, new: dict[int, Any]) -> bytes:
         with _open(self.path, self.encoding) as file:
-            lines = list(file)  # A line ends with \r or \n and with no other sign, as in `self.lines`.
-        at = self.lines
-        place = list(self.frame.columns).index(label)
+            lines = list(file)  # A line ends with \r or \n and with no other character, as in `self.lines`.
+        line_of_row = self.lines
+        column = list(self.frame.columns).index(label)
         for row, value in new.items():
-            first = int(at[row]) - 1
-            end = int(at[row + 1]) - 1 if row + 1 < len(at) else len(lines)
+            first = int(line_of_row[row]) - 1
+            end = int(line_of_row[row + 1]) - 1 if row + 1 < len(line_of_row) else len(lines)
             with _allow_any_length():
                 cells = next(csv.reader(lines[first:end], delimiter=self.separator or ",", skipinitialspace=True))
-            if len(cells) <= place:
+            if len(cells) <= column:
                 raise ValueError(f"{self.path}, line {first + 1} has no cell for {label!r}: it cannot be rewritten")
-            cells[place] = str(value)
+            cells[column] = str(value)
             text = io.StringIO()  # The writer quotes a cell with the line terminator in it only if it writes that one.
             csv.writer(text, delimiter=self.separator or ",", lineterminator="\r\n").writerow(cells)
             ending = lines[first:end][-1]
@@ -125,24 +147,38 @@ class Sheet:
 
         as_parquet = find_kind(self.path) == ".parquet"
         table = _read_arrow(self.path)
-        place = table.column_names.index(label)
-        dtype = table.schema.field(place).type
-        values = table.column(place).to_pylist()
+        position = table.column_names.index(label)
+        field = table.schema.field(position)
+        values = table.column(position).to_pylist()
         for row, value in new.items():
             values[row] = value
-        coded = pyarrow.types.is_dictionary(dtype)
-        column = pyarrow.array(values, type=dtype.value_type if coded else dtype)
-        table = table.set_column(
-            place, table.schema.field(place), column.dictionary_encode().cast(dtype) if coded else column
-        )
+        if pyarrow.types.is_dictionary(field.type):
+            column = pyarrow.array(values, type=field.type.value_type).dictionary_encode().cast(field.type)
+        else:
+            column = pyarrow.array(values, type=field.type)
+        table = table.set_column(position, field, column)
         out = pyarrow.BufferOutputStream()
         (parquet.write_table if as_parquet else feather.write_feather)(table, out)
         return bytes(out.getvalue())
 
 
 def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> Sheet:
-    """The table in a file."""
-    pandas = import_pandas()
+    """Read the table in a file; what is wrong with it is a ValueError of one sentence.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV, Parquet or Arrow file.
+    separator : str, optional
+        What is between the cells of a CSV file, by default the likeliest.
+    encoding : str
+        That of a CSV file.
+
+    Returns
+    -------
+    Sheet
+    """
+    import_pandas()
     if not path.exists():
         raise ValueError(f"{path} does not exist")
     if path.is_dir():
@@ -151,26 +187,26 @@ def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> S
         codecs.lookup(encoding)
     except LookupError as error:
         raise ValueError(f"{encoding!r} is no encoding: try utf-8 or latin-1") from error
-    ending = find_kind(path)
+    with _name_faults(path, encoding), _bound_memory(path):
+        if _is_arrow(path):
+            separator = None
+            names, frame = _read_arrow_frame(path)
+        else:
+            separator = separator or _guess_separator(path, encoding)
+            names, frame = _read_csv_frame(path, separator, encoding)
+    if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
+        raise ValueError(f"{path} has several columns {repeated[0]!r}: rename all but one")
+    frame.columns = names
+    if not frame.size:
+        raise ValueError(f"{path} has no {'columns' if len(frame) else 'rows'}")
+    return Sheet(path, frame, separator, encoding)
+
+
+@contextmanager
+def _name_faults(path: Path, encoding: str) -> Iterator[None]:
+    """Whatever goes wrong while a file is read, in one sentence that names the file."""
     try:
-        with _bound_memory(path):
-            if ending == ".parquet" or ending in ARROW:
-                separator = None
-                frame = _read_arrow(path).to_pandas()
-                names = [str(name) for name in frame.columns]
-                frame = frame.reset_index(drop=True)
-            else:
-                separator = separator or _guess_separator(path, encoding)
-                options: dict[str, Any] = {"sep": separator, "encoding": encoding, "skipinitialspace": True}
-                options |= {"dtype": str, "keep_default_na": False, "na_filter": False}
-                first = pandas.read_csv(path, header=None, nrows=1, **options)
-                names = [str(name).strip() for name in first.iloc[0]]
-                one_column = len(names) == 1  # An empty line is a row then.
-                frame = pandas.read_csv(path, skip_blank_lines=not one_column, **options)
-                if not isinstance(frame.index, pandas.RangeIndex):
-                    raise ValueError("rows have more cells than the header has names")
-                while one_column and len(frame) and frame.iloc[-1, 0] == "":
-                    frame = frame.iloc[:-1]
+        yield
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise ValueError(f"{path} is not {encoding} text (byte {byte:#x}): try --encoding latin-1") from error
@@ -181,12 +217,40 @@ def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> S
         raise ValueError(f"{path} needs more than {most}: unpack or split it if it is what it seems") from error
     except Exception as error:  # Bytes can make pandas and pyarrow raise any error.
         raise ValueError(f"{path} cannot be read as a table: {describe_error(error)}") from error
-    if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
-        raise ValueError(f"{path} has several columns {repeated[0]!r}: rename all but one")
-    frame.columns = names
-    if not frame.size:
-        raise ValueError(f"{path} has no {'columns' if len(frame) else 'rows'}")
-    return Sheet(path, frame, separator, encoding)
+
+
+def _is_arrow(path: Path) -> bool:
+    """Whether pyarrow reads and writes the file."""
+    return find_kind(path) in {".parquet", *ARROW}
+
+
+def _read_csv_frame(path: Path, separator: str, encoding: str) -> tuple[list[str], Any]:
+    """The names of the columns as the file has them, and the cells as text."""
+    pandas = import_pandas()
+    options: dict[str, Any] = {
+        "sep": separator,
+        "encoding": encoding,
+        "skipinitialspace": True,
+        "dtype": str,
+        "keep_default_na": False,
+        "na_filter": False,
+    }
+    header = pandas.read_csv(path, header=None, nrows=1, **options)
+    names = [str(name).strip() for name in header.iloc[0]]
+    one_column = len(names) == 1  # An empty line is a row then.
+    frame = pandas.read_csv(path, skip_blank_lines=not one_column, **options)
+    if not isinstance(frame.index, pandas.RangeIndex):
+        raise ValueError("rows have more cells than the header has names")
+    while one_column and len(frame) and frame.iloc[-1, 0] == "":
+        frame = frame.iloc[:-1]
+    return names, frame
+
+
+def _read_arrow_frame(path: Path) -> tuple[list[str], Any]:
+    """The names of the columns as text, and the table; what pandas wrote as an index is no column."""
+    frame = _read_arrow(path).to_pandas()
+    names = [str(name) for name in frame.columns]
+    return names, frame.reset_index(drop=True)
 
 
 def _read_arrow(path: Path) -> Any:
@@ -221,13 +285,19 @@ def _bound_memory(path: Path) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, usual)
 
 
-def describe_error(error: BaseException) -> str:
-    """Shorten an error to its first line."""
-    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
-
-
 def find_kind(path: Path) -> str:
-    """Find how a file's name ends, apart from compression."""
+    """Find how a file's name ends, apart from compression.
+
+    Parameters
+    ----------
+    path : Path
+        The file, which need not exist.
+
+    Returns
+    -------
+    str
+        The ending in lower case, say ".csv"; empty if there is none.
+    """
     suffixes = [one.lower() for one in path.suffixes]
     return next((one for one in reversed(suffixes) if one not in COMPRESSED), "")
 
@@ -251,7 +321,7 @@ def _open(path: Path, encoding: str) -> Any:
 
 
 def _guess_separator(path: Path, encoding: str) -> str:
-    """The sign that the first line has most of, outside of quotes."""
+    """The separator that the first line has most of, outside of quotes."""
     if path.suffix.lower() in COMPRESSED - OPENERS.keys():
         return ","
     with _open(path, encoding) as file:
@@ -259,8 +329,16 @@ def _guess_separator(path: Path, encoding: str) -> str:
     return max(",;\t|", key=re.split(r"[\r\n]", text, maxsplit=1)[0].count)
 
 
-def _refuse_packing(path: Path) -> None:
-    """Not every file that can be read can be written."""
+def refuse_unwritable(path: Path | None) -> None:
+    """Raise a ValueError for a file that cannot be written, as not every kind that can be read can.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file; None stands for standard output, which can be written.
+    """
+    if path is None:
+        return
     if path.suffix.lower() in COMPRESSED - COMPRESS.keys():
         raise ValueError(f"{path} cannot be written: choose .csv, .csv.gz, .parquet or .feather")
 
@@ -268,7 +346,14 @@ def _refuse_packing(path: Path) -> None:
 def write(frame: Any, path: Path | None, *, for_people: bool = False) -> None:
     """Write a frame as CSV on standard output, or to a file of the kind that its name says.
 
-    A file for people has no cell, in CSV, that a spreadsheet would take for a formula.
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The table.
+    path : Path or None
+        The file; None stands for standard output.
+    for_people : bool
+        Whether cells of a CSV file that a spreadsheet would take for a formula get a quote before them.
     """
     with ExitStack() as stack:
         open_writer(path, stack, for_people=for_people)(frame)
@@ -277,15 +362,24 @@ def write(frame: Any, path: Path | None, *, for_people: bool = False) -> None:
 def open_writer(path: Path | None, stack: ExitStack, *, for_people: bool = False) -> Callable[[Any], None]:
     """Open what writes one frame after the other into one table.
 
-    The file takes the place of an older one when the stack ends without an error.
+    Parameters
+    ----------
+    path, for_people
+        As for `write`.
+    stack : contextlib.ExitStack
+        The file takes the place of an older one when the stack ends without an error.
+
+    Returns
+    -------
+    callable
+        It takes a frame.
     """
     if path is None:
         return _open_csv_writer(_print, for_people=False)
-    _refuse_packing(path)
+    refuse_unwritable(path)
     file = stack.enter_context(open_whole(path))
-    kind = find_kind(path)
-    if kind == ".parquet" or kind in ARROW:
-        return _open_arrow_writer(file, kind == ".parquet", stack)
+    if _is_arrow(path):
+        return _open_arrow_writer(file, find_kind(path) == ".parquet", stack)
     open_packed = OPENERS.get(path.suffix.lower())
     stream = file if open_packed is None else stack.enter_context(open_packed(file, "wb"))
     return _open_csv_writer(lambda text: stream.write(text.encode()), for_people)

@@ -18,7 +18,7 @@ from untwist.boosting.runs import Progress
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import PreparedTable, prepare
 from untwist.commands.sheets import Sheet, read
-from untwist.progress import ProgressLine
+from untwist.progress import ProgressLine, print_status
 from untwist.text import for_json, for_terminal
 
 __all__ = [
@@ -28,25 +28,33 @@ __all__ = [
     "describe_noise",
     "encode_json",
     "fit",
+    "print_result",
     "read_table",
     "refuse_same_files",
-    "say",
-    "tell",
 ]
 
 
-def say(words: str) -> None:
-    """Print a line for the person who waits; results go to standard output."""
-    print(for_terminal(" ".join(words.splitlines())), file=sys.stderr, flush=True)
+def print_result(words: str) -> None:
+    """Print results on standard output for a person: what comes from data cannot steer the terminal.
 
-
-def tell(words: str) -> None:
-    """Print results for a person: what comes from data cannot steer the terminal."""
+    Parameters
+    ----------
+    words : str
+        The results, which may take several lines.
+    """
     print(for_terminal(words))
 
 
 def add_table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> None:
-    """Add the options that name the file and say how to read it."""
+    """Add the options that name the file and say how to read it.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of a command.
+    labelled : bool
+        Whether the file has labels, so that options say which column they are in.
+    """
     parser.add_argument("table", type=Path, metavar="TABLE", help="CSV (may be compressed), Parquet or Arrow file")
     if labelled:
         parser.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
@@ -62,7 +70,20 @@ def add_table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> Non
 
 
 def read_table(options: argparse.Namespace) -> tuple[Sheet, PreparedTable]:
-    """Read the file of a command and make its table ready, with words about what was done to it."""
+    """Read the file of a command and make its table ready, with words about what was done to it.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Those of `add_table_options`.
+
+    Returns
+    -------
+    Sheet
+        The table as the file has it.
+    PreparedTable
+        What a model is fitted to.
+    """
     sheet = read(options.table, options.separator, options.encoding)
     table = prepare(sheet.frame, options.label, drop=options.drop, keep=options.keep)
     announce(table)
@@ -70,14 +91,28 @@ def read_table(options: argparse.Namespace) -> tuple[Sheet, PreparedTable]:
 
 
 def announce(table: PreparedTable) -> None:
-    """Say what was done to a table, and how large it is."""
+    """Print what was done to a table, and how large it is, on standard error.
+
+    Parameters
+    ----------
+    table : PreparedTable
+        The table.
+    """
     for note in table.notes:
-        say(note)
-    say(f"{len(table.y)} rows, {table.X.shape[1]} columns, {np.unique(table.y).size} classes")
+        print_status(note)
+    print_status(f"{len(table.y)} rows, {table.X.shape[1]} columns, {np.unique(table.y).size} classes")
 
 
 def refuse_same_files(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
-    """Refuse to write over what is read, or twice to one file."""
+    """Raise a ValueError where a command would write over what it reads, twice to one file, or to no file at all.
+
+    Parameters
+    ----------
+    inputs : sequence of Path
+        The files to read.
+    outputs : sequence of Path or None
+        The files to write; None where one was not asked for.
+    """
     seen = {os.path.realpath(path) for path in inputs}
     for output in (one for one in outputs if one is not None):
         if os.path.realpath(output) in seen:
@@ -98,7 +133,21 @@ class CommandFit:
 
 
 def fit(table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "auto") -> CommandFit:
-    """Fit the default classifier, with a line of progress after two seconds."""
+    """Fit the default classifier, with a line of progress after two seconds.
+
+    Parameters
+    ----------
+    table : PreparedTable
+        The rows.
+    options : argparse.Namespace
+        Those of `add_table_options`.
+    noise_rates : object
+        That of the classifier.
+
+    Returns
+    -------
+    CommandFit
+    """
     line = ProgressLine()
 
     def show(progress: Progress) -> bool:
@@ -114,7 +163,7 @@ def fit(table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "a
         if not hasattr(model, "model_"):
             raise
         print(file=sys.stderr)
-        say("Stopped.")
+        print_status("Stopped.")
         return CommandFit(model, was_stopped=True)
     finally:
         line.clear()
@@ -122,7 +171,18 @@ def fit(table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "a
 
 
 def describe_noise(model: PILBoostClassifier) -> str:
-    """Say the noise in words, with the names of the classes."""
+    """Say in words how noisy the labels are, with the names of the classes.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A fitted classifier.
+
+    Returns
+    -------
+    str
+        The words, without a full stop.
+    """
     noise = model.noise_
     if noise is None or not noise.found or len(model.classes_) > 2:
         return "not estimated" if noise is None else str(noise)
@@ -135,15 +195,26 @@ def describe_noise(model: PILBoostClassifier) -> str:
 
 
 def encode_json(value: Any) -> str:
-    """Write results for machines: NumPy's numbers too, and null for what is no number."""
+    """Write results for machines: NumPy's numbers too, and null for what is no number.
 
-    def plain(one: Any) -> Any:
-        if isinstance(one, (np.ndarray, np.generic)):
-            one = one.tolist()
-        if isinstance(one, float) and not math.isfinite(one):
-            return None
-        if isinstance(one, dict):
-            return {str(key): plain(each) for key, each in one.items()}
-        return [plain(each) for each in one] if isinstance(one, (list, tuple)) else one
+    Parameters
+    ----------
+    value : object
+        Numbers, text, and lists and dicts of them.
 
-    return for_json(json.dumps(plain(value), ensure_ascii=False, indent=1, default=str))
+    Returns
+    -------
+    str
+        The JSON.
+    """
+    return for_json(json.dumps(_to_plain(value), ensure_ascii=False, indent=1, default=str))
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(key): _to_plain(each) for key, each in value.items()}
+    return [_to_plain(each) for each in value] if isinstance(value, (list, tuple)) else value

@@ -18,18 +18,29 @@ from untwist.commands.steps import (
     describe_noise,
     encode_json,
     fit,
+    print_result,
     read_table,
     refuse_same_files,
-    say,
-    tell,
 )
 from untwist.files import save
+from untwist.progress import print_status
 
-__all__ = ["main", "summarize"]
+__all__ = ["main", "summarise"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Fit, save, tell."""
+    """Fit, save, and print what was learned.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        By default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
     parser = argparse.ArgumentParser(prog="untwist train", description=__doc__.split(":")[0] + ".")
     add_table_options(parser, labelled=True)
     add_blocks_option(parser)
@@ -41,27 +52,44 @@ def main(arguments: list[str] | None = None) -> int:
     done = fit(table, options, noise_rates=None if options.believe_labels else "auto")
     model = done.model
     if done.was_stopped:
-        say(f"The model has the rounds done so far: {options.output}")
+        print_status(f"The model has the rounds done so far: {options.output}")
     save(model, options.output)
-    found = summarize(model, table) | {"model": str(options.output)}
-    print(encode_json(found)) if options.json else tell(_describe(found, model))
+    found = summarise(model, table) | {"model": str(options.output)}
+    if options.json:
+        print(encode_json(found))
+    else:
+        print_result(_describe(found, model))
     return 130 if done.was_stopped else 0
 
 
 def _read_large_table(options: argparse.Namespace) -> PreparedTable:
-    say(f"{options.table} is read in blocks of rows; first one column after the other, to see what they are")
+    print_status(f"{options.table} is read in blocks of rows; first one column after the other, to see what they are")
     table = prepare_in_blocks(options.table, options.label, drop=options.drop, keep=options.keep)
     announce(table)
     return table
 
 
-def summarize(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]:
-    """Sum up what was learned, and from what."""
+def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]:
+    """Sum up what was learned, and from what.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        The fitted classifier.
+    table : PreparedTable
+        What it was fitted to.
+
+    Returns
+    -------
+    dict
+        What `untwist train --json` prints.
+    """
     names = np.asarray(model.feature_names_in_)
     importances = model.importances("gain")
     order = np.argsort(-importances, kind="stable")
-    best, noise = model.choice_.best, model.noise_
-    found: dict[str, Any] = {
+    best = model.choice_.best
+    noise = model.noise_
+    return {
         "rows": len(table.y),
         "columns": len(names),
         "classes": model.classes_.tolist(),
@@ -75,7 +103,6 @@ def summarize(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]
         "importances": {str(names[i]): float(importances[i]) for i in order},
         "notes": table.notes,
     }
-    return found
 
 
 def _measure_agreement(model: PILBoostClassifier, table: PreparedTable) -> float:

@@ -299,7 +299,7 @@ class _ParquetFiles:
         try:
             return parquet.ParquetFile(path)
         except (pyarrow.ArrowInvalid, OSError) as error:
-            raise ValueError(f"{path} cannot be read as Parquet: {_take_first_line(error)}") from error
+            raise ValueError(f"{path} cannot be read as Parquet: {describe_error(error)}") from error
 
     def read(self, columns: list[str]) -> Iterator[Any]:
         pyarrow, _ = _import_pyarrow()
@@ -313,7 +313,7 @@ class _ParquetFiles:
                     for batch in file.iter_batches(size, row_groups=groups, columns=columns):
                         yield pyarrow.Table.from_batches([batch]).select(columns)
             except (pyarrow.ArrowInvalid, OSError) as error:
-                raise ValueError(f"{path} is damaged: {_take_first_line(error)}") from error
+                raise ValueError(f"{path} is damaged: {describe_error(error)}") from error
             finally:
                 file.close()
 
@@ -396,5 +396,17 @@ def _read_stamp(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _take_first_line(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
+    """Shorten an error to its first line, or to the name of its kind where it has no words.
+
+    Parameters
+    ----------
+    error : BaseException
+        The error.
+
+    Returns
+    -------
+    str
+        The line, without a full stop.
+    """
     return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CONFIDENCE", "NoiseEstimate"]
+__all__ = ["CLEAN_LIMIT", "CONFIDENCE", "NoiseEstimate"]
 
 #: The confidence of all intervals of noise rates.
 CONFIDENCE = 0.95
+#: Labels count as clean where no rate at or above this one would fit.
+CLEAN_LIMIT = 0.05
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class NoiseEstimate:
             return f"wrong labels{self._source}: {self._describe_classes()}"
         low = min(self.interval_neg[0], self.interval_pos[0])
         high = max(self.interval_neg[1], self.interval_pos[1])
-        what = "no evidence of label noise" if high < 0.05 else "label noise cannot be told from hard data here"
+        what = "no evidence of label noise" if high < CLEAN_LIMIT else "label noise cannot be told from hard data here"
         return f"{what} (rates from {low:.0%} to {high:.0%} would fit)"
 
     @property

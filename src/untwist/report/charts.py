@@ -9,12 +9,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from untwist.report.markup import Interval
+from untwist.audit.findings import Interval, Point
 from untwist.text import clip, for_page
 
 __all__ = [
     "Frame",
-    "Point",
     "draw_calibration",
     "draw_curve",
     "draw_finds",
@@ -30,13 +29,21 @@ __all__ = [
 NAME_WIDTH = 18
 #: A chart of this width fills a phone as it is, and stands beside another on a desk.
 WIDTH = 400
-#: Where something lies, across and up.
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The area of a chart with its margins, and where values lie in it."""
+    """The area of a chart with its margins, and where values lie in it.
+
+    Parameters
+    ----------
+    x, y : tuple of float
+        The values at the left and right ends, and at the lower and upper ends.
+    height, width : int
+        The size of the chart.
+    left, top, right, bottom : int
+        The margins.
+    """
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -48,27 +55,82 @@ class Frame:
     width: int = WIDTH
 
     def place_x(self, value: float) -> float:
-        """Say how far to the right a value lies."""
+        """Find how far to the right a value lies.
+
+        Parameters
+        ----------
+        value : float
+            The value.
+
+        Returns
+        -------
+        float
+        """
         share = (value - self.x[0]) / (self.x[1] - self.x[0])
         return self.left + share * (self.width - self.left - self.right)
 
     def place_y(self, value: float) -> float:
-        """Say how far down a value lies."""
+        """Find how far down a value lies.
+
+        Parameters
+        ----------
+        value : float
+            The value.
+
+        Returns
+        -------
+        float
+        """
         share = (value - self.y[0]) / (self.y[1] - self.y[0])
         return self.height - self.bottom - share * (self.height - self.top - self.bottom)
 
     def place(self, point: Point) -> str:
-        """Write where a point lies."""
+        """Write where a point lies.
+
+        Parameters
+        ----------
+        point : Point
+            Values across and up.
+
+        Returns
+        -------
+        str
+            Two numbers of an SVG path.
+        """
         return f"{self.place_x(point[0]):.1f} {self.place_y(point[1]):.1f}"
 
     def trace(self, points: Iterable[Point]) -> str:
-        """Write the path through points."""
+        """Write the path through points.
+
+        Parameters
+        ----------
+        points : iterable of Point
+            Values across and up.
+
+        Returns
+        -------
+        str
+            An SVG path.
+        """
         return "M" + "L".join(map(self.place, points))
 
     def draw_axes(
         self, x_words: str, y_words: str, format_x: Callable[[float], str], format_y: Callable[[float], str]
     ) -> str:
-        """Draw lines at round values with their numbers, and say what is shown."""
+        """Draw lines at round values with their numbers, and say what is shown.
+
+        Parameters
+        ----------
+        x_words, y_words : str
+            What is shown across and up.
+        format_x, format_y : callable
+            They write a value as text.
+
+        Returns
+        -------
+        str
+            SVG.
+        """
         end = self.width - self.right
         low = self.height - self.bottom
         parts = []
@@ -87,7 +149,19 @@ class Frame:
 
 
 def find_ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Find round values between two."""
+    """Find round values between two.
+
+    Parameters
+    ----------
+    low, high : float
+        The two.
+    most : int
+        Steps between them, at most.
+
+    Returns
+    -------
+    list of float
+    """
     raw = (high - low) / most
     unit = 10.0 ** math.floor(math.log10(raw))
     step = next(unit * size for size in (1, 2, 2.5, 5, 10) if unit * size >= raw * (1 - 1e-9))
@@ -96,7 +170,26 @@ def find_ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def write_svg(height: float, words: str, *parts: str, width: int = WIDTH, kind: str = "") -> str:
-    """Write parts as one picture; `words` describe it to whoever cannot see it."""
+    """Write parts as one picture.
+
+    Parameters
+    ----------
+    height : float
+        The height of the picture.
+    words : str
+        What describes the chart to whoever cannot see it.
+    *parts : str
+        SVG.
+    width : int
+        The width of the picture.
+    kind : str
+        Its class in the style sheet.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
     attribute = f" class={kind}" if kind else ""
     return (
         f'<svg{attribute} viewBox="0 0 {width} {height:g}" role=img aria-label="{for_page(words)}">'
@@ -105,12 +198,42 @@ def write_svg(height: float, words: str, *parts: str, width: int = WIDTH, kind: 
 
 
 def format_share(value: float) -> str:
-    """Write a share in percent."""
+    """Write a share in percent.
+
+    Parameters
+    ----------
+    value : float
+        The share, from 0 to 1.
+
+    Returns
+    -------
+    str
+        Plain text.
+    """
     return f"{100 * value:g}%"
 
 
 def draw_curve(values: Sequence[float], kept: int, y_words: str, words: str, *, share: bool = False) -> str:
-    """Draw a value after each round, and the round up to which they were kept."""
+    """Draw a value after each round, and the round up to which they were kept.
+
+    Parameters
+    ----------
+    values : sequence of float
+        The value after each round.
+    kept : int
+        The number of rounds that were kept.
+    y_words : str
+        What the values are.
+    words : str
+        What describes the chart to whoever cannot see it.
+    share : bool
+        Whether the values are shares, to be written in percent.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
     low, high = min(values), max(values)
     room = 0.08 * (high - low) or 0.05 * max(abs(high), 1e-3)
     frame = Frame((1, max(len(values), 2)), (max(0.0, low - room), high + room))
@@ -132,7 +255,24 @@ def draw_curve(values: Sequence[float], kept: int, y_words: str, words: str, *, 
 def draw_calibration(
     bins: Sequence[tuple[float, Interval]], clean: Sequence[Point], rows: Sequence[float], words: str
 ) -> str:
-    """Draw shares of labels over what was predicted, with intervals; the clean posterior; how many rows lie where."""
+    """Draw shares of labels over what was predicted, with intervals; the clean posterior; how many rows lie where.
+
+    Parameters
+    ----------
+    bins : sequence of tuples
+        For each group of rows what was predicted, and the share of labels with its interval.
+    clean : sequence of Point
+        The curve of the clean posterior.
+    rows : sequence of float
+        The share of rows in bins of the prediction from 0 to 1.
+    words : str
+        What describes the chart to whoever cannot see it.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
     frame = Frame((0.0, 1.0), (0.0, 1.0), height=372, top=58)
     most = max([*rows, 1e-12])
     base = frame.height - frame.bottom
@@ -158,7 +298,24 @@ def draw_calibration(
 
 
 def draw_finds(found: Sequence[Point], by_chance: float, marked: int, words: str) -> str:
-    """Draw how many wrong labels turn up after so many rows, worst first, and in any order."""
+    """Draw how many wrong labels a review finds, the worst rows first, and in any order.
+
+    Parameters
+    ----------
+    found : sequence of Point
+        Rows reviewed, and wrong labels found among them.
+    by_chance : float
+        Wrong labels found in each row of a review in any order.
+    marked : int
+        The number of rows at which the curve has a dot; none at 0.
+    words : str
+        What describes the chart to whoever cannot see it.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
     last = found[-1]
     frame = Frame((0.0, last[0]), (0.0, max(last[1], 1.0) * 1.06))
     area = f"{frame.trace(found)}L{frame.place((last[0], 0))}L{frame.place((0, 0))}Z"
@@ -189,7 +346,28 @@ def draw_intervals(
     start: float = 0.0,
     name_width: int = NAME_WIDTH,
 ) -> str:
-    """Draw a share with its interval for each name; shares begin at `start`, the interval of `band` is shaded."""
+    """Draw a share with its interval for each name.
+
+    Parameters
+    ----------
+    rows : sequence of tuples
+        For each line its name and its share.
+    words : str
+        What describes the chart to whoever cannot see it.
+    x_words : str
+        What the shares are.
+    band : Interval, optional
+        A share whose interval is shaded.
+    start : float
+        The share at the left end.
+    name_width : int
+        Columns of text that a name takes at most.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
     left = 18 + 8 * max(len(clip(name, name_width)) for name, _ in rows)
     line = 27
     top = 8
@@ -221,7 +399,20 @@ def draw_intervals(
 
 
 def draw_pairs(rows: Sequence[tuple[str, float, float | None]], words: str) -> str:
-    """Draw two bars for each name, or one where there is no second value."""
+    """Draw two bars for each name, or one where there is no second value.
+
+    Parameters
+    ----------
+    rows : sequence of tuples
+        For each name two shares, the second of which may be None.
+    words : str
+        What describes the chart to whoever cannot see it.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
     left = 18 + 8 * max(len(clip(name, NAME_WIDTH)) for name, _, _ in rows)
     two = any(after is not None for _, _, after in rows)
     line = 38 if two else 26
@@ -250,7 +441,20 @@ def draw_pairs(rows: Sequence[tuple[str, float, float | None]], words: str) -> s
 
 
 def draw_waffle(rate: Interval, words: str) -> str:
-    """Draw a hundred labels: those that are wrong for sure, those that may be, and the rest."""
+    """Draw a hundred labels: those that are wrong for sure, those that may be, and the rest.
+
+    Parameters
+    ----------
+    rate : Interval
+        The share of wrong labels.
+    words : str
+        What describes the chart to whoever cannot see it.
+
+    Returns
+    -------
+    str
+        SVG.
+    """
     low = math.floor(100 * rate[1] + 0.5)
     high = math.floor(100 * rate[2] + 0.5)
     parts = []

@@ -9,14 +9,13 @@ import base64
 import hashlib
 import importlib.metadata
 import importlib.resources
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from untwist.audit.findings import Interval
+
 __all__ = [
-    "Interval",
     "Section",
-    "describe_value",
     "format_interval",
     "format_percent",
     "format_probability",
@@ -27,15 +26,21 @@ __all__ = [
     "write_table",
 ]
 
-#: A value with its lower and upper limit.
-Interval = tuple[float, float, float]
-
-
 # ---- the page ----
 
 
 class Section(NamedTuple):
-    """A part of a page: its anchor, its heading, what the list of sections calls it, and its HTML."""
+    """A part of a page.
+
+    Parameters
+    ----------
+    anchor : str
+        What links to it end with.
+    heading, link : str
+        Its heading, and what the list of sections calls it.
+    body : str
+        HTML.
+    """
 
     anchor: str
     heading: str
@@ -111,12 +116,36 @@ def _hash(text: str) -> str:
 
 
 def write_figure(chart: str, caption: str = "") -> str:
-    """Write a chart with its caption."""
+    """Write a chart with its caption.
+
+    Parameters
+    ----------
+    chart : str
+        SVG.
+    caption : str
+        HTML; nothing where it is empty.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     return f"<figure>{chart}" + (f"<figcaption>{caption}</figcaption>" if caption else "") + "</figure>"
 
 
 def place_beside(left: str, right: str) -> str:
-    """Place two pieces side by side, or one below the other where there is no room."""
+    """Place two pieces side by side, or one below the other where there is no room.
+
+    Parameters
+    ----------
+    left, right : str
+        HTML.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     return f"<div class=pair>{left}<div>{right}</div></div>"
 
 
@@ -157,31 +186,68 @@ def write_table(
     )
 
 
-# ---- values and numbers ----
-
-
-def describe_value(value: Any) -> str:
-    """Say a cell of the data in words."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "missing"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+# ---- names and numbers ----
 
 
 def name_column(column: Any) -> str:
-    """Name a column; those of an array have numbers only."""
+    """Name a column; those of an array have numbers only.
+
+    Parameters
+    ----------
+    column : object
+        Its name or its number.
+
+    Returns
+    -------
+    str
+        Plain text.
+    """
     return f"column {column}" if isinstance(column, int) else str(column)
 
 
 def format_percent(value: float) -> str:
-    """Write a share as HTML."""
+    """Write a share in percent, as HTML.
+
+    Parameters
+    ----------
+    value : float
+        The share, from 0 to 1.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     return f"{100 * value:.1f}&nbsp;%"
 
 
 def format_interval(rate: Interval) -> str:
-    """Write a share and its limits as HTML."""
+    """Write a share and its limits in percent, as HTML.
+
+    Parameters
+    ----------
+    rate : Interval
+        The share and its limits, from 0 to 1.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     return f"{format_percent(rate[0])} <small>({100 * rate[1]:.1f} to {100 * rate[2]:.1f})</small>"
 
 
 def format_probability(probability: float) -> str:
-    """Write a probability in percent that does not claim certainty."""
+    """Write a probability in percent that does not claim certainty.
+
+    Parameters
+    ----------
+    probability : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+        Plain text.
+    """
     return "over 99%" if probability > 0.99 else "under 1%" if probability < 0.01 else f"{probability:.0%}"

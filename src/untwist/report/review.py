@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from untwist.audit.findings import Findings
 from untwist.audit.labels import LabelAudit
-from untwist.audit.reasons import Explanation, Reason
+from untwist.audit.reasons import Explanation, Reason, describe_value
 from untwist.report import charts
 from untwist.report.markup import (
-    describe_value,
     format_probability,
     name_column,
     place_beside,
@@ -28,11 +27,26 @@ __all__ = ["write_review"]
 #: Bytes of the list to download, at most.
 MOST_EMBEDDED = 200_000
 #: A reason of a smaller effect, in log-odds, would be shown as +0.0.
-LEAST_EFFECT = 0.05
+LEAST_SHOWN_EFFECT = 0.05
 
 
 def write_review(findings: Findings, names: Sequence[Any], row_name: str) -> str:
-    """Write the section."""
+    """Write the section of the suspect rows.
+
+    Parameters
+    ----------
+    findings : Findings
+        What `collect_findings` computed.
+    names : sequence
+        What the rows are called.
+    row_name : str
+        The word for one of the rows.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     audit = findings.audit
     suspects = findings.suspects
     if not len(suspects):
@@ -41,7 +55,7 @@ def write_review(findings: Findings, names: Sequence[Any], row_name: str) -> str
         )
         return f"<p>There is nothing to review: {found}.</p>"
     kept = _embed(audit, suspects, names)
-    body = "".join(_write_line(audit, place, names[one.row], one) for place, one in enumerate(findings.explanations))
+    body = "".join(_write_line(audit, rank, names[one.row], one) for rank, one in enumerate(findings.explanations))
     heads = [for_page(row_name, 20), "label", "looks like", "likely wrong", "similar rows against it", "why"]
     head = "".join(
         f"<th scope=col aria-sort={'descending' if word == 'likely wrong' else 'none'}>"
@@ -103,17 +117,17 @@ def _write_filter(word: str, name: str, audit: LabelAudit) -> str:
     return f'<label>{word} <select id={name}><option value="">any</option>{options}</select></label>\n'
 
 
-def _write_line(audit: LabelAudit, place: int, name: Any, one: Explanation) -> str:
+def _write_line(audit: LabelAudit, rank: int, name: Any, one: Explanation) -> str:
     """A line of the table. Cells have numbers to sort by, the line has its classes to filter by."""
     given, like = np.searchsorted(audit.classes, [one.given, one.predicted])
-    reasons = "".join(_write_reason(reason) for reason in one.reasons if reason.effect >= LEAST_EFFECT)
+    reasons = "".join(_write_reason(reason) for reason in one.reasons if reason.effect >= LEAST_SHOWN_EFFECT)
     number = f' data-v="{name!r}"' if isinstance(name, (int, float)) and math.isfinite(name) else ""
     meter = (
         '<svg class=meter viewBox="0 0 60 8" aria-hidden=true><rect class=rest width="60" height="8" rx="4"/>'
         f'<rect class=full width="{60 * one.wrong:.1f}" height="8" rx="4"/></svg>'
     )
     return (
-        f"<tr data-i={place} data-g={given} data-l={like}><th scope=row{number}>{for_page(name, 40)}</th>"
+        f"<tr data-i={rank} data-g={given} data-l={like}><th scope=row{number}>{for_page(name, 40)}</th>"
         f"<td>{for_page(one.given, 40)}</td><td>{for_page(one.predicted, 40)}</td>"
         f'<td data-v="{one.wrong:.6f}">{meter}{format_probability(one.wrong)}</td>'
         f"<td data-v={one.n_disagreeing}>{one.n_disagreeing} of {one.n_similar}</td>"

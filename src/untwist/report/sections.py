@@ -9,6 +9,8 @@ import numpy as np
 from untwist.audit.findings import Findings
 from untwist.audit.labels import LabelAudit
 from untwist.model import Candidate
+from untwist.noise.estimate import CLEAN_LIMIT
+from untwist.noise.rates import ENOUGH_EVIDENCE
 from untwist.report import charts
 from untwist.report.markup import (
     format_interval,
@@ -34,7 +36,20 @@ MOST_PARTS = 6
 
 
 def write_summary(findings: Findings, row_name: str) -> str:
-    """Write how noisy the labels are, how sure that is, and what to do."""
+    """Write how noisy the labels are, how sure that is, and what to do.
+
+    Parameters
+    ----------
+    findings : Findings
+        What `collect_findings` computed.
+    row_name : str
+        The word for one of the rows.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     audit = findings.audit
     suspects = findings.suspects
     n = len(audit.given)
@@ -85,7 +100,7 @@ def _write_headline(audit: LabelAudit) -> tuple[str, str]:
 
 def _is_clean(audit: LabelAudit) -> bool:
     """Whether there is no noise to speak of, and not only none that can be told from hard data."""
-    return not audit.noise.found and max(audit.noise.interval_neg[1], audit.noise.interval_pos[1]) < 0.05
+    return not audit.noise.found and max(audit.noise.interval_neg[1], audit.noise.interval_pos[1]) < CLEAN_LIMIT
 
 
 def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
@@ -114,7 +129,18 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
 
 
 def write_noise(findings: Findings) -> str:
-    """Write rates by label with their intervals, and where wrong labels concentrate."""
+    """Write rates by label with their intervals, and where wrong labels concentrate.
+
+    Parameters
+    ----------
+    findings : Findings
+        What `collect_findings` computed.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     audit = findings.audit
     labels = audit.classes.tolist()
     rates = [audit.rate_by_label[label] for label in labels]
@@ -163,7 +189,7 @@ def _write_certainty(audit: LabelAudit) -> str:
         return words + "Here wrong labels explain no more than hard rows do: no noise is claimed, no label is doubted."
     return words + (
         f"Here noise explains the labels better than hard rows do, by {audit.noise.evidence:,.1f} units of "
-        "log-likelihood; 2 would be enough to count as found."
+        f"log-likelihood; {ENOUGH_EVIDENCE:g} would be enough to count as found."
     )
 
 
@@ -213,7 +239,18 @@ def _write_slices(findings: Findings) -> str:
 
 
 def write_training(findings: Findings) -> str:
-    """Write what was trained on what, what alpha means, how the loss fell."""
+    """Write what was trained on what, what alpha means, how the loss fell.
+
+    Parameters
+    ----------
+    findings : Findings
+        What `collect_findings` computed.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     trained = findings.training
     best = trained.choice.best
     n_classes = len(findings.audit.classes)
@@ -287,7 +324,18 @@ def _write_learning_curves(findings: Findings) -> str:
 
 
 def write_calibration(findings: Findings) -> str:
-    """Write what was predicted against what was counted, and against the truth."""
+    """Write what was predicted against what was counted, and against the truth.
+
+    Parameters
+    ----------
+    findings : Findings
+        What `collect_findings` computed.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     audit = findings.audit
     bins = findings.calibration.groups
     curve = findings.calibration.clean_curve
@@ -326,7 +374,18 @@ def write_calibration(findings: Findings) -> str:
 
 
 def write_columns(findings: Findings) -> str:
-    """Write what the trees split on, with the labels as given and as corrected."""
+    """Write what the trees split on, with the labels as given and as corrected.
+
+    Parameters
+    ----------
+    findings : Findings
+        What `collect_findings` computed.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     before = findings.importances
     after = findings.corrected_importances
     names = [name_column(one) for one in findings.column_names]
@@ -360,11 +419,27 @@ def write_columns(findings: Findings) -> str:
 
 
 def write_peers(findings: Findings) -> str:
-    """Write how others predict the same rows; nothing where they were not measured."""
+    """Write how others predict the same rows; nothing where they were not measured.
+
+    Parameters
+    ----------
+    findings : Findings
+        What `collect_findings` computed.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
     if not findings.peers:
         return ""
     lines = [
-        [for_page(name, 80), format_interval(one.given), f"{one.log_loss:.4f}", format_interval(one.corrected)]
+        [
+            for_page(name, 80),
+            format_interval(one.agreement_with_given),
+            f"{one.log_loss:.4f}",
+            format_interval(one.agreement_with_corrected),
+        ]
         for name, one in findings.peers.items()
     ]
     header = ["method", "agrees with labels as given", "log-loss on them", "agrees with corrected labels"]
