@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from untwist.classifier import PILBoostClassifier
 from untwist.distributed.shard import end_tracker, fit_shard, make_worker_model, start_tracker
 from untwist.optional import import_optional
+from untwist.training_data import ValidationTable
 
 __all__ = ["DaskPILBoostClassifier"]
 
 #: Seconds between two looks at the workers.
 SECONDS_BETWEEN_LOOKS = 0.1
 
-#: When a worker has failed, the others have so many seconds to fail too and to tell why.
+#: When a worker has failed, the others have this many seconds to fail too and to tell why.
 SECONDS_TO_TELL = 2.0
 
 #: The partitions of each worker, by its address: futures of dicts of tables.
@@ -54,12 +55,13 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         X, y, sample_weight
             Dask arrays or data frames, partitioned alike.
         X_val, y_val, sample_weight_val
-            Validation rows, which are shared out over the workers that train.
+            Validation rows, which stay with their workers; those of workers that do not train go to the first one.
 
         Returns
         -------
         self
         """
+        ValidationTable(X_val, y_val, sample_weight_val).check_complete()
         try:
             client = _import_dask("distributed").get_client()
         except ValueError as error:
