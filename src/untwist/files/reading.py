@@ -299,10 +299,8 @@ def _check_untwisting(values: dict[str, Any]) -> None:
     require(len(sizes) == 1 and 1 <= sizes.pop() <= MOST_RATES, "there is a weight per pair of rates")
     require(bool(np.all(values["weights"] > 0)), "weights of rates are positive")
     require(bool(np.all(values["rates_neg"] + values["rates_pos"] < 1)), "rates sum to less than one")
-    require(
-        0 < values["clearest"] < 0.5 and values["scale"] > 0,
-        "the clearest posterior lies in (0, 0.5), and the scale is positive",
-    )
+    require(0 < values["clearest"] < 0.5, "the clearest posterior lies in (0, 0.5)")
+    require(values["scale"] > 0, "the scale of the calibration is positive")
     require(math.isfinite(values["scale"]) and math.isfinite(values["offset"]), "the calibration is finite")
     require(bool(np.all(values["slopes"] < LARGEST_SLOPE)), f"slopes are below {LARGEST_SLOPE}")
     require(values["scale"] < LARGEST_SCALE, f"the scale of the calibration is below {LARGEST_SCALE}")
