@@ -19,6 +19,7 @@ __all__ = [
     "check_probabilities",
     "check_real",
     "check_share",
+    "is_missing",
     "normalise_weights",
 ]
 
@@ -257,6 +258,28 @@ def check_count(name: str, value: Any, low: int = 1, high: int | None = None) ->
     if high is not None and int(value) > high:
         raise ValueError(f"{name} must be at most {high}, got {value!r}")
     return min(int(value), LARGEST_COUNT)
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value stands for none: None, NaN, or the NA of pandas.
+
+    Parameters
+    ----------
+    value
+        A label, or the value of a cell.
+
+    Returns
+    -------
+    bool
+        Whether it is missing.
+
+    Examples
+    --------
+    >>> is_missing(float("nan")), is_missing("")
+    (True, False)
+    """
+    # NaN differs from itself; the NA of pandas is known by its type, as it refuses to be compared.
+    return bool(value is None or type(value).__name__ == "NAType" or value != value)
 
 
 def _refuse_infinite(name: str, value: Any) -> None:

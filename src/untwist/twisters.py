@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.impute import SimpleImputer
 
-from untwist.arguments import Array, check_count, check_fraction, check_non_negative
+from untwist.arguments import Array, check_count, check_fraction, check_non_negative, is_missing
 from untwist.theory import twists
 
 __all__ = ["BernoulliNoise", "ClassConditionalNoise", "ClassNoise", "FeatureNoise", "Insider"]
@@ -41,10 +41,10 @@ class _LabelTwister(ABC):
 
     @abstractmethod
     def _make_twist(self) -> twists.ClassConditionalTwist:
-        """What this twister does to posteriors."""
+        """Return what this twister does to posteriors."""
 
     def _draw_flips(self, labels: Indices, rng: np.random.Generator) -> Indices:
-        """The rows to flip, in order; labels are 0 and 1."""
+        """Draw the rows to flip, in order; labels are 0 and 1."""
         twist = self._make_twist()
         rates = np.array([twist.rate_neg, twist.rate_pos])
         return np.flatnonzero(rng.random(labels.size) < rates[labels])
@@ -83,7 +83,7 @@ class _LabelTwister(ABC):
         return X, twisted, flipped
 
     def posterior(self, eta_clean: ArrayLike) -> Array:
-        """The twisted posterior of the second class in sorted order.
+        """Return the twisted posterior of the second class in sorted order.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class _FeatureTwister(ABC):
 
     @abstractmethod
     def _draw_changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:
-        """What to change, at most once for each column."""
+        """Draw what to change, at most once for each column."""
 
     def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, NDArray[np.bool_]]:
         """Change cells in a copy of X.
@@ -256,17 +256,17 @@ class FeatureNoise(_FeatureTwister):
         if self.cell_rate is not None:
             check_fraction("cell_rate", self.cell_rate)
         if self.columns is not None:
-            object.__setattr__(self, "columns", _list_columns("columns", self.columns))
+            object.__setattr__(self, "columns", _check_column_list("columns", self.columns))
 
     def _draw_changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:  # noqa: ARG002
         cell_rate = self.row_rate if self.cell_rate is None else self.cell_rate
         twisted_rows = rng.random(len(table)) < self.row_rate
         every_column = list(range(table.shape[1]))
         for index in every_column if self.columns is None else _locate("columns", self.columns, table):
-            levels, alphabet = _encode(_take_column(table, index))
-            rows = np.flatnonzero(twisted_rows & (rng.random(len(table)) < cell_rate) & (levels >= 0))
-            new = 1 - levels[rows] if alphabet.size == 2 else levels[_draw_other_rows(levels, rows, rng)]
-            yield index, rows, alphabet[new]
+            codes, values = _encode(_take_column(table, index))
+            rows = np.flatnonzero(twisted_rows & (rng.random(len(table)) < cell_rate) & (codes >= 0))
+            new_codes = 1 - codes[rows] if values.size == 2 else codes[_draw_other_rows(codes, rows, rng)]
+            yield index, rows, values[new_codes]
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class Insider(_FeatureTwister):
 
     def __post_init__(self) -> None:
         how_many = isinstance(self.columns, Integral)
-        columns = check_count("columns", self.columns) if how_many else _list_columns("columns", self.columns)
+        columns = check_count("columns", self.columns) if how_many else _check_column_list("columns", self.columns)
         object.__setattr__(self, "columns", columns)
         check_fraction("shift", self.shift)
         if not isinstance(self.noise, Mapping):
@@ -312,36 +312,40 @@ class Insider(_FeatureTwister):
 
     def _draw_changes(self, table: Any, y: Any, rng: np.random.Generator) -> Iterator[Change]:
         if isinstance(self.columns, int):
-            places = _find_most_informative(self.columns, table, y, rng)
+            indices = _find_most_informative(self.columns, table, y, rng)
         else:
-            places = _locate("columns", self.columns, table)
-        scales = self._choose_scales(places, table)
-        for index in places:
+            indices = _locate("columns", self.columns, table)
+        scales = self._choose_scales(indices, table)
+        for index in indices:
             column = _take_column(table, index)
             scale = scales.get(index)
             if scale is None:
-                levels, alphabet = _encode(column)
-                rows = np.flatnonzero((rng.random(levels.size) < self.shift) & (levels >= 0))
-                yield index, rows, alphabet[(levels[rows] + 1) % max(alphabet.size, 1)]
+                codes, values = _encode(column)
+                rows = np.flatnonzero((rng.random(codes.size) < self.shift) & (codes >= 0))
+                yield index, rows, values[(codes[rows] + 1) % max(values.size, 1)]
             elif (numbers := _read_numbers(column)) is None:
                 raise ValueError(f"noise must be for columns of numbers, not column {index}: leave it out to shift it")
             else:
                 rows = np.flatnonzero(~np.isnan(numbers))
                 yield index, rows, (numbers + scale * rng.standard_normal(numbers.size))[rows]
 
-    def _choose_scales(self, places: list[int], table: Any) -> dict[int, float]:
-        """By the index of a column the standard deviation of its noise; a column without one counts as categories."""
+    def _choose_scales(self, indices: list[int], table: Any) -> dict[int, float]:
+        """Return by the index of a column how far its noise spreads; a column that has none counts as categories."""
         if not isinstance(self.noise, Mapping):
-            numbers = {index: _read_numbers(_take_column(table, index)) for index in places}
-            return {i: self.noise * _standard_deviation(values) for i, values in numbers.items() if values is not None}
+            numbers = {index: _read_numbers(_take_column(table, index)) for index in indices}
+            return {
+                index: self.noise * _find_standard_deviation(values)
+                for index, values in numbers.items()
+                if values is not None
+            }
         scales = {index: scale for name, scale in self.noise.items() for index in _locate("noise", [name], table)}
-        if stray := sorted(scales.keys() - set(places)):
+        if stray := sorted(scales.keys() - set(indices)):
             raise ValueError(f"noise must be for columns among {self.columns}, got one for column {stray[0]}")
         return scales
 
 
 def _find_most_informative(how_many: int, table: Any, y: Any, rng: np.random.Generator) -> list[int]:
-    """The columns of most mutual information with y."""
+    """Return the columns of most mutual information with y."""
     if y is None:
         raise ValueError("y must be given to find the most informative columns: pass it, or name the columns")
     check_count("columns", how_many, high=table.shape[1])
@@ -355,12 +359,12 @@ def _find_most_informative(how_many: int, table: Any, y: Any, rng: np.random.Gen
     return sorted(np.argsort(-information, kind="stable")[:how_many].tolist())
 
 
-def _draw_other_rows(levels: Indices, rows: Indices, rng: np.random.Generator) -> Indices:
-    """For each of `rows` another one whose value is not missing; itself if there is none."""
-    known = np.flatnonzero(levels >= 0)
-    ahead = rng.integers(1, max(known.size, 2), size=rows.size)
-    places: Indices = (np.searchsorted(known, rows) + ahead) % max(known.size, 1)
-    return known[places]
+def _draw_other_rows(codes: Indices, rows: Indices, rng: np.random.Generator) -> Indices:
+    """Return for each of `rows` another one whose value is not missing; itself if there is none."""
+    known = np.flatnonzero(codes >= 0)
+    steps_ahead = rng.integers(1, max(known.size, 2), size=rows.size)
+    index_among_known: Indices = (np.searchsorted(known, rows) + steps_ahead) % max(known.size, 1)
+    return known[index_among_known]
 
 
 # ---- columns: of arrays and of pandas frames ----
@@ -371,8 +375,8 @@ def _check_rows(X: Any, y: Any) -> None:
         raise ValueError(f"X and y must have as many rows, got {len(X)} and {len(y)}")
 
 
-def _list_columns(name: str, columns: Any) -> tuple[str | int, ...]:
-    """Names or indices of columns as a tuple."""
+def _check_column_list(name: str, columns: Any) -> tuple[str | int, ...]:
+    """Return names or indices of columns as a tuple, or raise a ValueError."""
     listed = None if isinstance(columns, str) or not isinstance(columns, Iterable) else tuple(columns)
     if listed is None or any(isinstance(one, (bool, np.bool_, float)) for one in listed):
         raise ValueError(f"{name} must be a list of column names or indices, got {columns!r}")
@@ -380,17 +384,17 @@ def _list_columns(name: str, columns: Any) -> tuple[str | int, ...]:
 
 
 def _locate(argument: str, columns: Iterable[str | int], table: Any) -> list[int]:
-    """The indices of columns that are given by name or index; a whole number always counts as an index."""
+    """Return the indices of columns that are given by name or index; a whole number always counts as an index."""
     names = list(getattr(table, "columns", ()))
-    places: dict[int, None] = {}
+    indices: dict[int, None] = {}
     for one in columns:
         known = range(table.shape[1]) if isinstance(one, Integral) else names
         found = [index for index, name in enumerate(known) if name == one]
         if not found:
             hint = f" or names such as {names[:5]}" if names else ""
             raise ValueError(f"{argument} must be indices from 0 to {table.shape[1] - 1}{hint}, got {one!r}")
-        places |= dict.fromkeys(found)
-    return list(places)
+        indices |= dict.fromkeys(found)
+    return list(indices)
 
 
 def _take_column(table: Any, index: int) -> Any:
@@ -398,7 +402,7 @@ def _take_column(table: Any, index: int) -> Any:
 
 
 def _rewrite(column: Any, rows: Indices, values: NDArray[Any]) -> Any:
-    """A copy of an array or a pandas series with these values in these rows, of the same type if it can hold them."""
+    """Return a copy of an array or a series with these values in these rows, of the same type if it can hold them."""
     # The nullable numbers of pandas have a type of NumPy within theirs.
     dtype = getattr(column.dtype, "numpy_dtype", column.dtype)
     if values.dtype.kind == "f" and dtype.kind in "iuf":
@@ -418,33 +422,33 @@ def _find_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind != "O":
         # NaN differs from itself.
         return np.asarray(values != values)
-    each = (one is None or type(one).__name__ == "NAType" or one != one for one in values)
-    return np.fromiter(each, np.bool_, values.size)
+    return np.fromiter(map(is_missing, values), np.bool_, values.size)
 
 
 def _encode(column: Any) -> tuple[Indices, NDArray[Any]]:
-    """For each row the place of its value in the alphabet, -1 where missing; the alphabet: numbers before text, sorted.
+    """Return for each row the code of its value, -1 where it is missing, and the values by their codes.
 
-    Booleans have both values in their alphabet, in sight or not.
+    The different values are sorted, numbers before text. Of Booleans there are always both.
     """
-    values = np.asarray(column)
-    present = ~_find_missing(values)
-    known = values[present]
-    if values.dtype.kind != "O":
-        alphabet, places = np.unique(known, return_inverse=True)
+    cells = np.asarray(column)
+    present = ~_find_missing(cells)
+    known = cells[present]
+    if cells.dtype.kind != "O":
+        values, known_codes = np.unique(known, return_inverse=True)
     else:
-        alphabet = np.array(sorted(set(known), key=lambda value: (isinstance(value, str), value)), dtype=object)
-        place = {value: index for index, value in enumerate(alphabet)}
-        places = np.array([place[value] for value in known], dtype=np.intp)
-    if alphabet.size and all(isinstance(value, (bool, np.bool_)) for value in alphabet):
-        alphabet, places = np.array([False, True]), known.astype(np.intp)
-    levels = np.full(values.size, -1, dtype=np.intp)
-    levels[present] = places
-    return levels, alphabet
+        values = np.array(sorted(set(known), key=lambda value: (isinstance(value, str), value)), dtype=object)
+        code_of = {value: code for code, value in enumerate(values)}
+        known_codes = np.array([code_of[value] for value in known], dtype=np.intp)
+    if values.size and all(isinstance(value, (bool, np.bool_)) for value in values):
+        values = np.array([False, True])
+        known_codes = known.astype(np.intp)
+    codes = np.full(cells.size, -1, dtype=np.intp)
+    codes[present] = known_codes
+    return codes, values
 
 
 def _read_numbers(column: Any) -> Array | None:
-    """A column of numbers as floats, NaN where missing; None if it holds categories, Booleans or text."""
+    """Return a column of numbers as floats, NaN where missing; None if it holds categories, Booleans or text."""
     values = np.asarray(column)
     present = ~_find_missing(values)
     if values.dtype.kind == "O":
@@ -458,6 +462,6 @@ def _read_numbers(column: Any) -> Array | None:
     return numbers
 
 
-def _standard_deviation(numbers: Array) -> float:
+def _find_standard_deviation(numbers: Array) -> float:
     finite = numbers[np.isfinite(numbers)]
     return float(finite.std()) if finite.size else 0.0

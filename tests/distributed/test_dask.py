@@ -122,6 +122,11 @@ def test_what_it_cannot_take_is_refused(client):
         DaskPILBoostClassifier(**GIVEN).fit(*cut_into_blocks(X, rows=100), *cut_into_blocks(y, rows=300))
     with pytest.raises(ValueError, match='needs engine="xgboost"'):
         DaskPILBoostClassifier(**GIVEN | {"engine": "reference"}).fit(*cut_into_blocks(X, y, rows=100))
+    blocks = cut_into_blocks(X, y, rows=100)
+    with pytest.raises(ValueError, match="X_val and y_val must be given together"):
+        DaskPILBoostClassifier(**GIVEN).fit(*blocks, y_val=blocks[1])
+    with pytest.raises(ValueError, match="sample_weight_val must come with X_val and y_val"):
+        DaskPILBoostClassifier(**GIVEN).fit(*blocks, sample_weight_val=blocks[1])
     y[:] = 1
     with pytest.raises(ValueError, match="two classes"):
         DaskPILBoostClassifier(**GIVEN).fit(*cut_into_blocks(X, y, rows=100))

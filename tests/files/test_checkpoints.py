@@ -22,3 +22,19 @@ def test_a_fit_that_was_stopped_goes_on_to_the_same_model(tmp_path, settings):
     np.testing.assert_array_equal(again.fit(X, y).decision_function(X), whole.decision_function(X))
     with pytest.raises(ValueError, match=r"was fitted with alpha=2.0, not 3.0: remove it"):
         resumed(PILBoostClassifier(**settings | {"loss": None, "alpha": 3.0}), tmp_path / "run.untwist")
+
+
+def test_settings_of_numpy_and_sets_are_those_that_the_checkpoint_was_fitted_with(tmp_path):
+    X = draw_rows(100)
+    y = draw_labels(X, [0, 1])
+    settings = {
+        "alpha": np.float64(2.0),
+        "n_estimators": 4,
+        "max_depth": 2,
+        "monotonic_cst": np.zeros(X.shape[1], dtype=int),
+        "categorical_features": {1},
+    }
+    PILBoostClassifier(**settings, callbacks=[Checkpoint(tmp_path / "run.untwist", every=2)]).fit(X, y)
+    assert resumed(PILBoostClassifier(**settings), tmp_path / "run.untwist").n_iter_ == 4
+    with pytest.raises(ValueError, match="was fitted with loss=None, not <object"):
+        resumed(PILBoostClassifier(**settings | {"loss": object()}), tmp_path / "run.untwist")

@@ -437,6 +437,9 @@ def test_saving_keeps_links_and_permissions_and_devices(tmp_path, fitted):
     assert link.is_symlink()
     assert real.read_bytes() == dumps(fitted["exact"])
     assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    os.chmod(real, 0o666)  # Most umasks take some of this away from a new file.
+    save(fitted["exact"], real)
+    assert stat.S_IMODE(real.stat().st_mode) == 0o666
     save(fitted["exact"], "/dev/null")
     assert not stat.S_ISREG(os.stat("/dev/null").st_mode)
 
@@ -449,3 +452,36 @@ def test_any_listing_of_columns_and_any_text_can_be_written():
     labels_ = np.where(X[:, 2] > 0, "\ud800", "b")  # This is half of a pair of surrogates.
     model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, labels_)
     assert loads(dumps(model)).classes_.tolist() == model.classes_.tolist()
+
+
+def test_a_set_is_written_in_one_order():
+    X = np.random.default_rng(0).integers(0, 3, size=(60, 9)).astype(float)
+    one_order, other_order = {0, 8}, {8, 0}
+    assert list(one_order) != list(other_order)
+    models = [
+        PILBoostClassifier(2.0, n_estimators=2, max_depth=2, categorical_features=columns, random_state=0)
+        for columns in (one_order, other_order)
+    ]
+    first, second = (dumps(model.fit(X, X[:, 2] > 0)) for model in models)
+    assert first == second
+
+
+def test_errors_say_what_is_not_so(contents):
+    header, data = take_apart(contents["negative"])
+
+    def assert_refused(change, message):
+        hostile = json.loads(json.dumps(header))
+        change(hostile)
+        with pytest.raises(ValueError, match=rf"not so: {message}"):
+            loads(put_together(hostile, data))
+
+    assert_refused(lambda one: one.update(model="Other"), "it holds a PILBoostClassifier")
+    assert_refused(lambda one: one["columns"].update(names=["a"]), "there is a name for each column")
+    assert_refused(lambda one: one["classes"].update(type="M8"), "'M8' is a type of labels")
+    first_array = header["ensembles"][0]["offset"]
+    inside = f"array {first_array} lies inside the file"
+    assert_refused(lambda one: one["arrays"][first_array].__setitem__(2, 10**9), inside)
+    whole = f"array {first_array} has a length and an offset"
+    assert_refused(lambda one: one["arrays"][first_array].__setitem__(2, -8), whole)
+    too_many = [[1, list(range(255))]]
+    assert_refused(lambda one: one["columns"].update(categories=too_many), "a column has at most 254 categories")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from untwist.arguments import Array, check_non_negative
+from untwist.arguments import Array, check_non_negative, is_missing
 from untwist.data.tables import bring_to_host
 from untwist.data.workers import Workers, solo
 
@@ -65,11 +65,7 @@ def refuse_missing(y: Any) -> None:
     values = np.asarray(y)
     if y is None or values.dtype != object:
         return
-    missing = [
-        i
-        for i, label in enumerate(values.ravel())
-        if label is None or type(label).__name__ == "NAType" or label != label
-    ]
+    missing = [row for row, label in enumerate(values.ravel()) if is_missing(label)]
     if missing:
         raise ValueError(f"y must have no missing labels, got {len(missing)}, the first in row {missing[0]}")
 

@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from untwist.classifier import PILBoostClassifier
 from untwist.distributed.shard import end_tracker, fit_shard, make_worker_model, start_tracker
 from untwist.optional import import_optional
+from untwist.training_data import ValidationTable
 
 __all__ = ["DaskPILBoostClassifier"]
 
 #: Seconds between two looks at the workers.
 SECONDS_BETWEEN_LOOKS = 0.1
 
-#: When a worker has failed, the others have so many seconds to fail too and to tell why.
+#: When a worker has failed, the others have this many seconds to fail too and to tell why.
 SECONDS_TO_TELL = 2.0
 
 #: The partitions of each worker, by its address: futures of dicts of tables.
@@ -54,12 +55,13 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         X, y, sample_weight
             Dask arrays or data frames, partitioned alike.
         X_val, y_val, sample_weight_val
-            Validation rows, which are shared out over the workers that train.
+            Validation rows, which stay with their workers; those of workers that do not train go to the first one.
 
         Returns
         -------
         self
         """
+        ValidationTable(X_val, y_val, sample_weight_val).check_complete()
         try:
             client = _import_dask("distributed").get_client()
         except ValueError as error:
@@ -91,32 +93,71 @@ class DaskPILBoostClassifier(PILBoostClassifier):
                     training[address],
                     validation.get(address, []),
                     communicator,
-                    task,
+                    rank,
                     workers=[address],
                     allow_other_workers=False,
                     pure=False,
                     retries=0,
                 )
-                for task, address in enumerate(addresses)
+                for rank, address in enumerate(addresses)
             ]
             return _wait(client, futures, addresses)
         finally:
             client.run_on_scheduler(_end_on_scheduler, key=key)
 
     def predict(self, X: Any) -> Any:
-        """Return the class of every row, as a Dask array."""
+        """Return the class of every row, as a Dask array.
+
+        Parameters
+        ----------
+        X : Dask collection or table
+            The rows; those of a table in memory are predicted at once.
+
+        Returns
+        -------
+        dask.array.Array or ndarray
+            One label per row.
+        """
         return self._map_partitions(X, "predict")
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the clean posterior of every class, as a Dask array."""
+        """Return the clean posterior of every class, as a Dask array.
+
+        Parameters
+        ----------
+        X : Dask collection or table
+            The rows; those of a table in memory are predicted at once.
+
+        Returns
+        -------
+        dask.array.Array or ndarray
+            A row for each row of X, a column for each class.
+        """
         return self._map_partitions(X, "predict_proba")
 
     def decision_function(self, X: Any) -> Any:
-        """Return the score of the clean posterior, as a Dask array."""
+        """Return the score of the clean posterior, as a Dask array.
+
+        Parameters
+        ----------
+        X : Dask collection or table
+            The rows; those of a table in memory are predicted at once.
+
+        Returns
+        -------
+        dask.array.Array or ndarray
+            One score per row, or one for each class beyond two.
+        """
         return self._map_partitions(X, "decision_function")
 
     def local(self) -> PILBoostClassifier:
-        """Return the model for tables in memory, which predicts at once and can be saved and exported."""
+        """Return the model for tables in memory, which predicts at once and can be saved and exported.
+
+        Returns
+        -------
+        PILBoostClassifier
+            A fitted classifier.
+        """
         check_is_fitted(self, "model_")
         return make_worker_model(self)
 
@@ -196,13 +237,13 @@ def _fit_partitions(
     training: list[dict[str, Any]],
     validation: list[dict[str, Any]],
     communicator: dict[str, Any],
-    task: int,
+    rank: int,
 ) -> PILBoostClassifier | None:
     """Fit the partitions of a worker, as one table; the first worker returns the model."""
     rows = _join_partitions(training)
     rows |= {f"{name}_val": table for name, table in _join_partitions(validation).items()}
-    fitted = fit_shard(model, rows, communicator, task)
-    return fitted if task == 0 else None
+    fitted = fit_shard(model, rows, communicator, rank)
+    return fitted if rank == 0 else None
 
 
 def _join_partitions(partitions: list[dict[str, Any]]) -> dict[str, Any]:

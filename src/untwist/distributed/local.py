@@ -31,7 +31,7 @@ ARGUMENTS = ("X", "y", "sample_weight", "X_val", "y_val", "sample_weight_val")
 #: Seconds between two looks at the workers.
 SECONDS_BETWEEN_LOOKS = 0.05
 
-#: When a worker has failed, the others have so many seconds to fail too and to tell why.
+#: When a worker has failed, the others have this many seconds to fail too and to tell why.
 SECONDS_TO_TELL = 5.0
 
 
@@ -48,6 +48,7 @@ def shards(n_workers: int, X: Any, y: Any, sample_weight: Any = None) -> list[di
     Returns
     -------
     list of dict
+        The arguments of `fit` for each part.
     """
     ends = np.linspace(0, len(y), check_count("n_workers", n_workers) + 1).astype(int)
     tables = {"X": X, "y": y}
@@ -114,9 +115,9 @@ def _fit_once(model: PILBoostClassifier, parts: Sequence[Part]) -> PILBoostClass
         try:
             (folder / "job").write_bytes(pickle.dumps((model, tracker.worker_args())))
             command = [sys.executable, "-m", "untwist.distributed.worker", name]
-            for task in range(n_workers):
+            for rank in range(n_workers):
                 # XGBoost writes to standard output whatever it does.
-                workers.append(subprocess.Popen([*command, str(task)], stdout=subprocess.DEVNULL))
+                workers.append(subprocess.Popen([*command, str(rank)], stdout=subprocess.DEVNULL))
             _wait(workers, folder)
             fitted = (folder / "model").read_bytes()
             return pickle.loads(fitted)  # type: ignore[no-any-return]  # Our child wrote it.
@@ -130,9 +131,9 @@ def _fit_once(model: PILBoostClassifier, parts: Sequence[Part]) -> PILBoostClass
 def _write_parts(model: PILBoostClassifier, parts: Sequence[Part], folder: Path) -> None:
     """Write the rows of each worker to a file; a ValueError where these, or the model, cannot be passed on."""
     try:
-        for task, part in enumerate(parts):
+        for rank, part in enumerate(parts):
             rows = dict(zip(ARGUMENTS, part, strict=False)) if isinstance(part, tuple) else part
-            with (folder / f"rows-{task}").open("wb") as file:
+            with (folder / f"rows-{rank}").open("wb") as file:
                 pickle.dump(rows, file, protocol=5)
         pickle.dumps(model)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -147,16 +148,16 @@ def _wait(workers: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
             break
         time.sleep(SECONDS_BETWEEN_LOOKS)
     codes = [worker.poll() for worker in workers]
-    for task, code in enumerate(codes):
+    for rank, code in enumerate(codes):
         if code is not None and code < 0:
             name = signal.Signals(-code).name
-            raise RuntimeError(f"worker {task} of {len(workers)} was killed ({name}): the fit cannot go on without it")
-    errors = {task: file.read_text() for task in range(len(workers)) if (file := folder / f"error-{task}").exists()}
+            raise RuntimeError(f"worker {rank} of {len(workers)} was killed ({name}): the fit cannot go on without it")
+    errors = {rank: file.read_text() for rank in range(len(workers)) if (file := folder / f"error-{rank}").exists()}
     # Workers that have only lost the others come last.
-    for task, text in sorted(errors.items(), key=lambda error: error[1].startswith("XGBoostError")):
+    for rank, text in sorted(errors.items(), key=lambda error: error[1].startswith("XGBoostError")):
         kind, _, message = text.partition(": ")
         failure = ValueError if kind == "ValueError" else RuntimeError
-        raise failure(f"worker {task} of {len(workers)}: {message or kind}")
+        raise failure(f"worker {rank} of {len(workers)}: {message or kind}")
     if any(codes):
         raise RuntimeError(f"a worker ended with exit codes {codes}")
 

@@ -21,7 +21,7 @@ def start_tracker(n_workers: int, host: str | None, timeout: int = 300) -> Any:
         How many workers will come.
     host : str or None
         The address of this machine that they can reach; None to let XGBoost find it.
-    timeout : int
+    timeout : int, default 300
         Seconds that workers wait for each other.
 
     Returns
@@ -36,7 +36,13 @@ def start_tracker(n_workers: int, host: str | None, timeout: int = 300) -> Any:
 
 
 def end_tracker(tracker: Any) -> None:
-    """End a tracker, also one whose workers never came or died, of which XGBoost would complain."""
+    """End a tracker, also one whose workers never came or died, of which XGBoost would complain.
+
+    Parameters
+    ----------
+    tracker : xgboost.tracker.RabitTracker
+        What `start_tracker` gave.
+    """
     with suppress(import_xgboost().core.XGBoostError):
         tracker.free()
 
@@ -48,6 +54,11 @@ def make_worker_model(model: PILBoostClassifier) -> PILBoostClassifier:
     ----------
     model : PILBoostClassifier
         A classifier, perhaps one for Dask.
+
+    Returns
+    -------
+    PILBoostClassifier
+        A classifier with ``engine="xgboost"``.
 
     Raises
     ------
@@ -80,7 +91,7 @@ def fit_shard(
     communicator : mapping
         The tracker's `worker_args`.
     task : int
-        The number of this worker, from 0.
+        The rank of this worker: its number among all, from 0. XGBoost calls it a task.
 
     Returns
     -------

@@ -14,12 +14,12 @@ import numpy as np
 from untwist.arguments import Array
 from untwist.boosting.forest import Forest
 from untwist.explain.shapley import find_background_shares
-from untwist.export.scoring import Scoring, numbers
+from untwist.export.scoring import BELOW_CATEGORIES, Scoring, numbers
 from untwist.optional import import_optional
 
 __all__ = ["tree_explainer"]
 
-#: Trees times the nodes of the largest one, at most: shap reserves memory for so many.
+#: Trees times the nodes of the largest one, at most: shap reserves memory for this many.
 MOST_NODES = 1 << 23
 
 #: A column has no more categories than this.
@@ -92,7 +92,7 @@ class _ThresholdTree:
     nodes: list[_Node] = field(default_factory=list)
 
     def grow(self, node: int, rows: float) -> int:
-        """Copy what is below a node, where so many rows come, and return the number of the copy."""
+        """Copy what is below a node that this many rows reach, and return the number of the copy."""
         index = len(self.nodes)
         if self.forest.feature[node] < 0:
             self._add(rows).value = self.forest.value[node]
@@ -146,7 +146,7 @@ def _list_runs(forest: Forest, node: int) -> list[tuple[int, float]]:
     goes_left = np.zeros(MOST_CATEGORIES, dtype=np.bool_)
     goes_left[[*forest.categories_going_left(node)]] = True
     ends = np.flatnonzero(goes_left[1:] != goes_left[:-1]).tolist()
-    if not ends:  # No category goes left, and none is at most -1.
-        return [(0, -1.0), (1, np.inf)]
+    if not ends:  # No category goes left.
+        return [(0, BELOW_CATEGORIES), (1, np.inf)]
     sides = [1 - int(goes_left[end]) for end in [*ends, MOST_CATEGORIES - 1]]
     return list(zip(sides, [*map(float, ends), np.inf], strict=True))

@@ -23,13 +23,13 @@ from untwist.optional import import_optional
 
 __all__ = ["Contributions", "explain", "find_background_shares", "shap_values"]
 
-#: A leaf without any background row counts as having so many, so that shares of nothing are something.
+#: A leaf without any background row counts as having this many, so that no share is zero divided by zero.
 EMPTY_LEAF = 1e-6
 
-#: Steps of paths times rows are looked at in blocks of so many.
+#: A block of rows has at most this many pairs of a row and a step of a path.
 CELLS_PER_BLOCK = 1 << 20
 
-#: Background rows go down the trees in blocks of so many.
+#: Background rows go down the trees in blocks of this many.
 ROWS_PER_BLOCK = 10_000
 
 #: A missing value counts as this category, which is beyond all categories.
@@ -66,7 +66,13 @@ class Contributions:
         return np.asarray(self.base_values + self.values.sum(axis=1))
 
     def to_shap(self) -> Any:
-        """Return a shap.Explanation, which the plots of shap take."""
+        """Return the contributions as the plots of shap take them.
+
+        Returns
+        -------
+        shap.Explanation
+            The values, base values, rows and names of columns.
+        """
         shap = import_optional("shap", "to_shap")
         base = np.broadcast_to(self.base_values, self.scores.shape).copy()
         return shap.Explanation(self.values, base, self.data, display_data=self.shown, feature_names=self.feature_names)
@@ -89,6 +95,7 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     Returns
     -------
     Contributions
+        The contributions, and the score that they start from.
     """
     scoring = Scoring.from_model(model)
     rows = numbers(model, X)
@@ -155,6 +162,11 @@ def find_background_shares(forest: Forest, background: Array, n_jobs: int | None
         The rows to average over, as numbers.
     n_jobs : int or None
         Threads.
+
+    Returns
+    -------
+    array
+        A share for each node.
     """
     counts = np.where(forest.feature < 0, EMPTY_LEAF, 0.0)
     for start in range(0, len(background), ROWS_PER_BLOCK):

@@ -120,6 +120,7 @@ def to_code(model: Any, language: str = "c", *, name: str = "predict_proba") -> 
     Returns
     -------
     str
+        The text of a source file.
     """
     if language not in ("c", "python"):
         raise ValueError(f'language must be "c" or "python", got {language!r}')

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.forest import Forest
-from untwist.export.scoring import Scoring, Term
+from untwist.export.scoring import BELOW_CATEGORIES, Scoring, Term
 from untwist.optional import import_optional
 
 __all__ = ["to_onnx"]
@@ -35,9 +35,6 @@ AT_MOST = 0
 
 #: The mode of a node that sends the members of a set to the left.
 MEMBER = 6
-
-#: No category is at most this: what a node without any category to the left compares with.
-BELOW_CATEGORIES = -1.0
 
 #: What TreeEnsemble is told to do with the leaves that a row reaches: to add them up, and nothing after that.
 SUM_OF_LEAVES = {"aggregate_function": 1, "post_transform": 0}
@@ -72,6 +69,7 @@ def to_onnx(model: Any) -> Any:
     Returns
     -------
     onnx.ModelProto
+        The model, ready to be saved or to predict.
     """
     onnx = import_optional("onnx", "to_onnx")
     scoring = Scoring.from_model(model)
@@ -159,8 +157,8 @@ class _Graph:
         if operation == "copysign":  # It is 0 where the second term is 0, whatever the sign of that.
             return Term(self, self.add_node("Mul", first, self.add_node("Sign", *others)))
         if operation == "look_up":
-            place = self.add_node("Cast", first, to=INT64)
-            return Term(self, self.add_node("Gather", self.add_constant(self.table), place))
+            index = self.add_node("Cast", first, to=INT64)
+            return Term(self, self.add_node("Gather", self.add_constant(self.table), index))
         return Term(self, self.add_node(OPERATORS[operation], first, *others))
 
     def define(self, _name: str, term: Term) -> Term:

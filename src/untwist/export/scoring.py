@@ -24,24 +24,27 @@ from untwist.noise.untwisting import REACH, TABLE
 from untwist.theory.links import CanonicalLink
 from untwist.theory.losses import AlphaLoss
 
-__all__ = ["Scoring", "Term", "Writer", "numbers", "probabilities"]
+__all__ = ["BELOW_CATEGORIES", "Scoring", "Term", "Writer", "numbers", "probabilities"]
+
+#: No category is at most this: what a node without any category to the left compares with.
+BELOW_CATEGORIES = -1.0
 
 #: What is left before the clip counts as at least this, so that it has a logarithm.
-TINY = 1e-300
+SMALLEST_LOGARITHM_ARGUMENT = 1e-300
 
-#: A rate closer to 0 counts as 0: the error is smaller than what dividing by the rate would make of rounding.
-SMALLEST_RATE = 1e-7
+#: A number closer to 0 than this counts as an `inverse_clip` of 0: dividing by it would make more of rounding.
+SMALLEST_INVERSE_CLIP = 1e-7
 
 #: Below this alpha the powers in the exact link overflow.
 LOWEST_EXACT_ALPHA = 0.08
 
-#: Below an alpha of 1, clean log-odds are computed up to a decay of so much.
+#: Below an alpha of 1, clean log-odds are computed up to this decay.
 MOST_DECAY = 60.0
 
-#: So many steps of Newton's method give the exact link to full precision at every score, for an alpha above 1.
+#: This many steps of Newton's method give the exact link to full precision at every score, for an alpha above 1.
 NEWTON_STEPS = 4
 
-#: Below an alpha of 1 it takes so many.
+#: Below an alpha of 1 the exact link takes this many steps of Newton's method.
 NEWTON_STEPS_BELOW_ONE = 8
 
 
@@ -129,7 +132,23 @@ class Scoring:
 
     @classmethod
     def from_model(cls, model: Any) -> Scoring:
-        """Return what a fitted model computes; a ValueError where its weak learners are no trees."""
+        """Return what a fitted model computes.
+
+        Parameters
+        ----------
+        model : PILBoostClassifier or FittedModel
+            A fitted model.
+
+        Returns
+        -------
+        Scoring
+            Its trees and the numbers of its formula.
+
+        Raises
+        ------
+        ValueError
+            If its weak learners are no trees, or its loss is not the alpha-loss.
+        """
         fitted = find_model(model)
         forests = fitted.forests
         posterior = fitted.posterior
@@ -152,13 +171,19 @@ class Scoring:
         )
 
     @property
-    def rate(self) -> float:
-        """1 - 1/alpha; 0 where alpha is 1."""
-        rate = 1.0 if math.isinf(self.alpha) else (self.alpha - 1.0) / self.alpha
-        return 0.0 if abs(rate) < SMALLEST_RATE else rate
+    def inverse_clip(self) -> float:
+        """1 - 1/alpha: one over the score at which the clipped link ends, for an alpha above 1; 0 where alpha is 1."""
+        value = 1.0 if math.isinf(self.alpha) else (self.alpha - 1.0) / self.alpha
+        return 0.0 if abs(value) < SMALLEST_INVERSE_CLIP else value
 
     def describe(self) -> list[str]:
-        """Return what goes in and comes out, in lines of text."""
+        """Return what goes in and comes out, in lines of text.
+
+        Returns
+        -------
+        list of str
+            One line for each column and each class, with a line before them.
+        """
         classes = [f"  class {index}: {label!a}" for index, label in enumerate(self.classes.tolist())]
         return [
             "A model of untwist. In goes a row of numbers, NaN where a value is missing or unknown:",
@@ -168,7 +193,20 @@ class Scoring:
         ]
 
     def write_clean(self, score: Term) -> tuple[Term, Term]:
-        """Write the decision score and the clean posterior, within its limits, at a score of the trees."""
+        """Write the decision score and the clean posterior, within its limits.
+
+        Parameters
+        ----------
+        score : Term
+            The sum of the leaves that a row reaches.
+
+        Returns
+        -------
+        decision : Term
+            What `decision_function` gives.
+        posterior : Term
+            The clean posterior of the second class, or of the class in question beyond two.
+        """
         write = score.writer.write
         size = score.define("size", write("abs", score))
         if self.table is None:
@@ -185,7 +223,18 @@ class Scoring:
         return decision, score.define("posterior", within)
 
     def write_share(self, posterior: Term, decision: Term) -> Term:
-        """Write what a class beyond two weighs before all are scaled to sum to one."""
+        """Write what a class weighs before all are scaled to sum to one, where there are more than two.
+
+        Parameters
+        ----------
+        posterior, decision : Term
+            What `write_clean` gave for the class.
+
+        Returns
+        -------
+        Term
+            The class's share, up to the scale.
+        """
         size = decision.writer.write("abs", decision)
         return posterior + TIE_BREAK * self.posterior_floor * decision / (1.0 + size)
 
@@ -194,53 +243,59 @@ class Scoring:
         write = size.writer.write
         most = math.log(1.0 / self.posterior_floor - 1.0)
         if math.isinf(self.alpha):
-            before_clip = write("floor", write("min", size, 1.0))  # The posterior is a half up to the clip, at 1.
-            return most * before_clip
+            # Up to the clip, which is at 1, the posterior is one half.
+            is_clipped = write("floor", write("min", size, 1.0))
+            return most * is_clipped
         return write("min", self._write_log_odds(size) / self.alpha, most)
 
     def _write_log_odds(self, size: Term) -> Term:
         """Write the log-odds of the clean posterior of |alpha| at the size of a score, by either link."""
-        write, define, rate = size.writer.write, size.define, self.rate
+        write = size.writer.write
+        define = size.define
+        inverse_clip = self.inverse_clip
         if self.alpha < 1 and not self.exact_link:
-            size = define("scaled", 2.0**rate * size)
+            size = define("scaled", 2.0**inverse_clip * size)
         decay = size
-        if rate:
-            left = define("left", write("max", 1.0 - rate * size, TINY))
-            decay = define("decay", -1.0 / rate * write("log", left))
+        if inverse_clip:
+            left = define("left", write("max", 1.0 - inverse_clip * size, SMALLEST_LOGARITHM_ARGUMENT))
+            decay = define("decay", -1.0 / inverse_clip * write("log", left))
         if not self.exact_link:
             return define("odds", decay + write("log", 2.0 - write("exp", -1.0 * decay)))
-        return self._write_exact_log_odds(decay) if rate else decay
+        return self._write_exact_log_odds(decay) if inverse_clip else decay
 
     def _write_exact_log_odds(self, decay: Term) -> Term:
         """Write the log-odds that the exact link has at a decay: Newton's method, from above."""
-        write, define, rate = decay.writer.write, decay.define, self.rate
+        write = decay.writer.write
+        define = decay.define
+        inverse_clip = self.inverse_clip
         if self.alpha < LOWEST_EXACT_ALPHA:
             lowest = f"the exact link cannot be exported below alpha = {LOWEST_EXACT_ALPHA}"
             raise ValueError(f"{lowest}, got {self.alpha:g}")
-        if rate < 0:
+        if inverse_clip < 0:
             decay = define("decay", write("min", decay, MOST_DECAY))
-        odds = define("odds", write("min", 2.0**rate * decay, decay + math.log(2.0)))
-        for _ in range(NEWTON_STEPS if rate > 0 else NEWTON_STEPS_BELOW_ONE):
+        odds = define("odds", write("min", 2.0**inverse_clip * decay, decay + math.log(2.0)))
+        for _ in range(NEWTON_STEPS if inverse_clip > 0 else NEWTON_STEPS_BELOW_ONE):
             log_p = define("log_p", -1.0 * write("log", 1.0 + write("exp", -1.0 * odds)))
             log_q = define("log_q", log_p - odds)
-            p_power = define("power", write("exp", rate * log_p))
-            q_power = define("power", write("exp", rate * log_q))
+            p_power = define("power", write("exp", inverse_clip * log_p))
+            q_power = define("power", write("exp", inverse_clip * log_q))
             gap = define("gap", (1.0 - p_power) + q_power)
             slope = define("slope", (p_power * write("exp", log_q) + q_power * write("exp", log_p)) / gap)
-            error = -1.0 / rate * write("log", gap) - decay
+            error = -1.0 / inverse_clip * write("log", gap) - decay
             odds = define("odds", odds - error / slope)
         return odds
 
     def _write_untwisted(self, odds: Term) -> Term:
         """Write `Untwisting.clean_log_odds`: linear between the points of the table, with slope 1 beyond its ends."""
-        write, define = odds.writer.write, odds.define
+        write = odds.writer.write
+        define = odds.define
         odds = define("twisted", odds)
         inside = define("inside", write("min", write("max", odds, -REACH), REACH))
-        place = define("place", (inside + REACH) / float(TABLE[1] - TABLE[0]))
-        cell = define("cell", write("min", write("floor", place), len(TABLE) - 2.0))
+        position = define("position", (inside + REACH) / float(TABLE[1] - TABLE[0]))
+        cell = define("cell", write("min", write("floor", position), len(TABLE) - 2.0))
         below = define("below", write("look_up", cell + 0.0))
         above = define("above", write("look_up", cell + 1.0))
-        between = below + (above - below) * (place - cell)
+        between = below + (above - below) * (position - cell)
         return define("decision", between + (odds - inside) + self.shift)
 
 
@@ -251,11 +306,36 @@ class Writer(Protocol):
         """Write what an operation makes of terms: +, -, *, / or a function.
 
         The functions are those of C without their f, copysign of two with a first one that is not negative, and
-        look_up, which takes the place of a value in the table of a `Scoring`.
+        look_up, which takes the index of a value in the table of a `Scoring`.
+
+        Parameters
+        ----------
+        operation : str
+            The sign or the name of the operation.
+        *terms : Term or float
+            What it is applied to.
+
+        Returns
+        -------
+        Term
+            The result.
         """
 
     def define(self, name: str, term: Term) -> Term:
-        """Give a term a name, so that it is written but once."""
+        """Give a term a name, so that it is written but once.
+
+        Parameters
+        ----------
+        name : str
+            What to call it; the writer may add to it.
+        term : Term
+            The term.
+
+        Returns
+        -------
+        Term
+            The same number by its name.
+        """
 
 
 def _make_operator(operation: str, *, swapped: bool = False) -> Callable[[Term, Term | float], Term]:
@@ -282,12 +362,23 @@ class Term:
     __rtruediv__ = _make_operator("/", swapped=True)
 
     def define(self, name: str, term: Term) -> Term:
-        """Give a term a name in this one's formula."""
+        """Give a term a name in this one's formula.
+
+        Parameters
+        ----------
+        name, term
+            As for `Writer.define`.
+
+        Returns
+        -------
+        Term
+            The same number by its name.
+        """
         return self.writer.define(name, term)
 
 
 def _describe_columns(encoder: TableEncoder) -> list[str]:
-    """Return a line for each column: its place and name, with the numbers of its categories."""
+    """Return a line for each column: its index and name, with the numbers of its categories."""
     names = [None] * encoder.n_features if encoder.feature_names is None else encoder.feature_names
     lines = []
     for column, name in enumerate(names):

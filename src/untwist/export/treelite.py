@@ -9,13 +9,10 @@ import numpy as np
 
 from untwist.arguments import Array
 from untwist.boosting.forest import Forest
-from untwist.export.scoring import Scoring
+from untwist.export.scoring import BELOW_CATEGORIES, Scoring
 from untwist.optional import import_optional
 
 __all__ = ["to_treelite"]
-
-#: No category is at most this: what a node without any category to the left compares with.
-BELOW_CATEGORIES = -1.0
 
 
 def to_treelite(model: Any) -> Any:
@@ -33,6 +30,7 @@ def to_treelite(model: Any) -> Any:
     Returns
     -------
     treelite.Model
+        The model, ready to be saved or to predict.
     """
     model_builder = import_optional("treelite.model_builder", "to_treelite")
     scoring = Scoring.from_model(model)

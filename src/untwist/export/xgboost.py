@@ -38,6 +38,7 @@ def to_xgboost(model: Any) -> Any:
     Returns
     -------
     xgboost.Booster
+        The model, ready to be saved or to predict.
     """
     xgboost = import_optional("xgboost", "to_xgboost")
     scoring = Scoring.from_model(model)

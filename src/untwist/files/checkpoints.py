@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from untwist.arguments import check_count
 from untwist.boosting.runs import Progress
 from untwist.classifier import PILBoostClassifier
 from untwist.data.workers import find_workers
 from untwist.files.reading import load
-from untwist.files.writing import list_settings, save
+from untwist.files.writing import list_settings, make_plain, save
 
 __all__ = ["Checkpoint", "resumed"]
 
@@ -19,7 +20,7 @@ FREE_SETTINGS = {"n_estimators", "callbacks", "verbose", "n_jobs", "warm_start",
 
 
 class Checkpoint:
-    """A callback that saves the model after every so many rounds, in place of the last one.
+    """A callback that saves the model after every `every` rounds, in place of the last one.
 
     A file is whole or not there: what a full disk or a killed process leaves behind is the checkpoint before. Of the
     workers of a distributed fit the first one saves.
@@ -76,10 +77,18 @@ def resumed(model: PILBoostClassifier, path: str | os.PathLike[str]) -> PILBoost
     found = load(path)
     wanted = list_settings(model)
     for name, value in list_settings(found).items():
-        if name not in FREE_SETTINGS and repr(value) != repr(wanted[name]):
+        if name not in FREE_SETTINGS and not _is_same_setting(name, value, wanted[name]):
             raise ValueError(
                 f"{path} was fitted with {name}={value!r}, not {wanted[name]!r}: remove it, or set that back"
             )
     again = type(model)(**{**model.get_params(deep=False), "warm_start": True})
     again.model_ = found.model_
     return again
+
+
+def _is_same_setting(name: str, found: Any, wanted: Any) -> bool:
+    """Tell whether two values are one in a file, where an array is a list and a number of NumPy is one of Python."""
+    try:
+        return repr(make_plain(name, found)) == repr(make_plain(name, wanted))
+    except ValueError:  # No file holds such a value, so the checkpoint has another one.
+        return False

@@ -27,10 +27,10 @@ MAGIC = b"UNTWIST\0"
 #: The magic word, the version, a zero, and the number of bytes of the header.
 PREFIX = struct.Struct("<8sIIQ")
 
-#: A SHA-256 of everything before it, so many bytes, ends the file.
+#: A SHA-256 of everything before it ends the file: this many bytes.
 CHECKSUM_BYTES = 32
 
-#: The header and every array end at a multiple of so many bytes.
+#: The header and every array end at a multiple of this many bytes.
 ALIGNMENT = 8
 
 #: The types that arrays may have, by their names in the file.
@@ -47,7 +47,20 @@ UNTWISTING_ARRAYS = ("weights", "rates_neg", "rates_pos", "slopes")
 
 
 def pack(header: dict[str, Any], arrays: bytes) -> bytes:
-    """Return the bytes of a file."""
+    """Return the bytes of a file.
+
+    Parameters
+    ----------
+    header : dict
+        What JSON can hold.
+    arrays : bytes
+        The arrays one after the other, aligned.
+
+    Returns
+    -------
+    bytes
+        The prefix, the header, the arrays and the checksum.
+    """
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
     text += b" " * (-(PREFIX.size + len(text)) % ALIGNMENT)
     content = PREFIX.pack(MAGIC, VERSION, 0, len(text)) + text + arrays
@@ -55,7 +68,25 @@ def pack(header: dict[str, Any], arrays: bytes) -> bytes:
 
 
 def unpack(content: bytes) -> tuple[dict[str, Any], memoryview]:
-    """Return the header and the bytes of the arrays; a ValueError where the file is damaged or none of ours."""
+    """Return the header and the bytes of the arrays.
+
+    Parameters
+    ----------
+    content : bytes
+        The bytes of a file.
+
+    Returns
+    -------
+    header : dict
+        The header as JSON has it; what it says is not checked.
+    arrays : memoryview
+        The bytes between the header and the checksum.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or none of ours.
+    """
     if not content.startswith(MAGIC):
         raise ValueError("this is no untwist model file")
     if len(content) < PREFIX.size + CHECKSUM_BYTES:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.boosting.engines.registry import ENGINES
 from untwist.boosting.ensemble import Ensemble
-from untwist.boosting.forest import Forest
+from untwist.boosting.forest import WORDS_PER_SET, Forest
 from untwist.classifier import PILBoostClassifier
 from untwist.data.encoding import AcceptedTables, TableEncoder
-from untwist.data.tables import Schema
+from untwist.data.tables import KNOWN_CATEGORIES, Schema
 from untwist.files.layout import FOREST_ARRAYS, LABEL_TYPES, UNTWISTING_ARRAYS, unpack
 from untwist.files.values import (
     ArrayReader,
@@ -43,9 +43,6 @@ MOST_COLUMNS = 1 << 23
 #: Pairs of noise rates, at most.
 MOST_RATES = 512
 
-#: Categories of a column, at most.
-MOST_CATEGORIES = 255
-
 #: Splits from the root of a tree to a leaf, at most.
 DEEPEST = 60
 
@@ -54,6 +51,21 @@ MOST_LETTERS = 1 << 22
 
 #: The scores of a model stay below this, so that they are finite.
 LARGEST_SCORE = 1e100
+
+#: The rows of a training weigh less than this in all: up to here float64 holds all whole numbers.
+MOST_WEIGHT = 2.0**53
+
+#: A class that counts weighs more than this, so that ratios of class weights are finite.
+SMALLEST_CLASS_WEIGHT = 1e-100
+
+#: A class weighs less than this, so that ratios of class weights are finite.
+LARGEST_CLASS_WEIGHT = 1e100
+
+#: The slopes of noise rates stay below this, so that untwisted probabilities are numbers.
+LARGEST_SLOPE = 1e3
+
+#: The scale of a calibration stays below this, so that calibrated log-odds are finite.
+LARGEST_SCALE = 1e6
 
 #: The kinds of links.
 LINKS = {"clipped": ClippedLink, "exact": CanonicalLink}
@@ -137,7 +149,7 @@ def header(content: bytes) -> dict[str, Any]:
 
 
 def _read_classifier(about: Any, arrays: ArrayReader) -> PILBoostClassifier:
-    require(about["model"] == "PILBoostClassifier", f"it holds a {about['model']!r:.50}")
+    require(about["model"] == "PILBoostClassifier", "it holds a PILBoostClassifier")
     known = PILBoostClassifier().get_params(deep=False)
     settings = {name: read_value(value) for name, value in about["settings"].items() if name in known}
     settings |= {"estimator": None, "loss": None, "callbacks": None}
@@ -167,7 +179,7 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
         class_weights=_read_class_weights(about["class_weights"], classes),
         seed=read_whole(about["seed"], 0),
         n_rows=read_whole(about["rows"], 0),
-        n_effective_rows=read_number(about["weight"], low=0.0, high=2.0**53),
+        n_effective_rows=read_number(about["weight"], low=0.0, high=MOST_WEIGHT),
         choice=None if about["choice"] is None else _read_choice(about["choice"]),
         noise=noise,
         untwisting=_find_untwisting(about["untwists"], noise),
@@ -183,7 +195,7 @@ def _read_columns(about: Any, n_ensembles: int, accepted: AcceptedTables) -> Tab
     feature_names = None
     if about["names"] is not None:
         names = read_texts(about["names"])
-        require(len(names) == n_features, f"{len(names)} names of {n_features} columns")
+        require(len(names) == n_features, "there is a name for each column")
         feature_names = np.array(names, dtype=object)
     return TableEncoder(n_features, feature_names, _read_categories(about["categories"], n_features), accepted)
 
@@ -193,7 +205,7 @@ def _read_categories(about: Any, n_features: int) -> Schema:
     for column, plain in about:
         known = read_value(plain)
         require(isinstance(known, list), "categories are a list")
-        require(len(known) <= MOST_CATEGORIES, f"a column has at most {MOST_CATEGORIES} categories")
+        require(len(known) <= KNOWN_CATEGORIES, f"a column has at most {KNOWN_CATEGORIES} categories")
         require(all(map(_is_category, known)) and len(set(known)) == len(known), "categories are different")
         categories[read_whole(column, 0, n_features - 1)] = tuple(known)
     require(len(categories) == len(about), "a column has its categories once")
@@ -208,7 +220,7 @@ def _is_category(value: Any) -> bool:
 def _read_classes(about: Any, n_ensembles: int) -> NDArray[Any]:
     kind = about["type"]
     values = read_value(about["values"])
-    require(isinstance(kind, str) and LABEL_TYPES.fullmatch(kind) is not None, f"{kind!r:.50} is no type of labels")
+    require(isinstance(kind, str) and LABEL_TYPES.fullmatch(kind) is not None, f"{kind!r:.50} is a type of labels")
     require(isinstance(values, list) and len(values) >= 2, "there are two classes")
     require(all(isinstance(one, (bool, int, float, str)) for one in values), "classes are text or numbers")
     require(len(values) <= max(2, n_ensembles), "there are trees for each class")
@@ -228,7 +240,9 @@ def _read_class_weights(about: Any, classes: NDArray[Any]) -> Array:
     weights = check_finite(np.array(read_value(about), dtype=np.float64), low=0.0)
     require(weights.shape == classes.shape, "there is a weight per class")
     positive = weights[weights > 0]
-    require(positive.size > 0 and 1e-100 < positive.min() <= positive.max() < 1e100, "class weights are weights")
+    require(positive.size > 0, "a class has a weight above 0")
+    has_ratios = positive.min() > SMALLEST_CLASS_WEIGHT and positive.max() < LARGEST_CLASS_WEIGHT
+    require(bool(has_ratios), f"class weights are 0 or between {SMALLEST_CLASS_WEIGHT} and {LARGEST_CLASS_WEIGHT}")
     return weights
 
 
@@ -285,9 +299,11 @@ def _check_untwisting(values: dict[str, Any]) -> None:
     require(len(sizes) == 1 and 1 <= sizes.pop() <= MOST_RATES, "there is a weight per pair of rates")
     require(bool(np.all(values["weights"] > 0)), "weights of rates are positive")
     require(bool(np.all(values["rates_neg"] + values["rates_pos"] < 1)), "rates sum to less than one")
-    require(0 < values["clearest"] < 0.5 and values["scale"] > 0, "the calibration is one")
+    require(0 < values["clearest"] < 0.5, "the clearest posterior lies in (0, 0.5)")
+    require(values["scale"] > 0, "the scale of the calibration is positive")
     require(math.isfinite(values["scale"]) and math.isfinite(values["offset"]), "the calibration is finite")
-    require(bool(np.all(values["slopes"] < 1e3)) and values["scale"] < 1e6, "slopes are those of probabilities")
+    require(bool(np.all(values["slopes"] < LARGEST_SLOPE)), f"slopes are below {LARGEST_SLOPE}")
+    require(values["scale"] < LARGEST_SCALE, f"the scale of the calibration is below {LARGEST_SCALE}")
 
 
 def _find_untwisting(untwists: Any, noise: NoiseEstimate | None) -> Untwisting | None:
@@ -309,7 +325,7 @@ def _read_ensemble(about: Any, arrays: ArrayReader, n_features: int) -> Ensemble
     require(all(len(one) == n_nodes for one in of_nodes), "arrays of nodes are of one length")
     of_trees = len(forest.leverage) == n_trees == len(forest.offset) - 1
     require(of_trees and n_trees > 0, "arrays of trees are of one length")
-    require(len(forest.codes) % 4 == 0, "a set is four words")
+    require(len(forest.codes) % WORDS_PER_SET == 0, f"a set is {WORDS_PER_SET} words")
     for values in (forest.edge, forest.leverage, forest.value, forest.gain):
         check_finite(values)
     require(float(np.abs(forest.value).max(initial=0.0)) < LARGEST_SCORE, "scores are finite")

@@ -52,6 +52,8 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     handle = os.open(temporary, flags, permissions)
     try:
         with os.fdopen(handle, "wb") as file:
+            if old is not None:  # The umask may have taken some of the permissions away.
+                os.chmod(temporary, permissions)
             yield file
             file.flush()
             os.fsync(file.fileno())

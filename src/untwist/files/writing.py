@@ -22,7 +22,7 @@ from untwist.noise import NoiseEstimate
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss
 
-__all__ = ["dumps", "list_settings", "save"]
+__all__ = ["dumps", "list_settings", "make_plain", "save"]
 
 
 def save(model: PILBoostClassifier, path: str | os.PathLike[str]) -> None:
@@ -65,7 +65,7 @@ def dumps(model: PILBoostClassifier) -> bytes:
     header = {
         "model": "PILBoostClassifier",
         "untwist": importlib.metadata.version("untwist"),
-        "settings": {name: _make_plain(name, value) for name, value in list_settings(model).items()},
+        "settings": {name: make_plain(name, value) for name, value in list_settings(model).items()},
         **_describe_model(model.model_, arrays),
         "arrays": arrays.table,
     }
@@ -76,6 +76,16 @@ def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
     """Return the arguments of the constructor as a file holds them.
 
     Functions and generators of random numbers stay behind. The alpha-loss, given as a loss, is its alpha.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A classifier, fitted or not.
+
+    Returns
+    -------
+    dict of str to object
+        The value of every setting by its name.
     """
     settings: dict[str, Any] = model.get_params(deep=False)
     settings["callbacks"] = None
@@ -112,16 +122,16 @@ def _describe_model(model: FittedModel, arrays: _ArrayWriter) -> dict[str, Any]:
         "columns": _describe_columns(model.encoder),
         "classes": {
             "type": _name_label_type(model.classes),
-            "values": _make_plain("a class", model.classes.tolist()),
+            "values": make_plain("a class", model.classes.tolist()),
         },
-        "class_weights": _make_plain("class_weight", model.class_weights),
+        "class_weights": make_plain("class_weight", model.class_weights),
         "link": _describe_link(model.link),
         "alpha": _make_number(model.alpha),
         "step_size": _make_number(model.step_size),
         "seed": model.seed,
         "rows": model.n_rows,
         "weight": _make_number(model.n_effective_rows),
-        "choice": None if model.choice is None else _make_plain("choice_", asdict(model.choice)),
+        "choice": None if model.choice is None else make_plain("choice_", asdict(model.choice)),
         "noise": _describe_noise(model.noise, arrays),
         "untwists": model.untwisting is not None,
         "held_out": [arrays.add(model.validation_rows.astype("<i8")), arrays.add(model.validation_shares)],
@@ -135,7 +145,7 @@ def _describe_columns(encoder: TableEncoder) -> dict[str, Any]:
     return {
         "count": encoder.n_features,
         "names": None if names is None else [str(name) for name in names],
-        "categories": [[column, _make_plain("a category", list(known))] for column, known in categories],
+        "categories": [[column, make_plain("a category", list(known))] for column, known in categories],
     }
 
 
@@ -153,7 +163,7 @@ def _describe_noise(noise: NoiseEstimate | None, arrays: _ArrayWriter) -> dict[s
     for field in fields(noise):
         value = getattr(noise, field.name)
         is_array = field.name in UNTWISTING_ARRAYS
-        header[field.name] = arrays.add(value) if is_array else _make_plain(field.name, value)
+        header[field.name] = arrays.add(value) if is_array else make_plain(field.name, value)
     return header
 
 
@@ -169,8 +179,31 @@ def _name_label_type(classes: NDArray[Any]) -> str:
     return kind
 
 
-def _make_plain(name: str, value: Any) -> Any:
-    """Return a value as JSON has it; a dict is a list of pairs, as its keys may be numbers."""
+def make_plain(name: str, value: Any) -> Any:
+    """Return a value as JSON has it; a dict is a list of pairs, as its keys may be numbers.
+
+    Parameters
+    ----------
+    name : str
+        What to call the value in an error.
+    value
+        The value.
+
+    Returns
+    -------
+    object
+        What `json.dumps` takes and `untwist.files.values.read_value` turns back.
+
+    Raises
+    ------
+    ValueError
+        If a file cannot hold the value.
+
+    Examples
+    --------
+    >>> make_plain("alpha", np.float64("inf"))
+    {'number': 'inf'}
+    """
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if value is None or isinstance(value, (bool, int, str)):
@@ -178,11 +211,13 @@ def _make_plain(name: str, value: Any) -> Any:
     if isinstance(value, float):
         return _make_number(value)
     if isinstance(value, tuple):
-        return {"tuple": [_make_plain(name, one) for one in value]}
-    if isinstance(value, (list, set, frozenset, range)) or hasattr(value, "tolist"):
-        return [_make_plain(name, one) for one in value]
+        return {"tuple": [make_plain(name, one) for one in value]}
+    if isinstance(value, (set, frozenset)):  # The order of a set differs from one process to the next.
+        return sorted((make_plain(name, one) for one in value), key=repr)
+    if isinstance(value, (list, range)) or hasattr(value, "tolist"):
+        return [make_plain(name, one) for one in value]
     if isinstance(value, dict):
-        return {"pairs": [[_make_plain(name, key), _make_plain(name, one)] for key, one in value.items()]}
+        return {"pairs": [[make_plain(name, key), make_plain(name, one)] for key, one in value.items()]}
     raise ValueError(f"{name} cannot be written to a file: it holds a {type(value).__name__}, {value!r:.50}")
 
 
