@@ -281,7 +281,7 @@ class _ParquetFiles:
         self._stamps = []
         for path in paths:
             file = self._open(path)
-            if not self.n_rows:
+            if path is paths[0]:
                 self.schema = file.schema_arrow
             elif (stray := _find_difference(self.schema, file.schema_arrow)) is not None:
                 raise ValueError(f"{path} must have the columns of {paths[0]}, but {stray!r} is missing or differs")
