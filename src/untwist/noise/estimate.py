@@ -8,6 +8,8 @@ __all__ = ["CONFIDENCE", "NoiseEstimate"]
 
 #: The confidence of all intervals of noise rates.
 CONFIDENCE = 0.95
+# If no rate above this fits, there is no evidence of noise; otherwise the data just cannot tell.
+NEGLIGIBLE_RATE = 0.05
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class NoiseEstimate:
     rate_neg, rate_pos : float
         The likeliest share of the negatives and of the positives.
     interval_neg, interval_pos : tuple of float
-        95 % intervals of these shares.
+        Intervals of these shares, with a confidence of 95 %.
     found : bool
         Whether there is evidence of noise.
     """
@@ -35,7 +37,9 @@ class NoiseEstimate:
             return f"wrong labels{self._source}: {self._describe_classes()}"
         low = min(self.interval_neg[0], self.interval_pos[0])
         high = max(self.interval_neg[1], self.interval_pos[1])
-        what = "no evidence of label noise" if high < 0.05 else "label noise cannot be told from hard data here"
+        what = (
+            "no evidence of label noise" if high < NEGLIGIBLE_RATE else "label noise cannot be told from hard data here"
+        )
         return f"{what} (rates from {low:.0%} to {high:.0%} would fit)"
 
     @property
