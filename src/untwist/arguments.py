@@ -1,4 +1,4 @@
-"""Checks of arguments: each gives the value back, ready for use, or raises a ValueError that names the argument."""
+"""Checks of arguments: each returns the value, ready for use, or raises a ValueError that names the argument."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LARGEST_COUNT = 2**31 - 1
 
 
 def check_numbers(name: str, value: ArrayLike) -> Array:
-    """A number or several, of any shape.
+    """Return a number or several, of any shape, as an array.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def check_numbers(name: str, value: ArrayLike) -> Array:
 
 
 def check_probabilities(name: str, value: ArrayLike) -> Array:
-    """A number or several, all in [0, 1].
+    """Return a number or several, all in [0, 1], as an array.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def check_probabilities(name: str, value: ArrayLike) -> Array:
 
 
 def normalise_weights(weights: ArrayLike | None, size: int) -> Array:
-    """Weights of points, scaled to sum to one.
+    """Return the weights of points, scaled to sum to one.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def normalise_weights(weights: ArrayLike | None, size: int) -> Array:
 
 
 def check_real(name: str, value: Any, *, low: float = -math.inf, open_low: bool = False) -> float:
-    """A number that may be infinite but not NaN.
+    """Return a number that may be infinite but not NaN.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def check_real(name: str, value: Any, *, low: float = -math.inf, open_low: bool 
 
 
 def check_positive(name: str, value: Any) -> float:
-    """A finite number > 0.
+    """Return a finite number > 0.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def check_non_negative(name: str, value: Any) -> float:
-    """A finite number >= 0.
+    """Return a finite number >= 0.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def check_non_negative(name: str, value: Any) -> float:
 
 
 def check_fraction(name: str, value: Any) -> float:
-    """A number in [0, 1].
+    """Return a number in [0, 1].
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def check_fraction(name: str, value: Any) -> float:
 
 
 def check_share(name: str, value: Any) -> float:
-    """A number in (0, 1].
+    """Return a number in (0, 1].
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def check_share(name: str, value: Any) -> float:
 
 
 def check_count(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
-    """A whole number of things.
+    """Return a whole number of things.
 
     Parameters
     ----------

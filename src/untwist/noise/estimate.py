@@ -37,9 +37,8 @@ class NoiseEstimate:
             return f"wrong labels{self._source}: {self._describe_classes()}"
         low = min(self.interval_neg[0], self.interval_pos[0])
         high = max(self.interval_neg[1], self.interval_pos[1])
-        what = (
-            "no evidence of label noise" if high < NEGLIGIBLE_RATE else "label noise cannot be told from hard data here"
-        )
+        is_negligible = high < NEGLIGIBLE_RATE
+        what = "no evidence of label noise" if is_negligible else "label noise cannot be told from hard data here"
         return f"{what} (rates from {low:.0%} to {high:.0%} would fit)"
 
     @property

@@ -60,7 +60,7 @@ CLEAREST_OF_ALL = 1e-6
 LARGEST_EXACT_SUM = 2.0**53
 # Numbers that differ by less than this count as equal.
 ROUNDING = 1e-9
-# The calibration takes at most this many steps of Newton's method; it needs about ten.
+# The calibration takes at most this many steps of Newton's method.
 MOST_STEPS = 100
 # A step of the calibration is halved at most this often; after that it is below rounding.
 MOST_HALVINGS = 60
@@ -79,8 +79,8 @@ def estimate_noise(
     """Estimate the noise of labels, from posteriors of a model that has not seen them: out of fold.
 
     The twisted labels follow rate_neg + (1 - rate_neg - rate_pos) * clean, with `clean` as `Untwisting` has it. All
-    pairs of rates on a grid are weighed by their likelihood at the best slope, and by a prior: nine to one, both classes
-    are equally noisy; and features explain most of the clean labels (the unexplained share of their variance is
+    pairs of rates on a grid are weighed by their likelihood at the best slope, and by a prior: nine to one, both
+    classes are equally noisy; and features explain most of the clean labels (the unexplained share of their variance is
     exponential with mean 0.15), so that of a disagreement that would fit either, noise gets more than bad luck.
 
     Parameters
