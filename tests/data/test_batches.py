@@ -185,7 +185,7 @@ def test_an_empty_first_file_must_have_the_columns_of_the_others(file, tmp_path)
     other = tmp_path / "other.parquet"
     parquet.write_table(empty.rename_columns([f"{name}2" for name in empty.column_names]), other)
     for paths in ([other, file], [file, other]):
-        with pytest.raises(ValueError, match="must have the columns of .* is missing or differs"):
+        with pytest.raises(ValueError, match=r"must have the columns of .* is missing or differs"):
             Batches(paths)
 
 

@@ -19,7 +19,7 @@ from untwist.theory.losses import AlphaLoss
 
 __all__ = ["TIE_BREAK", "Posterior", "turns_labels_over"]
 
-#: Beyond the clip of the link all posteriors are alike. This much of the score is added, so that rows can be told apart.
+#: Beyond the clip of the link all posteriors are alike. This much of the score is added to tell rows apart.
 TIE_BREAK = 1e-6
 
 
