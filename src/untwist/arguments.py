@@ -1,4 +1,4 @@
-"""Checks of arguments: each gives the value back, ready for use, or raises a ValueError that names the argument."""
+"""Checks of arguments: each returns the value, ready for use, or raises a ValueError that names the argument."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LARGEST_COUNT = 2**31 - 1
 
 
 def check_numbers(name: str, value: ArrayLike) -> Array:
-    """A number or several, of any shape.
+    """Return a number or several, of any shape, as an array.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def check_numbers(name: str, value: ArrayLike) -> Array:
 
 
 def check_probabilities(name: str, value: ArrayLike) -> Array:
-    """A number or several, all in [0, 1].
+    """Return a number or several, all in [0, 1], as an array.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def check_probabilities(name: str, value: ArrayLike) -> Array:
 
 
 def normalise_weights(weights: ArrayLike | None, size: int) -> Array:
-    """Weights of points, scaled to sum to one.
+    """Return the weights of points, scaled to sum to one.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def normalise_weights(weights: ArrayLike | None, size: int) -> Array:
 
 
 def check_real(name: str, value: Any, *, low: float = -math.inf, open_low: bool = False) -> float:
-    """A number that may be infinite but not NaN.
+    """Return a number that may be infinite but not NaN.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def check_real(name: str, value: Any, *, low: float = -math.inf, open_low: bool 
 
 
 def check_positive(name: str, value: Any) -> float:
-    """A finite number > 0.
+    """Return a finite number > 0.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def check_non_negative(name: str, value: Any) -> float:
-    """A finite number >= 0.
+    """Return a finite number >= 0.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def check_non_negative(name: str, value: Any) -> float:
 
 
 def check_fraction(name: str, value: Any) -> float:
-    """A number in [0, 1].
+    """Return a number in [0, 1].
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def check_fraction(name: str, value: Any) -> float:
 
 
 def check_share(name: str, value: Any) -> float:
-    """A number in (0, 1].
+    """Return a number in (0, 1].
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def check_share(name: str, value: Any) -> float:
 
 
 def check_count(name: str, value: Any, low: int = 1, high: int | None = None) -> int:
-    """A whole number of things.
+    """Return a whole number of things.
 
     Parameters
     ----------

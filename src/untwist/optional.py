@@ -22,6 +22,11 @@ def import_optional(module: str, purpose: str, *, needs: str | None = None, extr
     extra : str or None
         The extra of untwist that brings it; by default it is called like the package.
 
+    Returns
+    -------
+    module
+        The imported module.
+
     Raises
     ------
     ImportError

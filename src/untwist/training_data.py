@@ -209,7 +209,7 @@ class TrainingData:
 
     def fingerprint(self) -> int:
         """Return a number that tells this training table from another one."""
-        return tables.fingerprint(self.rows.X, self.rows.labels)
+        return tables.compute_fingerprint(self.rows.X, self.rows.labels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -178,6 +178,17 @@ def test_labels_of_text(tmp_path):
         assert Batches(tmp_path / "t.parquet").column("y").tolist() == words.tolist()
 
 
+def test_an_empty_first_file_must_have_the_columns_of_the_others(file, tmp_path):
+    empty = make_table().slice(0, 0)
+    parquet.write_table(empty, tmp_path / "alike.parquet")
+    assert len(Batches([tmp_path / "alike.parquet", file])) == 2000
+    other = tmp_path / "other.parquet"
+    parquet.write_table(empty.rename_columns([f"{name}2" for name in empty.column_names]), other)
+    for paths in ([other, file], [file, other]):
+        with pytest.raises(ValueError, match=r"must have the columns of .* is missing or differs"):
+            Batches(paths)
+
+
 def test_what_is_wrong_is_said(file, tmp_path):
     memory = make_table()
     y = memory["y"].to_numpy()

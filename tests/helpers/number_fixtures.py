@@ -17,11 +17,12 @@ from untwist.boosting.forest import Forest
 PATH = Path(__file__).parents[1] / "fixtures" / "numbers.json"
 ROWS = 10_000  # With six columns these are enough rows for threads to be used.
 STRUCTURE = ("offset", "feature", "left", "threshold", "missing_left", "set", "codes")
+# A forest is these arrays and its number of columns.
 ARRAYS = tuple(name for name in Forest.__dataclass_fields__ if name != "n_features")
 
 
 def draw_bits(n, stream):
-    """So many 64-bit numbers: splitmix64, counted from a start of its own for every stream."""
+    """Draw `n` 64-bit numbers by splitmix64, counted from a start of its own for every stream."""
     start = np.uint64(stream * 0x632BE59BD9B4E019 % 2**64)
     with np.errstate(over="ignore"):
         x = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) + start

@@ -5,9 +5,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from helpers.learners import make_paper_model
-
-# These arrays are what a forest is.
-FOREST = ("edge", "offset", "feature", "left", "threshold", "missing_left", "value", "gain", "set", "codes")
+from helpers.number_fixtures import ARRAYS
 
 SETTINGS = [
     {},
@@ -91,7 +89,7 @@ def list_forests(fitted):
 def assert_same_forests(one, other, X=None, other_X=None):
     """Bit for bit the same model, and the same scores."""
     for left, right in zip(list_forests(one), list_forests(other), strict=True):
-        for name in FOREST:
+        for name in ARRAYS:
             np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
     if X is not None:
         other_X = X if other_X is None else other_X

@@ -119,7 +119,7 @@ def test_menon_alpha_at_its_limits():
         (np.zeros(3), [0, 1, 0], r"X must be a table with a row per label, got shapes \(3,\)"),
         (np.zeros((3, 1)), [0, 1], "X must be a table with a row per label"),
         (np.zeros((0, 1)), [], "X must be a table with a row per label"),
-        (np.zeros((3, 1)), [0, 1, 2], "y must have two classes, got 3"),
+        (np.zeros((3, 1)), [0, 1, 2], "y must have at most two classes, got 3"),
     ],
 )
 def test_menon_names_bad_data(X, y, message):

@@ -19,7 +19,7 @@ from untwist.arguments import Array, check_count, check_share
 from untwist.audit.reasons import Explanation, ReasonFinder
 from untwist.audit.slices import JudgedRows, Slice, find_slices
 from untwist.classifier import PILBoostClassifier
-from untwist.data.tables import fingerprint
+from untwist.data.tables import compute_fingerprint
 from untwist.model import FittedModel
 from untwist.noise import Untwisting
 from untwist.optional import import_optional
@@ -379,7 +379,7 @@ def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.uint32]
     rows = fitted.encoder.encode(X, model)
     labels = fitted.encode_labels("y", y)
     assert fitted.out_of_fold is not None
-    if rows.shape[0] != len(labels) or fingerprint(rows, labels) != fitted.out_of_fold.fingerprint:
+    if rows.shape[0] != len(labels) or compute_fingerprint(rows, labels) != fitted.out_of_fold.fingerprint:
         raise ValueError("X and y must be the rows that the model was fitted to, in the same order")
     return labels
 

@@ -129,7 +129,7 @@ def _pick_rows(X: Batches, rows: Any) -> Any:
     """These rows, in this order."""
     first = 0
     parts = []
-    for part in X.parts():
+    for part in X.blocks():
         inside = np.sort(rows[(rows >= first) & (rows < first + len(part))])
         parts.append(part.iloc[inside - first].set_axis(inside))
         first += len(part)
@@ -166,7 +166,7 @@ def predict_in_blocks(
     count = 0
     with ExitStack() as stack:
         write = open_writer(output, stack)
-        for part in file.batches.parts():
+        for part in file.batches.blocks():
             frame = _to_frame(part)
             write(add_predictions(model, new.conform(frame), frame if with_input else frame[[]]))
             count += len(frame)

@@ -19,7 +19,7 @@ from untwist.optional import import_optional
 
 __all__ = ["Batches", "Encoded"]
 
-# A block has about so many cells, which makes 32 MB of numbers.
+# A block has about this many cells, which makes 32 MB of numbers.
 CELLS = 1 << 22
 
 Prepare = Callable[[Any], Any]
@@ -64,7 +64,7 @@ class Batches:
         self._prepare = prepare
         self._columns = self._source.schema.names if columns is None else list(columns)
         for name in self._columns:
-            self._require(name)
+            self._require_column(name)
         if repeated := sorted({name for name in self._columns if self._columns.count(name) > 1}):
             raise ValueError(f"{self._source} has several columns {repeated[0]!r}: rename all but one")
         if rows is not None and rows.shape != (self._source.n_rows,):
@@ -105,7 +105,7 @@ class Batches:
             The table without them.
         """
         for name in names:
-            self._require(name)
+            self._require_column(name)
         left = [name for name in self._columns if name not in names]
         return Batches(self, left, rows=self._rows, prepare=self._prepare)
 
@@ -122,11 +122,11 @@ class Batches:
         ndarray of shape (n_rows,)
             Its values.
         """
-        self._require(name)
+        self._require_column(name)
         import pyarrow
 
-        parts = [table.column(0) for table in Batches(self, [name], rows=self._rows).parts()]
-        chunks = [chunk for part in parts for chunk in part.chunks]
+        blocks = [table.column(0) for table in Batches(self, [name], rows=self._rows).blocks()]
+        chunks = [chunk for block in blocks for chunk in block.chunks]
         values = pyarrow.chunked_array(chunks, self._source.schema.field(name).type)
         if values.null_count:
             where = f"column {name!r} of {self._source}"
@@ -139,7 +139,7 @@ class Batches:
             return np.asarray(np.array(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()])
         return np.asarray(values.to_numpy())
 
-    def parts(self) -> Iterator[Any]:
+    def blocks(self) -> Iterator[Any]:
         """Read the table in blocks of rows: one pass over the files.
 
         Yields
@@ -172,13 +172,13 @@ class Batches:
         """
         weight = tables.round_weights(sample_weight, len(self))
 
-        def weigh_parts() -> Iterator[tuple[Any, NDArray[np.int64]]]:
+        def weigh_blocks() -> Iterator[tuple[Any, NDArray[np.int64]]]:
             first = 0
-            for table in self.parts():
+            for table in self.blocks():
                 yield table, weight[first : first + table.shape[0]]
                 first += table.shape[0]
 
-        return tables.learn_parts(self.head, weigh_parts(), categorical_features)
+        return tables.learn_blocks(self.head, weigh_blocks(), categorical_features)
 
     def encode(self, schema: tables.Schema, check: Check = lambda _: None) -> Encoded:
         """Make numbers of the rows.
@@ -195,9 +195,9 @@ class Batches:
         Encoded
             The rows as numbers, a block at a time.
         """
-        return Encoded(lambda: map(schema.encode, self.parts()), self.shape, check)
+        return Encoded(lambda: map(schema.encode, self.blocks()), self.shape, check)
 
-    def _require(self, name: str) -> None:
+    def _require_column(self, name: str) -> None:
         if name not in self._source.schema.names:
             shown = ", ".join(map(repr, self._source.schema.names[:12]))
             raise ValueError(f"{self._source} has no column {name!r}: its columns are {shown}")
@@ -239,7 +239,7 @@ class Encoded:
         self._all_checked = True
 
     def checksums(self) -> list[int]:
-        """A checksum for each column, that of the same array in memory.
+        """Compute a checksum for each column, that of the same array in memory.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class _ParquetFiles:
         self._stamps = []
         for path in paths:
             file = self._open(path)
-            if not self.n_rows:
+            if path is paths[0]:
                 self.schema = file.schema_arrow
             elif (stray := _find_difference(self.schema, file.schema_arrow)) is not None:
                 raise ValueError(f"{path} must have the columns of {paths[0]}, but {stray!r} is missing or differs")
@@ -319,7 +319,7 @@ class _ParquetFiles:
 
 
 def _find_difference(schema: Any, other: Any) -> str | None:
-    """The first column that the other schema has not, or not with this type; None if there is none."""
+    """Return the first column that the other schema has not, or not with this type; None if there is none."""
     for field in schema:
         if field.name not in other.names or other.field(field.name).type != field.type:
             return str(field.name)
@@ -364,7 +364,7 @@ class _ArrowDataset:
 
 
 def _open_source(source: Any) -> Any:
-    """What knows the schema and the rows of a source, and reads them."""
+    """Return what knows the schema and the rows of a source, and reads them."""
     if isinstance(source, Batches):
         return source._source
     _import_pyarrow()
@@ -391,7 +391,7 @@ def _import_pyarrow() -> tuple[Any, Any]:
 
 
 def _read_stamp(path: Path) -> tuple[int, int]:
-    """What changes when a file does: its size, and when it was written."""
+    """Return what changes when a file does: its size, and when it was written."""
     found = path.stat()
     return found.st_size, found.st_mtime_ns
 

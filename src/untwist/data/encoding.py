@@ -43,12 +43,42 @@ class AcceptedTables:
     dtypes: tuple[type, ...] = (np.float64, np.float32)
 
     def check(self, numbers: Any, estimator: Any) -> Any:
-        """Return a table of numbers as the engine takes it, or raise scikit-learn's error in the estimator's name."""
+        """Return a table of numbers as the engine takes it, or raise scikit-learn's error in the estimator's name.
+
+        Parameters
+        ----------
+        numbers : ndarray or sparse matrix
+            The rows as numbers.
+        estimator : object
+            In whose name scikit-learn's errors speak.
+
+        Returns
+        -------
+        ndarray or sparse matrix
+            The rows, converted if need be.
+        """
         with np.errstate(invalid="ignore"):  # The check sums all cells, and infinities of both signs sum to NaN.
             return check_array(numbers, estimator=estimator, input_name="X", **self._options())
 
     def check_with_labels(self, numbers: Any, y: Any, estimator: Any) -> tuple[Any, Any]:
-        """Return a table and its labels, checked together."""
+        """Return a table and its labels, checked together.
+
+        Parameters
+        ----------
+        numbers : ndarray or sparse matrix
+            The rows as numbers.
+        y : array_like of shape (n_rows,)
+            Their labels.
+        estimator : object
+            In whose name scikit-learn's errors speak.
+
+        Returns
+        -------
+        numbers : ndarray or sparse matrix
+            The rows, converted if need be.
+        y : ndarray of shape (n_rows,)
+            The labels.
+        """
         with np.errstate(invalid="ignore"):
             return check_X_y(numbers, y, estimator=estimator, **self._options())  # type: ignore[no-any-return]
 
@@ -89,7 +119,12 @@ class TableEncoder:
         X : table
             Whatever `fit` takes.
         estimator : object or None
-            In whose name scikit-learn's errors speak.
+            In whose name scikit-learn's errors speak; by default this encoder's.
+
+        Returns
+        -------
+        ndarray, sparse matrix or Encoded
+            The rows as numbers; in blocks if X is `Batches`.
         """
         if self._needs_no_check(X):
             return X
@@ -104,12 +139,38 @@ class TableEncoder:
         return numbers
 
     def encode_dense(self, X: Any, estimator: Any = None) -> Array:
-        """Return a table as dense float64 numbers: a category is its index, NaN a missing or unknown value."""
+        """Return a table as dense float64 numbers: a category is its index, NaN a missing or unknown value.
+
+        Parameters
+        ----------
+        X : table
+            Whatever `fit` takes, in memory.
+        estimator : object or None
+            In whose name scikit-learn's errors speak; by default this encoder's.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+            The rows as numbers.
+        """
         rows = self.encode(X, estimator)
         return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
 
     def decode(self, column: int, number: float) -> Any:
-        """Return a cell of an encoded table as the user knows it; None where it is missing."""
+        """Return a cell of an encoded table as the user knows it.
+
+        Parameters
+        ----------
+        column : int
+            The index of the column.
+        number : float
+            What the cell is in the encoded table.
+
+        Returns
+        -------
+        float, category or None
+            The number or the category; None where it is missing.
+        """
         if np.isnan(number):
             return None
         categories = self.schema.categories.get(column)

@@ -26,6 +26,12 @@ FREQUENT = 10
 MOST_DRAWN = 1e9
 # Sums of weights that differ by less than this, relatively, are equal.
 ROUNDING = 1e-9
+# The increment of splitmix64: 2**64 divided by the golden ratio, which spreads consecutive numbers evenly.
+GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
+# The first multiplier of splitmix64, chosen by its author so that every bit of a number reaches the others.
+FIRST_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
+# The second multiplier of splitmix64, chosen in the same way.
+SECOND_MULTIPLIER = np.uint64(0x94D049BB133111EB)
 
 
 def hold_out_share(
@@ -173,17 +179,17 @@ def draw_folds(hashes: NDArray[np.uint64], weight: Array, n_folds: int, seed: in
 
 
 def _draw_chances(hashes: NDArray[np.uint64], seed: int) -> Array:
-    """A number in [0, 1) for each row."""
+    """Draw a number in [0, 1) for each row."""
     return _scale_to_unit(_salt(hashes, seed))
 
 
 def _salt(hashes: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
-    """Hashes that depend on the seed."""
+    """Make the hashes depend on the seed."""
     return mix_bits(hashes ^ mix_bits(np.array([seed], dtype=np.uint64)))
 
 
 def _scale_to_unit(bits: NDArray[np.uint64]) -> Array:
-    """The upper 53 bits as a number in [0, 1)."""
+    """Return the upper 53 bits as a number in [0, 1)."""
     return np.asarray((bits >> np.uint64(11)) * 2.0**-53)
 
 
@@ -216,11 +222,11 @@ class _Contents:
         self._end[order] = (until - before) / mass
 
     def draw_chances(self, salt: int) -> Array:
-        """A number in [0, 1) for each content."""
+        """Draw a number in [0, 1) for each content."""
         return _scale_to_unit(mix_bits(self._keys ^ np.uint64(salt)))
 
     def draw(self, chance: Array, copies: Array, share: float) -> Array:
-        """How many of the copies are drawn, binomially; 0 where a content is no sample of its own."""
+        """Draw a number of copies, binomially; 0 where a content is no sample of its own."""
         drawn = np.zeros_like(copies)
         sampled = copies[self.by_copy]
         limited = np.minimum(sampled, MOST_DRAWN)
@@ -229,11 +235,11 @@ class _Contents:
         return drawn
 
     def look_up(self, table: Array) -> Array:
-        """What a table by content and class says of each row."""
+        """Return what a table by content and class says of each row."""
         return np.asarray(table[self._content, self._label])
 
     def find_weight_within(self, low: Array, high: Array) -> Array:
-        """The weight of each row between the places `low` and `high` of its content and class."""
+        """Return the weight of each row between the positions `low` and `high` of its content and class."""
         length = np.maximum(self._end - self._start, np.finfo(float).tiny)
         end = np.minimum(self._end, self.look_up(high))
         start = np.maximum(self._start, self.look_up(low))
@@ -243,7 +249,7 @@ class _Contents:
 
 
 def mix_bits(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """One step of splitmix64: every bit of the result depends on every bit of x.
+    """Take one step of splitmix64: every bit of the result depends on every bit of x.
 
     Parameters
     ----------
@@ -256,7 +262,7 @@ def mix_bits(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
         As many numbers that look random.
     """
     with np.errstate(over="ignore"):
-        x = x + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = x + GOLDEN_RATIO
+        x = (x ^ (x >> np.uint64(30))) * FIRST_MULTIPLIER
+        x = (x ^ (x >> np.uint64(27))) * SECOND_MULTIPLIER
         return x ^ (x >> np.uint64(31))

@@ -17,7 +17,7 @@ __all__ = ["encode_labels", "find_classes", "list_positive_classes", "refuse_mis
 
 
 def find_classes(y: NDArray[Any], workers: Workers = solo) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """The classes among labels, those of all workers, and each label's place among them.
+    """Find the classes among labels, those of all workers, and each label's index among them.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def find_classes(y: NDArray[Any], workers: Workers = solo) -> tuple[NDArray[Any]
     -------
     classes : ndarray
         The classes in order, at least two.
-    numbers : ndarray of uint32 of shape (n_rows,)
+    class_index : ndarray of uint32 of shape (n_rows,)
         The index of each label's class.
 
     Examples
@@ -40,16 +40,16 @@ def find_classes(y: NDArray[Any], workers: Workers = solo) -> tuple[NDArray[Any]
     """
     try:
         check_classification_targets(y)
-        classes, numbers = np.unique(y, return_inverse=True)
+        classes, class_index = np.unique(y, return_inverse=True)
         if workers.size > 1:
             local = classes
             classes = np.unique(np.concatenate(workers.gather(local)))
-            numbers = np.searchsorted(classes, local)[numbers]
+            class_index = np.searchsorted(classes, local)[class_index]
     except TypeError as error:
         raise ValueError(f"y must hold labels of one kind, none missing ({error})") from error
     if classes.size < 2:
         raise ValueError(f"y must have two classes, got one class only: {classes.tolist()[0]!r}")
-    return classes, numbers.astype(np.uint32)
+    return classes, class_index.astype(np.uint32)
 
 
 def refuse_missing(y: Any) -> None:
@@ -71,7 +71,7 @@ def refuse_missing(y: Any) -> None:
 
 
 def weigh_classes(setting: Any, classes: NDArray[Any], mass: Array) -> Array:
-    """The weight of each class.
+    """Return the weight of each class.
 
     Parameters
     ----------
@@ -105,7 +105,22 @@ def weigh_classes(setting: Any, classes: NDArray[Any], mass: Array) -> Array:
 
 
 def encode_labels(name: str, y: Any, classes: NDArray[Any]) -> NDArray[np.uint32]:
-    """Return labels as indices of `classes`; `name` is what errors call them."""
+    """Return labels as indices of known classes.
+
+    Parameters
+    ----------
+    name : str
+        What to call the labels in an error.
+    y : array_like of shape (n_rows,)
+        The labels.
+    classes : ndarray
+        The known classes in order.
+
+    Returns
+    -------
+    ndarray of uint32 of shape (n_rows,)
+        The index of each label's class. A ValueError if a label is none of them.
+    """
     y = column_or_1d(bring_to_host(y))
     try:
         unknown = np.setdiff1d(y, classes)

@@ -27,20 +27,25 @@ __all__ = [
     "Schema",
     "bring_to_host",
     "checksum_columns",
-    "fingerprint",
+    "compute_fingerprint",
     "learn",
-    "learn_parts",
+    "learn_blocks",
     "round_weights",
 ]
 
 Category = int | float | str
-# For each row the index of its value, or -1 where it is missing; and the values.
-Levels = tuple[NDArray[np.intp], Iterable[Any]]
+# For each row the code of its value, which is its index among the values, or -1 where it is missing; and the values.
+CodedValues = tuple[NDArray[np.intp], Iterable[Any]]
 
-# A column with more different categories than this names its rows rather than describing them.
-MOST_CATEGORIES = 1 << 24
-# So many categories of a column are known, unless said otherwise.
+# At most this many categories of a column are known, unless said otherwise; of more, the heaviest.
 KNOWN_CATEGORIES = 254
+# float32, in which categories are encoded, holds whole numbers up to this.
+LARGEST_CODE = 2**24
+# A column with more different values than this names its rows rather than describing them, and is refused.
+MOST_DISTINCT = 2**24
+# The heaviest of rounded weights has this many bits, which leaves 31 of an int64 for sums over rows.
+WEIGHT_BITS = 32
+# The names of the types of dates, which are neither numbers nor text.
 _DATES = {"datetime", "date", "time", "timedelta", "datetime64", "timedelta64", "Timestamp", "Timedelta", "NaTType"}
 _ADVICE = "make numbers of it (of a date, say, the days since another), or text, or leave it out"
 
@@ -100,7 +105,7 @@ class Schema:
             for index, known in categories.items():
                 out[:, index] = _encode_categories(_describe_array(index, X[:, index]), known)
             return out
-        columns = _list_columns(X)
+        columns = _describe_columns(X)
         encoded = [
             _encode_categories(column, self.categories[index]) if index in self.categories else _read_numbers(column)
             for index, column in enumerate(columns)
@@ -141,9 +146,8 @@ def learn(
     Schema
         What makes numbers of this table or another.
     """
-    # float32 holds whole numbers up to 2**24.
-    if not isinstance(max_categories, Integral) or not 1 <= max_categories <= 2**24:
-        raise ValueError(f"max_categories must be an integer from 1 to {2**24}, got {max_categories!r}")
+    if not isinstance(max_categories, Integral) or not 1 <= max_categories <= LARGEST_CODE:
+        raise ValueError(f"max_categories must be an integer from 1 to {LARGEST_CODE}, got {max_categories!r}")
     given = X
     X = _convert_table(given)
     if sparse.issparse(X):
@@ -154,44 +158,44 @@ def learn(
         return Schema({})
     if isinstance(X, np.ndarray) and X.ndim != 2:
         return Schema({})
-    columns = _list_columns(X)
+    columns = _describe_columns(X)
     if sample_weight is not None and np.shape(sample_weight) != (X.shape[0],):
         shape = np.shape(sample_weight)
         raise ValueError(f"sample_weight must be {X.shape[0]} numbers, one per row, got shape {shape}")
     heaviest_here = 0.0 if sample_weight is None else float(np.max(sample_weight, initial=0.0))
     heaviest = max(workers.gather(heaviest_here))
-    part = columns, round_weights(sample_weight, X.shape[0], heaviest)
-    return _learn_columns(columns, [part], categorical_features, int(max_categories), workers)
+    block = columns, round_weights(sample_weight, X.shape[0], heaviest)
+    return _learn_columns(columns, [block], categorical_features, int(max_categories), workers)
 
 
-def learn_parts(
+def learn_blocks(
     head: Any,
-    parts: Iterable[tuple[Any, NDArray[np.int64]]],
+    blocks: Iterable[tuple[Any, NDArray[np.int64]]],
     categorical_features: Any = "auto",
     max_categories: int = KNOWN_CATEGORIES,
 ) -> Schema:
-    """Find the categories of a table that comes in parts: those that `learn` finds in all of it.
+    """Find the categories of a table that comes in blocks of rows: those that `learn` finds in all of it.
 
     Parameters
     ----------
     head : table
-        Any part, an empty one too: it has the names and types.
-    parts : iterable of (table, ndarray of int64)
-        The parts, each with its weights as `round_weights` gives them.
+        Any block, an empty one too: it has the names and types.
+    blocks : iterable of (table, ndarray of int64)
+        The blocks, each with its weights as `round_weights` gives them.
     categorical_features, max_categories
         As for `learn`.
 
     Returns
     -------
     Schema
-        What makes numbers of the parts.
+        What makes numbers of the blocks.
     """
-    columns = ((_list_columns(_convert_table(part)), weight) for part, weight in parts)
-    return _learn_columns(_list_columns(_convert_table(head)), columns, categorical_features, max_categories)
+    columns = ((_describe_columns(_convert_table(block)), weight) for block, weight in blocks)
+    return _learn_columns(_describe_columns(_convert_table(head)), columns, categorical_features, max_categories)
 
 
 def round_weights(weight: ArrayLike | None, n_rows: int, heaviest: float | None = None) -> NDArray[np.int64]:
-    """Weights as whole numbers, whose sums depend on no order.
+    """Return weights as whole numbers, whose sums depend on no order.
 
     Parameters
     ----------
@@ -211,31 +215,31 @@ def round_weights(weight: ArrayLike | None, n_rows: int, heaviest: float | None 
         return np.broadcast_to(np.int64(1), n_rows)
     weight = np.asarray(weight, dtype=np.float64)
     exponent = np.frexp(weight.max(initial=0.0) if heaviest is None else heaviest)[1]
-    return np.asarray(np.maximum(np.rint(np.ldexp(weight, 32 - exponent)), weight > 0), dtype=np.int64)
+    return np.asarray(np.maximum(np.rint(np.ldexp(weight, WEIGHT_BITS - exponent)), weight > 0), dtype=np.int64)
 
 
 def _learn_columns(
     columns: list[_Column],
-    parts: Iterable[tuple[list[_Column], NDArray[np.int64]]],
+    blocks: Iterable[tuple[list[_Column], NDArray[np.int64]]],
     categorical_features: Any,
     max_categories: int,
     workers: Workers = solo,
 ) -> Schema:
-    """The schema of these columns, whose rows come in parts."""
+    """Learn the schema of these columns, whose rows come in blocks."""
     text = [index for index, column in enumerate(columns) if column.kind == "text"]
     chosen_here = _choose_columns(categorical_features, [column.name for column in columns], text)
     chosen = set().union(*workers.gather(chosen_here))
     others = [index for index in text if index not in chosen]
     totals: dict[int, dict[Category, int]] = {index: {} for index in sorted(chosen)}
-    parts_to_read = parts if chosen or others else []
-    for part, weight in parts_to_read:
-        if stray := [part[i].name for i in others if _read_numbers(part[i]) is None]:
+    blocks_to_read = blocks if chosen or others else []
+    for block, weight in blocks_to_read:
+        if stray := [block[i].name for i in others if _read_numbers(block[i]) is None]:
             raise ValueError(
                 f"X must hold numbers outside categorical_features, but {_say_who_holds(stray)} text: add it there, or "
                 'set categorical_features="auto", or encode it, say with OrdinalEncoder'
             )
         for index, total in totals.items():
-            _add_weights(part[index], weight, total)
+            _add_weights(block[index], weight, total)
     everywhere = [Counter[Category]() for _ in totals]
     for found in workers.gather(list(totals.values())):
         for total, one in zip(everywhere, found, strict=True):
@@ -244,8 +248,8 @@ def _learn_columns(
     return Schema({index: _keep_heaviest(total, max_categories) for index, total in totals_everywhere})
 
 
-def fingerprint(numbers: Any, labels: NDArray[np.uint32]) -> int:
-    """A number that tells an encoded table with its labels from another one.
+def compute_fingerprint(numbers: Any, labels: NDArray[np.uint32]) -> int:
+    """Compute a number that tells an encoded table with its labels from another one.
 
     Parameters
     ----------
@@ -273,7 +277,7 @@ def fingerprint(numbers: Any, labels: NDArray[np.uint32]) -> int:
 
 
 def checksum_columns(numbers: NDArray[Any], before: list[int] | None = None) -> list[int]:
-    """A checksum for each column.
+    """Compute a checksum for each column.
 
     Parameters
     ----------
@@ -293,13 +297,14 @@ def checksum_columns(numbers: NDArray[Any], before: list[int] | None = None) -> 
 
 
 def _choose_columns(features: Any, names: Iterable[Any], text: list[int]) -> set[int]:
-    """Indices of the columns that `categorical_features` means."""
+    """Return the indices of the columns that `categorical_features` means."""
     if features is None or (isinstance(features, str) and features == "auto"):
         return set() if features is None else set(text)
     wanted = 'categorical_features must be "auto", None, or a list of column indices, of column names, or of Booleans'
     if isinstance(features, (str, bytes)) or not isinstance(features, Iterable):
         raise ValueError(f"{wanted}, got {features!r}")
-    features, names = list(features), list(names)
+    features = list(features)
+    names = list(names)
     kinds = {"mask" if isinstance(one, (bool, np.bool_)) else isinstance(one, Integral) for one in features}
     if len(kinds) > 1 or any(isinstance(one, (float, list, np.ndarray)) for one in features):
         raise ValueError(f"{wanted}, got {features!r}")
@@ -315,7 +320,7 @@ def _choose_columns(features: Any, names: Iterable[Any], text: list[int]) -> set
 
 
 def _add_weights(column: _Column, weight: NDArray[np.int64], total: dict[Category, int]) -> None:
-    """Adds to the total weight of each category that of its rows."""
+    """Add to the total weight of each category that of its rows."""
     codes, values = _read_values(column)
     known = codes >= 0
     sums = np.zeros(len(values), dtype=np.int64)
@@ -323,21 +328,21 @@ def _add_weights(column: _Column, weight: NDArray[np.int64], total: dict[Categor
     for code in np.flatnonzero(sums):
         if (value := values[code]) is not None:
             total[value] = total.get(value, 0) + int(sums[code])
-    if len(total) > MOST_CATEGORIES:
-        raise ValueError(f"column {column.name!r} holds more than {MOST_CATEGORIES} different categories: leave it out")
+    if len(total) > MOST_DISTINCT:
+        raise ValueError(f"column {column.name!r} holds more than {MOST_DISTINCT} different categories: leave it out")
 
 
 def _keep_heaviest(total: dict[Category, int], most: int) -> tuple[Category, ...]:
-    """The categories in order; if they are more than `most`, the heaviest, and the first in order among equals."""
+    """Return the categories in order; of more than `most` the heaviest, and the first in order among equals."""
     known = sorted(total, key=lambda value: (isinstance(value, str), value))
     if len(known) > most:
-        heaviest = sorted(range(len(known)), key=lambda place: -total[known[place]])[:most]
-        known = [known[place] for place in sorted(heaviest)]
+        heaviest = sorted(range(len(known)), key=lambda index: -total[known[index]])[:most]
+        known = [known[index] for index in sorted(heaviest)]
     return tuple(known)
 
 
 def _encode_categories(column: _Column, known: tuple[Category, ...]) -> NDArray[np.float32]:
-    """The index of each row's category; text must not come where all were numbers, nor numbers where all were text."""
+    """Return the index of each row's category; refuse text where all were numbers, and numbers where all were text."""
     codes, values = _read_values(column)
     are_text = {isinstance(value, str) for value in values if value is not None}
     known_are_text = {isinstance(value, str) for value in known}
@@ -348,15 +353,15 @@ def _encode_categories(column: _Column, known: tuple[Category, ...]) -> NDArray[
 
 
 def _look_up(codes: NDArray[np.intp], values: list[Any], known: Iterable[Category]) -> NDArray[np.float32]:
-    """The index of each row's category among the known ones, NaN where it is missing or none of them."""
-    places = {value: place for place, value in enumerate(known)}
-    # The code -1 takes the last place, that of None, which no category has.
-    place_by_code = np.array([places.get(value, np.nan) for value in [*values, None]], np.float32)
-    return place_by_code[codes]
+    """Return the index of each row's category among the known ones, NaN where it is missing or none of them."""
+    index_by_value = {value: index for index, value in enumerate(known)}
+    # The code -1 takes the last index, that of None, which no category is.
+    index_by_code = np.array([index_by_value.get(value, np.nan) for value in [*values, None]], np.float32)
+    return index_by_code[codes]
 
 
 def _read_numbers(column: _Column) -> NDArray[Any] | None:
-    """A column as float32 or float64, None if it holds text; categories may well be numbers."""
+    """Return a column as float32 or float64, None if it holds text; categories may well be numbers."""
     if column.kind == "number":
         return column.read_numbers()
     codes, values = _read_values(column)
@@ -368,16 +373,16 @@ def _read_numbers(column: _Column) -> NDArray[Any] | None:
 
 
 def _read_values(column: _Column) -> tuple[NDArray[np.intp], list[Category | None]]:
-    """For each row the code of its value, -1 where missing; the values, None for one that means missing."""
+    """Return for each row the code of its value, -1 where missing; and the values, None for one that means missing."""
     try:
-        codes, levels = column.read_levels()
-        return codes, [_read_category(level) for level in levels]
+        codes, values = column.read_coded_values()
+        return codes, [_read_category(value) for value in values]
     except TypeError as error:
         raise ValueError(f"categories must be text or numbers, but not in column {column.name!r}: {error}") from error
 
 
 def _read_category(value: Any) -> Category | None:
-    """`value` as plain text or number, the same one for equal values; None if it means missing."""
+    """Return `value` as plain text or number, the same one for equal values; None if it means missing."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
@@ -399,7 +404,7 @@ def _read_category(value: Any) -> Category | None:
 
 
 def bring_to_host(table: Any) -> Any:
-    """What lies on a GPU, brought to the memory of the machine.
+    """Bring what lies on a GPU to the memory of the machine.
 
     Parameters
     ----------
@@ -419,7 +424,7 @@ def bring_to_host(table: Any) -> Any:
 
 
 def _convert_table(X: Any) -> Any:
-    """`X` as a sparse matrix, an array, or a data frame of pandas, polars or pyarrow."""
+    """Return `X` as a sparse matrix, an array, or a data frame of pandas, polars or pyarrow."""
     X = bring_to_host(X)
     if type(X).__module__.split(".")[0] == "xgboost":
         raise ValueError("X must be a table, got a matrix of XGBoost, which keeps no rows: give what it was made of")
@@ -448,17 +453,17 @@ class _Column:
     """One column of a table.
 
     `kind` is "number", "text" (or categories of any kind), or else the name of its type. `read_numbers` gives a column
-    of numbers as float32 or float64, NaN where missing; `read_levels` gives any column as codes of its values.
+    of numbers as float32 or float64, NaN where missing; `read_coded_values` gives any column as codes of its values.
     """
 
     name: Any
     kind: str
     read_numbers: Callable[[], NDArray[Any]]
-    read_levels: Callable[[], Levels]
+    read_coded_values: Callable[[], CodedValues]
 
 
-def _list_columns(X: Any) -> list[_Column]:
-    """The columns of an array or a data frame; a ValueError if one holds neither numbers nor text."""
+def _describe_columns(X: Any) -> list[_Column]:
+    """Describe the columns of an array or a data frame; raise a ValueError if one holds neither numbers nor text."""
     if isinstance(X, np.ndarray):
         columns = [_describe_array(index, X[:, index]) for index in range(X.shape[1])]
     elif _is_a(X, "pandas", "DataFrame"):
@@ -498,12 +503,12 @@ def _describe_array(name: Any, values: NDArray[Any]) -> _Column:
             which = TypeError if isinstance(error, TypeError) else ValueError
             raise which(f"X must hold numbers or text, but not in column {name!r}: {error}; {_ADVICE}") from error
 
-    def read_levels() -> Levels:
+    def read_coded_values() -> CodedValues:
         rows = values.tolist()
         codes = {value: code for code, value in enumerate(dict.fromkeys(rows))}
         return np.fromiter(map(codes.__getitem__, rows), np.intp, len(rows)), codes
 
-    return _Column(name, kind, read_numbers, read_levels)
+    return _Column(name, kind, read_numbers, read_coded_values)
 
 
 def _describe_pandas(name: Any, series: Any) -> _Column:
@@ -535,14 +540,14 @@ def _describe_polars(series: Any) -> _Column:
     number = kind in ("Boolean", "Null") or series.dtype.is_numeric()
     kind = "number" if number else "text" if kind in ("String", "Categorical", "Enum") else str(series.dtype)
 
-    def read_levels() -> Levels:
+    def read_coded_values() -> CodedValues:
         values = series.cast(target) if series.dtype.is_decimal() else series
         distinct = values.drop_nulls().unique()
-        places = polars.int_range(len(distinct), eager=True)
-        codes = values.replace_strict(distinct, places, default=-1, return_dtype=polars.Int64)
+        indices = polars.int_range(len(distinct), eager=True)
+        codes = values.replace_strict(distinct, indices, default=-1, return_dtype=polars.Int64)
         return codes.to_numpy(), distinct.to_list()
 
-    return _Column(series.name, kind, lambda: series.cast(target).to_numpy(), read_levels)
+    return _Column(series.name, kind, lambda: series.cast(target).to_numpy(), read_coded_values)
 
 
 def _describe_arrow(name: Any, values: Any) -> _Column:
@@ -553,33 +558,33 @@ def _describe_arrow(name: Any, values: Any) -> _Column:
     text = types.is_dictionary(values.type) or kind in ("string", "large_string", "string_view")
     kind = "text" if text else "number" if any(test(values.type) for test in tests) else kind
 
-    def read_levels() -> Levels:
+    def read_coded_values() -> CodedValues:
         # pyarrow 17 cannot encode numbers of 16 bits.
         rows = values.cast(target) if types.is_float16(values.type) else values
         encoded = rows.dictionary_encode().combine_chunks()
         return encoded.indices.cast("int64").fill_null(-1).to_numpy(), encoded.dictionary.to_pylist()
 
     # A cast that is not safe may round.
-    return _Column(name, kind, lambda: values.cast(target, safe=False).to_numpy(), read_levels)
+    return _Column(name, kind, lambda: values.cast(target, safe=False).to_numpy(), read_coded_values)
 
 
 def _is_a(X: Any, library: str, name: str) -> bool:
-    """Whether `X` is of this class of a library that may not be there."""
+    """Tell whether `X` is of this class of a library that may not be there."""
     return isinstance(X, getattr(sys.modules.get(library), name, ()))
 
 
 def _is_real(dtype: Any) -> bool:
-    """Whether this is a NumPy type of real numbers or Booleans."""
+    """Tell whether this is a NumPy type of real numbers or Booleans."""
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
 def _choose_float(dtype: Any) -> Any:
-    """The float type that loses nothing, as far as there is one."""
+    """Return the float type that loses nothing, as far as there is one."""
     return np.float32 if np.can_cast(dtype, np.float32) else np.float64
 
 
 def _to_floats(X: Any) -> Any:
-    """An array or sparse matrix as float32 or float64."""
+    """Return an array or sparse matrix as float32 or float64."""
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X is {X.dtype}")
     return X.astype(_choose_float(X.dtype), copy=False)

@@ -105,7 +105,7 @@ solo = Workers()
 
 
 def find_workers() -> Workers:
-    """The workers that share this process's fits.
+    """Find the workers that share this process's fits.
 
     Returns
     -------

@@ -21,7 +21,7 @@ class NoiseEstimate:
     rate_neg, rate_pos : float
         The likeliest share of the negatives and of the positives.
     interval_neg, interval_pos : tuple of float
-        95 % intervals of these shares.
+        Intervals of these shares, with a confidence of 95 %.
     found : bool
         Whether there is evidence of noise.
     """

@@ -20,6 +20,8 @@ __all__ = ["MenonEstimate", "menon", "original_learned", "taylor"]
 
 # Posteriors this close to one half take the limit of a formula that divides 0 by 0 there.
 NEAR_HALF = 1e-9
+# A leaf may fall short of its least share of the weight by this part, as a sum of weights does by rounding.
+ROUNDING = 1e-9
 # The authors add this to the alpha that follows from the rates.
 ADDED_TO_ALPHA = 0.01
 
@@ -44,7 +46,7 @@ class MenonEstimate(NoiseEstimate):
 
 
 def menon(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None, random_state: Any = 0) -> MenonEstimate:
-    """The paper's estimator: the extremes of the leaves of one entropy tree.
+    """Estimate the noise as the paper does, by the extremes of the leaves of one entropy tree.
 
     The tree has at least ceil(sqrt(n)) rows per leaf and at most ceil(ln n) leaves; rate_neg is the lowest share of
     positives in a leaf, 1 - rate_pos the highest, `rate` = sqrt(rate_neg * rate_pos), and alpha the paper's alpha_0,
@@ -52,14 +54,15 @@ def menon(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None, rando
     hold for all leaves at once; noise is found if one of them leaves out 0.
 
     Where the formula says nothing: a mean of one half has the limit 1 / (1 - 2 rate); leaves that are all alike tell
-    nothing, and alpha is 1; a clean posterior beyond 0 or 1 counts as 1/(n+2) from it.
+    nothing, and alpha is 1; a clean posterior beyond 0 or 1 counts as 1/(n+2) from it. A class that is alone counts as
+    the negative one, and tells nothing either.
 
     Parameters
     ----------
     X : array_like of shape (n_rows, n_columns)
         Numbers.
     y : array_like of shape (n_rows,)
-        Labels of two classes; the second in order is the positive one.
+        Labels of at most two classes; the second in order is the positive one.
     sample_weight : array_like of shape (n_rows,), optional
         How much each row counts.
     random_state : default 0
@@ -77,29 +80,33 @@ def menon(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None, rando
     >>> print(menon(x[:, None], y))
     wrong labels: 15.0% (1.7% to 29.7%) of the negatives, 16.7% (2.8% to 29.1%) of the positives
     """
-    table, labels = np.asarray(X), np.asarray(y)
+    table = np.asarray(X)
+    labels = np.asarray(y)
     if table.ndim != 2 or labels.ndim != 1 or len(table) != len(labels) or len(labels) == 0:
         raise ValueError(f"X must be a table with a row per label, got shapes {table.shape} and {labels.shape}")
-    classes, place = np.unique(labels, return_inverse=True)
+    classes, class_index = np.unique(labels, return_inverse=True)
     if classes.size > 2:
-        raise ValueError(f"y must have two classes, got {classes.size}")
+        raise ValueError(f"y must have at most two classes, got {classes.size}")
     weight = np.ones(len(labels)) if sample_weight is None else check_numbers("sample_weight", sample_weight)
     if weight.shape != labels.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0")
-    table, place, weight = table[weight > 0], place[weight > 0], weight[weight > 0]
-    n = max(len(place), float(weight.sum()))
+    counts = weight > 0
+    table = table[counts]
+    class_index = class_index[counts]
+    weight = weight[counts]
+    n = max(len(class_index), float(weight.sum()))
     least_share = math.ceil(math.sqrt(n)) / n
     tree = DecisionTreeClassifier(
         criterion="entropy",
-        min_weight_fraction_leaf=min(least_share * (1.0 - 1e-9), 0.5),
+        min_weight_fraction_leaf=min(least_share * (1.0 - ROUNDING), 0.5),
         # Two leaves of that share may not fit, and then no split is allowed.
-        min_samples_split=2 if least_share <= 0.5 else len(place) + 1,
+        min_samples_split=2 if least_share <= 0.5 else len(class_index) + 1,
         max_leaf_nodes=max(2, math.ceil(math.log(n))),
         random_state=random_state,
-    ).fit(table, place, sample_weight=weight)
+    ).fit(table, class_index, sample_weight=weight)
     _, leaf = np.unique(tree.apply(table), return_inverse=True)
     rows = np.bincount(leaf, weight)
-    positives = np.bincount(leaf, weight * place)
+    positives = np.bincount(leaf, weight * class_index)
     share = positives / rows
     low, high = share.min(), share.max()
     # The intervals of all leaves hold at once.
@@ -123,6 +130,7 @@ def menon(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None, rando
 
 
 def _menon_alpha(rate: float, eta_mean: float, n: float) -> float:
+    """Return the paper's alpha_0 of a symmetric rate and the mean posterior over the leaves."""
     if rate >= 0.5 or eta_mean in (0.0, 1.0):
         # All leaves are alike, and there is nothing to undo.
         return 1.0
@@ -133,7 +141,7 @@ def _menon_alpha(rate: float, eta_mean: float, n: float) -> float:
 
 
 def original_learned(y_clean: ArrayLike, y_predicted: ArrayLike, *, by: str = "text") -> float:
-    """alpha from the errors of a model trained on twisted labels, on rows whose labels are *clean*.
+    """Return alpha from the errors of a model trained on twisted labels, on rows whose labels are *clean*.
 
     Parameters
     ----------
@@ -169,7 +177,7 @@ def original_learned(y_clean: ArrayLike, y_predicted: ArrayLike, *, by: str = "t
 
 
 def taylor(y_clean: ArrayLike, y_predicted: ArrayLike, *, rate: float = 0.1) -> float:
-    """`original_learned` to first order in the noise rate, at the predicted positives.
+    """Return the alpha of `original_learned` to first order in the noise rate, at the predicted positives.
 
     Parameters
     ----------
@@ -200,7 +208,7 @@ def taylor(y_clean: ArrayLike, y_predicted: ArrayLike, *, rate: float = 0.1) -> 
 
 
 def _count_outcomes(y_clean: ArrayLike, y_predicted: ArrayLike) -> tuple[float, float, float, float]:
-    """True and false positives, true and false negatives."""
+    """Count true and false positives, true and false negatives."""
     clean, predicted = np.asarray(y_clean), np.asarray(y_predicted)
     if clean.ndim != 1 or clean.shape != predicted.shape or clean.size == 0:
         raise ValueError(f"y_clean and y_predicted must be one per row, got shapes {clean.shape}, {predicted.shape}")
@@ -218,6 +226,6 @@ def _find_share(wrong: float, right: float) -> float:
 
 
 def _keep_inside(eta: float, n: float) -> float:
-    """A posterior that is at least 1/(n+2) from 0 and 1."""
+    """Return the nearest posterior that is at least 1/(n+2) from 0 and 1."""
     margin = 1.0 / (n + 2.0)
     return min(max(eta, margin), 1.0 - margin)

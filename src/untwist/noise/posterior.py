@@ -19,7 +19,7 @@ from untwist.theory.losses import AlphaLoss
 
 __all__ = ["TIE_BREAK", "Posterior", "find_posterior_floor", "turns_labels_over"]
 
-#: Beyond the clip of the link all posteriors are alike. So much of the score is added, so that rows can be told apart.
+#: Beyond the clip of the link all posteriors are alike. This much of the score is added to tell rows apart.
 TIE_BREAK = 1e-6
 
 
@@ -29,7 +29,18 @@ def find_posterior_floor(n_rows: float) -> float:
 
 
 def turns_labels_over(link: Link) -> bool:
-    """Tell whether the clean posterior is the complement of the twisted one, as it is for a negative alpha."""
+    """Tell whether the clean posterior is the complement of the twisted one, as it is for a negative alpha.
+
+    Parameters
+    ----------
+    link : Link
+        The link that the scores were boosted with.
+
+    Returns
+    -------
+    bool
+        True for the alpha-loss with a negative alpha.
+    """
     return isinstance(link.loss, AlphaLoss) and link.loss.alpha < 0
 
 
@@ -57,15 +68,48 @@ class Posterior:
     untwisting: Untwisting | None = None
 
     def twisted_log_odds(self, scores: Array) -> Array:
-        """Return the log-odds of the twisted posterior of each score."""
+        """Return the log-odds of the twisted posterior of each score.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Scores of the boosted model.
+
+        Returns
+        -------
+        ndarray of the shape of `scores`
+            Log-odds of posteriors within [floor, 1 - floor].
+        """
         return np.asarray(logit(np.clip(self.link.inverse(scores), self.floor, 1.0 - self.floor)))
 
     def twisted(self, scores: Array) -> Array:
-        """Return the twisted posterior of every class, which the training labels follow."""
+        """Return the twisted posterior of every class, which the training labels follow.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Scores of the boosted model.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            One posterior per class; each row sums to 1.
+        """
         return self._normalise(self.link.inverse(scores), scores)
 
     def decision(self, scores: Array) -> Array:
-        """Return the scores of the clean posterior: of two classes, positive ones speak for the second."""
+        """Return the scores of the clean posterior: of two classes, positive ones speak for the second.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Scores of the boosted model.
+
+        Returns
+        -------
+        ndarray of the shape of `scores`
+            Scores of the clean posterior; its log-odds where there is noise to undo.
+        """
         if self.untwisting is None:
             return -scores if turns_labels_over(self.link) else scores
         tie_break = TIE_BREAK * scores / (1.0 + np.abs(scores))
@@ -73,14 +117,36 @@ class Posterior:
         return self.untwisting.clean_log_odds(twisted) + self.shift
 
     def clean(self, decision: Array) -> Array:
-        """Return the clean posterior of every class at the values of `decision`."""
+        """Return the clean posterior of every class at the values of `decision`.
+
+        Parameters
+        ----------
+        decision : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            What `decision` returns.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            One posterior per class; each row sums to 1.
+        """
         if self.untwisting is not None:
             return self._normalise(expit(decision), decision)
         boosted = -decision if turns_labels_over(self.link) else decision
         return self._normalise(self.link.tilted(boosted), decision)
 
     def choose(self, decision: Array) -> Any:
-        """Return the index of the class that the values of `decision` speak for; 0 at exactly 0."""
+        """Return the index of the class that the values of `decision` speak for; 0 at exactly 0.
+
+        Parameters
+        ----------
+        decision : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            What `decision` returns.
+
+        Returns
+        -------
+        ndarray of int of shape (n_rows,)
+            One index per row.
+        """
         return decision.argmax(axis=1) if decision.ndim == 2 else (decision > 0).astype(np.intp)
 
     def _normalise(self, posterior: Array, scores: Array) -> Array:

@@ -16,15 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, logit
 
 from untwist.arguments import Array, check_count, check_numbers, check_probabilities
-from untwist.noise.untwisting import TINY, Untwisting, check_rates, untwist_log_odds
+from untwist.noise.untwisting import SAFE_MARGIN, Untwisting, check_rates, untwist_log_odds
 
 __all__ = ["estimate_noise"]
 
 # Noise is found where it explains this many nats of log-likelihood, which is about the usual 5 %.
 ENOUGH_EVIDENCE = 2.0
-# How likely, beforehand, both classes are equally noisy.
-EVEN_ODDS = 0.9
-# The share of the variance of clean labels that features leave unexplained, as expected beforehand.
+# The prior probability that both classes are equally noisy.
+PRIOR_OF_EQUAL_RATES = 0.9
+# The prior mean of the share of the variance of clean labels that features leave unexplained.
 UNEXPLAINED = 0.15
 # The highest rate that is considered.
 HIGHEST_RATE = 0.48
@@ -36,24 +36,36 @@ FINE_STEP = 0.01
 PLAUSIBLE_GAP = 8.0
 # The number of bins of log-odds that the likelihood is summed over.
 N_BINS = 64
-# The standard deviation, beforehand, of the scale that calibrates log-odds, around 1.
+# The prior standard deviation of the scale that calibrates log-odds, around 1.
 SCALE_SPREAD = 0.2
-# The standard deviation, beforehand, of the offset that calibrates log-odds, around 0.
+# The prior standard deviation of the offset that calibrates log-odds, around 0.
 OFFSET_SPREAD = 1.0
 # The lowest scale that calibrates log-odds.
 LEAST_SCALE = 0.05
 # Rows of more weight than this in all would say nothing new.
-MOST_WEIGHT = 1e7
-# A posterior nearer to 0 or 1 than this counts as so near.
+MOST_TELLING_WEIGHT = 1e7
+# A posterior nearer to 0 or 1 than this counts as this near.
 POSTERIOR_FLOOR = 1e-4
 # The slopes of the clean posterior that are tried.
 SLOPES = np.geomspace(0.35, 3.5, 25)
-# The standard deviation, beforehand, of the logarithm of the slope, around that of a calibrated posterior, which is 0.
+# The prior standard deviation of the logarithm of the slope, around 0, that of a calibrated posterior.
 SLOPE_SPREAD = 0.5
 # A clean posterior is not taken to be nearer to 0 or 1 than this, before the slope.
 CLEAREST = 0.005
 # Where a class is rare, a clean posterior may come as near to 0 or 1 as this part of the rarer class's share.
 CLEAREST_OF_RARE = 0.05
+# However rare a class, a clean posterior is not taken to be nearer to 0 or 1 than this, before the slope.
+CLEAREST_OF_ALL = 1e-6
+# Up to this sum whole weights add up exactly, in any order.
+LARGEST_EXACT_SUM = 2.0**53
+# Numbers that differ by less than this count as equal.
+ROUNDING = 1e-9
+# The calibration takes at most this many steps of Newton's method.
+MOST_STEPS = 100
+# A step of the calibration is halved at most this often; after that it is below rounding.
+MOST_HALVINGS = 60
+# The calibration ends where a step moves its parameters by less than this.
+LEAST_MOVE = 1e-13
 
 
 def estimate_noise(
@@ -64,13 +76,12 @@ def estimate_noise(
     rates: tuple[float, float] | None = None,
     n_classes: int = 2,
 ) -> Untwisting:
-    """The noise of labels, from posteriors of a model that has not seen them: out of fold.
+    """Estimate the noise of labels, from posteriors of a model that has not seen them: out of fold.
 
     The twisted labels follow rate_neg + (1 - rate_neg - rate_pos) * clean, with `clean` as `Untwisting` has it. All
-    pairs of rates on a grid are weighed by their likelihood at the best slope, and by what is likely beforehand: nine
-    to one, both classes are equally noisy; and features explain most of the clean labels (the unexplained share of
-    their variance is exponential with mean 0.15), so that of a disagreement that would fit either, noise gets more than
-    bad luck.
+    pairs of rates on a grid are weighed by their likelihood at the best slope, and by a prior: nine to one, both
+    classes are equally noisy; and features explain most of the clean labels (the unexplained share of their variance is
+    exponential with mean 0.15), so that of a disagreement that would fit either, noise gets more than bad luck.
 
     Parameters
     ----------
@@ -83,8 +94,8 @@ def estimate_noise(
     rates : tuple of float, optional
         (rate_neg, rate_pos) if they are known; only the slope and the calibration are then found.
     n_classes : int, default 2
-        Above 2, y says whether a row bears one of so many labels, and a wrong label is as likely any other: rate_neg is
-        then rate_pos / (n_classes - 1).
+        Above 2, y says whether a row bears one label of this many, and a wrong label is as likely any other: rate_neg
+        is then rate_pos / (n_classes - 1).
 
     Returns
     -------
@@ -101,18 +112,20 @@ def estimate_noise(
     """
     p, labels, weight = _check_rows(posterior, y, sample_weight)
     n_classes = check_count("n_classes", n_classes, low=2)
-    if (weight % 1.0 != 0).any() or weight.sum() > 2.0**53:
+    if (weight % 1.0 != 0).any() or weight.sum() > LARGEST_EXACT_SUM:
         # Only sums of whole numbers do not depend on the order of the rows.
         order = np.lexsort((weight, labels, p))
-        p, labels, weight = p[order], labels[order], weight[order]
+        p = p[order]
+        labels = labels[order]
+        weight = weight[order]
     weight = _limit_weight(weight, n_classes)
     z = logit(np.clip(p, POSTERIOR_FLOOR, 1.0 - POSTERIOR_FLOOR))
     # The values are sorted, so that the order of the rows does not matter.
-    values, place = np.unique(z, return_inverse=True)
-    total = np.bincount(place, weight).astype(np.float64)
-    positives = np.bincount(place, weight * labels).astype(np.float64)
+    values, value_index = np.unique(z, return_inverse=True)
+    total = np.bincount(value_index, weight).astype(np.float64)
+    positives = np.bincount(value_index, weight * labels).astype(np.float64)
     share = positives.sum() / total.sum()
-    clearest = max(min(CLEAREST, CLEAREST_OF_RARE * share, CLEAREST_OF_RARE * (1.0 - share)), 1e-6)
+    clearest = max(min(CLEAREST, CLEAREST_OF_RARE * share, CLEAREST_OF_RARE * (1.0 - share)), CLEAREST_OF_ALL)
     scale, offset = _calibrate(values, total, positives)
     bins = _sum_in_bins(scale * values + offset, total, positives)
     if rates is not None:
@@ -122,7 +135,7 @@ def estimate_noise(
         slope = _fit_slopes(bins, pair, clearest).slope
         return Untwisting.from_grid(pair, np.ones(1), slope, math.nan, True, clearest, scale, offset)
     grid, curves = _search_rates(bins, clearest, n_classes)
-    weights = _weigh_beforehand(grid, n_classes) * np.exp(curves.plausibility - curves.plausibility.max())
+    weights = _weigh_by_prior(grid, n_classes) * np.exp(curves.plausibility - curves.plausibility.max())
     no_noise = _fit_slopes(bins, np.zeros((2, 1)), clearest)
     evidence = float(curves.likelihood.max() - no_noise.likelihood[0])
     found = evidence >= ENOUGH_EVIDENCE
@@ -134,7 +147,9 @@ def estimate_noise(
 def _check_rows(
     posterior: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Array, NDArray[Any], Array]:
-    p, labels = check_probabilities("posterior", posterior), np.asarray(y)
+    """Return the posteriors, labels and weights as arrays, one per row."""
+    p = check_probabilities("posterior", posterior)
+    labels = np.asarray(y)
     if p.ndim != 1 or labels.shape != p.shape or p.size == 0:
         raise ValueError(f"posterior and y must be one per row, got shapes {p.shape} and {labels.shape}")
     if not np.isin(labels, (0, 1)).all():
@@ -146,11 +161,11 @@ def _check_rows(
 
 
 def _limit_weight(weight: Array, n_classes: int) -> Array:
-    """The weights, scaled so that they count for as many rows as there are at least, and for not too many."""
+    """Return the weights, scaled so that they count for as many rows as there are at least, and for not too many."""
     rows = np.count_nonzero(weight) / (n_classes if n_classes > 2 else 1)
-    if rows <= weight.sum() <= MOST_WEIGHT:
+    if rows <= weight.sum() <= MOST_TELLING_WEIGHT:
         return weight
-    return np.asarray(weight / weight.sum() * min(max(rows, weight.sum()), MOST_WEIGHT))
+    return np.asarray(weight / weight.sum() * min(max(rows, weight.sum()), MOST_TELLING_WEIGHT))
 
 
 class _BestCurves(NamedTuple):
@@ -167,97 +182,100 @@ class _BestCurves(NamedTuple):
 
 
 def _search_rates(bins: Array, clearest: float, n_classes: int) -> tuple[Array, _BestCurves]:
-    """Pairs of rates and their curves; where few fit, only those, on a finer grid."""
+    """Return pairs of rates and their curves; where few fit, only those, on a finer grid."""
     coarse = _list_rates(STEP, n_classes)
     fine = _list_rates(FINE_STEP, n_classes)
     curves = _fit_slopes(bins, coarse, clearest)
     plausible = coarse[:, curves.plausibility >= curves.plausibility.max() - PLAUSIBLE_GAP]
     distance = np.abs(fine[:, :, None] - plausible[:, None, :]).max(axis=0).min(axis=1)
-    near = fine[:, distance <= STEP / 2 + 1e-9]
+    near = fine[:, distance <= STEP / 2 + ROUNDING]
     if near.shape[1] > 2 * coarse.shape[1]:
         return coarse, curves
     return near, _fit_slopes(bins, near, clearest)
 
 
 def _list_rates(step: float, n_classes: int) -> Array:
-    """Pairs (rate_neg, rate_pos); for several classes those on a line."""
+    """Return pairs (rate_neg, rate_pos); for several classes those on a line."""
     each = np.arange(round(HIGHEST_RATE / step) + 1) * step
     if n_classes > 2:
         return np.stack([each / (n_classes - 1), each])
     return np.stack(np.meshgrid(each, each, indexing="ij")).reshape(2, -1)
 
 
-def _weigh_beforehand(grid: Array, n_classes: int) -> Array:
-    """How likely each pair of rates is before the data are seen."""
-    even = grid[0] == grid[1] if n_classes == 2 else np.ones(grid.shape[1], dtype=np.bool_)
+def _weigh_by_prior(grid: Array, n_classes: int) -> Array:
+    """Return the prior weight of each pair of rates."""
+    are_equal = grid[0] == grid[1] if n_classes == 2 else np.ones(grid.shape[1], dtype=np.bool_)
     spacing = np.diff(np.unique(grid[1]))
     step = spacing.min() if spacing.size else STEP
-    levels = HIGHEST_RATE / step + 1.0
-    return np.where(even, EVEN_ODDS / levels, (1.0 - EVEN_ODDS) / (levels * (levels - 1.0)))
+    n_rates = HIGHEST_RATE / step + 1.0
+    n_unequal_pairs = n_rates * (n_rates - 1.0)
+    return np.where(are_equal, PRIOR_OF_EQUAL_RATES / n_rates, (1.0 - PRIOR_OF_EQUAL_RATES) / n_unequal_pairs)
 
 
 def _sum_in_bins(z: Array, total: Array, positives: Array) -> Array:
-    """Mean of z (rising), total weight and weight of the positives, in bins of about equal weight."""
+    """Return the mean of z (rising), the weight and that of the positives, in bins of about equal weight."""
     middle = (np.cumsum(total) - 0.5 * total) / total.sum()
-    place = np.minimum((middle * N_BINS * (1 + 1e-9)).astype(np.intp), N_BINS - 1)
-    mass, positive, moment = (np.bincount(place, each, N_BINS) for each in (total, positives, total * z))
+    bin_index = np.minimum((middle * N_BINS * (1 + ROUNDING)).astype(np.intp), N_BINS - 1)
+    mass, positive, moment = (np.bincount(bin_index, each, N_BINS) for each in (total, positives, total * z))
     known = mass > 0
     return np.stack([moment[known] / mass[known], mass[known], positive[known]])
 
 
 def _calibrate(z: Array, total: Array, positives: Array) -> tuple[float, float]:
-    """The scale and offset of log-odds that fit the labels best, with a scale near 1: a model of few rounds is shy.
+    """Fit the scale and offset of log-odds to the labels, with a scale near 1: a model of few rounds is shy.
 
     Newton's steps, halved until they help; a scale at its lower bound stays there while the offset is fitted.
     """
     x = np.stack([z, np.ones_like(z)])
-    spread = np.array([SCALE_SPREAD, OFFSET_SPREAD])
+    prior_mean = np.array([1.0, 0.0])
+    prior_spread = np.array([SCALE_SPREAD, OFFSET_SPREAD])
 
-    def cost(at: Array) -> float:
-        odds = at @ x
-        likelihood = positives @ log_expit(odds) + (total - positives) @ log_expit(-odds)
-        return float(0.5 * (((at - (1.0, 0.0)) / spread) ** 2).sum() - likelihood)
+    def find_cost(parameters: Array) -> float:
+        log_odds = parameters @ x
+        likelihood = positives @ log_expit(log_odds) + (total - positives) @ log_expit(-log_odds)
+        return float(0.5 * (((parameters - prior_mean) / prior_spread) ** 2).sum() - likelihood)
 
-    at = np.array([1.0, 0.0])
-    now = cost(at)
-    for _ in range(100):
-        p = expit(at @ x)
-        gradient = x @ (positives - total * p) - (at - (1.0, 0.0)) / spread**2
-        curve = (x * (total * p * (1.0 - p))) @ x.T + np.diag(spread**-2.0)
-        step = np.linalg.solve(curve, gradient)
-        if at[0] <= LEAST_SCALE and step[0] < 0:
-            step = np.array([0.0, gradient[1] / curve[1, 1]])
-        for _ in range(60):
-            new = np.maximum(at + step, (LEAST_SCALE, -np.inf))
-            if (then := cost(new)) <= now:
+    parameters = prior_mean
+    cost_before = find_cost(parameters)
+    for _ in range(MOST_STEPS):
+        p = expit(parameters @ x)
+        gradient = x @ (positives - total * p) - (parameters - prior_mean) / prior_spread**2
+        hessian = (x * (total * p * (1.0 - p))) @ x.T + np.diag(prior_spread**-2.0)
+        step = np.linalg.solve(hessian, gradient)
+        if parameters[0] <= LEAST_SCALE and step[0] < 0:
+            step = np.array([0.0, gradient[1] / hessian[1, 1]])
+        for _ in range(MOST_HALVINGS):
+            moved_parameters = np.maximum(parameters + step, (LEAST_SCALE, -np.inf))
+            cost_after = find_cost(moved_parameters)
+            if cost_after <= cost_before:
                 break
             step = step / 2.0
         else:
             break
-        moved = float(np.abs(new - at).max())
-        at = new
-        now = then
-        if moved < 1e-13:
+        move = float(np.abs(moved_parameters - parameters).max())
+        parameters = moved_parameters
+        cost_before = cost_after
+        if move < LEAST_MOVE:
             break
-    return float(at[0]), float(at[1])
+    return float(parameters[0]), float(parameters[1])
 
 
 def _fit_slopes(bins: Array, grid: Array, clearest: float) -> _BestCurves:
-    """The best slope for each pair of rates."""
+    """Find the best slope for each pair of rates."""
     z, total, positives = bins
-    odds = untwist_log_odds(z, grid, clearest)
+    clean_log_odds = untwist_log_odds(z, grid, clearest)
     rate_neg = grid[0][:, None]
     span = (1.0 - grid.sum(axis=0))[:, None]
     likelihood = np.full(grid.shape[1], -np.inf)
     slope = np.ones(grid.shape[1])
     for candidate in SLOPES:
-        twisted = np.clip(rate_neg + span * expit(candidate * odds), TINY, 1.0 - TINY)
+        twisted = np.clip(rate_neg + span * expit(candidate * clean_log_odds), SAFE_MARGIN, 1.0 - SAFE_MARGIN)
         fit = np.log(twisted) @ positives + np.log1p(-twisted) @ (total - positives)
         fit = fit - 0.5 * (math.log(candidate) / SLOPE_SPREAD) ** 2
         slope = np.where(fit > likelihood, candidate, slope)
         likelihood = np.maximum(likelihood, fit)
     share = total / total.sum()
-    clean = expit(slope[:, None] * odds)
-    mean = np.clip(clean @ share, TINY, 1.0 - TINY)
+    clean = expit(slope[:, None] * clean_log_odds)
+    mean = np.clip(clean @ share, SAFE_MARGIN, 1.0 - SAFE_MARGIN)
     unexplained = (clean * (1.0 - clean)) @ share / (mean * (1.0 - mean))
     return _BestCurves(likelihood, slope, unexplained)

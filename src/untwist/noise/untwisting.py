@@ -22,21 +22,27 @@ __all__ = ["REACH", "TABLE", "Untwisting", "check_rates", "untwist_log_odds"]
 
 #: The log-odds, on either side of 0, at which the tables end.
 REACH = 20.0
+# The number of log-odds in a table, which makes steps of about 0.01; one of them is 0.
+TABLE_SIZE = 4097
 #: The log-odds of the twisted posterior for which `Untwisting` has tables.
-TABLE = np.linspace(-REACH, REACH, 4097)
+TABLE = np.linspace(-REACH, REACH, TABLE_SIZE)
 # Even beyond the plateau of its rates, where the clean posterior would be flat, log-odds go on to rise with this slope.
-LEAK = 1e-3
+LEAKED_SLOPE = 1e-3
 # A pair of rates with less weight than this is left out.
 LEAST_WEIGHT = 1e-6
 # A posterior that is divided by, or whose logarithm is taken, is kept this far from 0 and 1.
-TINY = 1e-15
+SAFE_MARGIN = 1e-15
 # Where the rates are known, a clean posterior may come this close to 0 and 1.
 CLEAREST_BY_KNOWN_RATES = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Untwisting(NoiseEstimate):
-    """All rates that fit the twisted labels, each with its weight and the slope of its clean posterior.
+    """An estimate of the noise, and the transform from the twisted posterior to the clean one that follows from it.
+
+    The estimate is all pairs of rates that fit the twisted labels, each with its weight and the slope of its clean
+    posterior. The transform is the methods. Both are one class since neither means anything without the other, and
+    model files hold them together.
 
     Under a pair of rates the clean posterior is expit(slope * u), u the log-odds of
     (twisted - rate_neg) / (1 - rate_neg - rate_pos); a slope of 1 takes the twisted posterior at its word. Every method
@@ -77,7 +83,7 @@ class Untwisting(NoiseEstimate):
 
     @classmethod
     def from_rates(cls, rates: tuple[float, float]) -> Untwisting:
-        """By rates that are known, of a posterior that is taken at its word.
+        """Return the untwisting by rates that are known, of a posterior that is taken at its word.
 
         Parameters
         ----------
@@ -105,7 +111,7 @@ class Untwisting(NoiseEstimate):
         offset: float = 0.0,
         n_classes: int = 2,
     ) -> Untwisting:
-        """By many pairs of rates, the likeliest of which are its `rate_neg` and `rate_pos`.
+        """Return the untwisting by many pairs of rates, the likeliest of which are its `rate_neg` and `rate_pos`.
 
         Parameters
         ----------
@@ -164,7 +170,7 @@ class Untwisting(NoiseEstimate):
         return f"wrong labels: {self.rate_pos:.1%} ({low:.1%} to {high:.1%}) of every class"
 
     def clean(self, log_odds: ArrayLike) -> Array:
-        """The clean posterior where the twisted labels have these log-odds: alpha*(x) point by point.
+        """Return the clean posterior where the twisted labels have these log-odds: alpha*(x) point by point.
 
         Parameters
         ----------
@@ -179,7 +185,7 @@ class Untwisting(NoiseEstimate):
         return np.asarray(expit(self.clean_log_odds(log_odds)))
 
     def clean_log_odds(self, log_odds: ArrayLike) -> Array:
-        """The log-odds of `clean`, rising, from a table with a step of 0.01 that ends at +-20.
+        """Return the log-odds of `clean`, rising, from a table with a step of 0.01 that ends at +-20.
 
         Parameters
         ----------
@@ -196,7 +202,7 @@ class Untwisting(NoiseEstimate):
         return np.asarray(np.interp(z, TABLE, self.clean_table) + beyond)
 
     def probability_wrong(self, log_odds: ArrayLike, y: ArrayLike) -> Array:
-        """The probability that a label is wrong where the twisted labels have these log-odds.
+        """Return the probability that a label is wrong where the twisted labels have these log-odds.
 
         Parameters
         ----------
@@ -215,7 +221,7 @@ class Untwisting(NoiseEstimate):
         return np.where(np.asarray(y) == 1, positive, negative)
 
     def share_wrong(self, log_odds: ArrayLike, y: ArrayLike, sample_weight: ArrayLike) -> tuple[float, float, float]:
-        """The share of labels that are wrong.
+        """Return the share of labels that are wrong.
 
         Parameters
         ----------
@@ -233,20 +239,21 @@ class Untwisting(NoiseEstimate):
         """
         z = self._calibrate(log_odds)
         positive = np.asarray(y) == 1
-        place = np.clip(np.rint((z + REACH) / (TABLE[1] - TABLE[0])), 0, len(TABLE) - 1).astype(np.intp)
+        step = TABLE[1] - TABLE[0]
+        nearest = np.clip(np.rint((z + REACH) / step), 0, len(TABLE) - 1).astype(np.intp)
         weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), z.shape)
-        weight_by_place = [np.bincount(place[rows], weight[rows], len(TABLE)) for rows in (~positive, positive)]
-        wrong = sum(table @ mass for table, mass in zip(self._wrong_tables, weight_by_place, strict=True))
+        mass_by_label = [np.bincount(nearest[rows], weight[rows], len(TABLE)) for rows in (~positive, positive)]
+        wrong = sum(table @ mass for table, mass in zip(self._wrong_tables, mass_by_label, strict=True))
         shares = np.asarray(wrong / max(float(weight.sum()), np.finfo(float).tiny))
         return float(self.weights @ shares), *_find_interval(shares, self.weights)
 
     @cached_property
     def clean_table(self) -> Array:
         """The log-odds of the clean posterior over the calibrated log-odds in `TABLE`."""
-        odds = self._tabulate_odds()
+        clean_log_odds = self._tabulate_log_odds()
         log_weight = np.log(self.weights)[:, None]
-        log_positive = np.logaddexp.reduce(log_weight + log_expit(odds), axis=0)
-        log_negative = np.logaddexp.reduce(log_weight + log_expit(-odds), axis=0)
+        log_positive = np.logaddexp.reduce(log_weight + log_expit(clean_log_odds), axis=0)
+        log_negative = np.logaddexp.reduce(log_weight + log_expit(-clean_log_odds), axis=0)
         return np.asarray(log_positive - log_negative)
 
     @cached_property
@@ -254,12 +261,12 @@ class Untwisting(NoiseEstimate):
         """The probability of a negative and of a positive label to be wrong, for each pair of rates."""
         rate_neg = self.rates_neg[:, None]
         rate_pos = self.rates_pos[:, None]
-        clean = expit(self._tabulate_odds())
-        twisted = np.clip(rate_neg + (1.0 - rate_neg - rate_pos) * clean, TINY, 1.0 - TINY)
+        clean = expit(self._tabulate_log_odds())
+        twisted = np.clip(rate_neg + (1.0 - rate_neg - rate_pos) * clean, SAFE_MARGIN, 1.0 - SAFE_MARGIN)
         return rate_pos * clean / (1.0 - twisted), rate_neg * (1.0 - clean) / twisted
 
-    def _tabulate_odds(self) -> Array:
-        """The clean log-odds over the table, for each pair of rates."""
+    def _tabulate_log_odds(self) -> Array:
+        """Return the clean log-odds over the table, for each pair of rates."""
         pairs = np.stack([self.rates_neg, self.rates_pos])
         return self.slopes[:, None] * untwist_log_odds(TABLE, pairs, self.clearest)
 
@@ -268,7 +275,7 @@ class Untwisting(NoiseEstimate):
 
 
 def check_rates(rates: tuple[float, float]) -> Array:
-    """Known noise rates as a grid of one pair.
+    """Return known noise rates as a grid of one pair.
 
     Parameters
     ----------
@@ -287,7 +294,7 @@ def check_rates(rates: tuple[float, float]) -> Array:
 
 
 def untwist_log_odds(log_odds: Array, grid: Array, clearest: float) -> Array:
-    """The log-odds of the clean posterior under each pair of rates, before any slope.
+    """Return the log-odds of the clean posterior under each pair of rates, before any slope.
 
     Parameters
     ----------
@@ -308,22 +315,23 @@ def untwist_log_odds(log_odds: Array, grid: Array, clearest: float) -> Array:
     clean = np.clip((expit(log_odds) - rate_neg) / span, clearest, 1.0 - clearest)
     # At these log-odds of the twisted posterior the clean one is one half.
     middle = np.log1p(grid[0] - grid[1]) - np.log1p(grid[1] - grid[0])
-    return np.asarray(logit(clean) + LEAK * (log_odds - middle[:, None]))
+    return np.asarray(logit(clean) + LEAKED_SLOPE * (log_odds - middle[:, None]))
 
 
 def _widen(interval: tuple[float, float], rate: float) -> tuple[float, float]:
-    """The interval, as wide as it takes to hold the likeliest rate, which is one of a grid."""
+    """Return the interval, as wide as it takes to hold the likeliest rate, which is one of a grid."""
     return min(rate, interval[0]), max(rate, interval[1])
 
 
 def _find_interval(rates: Array, weights: Array) -> tuple[float, float]:
-    """Where the middle 95 % of the weight lies; that of a rate on the grid is spread halfway to its neighbours."""
-    levels, place = np.unique(rates, return_inverse=True)
-    middles = (levels[1:] + levels[:-1]) / 2.0
-    edges = np.concatenate([levels[:1], middles, levels[-1:]])
-    if levels[0] == 0 and len(levels) > 1:
+    """Find where the middle of the weight lies; that of a rate on the grid is spread halfway to its neighbours."""
+    distinct, index = np.unique(rates, return_inverse=True)
+    middles = (distinct[1:] + distinct[:-1]) / 2.0
+    edges = np.concatenate([distinct[:1], middles, distinct[-1:]])
+    if distinct[0] == 0 and len(distinct) > 1:
         # No noise is a case of its own, not a range of rates.
         edges[1] = 0.0
-    until = np.concatenate([[0.0], np.cumsum(np.bincount(place, weights))])
-    low, high = np.interp([(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0], until / until[-1], edges)
+    weight_until = np.concatenate([[0.0], np.cumsum(np.bincount(index, weights))])
+    shares = [(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0]
+    low, high = np.interp(shares, weight_until / weight_until[-1], edges)
     return float(low), float(high)
