@@ -159,6 +159,20 @@ def test_no_noise_is_said_plainly(clean):
     assert len(page) < 60_000
 
 
+def test_several_classes_are_never_called_clean():
+    """Noise of one class only does not show in one rate for all classes, so that nobody may say Clean."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    truth = np.digitize(X[:, 0], [-0.7, 0.7])
+    audit = audit_labels(X, np.where((truth == 0) & (rng.random(600) < 0.1), 1, truth))
+    assert not audit.noise.found
+    assert "noise of some classes only is not excluded" in str(audit)
+    text = read_text(report(audit, title="t"))
+    assert "Clean" not in text
+    assert "Nothing needs correcting" not in text
+    assert "Noise of some classes only, or between two of them, would not show here." in text
+
+
 def test_noise_that_cannot_be_told_from_hard_data_is_not_claimed():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 5))

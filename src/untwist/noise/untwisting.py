@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logit
 
 from untwist.arguments import Array, check_fraction
-from untwist.noise.estimate import CONFIDENCE, NoiseEstimate
+from untwist.noise.estimate import CLEAN_LIMIT, CONFIDENCE, NoiseEstimate
 
 __all__ = ["REACH", "TABLE", "Untwisting", "check_rates", "untwist_log_odds"]
 
@@ -164,9 +164,14 @@ class Untwisting(NoiseEstimate):
         return " (as given)" if math.isnan(self.evidence) else ""
 
     def __str__(self) -> str:
-        if self.n_classes == 2 or not self.found:
+        if self.n_classes == 2:
             return super().__str__()
         low, high = self.interval_pos
+        if not self.found:
+            what = "no sign of noise that is the same in every class"
+            if high >= CLEAN_LIMIT:
+                what = "noise that is the same in every class cannot be told from hard data here"
+            return f"{what} (rates from {low:.0%} to {high:.0%} would fit); noise of some classes only is not excluded"
         return f"wrong labels: {self.rate_pos:.1%} ({low:.1%} to {high:.1%}) of every class"
 
     def clean(self, log_odds: ArrayLike) -> Array:

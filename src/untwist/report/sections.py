@@ -87,6 +87,12 @@ def _write_headline(audit: LabelAudit) -> tuple[str, str]:
     if audit.noise.found:
         sure = f"We are 95&nbsp;% sure that it is between {format_percent(low)} and {format_percent(high)}."
         return format_percent(rate), f"of the {n:,} labels look wrong. {sure}"
+    if len(audit.classes) > 2:
+        return "Unclear", (
+            "whether labels are wrong: there is no sign of noise that is the same in every class, and "
+            f"{format_percent(high)} of such noise would fit at most. Noise of some classes only, or between two of "
+            "them, would not show here."
+        )
     if _is_clean(audit):
         words = (
             f"as far as can be seen: no evidence of wrong labels. At most {format_percent(high)} of them may be wrong."
@@ -99,7 +105,12 @@ def _write_headline(audit: LabelAudit) -> tuple[str, str]:
 
 
 def _is_clean(audit: LabelAudit) -> bool:
-    """Whether there is no noise to speak of, and not only none that can be told from hard data."""
+    """Tell whether there is no noise to speak of, and not only none that can be told from hard data.
+
+    Of more than two classes nobody can say so: what is estimated is noise that is the same in every class.
+    """
+    if len(audit.classes) > 2:
+        return False
     return not audit.noise.found and max(audit.noise.interval_neg[1], audit.noise.interval_pos[1]) < CLEAN_LIMIT
 
 
