@@ -44,8 +44,8 @@ def place_thresholds(values, weights, max_bins):
 
 
 MASK = 2**64 - 1
-SAMPLE = 100_000  # About so many rows place the thresholds.
-DRAWN = 2048  # So many values of a column are counted in full where the sample shows few.
+SAMPLE = 100_000  # About this many rows place the thresholds.
+DRAWN = 2048  # This many values of a column are counted in full where the sample shows few.
 
 
 def hash_number(x):

@@ -155,7 +155,7 @@ def test_slopes_at_zero(alpha):
     loss = AlphaLoss(alpha)
     clipped = 1 / (2 * alpha) if alpha >= 1 else 2 ** (-1 / alpha) / alpha
     assert ClippedLink(loss).curvature(0.0) == pytest.approx(clipped, rel=1e-13)
-    assert CanonicalLink(loss).curvature(0.0) == pytest.approx(2 ** (loss.rate - 2) / alpha, rel=1e-13)
+    assert CanonicalLink(loss).curvature(0.0) == pytest.approx(2 ** (loss.exponent - 2) / alpha, rel=1e-13)
 
 
 def test_alpha_2_in_closed_form():

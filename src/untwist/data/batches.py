@@ -327,7 +327,7 @@ def _find_difference(schema: Any, other: Any) -> str | None:
 
 
 def _group_rows(metadata: Any, size: int) -> Iterator[list[int]]:
-    """Row groups, as few at a time as make a block: pyarrow keeps what it has read of all that it is asked for."""
+    """Yield row groups, as few at a time as make a block: pyarrow keeps in memory all that one call has read."""
     groups: list[int] = []
     n_rows = 0
     for group in range(metadata.num_row_groups):

@@ -95,7 +95,7 @@ class StepCondition:
 
 
 def step_condition(link: Link, step_size: float, M: float = 1.0, zeta: float = 0.0) -> StepCondition:
-    """What (O2) says of a step for a link, whatever the margins: for the alpha-loss above alpha = 2 it always fails.
+    """Tell what (O2) says of a step for a link at any margins: for the alpha-loss above alpha = 2 it always fails.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class SurrogateCertificate:
         return max(0.0, self.first_risk - float(np.sum(self.mean_weights**2)) / self.Q)
 
     def rounds_for(self, theta: float, epsilon: float) -> float:
-        """Rounds after which, at some round, at most a share `epsilon` has margin <= theta (second part).
+        """Return the rounds after which, at some round, at most a share `epsilon` has margin <= theta (second part).
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class Certificate:
     sufficient_o1: tuple[bool, ...] | None
 
     def summary(self) -> str:
-        """The certificate in plain text.
+        """Return the certificate in plain text.
 
         Returns
         -------
@@ -280,7 +280,7 @@ class Certificate:
 def certify(
     rounds: Iterable[BoostingRound], link: Link, step_size: float, *, sample_weight: ArrayLike | None = None
 ) -> Certificate:
-    """The certificate of finished rounds of PILBoost.
+    """Certify finished rounds of PILBoost.
 
     Parameters
     ----------
@@ -361,7 +361,7 @@ class _Ledger:
         self.rows.append((zeta, curvature, decrease, bracket * step_size * one.edge**2))
 
     def certify(self, step_size: float, M: float, gamma: float, mean_weights: Array) -> SurrogateCertificate:
-        """The theorem on this margin loss."""
+        """Return the theorem on this margin loss."""
         zeta, curvature, decrease, bound = np.array(self.rows).T
         rounding = 1e-12 * max(1.0, self.risks[0])
         verdicts = tuple(
@@ -385,7 +385,7 @@ class _Ledger:
 
 
 def _lies_outside_band(link: Link, margins: Array) -> bool:
-    """Whether no margin falls into I_alpha = +-c*[1 - 1/alpha^4, 1] (Lemma "edgeALPHA"), where the links part."""
+    """Tell whether no margin falls into I_alpha = +-c*[1 - 1/alpha^4, 1] (Lemma "edgeALPHA"), where the links part."""
     if not isinstance(link.loss, AlphaLoss) or not math.isfinite(link.clip):
         return True
     sizes = np.abs(margins) / link.clip

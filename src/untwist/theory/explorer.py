@@ -74,7 +74,7 @@ class Exploration:
         return self.tilted_set[1] - self.tilted_set[0] < 1e-6
 
     def reaches(self, tolerance: float = 1e-6) -> bool:
-        """Whether the family undoes this twist.
+        """Tell whether the family undoes this twist.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class Exploration:
 
 
 def _spread_both_ways(smallest: float, largest: float, count: int) -> tuple[float, ...]:
-    """Sizes in geometric progression, with both signs, and 0 between them."""
+    """Return sizes in geometric progression, with both signs, and 0 between them."""
     sizes = np.geomspace(smallest, largest, count).tolist()
     return (*(-size for size in reversed(sizes)), 0.0, *sizes)
 
@@ -115,7 +115,7 @@ SUPER = LossFamily(
 
 
 def explore(family: LossFamily, eta_clean: float, eta_twisted: float, *, refinements: int = 16) -> Exploration:
-    """The closest that the Bayes tilted estimate of `eta_twisted` comes to `eta_clean` within `family`.
+    """Find the closest that the Bayes tilted estimate of `eta_twisted` comes to `eta_clean` within `family`.
 
     A grid over the family's values, then `refinements` ever finer looks along each axis around the best point so far.
     A miss is a miss within the range searched. Only global minimisers of the conditional risk count. A loss whose
@@ -168,7 +168,7 @@ def explore(family: LossFamily, eta_clean: float, eta_twisted: float, *, refinem
 def _refine(
     found: list[Exploration], family: LossFamily, attempt: Callable[[Iterable[float]], Exploration], refinements: int
 ) -> Exploration | None:
-    """The closest of `found`, which are all points or all sets, after ever finer looks along each axis around it."""
+    """Find the closest of `found`, all points or all sets, after ever finer looks along each axis around it."""
     if not found:
         return None
     best = min(found, key=lambda one: one.distance)
@@ -185,7 +185,7 @@ def _refine(
 
 
 def _zoom_in(value: float, axis: tuple[float, ...]) -> tuple[float, ...]:
-    """Seven values between the finite neighbours of `value` on `axis`, itself among them."""
+    """Return seven values between the finite neighbours of `value` on `axis`, itself among them."""
     index = axis.index(value)
     low = axis[max(index - 1, 0)]
     high = axis[min(index + 1, len(axis) - 1)]

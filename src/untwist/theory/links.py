@@ -70,7 +70,7 @@ class Link(ABC):
 
     @classmethod
     def numerical(cls, loss: Loss) -> Self:
-        """The link of `loss` from its partial losses alone, without any closed form.
+        """Return the link of `loss` from its partial losses alone, without any closed form.
 
         Parameters
         ----------
@@ -157,8 +157,8 @@ class Link(ABC):
         def solve(z: Array) -> Array:
             low = np.full(z.shape, LOGIT_OF_ZERO)
             high = np.full(z.shape, LOGIT_OF_ONE)
-            odds = bisect(lambda x: np.asarray(self.score(expit(x)) > z), low, high)
-            return np.where(z >= self.score(1.0), 1.0, np.where(z <= self.score(0.0), 0.0, expit(odds)))
+            log_odds = bisect(lambda x: np.asarray(self.score(expit(x)) > z), low, high)
+            return np.where(z >= self.score(1.0), 1.0, np.where(z <= self.score(0.0), 0.0, expit(log_odds)))
 
         return _apply_where_known(solve, check_numbers("z", z))
 
@@ -271,7 +271,7 @@ class Link(ABC):
         return math.inf if nearer > 1.5 * near else nearer
 
     def largest_curvature(self, low: ArrayLike, high: ArrayLike) -> float:
-        """The largest curvature over intervals [low_i, high_i] of margins.
+        """Find the largest curvature over intervals [low_i, high_i] of margins.
 
         It is attained at an end, at a peak inside, or at the clip; the peaks are found once per link.
 
@@ -294,12 +294,12 @@ class Link(ABC):
 
     @cached_property
     def _peaks(self) -> list[tuple[float, float]]:
-        """Margins where the curvature has a local maximum, the clip included, with the curvature there."""
+        """The margins where the curvature has a local maximum, the clip included, with the curvature there."""
         peaks = [(side * self.clip, self.clip_curvature) for side in (-1.0, 1.0) if math.isfinite(self.clip)]
-        odds = np.linspace(-26.0, 26.0, 5201)
-        curvature = self.curvature(self.score(expit(odds)))
+        log_odds = np.linspace(-26.0, 26.0, 5201)
+        curvature = self.curvature(self.score(expit(log_odds)))
         inner = np.flatnonzero((curvature[1:-1] > curvature[:-2]) & (curvature[1:-1] >= curvature[2:])) + 1
-        for centre in odds[inner]:
+        for centre in log_odds[inner]:
             near = self.score(expit(np.linspace(centre - 0.01, centre + 0.01, 401)))
             values = self.curvature(near)
             peaks.append((float(near[values.argmax()]), float(values.max())))
@@ -433,7 +433,7 @@ class _AlphaLink(ABC):
         if self.loss.alpha == 0:
             raise ValueError("alpha must not be 0 for a link: the loss is infinite everywhere")
         self._a = abs(self.loss.alpha)
-        self._r = self.loss.rate
+        self._r = self.loss.exponent
 
     @abstractmethod
     def _logit(self, z: Array) -> Array:
@@ -635,7 +635,7 @@ class HalfLogitLink(Link):
 
 
 def _restore(kind: type[AnyLink], loss: Loss) -> AnyLink:
-    """A link of exactly this class, past the choice of a closed form."""
+    """Make a link of exactly this class, past the choice of a closed form."""
     link = object.__new__(kind)
     # This is what `kind(loss)` does after choosing the class.
     link.__init__(loss)  # type: ignore[misc]
@@ -643,13 +643,13 @@ def _restore(kind: type[AnyLink], loss: Loss) -> AnyLink:
 
 
 def _apply_where_known(function: Callable[[Array], Array], z: Array) -> Array:
-    """`function(z)`, NaN where z is NaN."""
+    """Return `function(z)`, NaN where z is NaN."""
     known = ~np.isnan(z)
     return np.where(known, function(np.where(known, z, 0.0)), np.nan)[()]
 
 
 def default_step_size(link: Link) -> float:
-    """The step a_f for which boosting is sound by default: ``2 * min(alpha, c)`` for the alpha-loss.
+    """Return the step a_f for which boosting is sound by default: ``2 * min(alpha, c)`` for the alpha-loss.
 
     That is 2*alpha up to alpha = 2 (below 1 too, where c is negative) and 2*c above, where 1/F''(0) would be too
     large because the curvature peaks at the clip. For any other loss 1 over the curvature at margin 0, the step that

@@ -238,15 +238,20 @@ class AlphaLoss(Loss):
     @property
     def conjugate(self) -> float:
         """c = a / (a - 1) for a = |alpha|: where the link ends (infinite at a = 1, negative below)."""
-        return 1.0 / self.rate if self.rate else math.inf
+        return 1.0 / self.exponent if self.exponent else math.inf
 
     @property
-    def rate(self) -> float:
-        """r = 1 / c = 1 - 1 / |alpha|; -inf at alpha = 0."""
+    def exponent(self) -> float:
+        """r = 1 / c = 1 - 1 / |alpha|, the exponent of the partial losses; -inf at alpha = 0."""
         a = abs(self.alpha)
         if a == 0:
             return -math.inf
         return 1.0 if math.isinf(a) else (a - 1.0) / a
+
+    @property
+    def rate(self) -> float:
+        """`exponent` under an older name; it is no noise rate."""
+        return self.exponent
 
     def partial_pos(self, u: ArrayLike) -> Array:
         """(1 - u**r) / r, for alpha < 0 at 1 - u."""
@@ -273,9 +278,9 @@ class AlphaLoss(Loss):
         eta = check_probabilities("eta", eta)
         if self.alpha == 0:
             return np.full(eta.shape, math.inf)[()]
-        odds = tilted_logit(eta, abs(self.alpha))
-        cost_pos = self._cost_of_log(log_expit(odds))
-        cost_neg = self._cost_of_log(log_expit(-odds))
+        log_odds = tilted_logit(eta, abs(self.alpha))
+        cost_pos = self._cost_of_log(log_expit(log_odds))
+        cost_neg = self._cost_of_log(log_expit(-log_odds))
         return expectation(eta, cost_pos, cost_neg)
 
     def tilted_estimate(self, eta: ArrayLike) -> Array:
@@ -298,21 +303,21 @@ class AlphaLoss(Loss):
         if self.alpha == 0:
             raise ValueError("alpha must not be 0: its tilted estimate is all of [0, 1] everywhere")
         with np.errstate(invalid="ignore"):
-            odds = np.where(np.isinf(logit(u)), np.sign(self.alpha) * logit(u), logit(u) / self.alpha)
-        return np.asarray(expit(odds))[()]
+            log_odds = np.where(np.isinf(logit(u)), np.sign(self.alpha) * logit(u), logit(u) / self.alpha)
+        return np.asarray(expit(log_odds))[()]
 
     def _cost(self, u: Array) -> Array:
         if self.alpha == 0:
             return np.full(u.shape, math.inf)[()]
-        return np.asarray(-boxcox(u, self.rate))[()] + 0.0
+        return np.asarray(-boxcox(u, self.exponent))[()] + 0.0
 
     def _cost_of_complement(self, u: Array) -> Array:
         if self.alpha == 0:
             return np.full(u.shape, math.inf)[()]
-        return np.asarray(-boxcox1p(-u, self.rate))[()] + 0.0
+        return np.asarray(-boxcox1p(-u, self.exponent))[()] + 0.0
 
     def _cost_of_log(self, log_u: Array) -> Array:
-        r = self.rate
+        r = self.exponent
         with np.errstate(over="ignore"):
             return np.asarray(-np.expm1(r * log_u) / r if r else -log_u)
 
@@ -553,12 +558,12 @@ def tilted_logit(eta: ArrayLike, alpha: ArrayLike) -> Array:
     ndarray
         The log-odds of the tilted posteriors.
     """
-    odds = logit(check_probabilities("eta", eta))
+    log_odds = logit(check_probabilities("eta", eta))
     alpha = check_numbers("alpha", alpha)
     if np.isnan(alpha).any():
         raise ValueError("alpha must be a number, got nan")
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.where((alpha == 0) | (odds == 0), 0.0, alpha * odds)[()]
+        return np.where((alpha == 0) | (log_odds == 0), 0.0, alpha * log_odds)[()]
 
 
 def _damp(slope: Array, w: Array) -> Array:

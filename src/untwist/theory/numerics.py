@@ -95,7 +95,7 @@ def _continue_power_law(slopes: Array, x: Array, function_values: Array) -> Arra
 
 
 def bisect(rising: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Where a predicate turns from false to true, elementwise.
+    """Find where a predicate turns from false to true, elementwise.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def bisect(rising: Callable[[Array], Array], low: Array, high: Array) -> Array:
 
 
 def _make_double_exponential(step: float = 1.0 / 16.0, reach: float = 3.6) -> tuple[Array, Array]:
-    """Nodes and weights of the double-exponential quadrature over [0, 1]."""
+    """Return the nodes and weights of the double-exponential quadrature over [0, 1]."""
     t = np.arange(-reach, reach + step / 2, step)
     half = 0.5 * np.pi * np.sinh(t)
     nodes = expit(2.0 * half)
@@ -188,7 +188,7 @@ class Risk(Protocol):
 
 
 def minimisers(loss: Risk, eta: Array) -> tuple[Array, Array]:
-    """Leftmost and rightmost minimiser of L(., eta): a grid on the logit scale, then a root search beside it.
+    """Find the leftmost and rightmost minimiser of L(., eta): a grid on the logit scale, then a root search beside it.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def minimisers(loss: Risk, eta: Array) -> tuple[Array, Array]:
     final = grid.size - 1
 
     def find_isolated(index: NDArray[np.intp], eta: Array) -> Array:
-        """The minimum near a grid point: where the slope of the risk changes sign."""
+        """Find the minimum near a grid point: where the slope of the risk changes sign."""
 
         def rising(x: Array) -> Array:
             with np.errstate(invalid="ignore", over="ignore"):
@@ -224,7 +224,7 @@ def minimisers(loss: Risk, eta: Array) -> tuple[Array, Array]:
         return np.where((found < known) | ((found == known) & inside), root, grid[index])
 
     def find_rim(index: NDArray[np.intp], direction: int, eta: Array, level: Array) -> Array:
-        """The end of a flat piece, between a grid point on it and the next one in this direction, which is off it."""
+        """Find the end of a flat piece, between a grid point on it and the next one in this direction, off it."""
 
         def is_flat(x: Array) -> Array:
             return np.asarray(loss.conditional_risk(expit(x), eta) <= level)

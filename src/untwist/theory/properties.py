@@ -63,7 +63,7 @@ class PropertyCheck:
 
 
 def well_formed(loss: Loss) -> PropertyCheck:
-    """Both partial losses give one cost, not NaN, for every u in [0, 1].
+    """Check that both partial losses give one cost, not NaN, for every u in [0, 1].
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def well_formed(loss: Loss) -> PropertyCheck:
 
 
 def monotone(loss: Loss) -> PropertyCheck:
-    """(M): partial_pos is non-increasing and partial_neg non-decreasing.
+    """Check (M): partial_pos is non-increasing and partial_neg non-decreasing.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def monotone(loss: Loss) -> PropertyCheck:
 
 
 def differentiable(loss: Loss) -> PropertyCheck:
-    """(D): both partial losses have a derivative inside (0, 1): no kink survives when looked at more closely.
+    """Check (D): both partial losses have a derivative inside (0, 1): no kink survives when looked at more closely.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def differentiable(loss: Loss) -> PropertyCheck:
 
 
 def symmetric(loss: Loss) -> PropertyCheck:
-    """(S): partial_pos(u) = partial_neg(1 - u).
+    """Check (S): partial_pos(u) = partial_neg(1 - u).
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def symmetric(loss: Loss) -> PropertyCheck:
 
 
 def extremes(loss: Loss) -> PropertyCheck:
-    """(E): partial_pos(1) = partial_neg(0) = 0 and both are non-negative.
+    """Check (E): partial_pos(1) = partial_neg(0) = 0 and both are non-negative.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def extremes(loss: Loss) -> PropertyCheck:
 
 
 def proper(loss: Loss) -> PropertyCheck:
-    """eta is a minimiser of the conditional risk, for every eta.
+    """Check that eta is a minimiser of the conditional risk, for every eta.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def proper(loss: Loss) -> PropertyCheck:
 
 
 def strictly_proper(loss: Loss) -> PropertyCheck:
-    """eta is the only minimiser of the conditional risk, for every eta.
+    """Check that eta is the only minimiser of the conditional risk, for every eta.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def strictly_proper(loss: Loss) -> PropertyCheck:
 
 
 def properties(loss: Loss) -> dict[str, PropertyCheck]:
-    """All checks by their letter or name.
+    """Return all checks by their letter or name.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def properties(loss: Loss) -> dict[str, PropertyCheck]:
 
 
 def _steps(values: Array) -> Array:
-    """Differences along the grid, those within rounding set to zero; inf - inf is no step."""
+    """Return differences along the grid, those within rounding set to zero; inf - inf is no step."""
     with np.errstate(invalid="ignore"):
         steps = np.nan_to_num(np.diff(values), nan=0.0, posinf=1.0, neginf=-1.0)
     scale = np.minimum(np.abs(values[1:]), np.abs(values[:-1]))
@@ -255,5 +255,5 @@ def _steps(values: Array) -> Array:
 
 
 def _check_nowhere(broken: NDArray[np.bool_], reason: str, points: Array = _GRID) -> PropertyCheck:
-    """Holds if `broken` is true nowhere; otherwise the first point where it is true is the witness."""
+    """Return a check that holds if `broken` is true nowhere; otherwise the first point that is broken witnesses it."""
     return PropertyCheck(False, float(points[broken.argmax()]), reason) if broken.any() else PropertyCheck(True)

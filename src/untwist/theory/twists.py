@@ -137,7 +137,7 @@ class SymmetricNoise(ClassConditionalTwist):
 
 
 def is_bayes_blunting(eta_clean: ArrayLike, eta_twisted: ArrayLike, *, strict: bool = False) -> NDArray[np.bool_]:
-    """Whether the twist only takes confidence away, at each x (Definition "def:Bayesblunting").
+    """Tell whether the twist only takes confidence away, at each x (Definition "def:Bayesblunting").
 
     That is ``eta_clean <= eta_twisted <= 1/2`` or ``eta_clean >= eta_twisted >= 1/2``.
 
@@ -163,7 +163,7 @@ def is_bayes_blunting(eta_clean: ArrayLike, eta_twisted: ArrayLike, *, strict: b
 
 
 def alpha_star(eta_clean: ArrayLike, eta_twisted: ArrayLike) -> Array:
-    """The alpha whose tilted estimate turns eta_twisted into eta_clean: logit(eta_clean) / logit(eta_twisted).
+    """Return the alpha whose tilted estimate turns eta_twisted into eta_clean, logit(eta_clean) / logit(eta_twisted).
 
     Lemma "lemPointwise" (c, d): at least 1 for a Bayes blunting twist, negative across 1/2. Where the quotient is
     undefined or the answer not unique:
@@ -342,7 +342,7 @@ def cross_entropy_slope(
 
 
 def best_fixed_alpha(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """The one alpha in [-inf, +inf] that minimises `cross_entropy`: the alpha_0 of Theorem "thmALPHABLUNTING".
+    """Find the one alpha in [-inf, +inf] that minimises `cross_entropy`: the alpha_0 of Theorem "thmALPHABLUNTING".
 
     A convex problem, a logistic regression with one parameter: one root of `cross_entropy_slope`. +-inf when the sign
     of Y*z is certain; 1 when every eta_twisted is 1/2, where alpha makes no difference. Points with eta_twisted 0 or 1
@@ -384,7 +384,7 @@ def best_fixed_alpha(eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: Arra
 
 
 def _find_logistic_root(clean: Array, z: Array, weight: Array) -> float:
-    """The alpha at which the slope of the cross-entropy is 0; +-inf where it keeps its sign."""
+    """Find the alpha at which the slope of the cross-entropy is 0; +-inf where it keeps its sign."""
     # The root is sought for alpha * scale, so that its size does not matter.
     scale = float(np.abs(z).max())
     informative = z != 0
@@ -450,7 +450,7 @@ def constructive_alpha(
     *,
     estimated_edge: float | None = None,
 ) -> ConstructiveAlpha:
-    """The constructive alpha* = logit(q) / B, q = (1 + e) / 2, and its bound (Theorems "thmALPHAGLOB" and "...sup").
+    """Find alpha* = logit(q) / B, q = (1 + e) / 2, by construction, and its bound (Theorems "thmALPHAGLOB", "...sup").
 
     With ``e = E[Y * logit(eta_twisted)] / B`` over the support where abs(logit(eta_twisted)) <= B, of weight p(B),
     ``CE(alpha*) <= p(B)*H_b(q) + (1-p(B)) * (e_out * log((1+|e|)/(1-|e|)) + (1-|e|)/(1+|e|))``. With an estimate e^ in
@@ -527,7 +527,7 @@ def _edge_lost(clean: Array, z: Array, weight: Array, edge: float, B: float) -> 
 def _check_points(
     eta_clean: ArrayLike, eta_twisted: ArrayLike, weights: ArrayLike | None
 ) -> tuple[Array, Array, Array]:
-    """Both posteriors as one-dimensional arrays of one length, and the weights as a distribution over them."""
+    """Return both posteriors as one-dimensional arrays of one length, and the weights as a distribution over them."""
     clean, twisted = _broadcast(
         np.atleast_1d(check_probabilities("eta_clean", eta_clean)),
         np.atleast_1d(check_probabilities("eta_twisted", eta_twisted)),
@@ -538,7 +538,7 @@ def _check_points(
 
 
 def _keep_weighted(clean: Array, twisted: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """The points of positive weight."""
+    """Return the points of positive weight."""
     some = weight > 0
     return clean[some], twisted[some], weight[some]
 
@@ -554,18 +554,18 @@ def _broadcast(clean: Array, twisted: Array) -> tuple[Array, Array]:
 
 
 def _check_alpha(alpha: ArrayLike, size: int) -> Array:
-    """alpha as a number, or one number per point."""
+    """Return alpha as a number, or one number per point."""
     array = check_numbers("alpha", alpha)
     if array.shape not in ((), (size,)):
         raise ValueError(f"alpha must be one number or {size}, one per point, got shape {array.shape}")
     return array
 
 
-def _cost(clean: Array, odds: Array) -> Array:
-    """clean * log(1 + exp(-odds)) + (1 - clean) * log(1 + exp(odds)), 0 * inf = 0."""
+def _cost(clean: Array, log_odds: Array) -> Array:
+    """clean * log(1 + exp(-log_odds)) + (1 - clean) * log(1 + exp(log_odds)), 0 * inf = 0."""
     with np.errstate(invalid="ignore"):
-        cost_pos = np.where(clean > 0, clean * np.logaddexp(0.0, -odds), 0.0)
-        cost_neg = np.where(clean < 1, (1.0 - clean) * np.logaddexp(0.0, odds), 0.0)
+        cost_pos = np.where(clean > 0, clean * np.logaddexp(0.0, -log_odds), 0.0)
+        cost_neg = np.where(clean < 1, (1.0 - clean) * np.logaddexp(0.0, log_odds), 0.0)
     return np.asarray(cost_pos + cost_neg)
 
 
