@@ -640,7 +640,7 @@ def test_a_network_learns_from_twisted_digits(torch):
 
 def test_without_torch_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    objectives._torch_module.cache_clear()
+    objectives._make_torch_module.cache_clear()
     with pytest.raises(ImportError, match=r'^torch_loss needs PyTorch: pip install "untwist\[torch\]"$'):
         torch_loss(2.0)
 

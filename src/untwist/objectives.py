@@ -53,7 +53,7 @@ Labels = NDArray[np.intp]
 
 
 def loss(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
-    """The alpha-loss of each row.
+    """Return the alpha-loss of each row.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def loss(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
 
 
 def gradient(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
-    """The derivative of `loss` by each margin, p_y**r * (p_k - [k = y]).
+    """Return the derivative of `loss` by each margin, p_y**r * (p_k - [k = y]).
 
     It is the log-loss's, and less than that where the model contradicts y.
 
@@ -111,9 +111,10 @@ def gradient(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
 
 
 def hessian(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
-    """The second derivative of `loss` by each margin, p_y**r * (p_k * (1 - p_k) - r * (p_k - [k = y])**2).
+    """Return the second derivative of `loss` by each margin.
 
-    For alpha > 1 it is negative where the model contradicts y, p_y < r * (1 - p_y): no Newton step is safe there.
+    It is p_y**r * (p_k * (1 - p_k) - r * (p_k - [k = y])**2). For alpha > 1 it is negative where the model contradicts
+    y, p_y < r * (1 - p_y): no Newton step is safe there.
 
     Parameters
     ----------
@@ -137,10 +138,11 @@ def hessian(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
 
 
 def safe_hessian(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
-    """`hessian` for alpha <= 1, where it is never negative, else p_y**r * p_k * (1 - p_k), which is larger.
+    """Return a Hessian that is never negative.
 
-    The latter is the Hessian of a bound: for alpha > 1 the loss is concave in the log-loss, so that it stays below the
-    log-loss times the weight p_y**r of today's margin (plus a constant), and touches it there.
+    For alpha <= 1 it is `hessian`, else p_y**r * p_k * (1 - p_k), which is larger: the Hessian of a bound. For
+    alpha > 1 the loss is concave in the log-loss, so that it stays below the log-loss times the weight p_y**r of
+    today's margin (plus a constant), and touches it there.
 
     Parameters
     ----------
@@ -162,7 +164,7 @@ def safe_hessian(margin: ArrayLike, y: ArrayLike, alpha: float) -> Array:
 
 
 def clean_proba(margin: ArrayLike) -> Array:
-    """The clean posterior at margins.
+    """Return the clean posterior at margins.
 
     Parameters
     ----------
@@ -188,7 +190,7 @@ def clean_proba(margin: ArrayLike) -> Array:
 
 
 def twisted_proba(margin: ArrayLike, alpha: float) -> Array:
-    """The twisted posterior of a model trained with that alpha: what the labels, as noisy as they came, look like.
+    """Return the twisted posterior of a model trained with that alpha: what the labels look like, noise and all.
 
     Parameters
     ----------
@@ -215,7 +217,7 @@ def twisted_proba(margin: ArrayLike, alpha: float) -> Array:
 
 
 def twisted_log_loss(margin: ArrayLike, y: ArrayLike, alpha: float, sample_weight: ArrayLike | None = None) -> float:
-    """Mean log-loss of the twisted posterior: proper for noisy labels, so that noisy rows may stop or select by it.
+    """Return the mean log-loss of the twisted posterior: it is proper for noisy labels, which may select models by it.
 
     Parameters
     ----------
@@ -284,14 +286,14 @@ def _bound_curvature(parts: _Parts) -> Array:
 
 
 def _log_probability_of_label(margin: Array, y: Labels, alpha: float) -> Array:
-    """log p_y; for a negative alpha that of the other class."""
+    """Return log p_y; for a negative alpha that of the other class."""
     if margin.ndim == 1:
         return np.asarray(log_expit(np.where(y == (alpha > 0), margin, -margin)))
     return np.asarray(log_softmax(margin, axis=1)[np.arange(y.size), y])
 
 
 def _check_alpha(alpha: Any, dimensions: int = 1) -> float:
-    """r = 1 - 1 / |alpha|; a ValueError if there is no such loss for one margin (dimension 1) or several a row."""
+    """Return r = 1 - 1 / |alpha|, if there is such a loss for one margin (dimension 1) or several a row."""
     rate = AlphaLoss(alpha).rate
     if alpha == 0:
         raise ValueError("alpha must not be 0: its loss is infinite everywhere")
@@ -336,7 +338,7 @@ class _AtAlpha:
 
 class _Objective(_AtAlpha):
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> tuple[Array, Array]:
-        """Gradient and Hessian for a library.
+        """Return the gradient and the Hessian for a library.
 
         Parameters
         ----------
@@ -358,7 +360,7 @@ class _Objective(_AtAlpha):
         return scale * steps, scale * curves
 
     def _hessian_factor(self, n_classes: int) -> float:
-        """What the library multiplies the Hessians of one class with, for the classes that move at the same time."""
+        """Return what the library multiplies the Hessians of a class with, as all classes move at the same time."""
         raise NotImplementedError
 
 
@@ -412,7 +414,20 @@ class XGBoostMetric(_AtAlpha):
     __name__ = "twisted_log_loss"
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float | tuple[str, float]:
-        """The value, and in the native API its name before it."""
+        """Return the mean loss.
+
+        Parameters
+        ----------
+        y_true, y_pred
+            Labels and margins; or margins and the library's data, as its native API has it.
+        sample_weight : array_like, optional
+            How much each row counts.
+
+        Returns
+        -------
+        float or tuple of str and float
+            The value, and in the native API its name before it.
+        """
         value = _measure(self.alpha, y_true, y_pred, sample_weight)
         return (self.__name__, value) if hasattr(y_pred, "get_label") else value
 
@@ -427,7 +442,20 @@ class LightGBMMetric(_AtAlpha):
     """
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> tuple[str, float, bool]:
-        """Name, value, and that more is not better."""
+        """Return the mean loss.
+
+        Parameters
+        ----------
+        y_true, y_pred
+            Labels and margins; or margins and the library's data, as its native API has it.
+        sample_weight : array_like, optional
+            How much each row counts.
+
+        Returns
+        -------
+        tuple of str, float and bool
+            The name, the value, and that more is not better.
+        """
         return "twisted_log_loss", _measure(self.alpha, y_true, y_pred, sample_weight), False
 
 
@@ -437,7 +465,7 @@ def _measure(alpha: float, *arguments: Any) -> float:
 
 
 def _read_arguments(y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Array, Array, Array | None]:
-    """Labels, margins and weights; the native APIs give margins and data, which know the rest."""
+    """Return labels, margins and weights; the native APIs give margins and data, which know the rest."""
     if hasattr(y_pred, "get_label"):
         y_true, y_pred, sample_weight = y_pred.get_label(), y_true, y_pred.get_weight()
     weight = (
@@ -447,7 +475,7 @@ def _read_arguments(y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Array
 
 
 def _differentiate(margin: ArrayLike, y: ArrayLike, alpha: float) -> tuple[Array, Array]:
-    """Gradient and safe Hessian within what a library can sum and divide by."""
+    """Return the gradient and the safe Hessian within what a library can sum and divide by."""
     parts = _decompose(*_check_sample(margin, y, alpha), alpha)
     parts = parts._replace(weight=np.minimum(parts.weight, LOG_WEIGHT_CEILING))
     steps = -parts.sign * np.exp(parts.weight + parts.pull)
@@ -470,12 +498,38 @@ class CatBoostObjective(_AtAlpha):
     """
 
     def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> Array:
-        """First and second derivatives of what CatBoost maximises, minus the loss, for each row."""
+        """Return the derivatives of what CatBoost maximises, minus the loss, for two classes.
+
+        Parameters
+        ----------
+        approxes, targets, weights
+            The margin, the label and the weight of each row; weights may be None.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            The first and the second derivative of each row.
+        """
         pair = np.column_stack(_differentiate(approxes, targets, self.alpha))
         return -pair if weights is None else -pair * check_numbers("weights", weights)[:, None]
 
     def calc_ders_multi(self, approx: Any, target: float, weight: float) -> tuple[Array, Array]:
-        """Derivatives of minus the loss of one row, and the matrix of second ones: `safe_hessian`, whole."""
+        """Return the derivatives of minus the loss of one row, for more than two classes.
+
+        Parameters
+        ----------
+        approx : array_like of shape (n_classes,)
+            The margins.
+        target, weight : float
+            The label and the weight.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_classes,)
+            The first derivatives.
+        matrix : ndarray of shape (n_classes, n_classes)
+            The second derivatives: minus the whole matrix of which `safe_hessian` is the diagonal.
+        """
         rate = _check_alpha(self.alpha, 2)
         y = int(target)
         odds = np.exp(approx - np.max(approx))
@@ -498,17 +552,41 @@ class CatBoostMetric(_AtAlpha):
     """
 
     def is_max_optimal(self) -> bool:
-        """Less is better."""
+        """Return False, as less is better."""
         return False
 
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
-        """Sum of the losses, and of the weights."""
+        """Return the sum of the losses and the sum of the weights.
+
+        Parameters
+        ----------
+        approxes : sequence of arrays
+            The margins of all rows, one array or one for each class.
+        target, weight
+            The label and the weight of each row; weight may be None.
+
+        Returns
+        -------
+        tuple of float
+            Both sums.
+        """
         margin = approxes[0] if len(approxes) == 1 else np.column_stack(approxes)
         total = float(len(target) if weight is None else np.sum(weight))
         return total * twisted_log_loss(margin, target, self.alpha, weight), total
 
     def get_final_error(self, error: float, weight: float) -> float:
-        """The mean."""
+        """Return the mean loss.
+
+        Parameters
+        ----------
+        error, weight : float
+            What `evaluate` gave.
+
+        Returns
+        -------
+        float
+            The mean.
+        """
         return error / weight
 
 
@@ -516,7 +594,7 @@ class CatBoostMetric(_AtAlpha):
 
 
 def torch_loss(alpha: float, reduction: str = "mean", weight: Any = None) -> Any:
-    """The alpha-loss of logits as a PyTorch module, in the place of BCEWithLogitsLoss and CrossEntropyLoss.
+    """Return the alpha-loss of logits as a PyTorch module, to replace BCEWithLogitsLoss and CrossEntropyLoss.
 
     Targets of the logits' shape are 0, 1 or between, each element a question of two classes; targets without the
     class dimension, the second (as of CrossEntropyLoss), are classes 0, 1, ...
@@ -535,12 +613,12 @@ def torch_loss(alpha: float, reduction: str = "mean", weight: Any = None) -> Any
     torch.nn.Module
         Called with logits and targets.
     """
-    return _torch_module()(alpha, reduction, weight)
+    return _make_torch_module()(alpha, reduction, weight)
 
 
 @cache
-def _torch_module() -> Any:
-    """The class, made when PyTorch is there to subclass."""
+def _make_torch_module() -> Any:
+    """Return the class of the module, made when PyTorch is there to subclass."""
     torch = import_optional("torch", "torch_loss", needs="PyTorch")
     functional = torch.nn.functional
 

@@ -108,7 +108,8 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     values = np.stack([one for one, _ in found], axis=2)
     base = np.array([one for _, one in found])
     if len(found) == 1:
-        values, base = values[:, :, 0], base[0]
+        values = values[:, :, 0]
+        base = base[0]
     encoder = find_model(model).encoder
     return Contributions(
         values=scoring.sign * values,

@@ -181,7 +181,8 @@ def _describe_trees(scoring: Scoring, make_tensor: Any) -> dict[str, Any]:
     A tree must have a split: one that is a leaf gets a split with this leaf on both sides.
     """
     parts = [_describe_forest(forest, target) for target, forest in enumerate(scoring.forests)]
-    n_splits, n_leaves = 0, 0
+    n_splits = 0
+    n_leaves = 0
     for part in parts:
         for side in ("true", "false"):
             part[f"nodes_{side}nodeids"] += np.where(part[f"nodes_{side}leafs"], n_leaves, n_splits)

@@ -88,7 +88,8 @@ def _describe_tree(
 ) -> dict[str, Any]:
     """Return a tree in XGBoost's words."""
     nodes = forest.nodes_of(index)
-    feature, value = forest.feature[nodes], value[nodes]
+    feature = forest.feature[nodes]
+    value = value[nodes]
     left = forest.left[nodes].astype(int)
     is_split = feature >= 0
     splits = np.flatnonzero(is_split)

@@ -39,6 +39,7 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Yields
     ------
     binary file
+        Where to write the content.
     """
     target = Path(os.path.realpath(path))
     old = target.stat() if target.exists() else None
@@ -66,7 +67,7 @@ def open_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _sync_folder(path: Path) -> None:
-    """Have the new name on disk, too, where the system can do that for a folder."""
+    """Write the new name to disk too, where the system can do that for a folder."""
     with suppress(OSError):
         folder = os.open(path, os.O_RDONLY)
         try:
