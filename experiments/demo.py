@@ -42,7 +42,7 @@ NAME = "python -m experiments.demo"
 Fit = Callable[[Any, Any, Any, int], Any]
 
 ROUNDS = 1000
-#: XGBoost stops when so many rounds have brought no gain.
+#: XGBoost stops when this many rounds have brought no gain.
 PATIENCE = 10
 #: The paper's a_f for each alpha.
 STEP_SIZES = {1.1: 7.0, 2.0: 2.0, 4.0: 1.0}

@@ -49,7 +49,8 @@ def read(path: Path, kind: type[R]) -> list[R]:
         raise ValueError(f"{path} is no results file: choose another file")
     if lines and lines[0] != columns:
         raise ValueError(f"{path} is no results file of this version: choose another file")
-    converters = [KINDS[str(field.type)] for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass, says Result
+    # Result asks for a dataclass, which a protocol cannot say.
+    converters = [KINDS[str(field.type)] for field in fields(kind)]  # type: ignore[arg-type]
     rows = {}
     for number, cells in enumerate(lines[1:], start=2):
         try:

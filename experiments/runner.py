@@ -64,7 +64,7 @@ def measure(
     with Writer(path, list_columns(kind)) as results, ProgressLine() as line:
         try:
             for count, row in enumerate(run(missing, judge, processes), start=1):
-                results.add(astuple(row))  # type: ignore[call-overload]  # a dataclass, says Result
+                results.add(astuple(row))  # type: ignore[call-overload]  # Result asks for a dataclass, which a protocol cannot say.
                 if row.error:
                     line.print_status(f"failed: {describe(row)}: {row.error}")
                 line.show(f"{describe_progress(count, len(missing), line.seconds, 'fits')} ({describe(row)})")

@@ -13,7 +13,7 @@ __all__ = ["TextTable"]
 
 LATEX = str.maketrans(
     {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "—": "---"}
-    | {sign: "\\" + sign for sign in "&%$#_{}"}
+    | {character: "\\" + character for character in "&%$#_{}"}
 )
 
 

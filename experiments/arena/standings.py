@@ -19,9 +19,15 @@ from untwist.arguments import Array
 
 __all__ = ["Standings", "critical_difference", "find_shares", "holm", "make_tables", "signed_rank"]
 
+#: The twist of cells whose training data are as they were.
 UNTWISTED = "none"
 #: Our method loses a cell if its accuracy is further than this below the peer's.
 LOSS = 0.02
+#: Our method aims to take this many times as long as `TIMED`, at most.
+TIME_AIM = 1.0
+#: Our method must take this many times as long as `TIMED`, at most, even where the aim costs too much accuracy.
+TIME_LIMIT = 3.0
+#: The metrics that have a table by twist, and their names.
 METRICS = {"accuracy": "Accuracy", "auc": "AUC", "log_loss": "Log-loss"}
 
 
@@ -204,8 +210,10 @@ def _check_aims(standings: Standings) -> TextTable:
             bar(f"lowest clean {what}, twisted cells", f"{best}, {values[best]:.3f}", best == OURS)
     if TIMED in standings.methods:
         times = standings.tables["seconds"].mean(axis=0)
-        ratio = float(times[0] / times[standings.methods.index(TIMED)])
-        bar(f"as fast as {TIMED} (at most 3 times)", f"{ratio:.2f} times", ratio <= 1)
+        ratio = float(times[standings.methods.index(OURS)] / times[standings.methods.index(TIMED)])
+        found = f"{ratio:.2f} times"
+        bar(f"as fast as {TIMED}", found, ratio <= TIME_AIM)
+        bar(f"at most {TIME_LIMIT:g} times as slow as {TIMED}", found, ratio <= TIME_LIMIT)
     return TextTable("Aims", "What the default classifier should show.", ["aim", "found", ""], lines)
 
 
