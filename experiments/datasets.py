@@ -156,7 +156,17 @@ def list_names(folder: str | Path | None = None) -> list[str]:
 
 
 def is_published(table: Table) -> bool:
-    """Whether the table is the one that the published results of this project come from, as far as that is known."""
+    """Find out whether the published results of this project come from this table, as far as that is known.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+
+    Returns
+    -------
+    bool
+    """
     known = OPENML.get(ALIASES.get(table.name, table.name))
     return known is None or table.digest == known.digest
 

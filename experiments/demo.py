@@ -42,7 +42,7 @@ NAME = "python -m experiments.demo"
 Fit = Callable[[Any, Any, Any, int], Any]
 
 ROUNDS = 1000
-#: XGBoost stops when so many rounds have brought no gain.
+#: XGBoost stops when this many rounds have brought no gain.
 PATIENCE = 10
 #: The paper's a_f for each alpha.
 STEP_SIZES = {1.1: 7.0, 2.0: 2.0, 4.0: 1.0}
@@ -87,7 +87,20 @@ def list_methods() -> dict[str, Fit]:
 
 
 def measure_split(rate: float, seed: int) -> dict[str, float]:
-    """Measure the clean test accuracy of every method on one split."""
+    """Measure the clean test accuracy of every method on one split.
+
+    Parameters
+    ----------
+    rate : float
+        The share of training labels to flip.
+    seed : int
+        Of the split and of the flips.
+
+    Returns
+    -------
+    dict of float
+        By method.
+    """
     X, y = load_breast_cancer(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
     X_train, y_twisted, _ = ClassNoise(rate).twist(X_train, y_train, np.random.default_rng(seed))
@@ -98,7 +111,20 @@ def measure_split(rate: float, seed: int) -> dict[str, float]:
 
 
 def measure(rate: float, runs: int) -> dict[str, Array]:
-    """Measure the clean test accuracy of every method over `runs` splits, the same for all, one process per core."""
+    """Measure the clean test accuracy of every method over many splits, one process per core.
+
+    Parameters
+    ----------
+    rate : float
+        The share of training labels to flip.
+    runs : int
+        The number of splits, the same for all methods.
+
+    Returns
+    -------
+    dict of arrays
+        By method, one number per split.
+    """
     if "XGBoost" not in list_methods():
         print('XGBoost is not installed and left out: pip install "untwist[peers]"', file=sys.stderr)
     rows = []
@@ -110,7 +136,18 @@ def measure(rate: float, runs: int) -> dict[str, Array]:
 
 
 def rank(accuracy: dict[str, Array]) -> list[tuple[str, float, float]]:
-    """Give method, mean and half-width of a 95 % interval, the best first."""
+    """Rank the methods, the best first.
+
+    Parameters
+    ----------
+    accuracy : dict of arrays
+        What `measure` returns.
+
+    Returns
+    -------
+    list of tuples
+        Method, mean and half-width of a 95 % interval.
+    """
     rows = [(name, float(a.mean()), float(stdtrit(len(a) - 1, 0.975) * sem(a))) for name, a in accuracy.items()]
     return sorted(rows, key=lambda row: -row[1])
 

@@ -27,7 +27,18 @@ XGBOOST = ("xgboost-cpu", "xgboost")
 
 
 def find_version(packages: Iterable[str]) -> str:
-    """Find the first of these distributions that is installed; give its name and version, or nothing."""
+    """Find the first of these distributions that is installed.
+
+    Parameters
+    ----------
+    packages : iterable of str
+        Names of distributions.
+
+    Returns
+    -------
+    str
+        Its name and version, empty where none is installed.
+    """
     for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return f"{package} {importlib.metadata.version(package)}"
@@ -35,7 +46,22 @@ def find_version(packages: Iterable[str]) -> str:
 
 
 def hold_out(X: Any, y: Any, seed: int) -> tuple[Any, Any, HeldOut]:
-    """Set a stratified fifth of the rows aside, the same rows for everyone who stops early."""
+    """Set a stratified fifth of the rows aside, the same rows for everyone who stops early.
+
+    Parameters
+    ----------
+    X, y : table and labels
+        All rows.
+    seed : int
+        Of the draw.
+
+    Returns
+    -------
+    X, y : table and labels
+        The rows to train on.
+    HeldOut
+        The others.
+    """
     X_train, X_held, y_train, y_held = train_test_split(X, y, test_size=0.2, stratify=y, random_state=seed)
     return X_train, y_train, HeldOut(X_held, y_held)
 
@@ -62,7 +88,24 @@ def _list_categories(X: Any) -> list[Any]:
 
 
 def fit_catboost(X: Any, y: Any, held_out: HeldOut, *, patience: int = PATIENCE, **settings: Any) -> Any:
-    """Fit CatBoost with one thread, stopped early; `settings` are those of `catboost.CatBoostClassifier`."""
+    """Fit CatBoost with one thread, stopped early.
+
+    Parameters
+    ----------
+    X, y : table and labels
+        The rows to train on.
+    held_out : HeldOut
+        The rows to stop on.
+    patience : int
+        Rounds without a gain before it stops.
+    **settings
+        Of `catboost.CatBoostClassifier`.
+
+    Returns
+    -------
+    object
+        A fitted model.
+    """
     from catboost import CatBoostClassifier
 
     model = CatBoostClassifier(thread_count=1, allow_writing_files=False, logging_level="Silent", **settings)
@@ -74,7 +117,19 @@ def fit_catboost(X: Any, y: Any, held_out: HeldOut, *, patience: int = PATIENCE,
 
 
 def fit_cleanlab(X: Any, y: Any, seed: int) -> Any:
-    """Fit cleanlab's learner around LightGBM, as its documentation advises."""
+    """Fit cleanlab's learner around LightGBM, as its documentation advises.
+
+    Parameters
+    ----------
+    X, y : table and labels
+        The rows.
+    seed : int
+        Of what is drawn at random.
+
+    Returns
+    -------
+    cleanlab.classification.CleanLearning
+    """
     from cleanlab.classification import CleanLearning
     from lightgbm import LGBMClassifier
 
@@ -83,7 +138,19 @@ def fit_cleanlab(X: Any, y: Any, seed: int) -> Any:
 
 
 def fit_on_numbers(classifier: Any, X: Any, y: Any) -> Any:
-    """Fit a classifier that knows neither categories nor missing values."""
+    """Fit a classifier that knows neither categories nor missing values.
+
+    Parameters
+    ----------
+    classifier : object
+        A classifier of scikit-learn.
+    X, y : DataFrame and labels
+        The rows.
+
+    Returns
+    -------
+    sklearn.pipeline.Pipeline
+    """
     numbers = SimpleImputer(strategy="median", keep_empty_features=True)
     one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     columns = make_column_transformer((one_hot, _list_categories(X)), remainder=numbers)

@@ -24,7 +24,7 @@ class Twister(Protocol):
     """What is in `untwist.twisters`."""
 
     def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, Any]:
-        """Twisted X and y, and what was changed."""
+        """Return twisted X and y, and what was changed."""
 
 
 class Split(NamedTuple):
@@ -54,18 +54,60 @@ TWISTS: dict[str, Twister | None] = {
 
 
 def apply_twist(twist: str, X: Any, y: Labels, rng: np.random.Generator) -> tuple[Any, Labels]:
-    """Twist training data, a DataFrame and labels 0 and 1; the arguments stay as they are."""
+    """Twist training data; the arguments stay as they are.
+
+    Parameters
+    ----------
+    twist : str
+        A name of `TWISTS`.
+    X, y : DataFrame and array
+        Rows and their labels, 0 and 1.
+    rng : numpy.random.Generator
+        What draws.
+
+    Returns
+    -------
+    X, y : DataFrame and array
+    """
     twister = TWISTS[twist]
     return (X, y) if twister is None else twister.twist(X, y, rng)[:2]
 
 
 def applies(twist: str, table: Table) -> bool:
-    """Real noise needs noisy labels, every other twist clean ones."""
+    """Find out whether a table can be twisted so: real noise needs noisy labels, every other twist clean ones.
+
+    Parameters
+    ----------
+    twist : str
+        A name of `TWISTS`.
+    table : Table
+        The table.
+
+    Returns
+    -------
+    bool
+    """
     return (table.y_noisy if twist == REAL else table.y) is not None
 
 
 def split(table: Table, twist: str, seed: int, max_rows: int) -> Split:
-    """Split 70/30 and stratified, or as the table is split, into at most `max_rows` rows each; twist the first part."""
+    """Split 70/30 and stratified, or as the table is split, and twist the first part.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    twist : str
+        A name of `TWISTS`.
+    seed : int
+        Of the split.
+    max_rows : int
+        Rows of each part, at most.
+
+    Returns
+    -------
+    Split
+    """
     import pandas as pd
 
     y = table.y_noisy if twist == REAL else table.y
@@ -91,7 +133,7 @@ def split(table: Table, twist: str, seed: int, max_rows: int) -> Split:
 
 
 def _draw_at_most(size: int, rows: Any, y: Labels, rng: np.random.Generator) -> Any:
-    """Draw so many of the rows, stratified."""
+    """Draw `size` of the rows, stratified."""
     if rows.size <= size:
         return rows
     return train_test_split(rows, train_size=size, stratify=y[rows], random_state=int(rng.integers(2**31)))[0]

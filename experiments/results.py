@@ -29,12 +29,35 @@ KINDS = {"int": int, "float": float, "str": str}
 
 
 def list_columns(kind: type[Any]) -> list[str]:
-    """List the columns of a file whose rows are of that dataclass."""
+    """List the columns of a file whose rows are of that dataclass.
+
+    Parameters
+    ----------
+    kind : type
+        A dataclass, see `Result`.
+
+    Returns
+    -------
+    list of str
+    """
     return [field.name for field in fields(kind)]
 
 
 def read(path: Path, kind: type[R]) -> list[R]:
-    """Read the rows of a file, none if there is no file; of rows with the same key the last one counts."""
+    """Read the rows of a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    kind : type
+        What its rows are, see `Result`.
+
+    Returns
+    -------
+    list
+        None where there is no file; of rows with the same key the last one.
+    """
     if not path.exists():
         return []
     try:
@@ -49,7 +72,8 @@ def read(path: Path, kind: type[R]) -> list[R]:
         raise ValueError(f"{path} is no results file: choose another file")
     if lines and lines[0] != columns:
         raise ValueError(f"{path} is no results file of this version: choose another file")
-    converters = [KINDS[str(field.type)] for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass, says Result
+    # Result asks for a dataclass, which a protocol cannot say.
+    converters = [KINDS[str(field.type)] for field in fields(kind)]  # type: ignore[arg-type]
     rows = {}
     for number, cells in enumerate(lines[1:], start=2):
         try:
@@ -88,7 +112,13 @@ class Writer:
             self._csv.writerow(columns)
 
     def add(self, cells: Iterable[object]) -> None:
-        """Write a row; it is in the file when this returns."""
+        """Write a row; it is in the file when this returns.
+
+        Parameters
+        ----------
+        cells : iterable
+            One for each column.
+        """
         self._csv.writerow([_format(cell) for cell in cells])
         self._file.flush()
 

@@ -64,7 +64,7 @@ def measure(
     with Writer(path, list_columns(kind)) as results, ProgressLine() as line:
         try:
             for count, row in enumerate(run(missing, judge, processes), start=1):
-                results.add(astuple(row))  # type: ignore[call-overload]  # a dataclass, says Result
+                results.add(astuple(row))  # type: ignore[call-overload]  # Result asks for a dataclass, which a protocol cannot say.
                 if row.error:
                     line.print_status(f"failed: {describe(row)}: {row.error}")
                 line.show(f"{describe_progress(count, len(missing), line.seconds, 'fits')} ({describe(row)})")
@@ -75,7 +75,17 @@ def measure(
 
 
 def run(jobs: list[J], work: Callable[[J], T], processes: int) -> Iterator[T]:
-    """Run jobs and give their results in the order in which they get ready; one process gives them in order."""
+    """Run jobs and give their results in the order in which they get ready.
+
+    Parameters
+    ----------
+    jobs : list
+        What is to be done.
+    work : callable
+        Does a job. It and the jobs can be pickled.
+    processes : int
+        How many run at a time; one gives the results in the order of the jobs.
+    """
     if processes == 1 or not jobs:
         yield from map(work, jobs)
         return
@@ -110,12 +120,35 @@ def work_alone() -> Iterator[None]:
 
 
 def time_fit(fit: Callable[[], M]) -> tuple[M, float]:
-    """Fit; give the model and the seconds of processor time, whatever else the machine does."""
+    """Fit, and measure the time it takes.
+
+    Parameters
+    ----------
+    fit : callable
+        Returns a fitted model.
+
+    Returns
+    -------
+    object
+        The model.
+    float
+        Seconds of processor time, whatever else the machine does.
+    """
     start = time.process_time()
     model = fit()
     return model, time.process_time() - start
 
 
 def summarise_error(error: BaseException) -> str:
-    """Write an error as a line of at most 300 characters."""
+    """Write an error as a line of at most 300 characters.
+
+    Parameters
+    ----------
+    error : BaseException
+        The error.
+
+    Returns
+    -------
+    str
+    """
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]

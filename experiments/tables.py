@@ -13,7 +13,7 @@ __all__ = ["TextTable"]
 
 LATEX = str.maketrans(
     {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "—": "---"}
-    | {sign: "\\" + sign for sign in "&%$#_{}"}
+    | {character: "\\" + character for character in "&%$#_{}"}
 )
 
 
@@ -35,7 +35,17 @@ class TextTable:
         return "\n".join([self.title, *note, "", *("  " + line for line in text)]) + "\n"
 
     def to_markdown(self, level: int = 2) -> str:
-        """Write it as Markdown, with a heading of that level."""
+        """Write it as Markdown.
+
+        Parameters
+        ----------
+        level : int
+            The level of its heading.
+
+        Returns
+        -------
+        str
+        """
         lines = [self.header, ["---", *("---:" for _ in self.header[1:])], *self.lines]
         rows = ("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
         return "\n".join([f"{'#' * level} {self.title}", "", *([self.note, ""] if self.note else []), *rows]) + "\n"
@@ -53,7 +63,17 @@ class TextTable:
         )
 
     def to_html(self, stands_out: Callable[[str], bool] = lambda _name: False) -> str:
-        """Write the note and the table; lines whose first cell `stands_out` are in colour."""
+        """Write the note and the table as HTML.
+
+        Parameters
+        ----------
+        stands_out : callable
+            Whether the line with that first cell is in colour.
+
+        Returns
+        -------
+        str
+        """
         note = f"<p>{for_page(self.note)}</p>\n" if self.note else ""
         lines = [[for_page(cell) for cell in line] for line in self.lines]
         return note + write_table(for_page(self.title), [for_page(cell) for cell in self.header], lines, stands_out)

@@ -19,15 +19,34 @@ from untwist.arguments import Array
 
 __all__ = ["Standings", "critical_difference", "find_shares", "holm", "make_tables", "signed_rank"]
 
+#: The twist of cells whose training data are as they were.
 UNTWISTED = "none"
 #: Our method loses a cell if its accuracy is further than this below the peer's.
 LOSS = 0.02
+#: Our method aims to take this many times as long as `TIMED`, at most.
+TIME_AIM = 1.0
+#: Our method must take this many times as long as `TIMED`, at most, even where the aim costs too much accuracy.
+TIME_LIMIT = 3.0
+#: The metrics that have a table by twist, and their names.
 METRICS = {"accuracy": "Accuracy", "auc": "AUC", "log_loss": "Log-loss"}
 
 
 def critical_difference(methods: int, cells: int, level: float = 0.05) -> float:
-    """Nemenyi: mean ranks further apart than this differ at the level.
+    """Compute Nemenyi's critical difference: mean ranks further apart than this differ at the level.
 
+    Parameters
+    ----------
+    methods, cells : int
+        How many methods are ranked, and in how many cells.
+    level : float
+        The level of the test.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(critical_difference(methods=4, cells=14), 2)
     1.25
     """
@@ -36,14 +55,36 @@ def critical_difference(methods: int, cells: int, level: float = 0.05) -> float:
 
 
 def signed_rank(differences: Array) -> float:
-    """Two-sided p of Wilcoxon's signed-rank test; 1 where nothing differs."""
+    """Compute the p of Wilcoxon's signed-rank test.
+
+    Parameters
+    ----------
+    differences : array
+        One for each pair.
+
+    Returns
+    -------
+    float
+        The two-sided p, 1 where nothing differs.
+    """
     differences = np.round(differences, 9)  # What differs by rounding alone does not differ.
     return float(wilcoxon(differences).pvalue) if np.any(differences) else 1.0
 
 
 def holm(p: Iterable[float]) -> Array:
-    """Holm's correction: p of each hypothesis such that all together err with that probability.
+    """Correct p-values by Holm's method, so that all hypotheses together err with that probability.
 
+    Parameters
+    ----------
+    p : iterable of float
+        The p-value of each hypothesis.
+
+    Returns
+    -------
+    array
+
+    Examples
+    --------
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
@@ -102,11 +143,33 @@ class Standings:
         self.bins: Array = np.array(sums, dtype=float)
 
     def mark(self, twisted: bool) -> NDArray[np.bool_]:
-        """Mark the cells that are twisted, or those that are not."""
+        """Mark the cells that are twisted, or those that are not.
+
+        Parameters
+        ----------
+        twisted : bool
+            Whether to mark those that are.
+
+        Returns
+        -------
+        array of bool
+        """
         return np.array([(twist != UNTWISTED) == twisted for _, twist in self.cells])
 
     def pick(self, metric: str, method: str, twisted: bool = True) -> Array:
-        """Pick one method's values of the twisted, or the untwisted, cells."""
+        """Pick one method's values of the twisted, or the untwisted, cells.
+
+        Parameters
+        ----------
+        metric, method : str
+            What was measured, and of whom.
+        twisted : bool
+            Whether the cells are the twisted ones.
+
+        Returns
+        -------
+        array
+        """
         column: Array = self.tables[metric][:, self.methods.index(method)]
         return column[self.mark(twisted)]
 
@@ -130,7 +193,20 @@ class Standings:
         return [method for method in self.methods if method != OURS]
 
     def find_lead(self, peer: str, by_data: bool = False) -> Array:
-        """Find our accuracy less the peer's, by twisted cell, or by data set, as the cells of one are related."""
+        """Find our accuracy less the peer's.
+
+        Parameters
+        ----------
+        peer : str
+            The other method.
+        by_data : bool
+            Whether to average over the cells of a data set, as they are related.
+
+        Returns
+        -------
+        array
+            By twisted cell, or by data set.
+        """
         lead = self.pick("accuracy", OURS) - self.pick("accuracy", peer)
         if not by_data:
             return lead
@@ -138,14 +214,35 @@ class Standings:
         return np.array([lead[data == name].mean() for name in np.unique(data)])
 
     def measure_calibration(self, method: str) -> float:
-        """Mean over the twisted cells of |said - true share|, each tenth of the predictions weighted by its rows."""
+        """Measure the calibration error of a method.
+
+        Parameters
+        ----------
+        method : str
+            The method.
+
+        Returns
+        -------
+        float
+            The mean over the twisted cells of |said - true share|, each tenth of the predictions weighted by its rows.
+        """
         n, p, y = np.moveaxis(self.bins[self.mark(True), self.methods.index(method)], -1, 0)
         rows = n.sum(axis=1)
         return float(np.mean((np.abs(p - y).sum(axis=1) / rows)[rows > 0])) if np.any(rows) else math.nan
 
 
 def make_tables(standings: Standings) -> list[TextTable]:
-    """Make all there is to show, the losing cases first."""
+    """Make all there is to show, the losing cases first.
+
+    Parameters
+    ----------
+    standings : Standings
+        The standings.
+
+    Returns
+    -------
+    list of TextTable
+    """
     parts = [_list_losses(standings), _check_aims(standings)] if {OURS, PEER} <= set(standings.methods) else []
     parts += [_list_ranks(standings)] if len(standings.methods) > 1 and standings.ranks else []
     parts += [_average_by_twist(standings, metric) for metric in METRICS]
@@ -204,8 +301,10 @@ def _check_aims(standings: Standings) -> TextTable:
             bar(f"lowest clean {what}, twisted cells", f"{best}, {values[best]:.3f}", best == OURS)
     if TIMED in standings.methods:
         times = standings.tables["seconds"].mean(axis=0)
-        ratio = float(times[0] / times[standings.methods.index(TIMED)])
-        bar(f"as fast as {TIMED} (at most 3 times)", f"{ratio:.2f} times", ratio <= 1)
+        ratio = float(times[standings.methods.index(OURS)] / times[standings.methods.index(TIMED)])
+        found = f"{ratio:.2f} times"
+        bar(f"as fast as {TIMED}", found, ratio <= TIME_AIM)
+        bar(f"at most {TIME_LIMIT:g} times as slow as {TIMED}", found, ratio <= TIME_LIMIT)
     return TextTable("Aims", "What the default classifier should show.", ["aim", "found", ""], lines)
 
 
@@ -262,7 +361,20 @@ def _list_calibration(standings: Standings) -> TextTable:
 
 
 def find_shares(standings: Standings, method: str) -> Array:
-    """Find by tenth: rows, mean prediction, clean share of ones; all twisted cells together, NaN without rows."""
+    """Find how a method's predictions agree with the clean labels, all twisted cells together.
+
+    Parameters
+    ----------
+    standings : Standings
+        The standings.
+    method : str
+        The method.
+
+    Returns
+    -------
+    array
+        By tenth of the predictions: rows, mean prediction, clean share of ones; NaN without rows.
+    """
     n, p, y = standings.bins[standings.mark(True), standings.methods.index(method)].sum(axis=0).T
     known = np.where(n > 0, n, np.nan)
     return np.column_stack([n, p / known, y / known])

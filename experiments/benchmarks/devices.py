@@ -8,8 +8,8 @@ cores. Prints a table and writes results/devices.csv.
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -71,7 +71,7 @@ def time_xgboost(data: XGBoostDataset) -> float:
 
 
 def measure(rows: int) -> list[dict[str, object]]:
-    """Measure the lines of the table for so many rows."""
+    """Measure the lines of the table for a number of rows."""
     X, y = draw_table(rows)
     found = []
     for device in ("cuda", "cpu")[: 2 if rows <= MOST_ROWS_ON_CPU else 1]:
@@ -141,11 +141,14 @@ def compare_models(case: dict[str, Any]) -> str:
 
 def main() -> None:
     """Compare the models of both devices, then the time they take."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", type=int, nargs="*", default=[1_000_000], help="rows to fit (default 1000000)")
+    options = parser.parse_args()
     for name, case in CASES.items():
         print(f"{name}: {compare_models(case)}")
     print("  ".join(f"{name:>20}" for name in NAMES))
     with Writer(Path("results/devices.csv"), NAMES, resume=False) as results:
-        for rows in map(int, sys.argv[1:] or ["1000000"]):
+        for rows in options.rows:
             for line in measure(rows):
                 cells = [line.get(name, "") for name in NAMES]
                 print("  ".join(f"{cell!s:>20}" for cell in cells))

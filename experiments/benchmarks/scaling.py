@@ -9,8 +9,8 @@ writes results/scaling.csv.
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -67,8 +67,10 @@ def histogram_bytes(columns: int, depth: int, bins: int = 256) -> int:
 
 def main() -> None:
     """Measure one worker and two, and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", type=int, nargs="?", default=1_000_000, help="rows to fit (default 1000000)")
+    rows = parser.parse_args().rows
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])  # Workers find the callback there.
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     X, y = draw_table(rows)
     names = ["workers", "rows", "seconds per round", "rounds per second", "bytes per round", "histograms' bytes"]
     print("  ".join(f"{name:>18}" for name in names))

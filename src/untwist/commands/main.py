@@ -33,7 +33,18 @@ Program = Callable[[list[str] | None], int | None]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command. Exit status: 0 done, 1 it could not be done, 2 not understood, 130 stopped by Ctrl-C."""
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        By default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status: 0 done, 1 it could not be done, 2 not understood, 130 stopped by Ctrl-C.
+    """
     try:
         name, rest = _choose(arguments)
         return run_program(f"untwist {name}", lambda given: _import(COMMANDS[name][0]).main(given), rest)
