@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from experiments import datasets, protocol, results, runner
 from experiments.arena import judging, program
 from experiments.arena.judging import judge, list_keys
-from experiments.arena.methods import METHODS, OURS, PEER, Method
+from experiments.arena.methods import METHODS, OURS, PEER, TIMED, Method
 from experiments.arena.render import _find_cliques, draw_ranks, render
 from experiments.arena.rows import ArenaKey, ArenaRow
 from experiments.arena.standings import Standings, critical_difference, holm, make_tables, signed_rank
@@ -315,6 +315,17 @@ def test_losing_cases_come_first_and_the_untwisted_apart():
     found = {aim: (what, met) for aim, what, met in aims.lines}
     assert found["untwisted: within .005 of the best peer"] == (f"-0.0040 to {PEER}", "met")
     assert found[f"nowhere more than 0.02 below {PEER}"] == ("-0.030 at worst", "missed")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdicts"), [(1.0, ["met", "met"]), (2.19, ["missed", "met"]), (3.5, ["missed"] * 2)]
+)
+def test_time_has_an_aim_and_a_limit(ratio, verdicts):
+    ours, peer = made_rows([[0.9, 0.8]])
+    rows = [replace(ours, seconds=ratio), peer, replace(peer, method=TIMED, seconds=1.0)]
+    *_, aim, limit = make_tables(Standings(rows))[1].lines
+    assert aim == [f"as fast as {TIMED}", f"{ratio:.2f} times", verdicts[0]]
+    assert limit == [f"at most 3 times as slow as {TIMED}", f"{ratio:.2f} times", verdicts[1]]
 
 
 def test_the_calibration_error_weighs_bins_by_rows():
