@@ -48,5 +48,5 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():
-        """List the public names too that have not been imported yet."""
-        return sorted({*globals(), *_HOMES, *_MODULES})
+        """List the public names, imported or not."""
+        return sorted({*__all__, *_MODULES, *(name for name in globals() if name.startswith("__"))})

@@ -155,7 +155,8 @@ def _read_classifier(about: Any, arrays: ArrayReader) -> PILBoostClassifier:
     settings |= {"estimator": None, "loss": None, "callbacks": None}
     settings["link"] = read_one_of(about["link"]["kind"], LINKS)
     growing_forests = [name for name, engine in ENGINES.items() if engine.grows_forests]
-    read_one_of(settings.get("engine", "auto"), ["auto", *growing_forests])
+    engine = settings.get("engine", "auto")
+    require(engine in ["auto", *growing_forests], f"the engine {engine!r:.50} is registered here and grows forests")
     classifier = PILBoostClassifier(**settings)
     parameters = classifier.get_params(deep=False)
     accepted = choose_engine(parameters).accepted_tables(None, parameters["tree_method"])
