@@ -30,7 +30,7 @@ EXCUSES = {  # A module, or all modules of a package, may be below the target be
     "untwist.explain": "needs shap for some of its tables: `make test-integrations`",
     "untwist.export.onnx": "needs ONNX: `make test-integrations`",
     "untwist.export.treelite": "needs treelite: `make test-integrations`",
-    "untwist.objectives": "needs PyTorch for its module: `make test-integrations`",
+    "untwist.objectives.torch_module": "needs PyTorch: `make test-integrations`",
 }
 APART = ("experiments", "untwist.commands", "untwist.report")  # These are programs and pages around the library.
 

@@ -31,12 +31,13 @@ from untwist.objectives import (
     XGBoostObjective,
     clean_proba,
     torch_loss,
+    torch_module,
     twisted_log_loss,
     twisted_proba,
 )
 from untwist.twisters import ClassNoise
 
-PAGE = Path(__file__).parent.parent / "docs/objectives.md"
+PAGE = Path(__file__).parents[2] / "docs/objectives.md"
 ALPHAS = [0.3, 0.5, 1 - 1e-9, 1.0, 1 + 1e-9, 1.1, 2.0, 4.0, 100.0, 1e12, math.inf]
 MARGINS = [-1e3, -40.0, -3.0, -0.5, 0.0, 1e-9, 0.7, 5.0, 36.0, 1e3]
 ROWS = [list(row) for row in product([-1e3, -2.0, 0.0, 0.3, 1e3], repeat=3)]
@@ -640,7 +641,7 @@ def test_a_network_learns_from_twisted_digits(torch):
 
 def test_without_torch_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    objectives._make_torch_module.cache_clear()
+    torch_module._make_torch_module.cache_clear()
     with pytest.raises(ImportError, match=r'^torch_loss needs PyTorch: pip install "untwist\[torch\]"$'):
         torch_loss(2.0)
 
