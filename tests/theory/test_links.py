@@ -3,6 +3,8 @@
 import copy
 import math
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -344,6 +346,15 @@ def test_any_shape_dtype_and_layout(kind):
     np.testing.assert_array_equal(link.inverse(z.tolist()), expected)
     assert link.inverse([]).shape == (0,)
     assert np.ndim(link.inverse(1)) == 0
+
+
+def test_closed_forms_are_there_when_nothing_but_the_links_is_imported():
+    code = (
+        "from untwist.theory.links import CanonicalLink, ClippedLink; from untwist.theory.losses import AlphaLoss; "
+        "print(*(type(kind(AlphaLoss(2.0))) is not kind for kind in (CanonicalLink, ClippedLink)))"
+    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert output.stdout.split() == ["True", "True"]
 
 
 @both_kinds

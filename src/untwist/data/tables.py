@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Integral, Number
+from numbers import Integral
 from typing import Any
 from zlib import crc32
 
@@ -20,10 +20,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from untwist.data.columns import (
+    Category,
+    Column,
+    choose_float,
+    convert_to_floats,
+    describe_array,
+    describe_columns,
+    is_a,
+    is_real,
+    read_as_categories,
+    read_as_numbers,
+)
 from untwist.data.workers import Workers, solo
 
 __all__ = [
-    "Category",
     "Schema",
     "bring_to_host",
     "checksum_columns",
@@ -33,10 +44,6 @@ __all__ = [
     "round_weights",
 ]
 
-Category = int | float | str
-# For each row the code of its value, which is its index among the values, or -1 where it is missing; and the values.
-CodedValues = tuple[NDArray[np.intp], Iterable[Any]]
-
 # At most this many categories of a column are known, unless said otherwise; of more, the heaviest.
 KNOWN_CATEGORIES = 254
 # float32, in which categories are encoded, holds whole numbers up to this.
@@ -45,9 +52,6 @@ LARGEST_CODE = 2**24
 MOST_DISTINCT = 2**24
 # The heaviest of rounded weights has this many bits, which leaves 31 of an int64 for sums over rows.
 WEIGHT_BITS = 32
-# The names of the types of dates, which are neither numbers nor text.
-_DATES = {"datetime", "date", "time", "timedelta", "datetime64", "timedelta64", "Timestamp", "Timedelta", "NaTType"}
-_ADVICE = "make numbers of it (of a date, say, the days since another), or text, or leave it out"
 
 
 @dataclass(frozen=True)
@@ -93,21 +97,21 @@ class Schema:
         if sparse.issparse(X):
             if self.categories:
                 raise ValueError("X must be dense, as it was when fitted: a sparse table cannot hold categories")
-            return _to_floats(X if X.format in ("csr", "csc") else X.tocsr())
-        if _is_a(X, "pandas", "DataFrame") and len(set(X.dtypes)) == 1 and _is_real(X.dtypes.iloc[0]):
+            return convert_to_floats(X if X.format in ("csr", "csc") else X.tocsr())
+        if is_a(X, "pandas", "DataFrame") and len(set(X.dtypes)) == 1 and is_real(X.dtypes.iloc[0]):
             # This is a view if pandas keeps the numbers in one block.
             X = X.to_numpy()
         if isinstance(X, np.ndarray) and X.ndim != 2:
             return X
-        if isinstance(X, np.ndarray) and _is_real(X.dtype):
+        if isinstance(X, np.ndarray) and is_real(X.dtype):
             categories = {index: known for index, known in self.categories.items() if index < X.shape[1]}
-            out = X.astype(_choose_float(X.dtype)) if categories else _to_floats(X)
+            out = X.astype(choose_float(X.dtype)) if categories else convert_to_floats(X)
             for index, known in categories.items():
-                out[:, index] = _encode_categories(_describe_array(index, X[:, index]), known)
+                out[:, index] = _encode_categories(describe_array(index, X[:, index]), known)
             return out
-        columns = _describe_columns(X)
+        columns = describe_columns(X)
         encoded = [
-            _encode_categories(column, self.categories[index]) if index in self.categories else _read_numbers(column)
+            _encode_categories(column, self.categories[index]) if index in self.categories else read_as_numbers(column)
             for index, column in enumerate(columns)
         ]
         if text := [column.name for column, values in zip(columns, encoded, strict=True) if values is None]:
@@ -158,7 +162,7 @@ def learn(
         return Schema({})
     if isinstance(X, np.ndarray) and X.ndim != 2:
         return Schema({})
-    columns = _describe_columns(X)
+    columns = describe_columns(X)
     if sample_weight is not None and np.shape(sample_weight) != (X.shape[0],):
         shape = np.shape(sample_weight)
         raise ValueError(f"sample_weight must be {X.shape[0]} numbers, one per row, got shape {shape}")
@@ -190,8 +194,8 @@ def learn_blocks(
     Schema
         What makes numbers of the blocks.
     """
-    columns = ((_describe_columns(_convert_table(block)), weight) for block, weight in blocks)
-    return _learn_columns(_describe_columns(_convert_table(head)), columns, categorical_features, max_categories)
+    columns = ((describe_columns(_convert_table(block)), weight) for block, weight in blocks)
+    return _learn_columns(describe_columns(_convert_table(head)), columns, categorical_features, max_categories)
 
 
 def round_weights(weight: ArrayLike | None, n_rows: int, heaviest: float | None = None) -> NDArray[np.int64]:
@@ -219,8 +223,8 @@ def round_weights(weight: ArrayLike | None, n_rows: int, heaviest: float | None 
 
 
 def _learn_columns(
-    columns: list[_Column],
-    blocks: Iterable[tuple[list[_Column], NDArray[np.int64]]],
+    columns: list[Column],
+    blocks: Iterable[tuple[list[Column], NDArray[np.int64]]],
     categorical_features: Any,
     max_categories: int,
     workers: Workers = solo,
@@ -233,7 +237,7 @@ def _learn_columns(
     totals: dict[int, dict[Category, int]] = {index: {} for index in sorted(chosen)}
     blocks_to_read = blocks if chosen or others else []
     for block, weight in blocks_to_read:
-        if stray := [block[i].name for i in others if _read_numbers(block[i]) is None]:
+        if stray := [block[i].name for i in others if read_as_numbers(block[i]) is None]:
             raise ValueError(
                 f"X must hold numbers outside categorical_features, but {_say_who_holds(stray)} text: add it there, or "
                 'set categorical_features="auto", or encode it, say with OrdinalEncoder'
@@ -319,9 +323,9 @@ def _choose_columns(features: Any, names: Iterable[Any], text: list[int]) -> set
     return {index for index, one in enumerate(known) if one in features}
 
 
-def _add_weights(column: _Column, weight: NDArray[np.int64], total: dict[Category, int]) -> None:
+def _add_weights(column: Column, weight: NDArray[np.int64], total: dict[Category, int]) -> None:
     """Add to the total weight of each category that of its rows."""
-    codes, values = _read_values(column)
+    codes, values = read_as_categories(column)
     known = codes >= 0
     sums = np.zeros(len(values), dtype=np.int64)
     np.add.at(sums, codes[known], weight[known])
@@ -341,9 +345,9 @@ def _keep_heaviest(total: dict[Category, int], most: int) -> tuple[Category, ...
     return tuple(known)
 
 
-def _encode_categories(column: _Column, known: tuple[Category, ...]) -> NDArray[np.float32]:
+def _encode_categories(column: Column, known: tuple[Category, ...]) -> NDArray[np.float32]:
     """Return the index of each row's category; refuse text where all were numbers, and numbers where all were text."""
-    codes, values = _read_values(column)
+    codes, values = read_as_categories(column)
     are_text = {isinstance(value, str) for value in values if value is not None}
     known_are_text = {isinstance(value, str) for value in known}
     if are_text and known_are_text and not are_text & known_are_text:
@@ -358,49 +362,6 @@ def _look_up(codes: NDArray[np.intp], values: list[Any], known: Iterable[Categor
     # The code -1 takes the last index, that of None, which no category is.
     index_by_code = np.array([index_by_value.get(value, np.nan) for value in [*values, None]], np.float32)
     return index_by_code[codes]
-
-
-def _read_numbers(column: _Column) -> NDArray[Any] | None:
-    """Return a column as float32 or float64, None if it holds text; categories may well be numbers."""
-    if column.kind == "number":
-        return column.read_numbers()
-    codes, values = _read_values(column)
-    if any(isinstance(values[code], str) for code in _find_distinct(codes[codes >= 0])):
-        return None
-    # The code -1 takes the last number, that of None.
-    number_by_code = np.array([np.nan if isinstance(one, str | None) else one for one in [*values, None]], np.float64)
-    return np.asarray(number_by_code[codes])
-
-
-def _read_values(column: _Column) -> tuple[NDArray[np.intp], list[Category | None]]:
-    """Return for each row the code of its value, -1 where missing; and the values, None for one that means missing."""
-    try:
-        codes, values = column.read_coded_values()
-        return codes, [_read_category(value) for value in values]
-    except TypeError as error:
-        raise ValueError(f"categories must be text or numbers, but not in column {column.name!r}: {error}") from error
-
-
-def _read_category(value: Any) -> Category | None:
-    """Return `value` as plain text or number, the same one for equal values; None if it means missing."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, str):
-        # A subclass of str may print otherwise than the text that it is.
-        return str.__str__(value)
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, Number) and not isinstance(value, complex):
-        number = float(value)  # type: ignore[arg-type]
-        if np.isnan(number):
-            return None
-        return int(number) if number.is_integer() else number
-    if type(value).__name__ == "Interval":
-        # These are what pandas.cut makes.
-        return str(value)
-    raise TypeError(f"it holds a {type(value).__name__}, {value!r:.50}; {_ADVICE}")
 
 
 def bring_to_host(table: Any) -> Any:
@@ -428,13 +389,13 @@ def _convert_table(X: Any) -> Any:
     X = bring_to_host(X)
     if type(X).__module__.split(".")[0] == "xgboost":
         raise ValueError("X must be a table, got a matrix of XGBoost, which keeps no rows: give what it was made of")
-    if type(X) is np.ndarray or sparse.issparse(X) or _is_a(X, "polars", "DataFrame") or _is_a(X, "pyarrow", "Table"):
+    if type(X) is np.ndarray or sparse.issparse(X) or is_a(X, "polars", "DataFrame") or is_a(X, "pyarrow", "Table"):
         return X
-    if _is_a(X, "polars", "LazyFrame"):
+    if is_a(X, "polars", "LazyFrame"):
         raise ValueError("X must be a table, got a polars LazyFrame: call its collect() first")
-    if _is_a(X, "pyarrow", "RecordBatch"):
+    if is_a(X, "pyarrow", "RecordBatch"):
         return sys.modules["pyarrow"].Table.from_batches([X])
-    if _is_a(X, "pandas", "DataFrame"):
+    if is_a(X, "pandas", "DataFrame"):
         all_sparse = all(type(dtype).__name__ == "SparseDtype" and dtype.fill_value == 0 for dtype in X.dtypes)
         return X.sparse.to_coo() if X.shape[1] and all_sparse else X
     if isinstance(X, np.ma.MaskedArray):
@@ -446,152 +407,6 @@ def _convert_table(X: Any) -> Any:
     # NumPy makes text of numbers that stand beside text in a list.
     may_hide_numbers = array.dtype.kind in "US" and isinstance(X, (list, tuple))
     return np.asarray(X, dtype=object) if may_hide_numbers else array
-
-
-@dataclass(frozen=True)
-class _Column:
-    """One column of a table.
-
-    `kind` is "number", "text" (or categories of any kind), or else the name of its type. `read_numbers` gives a column
-    of numbers as float32 or float64, NaN where missing; `read_coded_values` gives any column as codes of its values.
-    """
-
-    name: Any
-    kind: str
-    read_numbers: Callable[[], NDArray[Any]]
-    read_coded_values: Callable[[], CodedValues]
-
-
-def _describe_columns(X: Any) -> list[_Column]:
-    """Describe the columns of an array or a data frame; raise a ValueError if one holds neither numbers nor text."""
-    if isinstance(X, np.ndarray):
-        columns = [_describe_array(index, X[:, index]) for index in range(X.shape[1])]
-    elif _is_a(X, "pandas", "DataFrame"):
-        columns = [_describe_pandas(name, series) for name, series in X.items()]
-    elif _is_a(X, "polars", "DataFrame"):
-        columns = [_describe_polars(series) for series in X.get_columns()]
-    else:
-        columns = [_describe_arrow(name, values) for name, values in zip(X.column_names, X.columns, strict=True)]
-    for column in columns:
-        if column.kind.startswith("complex"):
-            raise ValueError(f"Complex data not supported: column {column.name!r} is {column.kind}")
-        if column.kind not in ("number", "text"):
-            raise ValueError(f"X must hold numbers or text, but column {column.name!r} is {column.kind}: {_ADVICE}")
-    return columns
-
-
-def _describe_array(name: Any, values: NDArray[Any]) -> _Column:
-    if _is_real(values.dtype):
-        return _Column(name, "number", lambda: _to_floats(values), lambda: np.unique(values, return_inverse=True)[::-1])
-    kind = "text" if values.dtype.kind in "UT" else str(values.dtype)
-    if values.dtype.kind == "O":
-        types = {one.__name__: one for one in set(map(type, values.tolist()))}
-        odd = [key for key, one in types.items() if key in _DATES or issubclass(one, (complex, bytes))]
-        kind = "text" if any(issubclass(one, str) for one in types.values()) else min(odd) if odd else "number"
-        if "NAType" in types:
-            # This is the missing value of pandas.
-            values = np.array([None if type(one).__name__ == "NAType" else one for one in values], dtype=object)
-        if "Decimal" in types:
-            # A Decimal cannot be compared with an integer of NumPy.
-            values = np.array([float(one) if type(one).__name__ == "Decimal" else one for one in values], dtype=object)
-
-    def read_numbers() -> NDArray[Any]:
-        try:
-            return np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            # scikit-learn tells these two kinds of errors apart.
-            which = TypeError if isinstance(error, TypeError) else ValueError
-            raise which(f"X must hold numbers or text, but not in column {name!r}: {error}; {_ADVICE}") from error
-
-    def read_coded_values() -> CodedValues:
-        rows = values.tolist()
-        codes = {value: code for code, value in enumerate(dict.fromkeys(rows))}
-        return np.fromiter(map(codes.__getitem__, rows), np.intp, len(rows)), codes
-
-    return _Column(name, kind, read_numbers, read_coded_values)
-
-
-def _describe_pandas(name: Any, series: Any) -> _Column:
-    dtype = series.dtype
-    kind = type(dtype).__name__
-    if kind == "ArrowDtype":
-        return _describe_arrow(name, series.array.__arrow_array__())
-    if kind == "SparseDtype" or isinstance(dtype, np.dtype):
-        return _describe_array(name, np.asarray(series))
-    # Nullable numbers have a type of NumPy within theirs.
-    plain = getattr(dtype, "numpy_dtype", None)
-
-    def read_numbers() -> NDArray[Any]:
-        return series.to_numpy(dtype=_choose_float(plain), na_value=np.nan)  # type: ignore[no-any-return]
-
-    if kind == "CategoricalDtype":
-        return _Column(name, "text", read_numbers, lambda: (series.cat.codes.to_numpy(), series.cat.categories))
-    kind = "text" if kind == "StringDtype" else "number" if _is_real(plain) else str(dtype)
-    return _Column(name, kind, read_numbers, series.factorize)
-
-
-def _describe_polars(series: Any) -> _Column:
-    polars = sys.modules["polars"]
-    kind = series.dtype.base_type().__name__
-    if kind == "Object":
-        return _describe_array(series.name, series.to_numpy())
-    small = kind in ("Boolean", "Int8", "Int16", "UInt8", "UInt16", "Float16", "Float32")
-    target = polars.Float32 if small else polars.Float64
-    number = kind in ("Boolean", "Null") or series.dtype.is_numeric()
-    kind = "number" if number else "text" if kind in ("String", "Categorical", "Enum") else str(series.dtype)
-
-    def read_coded_values() -> CodedValues:
-        values = series.cast(target) if series.dtype.is_decimal() else series
-        distinct = values.drop_nulls().unique()
-        indices = polars.int_range(len(distinct), eager=True)
-        codes = values.replace_strict(distinct, indices, default=-1, return_dtype=polars.Int64)
-        return codes.to_numpy(), distinct.to_list()
-
-    return _Column(series.name, kind, lambda: series.cast(target).to_numpy(), read_coded_values)
-
-
-def _describe_arrow(name: Any, values: Any) -> _Column:
-    types = sys.modules["pyarrow"].types
-    kind = str(values.type)
-    target = "float32" if kind in ("bool", "int8", "int16", "uint8", "uint16", "halffloat", "float") else "float64"
-    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
-    text = types.is_dictionary(values.type) or kind in ("string", "large_string", "string_view")
-    kind = "text" if text else "number" if any(test(values.type) for test in tests) else kind
-
-    def read_coded_values() -> CodedValues:
-        # pyarrow 17 cannot encode numbers of 16 bits.
-        rows = values.cast(target) if types.is_float16(values.type) else values
-        encoded = rows.dictionary_encode().combine_chunks()
-        return encoded.indices.cast("int64").fill_null(-1).to_numpy(), encoded.dictionary.to_pylist()
-
-    # A cast that is not safe may round.
-    return _Column(name, kind, lambda: values.cast(target, safe=False).to_numpy(), read_coded_values)
-
-
-def _is_a(X: Any, library: str, name: str) -> bool:
-    """Tell whether `X` is of this class of a library that may not be there."""
-    return isinstance(X, getattr(sys.modules.get(library), name, ()))
-
-
-def _is_real(dtype: Any) -> bool:
-    """Tell whether this is a NumPy type of real numbers or Booleans."""
-    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
-
-
-def _choose_float(dtype: Any) -> Any:
-    """Return the float type that loses nothing, as far as there is one."""
-    return np.float32 if np.can_cast(dtype, np.float32) else np.float64
-
-
-def _to_floats(X: Any) -> Any:
-    """Return an array or sparse matrix as float32 or float64."""
-    if X.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: X is {X.dtype}")
-    return X.astype(_choose_float(X.dtype), copy=False)
-
-
-def _find_distinct(codes: NDArray[np.intp]) -> NDArray[np.intp]:
-    return np.flatnonzero(np.bincount(codes))
 
 
 def _say_who_holds(names: list[Any]) -> str:
