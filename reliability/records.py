@@ -20,7 +20,8 @@ INTRODUCTION = """\
 # Hard to break
 
 What was done to break untwist, what was found, and how to do it again. Each section is the record that a program in
-`reliability/` or a make target left; `SECURITY.md` says what foreign bytes can and cannot do."""
+`reliability/` or a make target left; `SECURITY.md` says what foreign bytes can and cannot do.
+The figures are those of version 0.1.0, and the modules that they name are its modules."""
 
 
 @dataclass(frozen=True)
