@@ -157,3 +157,19 @@ def test_a_setting_that_plays_no_part_in_the_engine_is_refused(engine, setting):
 def test_the_defaults_of_engine_settings_are_those_of_the_classifier():
     parameters = PILBoostClassifier().get_params()
     assert {name: parameters[name] for name in ENGINE_SPECIFIC_DEFAULTS} == ENGINE_SPECIFIC_DEFAULTS
+
+
+def test_a_subclass_of_the_alpha_loss_is_another_loss():
+    class HalfLoss(AlphaLoss):
+        def partial_pos(self, u):
+            return 0.5 * super().partial_pos(u)
+
+    settings = resolve_classifier(loss=HalfLoss(2.0))
+    assert settings.engine.name == "reference"
+    assert isinstance(settings.loss, HalfLoss)
+    with pytest.raises(ValueError, match="alpha-loss only"):
+        resolve_classifier(loss=HalfLoss(2.0), engine="compiled")
+
+
+def test_alpha_plays_no_part_beside_another_loss():
+    assert resolve_classifier(alpha=0, loss=FocalLoss(2.0)).loss == FocalLoss(2.0)

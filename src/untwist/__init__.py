@@ -43,9 +43,14 @@ else:
         """Import a public name or module when it is asked for."""
         if name in _HOMES:
             return getattr(import_module(_HOMES[name]), name)
-        if name in _MODULES:
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
             return import_module(f"untwist.{name}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        except ModuleNotFoundError as error:
+            if error.name != f"untwist.{name}":
+                raise
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
 
     def __dir__():
         """List the public names, imported or not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, Self
@@ -9,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from untwist.arguments import Array
@@ -21,7 +23,7 @@ from untwist.theory.certificate import Certificate, certify
 from untwist.theory.losses import Loss
 from untwist.training_data import TrainingData, ValidationTable
 
-__all__ = ["PILBoostClassifier", "find_model"]
+__all__ = ["PILBoostClassifier", "find_model", "list_parameters"]
 
 #: Why `oof_proba_` may be missing.
 NO_OUT_OF_FOLD = "not every training row has been judged by a model that has not seen it: that takes a choice by folds"
@@ -32,7 +34,7 @@ def _expose(find: Callable[[FittedModel], Any]) -> Any:
 
     def get(self: PILBoostClassifier) -> Any:
         if "model_" not in vars(self):
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
         try:
             return find(self.model_)
         except ValueError as error:
@@ -293,7 +295,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         previous = self._find_previous()
-        settings = resolve(self.get_params(deep=False), seed=None if previous is None else previous.seed)
+        settings = resolve(list_parameters(self), seed=None if previous is None else previous.seed)
         if previous is None:
             self.__dict__.pop("model_", None)  # A fit that fails on its data leaves no older model behind.
         validation = ValidationTable(X_val, y_val, sample_weight_val)
@@ -420,7 +422,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         model, rows = find_model(self), self._encode(X)
         labels = model.encode_labels("y", y)
         weight = np.ones(len(labels)) if sample_weight is None else np.array(_check_sample_weight(sample_weight, rows))
-        settings = resolve(self.get_params(deep=False), seed=model.seed)
+        settings = resolve(list_parameters(self), seed=model.seed)
         rounds, weight = replay_rounds(model, settings, rows, labels, weight)
         return certify(rounds, model.link, model.step_size, sample_weight=weight)
 
@@ -433,12 +435,18 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def _find_accepted_tables(self) -> AcceptedTables:
-        parameters = self.get_params(deep=False)
+        parameters = list_parameters(self)
         try:
             engine = choose_engine(parameters)
         except ValueError:  # Tags must not raise; `fit` will.
             return AcceptedTables()
         return engine.accepted_tables(parameters["estimator"], parameters["tree_method"])
+
+
+def list_parameters(classifier: PILBoostClassifier) -> dict[str, Any]:
+    """Return the parameters of a classifier by name, also of a subclass whose own constructor takes others."""
+    names = inspect.signature(PILBoostClassifier.__init__).parameters
+    return {name: getattr(classifier, name) for name in names if name != "self"}
 
 
 def find_model(model: Any) -> FittedModel:

@@ -22,7 +22,7 @@ from untwist.boosting.runs import Callback
 from untwist.data.encoding import AcceptedTables
 from untwist.model import Candidate
 from untwist.theory.links import CanonicalLink, ClippedLink, Link, default_step_size
-from untwist.theory.losses import AlphaLoss, Loss
+from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
 
 __all__ = ["ENGINE_SPECIFIC_DEFAULTS", "Settings", "choose_engine", "resolve"]
 
@@ -186,13 +186,13 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
     _check_flags(parameters)
     loss = _check_loss(parameters["loss"], engine)
     alpha = parameters["alpha"]
-    if isinstance(parameters["loss"], AlphaLoss):
+    if is_alpha_loss(parameters["loss"]):
         alpha = parameters["loss"].alpha
     anything_open = any(_is_auto(value) for value in (alpha, parameters["n_estimators"], parameters["max_depth"]))
     automatic = anything_open and engine.grows_forests and loss is None
     if automatic and parameters["warm_start"]:
         raise ValueError("warm_start needs alpha, n_estimators and max_depth to be given")
-    alphas = _decide_alphas(alpha, automatic)
+    alphas = _decide_alphas(alpha, automatic, plays_a_part=loss is None)
     max_depth = _check_depth(parameters["max_depth"])
     step = _check_step(parameters["step_size"], parameters["learning_rate"])
     growth = Growth(
@@ -251,7 +251,7 @@ def choose_engine(parameters: Mapping[str, Any]) -> Engine:
         if estimator is not None:
             raise ValueError(f"engine={engine!r} and estimator= exclude each other: give one of them")
         return found
-    alpha_loss = loss is None or isinstance(loss, AlphaLoss)
+    alpha_loss = loss is None or is_alpha_loss(loss)
     return find_engine("compiled" if estimator is None and alpha_loss else "reference")
 
 
@@ -284,7 +284,7 @@ def _check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
 
 def _check_loss(loss: Any, engine: Engine) -> Loss | None:
     """Return the loss; None for the alpha-loss, whose alpha is a parameter like any other."""
-    if loss is None or isinstance(loss, AlphaLoss):
+    if loss is None or is_alpha_loss(loss):
         return None
     if not isinstance(loss, Loss):
         raise ValueError(f"loss must be a Loss, got {loss!r}")
@@ -292,13 +292,15 @@ def _check_loss(loss: Any, engine: Engine) -> Loss | None:
     return loss
 
 
-def _decide_alphas(alpha: Any, automatic: bool) -> tuple[float, ...] | None:
+def _decide_alphas(alpha: Any, automatic: bool, plays_a_part: bool) -> tuple[float, ...] | None:
     if _is_auto(alpha):
         return ALPHAS if automatic else (PLAIN_ALPHA,)
     if isinstance(alpha, str) and alpha == "menon":
         return None
     if isinstance(alpha, str) or alpha is None:
         raise ValueError(f'alpha must be a number, "auto" or "menon", got {alpha!r}')
+    if not plays_a_part:
+        return (alpha,)
     ClippedLink(AlphaLoss(alpha))  # It refuses what is no alpha.
     return (float(alpha),)
 

@@ -17,7 +17,7 @@ __all__ = ["UNSEEN", "clip", "for_json", "for_page", "for_script", "for_spreadsh
 #: that are no characters. Tabs and line feeds are not among them.
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff"
-    "\U000e0000-\U000e0fff]"
+    "\U000e0000-\U000e007f]"
 )
 #: What unseen characters are replaced by.
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"

@@ -142,8 +142,8 @@ class TrainingData:
         workers = find_workers() if settings.engine.joins_workers else solo
         seed = workers.broadcast_first(settings.seed)
         table = _TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
-        rows, validation_weight = table.append_validation(validation)
-        growth = replace(settings.growth, seed=seed, monotone=table.find_directions())
+        rows, validation_weight = table.append_validation(validation, estimator)
+        growth = replace(settings.growth, seed=seed, monotone=table.find_directions(estimator))
         dataset = settings.engine.make_dataset(rows, replace(settings.engine_options, growth=growth))
         validation_share = np.zeros(table.n_rows)
         validation_was_given = validation_weight is not None
@@ -261,12 +261,12 @@ class _TrainingTable:
     def n_rows(self) -> int:
         return len(self.labels)
 
-    def append_validation(self, validation: ValidationTable) -> tuple[Rows, Array | None]:
+    def append_validation(self, validation: ValidationTable, estimator: Any) -> tuple[Rows, Array | None]:
         """Return the training rows, then the validation rows, and what each weighs in the validation loss."""
         X, labels, weight = self.X, self.labels, self.weight
         validation_weight = None
         if validation.X is not None:
-            X_val, y_val, weight_val = self._encode_validation(validation)
+            X_val, y_val, weight_val = self._encode_validation(validation, estimator)
             X = _stack_tables(X, X_val)
             labels = np.concatenate([labels, y_val])
             weight = np.concatenate([weight, np.zeros(len(y_val))])
@@ -277,10 +277,10 @@ class _TrainingTable:
         n_categories = {column: len(known) for column, known in self.encoder.schema.categories.items()}
         return Rows(X, labels, weight, n_categories, self.workers), validation_weight
 
-    def _encode_validation(self, validation: ValidationTable) -> tuple[Any, NDArray[np.uint32], Array]:
+    def _encode_validation(self, validation: ValidationTable, estimator: Any) -> tuple[Any, NDArray[np.uint32], Array]:
         """Return the validation rows as numbers, like the training rows."""
         try:
-            X_val = self.encoder.encode(validation.X)
+            X_val = self.encoder.encode(validation.X, estimator)
             y_val = encode_labels("y_val", validation.y, self.classes)
         except ValueError as error:
             raise ValueError(f"validation rows: {error}") from error
@@ -305,11 +305,11 @@ class _TrainingTable:
             )
         return share
 
-    def find_directions(self) -> tuple[int, ...]:
+    def find_directions(self, estimator: Any) -> tuple[int, ...]:
         """Return the direction of each monotone column, in terms of the boosted score."""
         if self.settings.monotonic_cst is None:
             return ()
-        directions = _check_monotonic_cst(self.encoder, self.settings.monotonic_cst)
+        directions = _check_monotonic_cst(self.encoder.stand_in_for(estimator), self.settings.monotonic_cst)
         if not np.any(directions):
             return ()
         if len(self.classes) > 2:

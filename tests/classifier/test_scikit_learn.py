@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers.small_fits import assert_same_forests, draw_coloured_rows, draw_sample, make_model
+from untwist import PILBoostClassifier
 
 
 def test_metadata_routing():
@@ -125,3 +126,24 @@ def test_inspection():
         for i, value in enumerate(shown["grid_values"][0]):
             means = getattr(fitted, method)(frame.assign(x=value)).mean(axis=0)
             np.testing.assert_allclose(shown["average"][:, i], means)
+
+
+def test_a_subclass_may_have_a_constructor_of_its_own():
+    class Shallow(PILBoostClassifier):
+        def __init__(self, depth=2):
+            super().__init__(alpha=2.0, n_estimators=4, max_depth=depth)
+            self.depth = depth
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    y = X[:, 0] + rng.normal(size=100) > 0
+    assert Shallow(depth=1).fit(X, y).n_iter_ == 4
+
+
+def test_messages_about_validation_rows_name_the_classifier():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    y = X[:, 0] > 0
+    with pytest.raises(ValueError, match="X has 2 features, but PILBoostClassifier is expecting 3"):
+        PILBoostClassifier().fit(X, y, X_val=X[:, :2], y_val=y)
+    with pytest.raises(ValueError, match="This PILBoostClassifier estimator requires y to be passed"):
+        PILBoostClassifier().fit(X, None)

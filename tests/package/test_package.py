@@ -193,5 +193,8 @@ def test_what_a_module_lacks_is_not_taken_for_the_module(monkeypatch):
     monkeypatch.delitem(vars(untwist), "audit", raising=False)
     with pytest.raises(ModuleNotFoundError, match="scipy"):
         untwist.audit  # noqa: B018
+
+
+def test_what_is_no_module_is_no_attribute():
     with pytest.raises(AttributeError, match="no attribute 'some_module'"):
         untwist.some_module  # noqa: B018

@@ -14,10 +14,14 @@ from sklearn.model_selection import train_test_split
 from untwist.arguments import Array
 from untwist.audit.labels import LabelAudit
 from untwist.audit.peers import LEARNING_RATE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
+from untwist.classifier import list_parameters
 from untwist.settings import resolve
 from untwist.training_data import TrainingData
 
 __all__ = ["Peer", "compare"]
+
+#: A row of which a fold sets aside all but this share is set aside as a whole: the rest is rounding.
+ROUNDING = 1e-9
 
 #: With fewer rows, threads cost more than they save.
 FEW_ROWS = 10_000
@@ -83,10 +87,11 @@ def compare(audit: LabelAudit) -> dict[str, Peer]:
 
 def _find_folds(audit: LabelAudit) -> Array:
     """Return, for every fold of the audited model, the share of each row's weight that it set aside."""
-    settings = resolve(audit.model.get_params(deep=False), seed=audit.fitted.seed)
+    settings = resolve(list_parameters(audit.model), seed=audit.fitted.seed)
     data = TrainingData.collect(settings, audit.X, audit.given, audit.weight)
     assert data.folds is not None  # A model that can be audited has chosen by folds.
-    return np.asarray(data.folds / np.where(data.weight > 0, data.weight, 1.0))
+    shares = data.folds / np.where(data.weight > 0, data.weight, 1.0)
+    return np.where(shares > 1.0 - ROUNDING, 1.0, shares)
 
 
 def _measure(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) -> Peer:

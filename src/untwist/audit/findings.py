@@ -17,6 +17,7 @@ from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation
 from untwist.audit.slices import Slice
 from untwist.automatic.search import Search
+from untwist.classifier import list_parameters
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.settings import resolve
@@ -453,7 +454,7 @@ def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
     """
     model = audit.fitted
     assert model.choice is not None  # A model that can be audited has chosen by folds.
-    settings = resolve(audit.model.get_params(deep=False), seed=model.seed).narrow_to(model.choice.best)
+    settings = resolve(list_parameters(audit.model), seed=model.seed).narrow_to(model.choice.best)
     fit = Search(TrainingData.collect(settings, audit.X, labels, audit.weight)).run()
     if fit.interrupt is not None:
         raise fit.interrupt

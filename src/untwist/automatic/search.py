@@ -125,14 +125,22 @@ class Search:
         run = self._start(alpha, depth, range(self.n_first_folds))
         self._boost(run)
         if run.is_slow and not self.stopped and self.longer_steps:
-            shorter, self.step = run, self.longer_steps.pop()
-            run = self._start(alpha, depth, range(self.n_first_folds))
-            self._boost(run)
-            if run.count == 0:  # Ctrl-C came before the longer steps had got anywhere.
-                run = shorter
+            run = self._try_longer_steps(run)
         if self.interrupt is not None and (self.best_run is not None or run.count == 0):
             return np.inf  # A candidate that was compared with others is better than half of one.
         return self._record(run)
+
+    def _try_longer_steps(self, shorter: FoldRun) -> FoldRun:
+        """Boost the same candidate with longer steps; return what there is if Ctrl-C comes before they get anywhere."""
+        self.step = self.longer_steps.pop()
+        try:
+            run = self._start(shorter.alpha, shorter.depth, range(self.n_first_folds))
+        except KeyboardInterrupt as interrupt:
+            self.interrupt = interrupt
+            self.stopped = True
+            return shorter
+        self._boost(run)
+        return run if run.count else shorter
 
     def _start(self, alpha: float, depth: int, folds: range) -> FoldRun:
         """Return a candidate on these folds, before its first round."""

@@ -7,3 +7,25 @@
 
 The room may import `theory` and `data`; nothing here knows the classifier or settings that are left open.
 """
+
+from untwist.boosting.algorithm import (
+    Hypothesis,
+    Round,
+    ValidationLoss,
+    WeakLearner,
+    adaboost,
+    boost,
+    pilboost,
+    staged_scores,
+)
+
+__all__ = [
+    "Hypothesis",
+    "Round",
+    "ValidationLoss",
+    "WeakLearner",
+    "adaboost",
+    "boost",
+    "pilboost",
+    "staged_scores",
+]

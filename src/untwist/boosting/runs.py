@@ -178,8 +178,8 @@ def advance(
             before = sum(run.count for run in runs)
             going = [run for run in going if run.boost(step, patience)]
             done += step
-            if sum(run.count for run in runs) == before:
-                break
+            if sum(run.count for run in runs) == before or (rounds_open and not going):
+                break  # Nothing was done, or a run whose length is open has just ended by itself.
             quick = time.perf_counter() - start < SECONDS_PER_BLOCK
             adaptive_block = 2 * adaptive_block if quick else max(1, adaptive_block // 2)
             report_now = verbose > 0 and done % verbose == 0
@@ -201,13 +201,14 @@ def advance(
 
 def _measure_progress(runs: Sequence[Run], first_round: int, n_rounds: int, seconds: float) -> Progress:
     reports = [run.last_round() for run in runs if run.count]
+    edge, loss, error = np.mean([(one.edge, one.loss, one.error) for one in reports], axis=0).tolist()
     done = max(run.count for run in runs)
     return Progress(
         round=first_round + done,
         n_rounds=first_round + n_rounds,
-        edge=float(np.mean([report.edge for report in reports])),
-        validation_loss=float(np.mean([report.loss for report in reports])),
-        validation_error=float(np.mean([report.error for report in reports])),
+        edge=edge,
+        validation_loss=loss,
+        validation_error=error,
         seconds=seconds,
         seconds_left=seconds / done * (n_rounds - done),
     )

@@ -417,8 +417,11 @@ def _open_arrow_writer(file: Any, as_parquet: bool, stack: ExitStack) -> Callabl
         nonlocal writer, schema
         table = pyarrow.Table.from_pandas(frame, preserve_index=False)
         if writer is None:
-            open_file = parquet.ParquetWriter if as_parquet else pyarrow.ipc.new_file
-            writer = stack.enter_context(open_file(file, table.schema))
+            if as_parquet:
+                writer = stack.enter_context(parquet.ParquetWriter(file, table.schema))
+            else:
+                options = pyarrow.ipc.IpcWriteOptions(compression="lz4")  # This is what pandas writes, too.
+                writer = stack.enter_context(pyarrow.ipc.new_file(file, table.schema, options=options))
             schema = table.schema
         writer.write_table(table.cast(schema))
 

@@ -79,6 +79,9 @@ class AcceptedTables:
         y : ndarray of shape (n_rows,)
             The labels.
         """
+        if y is None:
+            name = type(estimator).__name__
+            raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
         with np.errstate(invalid="ignore"):
             return check_X_y(numbers, y, estimator=estimator, **self._options())  # type: ignore[no-any-return]
 
@@ -128,7 +131,7 @@ class TableEncoder:
         """
         if self._needs_no_check(X):
             return X
-        estimator = self if estimator is None else estimator
+        estimator = self if estimator is None else self.stand_in_for(estimator)
         if isinstance(X, Batches):
             _check_feature_names(estimator, X.head, reset=False)
             numbers: Any = X.encode(self.schema, lambda block: self.accepted_tables.check(block, estimator))
@@ -137,6 +140,13 @@ class TableEncoder:
             numbers = self.accepted_tables.check(self.schema.encode(X), estimator)
         _check_n_features(estimator, numbers, reset=False)
         return numbers
+
+    def stand_in_for(self, estimator: Any) -> Any:
+        """Return what scikit-learn's checks take for an estimator fitted to these columns, to name it in messages."""
+        columns: dict[str, Any] = {"n_features_in_": self.n_features}
+        if self.feature_names is not None:
+            columns["feature_names_in_"] = self.feature_names
+        return type(type(estimator).__name__, (), columns)()
 
     def encode_dense(self, X: Any, estimator: Any = None) -> Array:
         """Return a table as dense float64 numbers: a category is its index, NaN a missing or unknown value.

@@ -20,7 +20,7 @@ from untwist.files.whole_files import write_whole
 from untwist.model import FittedModel
 from untwist.noise import NoiseEstimate
 from untwist.theory.links import CanonicalLink, Link
-from untwist.theory.losses import AlphaLoss
+from untwist.theory.losses import AlphaLoss, is_alpha_loss
 
 __all__ = ["dumps", "list_settings", "make_plain", "save"]
 
@@ -91,7 +91,7 @@ def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
     settings["callbacks"] = None
     if not isinstance(settings["random_state"], (int, np.integer)):
         settings["random_state"] = None
-    if isinstance(settings["loss"], AlphaLoss):
+    if is_alpha_loss(settings["loss"]):
         settings["alpha"] = settings["loss"].alpha
         settings["loss"] = None
     return settings

@@ -337,6 +337,26 @@ class LogLoss(AlphaLoss):
         return "LogLoss()"
 
 
+def is_alpha_loss(loss: object) -> bool:
+    """Tell whether a loss is the alpha-loss as it is, so that its compiled formulas hold; a subclass may change them.
+
+    Parameters
+    ----------
+    loss : object
+        A loss, or anything else.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_alpha_loss(AlphaLoss(2.0)), is_alpha_loss(LogLoss()), is_alpha_loss(FocalLoss(2.0))
+    (True, True, False)
+    """
+    return type(loss) in (AlphaLoss, LogLoss)
+
+
 class _StrictlyProper(Loss):
     """A loss whose tilted estimate is eta itself."""
 

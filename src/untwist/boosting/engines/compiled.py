@@ -22,7 +22,7 @@ from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads, iterate_column_blocks, iterate_row_blocks
 from untwist.data.workers import Workers, solo
 from untwist.theory.links import CanonicalLink
-from untwist.theory.losses import AlphaLoss, Loss
+from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
 
 __all__ = ["CompiledBooster", "CompiledDataset", "CompiledEngine", "find_thresholds", "scale_weights"]
 
@@ -43,7 +43,7 @@ class CompiledEngine(Engine):
 
     def check_loss(self, loss: Loss) -> None:
         """Refuse any other loss than the alpha-loss."""
-        if not isinstance(loss, AlphaLoss):
+        if not is_alpha_loss(loss):
             raise ValueError(f"the compiled engine boosts the alpha-loss only, got {loss!r}")
 
     def make_dataset(self, rows: Rows, settings: EngineOptions) -> CompiledDataset:

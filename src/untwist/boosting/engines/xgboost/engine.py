@@ -13,7 +13,7 @@ from untwist.boosting.engines.xgboost.booster import XGBoostBooster
 from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
 from untwist.data.encoding import AcceptedTables
 from untwist.data.folds import draw_folds, draw_share
-from untwist.theory.losses import AlphaLoss, Loss
+from untwist.theory.losses import Loss, is_alpha_loss
 
 __all__ = ["XGBoostEngine"]
 
@@ -43,7 +43,7 @@ class XGBoostEngine(Engine):
 
     def check_loss(self, loss: Loss) -> None:
         """Refuse any other loss than the alpha-loss."""
-        if not isinstance(loss, AlphaLoss):
+        if not is_alpha_loss(loss):
             raise ValueError(f"XGBoost's trees boost the alpha-loss only, got {loss!r}")
 
     def accepted_tables(self, estimator: Any, tree_method: str) -> AcceptedTables:
