@@ -150,15 +150,12 @@ class Search:
         for class_index in range(len(data.positive_classes)):
             task = data.make_task(link, self.step, class_index)
             task = replace(task, growth=replace(task.growth, max_depth=depth))
-            boosters.append(
-                [
-                    self.settings.engine.make_booster(
-                        data.dataset,
-                        replace(task, weight=self._training_weight(fold), validation_weight=self.held_out_weight[fold]),
-                    )
-                    for fold in folds
-                ]
-            )
+            class_boosters = []
+            for fold in folds:
+                held_out_weight = self.held_out_weight[fold]
+                fold_task = replace(task, weight=self._training_weight(fold), validation_weight=held_out_weight)
+                class_boosters.append(self.settings.engine.make_booster(data.dataset, fold_task))
+            boosters.append(class_boosters)
         return FoldRun(
             alpha=alpha,
             depth=depth,
