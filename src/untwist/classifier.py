@@ -443,10 +443,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return engine.accepted_tables(parameters["estimator"], parameters["tree_method"])
 
 
+#: The names of the constructor's parameters.
+PARAMETER_NAMES = [name for name in inspect.signature(PILBoostClassifier.__init__).parameters if name != "self"]
+
+
 def list_parameters(classifier: PILBoostClassifier) -> dict[str, Any]:
     """Return the parameters of a classifier by name, also of a subclass whose own constructor takes others."""
-    names = inspect.signature(PILBoostClassifier.__init__).parameters
-    return {name: getattr(classifier, name) for name in names if name != "self"}
+    return {name: getattr(classifier, name) for name in PARAMETER_NAMES}
 
 
 def find_model(model: Any) -> FittedModel:
