@@ -21,7 +21,7 @@ INTRODUCTION = """\
 
 What was done to break untwist, what was found, and how to do it again. Each section is the record that a program in
 `reliability/` or a make target left; `SECURITY.md` says what foreign bytes can and cannot do.
-The figures are those of version 0.1.0, and the modules that they name are its modules."""
+Coverage is that of the present state; all other figures, and the modules that they name, are those of version 0.1.0."""
 
 
 @dataclass(frozen=True)
