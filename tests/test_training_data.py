@@ -48,7 +48,7 @@ def test_early_stopping_holds_a_share_of_the_rows_out(table):
     assert np.array_equal(data.validation_share > 0, data.validation_weight > 0)
 
 
-def test_total_weight_is_the_number_of_rows_or_their_weight_whichever_is_larger(table):
+def test_effective_rows_are_the_number_of_rows_or_their_weight_whichever_is_larger(table):
     X, y, weight = table
     assert collect(table, 2.0, n_estimators=5, max_depth=2).n_effective_rows == weight.sum()
     assert collect((X, y, weight / 100.0), 2.0, n_estimators=5, max_depth=2).n_effective_rows == 120
