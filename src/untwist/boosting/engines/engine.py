@@ -107,8 +107,8 @@ class Task:
         The coefficient of a hypothesis is step_size * edge, as in the paper, or with `by_edge=False` step_size itself.
     growth : Growth
         How trees grow.
-    positive_class : int
-        The class to tell from the others.
+    positive_class : int or None
+        The class to tell from the others; None for a booster of all classes together.
     weight : array or None
         What each row weighs in training; rows of weight 0 do not train. None: all rows weigh 1.
     validation_weight : array or None
@@ -126,7 +126,7 @@ class Task:
     step_size: float
     growth: Growth
     by_edge: bool = True
-    positive_class: int = 1
+    positive_class: int | None = 1
     weight: Array | None = None
     validation_weight: Array | None = None
     posterior_floor: float = 1e-6
@@ -173,6 +173,8 @@ class Engine(ABC):
         What `PILBoostClassifier(engine=...)` calls it.
     grows_forests : bool
         Whether its ensembles are forests. Only then can settings be chosen by folds, and models be saved and exported.
+    boosts_jointly : bool
+        Whether it can boost all classes together, by a task without a positive class.
     joins_workers : bool
         Whether it takes part in a distributed fit where a communicator is open.
     known_settings : frozenset of str
@@ -181,6 +183,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
     grows_forests: ClassVar[bool] = True
+    boosts_jointly: ClassVar[bool] = False
     joins_workers: ClassVar[bool] = False
     known_settings: ClassVar[frozenset[str]] = frozenset()
 
