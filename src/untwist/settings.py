@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from untwist.arguments import Array, check_count, check_fraction, check_non_negative, check_positive, check_real, check_share
+from untwist.arguments import (
+    Array,
+    check_count,
+    check_fraction,
+    check_non_negative,
+    check_positive,
+    check_real,
+    check_share,
+)
 from untwist.boosting.engines.engine import Engine, EngineOptions, Growth
 from untwist.boosting.engines.registry import ENGINES, find_engine
 from untwist.boosting.forest import count_threads
@@ -138,7 +146,13 @@ class Settings:
 
     def check_classes(self, n_classes: int) -> None:
         """Raise an error for what does not go with so many classes."""
-        rows = 2 if isinstance(self.known_noise, tuple) else n_classes if self.known_noise is None else len(self.known_noise)
+        rows = (
+            2
+            if isinstance(self.known_noise, tuple)
+            else n_classes
+            if self.known_noise is None
+            else len(self.known_noise)
+        )
         if rows != n_classes:
             raise ValueError(
                 f"noise_rates must be a matrix of {n_classes} rows and columns for {n_classes} classes, got {rows}"

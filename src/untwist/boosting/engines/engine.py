@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.forest import Forest
 from untwist.data.encoding import AcceptedTables
 from untwist.data.folds import hold_out_share, split_into_folds
 from untwist.data.workers import Workers, solo
@@ -207,6 +208,21 @@ class Engine(ABC):
     @abstractmethod
     def make_booster(self, dataset: Any, task: Task) -> Booster:
         """Return a booster that has not made a round yet. `dataset` is one that `make_dataset` made."""
+
+    def grow_randomised(
+        self,
+        dataset: Any,
+        task: Task,
+        n_trees: int,
+        min_samples_leaf: int,
+        max_features: float,
+        first_tree: int = 0,
+    ) -> Forest:
+        """Return trees whose thresholds are drawn at random, with the logarithms of class shares in their leaves.
+
+        Only engines that boost all classes together have them.
+        """
+        raise NotImplementedError(f"the {self.name} engine grows no randomised trees")
 
     def hold_out(self, dataset: Dataset, rows: Rows, share: float, seed: int) -> Array:
         """Return how much of each row's weight is set aside, in [0, 1]: about `share` of the weight of every class."""
