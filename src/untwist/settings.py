@@ -146,16 +146,10 @@ class Settings:
 
     def check_classes(self, n_classes: int) -> None:
         """Raise an error for what does not go with so many classes."""
-        rows = (
-            2
-            if isinstance(self.known_noise, tuple)
-            else n_classes
-            if self.known_noise is None
-            else len(self.known_noise)
-        )
-        if rows != n_classes:
+        known = self.known_noise
+        if known is not None and len(known) != n_classes:  # Two rates are as many as there are classes.
             raise ValueError(
-                f"noise_rates must be a matrix of {n_classes} rows and columns for {n_classes} classes, got {rows}"
+                f"noise_rates must be a matrix of {n_classes} rows and columns for {n_classes} classes, got {known!r}"
             )
         if n_classes > 2 and self.alphas is None:
             raise ValueError('alpha="menon" is for two classes')

@@ -37,7 +37,7 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
     Returns
     -------
     array
-        A weight of at least 0 for each member. They need not sum to 1: mixtures are surer or less sure than their parts.
+        A weight of at least 0 for each member. They need not sum to 1: a mixture may be surer than its parts.
     """
     rows = np.arange(len(labels))
     total = max(float(weight.sum()), np.finfo(float).tiny)

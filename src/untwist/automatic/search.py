@@ -278,7 +278,17 @@ class Search:
             first.scale(weights[0]).append(second.scale(weights[1]))
             for first, second in zip(boosted, randomised, strict=True)
         ]
-        mixture = Mixture(*weights.tolist(), RANDOMISED_TREES, size, *losses)
+        boosted_weight, randomised_weight = weights.tolist()
+        boosted_loss, randomised_loss, loss = losses
+        mixture = Mixture(
+            boosted_weight=boosted_weight,
+            randomised_weight=randomised_weight,
+            n_trees=RANDOMISED_TREES,
+            min_samples_leaf=size,
+            boosted_loss=boosted_loss,
+            randomised_loss=randomised_loss,
+            loss=loss,
+        )
         return mixed, replace(unseen, scores=scores), mixture
 
     def _try_randomised(self, leaf_size: int, n_folds: int) -> float:
