@@ -78,8 +78,8 @@ class Mixture:
     def __str__(self) -> str:
         return (
             f"boosted trees times {self.boosted_weight:.2f} (log-loss {self.boosted_loss:.4f}) and randomised trees of "
-            f"{self.min_samples_leaf} rows per leaf times {self.randomised_weight:.2f} ({self.randomised_loss:.4f}) make "
-            f"{self.loss:.4f}"
+            f"{self.min_samples_leaf} rows per leaf times {self.randomised_weight:.2f} ({self.randomised_loss:.4f}), "
+            f"together {self.loss:.4f}"
         )
 
 

@@ -44,7 +44,8 @@ class LabelAudit:
     wrong : array
         The probability that the label is wrong.
     noise : Untwisting or MatrixUntwisting
-        The rates, or of several classes the transition matrices, that fit; `noise.found` says whether there is evidence of noise at all.
+        The rates, or of several classes the transition matrices, that fit; `noise.found` says whether there is evidence
+        of noise at all.
     noise_rate : tuple of float
         The share of wrong labels, with its 95 % interval.
     rate_by_label : dict
