@@ -21,7 +21,9 @@ from untwist.audit.slices import JudgedRows, Slice, find_slices
 from untwist.classifier import PILBoostClassifier
 from untwist.data.tables import compute_fingerprint
 from untwist.model import FittedModel
-from untwist.noise import Untwisting
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.posterior import ClassesPosterior, Posterior
+from untwist.noise.untwisting import Untwisting
 from untwist.optional import import_optional
 
 __all__ = ["LabelAudit", "audit_labels"]
@@ -41,8 +43,9 @@ class LabelAudit:
         The twisted posterior of each class, out of fold.
     wrong : array
         The probability that the label is wrong.
-    noise : Untwisting
-        The rates that fit; `noise.found` says whether there is evidence of noise at all.
+    noise : Untwisting or MatrixUntwisting
+        The rates, or of several classes the transition matrices, that fit; `noise.found` says whether there is evidence
+        of noise at all.
     noise_rate : tuple of float
         The share of wrong labels, with its 95 % interval.
     rate_by_label : dict
@@ -71,7 +74,7 @@ class LabelAudit:
     predicted: NDArray[Any]
     posterior: Array
     wrong: Array
-    noise: Untwisting
+    noise: Untwisting | MatrixUntwisting
     noise_rate: tuple[float, float, float]
     rate_by_label: dict[Any, tuple[float, float, float]]
     weight: Array
@@ -341,30 +344,28 @@ def audit_labels(
     labels = _check_rows(model, X, y)
     if isinstance(fitted.alpha, float) and fitted.alpha < 0:
         raise ValueError(f"model must have a positive alpha, got {fitted.alpha}: it takes most labels for wrong")
-    if len(fitted.classes) > 2 and model.class_weight is not None:
-        raise ValueError("class_weight of the model must be None to audit more than two classes")
     assert fitted.out_of_fold is not None  # The posterior comes from there.
     weight = fitted.out_of_fold.row_weights()
-    noise = fitted.noise if isinstance(fitted.noise, Untwisting) else fitted.estimate_noise()
-    if len(fitted.classes) == 2:
+    noise = fitted.noise if isinstance(fitted.noise, (Untwisting, MatrixUntwisting)) else fitted.estimate_noise()
+    if isinstance(noise, Untwisting):
+        assert isinstance(fitted.posterior, Posterior)
         posterior = _shift_log_odds(posterior, -fitted.posterior.shift)
-        log_odds = logit(posterior[:, 1])
-        bears_label = labels
-        predicted = (noise.clean_log_odds(log_odds) > 0).astype(np.intp)
-    else:  # Each row is asked whether it bears its own label rightly.
-        log_odds = logit(posterior[np.arange(len(labels)), labels])
-        bears_label = np.ones(len(labels), dtype=np.uint32)
-        predicted = posterior.argmax(axis=1)
+        evidence = logit(posterior[:, 1])
+        predicted = (noise.clean_log_odds(evidence) > 0).astype(np.intp)
+    else:
+        posterior = ClassesPosterior(fitted.link, fitted.posterior.floor, fitted.class_weights).unweigh(posterior)
+        evidence = posterior
+        predicted = noise.clean(posterior).argmax(axis=1)
     return LabelAudit(
         classes=fitted.classes,
         given=fitted.classes[labels],
         predicted=fitted.classes[predicted],
         posterior=posterior,
-        wrong=noise.probability_wrong(log_odds, bears_label),
+        wrong=noise.probability_wrong(evidence, labels),
         noise=noise,
-        noise_rate=noise.share_wrong(log_odds, bears_label, weight),
+        noise_rate=noise.share_wrong(evidence, labels, weight),
         rate_by_label={
-            label: noise.share_wrong(log_odds, bears_label, np.where(labels == index, weight, 0.0))
+            label: noise.share_wrong(evidence, labels, np.where(labels == index, weight, 0.0))
             for index, label in enumerate(fitted.classes.tolist())
         },
         weight=weight,
