@@ -48,6 +48,12 @@ using AlignedVector = std::vector<T, CacheLineAllocator<T>>;
 
 using Lane = std::int32_t;
 
+// A register has so many numbers, on which an instruction works at once.
+template <typename Number, std::size_t count>
+struct Register {
+  typedef Number Type __attribute__((vector_size(count * sizeof(Number))));
+};
+
 // The features have their bins one after the other, without gaps.
 struct BinLayout {
   std::vector<std::uint32_t> start;  // The bins of feature f are start[f] to start[f + 1].
@@ -60,7 +66,7 @@ template <std::size_t lanes>
 __attribute__((always_inline)) inline void add_lanes_plainly(const Code* codes, std::size_t features,
                                                              const std::uint32_t* start, const Entry* entries,
                                                              std::size_t count, const Lane* of_rows, Lane* sums) {
-  typedef Lane Lanes __attribute__((vector_size(lanes * sizeof(Lane))));
+  using Lanes = typename Register<Lane, lanes>::Type;
   // The codes and lanes of a row so far ahead arrive from memory in time.
   constexpr std::size_t kRowsAhead = 16;
   for (std::size_t i = 0; i < count; ++i) {

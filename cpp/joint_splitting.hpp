@@ -70,39 +70,39 @@ struct JointCandidates {
   alignas(kCacheLineBytes) std::array<double, kSize> left_squares, right_squares, mass_left, rows_left, worth;
 };
 
+// Adds up the numbers of a register, half of it to the other half until one is left.
+template <std::size_t lanes>
+__attribute__((always_inline)) inline double add_up(const typename Register<double, lanes>::Type& numbers) {
+  if constexpr (lanes == 1) {
+    return numbers[0];
+  } else {
+    typename Register<double, lanes / 2>::Type halves[2];
+    std::memcpy(halves, &numbers, sizeof halves);
+    return add_up<lanes / 2>(halves[0] + halves[1]);
+  }
+}
+
 // Sums up bins one after the other, and writes the squares of what is left and right of each. `places` are the bins in
 // their order, null for the order that they have. The sums on the left begin with those of `first`.
 template <typename Bin, std::size_t lanes>
 __attribute__((always_inline)) inline void scan_bins_plainly(const Bin* bins, const Code* places, std::size_t count,
                                                              const Bin* first, const Bin* node,
                                                              std::size_t gradient_lanes, JointCandidates& c) {
-  constexpr std::size_t kHalf = lanes / 2;
-  typedef Bin Sums __attribute__((vector_size(lanes * sizeof(Bin))));
-  typedef double Reals __attribute__((vector_size(lanes * sizeof(double))));
-  typedef double Halves __attribute__((vector_size(kHalf * sizeof(double))));
+  using Sums = typename Register<Bin, lanes>::Type;
+  using Reals = typename Register<double, lanes>::Type;
   Sums left, all, mask;
   std::memcpy(&left, first, sizeof left);
   std::memcpy(&all, node, sizeof all);
   for (std::size_t i = 0; i < lanes; ++i) mask[i] = i < gradient_lanes ? Bin{-1} : Bin{0};
   const Reals all_reals = __builtin_convertvector(all & mask, Reals);
-  const auto add_up = [](const Reals& squares) __attribute__((always_inline)) {
-    Halves halves[2];
-    std::memcpy(halves, &squares, sizeof halves);
-    const Halves sum = halves[0] + halves[1];
-    if constexpr (kHalf == 2) {
-      return sum[0] + sum[1];
-    } else {
-      return (sum[0] + sum[2]) + (sum[1] + sum[3]);
-    }
-  };
   for (std::size_t i = 0; i < count; ++i) {
     Sums bin;
     std::memcpy(&bin, bins + (places == nullptr ? i : places[i]) * lanes, sizeof bin);
     left += bin;
     const Reals on_left = __builtin_convertvector(left & mask, Reals);
     const Reals on_right = all_reals - on_left;
-    c.left_squares[i] = add_up(on_left * on_left);
-    c.right_squares[i] = add_up(on_right * on_right);
+    c.left_squares[i] = add_up<lanes>(on_left * on_left);
+    c.right_squares[i] = add_up<lanes>(on_right * on_right);
     c.mass_left[i] = static_cast<double>(left[lanes - 1]);
     c.rows_left[i] = static_cast<double>(left[lanes - 2]);
   }
