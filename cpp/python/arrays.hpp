@@ -93,6 +93,14 @@ nb::object to_numpy(std::vector<T> values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
+// Makes a NumPy array of the values that has one dimension where a row has one number, else two.
+template <typename T>
+nb::object to_numpy_rows(std::vector<T> values, std::size_t numbers_per_row) {
+  const std::size_t rows = values.size() / numbers_per_row;
+  nb::object flat = to_numpy(std::move(values));
+  return numbers_per_row == 1 ? flat : flat.attr("reshape")(rows, numbers_per_row);
+}
+
 // Returns how many of the threads so much work is worth.
 inline int worthwhile_threads(std::size_t steps, int threads) {
   // Fewer steps than this are done before another thread has woken up.
