@@ -23,8 +23,13 @@ __all__ = ["estimate_transitions"]
 
 # Noise is found where it explains this many nats.
 ENOUGH_EVIDENCE = 2.5
-# A matrix of its own for every class costs so many nats per class.
-PRICE_OF_UNEVENNESS = 0.4
+# Each entry of a free matrix costs so many nats, which is about what chance gains by it...
+PRICE_OF_ENTRY = 0.35
+# ...but half of that where it is as small as this, and at 0 no more than the second number.
+SMALL_ENTRY = 0.005
+PRICE_OF_NO_ENTRY = 0.02
+# No noise keeps at least this weight among the components: data never tell for certain why classes look alike.
+HEDGE = 0.05
 # An entry of the matrix that differs from the common one by this much is half way to being an exception.
 ENTRY_SPREAD = 0.01
 # An entry that is an exception costs this often the logarithm of how far out it is, squared.
@@ -534,7 +539,6 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit])
     """Return the mixture of all fits, each at several scales, weighed by how plausible they are."""
     n_classes = objective.n_classes
     identity = np.eye(n_classes)
-    price = PRICE_OF_UNEVENNESS * n_classes
     log_weights = []
     matrices = []
     fits = []
@@ -543,18 +547,23 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit])
         log_weights.append(objective.evaluate(matrix, clean.log_slopes, clean.offsets)[0] - clean.value)
         matrices.append(matrix)
         fits.append(clean)
-    noisy = [(even, even.value - clean.value), *((fit, fit.value - clean.value - price) for fit in uneven)]
+    noisy = [(fit, fit.value - clean.value - _price_entries(fit.matrix)) for fit in uneven]
+    noisy.insert(0, (even, even.value - clean.value - PRICE_OF_ENTRY))
     evidence = max(gain for _, gain in noisy)
     for fit, gain in noisy:
         for scale in SCALES:
             matrix = identity + scale * (fit.matrix - identity)
             if matrix.diagonal().min() >= LEAST_DIAGONAL:
-                log_weights.append(gain - ((scale - 1.0) / SCALE_SPREAD) ** 2 / 2.0)
+                log_weights.append(gain - ENOUGH_EVIDENCE - ((scale - 1.0) / SCALE_SPREAD) ** 2 / 2.0)
                 matrices.append(matrix)
                 fits.append(fit)
     plausibility = np.array(log_weights)
     weights = np.exp(plausibility - plausibility.max())
     weights /= weights.sum()
+    n_unseen = len(UNSEEN_RATES)
+    hedged = max(HEDGE, float(weights[:n_unseen].sum()))
+    weights[:n_unseen] *= hedged / weights[:n_unseen].sum()
+    weights[n_unseen:] *= (1.0 - hedged) / weights[n_unseen:].sum()
     kept = np.sort(np.argsort(-weights, kind="stable")[:MOST_COMPONENTS])
     kept = kept[weights[kept] >= LEAST_WEIGHT]
     weights = weights[kept] / weights[kept].sum()
@@ -573,6 +582,12 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit])
         uneven_limit=_find_uneven_limit(objective, clean),
     )
     return _describe_shares(objective, mixture)
+
+
+def _price_entries(matrix: Array) -> float:
+    """Return what the entries off the diagonal cost, in nats."""
+    entries = matrix[~np.eye(len(matrix), dtype=np.bool_)]
+    return float((PRICE_OF_NO_ENTRY + PRICE_OF_ENTRY * entries / (entries + SMALL_ENTRY)).sum())
 
 
 def _describe_shares(objective: _Objective, mixture: MatrixUntwisting) -> MatrixUntwisting:
