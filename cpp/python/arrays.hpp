@@ -93,6 +93,14 @@ nb::object to_numpy(std::vector<T> values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
+// Makes a NumPy table of so many columns that owns the values, which come row by row.
+template <typename T>
+nb::object to_numpy_table(std::vector<T> values, std::size_t columns) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::vector<T>*>(pointer); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(kept->data(), {kept->size() / columns, columns}, owner));
+}
+
 // Returns how many of the threads so much work is worth.
 inline int worthwhile_threads(std::size_t steps, int threads) {
   // Fewer steps than this are done before another thread has woken up.
