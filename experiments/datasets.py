@@ -33,6 +33,7 @@ __all__ = [
     "Labels",
     "Table",
     "drop_rare_classes",
+    "is_pair_with_noise",
     "is_published",
     "list_names",
     "list_several",
@@ -186,6 +187,22 @@ def list_several(folder: str | Path | None = None) -> list[str]:
     list of str
     """
     return sorted(_list_files(_find_several(folder)))
+
+
+def is_pair_with_noise(name: str, folder: str | Path | None = None) -> bool:
+    """Find out, by its files alone, whether a table of several classes has real noisy labels and clean test rows.
+
+    Parameters
+    ----------
+    name, folder
+        As for `load_several`.
+
+    Returns
+    -------
+    bool
+    """
+    there = _find_several(folder)
+    return bool(there and not (there / f"{name}.csv").is_file() and (there / f"{name}_train_noisy.csv").is_file())
 
 
 def load_several(name: str, folder: str | Path | None = None) -> Table:
