@@ -123,7 +123,7 @@ class LabelAudit:
 
         A few wrong labels are never excluded: as many as would show in none of so many rows in one case of twenty.
         """
-        n_rows = max(1, np.count_nonzero(self.weight))
+        n_rows = max(1, int(np.count_nonzero(self.weight)))
         unseen = 1.0 - (1.0 - CONFIDENCE) ** (1.0 / n_rows)
         uneven = self.noise.uneven_limit if isinstance(self.noise, MatrixUntwisting) and not self.noise.found else 0.0
         return max(self.noise_rate[2], uneven, unseen)
@@ -241,7 +241,8 @@ class LabelAudit:
         """Return why the label of a row is doubted.
 
         A column speaks against a label if the row would look more like that label with what is usual for it there: the
-        median, or the most frequent category, of the rows that bear it. Similar rows share most leaves of the trees.
+        median, or the most frequent category, of the rows that bear it. Of several classes, more like that label than
+        like the predicted one. Similar rows share most leaves of the trees.
 
         Parameters
         ----------
@@ -274,9 +275,10 @@ class LabelAudit:
         n_reasons = check_count("n_reasons", n_reasons, low=0)
         finder = ReasonFinder(self.fitted, self.numbers, self.label_indices, self.model.n_jobs)
         usual = {label: finder.find_usual(label) for label in np.unique(self.label_indices[chosen]).tolist()}
+        predicted = np.searchsorted(self.classes, self.predicted)
         found = []
         for row, similar in zip(chosen.tolist(), finder.find_similar(chosen), strict=True):
-            reasons = finder.find_reasons(row, usual[int(self.label_indices[row])])
+            reasons = finder.find_reasons(row, usual[int(self.label_indices[row])], int(predicted[row]))
             found.append(
                 Explanation(
                     row=row,
@@ -286,9 +288,16 @@ class LabelAudit:
                     reasons=tuple(reasons[:n_reasons]),
                     n_disagreeing=int(np.count_nonzero(self.given[similar] != self.given[row])),
                     n_similar=len(similar),
+                    n_predicted=self._count_predicted(row, similar),
                 )
             )
         return found
+
+    def _count_predicted(self, row: int, similar: NDArray[np.intp]) -> int:
+        """Count the similar rows that bear the label which is predicted, if it is another one."""
+        if self.predicted[row] == self.given[row]:
+            return 0
+        return int(np.count_nonzero(self.given[similar] == self.predicted[row]))
 
     def slices(self, columns: ArrayLike | None = None) -> list[Slice]:
         """Return where wrong labels concentrate: parts whose noise, by itself, is clearly above that of all rows.
