@@ -111,11 +111,11 @@ def find_confusions(
     off_diagonal = ~np.eye(n_classes, dtype=np.bool_)
     if isinstance(noise, Untwisting):
         # Of two classes a wrong label says which class is the true one.
-        rows = np.bincount(labels[counted], wrong[counted], minlength=2)[None] * off_diagonal
+        rows = np.where(off_diagonal, np.bincount(labels[counted], wrong[counted], minlength=2)[None], 0.0)
         intervals = {(0, 1): noise.interval_neg, (1, 0): noise.interval_pos}
         even_share = 1.0
     else:
-        rows = _expect_rows(noise, posterior[counted], labels[counted]) * off_diagonal
+        rows = np.where(off_diagonal, _expect_rows(noise, posterior[counted], labels[counted]), 0.0)
         intervals = {
             (truth, label): find_interval(noise.matrices[:, truth, label], noise.weights)
             for truth, label in np.argwhere(rows >= LEAST_ROWS).tolist()

@@ -124,7 +124,7 @@ class LabelAudit:
         A few wrong labels are never excluded: as many as would show in none of so many rows in one case of twenty.
         """
         n_rows = max(1, int(np.count_nonzero(self.weight)))
-        unseen = 1.0 - (1.0 - CONFIDENCE) ** (1.0 / n_rows)
+        unseen = -float(np.expm1(np.log(1.0 - CONFIDENCE) / n_rows))
         uneven = self.noise.uneven_limit if isinstance(self.noise, MatrixUntwisting) and not self.noise.found else 0.0
         return max(self.noise_rate[2], uneven, unseen)
 
@@ -139,6 +139,22 @@ class LabelAudit:
         return find_confusions(
             self.noise, self.classes, self.posterior, self.label_indices, self.wrong, self.weight > 0
         )
+
+    def list_class_shares(self) -> list[tuple[float, float, float]]:
+        """Return the share of each true class that bears another label, with its 95 % interval.
+
+        Returns
+        -------
+        list of tuples
+            The share and its limits for each of `classes`.
+        """
+        noise = self.noise
+        if isinstance(noise, Untwisting):
+            return [(noise.rate_neg, *noise.interval_neg), (noise.rate_pos, *noise.interval_pos)]
+        return [
+            (share, low, high)
+            for share, (low, high) in zip(noise.class_shares.tolist(), noise.class_intervals.tolist(), strict=True)
+        ]
 
     def expect_wrong(self, rows: ArrayLike) -> float:
         """Return how many of some labels are expected to be wrong: what a review of them should find.

@@ -242,10 +242,7 @@ def _write_matrix(audit: LabelAudit) -> str:
     names = [for_page(label, 24) for label in audit.classes.tolist()]
     if not isinstance(noise, MatrixUntwisting) or not noise.found or len(names) > MOST_BARS:
         return ""
-    intervals = [
-        format_interval((float(share), float(low), float(high)))
-        for share, (low, high) in zip(noise.class_shares, noise.class_intervals, strict=True)
-    ]
+    intervals = [format_interval(one) for one in audit.list_class_shares()]
     return write_heat_table(
         "Who is labelled as what: of each true class, the labels that it bears, in %",
         "truly",
