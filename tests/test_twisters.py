@@ -6,7 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from untwist.twisters import BernoulliNoise, ClassConditionalNoise, ClassNoise, FeatureNoise, Insider
+from untwist.twisters import (
+    BernoulliNoise,
+    ClassConditionalNoise,
+    ClassNoise,
+    FeatureNoise,
+    Insider,
+    OneBadClass,
+    PairFlips,
+    RandomTransitions,
+    TransitionNoise,
+)
 
 LABEL_TWISTERS = [
     ClassNoise(0.3),
@@ -15,6 +25,15 @@ LABEL_TWISTERS = [
     ClassConditionalNoise(rate_neg=0.5),
     ClassConditionalNoise(rate_pos=0.5),
 ]
+# Those that take any number of classes.
+SEVERAL = [
+    ClassNoise(0.3),
+    BernoulliNoise(0.3),
+    PairFlips(0.3),
+    OneBadClass(0.6),
+    RandomTransitions(0.8, seed=3),
+]
+FOUR_BY_FOUR = [[0.7, 0.1, 0.2, 0.0], [0.0, 1.0, 0.0, 0.0], [0.25, 0.25, 0.25, 0.25], [0.0, 0.5, 0.0, 0.5]]
 FEATURE_TWISTERS = [FeatureNoise(0.8), FeatureNoise(1.0, 0.5, columns=[0, 2]), Insider(range(4)), Insider(2)]
 
 
@@ -125,8 +144,8 @@ def test_bad_labels_and_rates():
         ClassConditionalNoise(rate_neg=-0.1)
     with pytest.raises(TypeError):
         ClassConditionalNoise(0.1, 0.2)  # Which is which would be a guess.
-    with pytest.raises(ValueError, match=r"two classes to flip between and none missing, got \[0 1 2\]"):
-        ClassNoise(0.1).twist(None, [0, 1, 2], np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"y must have two classes to flip between, got \[0 1 2\]"):
+        ClassConditionalNoise(rate_pos=0.1).twist(None, [0, 1, 2], np.random.default_rng(0))
     for missing in ([0.0, 1.0, np.nan], ["a", "b", None], pd.array([0, 1, None], dtype="Int64")):
         with pytest.raises(ValueError, match="none missing"):
             ClassNoise(0.1).twist(None, pd.Series(missing), np.random.default_rng(0))
@@ -137,6 +156,168 @@ def test_bad_labels_and_rates():
         ClassNoise(0.1).twist(np.zeros((2, 1)), [0, 1, 0], np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"one label per row, got shape \(2, 1\)"):
         ClassNoise(0.1).twist(None, [[0], [1]], 0)
+
+
+# ---- labels of several classes ----
+
+
+@pytest.mark.parametrize("twister", [*SEVERAL, TransitionNoise(FOUR_BY_FOUR)], ids=repr)
+@pytest.mark.parametrize(
+    "classes", [("bug", "ham", "praise", "spam"), (-1, 0, 1, 7), (0.5, 1.5, 2.0, 9.0), ("x", "y", 1, 2)], ids=str
+)
+@pytest.mark.parametrize("kind", ["array", "list", "category", "object", "string"])
+def test_several_labels_of_any_kind(twister, classes, kind):
+    classes = tuple(map(str, classes)) if kind == "string" else classes
+    mixed = len(set(map(type, classes))) > 1
+    plain = [classes[i * 7 % 4] for i in range(80)]
+    dtype = object if mixed else None
+    y = {"list": lambda: plain, "array": lambda: np.array(plain, dtype=dtype)}.get(
+        kind, lambda: pd.Series(plain, dtype=kind, index=range(80, 0, -1), name="label")
+    )()
+    y = np.array(plain, dtype=object) if mixed and kind == "list" else y
+    X = np.zeros((80, 1))
+    same, twisted, changed = twister.twist(X, y, 0)
+    assert same is X
+    assert list(y) == plain  # The input is left alone.
+    assert changed.tolist() == [i for i in range(80) if list(twisted)[i] != plain[i]]
+    assert 0 < len(changed) < 80
+    assert set(twisted) <= set(classes)
+    if isinstance(y, pd.Series):
+        assert (twisted.dtype, twisted.name) == (y.dtype, y.name)
+        assert twisted.index.equals(y.index)
+    else:
+        assert twisted.dtype == np.asarray(y).dtype
+    assert list(twister.twist(None, y, np.random.default_rng(0))[1]) == list(twisted)
+    assert list(twister.twist(None, y, 1)[1]) != list(twisted)
+
+
+@pytest.mark.parametrize("twister", [*SEVERAL, TransitionNoise(FOUR_BY_FOUR)], ids=repr)
+def test_the_matrix_is_what_the_sample_shows(twister):
+    n = 200_000
+    y = np.random.default_rng(1).integers(0, 4, n)
+    matrix = twister.transition_matrix(range(4))
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
+    twisted = twister.twist(None, y, 2)[1]
+    # Of about 50,000 rows of each class, a share is known to four standard errors of at most 0.0023.
+    shares = np.array([[np.mean(twisted[y == true] == label) for label in range(4)] for true in range(4)])
+    np.testing.assert_allclose(shares, matrix, atol=4 * math.sqrt(0.25 / 49_000))
+    assert (shares[matrix == 0] == 0).all()
+    np.testing.assert_array_equal(twister.transition_matrix(y[:100]), matrix)  # Labels of rows serve as well.
+
+
+@pytest.mark.parametrize("twister", LABEL_TWISTERS, ids=repr)
+def test_the_matrix_of_two_classes_is_the_posterior_of_a_sure_row(twister):
+    matrix = twister.transition_matrix(["ham", "spam"])
+    np.testing.assert_allclose(matrix[:, 1], twister.posterior([0.0, 1.0]), atol=1e-15)
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-15)
+
+
+def test_matrices_that_are_given_in_words():
+    classes = ["a", "b", "c", "d"]
+    for twister, matrix in [
+        (BernoulliNoise(0.3), [[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]]),
+        (PairFlips(0.3), [[0.7, 0.3, 0, 0], [0, 0.7, 0.3, 0], [0, 0, 0.7, 0.3], [0.3, 0, 0, 0.7]]),
+        (PairFlips(0.3, {"a": "c", "d": "a"}), [[0.7, 0, 0.3, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0.3, 0, 0, 0.7]]),
+        (PairFlips(0.3, [("b", "a")]), [[1, 0, 0, 0], [0.3, 0.7, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]),
+        (OneBadClass(0.4), [[0.6, 0.4, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]),
+        (OneBadClass(0.4, "d"), [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0.4, 0, 0, 0.6]]),
+        (OneBadClass(0.4, "b", "d"), [[1, 0, 0, 0], [0, 0.6, 0, 0.4], [0, 0, 1, 0], [0, 0, 0, 1]]),
+        (OneBadClass(0.4, target="c"), [[0.6, 0, 0.4, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]),
+        (TransitionNoise(FOUR_BY_FOUR), FOUR_BY_FOUR),
+    ]:
+        np.testing.assert_allclose(twister.transition_matrix(classes), matrix, atol=1e-15)
+
+
+def test_random_transitions_follow_their_seed_up_to_their_rate():
+    rates, largest = [], []
+    for seed in range(200):
+        twister = RandomTransitions(0.4, seed)
+        matrix = twister.transition_matrix(range(6))
+        rates.append(1 - np.diag(matrix))
+        off = matrix - np.diag(np.diag(matrix))
+        largest.append(off.max(axis=1) / off.sum(axis=1))
+    assert np.max(rates) < 0.4
+    # Uniform from 0 to 0.4: 1200 rates with a mean of 0.2 and a standard error of 0.4 / sqrt(12 * 1200).
+    assert np.mean(rates) == pytest.approx(0.2, abs=4 * 0.4 / math.sqrt(12 * 1200))
+    assert np.mean(largest) > 0.5  # With parameter 1 the largest of five would have 0.457.
+    first, second = (RandomTransitions(0.4, seed).transition_matrix(range(6)) for seed in (0, 1))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(RandomTransitions(0.4, 0).transition_matrix(list("abcdef")), first)
+    np.testing.assert_allclose(RandomTransitions(0.0, 0).transition_matrix(range(6)), np.eye(6), atol=1e-15)
+
+
+def test_transitions_at_their_extremes():
+    y = np.array([0, 1, 2, 2, 1])
+    for twister, twisted in [
+        (BernoulliNoise(0.0), y),
+        (PairFlips(0.0), y),
+        (PairFlips(1.0), (y + 1) % 3),
+        (OneBadClass(1.0, 2), [0, 1, 0, 0, 1]),
+        (TransitionNoise(np.eye(3)), y),
+        (TransitionNoise([[0, 0, 1], [1, 0, 0], [0, 1, 0]]), (y + 2) % 3),
+    ]:
+        np.testing.assert_array_equal(twister.twist(None, y, 0)[1], twisted)
+    assert (ClassNoise(1.0).twist(None, y, 0)[1] != y).all()
+    assert {len(ClassNoise(0.3).twist(None, np.arange(100) % 5, seed)[2]) for seed in range(9)} == {30}
+
+
+def test_flips_of_two_classes_are_drawn_as_ever():
+    y = np.arange(12) % 2
+    assert (
+        ClassNoise(0.3).twist(None, y, 0)[2].tolist()
+        == np.sort(np.random.default_rng(0).choice(12, size=4, replace=False)).tolist()
+    )
+    flipped = np.flatnonzero(np.random.default_rng(0).random(12) < 0.3)
+    assert BernoulliNoise(0.3).twist(None, y, 0)[2].tolist() == flipped.tolist()
+
+
+def test_transitions_are_values():
+    assert TransitionNoise(np.eye(2)) == TransitionNoise([[1, 0], [0, 1]])
+    assert TransitionNoise(np.eye(2)) != TransitionNoise([[0.9, 0.1], [0, 1]])
+    assert PairFlips(0.1, {"a": "b"}) == PairFlips(0.1, [["a", "b"]])
+    assert repr(PairFlips(0.1, {"a": "b"})) == "PairFlips(rate=0.1, pairs=(('a', 'b'),))"
+    made = [TransitionNoise(np.eye(2)), PairFlips(0.1, {"a": "b"}), OneBadClass(0.1), RandomTransitions()]
+    assert len({*made, *made}) == 4
+    matrix = np.eye(2)
+    noise = TransitionNoise(matrix)
+    matrix[0] = 0.5
+    assert noise == TransitionNoise(np.eye(2))
+    rounded = TransitionNoise([[1 / 3, 0.333333, 0.333333], [0, 1, 0], [0, 0, 1]])
+    np.testing.assert_allclose(np.sum(rounded.matrix, axis=1), 1.0, atol=1e-15)
+
+
+def test_bad_transitions():
+    y = ["a", "b", "c"]
+    for call, message in [
+        (lambda: TransitionNoise([[0.9, 0.1], [0.3, 0.6]]), "matrix must sum to 1 in each row, got 0.9 in row 1"),
+        (lambda: TransitionNoise([[1.1, -0.1], [0, 1]]), r"matrix must lie in \[0, 1\], got 1.1"),
+        (lambda: TransitionNoise([[1.0, 0.0]]), r"row and a column for each of two or more classes, got \(1, 2\)"),
+        (lambda: TransitionNoise([[1.0]]), r"two or more classes, got \(1, 1\)"),
+        (lambda: TransitionNoise("none"), "matrix must be numbers, got 'none'"),
+        (lambda: TransitionNoise(np.eye(2)).twist(None, y, 0), "y must have 2 classes, as the matrix has, got 3"),
+        (lambda: PairFlips(1.5), r"rate must lie in \[0, 1\], got 1.5"),
+        (lambda: PairFlips(0.5, 3), "pairs must be a mapping or a list of pairs of labels, got 3"),
+        (lambda: PairFlips(0.5, {"a": "a"}), "pairs must be two different labels each"),
+        (lambda: PairFlips(0.5, ["abc"]), "pairs must be two different labels each"),
+        (lambda: PairFlips(0.5, [("a", "b"), ("a", "c")]), "pairs must begin with a label at most once each"),
+        (lambda: PairFlips(0.5, {"a": "z"}).twist(None, y, 0), r"pairs must be labels that y has.*got 'z'"),
+        (lambda: OneBadClass(-0.1), r"rate must lie in \[0, 1\], got -0.1"),
+        (
+            lambda: OneBadClass(0.5, "z").twist(None, y, 0),
+            r"label must be labels that y has, such as \['a', 'b', 'c'\]",
+        ),
+        (lambda: OneBadClass(0.5, "a", "z").twist(None, y, 0), "target must be labels that y has"),
+        (lambda: OneBadClass(0.5, "a", "a"), "target must differ from label, got 'a' for both"),
+        (lambda: OneBadClass(0.5, target="a").twist(None, y, 0), "target must differ from the class that changes"),
+        (lambda: RandomTransitions(2.0), r"rate must lie in \[0, 1\], got 2.0"),
+        (lambda: RandomTransitions(0.5, seed=-1), "seed must be an integer >= 0, got -1"),
+        (lambda: PairFlips(0.5).twist(None, ["a", "b", None], 0), "y must have at least two classes and none missing"),
+        (lambda: PairFlips(0.5).twist(None, ["a", "a"], 0), "y must have at least two classes"),
+        (lambda: PairFlips(0.5).transition_matrix(["a"]), "classes must have at least two classes"),
+        (lambda: ClassConditionalNoise().transition_matrix(y), "two classes to flip between"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
 
 
 # ---- features: what holds for all ----

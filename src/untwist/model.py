@@ -28,7 +28,7 @@ from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import Link
 from untwist.theory.softmax import SoftmaxLink
 
-__all__ = ["Candidate", "Choice", "FittedModel", "OutOfFold"]
+__all__ = ["Candidate", "Choice", "FittedModel", "Mixture", "OutOfFold"]
 
 IMPORTANCES = ("paper", "gain", "splits")
 
@@ -52,15 +52,49 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Mixture:
+    """Boosted and randomised trees in one model.
+
+    Parameters
+    ----------
+    boosted_weight, randomised_weight : float
+        By how much the scores of each count.
+    n_trees : int
+        The randomised trees of each fold.
+    min_samples_leaf : int
+        The rows that each of their leaves has at least.
+    boosted_loss, randomised_loss, loss : float
+        The log-loss, on rows set aside, of either alone and of both.
+    """
+
+    boosted_weight: float
+    randomised_weight: float
+    n_trees: int
+    min_samples_leaf: int
+    boosted_loss: float
+    randomised_loss: float
+    loss: float
+
+    def __str__(self) -> str:
+        return (
+            f"boosted trees times {self.boosted_weight:.2f} (log-loss {self.boosted_loss:.4f}) and randomised trees of "
+            f"{self.min_samples_leaf} rows per leaf times {self.randomised_weight:.2f} ({self.randomised_loss:.4f}), "
+            f"together {self.loss:.4f}"
+        )
+
+
+@dataclass(frozen=True)
 class Choice:
-    """The best candidate, and all that were tried."""
+    """The best candidate, all that were tried, and the mixture with randomised trees, if there is one."""
 
     best: Candidate
     tried: tuple[Candidate, ...]
+    mixture: Mixture | None = None
 
     def __str__(self) -> str:
         lines = [f"alpha {self.best.alpha:g}, depth {self.best.max_depth}, {self.best.n_rounds} rounds, chosen from:"]
-        return "\n".join(lines + [f"  {one}" for one in self.tried])
+        lines += [f"  {one}" for one in self.tried]
+        return "\n".join(lines if self.mixture is None else [*lines, str(self.mixture)])
 
 
 @dataclass(frozen=True, eq=False)

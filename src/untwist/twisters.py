@@ -1,8 +1,10 @@
 """Twisters: agents that corrupt a sample. A twister turns (X, y) into twisted copies and says what it changed.
 
-`ClassNoise`, `BernoulliNoise` and `ClassConditionalNoise` flip labels, two classes of any kind, and know the twisted
-posterior. `FeatureNoise` and `Insider` change cells of an array or a pandas frame; what is missing stays missing. The
-inputs are left alone; `rng` is a generator, a seed, or None.
+Labels of any kind, of two classes or more, are changed by `ClassNoise` and `BernoulliNoise` (all classes alike),
+`PairFlips` (each class is taken for one other), `OneBadClass`, `RandomTransitions` and `TransitionNoise` (by a matrix);
+those of two classes also by `ClassConditionalNoise`. Each knows its matrix, see `transition_matrix`. `FeatureNoise` and
+`Insider` change cells of an array or a pandas frame; what is missing stays missing. The inputs are left alone; `rng` is
+a generator, a seed, or None.
 """
 
 from __future__ import annotations
@@ -19,10 +21,27 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.impute import SimpleImputer
 
-from untwist.arguments import Array, check_count, check_fraction, check_non_negative, is_missing
+from untwist.arguments import (
+    Array,
+    check_count,
+    check_fraction,
+    check_non_negative,
+    check_probabilities,
+    is_missing,
+)
 from untwist.theory import twists
 
-__all__ = ["BernoulliNoise", "ClassConditionalNoise", "ClassNoise", "FeatureNoise", "Insider"]
+__all__ = [
+    "BernoulliNoise",
+    "ClassConditionalNoise",
+    "ClassNoise",
+    "FeatureNoise",
+    "Insider",
+    "OneBadClass",
+    "PairFlips",
+    "RandomTransitions",
+    "TransitionNoise",
+]
 
 Indices = NDArray[np.intp]
 # The index of a column, the rows to change in it, and their new values.
@@ -33,7 +52,74 @@ Change = tuple[int, Indices, NDArray[Any]]
 
 
 class _LabelTwister(ABC):
-    """Flips labels, each independently with the rates of its twist, unless a subclass draws them otherwise."""
+    """Changes labels in a copy of them; a subclass says which ones and to what."""
+
+    @abstractmethod
+    def _draw_labels(self, labels: Indices, classes: NDArray[Any], rng: np.random.Generator) -> Indices:
+        """Draw the new label of each row; labels are indices of the classes, of which there are two or more."""
+
+    @abstractmethod
+    def _make_matrix(self, classes: NDArray[Any]) -> Array:
+        """Return the matrix for these classes, which are sorted."""
+
+    def transition_matrix(self, classes: ArrayLike) -> Array:
+        """Return the probability of each label given the true class.
+
+        Parameters
+        ----------
+        classes : array_like
+            The labels that there are, two or more, or y itself.
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_classes)
+            Row: true class, column: label, both in sorted order.
+        """
+        return self._make_matrix(_encode_classes("classes", np.ravel(np.asarray(classes)))[1])
+
+    def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, Indices]:
+        """Change labels in a copy of y.
+
+        Parameters
+        ----------
+        X : array, data frame or None
+            The rows, left as they are.
+        y : array_like of shape (n_rows,)
+            Labels of any kind; none may be missing.
+        rng : numpy.random.Generator, int or None
+            Where the changes are drawn from.
+
+        Returns
+        -------
+        X
+            As given.
+        y_twisted
+            A copy of y with labels changed.
+        changed : ndarray of int
+            The indices of the rows whose label differs from before, in order.
+        """
+        values = np.asarray(y)
+        if values.ndim != 1:
+            raise ValueError(f"y must be one label per row, got shape {values.shape}")
+        _check_rows(X, values)
+        labels, classes = _encode_classes("y", values)
+        drawn = self._draw_labels(labels, classes, np.random.default_rng(rng))
+        changed = np.flatnonzero(drawn != labels)
+        twisted = _rewrite(y if hasattr(y, "iloc") else values, changed, classes[drawn[changed]])
+        return X, twisted, changed
+
+
+def _encode_classes(name: str, values: NDArray[Any]) -> tuple[Indices, NDArray[Any]]:
+    """Return labels as indices of the classes, and the classes, sorted; a ValueError unless there are two or more."""
+    labels, classes = _encode(values)
+    present = classes[np.unique(labels[labels >= 0])]
+    if present.size < 2 or (labels < 0).any():
+        raise ValueError(f"{name} must have at least two classes and none missing, got {present[:5]}")
+    return labels, classes
+
+
+class _FlipTwister(_LabelTwister):
+    """Flips labels of two classes, each independently with the rates of its twist unless a subclass overrides that."""
 
     def __post_init__(self) -> None:
         # Making the twist checks the rates.
@@ -41,49 +127,34 @@ class _LabelTwister(ABC):
 
     @abstractmethod
     def _make_twist(self) -> twists.ClassConditionalTwist:
-        """Return what this twister does to posteriors."""
+        """Return what this twister does to posteriors of two classes."""
 
     def _draw_flips(self, labels: Indices, rng: np.random.Generator) -> Indices:
-        """Draw the rows to flip, in order; labels are 0 and 1."""
+        """Draw the rows to flip, in order; labels are 0 and 1 unless a subclass takes more classes."""
         twist = self._make_twist()
         rates = np.array([twist.rate_neg, twist.rate_pos])
         return np.flatnonzero(rng.random(labels.size) < rates[labels])
 
-    def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, Indices]:
-        """Flip labels in a copy of y.
+    def _draw_labels(self, labels: Indices, classes: NDArray[Any], rng: np.random.Generator) -> Indices:
+        self._refuse_more_classes(classes)
+        flipped = self._draw_flips(labels, rng)
+        # Of two classes there is but one other, and nothing more is drawn.
+        steps = 1 if classes.size == 2 else rng.integers(1, classes.size, size=flipped.size)
+        drawn = labels.copy()
+        drawn[flipped] = (labels[flipped] + steps) % classes.size
+        return drawn
 
-        Parameters
-        ----------
-        X : array, data frame or None
-            The rows, left as they are.
-        y : array_like of shape (n_rows,)
-            Labels of two classes, of any kind; none may be missing.
-        rng : numpy.random.Generator, int or None
-            Where the flips are drawn from.
+    def _refuse_more_classes(self, classes: NDArray[Any]) -> None:
+        if classes.size != 2:
+            raise ValueError(f"y must have two classes to flip between, got {classes[:5]}")
 
-        Returns
-        -------
-        X
-            As given.
-        y_twisted
-            A copy of y with labels flipped.
-        flipped : ndarray of int
-            The indices of the flipped rows, in order.
-        """
-        values = np.asarray(y)
-        if values.ndim != 1:
-            raise ValueError(f"y must be one label per row, got shape {values.shape}")
-        _check_rows(X, values)
-        labels, classes = _encode(values)
-        present = classes[np.unique(labels[labels >= 0])]
-        if present.size != 2 or (labels < 0).any():
-            raise ValueError(f"y must have two classes to flip between and none missing, got {present[:5]}")
-        flipped = self._draw_flips(labels, np.random.default_rng(rng))
-        twisted = _rewrite(y if hasattr(y, "iloc") else values, flipped, classes[1 - labels[flipped]])
-        return X, twisted, flipped
+    def _make_matrix(self, classes: NDArray[Any]) -> Array:
+        self._refuse_more_classes(classes)
+        twist = self._make_twist()
+        return np.array([[1.0 - twist.rate_neg, twist.rate_neg], [twist.rate_pos, 1.0 - twist.rate_pos]])
 
     def posterior(self, eta_clean: ArrayLike) -> Array:
-        """Return the twisted posterior of the second class in sorted order.
+        """Return the twisted posterior of the second class in sorted order, of two classes.
 
         Parameters
         ----------
@@ -93,14 +164,35 @@ class _LabelTwister(ABC):
         Returns
         -------
         ndarray
-            The twisted posteriors.
+            The twisted posteriors. Those of several classes are ``clean @ twister.transition_matrix(classes)``.
         """
         return self._make_twist()(eta_clean)
 
 
+class _SymmetricTwister(_FlipTwister):
+    """Flips labels of all classes at one rate, of more than two to another one at random."""
+
+    rate: float
+
+    def _make_twist(self) -> twists.SymmetricNoise:
+        return twists.SymmetricNoise(self.rate)
+
+    def _draw_flips(self, labels: Indices, rng: np.random.Generator) -> Indices:
+        return np.flatnonzero(rng.random(labels.size) < self.rate)
+
+    def _refuse_more_classes(self, classes: NDArray[Any]) -> None:
+        pass
+
+    def _make_matrix(self, classes: NDArray[Any]) -> Array:
+        others = 1.0 - np.eye(classes.size)
+        return (1.0 - self.rate) * np.eye(classes.size) + self.rate / (classes.size - 1) * others
+
+
 @dataclass(frozen=True)
-class ClassNoise(_LabelTwister):
+class ClassNoise(_SymmetricTwister):
     """Flips exactly ceil(rate * n) labels, drawn without replacement: the class noise of the paper's experiments.
+
+    Of more than two classes, each label that flips becomes one of the others, all with the same probability.
 
     Parameters
     ----------
@@ -117,9 +209,6 @@ class ClassNoise(_LabelTwister):
 
     rate: float
 
-    def _make_twist(self) -> twists.SymmetricNoise:
-        return twists.SymmetricNoise(self.rate)
-
     def _draw_flips(self, labels: Indices, rng: np.random.Generator) -> Indices:
         # The product is rounded first, so that 0.3 * 10 gives 3 flips and not 4.
         flips = math.ceil(round(self.rate * labels.size, 9))
@@ -127,8 +216,10 @@ class ClassNoise(_LabelTwister):
 
 
 @dataclass(frozen=True)
-class BernoulliNoise(_LabelTwister):
-    """Flips each label independently with one probability.
+class BernoulliNoise(_SymmetricTwister):
+    """Flips each label independently with one probability: symmetric noise.
+
+    Of more than two classes, each label that flips becomes one of the others, all with the same probability.
 
     Parameters
     ----------
@@ -143,13 +234,10 @@ class BernoulliNoise(_LabelTwister):
 
     rate: float
 
-    def _make_twist(self) -> twists.SymmetricNoise:
-        return twists.SymmetricNoise(self.rate)
-
 
 @dataclass(frozen=True, kw_only=True)
-class ClassConditionalNoise(_LabelTwister):
-    """Flips each label independently, those of each class with their own probability.
+class ClassConditionalNoise(_FlipTwister):
+    """Flips each label of two classes independently, those of each class with their own probability.
 
     One-sided noise is to give one rate only: in the example no ham is ever called spam. What it does to posteriors is
     `untwist.twists.ClassConditionalTwist`.
@@ -172,6 +260,198 @@ class ClassConditionalNoise(_LabelTwister):
 
     def _make_twist(self) -> twists.ClassConditionalTwist:
         return twists.ClassConditionalTwist(rate_neg=self.rate_neg, rate_pos=self.rate_pos)
+
+
+class _TransitionTwister(_LabelTwister):
+    """Draws the label of each row independently, from the row of the matrix that belongs to its true class."""
+
+    def _draw_labels(self, labels: Indices, classes: NDArray[Any], rng: np.random.Generator) -> Indices:
+        matrix = self._make_matrix(classes)
+        cumulative = np.cumsum(matrix, axis=1)
+        # Divided by itself the last entry is 1, which no draw reaches.
+        cumulative /= cumulative[:, -1:]
+        draws = rng.random(labels.size)
+        drawn = labels.copy()
+        for index in range(classes.size):
+            rows = np.flatnonzero(labels == index)
+            # The first entry above the draw is that of a label with a positive probability.
+            drawn[rows] = np.searchsorted(cumulative[index], draws[rows], side="right")
+        return drawn
+
+
+@dataclass(frozen=True)
+class TransitionNoise(_TransitionTwister):
+    """Draws each label from a transition matrix.
+
+    Parameters
+    ----------
+    matrix : array_like of shape (n_classes, n_classes)
+        Row: true class, column: label, both in sorted order; probabilities, which sum to 1 in each row.
+
+    Examples
+    --------
+    Spam is never called ham; ham is called news in every case.
+
+    >>> noise = TransitionNoise([[0, 1, 0], [0, 1, 0], [0, 0, 1]])
+    >>> noise.twist(None, ["ham", "news", "spam", "ham"], rng=0)[1:]
+    (array(['news', 'news', 'spam', 'news'], dtype='<U4'), array([0, 3]))
+    """
+
+    matrix: ArrayLike
+
+    def __post_init__(self) -> None:
+        matrix = check_probabilities("matrix", self.matrix)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
+            raise ValueError(f"matrix must have a row and a column for each of two or more classes, got {matrix.shape}")
+        sums = matrix.sum(axis=1)
+        # Numbers that were printed with six digits are still taken.
+        if (off := np.flatnonzero(np.abs(sums - 1.0) > 1e-5)).size:
+            raise ValueError(f"matrix must sum to 1 in each row, got {sums[off[0]]:g} in row {off[0]}")
+        # Tuples can be compared and hashed.
+        object.__setattr__(self, "matrix", tuple(map(tuple, (matrix / sums[:, None]).tolist())))
+
+    def _make_matrix(self, classes: NDArray[Any]) -> Array:
+        matrix = np.array(self.matrix, dtype=np.float64)
+        if len(matrix) != classes.size:
+            raise ValueError(f"y must have {len(matrix)} classes, as the matrix has, got {classes.size}: {classes[:5]}")
+        return matrix
+
+
+@dataclass(frozen=True)
+class PairFlips(_TransitionTwister):
+    """Takes each class for one other, with one probability.
+
+    Parameters
+    ----------
+    rate : float
+        The probability that a label of such a class changes, in [0, 1].
+    pairs : mapping or iterable of pairs, optional
+        Which label becomes which; other labels stay as they are. By default each becomes the next one in sorted order,
+        and the last one the first.
+
+    Examples
+    --------
+    >>> PairFlips(1.0).twist(None, ["a", "b", "c"], rng=0)[1].tolist()
+    ['b', 'c', 'a']
+    >>> PairFlips(1.0, {"billing": "bug"}).twist(None, ["billing", "bug", "praise"], rng=0)[1].tolist()
+    ['bug', 'bug', 'praise']
+    """
+
+    rate: float
+    pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        check_fraction("rate", self.rate)
+        if self.pairs is None:
+            return
+        if not isinstance(self.pairs, Iterable):
+            raise ValueError(f"pairs must be a mapping or a list of pairs of labels, got {self.pairs!r}")
+        listed = list(self.pairs.items() if isinstance(self.pairs, Mapping) else self.pairs)
+        if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 and pair[0] != pair[1] for pair in listed):
+            raise ValueError(f"pairs must be two different labels each, got {self.pairs!r}")
+        if len(listed) > len({before for before, _ in listed}):
+            raise ValueError(f"pairs must begin with a label at most once each, got {self.pairs!r}")
+        object.__setattr__(self, "pairs", tuple((before, after) for before, after in listed))
+
+    def _make_matrix(self, classes: NDArray[Any]) -> Array:
+        matrix = np.eye(classes.size)
+        if self.pairs is None:
+            pairs = [(index, (index + 1) % classes.size) for index in range(classes.size)]
+        else:
+            pairs = [
+                (_find_class("pairs", one, classes), _find_class("pairs", other, classes)) for one, other in self.pairs
+            ]
+        for before, after in pairs:
+            matrix[before, before] = 1.0 - self.rate
+            matrix[before, after] = self.rate
+        return matrix
+
+
+@dataclass(frozen=True)
+class OneBadClass(_TransitionTwister):
+    """Takes one class for another, with some probability; all other labels stay as they are.
+
+    Parameters
+    ----------
+    rate : float
+        The probability that a label of that class changes, in [0, 1].
+    label : optional
+        The class whose labels change, by default the first one in sorted order.
+    target : optional
+        What they become, by default the next one in sorted order, or the first one after the last.
+
+    Examples
+    --------
+    >>> OneBadClass(1.0, "b").twist(None, ["a", "b", "c"], rng=0)[1].tolist()
+    ['a', 'c', 'c']
+    """
+
+    rate: float
+    label: Any = None
+    target: Any = None
+
+    def __post_init__(self) -> None:
+        check_fraction("rate", self.rate)
+        if self.label is not None and self.label == self.target:
+            raise ValueError(f"target must differ from label, got {self.target!r} for both")
+
+    def _make_matrix(self, classes: NDArray[Any]) -> Array:
+        before = 0 if self.label is None else _find_class("label", self.label, classes)
+        after = (before + 1) % classes.size if self.target is None else _find_class("target", self.target, classes)
+        if before == after:
+            raise ValueError(f"target must differ from the class that changes, got {self.target!r} for both")
+        matrix = np.eye(classes.size)
+        matrix[before, before] = 1.0 - self.rate
+        matrix[before, after] = self.rate
+        return matrix
+
+
+@dataclass(frozen=True)
+class RandomTransitions(_TransitionTwister):
+    """Draws a transition matrix by a seed: each class has a rate of its own and its own preferred mistakes.
+
+    The rate of a class is uniform between 0 and `rate`; how its wrong labels are spread over the other classes follows
+    a Dirichlet distribution with parameter 1/2, which prefers few of them. The seed and the number of classes decide
+    the matrix, the `rng` of `twist` decides which rows change.
+
+    Parameters
+    ----------
+    rate : float, default 0.5
+        The largest probability that a label changes, in [0, 1].
+    seed : int, default 0
+        Of the matrix.
+
+    Examples
+    --------
+    >>> RandomTransitions(0.5, seed=1).transition_matrix(["a", "b", "c"]).round(2)
+    array([[0.74, 0.13, 0.12],
+           [0.01, 0.99, 0.  ],
+           [0.11, 0.05, 0.85]])
+    """
+
+    rate: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_fraction("rate", self.rate)
+        check_count("seed", self.seed, low=0)
+
+    def _make_matrix(self, classes: NDArray[Any]) -> Array:
+        rng = np.random.default_rng(self.seed)
+        rows = []
+        for index in range(classes.size):
+            rate = self.rate * rng.random()
+            spread = rng.dirichlet(np.full(classes.size - 1, 0.5))
+            rows.append(np.insert(rate * spread, index, 1.0 - rate))
+        return np.array(rows)
+
+
+def _find_class(argument: str, label: Any, classes: NDArray[Any]) -> int:
+    """Return the index of a label among the classes."""
+    found = [index for index, one in enumerate(classes.tolist()) if one == label]
+    if not found:
+        raise ValueError(f"{argument} must be labels that y has, such as {classes[:5].tolist()}, got {label!r}")
+    return found[0]
 
 
 # ---- features ----

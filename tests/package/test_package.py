@@ -78,7 +78,17 @@ PUBLIC = {
         "well_formed",
     ],
     "untwist.report": ["Peer", "compare", "report"],
-    "untwist.twisters": ["BernoulliNoise", "ClassConditionalNoise", "ClassNoise", "FeatureNoise", "Insider"],
+    "untwist.twisters": [
+        "BernoulliNoise",
+        "ClassConditionalNoise",
+        "ClassNoise",
+        "FeatureNoise",
+        "Insider",
+        "OneBadClass",
+        "PairFlips",
+        "RandomTransitions",
+        "TransitionNoise",
+    ],
     "untwist.twists": [
         "ClassConditionalTwist",
         "ConstructiveAlpha",
