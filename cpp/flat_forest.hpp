@@ -13,8 +13,10 @@
 
 namespace untwist {
 
-// ForestArrays says what the arrays are. Edge and leverage have an entry per tree, gain one per node.
+// ForestArrays says what the arrays are: a node has `outputs` values. Edge and leverage have an entry per tree, gain
+// one per node.
 struct FlatForest {
+  std::size_t outputs = 1;
   std::vector<double> edge, leverage;
   std::vector<std::int64_t> offset{0};
   std::vector<std::int32_t> feature, left;
@@ -24,7 +26,7 @@ struct FlatForest {
   std::vector<std::int32_t> set;
   std::vector<std::uint64_t> codes;
 
-  ForestArrays view() const { return {offset, feature, left, threshold, missing_left, value, set, codes}; }
+  ForestArrays view() const { return {offset, feature, left, threshold, missing_left, value, set, codes, outputs}; }
 };
 
 // Returns the trees of a booster from `first` on.

@@ -25,9 +25,13 @@ using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename Real>
 using Table = nb::ndarray<const Real, nb::ndim<2>, nb::device::cpu>;
 template <typename T>
+using VectorOrTable = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+template <typename T>
 using Output = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using OutputTable = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using OutputOrTable = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 inline void require(bool condition, const char* what) {
   if (!condition) throw std::invalid_argument(what);
