@@ -7,6 +7,10 @@ import numpy as np
 import pandas as pd
 
 from untwist import PILBoostClassifier
+from untwist.boosting.ensemble import Ensemble
+from untwist.losses import AlphaLoss
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.theory.softmax import SoftmaxLink
 
 
 def make_table(n_classes=2, rows=300, seed=0):
@@ -59,15 +63,105 @@ MODELS = {
 }
 
 
+#: Models of classes that were boosted together, and of labels that follow a matrix: by hand, as no fit makes them all.
+SHARED = {
+    "three classes together": {"n_classes": 3, "alpha": 1.0},
+    "five classes together, alpha 2": {"n_classes": 5, "alpha": 2.0, "class_weight": "balanced"},
+    "four classes together, far scores": {"n_classes": 4, "alpha": 4.0, "spread": 100.0},
+    "three classes together, nothing but leaves": {"n_classes": 3, "alpha": 2.0, "min_samples_leaf": 1000},
+    "three classes together, a given matrix": {"n_classes": 3, "alpha": 1.0, "components": "given"},
+    "four classes together, an empty set": {"n_classes": 4, "alpha": 1.0, "components": 2},
+    "five classes together, four matrices": {"n_classes": 5, "alpha": 2.0, "components": 4, "class_weight": "balanced"},
+    "twelve classes together, eight matrices": {"n_classes": 12, "alpha": 1.1, "components": 8},
+    "a class without weight": {"n_classes": 3, "alpha": 1.0, "components": 3, "class_weight": {0: 0.0, 1: 1.0, 2: 5.0}},
+    "each of four classes, a given matrix": {"n_classes": 4, "alpha": 2.0, "components": "given", "shared": False},
+    "each of four classes, exact link, matrices": {
+        "n_classes": 4,
+        "alpha": 4.0,
+        "link": "exact",
+        "components": 3,
+        "shared": False,
+    },
+    "each of three classes, alpha -2, matrices": {"n_classes": 3, "alpha": -2.0, "components": 2, "shared": False},
+    "each of three classes, alpha infinite, matrices": {
+        "n_classes": 3,
+        "alpha": np.inf,
+        "components": 2,
+        "shared": False,
+        "class_weight": "balanced",
+    },
+}
+MODELS |= SHARED
+
+
+def draw_matrices(n_classes, n_components, rng):
+    """Transition matrices with slopes and offsets, as an estimate might find them."""
+    matrices = []
+    for _ in range(n_components):
+        wrong = rng.dirichlet(np.ones(n_classes - 1), size=n_classes) * rng.uniform(0.05, 0.4, (n_classes, 1))
+        matrix = np.array([np.insert(row, index, 1.0 - row.sum()) for index, row in enumerate(wrong)])
+        matrices.append(matrix)
+    shape = (n_components, n_classes)
+    wrong = 1.0 - np.mean([np.diag(matrix) for matrix in matrices], axis=0)
+    return MatrixUntwisting(
+        weights=rng.dirichlet(np.full(n_components, 3.0)),
+        matrices=np.array(matrices),
+        slopes=rng.uniform(0.7, 1.5, shape),
+        offsets=rng.normal(0.0, 0.3, shape),
+        least=min(0.005, 0.05 / n_classes),
+        evidence=12.5,
+        found=True,
+        share=float(wrong.mean()),
+        interval=(0.05, 0.5),
+        class_shares=wrong,
+        class_intervals=np.column_stack([wrong / 2, wrong * 1.5]),
+        uneven_limit=0.1,
+    )
+
+
+def share_trees(model, spread, rng):
+    """Give the trees of a model a random vector per leaf, as if all classes had been boosted together."""
+    first, *others = (ensemble.forest for ensemble in model.model_.ensembles)
+    for other in others:
+        first = first.append(other)
+    value = np.where(first.feature[:, None] < 0, rng.normal(size=(len(first.feature), len(model.classes_))), 0.0)
+    forest = replace(first, value=spread * value / np.sqrt(len(first)))
+    losses, errors = np.linspace(1.0, 0.5, len(forest)), np.linspace(0.5, 0.3, len(forest))
+    model.model_ = replace(
+        model.model_,
+        ensembles=(Ensemble.from_forest(forest, losses, errors),),
+        link=SoftmaxLink(AlphaLoss(model.alpha)),
+    )
+
+
+def make_shared_model(X, y, n_classes, components=None, *, shared=True, spread=3.0, seed=0, **settings):
+    """A model of several classes: boosted together unless not `shared`, with so many transition matrices to untwist."""
+    rng = np.random.default_rng(seed)
+    model = PILBoostClassifier(**{"n_estimators": 4, "max_depth": 4, **settings}, n_jobs=1, random_state=0).fit(X, y)
+    assert len(model.classes_) == n_classes
+    if shared:
+        share_trees(model, spread, rng)
+    if components is not None:
+        count = 1 if components == "given" else components
+        noise = draw_matrices(n_classes, count, rng)
+        noise = MatrixUntwisting.from_matrix(noise.matrices[0]) if components == "given" else noise
+        model.model_ = replace(model.model_, noise=noise, untwisting=noise)
+    return model
+
+
 @cache
 def fit_model(name):
     """The model of this name, and 200 rows of which it has seen half."""
-    n_classes = 4 if name.startswith("four") else 2
+    n_classes = MODELS[name].get("n_classes", 4 if name.startswith("four") else 2)
     X, y = make_table(n_classes)
-    model = PILBoostClassifier(**MODELS[name], n_jobs=1, random_state=0).fit(X, y)
-    if name == "an empty set of categories":  # The engine makes no such split, but it would mean something.
-        first = model.forest_.set[model.forest_.set >= 0][0]
-        model.forest_.codes[4 * first : 4 * first + 4] = 0
+    if name in SHARED:
+        model = make_shared_model(X, y, **SHARED[name])
+    else:
+        model = PILBoostClassifier(**MODELS[name], n_jobs=1, random_state=0).fit(X, y)
+    if "an empty set" in name:  # The engine makes no such split, but it would mean something.
+        forest = model.model_.shared_forests[0]
+        first = forest.set[forest.set >= 0][0]
+        forest.codes[4 * first : 4 * first + 4] = 0
     if name == "rates given, beyond the table":  # Very uneven weights would put it there.
         model.model_ = replace(model.model_, class_weights=np.array([1.0, np.exp(-19.0)]))
     unseen, _ = make_table(n_classes, seed=1)
@@ -78,4 +172,4 @@ def fit_model(name):
 def compute_boosted_scores(model, X):
     """The score that exports and explanations speak of: positive where it speaks for the class."""
     scores = model.model_.scores(model.model_.encoder.encode(X))
-    return -scores if model.alpha_ < 0 else scores
+    return -scores if model.alpha_ < 0 and model.model_.untwisting is None else scores
