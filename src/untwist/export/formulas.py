@@ -397,8 +397,8 @@ class MatrixFormula:
         """Write `MatrixUntwisting.clean`: the mean over the components."""
         twisted = twisted.define("twisted", twisted)
         parts = [
-            weight * self._write_component(twisted, index)
-            for index, weight in enumerate(self.untwisting.weights.tolist())
+            self._write_component(twisted, index) * float(weight)
+            for index, weight in enumerate(self.untwisting.weights)
         ]
         mean = parts[0]
         for part in parts[1:]:
