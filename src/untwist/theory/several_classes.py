@@ -74,7 +74,7 @@ def find_gradient(scores: ArrayLike, labels: ArrayLike, alpha: float) -> Array:
     own = np.asarray(labels)
     difference[rows, own] = 0.0
     difference[rows, own] = -difference.sum(axis=1)  # This is p_y - 1 without the rounding of 1 - p_y.
-    return emphasis[:, None] * difference
+    return np.asarray(emphasis[:, None] * difference)
 
 
 def tilt_posterior(posterior: ArrayLike, alpha: float) -> Array:
