@@ -14,9 +14,14 @@ import time
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from helpers.engines import make_dataset
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
+from untwist.boosting.engines.compiled import CompiledEngine
+from untwist.boosting.engines.engine import Growth, Task
 from untwist.explain import explain
+from untwist.links import ClippedLink
+from untwist.losses import AlphaLoss
 
 GIVEN = {"n_estimators": 10**6, "max_depth": 3, "learning_rate": 0.001, "n_jobs": 2}
 
@@ -64,6 +69,13 @@ def prepare_audit():
     return lambda: audit_labels(X, y), lambda: True
 
 
+def prepare_randomised_trees():
+    X, y = draw_rows(20_000)
+    dataset = make_dataset(X, y, n_jobs=2)
+    task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, Growth())
+    return lambda: CompiledEngine().grow_randomised(dataset, task, 10**5, 5, 0.5), lambda: True
+
+
 CASES = {  # Each takes a minute and more if nobody stops it.
     "fit": lambda: prepare_fit(20_000, alpha=1.05, **GIVEN),
     "fit, exact link": lambda: prepare_fit(20_000, alpha=4.0, link="exact", **GIVEN),
@@ -74,6 +86,7 @@ CASES = {  # Each takes a minute and more if nobody stops it.
     "apply": lambda: prepare_questions(20_000, 3000, lambda model, X: [model.apply(X) for _ in range(200)]),
     "explain": lambda: prepare_questions(100_000, 500, explain),
     "audit": prepare_audit,
+    "randomised trees": prepare_randomised_trees,
 }
 
 
