@@ -14,11 +14,10 @@ import time
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from helpers.engines import make_dataset
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.boosting.engines.compiled import CompiledEngine
-from untwist.boosting.engines.engine import Growth, Task
+from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
 from untwist.explain import explain
 from untwist.links import ClippedLink
 from untwist.losses import AlphaLoss
@@ -71,9 +70,10 @@ def prepare_audit():
 
 def prepare_randomised_trees():
     X, y = draw_rows(20_000)
-    dataset = make_dataset(X, y, n_jobs=2)
+    engine = CompiledEngine()
+    dataset = engine.make_dataset(Rows(X, y.astype(np.uint32), np.ones(len(y))), EngineOptions(n_jobs=2))
     task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, Growth())
-    return lambda: CompiledEngine().grow_randomised(dataset, task, 10**5, 5, 0.5), lambda: True
+    return lambda: engine.grow_randomised(dataset, task, 10**5, 5, 0.5), lambda: True
 
 
 CASES = {  # Each takes a minute and more if nobody stops it.
