@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from untwist.audit.findings import Findings
+from untwist.audit.findings import Findings, TrainingFacts
 from untwist.audit.labels import LabelAudit
 from untwist.model import Candidate
 from untwist.noise.estimate import CLEAN_LIMIT
@@ -308,7 +308,7 @@ def write_training(findings: Findings) -> str:
         "Columns": f"{trained.n_columns:,}{categories}",
         "Missing cells": f"{trained.missing_share:.1%}" if trained.missing_share else "none",
         "Classes": f"{n_classes}{_describe_boosting(findings)}",
-        "Trees": f"{trained.n_trees:,} of depth {best.max_depth}, from {best.n_rounds} rounds on every fold",
+        "Trees": _describe_trees(trained),
         "Alpha": f"{best.alpha:g}",
     }
     listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
@@ -319,10 +319,32 @@ def write_training(findings: Findings) -> str:
     return (
         "<p>Boosted trees with the alpha-loss (PILBoost). What was left open was chosen by folds: the setting that "
         "best predicts the given labels of rows it has not seen, which needs no clean label. The model is the mean of "
-        f"the fold models.</p><dl class=facts>{listed}</dl>"
+        f"the fold models.{_describe_mixture(trained)}</p><dl class=facts>{listed}</dl>"
         f"<h3>What alpha = {best.alpha:g} means</h3><p>{_explain_alpha(findings)}</p>"
         f"{_write_learning_curves(findings)}"
         + write_table("What was tried", ["setting", "rounds", "log-loss", "error"], tried)
+    )
+
+
+def _describe_trees(trained: TrainingFacts) -> str:
+    best = trained.choice.best
+    mixture = trained.choice.mixture
+    if mixture is None:
+        return f"{trained.n_trees:,} of depth {best.max_depth}, from {best.n_rounds} rounds on every fold"
+    return (
+        f"{trained.n_trees:,}: on every fold {best.n_rounds} rounds of depth {best.max_depth} and {mixture.n_trees} "
+        "randomised trees"
+    )
+
+
+def _describe_mixture(trained: TrainingFacts) -> str:
+    mixture = trained.choice.mixture
+    if mixture is None:
+        return ""
+    return (
+        " Trees with random thresholds join the boosted ones, as far as they help: on rows set aside the log-loss of "
+        f"boosted trees is {mixture.boosted_loss:.4f}, that of randomised ones {mixture.randomised_loss:.4f}, and "
+        f"{mixture.loss:.4f} of both."
     )
 
 
