@@ -21,6 +21,7 @@
 #include "../joint_boosting.hpp"
 #include "../settings.hpp"
 #include "arrays.hpp"
+#include "flat_forest.hpp"
 
 namespace untwist::python {
 
@@ -67,9 +68,7 @@ inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_cl
   task.step_by_edge = step_by_edge;
   task.posterior_floor = posterior_floor;
   task.first_round = first_round;
-  const auto is_whole = [](double weight) { return weight == std::floor(weight); };
-  const bool are_copies = std::all_of(task.sample_weight.begin(), task.sample_weight.end(), is_whole);
-  require(largest <= (are_copies ? kMaxCopies : 1.0), "weights must be at most 1, or counts");
+  require(largest <= (are_whole(task.sample_weight) ? kMaxCopies : 1.0), "weights must be at most 1, or counts");
   const auto is_finite = [](double score) { return std::isfinite(score); };
   require(std::all_of(task.start_scores.begin(), task.start_scores.end(), is_finite), "scores must be finite");
   new (self) BoostingTask(std::move(task));
@@ -124,17 +123,11 @@ inline std::size_t boost(Booster& booster, int rounds, int patience, int threads
   return booster.trees().size();
 }
 
-// Returns the trees from `first` on as flat arrays: (edge, leverage, offset, feature, left, threshold, missing_left,
-// value, gain, set, codes), as `untwist.boosting.forest.Forest` describes them.
+// Returns the trees from `first` on as flat arrays.
 inline nb::tuple trees(const Booster& booster, std::size_t first) {
   const ExclusiveUse use(booster);
   require(first <= booster.trees().size(), "first must be at most the number of trees");
-  FlatForest flat = flatten(booster, first);
-  return nb::make_tuple(to_numpy(std::move(flat.edge)), to_numpy(std::move(flat.leverage)),
-                        to_numpy(std::move(flat.offset)), to_numpy(std::move(flat.feature)),
-                        to_numpy(std::move(flat.left)), to_numpy(std::move(flat.threshold)),
-                        to_numpy(std::move(flat.missing_left)), to_numpy_rows(std::move(flat.value), flat.outputs),
-                        to_numpy(std::move(flat.gain)), to_numpy(std::move(flat.set)), to_numpy(std::move(flat.codes)));
+  return to_tuple(flatten(booster, first));
 }
 
 inline nb::object scores(const Booster& booster) {

@@ -156,8 +156,8 @@ class Settings:
 
     def boosts_jointly(self, n_classes: int) -> bool:
         """Tell whether all classes are boosted together, not each against the rest."""
-        positive = self.alphas is not None and min(self.alphas) > 0
-        return n_classes > 2 and self.automatic and self.engine.boosts_jointly and positive and not self.exact_link
+        has_softmax = self.alphas is not None and all(0 < alpha < np.inf for alpha in self.alphas)
+        return n_classes > 2 and self.automatic and self.engine.boosts_jointly and has_softmax and not self.exact_link
 
     def make_link(self, alpha: float) -> Link:
         """Return the link at an alpha."""
