@@ -123,7 +123,7 @@ class LabelAudit:
 
         A few wrong labels are never excluded: see `find_unseen_share`.
         """
-        unseen = find_unseen_share(np.count_nonzero(self.weight))
+        unseen = find_unseen_share(int(np.count_nonzero(self.weight)))
         uneven = self.noise.uneven_limit if isinstance(self.noise, MatrixUntwisting) and not self.noise.found else 0.0
         return max(self.noise_rate[2], uneven, unseen)
 
@@ -484,7 +484,7 @@ def _bound_share_wrong(
     share, low, high = noise.share_wrong(evidence, labels, weight)
     if np.isnan(noise.evidence):
         return share, low, high  # The noise was given: nothing has to be told by rows.
-    return share, low, max(high, find_unseen_share(np.count_nonzero(weight)))
+    return share, low, max(high, find_unseen_share(int(np.count_nonzero(weight))))
 
 
 def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.uint32]:
