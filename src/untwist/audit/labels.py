@@ -115,7 +115,13 @@ class LabelAudit:
         str
             Where no noise was found, what is not excluded.
         """
-        return self.noise.describe(self.classes)
+        if self.noise.found or not isinstance(self.noise, MatrixUntwisting):
+            return self.noise.describe(self.classes)
+        _, low, high = self.noise_rate
+        return (
+            f"no sign of noise that is the same in every class ({low:.1%} to {high:.1%} would fit); uneven noise of up "
+            f"to {self.highest_share:.1%} of the labels is not excluded"
+        )
 
     @property
     def highest_share(self) -> float:
@@ -150,9 +156,12 @@ class LabelAudit:
         noise = self.noise
         if isinstance(noise, Untwisting):
             return [(noise.rate_neg, *noise.interval_neg), (noise.rate_pos, *noise.interval_pos)]
+        n_rows = [np.count_nonzero((self.predicted == name) & (self.weight > 0)) for name in self.classes]
         return [
-            (share, low, high)
-            for share, (low, high) in zip(noise.class_shares.tolist(), noise.class_intervals.tolist(), strict=True)
+            (share, low, high if noise.is_given else max(high, find_unseen_share(int(n))))
+            for share, (low, high), n in zip(
+                noise.class_shares.tolist(), noise.class_intervals.tolist(), n_rows, strict=True
+            )
         ]
 
     def expect_wrong(self, rows: ArrayLike) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 from untwist.audit.findings import Findings, TrainingFacts
 from untwist.audit.labels import LabelAudit
 from untwist.model import Candidate
+from untwist.noise import rates, transitions
 from untwist.noise.estimate import CLEAN_LIMIT
 from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.rates import ENOUGH_EVIDENCE
 from untwist.report import charts
 from untwist.report.markup import (
     format_interval,
@@ -158,13 +158,13 @@ def write_noise(findings: Findings) -> str:
     """
     audit = findings.audit
     labels = audit.classes.tolist()
-    rates = [audit.rate_by_label[label] for label in labels]
+    shares = [audit.rate_by_label[label] for label in labels]
     before = findings.n_rows_given
     after = findings.n_rows_corrected
     order = list(range(len(labels)))
     if len(labels) > MOST_BARS:
-        order.sort(key=lambda i: (-rates[i][0], i))
-    bars = [(str(labels[i]), rates[i]) for i in order[:MOST_BARS]]
+        order.sort(key=lambda i: (-shares[i][0], i))
+    bars = [(str(labels[i]), shares[i]) for i in order[:MOST_BARS]]
     chart = charts.draw_intervals(
         bars,
         "Share of wrong labels by given label: " + "; ".join(f"{clip(name, 30)} {one[0]:.1%}" for name, one in bars),
@@ -172,7 +172,7 @@ def write_noise(findings: Findings) -> str:
         band=audit.noise_rate,
     )
     lines = [
-        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(rates[i]), f"{after[i]:,}"]
+        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(shares[i]), f"{after[i]:,}"]
         for i in order[:MOST_LABELS]
     ]
     table = write_table("Labels as given", ["label", "rows", "wrong", "rows, corrected"], lines)
@@ -203,9 +203,11 @@ def _write_certainty(audit: LabelAudit) -> str:
     )
     if not audit.noise.found:
         return words + "Here wrong labels explain no more than hard rows do: no noise is claimed, no label is doubted."
+    several = isinstance(audit.noise, MatrixUntwisting)
+    enough = transitions.ENOUGH_EVIDENCE if several else rates.ENOUGH_EVIDENCE
     return words + (
         f"Here noise explains the labels better than hard rows do, by {audit.noise.evidence:,.1f} units of "
-        f"log-likelihood; {ENOUGH_EVIDENCE:g} would be enough to count as found."
+        f"log-likelihood; {enough:g} would be enough to count as found."
     )
 
 
@@ -245,7 +247,7 @@ def _write_matrix(audit: LabelAudit) -> str:
     intervals = [format_interval(one) for one in audit.list_class_shares()]
     return write_heat_table(
         "Who is labelled as what: of each true class, the labels that it bears, in %",
-        "truly",
+        "truly ↓ labelled →",
         names,
         noise.matrix.tolist(),
         "labelled wrongly",
