@@ -21,6 +21,7 @@
 #include "../joint_boosting.hpp"
 #include "../settings.hpp"
 #include "arrays.hpp"
+#include "flat_forest.hpp"
 
 namespace untwist::python {
 
@@ -47,9 +48,10 @@ inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, dou
   new (self) TreeGrowth(std::move(growth));
 }
 
-inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_class, const Vector<double>& sample_weight,
-                      const Vector<double>& validation_weight, const Vector<double>& start_scores, double alpha,
-                      bool exact_link, double step_size, bool step_by_edge, double posterior_floor, int first_round) {
+inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_class,
+                      const Vector<double>& sample_weight, const Vector<double>& validation_weight,
+                      const Vector<double>& start_scores, double alpha, bool exact_link, double step_size,
+                      bool step_by_edge, double posterior_floor, int first_round) {
   require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && posterior_floor > 0.0 &&
               posterior_floor < 0.5 && first_round >= 0,
           "all settings must be in range");
@@ -67,9 +69,7 @@ inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_cl
   task.step_by_edge = step_by_edge;
   task.posterior_floor = posterior_floor;
   task.first_round = first_round;
-  const auto is_whole = [](double weight) { return weight == std::floor(weight); };
-  const bool are_copies = std::all_of(task.sample_weight.begin(), task.sample_weight.end(), is_whole);
-  require(largest <= (are_copies ? kMaxCopies : 1.0), "weights must be at most 1, or counts");
+  require(largest <= (are_whole(task.sample_weight) ? kMaxCopies : 1.0), "weights must be at most 1, or counts");
   const auto is_finite = [](double score) { return std::isfinite(score); };
   require(std::all_of(task.start_scores.begin(), task.start_scores.end(), is_finite), "scores must be finite");
   new (self) BoostingTask(std::move(task));
@@ -124,17 +124,11 @@ inline std::size_t boost(Booster& booster, int rounds, int patience, int threads
   return booster.trees().size();
 }
 
-// Returns the trees from `first` on as flat arrays: (edge, leverage, offset, feature, left, threshold, missing_left,
-// value, gain, set, codes), as `untwist.boosting.forest.Forest` describes them.
+// Returns the trees from `first` on as flat arrays.
 inline nb::tuple trees(const Booster& booster, std::size_t first) {
   const ExclusiveUse use(booster);
   require(first <= booster.trees().size(), "first must be at most the number of trees");
-  FlatForest flat = flatten(booster, first);
-  return nb::make_tuple(to_numpy(std::move(flat.edge)), to_numpy(std::move(flat.leverage)),
-                        to_numpy(std::move(flat.offset)), to_numpy(std::move(flat.feature)),
-                        to_numpy(std::move(flat.left)), to_numpy(std::move(flat.threshold)),
-                        to_numpy(std::move(flat.missing_left)), to_numpy_rows(std::move(flat.value), flat.outputs),
-                        to_numpy(std::move(flat.gain)), to_numpy(std::move(flat.set)), to_numpy(std::move(flat.codes)));
+  return to_tuple(flatten(booster, first));
 }
 
 inline nb::object scores(const Booster& booster) {
@@ -163,7 +157,8 @@ inline void bind_boosters(nb::module_& module) {
       .def("__init__", &init_task, nb::kw_only(), nb::arg("positive_class").none(), nb::arg("sample_weight"),
            nb::arg("validation_weight"), nb::arg("start_scores"), nb::arg("alpha"), nb::arg("exact_link"),
            nb::arg("step_size"), nb::arg("step_by_edge"), nb::arg("posterior_floor"), nb::arg("first_round"),
-           "One class against the others, or None for all classes together, with the link and the steps. The arrays have "
+           "One class against the others, or None for all classes together, with the link and the steps. The arrays "
+           "have "
            "an entry per row, or none.");
   nb::class_<Booster>(module, "Booster")
       .def(nb::new_(&make_fitting_booster), nb::arg("dataset"), nb::arg("task"), nb::arg("growth"),

@@ -95,6 +95,19 @@ class Booster:
     def losses(self) -> Reals: ...
     def errors(self) -> Reals: ...
 
+def grow_randomised(
+    dataset: Dataset,
+    *,
+    sample_weight: Reals,
+    trees: int,
+    first_tree: int,
+    min_samples_leaf: float,
+    max_features: float,
+    smoothing: float,
+    seed: int,
+    threads: int,
+) -> Trees: ...
+
 class Forest:
     def __init__(
         self,

@@ -55,6 +55,37 @@ class CompiledEngine(Engine):
         """Return a booster of the core."""
         return CompiledBooster(dataset, task)
 
+    def grow_randomised(
+        self,
+        dataset: CompiledDataset,
+        task: Task,
+        n_trees: int,
+        min_samples_leaf: float,
+        max_features: float,
+        first_tree: int = 0,
+    ) -> Forest:
+        """Return extremely randomised trees, whose scores are the mean over them of ln P(class | leaf).
+
+        A node draws a share `max_features` of the columns that vary, one split of each, and makes the best by Gini's
+        impurity. A leaf has at least `min_samples_leaf` rows; one more row, of the shares of the classes in all rows,
+        keeps every share above 0. The tree of a number is always the same, and `first_tree` is the first number.
+        """
+        weight, unit = NOTHING, 1.0
+        if task.weight is not None and not (task.weight == 1).all():
+            weight, unit = scale_weights(task.weight)
+        trees = _core.grow_randomised(
+            dataset.core,
+            sample_weight=weight,
+            trees=n_trees,
+            first_tree=first_tree,
+            min_samples_leaf=min_samples_leaf / unit,
+            max_features=max_features,
+            smoothing=1.0 / unit,
+            seed=task.growth.seed,
+            threads=dataset.n_threads,
+        )
+        return Forest(*trees, n_features=dataset.n_features)
+
 
 class CompiledDataset:
     """Binned rows, for any number of boosters."""
