@@ -22,8 +22,9 @@ from untwist.noise.matrix import DEVIATIONS, MatrixUntwisting, check_matrix, spr
 
 __all__ = ["estimate_transitions"]
 
-# Noise is found where it explains this many nats.
-ENOUGH_EVIDENCE = 2.5
+# Noise is found where it explains more nats than this; if it is uneven, the next number per class is added.
+PRICE_OF_NOISE = 0.7
+PRICE_OF_UNEVENNESS = 0.5
 # Each entry of a free matrix costs so many nats, which is about what chance gains by it...
 PRICE_OF_ENTRY = 0.35
 # ...but half of that where it is as small as this, and at 0 no more than the second number.
@@ -34,7 +35,7 @@ HEDGE = 0.024
 # An entry of the matrix that differs from the common one by this much is half way to being an exception.
 ENTRY_SPREAD = 0.01
 # An entry that is an exception costs this often the logarithm of how far out it is, squared.
-ENTRY_PRICE = 0.5
+ENTRY_PRICE = 0.4
 # How many nats each halving of what features leave unexplained is worth, divided by ln 2.
 WORTH_OF_EXPLAINING = 4.0
 # A rate may exceed the highest that the surest rows allow by about this much.
@@ -78,6 +79,10 @@ FEWEST_CORNER_ROWS = 10
 # Entries of a corner below the first number, or of fewer rows than the second, are left out at first.
 LEAST_CORNER = 0.02
 TELLING_ROWS = 1.0
+# Of so many classes at most, corners of fewer rows are tried as well, and with all their entries.
+FEW_CLASSES = 20
+SHARP_CORNER_SHARE = 0.1
+TOWARDS_SHARP_CORNERS = 0.8
 # A matrix that the search begins with goes this far towards the corners, and keeps a diagonal of at least so much.
 TOWARDS_CORNERS = 0.8
 LEAST_START_DIAGONAL = 0.45
@@ -527,8 +532,12 @@ def _search(objective: _Objective) -> tuple[_Fit, _Fit, list[_Fit]]:
         key=lambda fit: fit.value,
     )
     free = _Free(n_classes)
-    corners = _go_towards(_find_corners(objective), TOWARDS_CORNERS)
-    starts = [_climb(objective, free, free.start(corners, 0.0), clean.log_slopes + 0.3, clean.offsets, FIRST_STEPS)]
+    corners = _go_towards(_find_corners(objective, CORNER_SHARE, TELLING_ROWS), TOWARDS_CORNERS)
+    steeper = clean.log_slopes + 0.3
+    starts = [_climb(objective, free, free.start(corners, 0.0), steeper, clean.offsets, FIRST_STEPS)]
+    if n_classes <= FEW_CLASSES:
+        sharp = _go_towards(_find_corners(objective, SHARP_CORNER_SHARE, 0.0), TOWARDS_SHARP_CORNERS)
+        starts.append(_climb(objective, free, free.start(sharp, 0.0), steeper, clean.offsets, FIRST_STEPS))
     if even.matrix[0, 0] < 1.0 - START_RATES[0] / 2.0:
         between = (even.matrix + corners) / 2.0
         starts.append(
@@ -540,21 +549,25 @@ def _search(objective: _Objective) -> tuple[_Fit, _Fit, list[_Fit]]:
     return clean, even, [best, *(fit for fit, _ in starts[1:])]
 
 
-def _find_corners(objective: _Objective) -> Array:
-    """Return the mean of posterior and label over the rows that are surest of each class."""
+def _find_corners(objective: _Objective, part: float, least_rows: float) -> Array:
+    """Return the mean of posterior and label over the part of rows that are surest of each class.
+
+    Entries of fewer rows than `least_rows` are left out.
+    """
     rows = objective.rows
     n_classes = objective.n_classes
     counts = np.bincount(rows.labels, minlength=n_classes)
     corners = np.empty((n_classes, n_classes))
     for each in range(n_classes):
-        n_surest = min(objective.n_rows, max(FEWEST_CORNER_ROWS, int(CORNER_SHARE * counts[each])))
+        n_surest = min(objective.n_rows, max(FEWEST_CORNER_ROWS, int(part * counts[each])))
         # A stable sort takes the same rows among equally sure ones, since the rows have an order of their own.
         surest = np.argsort(-rows.twisted[:, each], kind="stable")[:n_surest]
         weight = rows.weight[surest] / rows.weight[surest].sum()
         borne = np.bincount(rows.labels[surest], weight, n_classes)
         corner = (weight @ rows.twisted[surest] + borne) / 2.0
         # What a single row may have caused is left out, so that the search begins with few entries.
-        corner[corner < max(LEAST_CORNER, TELLING_ROWS / n_surest)] = 0.0
+        if least_rows > 0:
+            corner[corner < max(LEAST_CORNER, least_rows / n_surest)] = 0.0
         corner[each] = max(corner[each], LEAST_CORNER)
         corners[each] = corner / corner.sum()
     return corners
@@ -582,15 +595,15 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit])
         log_weights.append(objective.evaluate(matrix, clean.log_slopes, clean.offsets)[0] - clean.value)
         matrices.append(matrix)
         fits.append(clean)
-    noisy = [(fit, fit.value - clean.value - _price_entries(fit.matrix)) for fit in uneven]
-    noisy.insert(0, (even, even.value - clean.value - PRICE_OF_ENTRY))
+    noisy = [(fit, fit.value - clean.value - PRICE_OF_NOISE - _price_unevenness(fit.matrix)) for fit in uneven]
+    noisy.insert(0, (even, even.value - clean.value - PRICE_OF_NOISE))
     evidence = max(gain for _, gain in noisy)
     for fit, gain in noisy:
         factor = 1.0 if fit is even else UNEVEN_FACTOR
         for scale in SCALES:
             matrix = identity + factor * scale * (fit.matrix - identity)
             if matrix.diagonal().min() >= LEAST_DIAGONAL:
-                log_weights.append(gain - ENOUGH_EVIDENCE - ((scale - 1.0) / SCALE_SPREAD) ** 2 / 2.0)
+                log_weights.append(gain - ((scale - 1.0) / SCALE_SPREAD) ** 2 / 2.0)
                 matrices.append(matrix)
                 fits.append(fit)
     weights = _weigh(np.array(log_weights), len(UNSEEN_RATES))
@@ -604,7 +617,7 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit])
         offsets=np.array([fits[index].offsets for index in kept]),
         least=objective.least,
         evidence=evidence,
-        found=evidence >= ENOUGH_EVIDENCE,
+        found=evidence > 0.0,
         share=0.0,
         interval=(0.0, 1.0),
         class_shares=np.zeros(n_classes),
@@ -624,10 +637,12 @@ def _weigh(log_weights: Array, n_unseen: int) -> Array:
     return np.asarray(weights)
 
 
-def _price_entries(matrix: Array) -> float:
-    """Return what the entries off the diagonal cost, in nats."""
+def _price_unevenness(matrix: Array) -> float:
+    """Return what the entries off the diagonal cost where they are free, in nats."""
     entries = matrix[~np.eye(len(matrix), dtype=np.bool_)]
-    return float((PRICE_OF_NO_ENTRY + PRICE_OF_ENTRY * entries**2 / (entries**2 + SMALL_ENTRY**2)).sum())
+    return PRICE_OF_UNEVENNESS * len(matrix) + float(
+        (PRICE_OF_NO_ENTRY + PRICE_OF_ENTRY * entries**2 / (entries**2 + SMALL_ENTRY**2)).sum()
+    )
 
 
 def _describe_shares(objective: _Objective, mixture: MatrixUntwisting) -> MatrixUntwisting:
