@@ -37,7 +37,7 @@ ENTRY_SPREAD = 0.01
 # An entry that is an exception costs this often the logarithm of how far out it is, squared.
 ENTRY_PRICE = 0.4
 # How many nats each halving of what features leave unexplained is worth, divided by ln 2.
-WORTH_OF_EXPLAINING = 4.0
+WORTH_OF_EXPLAINING = 6.0
 # A rate may exceed the highest that the surest rows allow by about this much.
 CAP_SPREAD = 0.02
 # The highest rate is that of a one-sided bound of so many standard errors.
@@ -654,7 +654,8 @@ def _describe_shares(objective: _Objective, mixture: MatrixUntwisting) -> Matrix
     if mixture.found:
         spread = np.sqrt(SHARE_SPREAD**2 + SHARE_SPREAD_BY_ROWS / objective.n_rows)
         interval = spread_share(share, float(spread))
-        counted = by_class * (1.0 - by_class) / np.maximum(n_labels, 1.0)
+        # The variance of a count, and what even a count of 0 does not exclude.
+        counted = by_class * (1.0 - by_class) / np.maximum(n_labels, 1.0) + (n_labels + 1.0) ** -2.0
         deviation = np.sqrt(RATE_SPREAD**2 + (RELATIVE_RATE_SPREAD * by_class) ** 2 + counted)
         low = np.maximum(by_class - DEVIATIONS * deviation, 0.0)
         high = np.minimum(by_class + DEVIATIONS * deviation, 1.0)
