@@ -1,8 +1,9 @@
-"""Two-class tables by name: some are built in, the others come as CSV files from a local folder or from OpenML.
+"""Tables by name: some are built in, the others come as CSV files from a local folder or from OpenML.
 
 A file has a header and a column `label` of 0 and 1; `label_noisy` beside it holds real noisy labels; text columns are
 categories; an empty cell is a missing value. A pair of files is one table whose test part is fixed: NAME_train.csv and
-NAME_test.csv, or NAME_train_noisy.csv, whose `label` is the noisy one, and NAME_test_clean.csv.
+NAME_test.csv, or NAME_train_noisy.csv, whose `label` is the noisy one, and NAME_test_clean.csv. Files of several
+classes, whose `label` may be anything, are in a folder `multiclass` of that folder, and `load_several` loads them.
 
 Nothing is downloaded unless asked for. The live download was not exercised: the ids were read from public code, the
 tests serve a small table themselves, and a table that is not the known one is refused or warned of.
@@ -27,10 +28,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import fetch_openml, get_data_home, load_breast_cancer, load_digits
 
-__all__ = ["FOLDER", "Labels", "Table", "is_published", "list_names", "load"]
+__all__ = [
+    "FOLDER",
+    "Labels",
+    "Table",
+    "drop_rare_classes",
+    "is_pair_with_noise",
+    "is_published",
+    "list_names",
+    "list_several",
+    "load",
+    "load_several",
+]
 
 #: The environment variable that names the folder.
 FOLDER = "UNTWIST_DATA"
+#: The folder within it that has the tables of several classes.
+SEVERAL = "multiclass"
 #: How the two files of a pair end, the training part first.
 PAIRS = {"_train.csv": "_test.csv", "_train_noisy.csv": "_test_clean.csv"}
 #: The paper's names of two tables.
@@ -73,10 +87,10 @@ OPENML = {
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Features with labels 0 and 1; X is an array, or a pandas DataFrame where it was read from a file.
+    """Features with labels 0 and 1, or from 0 up; X is an array, or a pandas DataFrame if it was read from a file.
 
     `y` are the clean labels, where they are known, `y_noisy` real noisy labels of the same rows; `X_test` and `y_test`
-    are a test part with clean labels, where it is fixed.
+    are a test part with clean labels, where it is fixed; `classes` are the names of the labels.
     """
 
     name: str
@@ -85,6 +99,7 @@ class Table:
     y_noisy: Labels | None = None
     X_test: Any = None
     y_test: Labels | None = None
+    classes: tuple[str, ...] = ("0", "1")
 
     @cached_property
     def digest(self) -> str:
@@ -146,13 +161,122 @@ def list_names(folder: str | Path | None = None) -> list[str]:
     >>> list_names()[:2]
     ['cancer', 'digits_large']
     """
-    there = _find_folder(folder)
+    return sorted(BUILT_IN) + sorted(_list_files(_find_folder(folder)) - set(BUILT_IN))
+
+
+def _list_files(there: Path | None) -> set[str]:
+    """The names of the tables in a folder; a pair of files is one."""
     files = [file.name for file in there.glob("*.csv")] if there else []
     for train, test in PAIRS.items():
         pairs = [file for file in files if file.endswith(train) and file.removesuffix(train) + test in files]
         files = [file for file in files if not file.endswith((train, test))]
         files += [file.removesuffix(train) + ".csv" for file in pairs]
-    return sorted(BUILT_IN) + sorted({file.removesuffix(".csv") for file in files} - set(BUILT_IN))
+    return {file.removesuffix(".csv") for file in files}
+
+
+def list_several(folder: str | Path | None = None) -> list[str]:
+    """List what `load_several` can load; nothing without a folder, here or in the environment.
+
+    Parameters
+    ----------
+    folder : str or Path, optional
+        A folder of such tables, or one that has a folder `multiclass`.
+
+    Returns
+    -------
+    list of str
+    """
+    return sorted(_list_files(_find_several(folder)))
+
+
+def is_pair_with_noise(name: str, folder: str | Path | None = None) -> bool:
+    """Find out, by its files alone, whether a table of several classes has real noisy labels and clean test rows.
+
+    Parameters
+    ----------
+    name, folder
+        As for `load_several`.
+
+    Returns
+    -------
+    bool
+    """
+    there = _find_several(folder)
+    return bool(there and not (there / f"{name}.csv").is_file() and (there / f"{name}_train_noisy.csv").is_file())
+
+
+def load_several(name: str, folder: str | Path | None = None) -> Table:
+    """Load a table of several classes from a CSV file, or from a pair of files, whose `label` may be anything.
+
+    Parameters
+    ----------
+    name : str
+        The name of the table, see `list_several`.
+    folder : str or Path, optional
+        A folder of such tables, or one that has a folder `multiclass`; by default that of the environment.
+
+    Returns
+    -------
+    Table
+        Its labels are indices of `classes`, which are sorted: by number, if all are whole numbers, else by name.
+    """
+    there = _find_several(folder)
+    table = _read_local(name, there / name, several=True) if there else None
+    if table is None:
+        known = f": there are {', '.join(list_several(folder))}" if there else f" (name it, or set {FOLDER})"
+        raise ValueError(f"data set {name!r} needs {name}.csv in a folder of tables of several classes{known}")
+    return table
+
+
+def drop_rare_classes(table: Table, least: int) -> tuple[Table, dict[str, int]]:
+    """Drop the rows of classes that are too rare to be split.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    least : int
+        The number of training rows that a class must have.
+
+    Returns
+    -------
+    Table
+        Without these classes.
+    dict
+        The names of what was dropped, with the number of its training rows.
+    """
+    labels = table.y if table.y is not None else table.y_noisy
+    assert labels is not None, "a table has labels"
+    counts = np.bincount(labels, minlength=len(table.classes))
+    kept = np.flatnonzero(counts >= least)
+    dropped = {table.classes[index]: int(counts[index]) for index in np.flatnonzero(counts < least)}
+    if not dropped:
+        return table, {}
+    new_index = np.full(len(table.classes), -1)
+    new_index[kept] = np.arange(kept.size)
+    rows = new_index[labels] >= 0
+    if table.y is not None and table.y_noisy is not None:
+        rows &= new_index[table.y_noisy] >= 0
+    test_rows = None if table.y_test is None else new_index[table.y_test] >= 0
+
+    def keep(values: Any, chosen: Any) -> Any:
+        if values is None:
+            return None
+        return values[chosen].reset_index(drop=True) if hasattr(values, "iloc") else values[chosen]
+
+    def relabel(values: Labels | None, chosen: Any) -> Labels | None:
+        return None if values is None else new_index[values[chosen]].astype(np.int64)
+
+    smaller = Table(
+        table.name,
+        keep(table.X, rows),
+        relabel(table.y, rows),
+        relabel(table.y_noisy, rows),
+        keep(table.X_test, test_rows),
+        relabel(table.y_test, test_rows),
+        tuple(table.classes[index] for index in kept),
+    )
+    return smaller, dropped
 
 
 def is_published(table: Table) -> bool:
@@ -198,17 +322,36 @@ def load(
     raise ValueError(f"data set {name!r} needs {stem}.csv in a folder (name it, or set {FOLDER}){other}")
 
 
-def _read_local(name: str, path: Path) -> Table | None:
+def _read_local(name: str, path: Path, several: bool = False) -> Table | None:
     """The table of the file or the pair of files that begin with `path`, if they are there."""
     if (file := Path(f"{path}.csv")).is_file():
-        return Table(name, *_read(file))
+        X, *labels = _read(file, several=several)
+        return _index_classes(Table(name, X, *labels), several)
     for train, test in PAIRS.items():
         if (file := Path(f"{path}{train}")).is_file() and (file_test := Path(f"{path}{test}")).is_file():
-            X, y, y_noisy = _read(file)
-            X_test, y_test, _ = _read(file_test)
+            X, y, y_noisy = _read(file, several=several)
+            X_test, y_test, _ = _read(file_test, several=several)
             clean, noisy = (None, y) if "noisy" in train else (y, y_noisy)
-            return Table(name, X, clean, noisy, _align_columns(X_test, X, name), y_test)
+            table = Table(name, X, clean, noisy, _align_columns(X_test, X, name), y_test)
+            return _index_classes(table, several)
     return None
+
+
+def _index_classes(table: Table, several: bool) -> Table:
+    """The table with labels that are indices of its classes, where labels were read as text."""
+    if not several:
+        return table
+    columns = (table.y, table.y_noisy, table.y_test)
+    names = {str(label) for column in columns if column is not None for label in column}
+    whole = all(name.lstrip("-").isdigit() for name in names)
+    classes = sorted(names, key=lambda name: (int(name), name) if whole else (0, name))
+    index = {name: position for position, name in enumerate(classes)}
+
+    def encode(column: Any) -> Labels | None:
+        return None if column is None else np.array([index[str(label)] for label in column], dtype=np.int64)
+
+    y, y_noisy, y_test = map(encode, columns)
+    return Table(table.name, table.X, y, y_noisy, table.X_test, y_test, tuple(classes))
 
 
 def _download(name: str, stem: str, cache: str | Path | None) -> Table:
@@ -275,6 +418,11 @@ def _find_folder(folder: str | Path | None) -> Path | None:
     return Path(chosen) if chosen else None
 
 
+def _find_several(folder: str | Path | None) -> Path | None:
+    there = _find_folder(folder)
+    return there / SEVERAL if there and (there / SEVERAL).is_dir() else there
+
+
 def _import_pandas(what: Any) -> Any:
     try:
         import pandas
@@ -283,17 +431,22 @@ def _import_pandas(what: Any) -> Any:
     return pandas
 
 
-def _read(file: Path | StringIO, what: str = "") -> tuple[Any, Labels, Labels | None]:
-    """Features, labels, and noisy labels if there are any."""
+def _read(file: Path | StringIO, what: str = "", several: bool = False) -> tuple[Any, Any, Any]:
+    """Features, labels, and noisy labels if there are any; those of several classes as text."""
     what = what or str(file)
     pandas = _import_pandas(what)
     try:
         frame = pandas.read_csv(file)
     except ValueError as error:  # The errors of pandas' parser are ValueErrors.
         raise ValueError(f"{what} is not a CSV table ({str(error).strip()})") from error
-    labels = {}
+    labels: dict[str, Any] = {}
     for column in ("label", "label_noisy"):
         if column in frame:
+            if several:
+                if frame[column].isna().any():
+                    raise ValueError(f"{what}: {column} must not be missing in any row")
+                labels[column] = frame.pop(column).astype(str).to_numpy(dtype=object)
+                continue
             if not frame[column].isin([0, 1]).all():
                 raise ValueError(f"{what}: {column} must be 0 or 1 in every row")
             labels[column] = frame.pop(column).to_numpy(dtype=np.int64)

@@ -6,15 +6,36 @@ Whatever is drawn depends on data set, twist and seed alone, so that all methods
 from __future__ import annotations
 
 import zlib
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
 from experiments.datasets import Labels, Table
-from untwist.twisters import ClassConditionalNoise, ClassNoise, FeatureNoise, Insider
+from untwist.twisters import (
+    ClassConditionalNoise,
+    ClassNoise,
+    FeatureNoise,
+    Insider,
+    OneBadClass,
+    PairFlips,
+    RandomTransitions,
+)
 
-__all__ = ["REAL", "TWISTS", "Split", "Twister", "applies", "apply_twist", "make_rng", "split"]
+__all__ = [
+    "REAL",
+    "SEVERAL_TWISTS",
+    "TWISTS",
+    "AnyBadClass",
+    "AnyTransitions",
+    "Split",
+    "Twister",
+    "applies",
+    "apply_twist",
+    "make_rng",
+    "split",
+]
 
 #: The twist of tables that come with noisy labels.
 REAL = "real"
@@ -41,6 +62,35 @@ def make_rng(*parts: object) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32("|".join(map(str, parts)).encode()))
 
 
+@dataclass(frozen=True)
+class AnyBadClass:
+    """One bad class that is drawn with the flips: that of a random row, which is taken for any other class.
+
+    Rare classes are drawn rarely, as a bad class of three rows would show nothing.
+    """
+
+    rate: float
+
+    def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, Any]:
+        """Return X, y with labels of one class changed, and the rows that were changed."""
+        rng = np.random.default_rng(rng)
+        label = y[rng.integers(len(y))]
+        others = np.unique(y[y != label])
+        return OneBadClass(self.rate, label, rng.choice(others)).twist(X, y, rng)
+
+
+@dataclass(frozen=True)
+class AnyTransitions:
+    """A transition matrix that is drawn with the flips, with rates up to the one that is given."""
+
+    rate: float
+
+    def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, Any]:
+        """Return X, y with labels drawn from the matrix, and the rows that were changed."""
+        rng = np.random.default_rng(rng)
+        return RandomTransitions(self.rate, int(rng.integers(2**31))).twist(X, y, rng)
+
+
 #: What is done to the training data; "real" stands for real noisy labels, which are there already.
 TWISTS: dict[str, Twister | None] = {
     "none": None,
@@ -50,7 +100,14 @@ TWISTS: dict[str, Twister | None] = {
     "features": FeatureNoise(0.3),
     "insider": Insider(2, noise=2.0),
     REAL: None,
+    "pair-0.1": PairFlips(0.1),
+    "pair-0.3": PairFlips(0.3),
+    "one-class-0.4": AnyBadClass(0.4),
+    "random-matrix": AnyTransitions(0.5),
 }
+#: Twists that are for two classes, and those that with two classes are others by another name.
+TWO_CLASS_TWISTS = ("class-0.1-0.4", "class-0.4-0.1")
+SEVERAL_TWISTS = ("pair-0.1", "pair-0.3", "one-class-0.4", "random-matrix")
 
 
 def apply_twist(twist: str, X: Any, y: Labels, rng: np.random.Generator) -> tuple[Any, Labels]:
@@ -61,7 +118,7 @@ def apply_twist(twist: str, X: Any, y: Labels, rng: np.random.Generator) -> tupl
     twist : str
         A name of `TWISTS`.
     X, y : DataFrame and array
-        Rows and their labels, 0 and 1.
+        Rows and their labels, from 0 up.
     rng : numpy.random.Generator
         What draws.
 
@@ -76,6 +133,8 @@ def apply_twist(twist: str, X: Any, y: Labels, rng: np.random.Generator) -> tupl
 def applies(twist: str, table: Table) -> bool:
     """Find out whether a table can be twisted so: real noise needs noisy labels, every other twist clean ones.
 
+    Some twists are for two classes and some for more.
+
     Parameters
     ----------
     twist : str
@@ -87,6 +146,8 @@ def applies(twist: str, table: Table) -> bool:
     -------
     bool
     """
+    if twist in (SEVERAL_TWISTS if len(table.classes) == 2 else TWO_CLASS_TWISTS):
+        return False
     return (table.y_noisy if twist == REAL else table.y) is not None
 
 

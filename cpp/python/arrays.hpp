@@ -93,12 +93,12 @@ nb::object to_numpy(std::vector<T> values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
-// Makes a NumPy table of so many columns that owns the values, which come row by row.
+// Makes a NumPy array of the values that has one dimension where a row has one number, else two.
 template <typename T>
-nb::object to_numpy_table(std::vector<T> values, std::size_t columns) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::vector<T>*>(pointer); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(kept->data(), {kept->size() / columns, columns}, owner));
+nb::object to_numpy_rows(std::vector<T> values, std::size_t numbers_per_row) {
+  const std::size_t rows = values.size() / numbers_per_row;
+  nb::object flat = to_numpy(std::move(values));
+  return numbers_per_row == 1 ? flat : flat.attr("reshape")(rows, numbers_per_row);
 }
 
 // Returns how many of the threads so much work is worth.

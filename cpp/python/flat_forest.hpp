@@ -12,9 +12,8 @@ namespace untwist::python {
 
 // Returns (edge, leverage, offset, feature, left, threshold, missing_left, value, gain, set, codes), as
 // `untwist.boosting.forest.Forest` describes them. Values are a table where there is a row of them per node.
-inline nb::tuple to_tuple(FlatForest flat, bool has_rows_of_values = false) {
-  nb::object value =
-      has_rows_of_values ? to_numpy_table(std::move(flat.value), flat.outputs) : to_numpy(std::move(flat.value));
+inline nb::tuple to_tuple(FlatForest flat) {
+  nb::object value = to_numpy_rows(std::move(flat.value), flat.outputs);
   return nb::make_tuple(to_numpy(std::move(flat.edge)), to_numpy(std::move(flat.leverage)),
                         to_numpy(std::move(flat.offset)), to_numpy(std::move(flat.feature)),
                         to_numpy(std::move(flat.left)), to_numpy(std::move(flat.threshold)),

@@ -39,7 +39,7 @@ inline nb::tuple grow_randomised(const std::shared_ptr<Dataset>& dataset, const 
   FlatForest flat;
   run_interruptibly(threads,
                     [&](ThreadPool& pool) { flat = untwist::grow_randomised(*dataset, weight, growth, pool); });
-  return to_tuple(std::move(flat), true);
+  return to_tuple(std::move(flat));
 }
 
 inline void bind_randomised_trees(nb::module_& module) {

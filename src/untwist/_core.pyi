@@ -75,7 +75,7 @@ class BoostingTask:
     def __init__(
         self,
         *,
-        positive_class: int,
+        positive_class: int | None,
         sample_weight: Reals,
         validation_weight: Reals,
         start_scores: Reals,

@@ -40,6 +40,9 @@ ALPHAS = (1.0, 2.0)
 DEPTHS = (2, 4, 6)
 LEARNING_RATES = (0.1, 0.2)
 
+#: The learning rates that are tried where all classes are boosted together: a tree then serves more than one of them.
+JOINT_LEARNING_RATES = (0.05, 0.1)
+
 #: What "auto" stands for where nothing can be chosen from the data.
 PLAIN_ALPHA = 2.0
 PLAIN_ROUNDS = 100
@@ -156,8 +159,8 @@ class Settings:
 
     def boosts_jointly(self, n_classes: int) -> bool:
         """Tell whether all classes are boosted together, not each against the rest."""
-        positive = self.alphas is not None and min(self.alphas) > 0
-        return n_classes > 2 and self.automatic and self.engine.boosts_jointly and positive and not self.exact_link
+        has_softmax = self.alphas is not None and all(0 < alpha < np.inf for alpha in self.alphas)
+        return n_classes > 2 and self.automatic and self.engine.boosts_jointly and has_softmax and not self.exact_link
 
     def make_link(self, alpha: float) -> Link:
         """Return the link at an alpha."""

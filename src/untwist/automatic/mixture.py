@@ -19,7 +19,7 @@ from untwist.arguments import Array
 __all__ = ["find_log_loss", "find_mixture_weights"]
 
 #: How many rows' worth of evidence speak for equal weights.
-EQUAL_ROWS = 20.0
+EQUAL_ROWS = 2.0
 
 
 def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], weight: Array) -> Array:

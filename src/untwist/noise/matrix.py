@@ -130,6 +130,19 @@ class MatrixUntwisting:
         """The mean transition matrix: a row per true class, a column per label."""
         return np.einsum("m,mjk->jk", self.weights, self.matrices)
 
+    def __str__(self) -> str:
+        return self.describe(range(self.n_classes))
+
+    def describe(self, classes: ArrayLike) -> str:
+        """Say in words how noisy the labels are, with the names of the classes."""
+        low, high = self.interval
+        if self.found:
+            return f"wrong labels: {self.share:.1%} ({low:.1%} to {high:.1%}) of all"
+        return (
+            f"no sign of noise that is the same in every class ({low:.1%} to {high:.1%} would fit); uneven noise of up "
+            f"to {self.uneven_limit:.0%} of the labels is not excluded"
+        )
+
     def clean(self, posterior: ArrayLike) -> Array:
         """Return the clean posterior of rows whose labels follow a twisted one.
 

@@ -37,6 +37,7 @@ class CompiledEngine(Engine):
     """Histogram trees, all rounds in compiled code."""
 
     name: ClassVar[str] = "compiled"
+    boosts_jointly: ClassVar[bool] = True
     known_settings: ClassVar[frozenset[str]] = frozenset(
         {"l2", "subsample", "max_features", "max_bins", "monotonic_cst", "min_samples_leaf"}
     )
@@ -126,7 +127,12 @@ class CompiledDataset:
 
 
 class CompiledBooster:
-    """One class against the rest, boosted by the core."""
+    """One class against the rest, or all classes together, boosted by the core.
+
+    All classes together share their trees, whose leaves have a row of values. The scores H that these add up to minimise
+    the loss of `untwist.theory.several_classes`, so that the twisted posterior is softmax(H / alpha). Where the rounds
+    begin, at the shares of the classes, is part of the first tree.
+    """
 
     def __init__(self, dataset: CompiledDataset, task: Task) -> None:
         link, growth = task.link, task.growth
