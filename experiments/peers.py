@@ -368,8 +368,8 @@ def predict_unseen(peer: Peer, settings: dict[str, Any], X: Any, y: Any, seed: i
     return posterior
 
 
-def _fit_xgboost_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, **settings: Any) -> Any:
-    return fit_xgboost(X, y, held_out, n_jobs=1, random_state=seed, learning_rate=LEARNING_RATE, **settings)
+def _fit_xgboost_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, n_jobs: int = 1, **settings: Any) -> Any:
+    return fit_xgboost(X, y, held_out, n_jobs=n_jobs, random_state=seed, learning_rate=LEARNING_RATE, **settings)
 
 
 def _fit_lightgbm_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, **settings: Any) -> Any:
