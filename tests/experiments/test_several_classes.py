@@ -188,6 +188,13 @@ def test_held_out_rows_leave_lonely_classes_to_training():
     pd.testing.assert_frame_equal(plain[0], expected[0])
 
 
+def test_versions_are_found_and_a_checkout_needs_no_installation(monkeypatch):
+    assert peers.find_version(["no-such-package", "scikit-learn"]).startswith("scikit-learn 1.")
+    assert peers.find_version(["no-such-package"]) == ""
+    monkeypatch.setattr(peers.importlib.metadata, "version", lambda name: 1 / 0)
+    assert peers.find_version(["untwist"]) == f"untwist {peers.untwist.__version__}"
+
+
 @pytest.fixture
 def small(monkeypatch):
     """Peers with fewer trees, which learn the tables made here as well."""
