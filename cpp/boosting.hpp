@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "dataset.hpp"
+#include "draws.hpp"
 #include "growing.hpp"
-#include "hashing.hpp"
 #include "histogram_builder.hpp"
 #include "leaves.hpp"
 #include "rows.hpp"
@@ -36,6 +36,9 @@ struct BoostedTree {
   Tree tree;
   double edge;
   double leverage;
+
+  // A tree with a number for each class has them here instead, as [node][class]. Empty means that it has one number.
+  std::vector<double> values = {};
 };
 
 // This is what Python sees of a run.
@@ -49,7 +52,10 @@ class Booster {
   // round, and can go on from there.
   virtual void boost(int rounds, int patience, int threads, const std::function<bool()>& interrupted) = 0;
 
-  // Returns the scores of all rows, in the order that Python gave them.
+  // Counts the numbers that a tree adds to the scores of a row: one, or one for each class.
+  virtual std::size_t outputs() const { return 1; }
+
+  // Returns the scores of all rows, in the order that Python gave them, as [row][output].
   virtual std::vector<double> scores() const = 0;
 
   const Dataset& dataset() const { return *dataset_; }
@@ -63,6 +69,14 @@ class Booster {
 
  protected:
   explicit Booster(std::shared_ptr<Dataset> dataset) : dataset_(std::move(dataset)) {}
+
+  // Tells whether the loss of the validation rows was at its lowest more than `patience` rounds ago.
+  bool is_stale(int patience) const {
+    if (patience <= 0 || losses_.empty()) return false;
+    const auto is_lower = [](const ValidationLoss& a, const ValidationLoss& b) { return a.log_loss < b.log_loss; };
+    const auto lowest = std::min_element(losses_.begin(), losses_.end(), is_lower);
+    return losses_.end() - lowest > patience;
+  }
 
   std::shared_ptr<Dataset> dataset_;
   std::vector<BoostedTree> trees_;
@@ -81,8 +95,8 @@ class HistogramBooster final : public Booster {
         step_size_(task.step_size),
         step_by_edge_(task.step_by_edge),
         first_round_(static_cast<std::uint64_t>(task.first_round)),
-        positive_begin_(data_.class_start[task.positive_class]),
-        positive_end_(data_.class_start[task.positive_class + 1]),
+        positive_begin_(data_.class_start[*task.positive_class]),
+        positive_end_(data_.class_start[*task.positive_class + 1]),
         weigher_(task.alpha, task.exact_link),
         weights_(std::move(weights)),
         unit_(std::ldexp(1.0, weight_bits(weights_.total, weights_.roundings()))),
@@ -101,7 +115,7 @@ class HistogramBooster final : public Booster {
     histograms_.prepare(pool.size());
     if (rows_.all.size() == 0) weigh(nullptr, pool);
     for (int round = 0; round < rounds && rows_.all.size() > 0 && !is_stale(patience); ++round) {
-      const auto columns = draw_columns();
+      const auto columns = draw_columns(growth_, varying_columns_, key());
       TreeGrower<Bin> grower(data_, growth_, unit_, columns, rows_, histograms_, pool);
       auto grown = grower.grow(interrupted);
       if (!grown) break;
@@ -126,33 +140,16 @@ class HistogramBooster final : public Booster {
     Sum sample_weight;  // The rows that were drawn have this sample weight.
   };
 
-  // A row is drawn if its hash, mixed with the key of the round, is below the limit.
-  struct RowDraw {
-    const std::uint64_t* hashes;
-    std::uint64_t key;
-    std::uint64_t limit;
-  };
-
   // With fewer cells than this a round is over before another thread has woken up.
   static constexpr std::size_t kCellsForThreads = 50000;
 
   // The sample weights of drawn rows are summed up as whole multiples of 2^-30, which keeps shares of a row exact.
   static constexpr Sum kWholeRow = Sum{1} << 30;
 
-  // This number keeps the draw of the columns apart from that of the rows, which has the same key.
-  static constexpr std::uint64_t kColumnSalt = 0x5851F42D4C957F2DULL;
-
   bool is_positive(std::size_t row) const { return row >= positive_begin_ && row < positive_end_; }
 
   // Makes a margin of a score, or a score of a margin.
   double sign_by_class(std::size_t row, double value) const { return is_positive(row) ? value : -value; }
-
-  bool is_stale(int patience) const {
-    if (patience <= 0 || losses_.empty()) return false;
-    const auto is_lower = [](const ValidationLoss& a, const ValidationLoss& b) { return a.log_loss < b.log_loss; };
-    const auto lowest = std::min_element(losses_.begin(), losses_.end(), is_lower);
-    return losses_.end() - lowest > patience;
-  }
 
   // Keeps a tree, with the leaf values that its leverage makes.
   void add(GrownTree grown) {
@@ -160,35 +157,10 @@ class HistogramBooster final : public Booster {
     for (Node& node : grown.tree) {
       if (node.is_leaf()) node.value *= leverage;
     }
-    trees_.push_back({std::move(grown.tree), grown.edge, leverage});
+    trees_.push_back({std::move(grown.tree), grown.edge, leverage, {}});
   }
 
-  // ---- draws ----
-
-  std::uint64_t key_of_round() const { return mix(growth_.seed ^ mix(first_round_ + trees_.size())); }
-
-  // Draws the columns of this round: of those that vary the ones with the smallest hashes of their place.
-  std::vector<std::uint32_t> draw_columns() const {
-    if (growth_.max_features >= 1.0 || varying_columns_.size() < 2) return varying_columns_;
-    const std::uint64_t key = mix(key_of_round() ^ kColumnSalt);
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> hashed;
-    for (std::size_t i = 0; i < varying_columns_.size(); ++i) {
-      hashed.emplace_back(mix(key ^ mix(i)), varying_columns_[i]);
-    }
-    std::sort(hashed.begin(), hashed.end());
-    const double wanted = std::ceil(growth_.max_features * static_cast<double>(varying_columns_.size()));
-    hashed.resize(std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));
-    std::vector<std::uint32_t> drawn;
-    for (const auto& column : hashed) drawn.push_back(column.second);
-    std::sort(drawn.begin(), drawn.end());
-    return drawn;
-  }
-
-  RowDraw draw_rows() {
-    constexpr int kHashBits = 64;
-    const double limit = std::ldexp(growth_.subsample, kHashBits);
-    return {dataset_->hashes().data(), key_of_round(), static_cast<std::uint64_t>(limit)};
-  }
+  std::uint64_t key() const { return key_of_round(growth_, first_round_ + trees_.size()); }
 
   // ---- weights ----
 
@@ -198,7 +170,7 @@ class HistogramBooster final : public Booster {
     if (newest != nullptr) leaves.emplace(*newest, data_);
     const LeafFinder* finder = leaves ? &*leaves : nullptr;
     if (growth_.subsample >= 1.0) return list_rows(finder, nullptr, pool);
-    const RowDraw draw = draw_rows();
+    const RowDraw draw(growth_, dataset_->hashes(), key());
     list_rows(finder, &draw, pool);
     if (rows_.all.size() == 0) list_rows(nullptr, nullptr, pool);  // A draw that leaves nothing is not made.
   }
@@ -259,7 +231,7 @@ class HistogramBooster final : public Booster {
   static Sum drop_undrawn(const Piece& piece, const RowDraw& draw, const float* sample_weight, std::uint32_t* weight) {
     Sum sum = 0;
     for (std::size_t i = 0; i < piece.last - piece.first; ++i) {
-      const bool drawn = mix(draw.hashes[piece.first + i] ^ draw.key) < draw.limit;
+      const bool drawn = draw.has(piece.first + i);
       weight[i] = drawn ? weight[i] : 0;
       if (!drawn) continue;
       sum += sample_weight == nullptr ? kWholeRow : static_cast<Sum>(sample_weight[i] * static_cast<float>(kWholeRow));
@@ -288,8 +260,19 @@ class HistogramBooster final : public Booster {
   // ---- validation rows ----
 
   void add_validation_loss(ThreadPool& pool) {
-    const auto is_positive_row = [this](std::size_t row) { return is_positive(row); };
-    losses_.push_back(validation_rows_.find_loss(margins_, weigher_, is_positive_row, pool));
+    losses_.push_back(validation_rows_.find_loss(
+        [this](const Entry* entries, std::size_t count, Verdict* verdicts) { judge(entries, count, verdicts); }, pool));
+  }
+
+  void judge(const Entry* entries, std::size_t count, Verdict* verdicts) const {
+    std::vector<double> margin(count), posterior(count);
+    for (std::size_t i = 0; i < count; ++i) margin[i] = margins_[entries[i].row];
+    weigher_.find_posteriors(margin.data(), count, posterior.data());
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool guessed_negative_rightly = margin[i] == 0.0 && !is_positive(entries[i].row);
+      const bool right = margin[i] > 0.0 || guessed_negative_rightly;  // A score of 0 guesses the negative class.
+      verdicts[i] = {posterior[i], right};
+    }
   }
 
   Dataset& data_;

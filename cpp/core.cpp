@@ -6,6 +6,7 @@
 #include "python/dataset.hpp"
 #include "python/forest.hpp"
 #include "python/links.hpp"
+#include "python/randomised.hpp"
 
 NB_MODULE(_core, module) {
   nanobind::set_leak_warnings(false);  // At exit other libraries may still hold a model, which is nobody's fault.
@@ -14,4 +15,5 @@ NB_MODULE(_core, module) {
   untwist::python::bind_datasets(module);
   untwist::python::bind_boosters(module);
   untwist::python::bind_forests(module);
+  untwist::python::bind_randomised_trees(module);
 }

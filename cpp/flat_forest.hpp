@@ -13,8 +13,10 @@
 
 namespace untwist {
 
-// ForestArrays says what the arrays are. Edge and leverage have an entry per tree, gain one per node.
+// ForestArrays says what the arrays are: a node has `outputs` values. Edge and leverage have an entry per tree, gain
+// one per node.
 struct FlatForest {
+  std::size_t outputs = 1;
   std::vector<double> edge, leverage;
   std::vector<std::int64_t> offset{0};
   std::vector<std::int32_t> feature, left;
@@ -24,21 +26,23 @@ struct FlatForest {
   std::vector<std::int32_t> set;
   std::vector<std::uint64_t> codes;
 
-  ForestArrays view() const { return {offset, feature, left, threshold, missing_left, value, set, codes}; }
+  ForestArrays view() const { return {offset, feature, left, threshold, missing_left, value, set, codes, outputs}; }
 };
 
 // Returns the trees of a booster from `first` on.
 inline FlatForest flatten(const Booster& booster, std::size_t first = 0) {
   FlatForest flat;
+  flat.outputs = booster.outputs();
   for (std::size_t i = first; i < booster.trees().size(); ++i) {
     const BoostedTree& boosted = booster.trees()[i];
     flat.edge.push_back(boosted.edge);
     flat.leverage.push_back(boosted.leverage);
+    flat.value.insert(flat.value.end(), boosted.values.begin(), boosted.values.end());
     for (const Node& node : boosted.tree) {
       flat.feature.push_back(node.feature);
       flat.left.push_back(node.left);
       flat.missing_left.push_back(node.missing_left);
-      flat.value.push_back(node.value);
+      if (boosted.values.empty()) flat.value.push_back(node.value);
       flat.gain.push_back(node.gain);
       flat.set.push_back(-1);
       flat.threshold.push_back(0.0);

@@ -1,4 +1,4 @@
-// Scores raw rows: a score is the sum of one leaf per tree.
+// Scores raw rows: a score is the sum of one leaf per tree. A leaf has one value, or one for each of several outputs.
 //
 // Many rows are encoded, a block at a time, and sent through whole trees by moves (moves.hpp). Few rows, few trees, and
 // the lower parts of trees with more splits than a byte can tell apart, are walked on the raw values. Several rows or
@@ -27,12 +27,14 @@ namespace untwist {
 // after the left one, which `left` counts from the first node of the tree.
 struct ForestArrays {
   // Takes anything with data() and size(): vectors, or arrays of Python.
-  template <typename Offsets, typename Indices, typename Reals, typename Flags, typename Words>
+  template <typename Offsets, typename Indices, typename Reals, typename Flags, typename Values, typename Words>
   ForestArrays(const Offsets& offset, const Indices& feature, const Indices& left, const Reals& threshold,
-               const Flags& missing_left, const Reals& value, const Indices& set, const Words& codes)
+               const Flags& missing_left, const Values& value, const Indices& set, const Words& codes,
+               std::size_t outputs = 1)
       : trees(offset.size() - 1),
         nodes(feature.size()),
         sets(codes.size() / kWordsOfSet),
+        outputs(outputs),
         offset(offset.data()),
         feature(feature.data()),
         left(left.data()),
@@ -42,13 +44,13 @@ struct ForestArrays {
         set(set.data()),
         codes(codes.data()) {}
 
-  std::size_t trees, nodes, sets;
+  std::size_t trees, nodes, sets, outputs;
   const std::int64_t* offset;   // A tree begins at its offset. One more is past the last node of all.
   const std::int32_t* feature;  // A leaf has -1.
   const std::int32_t* left;
   const double* threshold;  // A row goes left where x <= threshold.
   const std::uint8_t* missing_left;
-  const double* value;
+  const double* value;         // A node has one per output, which mean nothing at a split.
   const std::int32_t* set;     // A numeric split has -1. Else a row goes left where bit x of this set is 1.
   const std::uint64_t* codes;  // A set has kWordsOfSet words.
 };
@@ -59,19 +61,33 @@ class Forest {
  public:
   Forest(const ForestArrays& arrays, std::size_t features)
       : features_(features),
+        outputs_(arrays.outputs),
         encoder_(collect_thresholds(arrays, features)),
         sets_(arrays.codes, arrays.codes + kWordsOfSet * arrays.sets) {
+    const std::size_t leaves = (arrays.nodes + arrays.trees) / 2;  // A tree has one leaf more than it has splits.
+    if (outputs_ > 1) vectors_.reserve(leaves * outputs_);
     for (std::size_t tree = 0; tree < arrays.trees; ++tree) add_tree(arrays, tree);
   }
 
   std::size_t features() const { return features_; }
+  std::size_t outputs() const { return outputs_; }
   std::size_t trees() const { return trees_.size(); }
 
-  // Adds the values of trees [first, last) to the scores, in the order of the trees.
+  // Adds the values of trees [first, last) to the scores, in the order of the trees: scores[row * outputs + output].
   template <typename Real>
   void add_scores(const Matrix<Real>& X, std::size_t first, std::size_t last, double* scores, ThreadPool& pool) const {
-    find_leaves(X, first, last, pool,
-                [=](std::size_t row, std::size_t, const Leaf& leaf) { scores[row] += leaf.value; });
+    if (outputs_ == 1) {
+      find_leaves(X, first, last, pool,
+                  [=](std::size_t row, std::size_t, const Leaf& leaf) { scores[row] += leaf.value; });
+      return;
+    }
+    const std::size_t outputs = outputs_;
+    const double* vectors = vectors_.data();
+    find_leaves(X, first, last, pool, [=](std::size_t row, std::size_t, const Leaf& leaf) {
+      double* __restrict to = scores + row * outputs;
+      const double* __restrict from = vectors + leaf.vector * outputs;
+      for (std::size_t output = 0; output < outputs; ++output) to[output] += from[output];
+    });
   }
 
   // Writes the leaf of each row in trees [first, last), as a node of its tree: out[row * (last - first) + tree -
@@ -96,8 +112,9 @@ class Forest {
 
   // A row ends here. In a tree with more than kMaxMoves splits it may be a node that is no leaf.
   struct Leaf {
-    double value;
-    std::int32_t node;  // Nodes are counted within their tree.
+    double value;          // It is that of the only output.
+    std::int32_t node;     // Nodes are counted within their tree.
+    std::uint32_t vector;  // With several outputs their values have this place in vectors_.
   };
 
   struct PreparedTree {
@@ -136,6 +153,7 @@ class Forest {
     const std::int64_t* offset = arrays.offset;
     const std::int64_t sets = static_cast<std::int64_t>(arrays.sets);
     require(arrays.nodes < kMaxNodes, "a forest must have fewer than 2^31 nodes");
+    require(arrays.outputs > 0, "a leaf must have a value");
     require(offset[0] == 0 && offset[arrays.trees] == static_cast<std::int64_t>(arrays.nodes),
             "the trees must hold all nodes");
     for (std::size_t tree = 0; tree < arrays.trees; ++tree) {  // No node is read before all offsets are sound.
@@ -173,8 +191,11 @@ class Forest {
     std::vector<std::size_t> node_of_slot{root};
     for (std::size_t node = 0; node < nodes; ++node) {
       const std::size_t at = root + node;
-      leaf_of_node_.push_back({arrays.value[at], static_cast<std::int32_t>(node)});
+      const double* value = arrays.value + at * outputs_;
+      const std::size_t vector = outputs_ > 1 ? vectors_.size() / outputs_ : 0;
+      leaf_of_node_.push_back({*value, static_cast<std::int32_t>(node), static_cast<std::uint32_t>(vector)});
       if (arrays.feature[at] < 0) {
+        if (outputs_ > 1) vectors_.insert(vectors_.end(), value, value + outputs_);
         steps_.push_back({std::numeric_limits<double>::infinity(), 0, static_cast<std::uint32_t>(2 * at + 1)});
         continue;
       }
@@ -300,12 +321,13 @@ class Forest {
     return codes + kWordsOfSet * static_cast<std::size_t>(set);
   }
 
-  std::size_t features_;
+  std::size_t features_, outputs_;
   Encoder encoder_;
   std::vector<std::uint64_t> sets_;
   std::vector<PreparedTree> trees_;
   std::vector<Step> steps_;
   std::vector<Leaf> leaf_of_node_, leaf_of_slot_;
+  std::vector<double> vectors_;  // Only leaves have vectors here. There are none with one output.
   std::vector<Move> moves_;
 };
 

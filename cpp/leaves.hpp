@@ -55,7 +55,23 @@ class LeafFinder {
 
   // Writes the values of the leaves of up to kSlottedRows rows from `first` on. Reads the codes of kSlottedRows rows.
   void find_values(std::size_t first, std::size_t count, double* value) const {
-    std::array<std::uint8_t, kSlottedRows> slot{};
+    const Slots slot = find_slots(first, count);
+    for (std::size_t i = 0; i < count; ++i) value[i] = find_leaf_of_slot(slot[i], first + i).value;
+  }
+
+  // Writes the places of these leaves in the tree.
+  void find_places(std::size_t first, std::size_t count, std::uint32_t* place) const {
+    const Slots slot = find_slots(first, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      place[i] = static_cast<std::uint32_t>(&find_leaf_of_slot(slot[i], first + i) - tree_.data());
+    }
+  }
+
+ private:
+  using Slots = std::array<std::uint8_t, kSlottedRows>;
+
+  Slots find_slots(std::size_t first, std::size_t count) const {
+    Slots slot{};
     const std::vector<Code> columns = data_.lean() ? gather_columns(first, count) : std::vector<Code>();
     for (const SlotMove& move : moves_) {
       const Node& node = *move.node;
@@ -71,14 +87,14 @@ class LeafFinder {
         if (slot[i] == move.from && !node.goes_left.has(code[i])) slot[i] = move.to;
       }
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      const Node* node = &tree_[node_of_slot_[slot[i]]];
-      if (!node->is_leaf()) node = &find_leaf(tree_, *node, data_.row(first + i));
-      value[i] = node->value;
-    }
+    return slot;
   }
 
- private:
+  const Node& find_leaf_of_slot(std::uint8_t slot, std::size_t row) const {
+    const Node& node = tree_[node_of_slot_[slot]];
+    return node.is_leaf() ? node : find_leaf(tree_, node, data_.row(row));
+  }
+
   // At this node, the rows of slot `from` that go right move to slot `to`.
   struct SlotMove {
     const Node* node;

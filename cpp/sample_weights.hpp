@@ -30,6 +30,11 @@ inline double largest_weight(const double* weight, std::size_t count) {
   return count == 0 ? 0.0 : *std::max_element(weight, weight + count);
 }
 
+// Tells whether all weights are whole numbers, which count copies of rows.
+inline bool are_whole(const std::vector<double>& weight) {
+  return std::all_of(weight.begin(), weight.end(), [](double one) { return one == std::floor(one); });
+}
+
 // These sample weights place the thresholds. All rows weigh the same where none are given.
 class WholeWeights {
  public:

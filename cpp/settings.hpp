@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace untwist {
@@ -38,10 +39,11 @@ struct TreeGrowth {
   std::vector<std::int8_t> monotone;
 };
 
-// This is what is boosted: one class against the others, on which rows, and with which link and steps. The vectors have
-// an entry per row, in the order that Python gave the rows, or none at all.
+// This is what is boosted: one class against the others or all of them together, on which rows, and with which link and
+// steps. The vectors have an entry per row, in the order that Python gave the rows, or none at all.
 struct BoostingTask {
-  std::size_t positive_class = 1;
+  // Nothing means all classes together.
+  std::optional<std::size_t> positive_class = 1;
 
   // Weights are at most 1, or whole numbers up to kMaxCopies. Rows of weight 0 do not train. Empty means 1 for all.
   std::vector<double> sample_weight;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +10,6 @@
 #include "rows.hpp"
 #include "sample_weights.hpp"
 #include "threads.hpp"
-#include "weights.hpp"
 
 namespace untwist {
 
@@ -19,6 +17,12 @@ namespace untwist {
 struct ValidationLoss {
   double log_loss;  // It is that of the rows' own labels under the twisted posterior.
   double error;     // It is the share of wrong signs.
+};
+
+// This is how a validation row fares.
+struct Verdict {
+  double posterior;  // It is the twisted posterior of the row's own label.
+  bool right;        // The row's own label is the one that is guessed.
 };
 
 // Sums are whole numbers here too, so the order of the rows does not matter.
@@ -38,26 +42,22 @@ class ValidationRows {
 
   bool empty() const { return entries_.empty(); }
 
-  // Returns the loss at these margins. `is_positive` tells whether a row is of the positive class.
-  template <typename IsPositive>
-  ValidationLoss find_loss(const std::vector<double>& margins, const Weigher& weigher, const IsPositive& is_positive,
-                           ThreadPool& pool) const {
+  // Returns the loss where judge(entries, count, verdicts) tells how each of up to kPieceRows rows fares.
+  template <typename Judge>
+  ValidationLoss find_loss(const Judge& judge, ThreadPool& pool) const {
     std::vector<Sums> sums(static_cast<std::size_t>(pool.size()));
     pool.chunks(entries_.size(), kPieceRows, [&](int thread, std::size_t begin, std::size_t end) {
       Sums& sum = sums[static_cast<std::size_t>(thread)];
-      std::vector<double> margin(kPieceRows), posterior(kPieceRows);
+      std::vector<Verdict> verdicts(std::min(kPieceRows, end - begin));
       for (std::size_t first = begin; first < end; first += kPieceRows) {
         const Entry* entries = entries_.data() + first;
         const std::size_t count = std::min(kPieceRows, end - first);
-        for (std::size_t i = 0; i < count; ++i) margin[i] = margins[entries[i].row];
-        weigher.find_posteriors(margin.data(), count, posterior.data());
+        judge(entries, count, verdicts.data());
         for (std::size_t i = 0; i < count; ++i) {
-          const double p = std::min(std::max(posterior[i], posterior_floor_), 1.0 - posterior_floor_);
+          const double p = std::min(std::max(verdicts[i].posterior, posterior_floor_), 1.0 - posterior_floor_);
           const double loss = -std::log(p);
-          const bool guessed_negative_rightly = margin[i] == 0.0 && !is_positive(entries[i].row);
-          const bool right = margin[i] > 0.0 || guessed_negative_rightly;  // A score of 0 guesses the negative class.
           sum.loss += static_cast<WideSum>(std::llround(loss * kLossUnit)) * entries[i].weight;
-          sum.wrong += right ? 0 : entries[i].weight;
+          sum.wrong += verdicts[i].right ? 0 : entries[i].weight;
           sum.weight += entries[i].weight;
         }
       }

@@ -25,9 +25,13 @@ using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename Real>
 using Table = nb::ndarray<const Real, nb::ndim<2>, nb::device::cpu>;
 template <typename T>
+using VectorOrTable = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+template <typename T>
 using Output = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using OutputTable = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using OutputOrTable = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 inline void require(bool condition, const char* what) {
   if (!condition) throw std::invalid_argument(what);
@@ -87,6 +91,14 @@ nb::object to_numpy(std::vector<T> values) {
   auto* kept = new std::vector<T>(std::move(values));
   nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::vector<T>*>(pointer); });
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+// Makes a NumPy array of the values that has one dimension where a row has one number, else two.
+template <typename T>
+nb::object to_numpy_rows(std::vector<T> values, std::size_t numbers_per_row) {
+  const std::size_t rows = values.size() / numbers_per_row;
+  nb::object flat = to_numpy(std::move(values));
+  return numbers_per_row == 1 ? flat : flat.attr("reshape")(rows, numbers_per_row);
 }
 
 // Returns how many of the threads so much work is worth.

@@ -1,6 +1,7 @@
 // Binds runs of boosting for Python.
 #pragma once
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -16,8 +18,10 @@
 #include "../boosting.hpp"
 #include "../dataset.hpp"
 #include "../flat_forest.hpp"
+#include "../joint_boosting.hpp"
 #include "../settings.hpp"
 #include "arrays.hpp"
+#include "flat_forest.hpp"
 
 namespace untwist::python {
 
@@ -44,9 +48,10 @@ inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, dou
   new (self) TreeGrowth(std::move(growth));
 }
 
-inline void init_task(BoostingTask* self, std::size_t positive_class, const Vector<double>& sample_weight,
-                      const Vector<double>& validation_weight, const Vector<double>& start_scores, double alpha,
-                      bool exact_link, double step_size, bool step_by_edge, double posterior_floor, int first_round) {
+inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_class,
+                      const Vector<double>& sample_weight, const Vector<double>& validation_weight,
+                      const Vector<double>& start_scores, double alpha, bool exact_link, double step_size,
+                      bool step_by_edge, double posterior_floor, int first_round) {
   require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && posterior_floor > 0.0 &&
               posterior_floor < 0.5 && first_round >= 0,
           "all settings must be in range");
@@ -64,9 +69,7 @@ inline void init_task(BoostingTask* self, std::size_t positive_class, const Vect
   task.step_by_edge = step_by_edge;
   task.posterior_floor = posterior_floor;
   task.first_round = first_round;
-  const auto is_whole = [](double weight) { return weight == std::floor(weight); };
-  const bool are_copies = std::all_of(task.sample_weight.begin(), task.sample_weight.end(), is_whole);
-  require(largest <= (are_copies ? kMaxCopies : 1.0), "weights must be at most 1, or counts");
+  require(largest <= (are_whole(task.sample_weight) ? kMaxCopies : 1.0), "weights must be at most 1, or counts");
   const auto is_finite = [](double score) { return std::isfinite(score); };
   require(std::all_of(task.start_scores.begin(), task.start_scores.end(), is_finite), "scores must be finite");
   new (self) BoostingTask(std::move(task));
@@ -76,13 +79,22 @@ inline void init_task(BoostingTask* self, std::size_t positive_class, const Vect
 inline std::unique_ptr<Booster> make_fitting_booster(std::shared_ptr<Dataset> dataset, const BoostingTask& task,
                                                      const TreeGrowth& growth) {
   const auto fits = [](std::size_t size, std::size_t expected) { return size == 0 || size == expected; };
-  require(task.positive_class < dataset->class_start.size() - 1, "the positive class must be one of the classes");
+  const std::size_t classes = dataset->class_start.size() - 1;
+  const bool jointly = !task.positive_class.has_value();
+  require(jointly || *task.positive_class < classes, "the positive class must be one of the classes");
   require(fits(task.sample_weight.size(), dataset->rows), "there must be one weight per row, or none");
   require(fits(task.validation_weight.size(), dataset->rows), "there must be one weight per row, or none");
   require(fits(task.start_scores.size(), dataset->rows), "there must be one score per row, or none");
   require(fits(growth.monotone.size(), dataset->features), "there must be one direction per feature, or none");
+  if (jointly) {
+    require(classes >= 2, "there must be two classes or more to boost together");
+    require(std::isfinite(task.alpha), "alpha must be finite where classes are boosted together");
+    require(task.start_scores.empty(), "classes that are boosted together cannot go on from scores");
+    require(growth.monotone.empty(), "classes that are boosted together cannot be monotone");
+  }
   nb::gil_scoped_release unlocked;
-  return make_booster(std::move(dataset), task, growth);
+  return jointly ? make_joint_booster(std::move(dataset), task, growth)
+                 : make_booster(std::move(dataset), task, growth);
 }
 
 // Holds a booster for one thread. Another one that wants it meanwhile gets an error.
@@ -112,22 +124,16 @@ inline std::size_t boost(Booster& booster, int rounds, int patience, int threads
   return booster.trees().size();
 }
 
-// Returns the trees from `first` on as flat arrays: (edge, leverage, offset, feature, left, threshold, missing_left,
-// value, gain, set, codes), as `untwist.boosting.forest.Forest` describes them.
+// Returns the trees from `first` on as flat arrays.
 inline nb::tuple trees(const Booster& booster, std::size_t first) {
   const ExclusiveUse use(booster);
   require(first <= booster.trees().size(), "first must be at most the number of trees");
-  FlatForest flat = flatten(booster, first);
-  return nb::make_tuple(to_numpy(std::move(flat.edge)), to_numpy(std::move(flat.leverage)),
-                        to_numpy(std::move(flat.offset)), to_numpy(std::move(flat.feature)),
-                        to_numpy(std::move(flat.left)), to_numpy(std::move(flat.threshold)),
-                        to_numpy(std::move(flat.missing_left)), to_numpy(std::move(flat.value)),
-                        to_numpy(std::move(flat.gain)), to_numpy(std::move(flat.set)), to_numpy(std::move(flat.codes)));
+  return to_tuple(flatten(booster, first));
 }
 
 inline nb::object scores(const Booster& booster) {
   const ExclusiveUse use(booster);
-  return to_numpy(booster.scores());
+  return to_numpy_rows(booster.scores(), booster.outputs());
 }
 
 // Returns one of the two losses of the validation rows after each round.
@@ -148,19 +154,21 @@ inline void bind_boosters(nb::module_& module) {
            "How trees grow. l2, min_samples_leaf and category_smoothing count in rows of sample weight 1; 0 leaf nodes "
            "mean no limit, and no directions mean that no column is monotone.");
   nb::class_<BoostingTask>(module, "BoostingTask")
-      .def("__init__", &init_task, nb::kw_only(), nb::arg("positive_class"), nb::arg("sample_weight"),
+      .def("__init__", &init_task, nb::kw_only(), nb::arg("positive_class").none(), nb::arg("sample_weight"),
            nb::arg("validation_weight"), nb::arg("start_scores"), nb::arg("alpha"), nb::arg("exact_link"),
            nb::arg("step_size"), nb::arg("step_by_edge"), nb::arg("posterior_floor"), nb::arg("first_round"),
-           "One class against the others, with the link and the steps. The arrays have an entry per row, or none.");
+           "One class against the others, or None for all classes together, with the link and the steps. The arrays "
+           "have "
+           "an entry per row, or none.");
   nb::class_<Booster>(module, "Booster")
       .def(nb::new_(&make_fitting_booster), nb::arg("dataset"), nb::arg("task"), nb::arg("growth"),
            "PILBoost over histogram trees for binned rows.")
       .def("boost", &boost, nb::arg("rounds"), nb::arg("patience") = 0, nb::arg("threads") = 1,
            "Run rounds; the number of trees so far.")
       .def("trees", &trees, nb::arg("first"), "Flat arrays of the trees from `first` on.")
-      .def("scores", &scores, "Scores of all rows.")
+      .def("scores", &scores, "Scores of all rows; a row of them each where classes are boosted together.")
       .def("losses", &losses<&ValidationLoss::log_loss>, "Log-loss of the validation rows after each round.")
-      .def("errors", &losses<&ValidationLoss::error>, "The share of wrong signs among the validation rows.");
+      .def("errors", &losses<&ValidationLoss::error>, "The share of the validation rows that are guessed wrongly.");
 }
 
 }  // namespace untwist::python

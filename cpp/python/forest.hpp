@@ -14,17 +14,19 @@ namespace untwist::python {
 
 inline std::unique_ptr<Forest> make_forest(const Vector<std::int64_t>& offset, const Vector<std::int32_t>& feature,
                                            const Vector<std::int32_t>& left, const Vector<double>& threshold,
-                                           const Vector<std::uint8_t>& missing_left, const Vector<double>& value,
+                                           const Vector<std::uint8_t>& missing_left, const VectorOrTable<double>& value,
                                            const Vector<std::int32_t>& set, const Vector<std::uint64_t>& codes,
                                            std::size_t features) {
   const std::size_t nodes = feature.shape(0);
   require(offset.shape(0) > 0, "offset must have one entry more than there are trees");
+  require(value.ndim() == 1 || value.ndim() == 2, "a value must be a number, or a row of numbers");
   require(left.shape(0) == nodes && threshold.shape(0) == nodes && missing_left.shape(0) == nodes &&
               value.shape(0) == nodes && set.shape(0) == nodes,
           "there must be one entry per node");
   require(codes.shape(0) % kWordsOfSet == 0, "a set of codes must have four words");
   require_aligned(offset, feature, left, threshold, value, set, codes);
-  const ForestArrays arrays(offset, feature, left, threshold, missing_left, value, set, codes);
+  const std::size_t outputs = value.ndim() == 1 ? 1 : value.shape(1);
+  const ForestArrays arrays(offset, feature, left, threshold, missing_left, value, set, codes, outputs);
   return std::make_unique<Forest>(arrays, features);
 }
 
@@ -40,9 +42,11 @@ Matrix<Real> view_rows(const Forest& forest, const Table<Real>& X, std::size_t f
 
 template <typename Real>
 void add_scores(const Forest& forest, const Table<Real>& X, std::size_t first, std::size_t last, int threads,
-                const Output<double>& out) {
+                const OutputOrTable<double>& out) {
   const Matrix<Real> matrix = view_rows(forest, X, first, last, threads);
-  require(out.shape(0) == matrix.rows, "there must be one score per row");
+  require(out.ndim() == 1 || out.ndim() == 2, "scores must be a number per row, or a row of numbers");
+  require(out.shape(0) == matrix.rows && (out.ndim() == 1 ? 1 : out.shape(1)) == forest.outputs(),
+          "there must be one score per row and output");
   require_aligned(out);
   double* to = out.data();
   run_interruptibly(worthwhile_threads(matrix.rows * (last - first), threads),

@@ -75,7 +75,7 @@ class BoostingTask:
     def __init__(
         self,
         *,
-        positive_class: int,
+        positive_class: int | None,
         sample_weight: Reals,
         validation_weight: Reals,
         start_scores: Reals,
@@ -94,6 +94,19 @@ class Booster:
     def scores(self) -> Reals: ...
     def losses(self) -> Reals: ...
     def errors(self) -> Reals: ...
+
+def grow_randomised(
+    dataset: Dataset,
+    *,
+    sample_weight: Reals,
+    trees: int,
+    first_tree: int,
+    min_samples_leaf: float,
+    max_features: float,
+    smoothing: float,
+    seed: int,
+    threads: int,
+) -> Trees: ...
 
 class Forest:
     def __init__(

@@ -53,7 +53,8 @@ def _require(value: Any, what_is_missing: str) -> Any:
 class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     """Boosting with the alpha-loss, which learns the clean posterior from twisted labels.
 
-    More than two classes are boosted one against the rest. Columns may be numbers, with missing values, or categories.
+    More than two classes are boosted together where settings are left open, and otherwise each against the rest (see
+    Notes). Columns may be numbers, with missing values, or categories.
 
     Parameters
     ----------
@@ -95,12 +96,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Whether the score of the second class may only fall (-1) or rise (+1) with a column. Two classes only.
     class_weight : dict, "balanced" or None, default None
         Multiplies the sample weights of each class.
-    noise_rates : "auto", (float, float) or None, default "auto"
+    noise_rates : "auto", (float, float), array-like of shape (n_classes, n_classes) or None, default "auto"
         The share of the first class that bears the label of the second, and the share of the second that bears that
-        of the first, if you know them: probabilities and threshold are then untwisted by them. "auto" takes the rates
-        that fit the out-of-fold posteriors if alpha is "auto" too (`untwist.noise.estimate_noise`), and corrects
-        nothing otherwise. With None the clean posterior is the one that alpha implies. More than two classes with a
-        `class_weight` are not corrected.
+        of the first, if you know them; or the transition matrix, with a row per true class and a column per label, in
+        the order of `classes_`. Probabilities and predictions are then untwisted by them. "auto" takes the rates or
+        matrices that fit the out-of-fold posteriors if alpha is "auto" too (`untwist.noise.estimate_noise`,
+        `estimate_transitions`), and corrects nothing otherwise. With None the clean posterior is the one that alpha
+        implies.
     link : "clipped" or "exact", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`).
     loss : Loss or None, default None
@@ -148,20 +150,22 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     classes_ : array
         The labels; of two, the second is the positive class.
     estimators_, leverages_, edges_ : sequences
-        The weak hypotheses, their coefficients and edges, per round; a list per class beyond two.
+        The weak hypotheses, their coefficients and edges, per round; a list per class that was boosted by itself.
     forest_ : Forest or None
-        The trees as arrays, None for weak learners of another kind; a list per class beyond two.
+        The trees as arrays, None for weak learners of another kind; a list per class that was boosted by itself. Trees
+        of classes that were boosted together have a vector in every leaf.
     evals_result_ : dict
         {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows. Where something
         was chosen from the data they are those that folds set aside, and rounds are told of that were not kept.
-    link_, alpha_, step_size_ : Link, float, float
+    link_, alpha_, step_size_ : Link or SoftmaxLink, float, float
         What was used; `step_size_` may be a learning rate.
     n_iter_ : int
         Rounds kept, of the class that kept most; the trees of all folds where something was chosen from the data.
     choice_ : Choice
         What was tried and chosen, where something was chosen from the data. It can be printed.
-    noise_ : NoiseEstimate or None
-        How noisy the labels are and how sure that is, None where nothing was estimated. It can be printed.
+    noise_ : NoiseEstimate, MatrixUntwisting or None
+        How noisy the labels are and how sure that is, None where nothing was estimated. It can be printed, and
+        `noise_.matrix` tells which class bears which label how often.
     oof_proba_ : array
         The twisted posterior of every class for the training rows, each by models that have not seen the row; where
         something was chosen by folds.
@@ -180,6 +184,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     best candidate. With alpha "auto" the rows set aside also tell how noisy each class is, and the posterior is
     untwisted by that, row by row; `predict` follows. With the reference engine, another loss or an estimator of your
     own "auto" stands for alpha 2, 100 rounds and depth 3.
+
+    More than two classes then share the rounds of the compiled engine: every tree has a score for each class in its
+    leaves, and the loss is the alpha-loss of a softmax. Where neither n_estimators nor max_depth nor max_leaf_nodes is
+    given, trees with random thresholds join them (`choice_.mixture`). This is our extension of the paper, which has two
+    classes; with settings given, with the exact link or with another engine each class is boosted against the rest.
 
     Ctrl-C during `fit` keeps the rounds done so far: the model is fitted, and KeyboardInterrupt goes on to the caller.
 
@@ -327,8 +336,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
         It is the twisted posterior untwisted by the noise that was estimated or given, else by alpha. Beyond the clip
         the estimate is exactly 0 or 1; by the rule of succession n rows cannot justify more. n is the number of
-        training rows or their total weight, whichever is larger. More than two classes, each estimated against the
-        rest, are scaled to sum to one.
+        training rows or their total weight, whichever is larger. More than two classes are scaled to sum to one.
         """
         return find_model(self).posterior.clean(self.decision_function(X))
 
@@ -339,7 +347,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> Array:
         """Return the score of the clean posterior; a column per class beyond two.
 
-        Of two classes it is positive where `predict` says classes_[1].
+        Of two classes it is positive where `predict` says classes_[1]; of more the largest speaks for its class.
         """
         return find_model(self).posterior.decision(self._scores(X))
 
@@ -358,7 +366,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def apply(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf of every row in every tree of the compiled engine, as an index into the tree's nodes.
 
-        A third axis has the classes where there are more than two; -1 where the rounds of a class have ended.
+        A third axis has the classes that were boosted by themselves; -1 where the rounds of a class have ended.
         """
         leaves = find_model(self).leaves(self._encode(X), self.n_jobs)
         return leaves[:, :, 0] if leaves.shape[2] == 1 else leaves

@@ -14,6 +14,7 @@ from untwist.boosting.algorithm import Round
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.runs import BoosterRun, advance
 from untwist.model import FittedModel
+from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.paper import MenonEstimate
 from untwist.noise.untwisting import Untwisting
 from untwist.settings import Settings
@@ -161,8 +162,7 @@ def _make_model(
     data: TrainingData, decision: AlphaDecision, link: Link, step_size: float, ensembles: list[Ensemble]
 ) -> FittedModel:
     """Return the fitted model of these ensembles, with the noise that was given or that `menon` estimated."""
-    rates = data.settings.known_rates
-    untwisting = None if rates is None else Untwisting.from_rates(rates)
+    untwisting = _take_known_noise(data.settings.known_noise)
     validation_rows = np.flatnonzero(data.validation_share)
     return FittedModel(
         classes=data.classes,
@@ -180,6 +180,13 @@ def _make_model(
         validation_rows=validation_rows,
         validation_shares=data.validation_share[validation_rows],
     )
+
+
+def _take_known_noise(known: tuple[float, float] | Array | None) -> Untwisting | MatrixUntwisting | None:
+    """Return the untwisting by noise rates, or by a transition matrix, that were given."""
+    if known is None:
+        return None
+    return Untwisting.from_rates(known) if isinstance(known, tuple) else MatrixUntwisting.from_matrix(known)
 
 
 def replay_rounds(

@@ -20,12 +20,15 @@ from untwist.data.encoding import TableEncoder
 from untwist.data.labels import encode_labels, list_positive_classes
 from untwist.data.workers import Workers, solo
 from untwist.noise.estimate import NoiseEstimate
-from untwist.noise.posterior import Posterior, find_posterior_floor
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.posterior import ClassesPosterior, Posterior, find_posterior_floor
 from untwist.noise.rates import estimate_noise
+from untwist.noise.transitions import estimate_transitions
 from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import Link
+from untwist.theory.softmax import SoftmaxLink
 
-__all__ = ["Candidate", "Choice", "FittedModel", "OutOfFold"]
+__all__ = ["Candidate", "Choice", "FittedModel", "Mixture", "OutOfFold"]
 
 IMPORTANCES = ("paper", "gain", "splits")
 
@@ -49,15 +52,49 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Mixture:
+    """Boosted and randomised trees in one model.
+
+    Parameters
+    ----------
+    boosted_weight, randomised_weight : float
+        By how much the scores of each count.
+    n_trees : int
+        The randomised trees of each fold.
+    min_samples_leaf : int
+        The rows that each of their leaves has at least.
+    boosted_loss, randomised_loss, loss : float
+        The log-loss, on rows set aside, of either alone and of both.
+    """
+
+    boosted_weight: float
+    randomised_weight: float
+    n_trees: int
+    min_samples_leaf: int
+    boosted_loss: float
+    randomised_loss: float
+    loss: float
+
+    def __str__(self) -> str:
+        return (
+            f"boosted trees times {self.boosted_weight:.2f} (log-loss {self.boosted_loss:.4f}) and randomised trees of "
+            f"{self.min_samples_leaf} rows per leaf times {self.randomised_weight:.2f} ({self.randomised_loss:.4f}), "
+            f"together {self.loss:.4f}"
+        )
+
+
+@dataclass(frozen=True)
 class Choice:
-    """The best candidate, and all that were tried."""
+    """The best candidate, all that were tried, and the mixture with randomised trees, if there is one."""
 
     best: Candidate
     tried: tuple[Candidate, ...]
+    mixture: Mixture | None = None
 
     def __str__(self) -> str:
         lines = [f"alpha {self.best.alpha:g}, depth {self.best.max_depth}, {self.best.n_rounds} rounds, chosen from:"]
-        return "\n".join(lines + [f"  {one}" for one in self.tried])
+        lines += [f"  {one}" for one in self.tried]
+        return "\n".join(lines if self.mixture is None else [*lines, str(self.mixture)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +144,9 @@ class FittedModel:
     encoder : TableEncoder
         The columns of the training table, and how another one becomes numbers like it.
     ensembles : tuple of Ensemble
-        One for two classes, else one per class against the rest.
-    link : Link
-        What the scores were boosted with.
+        One for two classes, and one for classes that were boosted together; else one per class against the rest.
+    link : Link or SoftmaxLink
+        What the scores were boosted with; a SoftmaxLink where classes were boosted together.
     alpha : float
         The alpha that was used.
     step_size : float
@@ -124,9 +161,9 @@ class FittedModel:
         The number of rows that trained or their total weight, whichever is larger.
     choice : Choice or None
         What was tried and chosen; None where nothing was left open.
-    noise : NoiseEstimate or None
+    noise : NoiseEstimate, MatrixUntwisting or None
         How noisy the labels are; None where nothing was estimated or given.
-    untwisting : Untwisting or None
+    untwisting : Untwisting, MatrixUntwisting or None
         The noise that posteriors are corrected by, if they are.
     validation_rows, validation_shares : arrays
         The training rows that `fit` held out for validation, and the share of each one's weight.
@@ -137,7 +174,7 @@ class FittedModel:
     classes: NDArray[Any]
     encoder: TableEncoder
     ensembles: tuple[Ensemble, ...]
-    link: Link
+    link: Link | SoftmaxLink
     alpha: float
     step_size: float
     class_weights: Array
@@ -145,8 +182,8 @@ class FittedModel:
     n_rows: int
     n_effective_rows: float
     choice: Choice | None = None
-    noise: NoiseEstimate | None = None
-    untwisting: Untwisting | None = None
+    noise: NoiseEstimate | MatrixUntwisting | None = None
+    untwisting: Untwisting | MatrixUntwisting | None = None
     validation_rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     validation_shares: Array = field(default_factory=lambda: np.zeros(0))
     out_of_fold: OutOfFold | None = None
@@ -160,21 +197,33 @@ class FittedModel:
 
     @property
     def positive_classes(self) -> list[int]:
-        """The class that each ensemble tells from the others."""
+        """The class that each column of the scores speaks for."""
         return list_positive_classes(len(self.classes))
 
     @property
     def forests(self) -> tuple[Forest, ...]:
-        """The trees of each ensemble; a ValueError where the weak learners are of another kind."""
+        """The trees of each column of the scores; a ValueError where the weak learners are of another kind."""
+        if isinstance(self.link, SoftmaxLink):
+            (shared,) = self.shared_forests
+            return tuple(shared.output(index) for index in range(shared.n_outputs))
+        return self.shared_forests
+
+    @property
+    def shared_forests(self) -> tuple[Forest, ...]:
+        """The trees of each ensemble: of classes that were boosted together one forest, with a vector per leaf."""
         forests = tuple(one.forest for one in self.ensembles if one.forest is not None)
         if not forests:
             raise ValueError('model must be one of the compiled engine: without estimator, loss or engine="reference"')
         return forests
 
     @cached_property
-    def posterior(self) -> Posterior:
+    def posterior(self) -> Posterior | ClassesPosterior:
         """How scores become posteriors."""
-        return Posterior(self.link, find_posterior_floor(self.n_effective_rows), self._class_shift(), self.untwisting)
+        floor = find_posterior_floor(self.n_effective_rows)
+        if isinstance(self.link, SoftmaxLink) or isinstance(self.untwisting, MatrixUntwisting):
+            assert not isinstance(self.untwisting, Untwisting)  # That is for two classes and for models of old files.
+            return ClassesPosterior(self.link, floor, self.class_weights, self.untwisting)
+        return Posterior(self.link, floor, self._class_shift(), self.untwisting)
 
     def _class_shift(self) -> float:
         """Return what class weights add to the log-odds of two classes."""
@@ -213,7 +262,8 @@ class FittedModel:
     def margins(self, scores: Array, labels: NDArray[np.uint32]) -> Array:
         """Return y * H(x) of every row; a column per class beyond two."""
         signs = [np.where(labels == label, 1.0, -1.0) for label in self.positive_classes]
-        return np.asarray(scores * _join(signs))
+        values = self.link.margins(scores) if isinstance(self.link, SoftmaxLink) else scores
+        return np.asarray(values * _join(signs))
 
     def choose_labels(self, decision: Array) -> NDArray[Any]:
         """Return the label that decision values speak for."""
@@ -266,22 +316,32 @@ class FittedModel:
             return None
         return self.posterior.twisted(self.out_of_fold.mean_scores())
 
-    def estimate_noise(self, rates: tuple[float, float] | None = None, workers: Workers = solo) -> Untwisting:
-        """Return the noise that out-of-fold posteriors of all workers show; at these `rates` where they are known."""
+    def estimate_noise(
+        self, known: tuple[float, float] | Array | None = None, workers: Workers = solo
+    ) -> Untwisting | MatrixUntwisting:
+        """Return the noise that out-of-fold posteriors of all workers show.
+
+        Parameters
+        ----------
+        known : tuple of float, array or None
+            The rates, or of several classes the transition matrix, where they are known.
+        workers : Workers
+            Who else has rows.
+        """
         if self.out_of_fold is None:
             raise ValueError("the model has not chosen anything by folds")
-        unseen, n_classes = self.out_of_fold, len(self.classes)
-        if n_classes == 2:
+        unseen = self.out_of_fold
+        if isinstance(self.posterior, Posterior) and len(self.classes) == 2:
+            assert known is None or isinstance(known, tuple)
             log_odds = self.posterior.twisted_log_odds(unseen.scores[:, 0])
             posterior = expit(log_odds - self.posterior.shift)
             posterior, labels, weight = _gather_sorted(workers, posterior, unseen.labels, unseen.weight)
-            return estimate_noise(posterior, labels, sample_weight=weight, rates=rates)
-        posterior = self.link.inverse(unseen.scores).ravel()
-        bears_label = (unseen.labels[:, None] == np.arange(n_classes)).ravel()
-        # Every row appears once for each class. Counting it less than that is cautious.
-        weight = np.repeat(unseen.weight / (n_classes - 1), n_classes)
-        posterior, bears_label, weight = _gather_sorted(workers, posterior, bears_label, weight)
-        return estimate_noise(posterior, bears_label, sample_weight=weight, n_classes=n_classes)
+            return estimate_noise(posterior, labels, sample_weight=weight, rates=known)
+        plain = ClassesPosterior(self.link, self.posterior.floor, self.class_weights)
+        columns = plain.twisted_of_labels(unseen.scores).T
+        *gathered, labels, weight = _gather_sorted(workers, *columns, unseen.labels, unseen.weight)
+        assert not isinstance(known, tuple)
+        return estimate_transitions(np.column_stack(gathered), labels, weight, matrix=known)
 
 
 def _join(columns: list[Array]) -> Array:

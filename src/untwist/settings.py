@@ -14,13 +14,22 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from untwist.arguments import check_count, check_fraction, check_non_negative, check_positive, check_real, check_share
+from untwist.arguments import (
+    Array,
+    check_count,
+    check_fraction,
+    check_non_negative,
+    check_positive,
+    check_real,
+    check_share,
+)
 from untwist.boosting.engines.engine import Engine, EngineOptions, Growth
 from untwist.boosting.engines.registry import ENGINES, find_engine
 from untwist.boosting.forest import count_threads
 from untwist.boosting.runs import Callback
 from untwist.data.encoding import AcceptedTables
 from untwist.model import Candidate
+from untwist.noise.matrix import check_matrix
 from untwist.theory.links import CanonicalLink, ClippedLink, Link, default_step_size
 from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
 
@@ -30,6 +39,9 @@ __all__ = ["ENGINE_SPECIFIC_DEFAULTS", "Settings", "choose_engine", "resolve"]
 ALPHAS = (1.0, 2.0)
 DEPTHS = (2, 4, 6)
 LEARNING_RATES = (0.1, 0.2)
+
+#: The learning rates that are tried where all classes are boosted together: a tree then serves more than one of them.
+JOINT_LEARNING_RATES = (0.05, 0.1)
 
 #: What "auto" stands for where nothing can be chosen from the data.
 PLAIN_ALPHA = 2.0
@@ -76,8 +88,11 @@ class Settings:
         Whether steps are multiples of the edge, as in the paper, or all the same, as a learning rate makes them.
     patience : int
         Rounds without progress after which early stopping ends a plain fit; 0 without early stopping.
-    noise_rates : "auto", (float, float) or None
-        As given.
+    noise_rates : "auto", (float, float), array or None
+        As given; an array is the transition matrix of more than two classes.
+    mixes_families : bool
+        Whether randomised trees join the boosted ones of classes that are boosted together: where the number and the
+        size of the trees are left open.
     loss, exact_link
         The loss, None for the alpha-loss, and whether the link is the exact one.
     validation_fraction, categorical_features, monotonic_cst, class_weight, warm_start, callbacks, n_jobs, verbose
@@ -98,6 +113,7 @@ class Settings:
     by_edge: bool
     patience: int
     noise_rates: Any
+    mixes_families: bool
     loss: Loss | None
     exact_link: bool
     validation_fraction: float
@@ -116,15 +132,15 @@ class Settings:
         return self.engine_options.growth
 
     @property
-    def known_rates(self) -> tuple[float, float] | None:
-        """The noise rates that were given, None where they were not."""
-        return self.noise_rates if isinstance(self.noise_rates, tuple) else None
+    def known_noise(self) -> tuple[float, float] | Array | None:
+        """The noise rates or the transition matrix that were given, None where they were not."""
+        return None if isinstance(self.noise_rates, str) else self.noise_rates
 
     @property
     def untwists_posteriors(self) -> bool:
         """Whether posteriors are untwisted, by given or by estimated noise rates."""
         alpha_was_open = self.alphas is not None and len(self.alphas) > 1
-        return self.known_rates is not None or (alpha_was_open and self.noise_rates == "auto")
+        return self.known_noise is not None or (alpha_was_open and self.noise_rates is not None)
 
     @property
     def turns_labels_over(self) -> bool:
@@ -132,11 +148,19 @@ class Settings:
         return self.loss is None and self.alphas is not None and self.alphas[0] < 0
 
     def check_classes(self, n_classes: int) -> None:
-        """Raise an error for what is known for two classes only."""
-        if n_classes > 2 and self.known_rates is not None:
-            raise ValueError('noise_rates must be None or "auto" where there are more than two classes')
+        """Raise an error for what does not go with so many classes."""
+        known = self.known_noise
+        if known is not None and len(known) != n_classes:  # Two rates are as many as there are classes.
+            raise ValueError(
+                f"noise_rates must be a matrix of {n_classes} rows and columns for {n_classes} classes, got {known!r}"
+            )
         if n_classes > 2 and self.alphas is None:
             raise ValueError('alpha="menon" is for two classes')
+
+    def boosts_jointly(self, n_classes: int) -> bool:
+        """Tell whether all classes are boosted together, not each against the rest."""
+        has_softmax = self.alphas is not None and all(0 < alpha < np.inf for alpha in self.alphas)
+        return n_classes > 2 and self.automatic and self.engine.boosts_jointly and has_softmax and not self.exact_link
 
     def make_link(self, alpha: float) -> Link:
         """Return the link at an alpha."""
@@ -229,6 +253,10 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         by_edge=parameters["learning_rate"] is None and not (automatic and step is None),
         patience=patience if early_stopping else 0,
         noise_rates=_check_noise_rates(parameters["noise_rates"], alphas),
+        mixes_families=automatic
+        and _is_auto(parameters["n_estimators"])
+        and _is_auto(max_depth)
+        and growth.max_leaf_nodes is None,
         loss=loss,
         exact_link=_check_link(parameters["link"]),
         validation_fraction=_check_validation_fraction(parameters["validation_fraction"]),
@@ -353,14 +381,18 @@ def _check_estimator(estimator: Any) -> Any:
 def _check_noise_rates(noise_rates: Any, alphas: tuple[float, ...] | None) -> Any:
     if noise_rates is None or _is_auto(noise_rates):
         return noise_rates
+    if alphas is not None and alphas[0] < 0:
+        raise ValueError(f"noise_rates must not be given with a negative alpha, got {alphas[0]!r}: one turns labels")
+    if np.ndim(noise_rates) == 2:
+        matrix = check_matrix(noise_rates, "noise_rates")
+        return matrix if len(matrix) > 2 else (float(matrix[0, 1]), float(matrix[1, 0]))
     try:
         rate_neg, rate_pos = (check_fraction("noise_rates", rate) for rate in noise_rates)
     except (TypeError, ValueError) as error:
-        raise ValueError(f'noise_rates must be "auto", None or two numbers in [0, 1], got {noise_rates!r}') from error
+        kinds = '"auto", None, two numbers in [0, 1], or a transition matrix'
+        raise ValueError(f"noise_rates must be {kinds}, got {noise_rates!r}") from error
     if rate_neg + rate_pos >= 1:
         raise ValueError(f"noise_rates must sum to less than 1, got {noise_rates!r}: swap the labels first")
-    if alphas is not None and alphas[0] < 0:
-        raise ValueError(f"noise_rates must not be given with a negative alpha, got {alphas[0]!r}: one turns labels")
     return rate_neg, rate_pos
 
 

@@ -180,9 +180,14 @@ class TrainingData:
         return find_posterior_floor(self.n_effective_rows)
 
     @property
-    def positive_classes(self) -> list[int]:
-        """The class that each booster tells from the others."""
-        return list_positive_classes(len(self.classes))
+    def boosts_jointly(self) -> bool:
+        """Whether one booster tells all classes apart."""
+        return self.settings.boosts_jointly(len(self.classes))
+
+    @property
+    def positive_classes(self) -> list[int] | list[None]:
+        """The class that each booster tells from the others; None for one that tells all classes apart."""
+        return [None] if self.boosts_jointly else list_positive_classes(len(self.classes))
 
     def make_task(self, link: Link, step_size: float, class_index: int) -> Task:
         """Return what the booster of a class has to do in a plain fit."""

@@ -510,11 +510,6 @@ def test_a_slice_is_judged_by_its_own_noise():
         assert [one.rows for one in slices if one.column == "site"] == rows
 
 
-def test_slices_are_for_two_classes(three):
-    with pytest.raises(ValueError, match="slices are for two classes"):
-        three[0].slices()
-
-
 # ---- what is refused ----
 
 
@@ -535,9 +530,6 @@ def test_settings_that_an_audit_cannot_judge_by_are_refused():
     X, y = draw_easy_rows(100)
     with pytest.raises(ValueError, match=r"model must have a positive alpha, got -2.0"):
         audit_labels(X, y, PILBoostClassifier(-2.0, random_state=0).fit(X, y))
-    y = np.where(X[:, 1] > 0, 2, y)
-    with pytest.raises(ValueError, match="class_weight of the model must be None to audit more than two classes"):
-        audit_labels(X, y, PILBoostClassifier(class_weight="balanced", random_state=0).fit(X, y))
 
 
 def test_a_column_without_any_value_explains_nothing():

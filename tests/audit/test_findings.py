@@ -50,7 +50,11 @@ def test_weights_count_but_unequal_ones_tell_less():
 def test_the_clean_curve_is_that_of_the_noise(shop, three):
     for x, y in findings.trace_clean_posterior(shop)[1:-1]:
         assert y == pytest.approx(float(shop.noise.clean(np.log(x / (1 - x)))), rel=1e-9)
-    assert findings.trace_clean_posterior(three)[0][0] == pytest.approx(1 / 3)
+    curve = findings.trace_clean_posterior(three)
+    assert [x for x, _ in curve] == [said for said, _ in findings.measure_reliability(three)]
+    likeliest = three.posterior.argmax(axis=1)
+    clean = three.noise.clean(three.posterior)[np.arange(600), likeliest]
+    assert np.mean([y for _, y in curve]) == pytest.approx(clean.mean(), abs=0.01)  # Groups are of about equal weight.
 
 
 def test_the_learning_curve_is_that_of_the_best_candidate(shop, three):

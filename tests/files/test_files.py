@@ -15,12 +15,13 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import untwist
-from helpers.model_bytes import put_together, sign, take_apart
+from helpers.model_bytes import put_together, read_version, sign, take_apart
 from helpers.model_fixtures import FOLDER, draw_labels, draw_rows, fit_models
 from untwist import PILBoostClassifier, files
 from untwist.audit import audit_labels
-from untwist.files import dumps, load, loads, save
+from untwist.files import dumps, load, loads, reading, save
 from untwist.losses import AlphaLoss
+from untwist.noise import Untwisting
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +45,9 @@ def assert_same_answers(model, other, X):
         np.testing.assert_array_equal(before, after)
 
 
-NAMES = ["automatic", "several", "negative", "exact", "given"]
+OF_FORMAT_1 = ["automatic", "several", "negative", "exact", "given"]
+OF_FORMAT_2 = ["together", "matrices", "matrix"]
+NAMES = OF_FORMAT_1 + OF_FORMAT_2
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -193,6 +196,31 @@ def test_the_first_files_would_be_written_the_same_today(name, contents):
     assert data == first_data
 
 
+def test_what_the_first_format_can_hold_is_written_in_it(contents):
+    assert {name: read_version(content) for name, content in contents.items()} == {
+        **dict.fromkeys(OF_FORMAT_1, 1),
+        **dict.fromkeys(OF_FORMAT_2, 2),
+    }
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.untwist")), ids=lambda path: path.name)
+def test_a_file_that_was_read_is_written_in_its_own_format(path):
+    content = path.read_bytes()
+    again = dumps(loads(content))
+    assert read_version(again) == read_version(content) == int(path.name.split("-")[1])
+    (header, data), (first_header, first_data) = take_apart(again), take_apart(content)
+    assert data == first_data
+    for name in first_header.keys() - {"settings", "untwist"}:
+        assert header[name] == first_header[name], name
+    assert first_header["settings"].items() <= header["settings"].items()
+
+
+def test_an_estimate_of_one_rate_for_all_classes_is_read_as_it_was(contents):
+    model = load(FOLDER / "format-1-uniform.untwist")
+    assert model.noise_.n_classes == 3
+    assert model.model_.untwisting is model.noise_
+
+
 def test_the_alpha_loss_is_written_as_its_alpha():
     X = draw_rows(80)
     settings = {"n_estimators": 3, "max_depth": 2, "random_state": 0}
@@ -220,7 +248,7 @@ def test_other_files_are_refused_with_their_name(tmp_path, contents):
         (contents["negative"][:20], "ends too early"),
         (contents["negative"][:-1], "damaged"),
         (contents["negative"] + b"\0", "damaged"),
-        (set_version(contents["negative"], 2), "of a newer untwist .format 2, known are 1 to 1.: update"),
+        (set_version(contents["negative"], 3), "of a newer untwist .format 3, known are 1 to 2.: update"),
         (set_version(contents["negative"], 0), "does not make sense"),
     ]:
         path.write_bytes(content)
@@ -344,15 +372,17 @@ def test_a_tree_that_would_loop_or_leave_the_file_is_refused(contents):
 # The description of the format is right: a reader of its own, written from docs/model-file.md
 
 
-def walk(header, data, row):
-    """The score of a row, by nothing but the format's description."""
+def read_array(header, data, number, *shape):
+    kind, size, offset = header["arrays"][number]
+    return np.frombuffer(data, kind, size, offset).reshape(shape or size)
 
-    def array(number):
-        kind, size, offset = header["arrays"][number]
-        return np.frombuffer(data, kind, size, offset)
 
-    (ensemble,) = header["ensembles"]
-    forest = {name: array(number) for name, number in ensemble.items()}
+def walk(header, data, ensemble, row):
+    """The score of a row, or its scores, by nothing but the format's description."""
+    ensemble = dict(ensemble)
+    outputs = ensemble.pop("outputs", None)
+    forest = {name: read_array(header, data, number) for name, number in ensemble.items()}
+    leaves_before = np.cumsum(forest["feature"] == -1) - 1
     score = 0.0
     for first in forest["offset"][:-1]:
         node = 0
@@ -365,8 +395,50 @@ def walk(header, data, row):
             else:
                 left = x <= forest["threshold"][at]
             node = forest["left"][at] + (not left)
-        score += forest["value"][first + node]
+        place = first + node
+        if outputs is None:
+            score += forest["value"][place]
+        else:
+            first_value = outputs * leaves_before[place]
+            score = score + forest["value"][first_value : first_value + outputs]
     return score
+
+
+def compute_probabilities(header, data, scores, inverse):
+    """What format 2 makes of the scores of a row, by nothing but its description."""
+    floor = 1.0 / (header["weight"] + 2.0)
+
+    def limit(p, s):
+        within = np.clip(p, floor, 1.0 - floor) + 1e-6 * floor * s / (1.0 + np.abs(s))
+        return within / within.sum()
+
+    def scale(odds):
+        return odds / odds.sum()
+
+    alpha = header["link"]["alpha"]
+    if not header["untwists"]:
+        return limit(scale(np.exp(alpha * scores)), scores)
+    is_softmax = header["link"]["kind"] == "softmax"
+    twisted = limit(scale(np.exp(scores)) if is_softmax else inverse(scores), scores)
+    class_weights = np.array(header["class_weights"])
+    class_weights[class_weights == 0] = 1.0
+    twisted = scale(twisted / class_weights)
+    noise, count = header["noise"], len(scores)
+    weights = read_array(header, data, noise["weights"])
+    matrices = read_array(header, data, noise["matrices"], len(weights), count, count)
+    slopes, offsets = (read_array(header, data, noise[name], len(weights), count) for name in ("slopes", "offsets"))
+    clean = np.zeros(count)
+    for weight, matrix, slope, offset in zip(weights, matrices, slopes, offsets, strict=True):
+        plain = scale(np.maximum(np.linalg.solve(matrix.T, twisted), noise["least"]))
+        clean += weight * scale(np.exp(offset) * plain**slope)
+    clean = scale(clean * class_weights)
+    return limit(clean, np.log(clean))
+
+
+def assert_described(header):
+    page = (ROOT / "docs/model-file.md").read_text()
+    for key in [*header, *header["columns"], *header["ensembles"][0], *(header["noise"] or {})]:
+        assert f"`{key}`" in page, key
 
 
 @pytest.mark.parametrize("name", ["automatic", "exact", "given"])
@@ -375,11 +447,29 @@ def test_the_format_is_as_described(name, fitted, contents):
     X = draw_rows(30, seed=9)
     encoded = fitted[name].model_.encoder.encode(X)
     scores = fitted[name].model_.scores(encoded)
-    assert [walk(header, data, row) for row in encoded] == pytest.approx(scores, abs=1e-12)
+    (ensemble,) = header["ensembles"]
+    assert [walk(header, data, ensemble, row) for row in encoded] == pytest.approx(scores, abs=1e-12)
     assert header["columns"]["categories"] == [[1, [0, 1, 2, 3, 4]]]
-    page = (ROOT / "docs/model-file.md").read_text()
-    for key in [*header, *header["columns"], *header["ensembles"][0]]:
-        assert f"`{key}`" in page, key
+    assert_described(header | {"noise": None})
+
+
+@pytest.mark.parametrize("name", OF_FORMAT_2)
+def test_the_second_format_is_as_described(name, fitted, contents):
+    header, data = take_apart(contents[name])
+    model, X = fitted[name], draw_rows(30, seed=9)
+    for row, expected in zip(model.model_.encoder.encode(X), model.predict_proba(X), strict=True):
+        scores = np.hstack([walk(header, data, ensemble, row) for ensemble in header["ensembles"]])
+        found = compute_probabilities(header, data, scores, model.link_.inverse)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    assert_described(header)
+
+
+def test_only_leaves_have_values_in_the_second_format(fitted, contents):
+    header, _ = take_apart(contents["together"])
+    (ensemble,) = header["ensembles"]
+    forest = fitted["together"].model_.shared_forests[0]
+    assert ensemble["outputs"] == 4
+    assert header["arrays"][ensemble["value"]][1] == 4 * np.count_nonzero(forest.feature < 0)
 
 
 def change(header, **values):
@@ -485,3 +575,126 @@ def test_errors_say_what_is_not_so(contents):
     assert_refused(lambda one: one["arrays"][first_array].__setitem__(2, -8), whole)
     too_many = [[1, list(range(255))]]
     assert_refused(lambda one: one["columns"].update(categories=too_many), "a column has at most 254 categories")
+
+
+# What only the second format holds
+
+
+def overwrite(header, data, number, change):
+    """The bytes of the arrays after a change to the numbers of one."""
+    kind, size, offset = header["arrays"][number]
+    changed = bytearray(data)
+    values = np.frombuffer(data, kind, size, offset).copy()
+    change(values)
+    changed[offset : offset + values.nbytes] = values.tobytes()
+    return bytes(changed)
+
+
+def assert_refused(header, data, message):
+    with pytest.raises(ValueError, match=rf"not so: {message}"):
+        loads(put_together(header, data))
+
+
+def set_first(value):
+    return lambda values: values.__setitem__(0, value)
+
+
+def make_singular(values):
+    values[:9] = [0.5, 0.5, 0.0, 0.5, 0.5, 0.0, 0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("matrices", set_first(0.99), "the rows of transition matrices are shares that sum to one"),
+        ("matrices", set_first(-0.1), "the rows of transition matrices are shares that sum to one"),
+        ("matrices", set_first(math.nan), "numbers are finite"),
+        ("matrices", make_singular, "transition matrices are invertible"),
+        ("weights", set_first(0.0), "weights of matrices are positive"),
+        ("weights", set_first(0.9), "weights of matrices sum to one"),
+        ("slopes", set_first(-0.5), "slopes are between 0 and"),
+        ("slopes", set_first(1e4), "slopes are between 0 and"),
+        ("slopes", set_first(math.inf), "numbers are finite"),
+        ("offsets", set_first(1e7), "offsets are below"),
+        ("class_shares", set_first(1.5), "class_shares are shares"),
+        ("class_intervals", set_first(-0.1), "class_intervals are shares"),
+    ],
+)
+def test_matrices_that_make_no_sense_are_refused(name, change, message, contents):
+    header, data = take_apart(contents["matrices"])
+    assert_refused(header, overwrite(header, data, header["noise"][name], change), message)
+
+
+@pytest.mark.parametrize("name", ["weights", "matrices", "slopes", "offsets", "class_shares", "class_intervals"])
+def test_arrays_of_matrices_have_a_number_for_each_class(name, contents):
+    header, data = take_apart(contents["matrices"])
+    header["arrays"][header["noise"][name]][1] -= 1
+    with pytest.raises(ValueError, match="not so: .* has a number for each class and matrix"):
+        loads(put_together(header, data))
+
+
+def test_numbers_beside_matrices_are_checked(contents):
+    header, data = take_apart(contents["matrices"])
+    for values, message in [
+        ({"least": 0.0}, "the least posterior is positive"),
+        ({"least": 0.5}, "the least posterior is positive"),
+        ({"least": {"number": "nan"}}, "the least posterior is positive"),
+        ({"found": 1}, "found is true or false"),
+        ({"share": 1.5}, r"1\.5 lies in \[0\.0, 1\.0\]"),
+        ({"share": {"number": "nan"}}, "nan lies in"),
+        ({"interval": {"tuple": [-0.5, 0.5]}}, "-0.5 lies in"),
+    ]:
+        assert_refused(change(header, noise={**header["noise"], **values}), data, message)
+
+
+def test_there_is_a_limit_to_the_number_of_matrices(contents, monkeypatch):
+    monkeypatch.setattr(reading, "MOST_MATRICES", 2)
+    with pytest.raises(ValueError, match="not so: there are 1 to 2 matrices"):
+        loads(contents["matrices"])
+
+
+def test_trees_link_and_noise_must_fit_each_other(contents, fitted):
+    header, data = take_apart(contents["together"])
+    (ensemble,) = header["ensembles"]
+    softmax, clipped = header["link"], {"kind": "clipped", "alpha": 2.0}
+    one_score = {name: number for name, number in ensemble.items() if name != "outputs"}
+    for hostile, message in [
+        (change(header, link=clipped), "classes share trees where the link is a softmax"),
+        (change(header, ensembles=[{**ensemble, "outputs": 3}]), "there are trees for each class"),
+        (change(header, ensembles=[{**ensemble, "outputs": 5}]), "a leaf has a value for each class"),
+        (change(header, ensembles=[ensemble, ensemble]), "an ensemble with several outputs is the only one"),
+        (change(header, ensembles=[one_score]), "there are trees for each class"),
+        (change(header, untwists=True), "there is noise to untwist"),
+        (change(header, link={**softmax, "alpha": -1.0}), "-1.0 lies in"),
+    ]:
+        assert_refused(hostile, data, message)
+    for outputs in (0, 1, 2, -3, 10**9, 2.0, None):
+        with pytest.raises(ValueError, match="model file"):
+            loads(put_together(change(header, ensembles=[{**ensemble, "outputs": outputs}]), data))
+    header, data = take_apart(contents["several"])
+    assert_refused(change(header, link=softmax), data, "classes share trees where the link is a softmax")
+    header, data = take_apart(contents["given"])
+    matrix = {**take_apart(contents["matrix"])[0]["noise"]}
+    assert_refused(change(header, noise=matrix), data, "matrices untwist more than two classes")
+
+
+def test_one_rate_for_all_classes_does_not_untwist_classes_that_share_trees(fitted):
+    model = loads(dumps(fitted["together"]))
+    noise = replace(Untwisting.from_rates((0.1, 0.1)), n_classes=4)
+    model.model_ = replace(model.model_, noise=noise, untwisting=noise)
+    header, data = take_apart(dumps(model))
+    assert_refused(header, data, "classes that share trees are untwisted by matrices")
+
+
+def test_values_of_leaves_do_not_ask_for_more_memory_than_the_file_has(contents):
+    """Nodes that are all splits but one would have a row of zeros each."""
+    header, data = take_apart(contents["together"])
+    (ensemble,) = header["ensembles"]
+    hostile = overwrite(header, data, ensemble["feature"], lambda values: values.__setitem__(slice(1, None), 0))
+    assert_refused(header, hostile, "a tree has one leaf more than splits")
+
+
+def test_huge_scores_of_classes_that_share_trees_are_refused(contents):
+    header, data = take_apart(contents["together"])
+    hostile = overwrite(header, data, header["ensembles"][0]["value"], set_first(1e200))
+    assert_refused(header, hostile, "scores are finite")

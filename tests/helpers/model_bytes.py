@@ -13,12 +13,24 @@ def sign(content):
 def take_apart(content):
     """The header and the bytes of the arrays."""
     magic, version, zero, size = struct.unpack_from("<8sIIQ", content)
-    assert (magic, version, zero) == (b"UNTWIST\0", 1, 0)
+    assert (magic, zero) == (b"UNTWIST\0", 0)
+    assert version in (1, 2)
     return json.loads(content[24 : 24 + size]), content[24 + size : -32]
+
+
+def read_version(content):
+    """The version of the format."""
+    return struct.unpack_from("<8sIIQ", content)[1]
 
 
 def put_together(header, data):
     """A file with this header and these bytes, and a right checksum."""
     text = json.dumps(header).encode()
     text += b" " * (-(24 + len(text)) % 8)
-    return sign(struct.pack("<8sIIQ", b"UNTWIST\0", 1, 0, len(text)) + text + data)
+    return sign(struct.pack("<8sIIQ", b"UNTWIST\0", find_version(header), 0, len(text)) + text + data)
+
+
+def find_version(header):
+    """The version of a format that can hold what a header says; whatever is odd in it stays for the reader to find."""
+    text = json.dumps(header)
+    return 2 if any(word in text for word in ('"softmax"', '"outputs"', '"MatrixUntwisting"')) else 1

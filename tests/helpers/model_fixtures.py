@@ -1,4 +1,4 @@
-"""Models and rows for the tests of model files; ``python tests/helpers/model_fixtures.py`` writes them anew.
+"""Models and rows for the tests of model files; ``python -m helpers.model_fixtures`` in tests writes the newest anew.
 
 A file of an earlier format is never written again: it must stay readable.
 """
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from helpers.shared_models import make_shared_model
 from untwist import PILBoostClassifier, files
 
 FOLDER = Path(__file__).parents[1] / "fixtures"
@@ -43,14 +44,30 @@ def fit_models():
         "exact": ({"alpha": 4.0, "link": "exact", "early_stopping": True, **plain}, [-1.0, 1.0]),
         "given": ({"alpha": 1.1, "noise_rates": (0.1, 0.2), "class_weight": {"a": 2.0, "b": 1.0}, **plain}, ["a", "b"]),
     }
-    return {
+    fitted = {
         name: PILBoostClassifier(**one).fit(X, draw_labels(X, classes)) for name, (one, classes) in settings.items()
+    }
+    return fitted | make_models_of_format_2()
+
+
+def make_models_of_format_2():
+    """By name: a model that format 1 cannot hold."""
+    X = draw_rows()
+    plain = {"n_estimators": 3, "max_depth": 3, "categorical_features": [1]}
+    settings = {
+        "together": ({"alpha": 2.0, **plain}, [1, 2, 5, 9]),
+        "matrices": ({"alpha": 1.0, "components": 3, "class_weight": "balanced", **plain}, ["a", "b", "c"]),
+        "matrix": ({"alpha": 1.1, "components": "given", "shared": False, **plain}, [-1.0, 0.0, 1.0, 2.0]),
+    }
+    return {
+        name: make_shared_model(X, draw_labels(X, classes), n_classes=len(classes), **one)
+        for name, (one, classes) in settings.items()
     }
 
 
 if __name__ == "__main__":
     expected = {}
-    for name, model in fit_models().items():
+    for name, model in make_models_of_format_2().items():
         path = FOLDER / f"format-{files.VERSION}-{name}.untwist"
         files.save(model, path)
         proba = model.predict_proba(draw_rows(20, seed=7))

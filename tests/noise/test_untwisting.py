@@ -99,10 +99,10 @@ def test_untwisting_by_known_rates_helps_against_one_sided_noise():
     ("rates", "message"),
     [
         ((0.5, 0.5), "noise_rates must sum to less than 1"),
-        ((0.1,), 'noise_rates must be "auto", None or two numbers'),
-        ((0.1, 1.5), 'noise_rates must be "auto", None or two numbers'),
-        ("menon", 'noise_rates must be "auto", None or two numbers'),
-        (0.2, 'noise_rates must be "auto", None or two numbers'),
+        ((0.1,), 'noise_rates must be "auto", None, two numbers'),
+        ((0.1, 1.5), 'noise_rates must be "auto", None, two numbers'),
+        ("menon", 'noise_rates must be "auto", None, two numbers'),
+        (0.2, 'noise_rates must be "auto", None, two numbers'),
     ],
 )
 def test_bad_rates_are_named(build, rates, message):
@@ -112,10 +112,42 @@ def test_bad_rates_are_named(build, rates, message):
 
 
 @pytest.mark.parametrize("build", MODES)
-def test_rates_are_for_two_classes(build):
-    with pytest.raises(ValueError, match='noise_rates must be None or "auto" where there are more than two classes'):
-        build(noise_rates=(0.1, 0.1)).fit(*load_iris(return_X_y=True))
-    assert build(noise_rates=None).fit(*load_iris(return_X_y=True)).noise_ is None
+def test_several_classes_take_a_matrix_of_their_size(build):
+    X, y = load_iris(return_X_y=True)
+    for rates in ((0.1, 0.1), np.eye(2), np.eye(4)):
+        with pytest.raises(ValueError, match="noise_rates must be a matrix of 3 rows and columns for 3 classes"):
+            build(noise_rates=rates).fit(X, y)
+    assert build(noise_rates=None).fit(X, y).noise_ is None
+    matrix = np.array([[0.7, 0.3, 0.0], [0.0, 1.0, 0.0], [0.05, 0.05, 0.9]])
+    model = build(noise_rates=matrix.tolist()).fit(X, y)
+    np.testing.assert_allclose(model.noise_.matrix, matrix)
+    assert model.noise_.found
+    np.testing.assert_array_equal(model.predict(X), model.predict_proba(X).argmax(axis=1))
+
+
+def test_a_matrix_of_two_classes_is_a_pair_of_rates():
+    X, y, _ = draw_sample()
+    by_matrix = make_paper_model(noise_rates=[[0.9, 0.1], [0.3, 0.7]]).fit(X, y)
+    by_rates = make_paper_model(noise_rates=(0.1, 0.3)).fit(X, y)
+    np.testing.assert_allclose(by_matrix.predict_proba(X), by_rates.predict_proba(X), rtol=1e-12)
+    np.testing.assert_allclose(by_matrix.noise_.rate_pos, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.ones((2, 3)) / 3, "noise_rates must be square"),
+        (
+            [[0.5, 0.6, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+            "the rows of noise_rates must sum to 1, got 1.1 for row 0",
+        ),
+        ([[1.2, -0.2, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], "noise_rates must hold shares from 0 to 1"),
+        ([[0.4, 0.6, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], "must bear its own label more often than any other"),
+    ],
+)
+def test_bad_matrices_are_named(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        make_automatic(noise_rates=matrix).fit(*load_iris(return_X_y=True))
 
 
 @pytest.mark.parametrize("rates", [(0.0, 0.0), (0.0, 0.3)])

@@ -13,6 +13,7 @@ from scipy.special import logit, ndtri
 
 from untwist.arguments import Array
 from untwist.audit.comparison import Peer
+from untwist.audit.confusions import Confusion
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation
 from untwist.audit.slices import Slice
@@ -20,13 +21,15 @@ from untwist.automatic.search import Search
 from untwist.classifier import list_parameters
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
+from untwist.noise.matrix import MatrixUntwisting
 from untwist.settings import resolve
+from untwist.theory.softmax import SoftmaxLink
 from untwist.training_data import TrainingData
 
 __all__ = [
     "BoundedPeer",
     "Calibration",
-    "Confusion",
+    "CountedConfusion",
     "Findings",
     "Interval",
     "Point",
@@ -69,20 +72,19 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Confusion:
-    """How many suspects bear the label `given` and look like `predicted`.
+class CountedConfusion:
+    """A pair of a true class and a label, and how many of the suspects are of it.
 
     Parameters
     ----------
-    given, predicted : object
-        The label that they bear, and the one that the other rows speak for.
-    times : int
-        How many such suspects there are.
+    confusion : Confusion
+        The pair.
+    n_suspects : int
+        How many suspects bear that label and look like that class.
     """
 
-    given: Any
-    predicted: Any
-    times: int
+    confusion: Confusion
+    n_suspects: int
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class TrainingFacts:
         Whether alpha was chosen from the data.
     untwists : bool
         Whether probabilities are corrected by the noise.
+    boosts_jointly : bool
+        Whether all classes were boosted together; if not, and there are several, each was against the rest.
     """
 
     n_columns: int
@@ -112,6 +116,7 @@ class TrainingFacts:
     choice: Choice
     alpha_was_open: bool
     untwists: bool
+    boosts_jointly: bool
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ class Calibration:
     groups : tuple
         For groups of rows of about equal weight the mean posterior, and the share of rows that bear the label.
     clean_curve : tuple of Point
-        The clean posterior over the twisted one.
+        The clean posterior over the twisted one; of several classes its mean over each of the groups.
     spread : tuple of float
         The share of the weight in bins of the posterior from 0 to 1.
     """
@@ -168,10 +173,10 @@ class Findings:
         Of the first suspects.
     n_rows_given, n_rows_corrected : arrays of int
         Rows of each class by the labels as given, and with the suspects corrected.
-    confusions : list of Confusion
-        Which label stands for which among the suspects, the most frequent first.
+    confusions : list of CountedConfusion
+        Which class bears which label, the pair with most rows first.
     slices : list of Slice
-        Where wrong labels concentrate; none for more than two classes.
+        Where wrong labels concentrate.
     training : TrainingFacts
         What was trained on what.
     losses, errors : arrays
@@ -196,7 +201,7 @@ class Findings:
     explanations: list[Explanation]
     n_rows_given: NDArray[np.intp]
     n_rows_corrected: NDArray[np.intp]
-    confusions: list[Confusion]
+    confusions: list[CountedConfusion]
     slices: list[Slice]
     training: TrainingFacts
     losses: Array
@@ -317,8 +322,8 @@ def _count_rows(audit: LabelAudit, labels: NDArray[Any]) -> NDArray[np.intp]:
     return np.bincount(np.searchsorted(audit.classes, labels), minlength=len(audit.classes))
 
 
-def count_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> list[Confusion]:
-    """Count which label stands for which among the suspects.
+def count_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> list[CountedConfusion]:
+    """Count how many of the suspects are of each pair of a true class and a label.
 
     Parameters
     ----------
@@ -329,17 +334,14 @@ def count_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> list[Conf
 
     Returns
     -------
-    list of Confusion
-        The most frequent first.
+    list of CountedConfusion
+        In the order of `audit.confusions()`.
     """
-    pairs = Counter(zip(audit.given[suspects].tolist(), audit.predicted[suspects].tolist(), strict=True))
-    ordered = sorted(pairs.items(), key=lambda item: (-item[1], str(item[0])))
-    return [Confusion(given, predicted, times) for (given, predicted), times in ordered]
+    times = Counter(zip(audit.predicted[suspects].tolist(), audit.given[suspects].tolist(), strict=True))
+    return [CountedConfusion(one, times[one.truth, one.label]) for one in audit.confusions()]
 
 
 def _find_slices(audit: LabelAudit) -> list[Slice]:
-    if len(audit.classes) > 2:
-        return []
     important = np.argsort(-audit.fitted.importances("gain"), kind="stable")[:MOST_SLICED]
     return audit.slices(np.sort(important))
 
@@ -391,6 +393,7 @@ def describe_training(audit: LabelAudit) -> TrainingFacts:
         choice=model.choice,
         alpha_was_open=isinstance(audit.model.alpha, str) and audit.model.alpha == "auto",
         untwists=model.untwisting is not None,
+        boosts_jointly=isinstance(model.link, SoftmaxLink),
     )
 
 
@@ -486,20 +489,24 @@ def measure_reliability(audit: LabelAudit) -> list[tuple[float, Interval]]:
         For each group the mean posterior, and the share of rows that bear the label.
     """
     posterior, bears = _follow_label(audit)
+    found = []
+    for rows in _group_rows(audit, posterior):
+        weight = audit.weight[rows]
+        share = float(weight @ bears[rows] / weight.sum())
+        mean_posterior = float(np.average(posterior[rows], weights=weight))
+        found.append((mean_posterior, bound_share(share, count_effective_rows(weight))))
+    return found
+
+
+def _group_rows(audit: LabelAudit, posterior: Array) -> list[NDArray[np.intp]]:
+    """Return groups of rows of about equal weight, the one with the lowest posteriors first."""
     order = np.argsort(posterior, kind="stable")
     order = order[audit.weight[order] > 0]
     weight = audit.weight[order]
     n_groups = max(1, min(MOST_GROUPS, len(order) // LEAST_IN_GROUP))
     weight_before = np.cumsum(weight) - 0.5 * weight
     group_of_row = np.minimum(weight_before / weight.sum() * n_groups, n_groups - 1).astype(np.intp)
-    found = []
-    for group in np.unique(group_of_row):
-        rows = order[group_of_row == group]
-        group_weight = weight[group_of_row == group]
-        share = float(group_weight @ bears[rows] / group_weight.sum())
-        mean_posterior = float(np.average(posterior[rows], weights=group_weight))
-        found.append((mean_posterior, bound_share(share, count_effective_rows(group_weight))))
-    return found
+    return [order[group_of_row == group] for group in np.unique(group_of_row)]
 
 
 def measure_spread(audit: LabelAudit, n_bins: int = N_BINS) -> list[float]:
@@ -534,8 +541,20 @@ def trace_clean_posterior(audit: LabelAudit) -> list[Point]:
     -------
     list of Point
     """
-    n_classes = len(audit.classes)
-    lowest = 1.0 / n_classes if n_classes > 2 else 0.0  # The likeliest of many is not less likely than this.
-    twisted = np.linspace(lowest, 1.0, CURVE_POINTS)
+    if isinstance(audit.noise, MatrixUntwisting):
+        return _trace_mean_clean_posterior(audit, audit.noise)
+    twisted = np.linspace(0.0, 1.0, CURVE_POINTS)
     clean = audit.noise.clean(logit(np.clip(twisted, CURVE_FLOOR, 1 - CURVE_FLOOR)))
     return [(float(x), float(y)) for x, y in zip(twisted, clean, strict=True)]
+
+
+def _trace_mean_clean_posterior(audit: LabelAudit, noise: MatrixUntwisting) -> list[Point]:
+    """Trace the clean posterior of what was likeliest: of several classes, its mean over each group of rows."""
+    twisted, _ = _follow_label(audit)
+    likeliest = audit.posterior.argmax(axis=1)
+    clean = noise.clean(audit.posterior)[np.arange(len(likeliest)), likeliest]
+    return [
+        (float(np.average(twisted[rows], weights=weight)), float(np.average(clean[rows], weights=weight)))
+        for rows in _group_rows(audit, twisted)
+        for weight in [audit.weight[rows]]
+    ]

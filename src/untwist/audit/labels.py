@@ -16,15 +16,25 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from untwist.arguments import Array, check_count, check_share
+from untwist.audit.confusions import Confusion, find_confusions
 from untwist.audit.reasons import Explanation, ReasonFinder
-from untwist.audit.slices import JudgedRows, Slice, find_slices
+from untwist.audit.slices import JudgedRows, Slice, find_slices, find_slices_of_classes
 from untwist.classifier import PILBoostClassifier
 from untwist.data.tables import compute_fingerprint
 from untwist.model import FittedModel
-from untwist.noise import Untwisting
+from untwist.noise.estimate import CONFIDENCE
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.posterior import ClassesPosterior, Posterior
+from untwist.noise.untwisting import Untwisting
 from untwist.optional import import_optional
 
-__all__ = ["LabelAudit", "audit_labels"]
+__all__ = ["LabelAudit", "audit_labels", "find_unseen_share"]
+
+#: Labels whose share of wrong ones is printed, at most: the noisiest.
+MOST_LABELS = 12
+
+#: Pairs of a class and a label that are printed, at most.
+MOST_CONFUSIONS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +51,9 @@ class LabelAudit:
         The twisted posterior of each class, out of fold.
     wrong : array
         The probability that the label is wrong.
-    noise : Untwisting
-        The rates that fit; `noise.found` says whether there is evidence of noise at all.
+    noise : Untwisting or MatrixUntwisting
+        The rates, or of several classes the transition matrices, that fit; `noise.found` says whether there is evidence
+        of noise at all, `noise.matrix` which class bears which label how often.
     noise_rate : tuple of float
         The share of wrong labels, with its 95 % interval.
     rate_by_label : dict
@@ -71,7 +82,7 @@ class LabelAudit:
     predicted: NDArray[Any]
     posterior: Array
     wrong: Array
-    noise: Untwisting
+    noise: Untwisting | MatrixUntwisting
     noise_rate: tuple[float, float, float]
     rate_by_label: dict[Any, tuple[float, float, float]]
     weight: Array
@@ -79,14 +90,93 @@ class LabelAudit:
     X: Any
 
     def __str__(self) -> str:
+        n_rows = len(self.given)
         if not self.noise.found:
-            return f"{len(self.given)} labels: {self.noise}; suspects(budget=...) are the rows to look at first"
+            return f"{n_rows} labels: {self.describe_noise()}; suspects(budget=...) are the rows to look at first"
         rate, low, high = self.noise_rate
         wrong = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
-        lines = [f"{len(self.given)} labels, {wrong}; {len(self.suspects())} are more likely wrong than right"]
-        for label, (rate, low, high) in self.rate_by_label.items():
+        lines = [f"{n_rows} labels, {wrong}; {len(self.suspects())} are more likely wrong than right"]
+        noisiest = sorted(self.rate_by_label, key=lambda label: -self.rate_by_label[label][0])[:MOST_LABELS]
+        for label in (one for one in self.rate_by_label if one in noisiest):
+            rate, low, high = self.rate_by_label[label]
             lines.append(f"  of those that say {label}: {rate:.1%} ({low:.1%} to {high:.1%})")
-        return "\n".join(lines)
+        if n_others := len(self.classes) - len(noisiest):
+            lines.append(f"  ... and less of the {n_others} other labels")
+        standing_out = [one for one in self.confusions() if one.stands_out]
+        return "\n".join(lines + [f"  {one}" for one in standing_out[:MOST_CONFUSIONS]])
+
+    # ---- how noisy ----
+
+    def describe_noise(self) -> str:
+        """Say in words how noisy the labels are, with the names of the classes.
+
+        Returns
+        -------
+        str
+            Where no noise was found, what is not excluded.
+        """
+        if self.noise.found or not isinstance(self.noise, MatrixUntwisting):
+            return self.noise.describe(self.classes)
+        _, low, high = self.noise_rate
+        return (
+            f"no sign of noise that is the same in every class ({low:.1%} to {high:.1%} would fit); uneven noise of up "
+            f"to {self.highest_share:.1%} of the labels is not excluded"
+        )
+
+    @property
+    def highest_share(self) -> float:
+        """The largest share of wrong labels that is not excluded, by noise of any kind that is looked for.
+
+        A few wrong labels are never excluded: see `find_unseen_share`.
+        """
+        unseen = find_unseen_share(int(np.count_nonzero(self.weight)))
+        uneven = self.noise.uneven_limit if isinstance(self.noise, MatrixUntwisting) and not self.noise.found else 0.0
+        return max(self.noise_rate[2], uneven, unseen)
+
+    def confusions(self) -> list[Confusion]:
+        """Return which class bears which other label how often: "billing is often labelled bug".
+
+        Returns
+        -------
+        list of Confusion
+            The pair with most rows first; pairs of which less than half a row is expected are left out.
+        """
+        return find_confusions(
+            self.noise, self.classes, self.posterior, self.label_indices, self.wrong, self.weight > 0
+        )
+
+    def list_class_shares(self) -> list[tuple[float, float, float]]:
+        """Return the share of each true class that bears another label, with its 95 % interval.
+
+        Returns
+        -------
+        list of tuples
+            The share and its limits for each of `classes`.
+        """
+        noise = self.noise
+        if isinstance(noise, Untwisting):
+            return [(noise.rate_neg, *noise.interval_neg), (noise.rate_pos, *noise.interval_pos)]
+        n_rows = [np.count_nonzero((self.predicted == name) & (self.weight > 0)) for name in self.classes]
+        return [
+            (share, low, high if noise.is_given else max(high, find_unseen_share(int(n))))
+            for share, (low, high), n in zip(
+                noise.class_shares.tolist(), noise.class_intervals.tolist(), n_rows, strict=True
+            )
+        ]
+
+    def expect_wrong(self, rows: ArrayLike) -> float:
+        """Return how many of some labels are expected to be wrong: what a review of them should find.
+
+        Parameters
+        ----------
+        rows : array-like
+            Indices or Booleans.
+
+        Returns
+        -------
+        float
+        """
+        return float(self.wrong[self.find_positions(rows)].sum())
 
     # ---- which rows to look at ----
 
@@ -175,7 +265,8 @@ class LabelAudit:
         """Return why the label of a row is doubted.
 
         A column speaks against a label if the row would look more like that label with what is usual for it there: the
-        median, or the most frequent category, of the rows that bear it. Similar rows share most leaves of the trees.
+        median, or the most frequent category, of the rows that bear it. Of several classes, more like that label than
+        like the predicted one. Similar rows share most leaves of the trees.
 
         Parameters
         ----------
@@ -208,9 +299,10 @@ class LabelAudit:
         n_reasons = check_count("n_reasons", n_reasons, low=0)
         finder = ReasonFinder(self.fitted, self.numbers, self.label_indices, self.model.n_jobs)
         usual = {label: finder.find_usual(label) for label in np.unique(self.label_indices[chosen]).tolist()}
+        predicted = np.searchsorted(self.classes, self.predicted)
         found = []
         for row, similar in zip(chosen.tolist(), finder.find_similar(chosen), strict=True):
-            reasons = finder.find_reasons(row, usual[int(self.label_indices[row])])
+            reasons = finder.find_reasons(row, usual[int(self.label_indices[row])], int(predicted[row]))
             found.append(
                 Explanation(
                     row=row,
@@ -220,15 +312,22 @@ class LabelAudit:
                     reasons=tuple(reasons[:n_reasons]),
                     n_disagreeing=int(np.count_nonzero(self.given[similar] != self.given[row])),
                     n_similar=len(similar),
+                    n_predicted=self._count_predicted(row, similar),
                 )
             )
         return found
 
+    def _count_predicted(self, row: int, similar: NDArray[np.intp]) -> int:
+        """Count the similar rows that bear the label which is predicted, if it is another one."""
+        if self.predicted[row] == self.given[row]:
+            return 0
+        return int(np.count_nonzero(self.given[similar] == self.predicted[row]))
+
     def slices(self, columns: ArrayLike | None = None) -> list[Slice]:
         """Return where wrong labels concentrate: parts whose noise, by itself, is clearly above that of all rows.
 
-        A part is a category, a missing value, or a quarter of a column of numbers; the largest excess comes first. Two
-        classes only.
+        A part is a category, a missing value, or a quarter of a column of numbers; the largest excess comes first. Of
+        several classes a part is named if its labels are wrong more often than its classes explain.
 
         Parameters
         ----------
@@ -239,16 +338,16 @@ class LabelAudit:
         -------
         list of Slice
         """
-        if len(self.classes) > 2:
-            raise ValueError("slices are for two classes")
         judged = JudgedRows(
             table=self.numbers,
-            posterior=self.posterior[:, 1],
+            posterior=self.posterior[:, 1] if len(self.classes) == 2 else self.posterior,
             labels=self.label_indices,
             disagrees=self.given != self.predicted,
             weight=self.weight,
         )
         chosen = range(self.numbers.shape[1]) if columns is None else np.asarray(columns, dtype=np.intp).tolist()
+        if isinstance(self.noise, MatrixUntwisting):
+            return find_slices_of_classes(judged, self.fitted.encoder, chosen, self.noise)
         return find_slices(judged, self.fitted.encoder, chosen, self.noise_rate, self.noise.found)
 
     # ---- other forms ----
@@ -341,36 +440,60 @@ def audit_labels(
     labels = _check_rows(model, X, y)
     if isinstance(fitted.alpha, float) and fitted.alpha < 0:
         raise ValueError(f"model must have a positive alpha, got {fitted.alpha}: it takes most labels for wrong")
-    if len(fitted.classes) > 2 and model.class_weight is not None:
-        raise ValueError("class_weight of the model must be None to audit more than two classes")
     assert fitted.out_of_fold is not None  # The posterior comes from there.
     weight = fitted.out_of_fold.row_weights()
-    noise = fitted.noise if isinstance(fitted.noise, Untwisting) else fitted.estimate_noise()
-    if len(fitted.classes) == 2:
+    noise = fitted.noise if isinstance(fitted.noise, (Untwisting, MatrixUntwisting)) else fitted.estimate_noise()
+    if isinstance(noise, Untwisting):
+        assert isinstance(fitted.posterior, Posterior)
         posterior = _shift_log_odds(posterior, -fitted.posterior.shift)
-        log_odds = logit(posterior[:, 1])
-        bears_label = labels
-        predicted = (noise.clean_log_odds(log_odds) > 0).astype(np.intp)
-    else:  # Each row is asked whether it bears its own label rightly.
-        log_odds = logit(posterior[np.arange(len(labels)), labels])
-        bears_label = np.ones(len(labels), dtype=np.uint32)
-        predicted = posterior.argmax(axis=1)
+        evidence = logit(posterior[:, 1])
+        predicted = (noise.clean_log_odds(evidence) > 0).astype(np.intp)
+    else:
+        posterior = ClassesPosterior(fitted.link, fitted.posterior.floor, fitted.class_weights).unweigh(posterior)
+        evidence = posterior
+        predicted = noise.clean(posterior).argmax(axis=1)
     return LabelAudit(
         classes=fitted.classes,
         given=fitted.classes[labels],
         predicted=fitted.classes[predicted],
         posterior=posterior,
-        wrong=noise.probability_wrong(log_odds, bears_label),
+        wrong=noise.probability_wrong(evidence, labels),
         noise=noise,
-        noise_rate=noise.share_wrong(log_odds, bears_label, weight),
+        noise_rate=_bound_share_wrong(noise, evidence, labels, weight),
         rate_by_label={
-            label: noise.share_wrong(log_odds, bears_label, np.where(labels == index, weight, 0.0))
+            label: _bound_share_wrong(noise, evidence, labels, np.where(labels == index, weight, 0.0))
             for index, label in enumerate(fitted.classes.tolist())
         },
         weight=weight,
         model=model,
         X=X,
     )
+
+
+def find_unseen_share(n_rows: int) -> float:
+    """Return the share of wrong labels that would show in none of so many rows in one case of twenty.
+
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows.
+
+    Returns
+    -------
+    float
+        About three by the number of rows: no estimate from so many rows excludes less.
+    """
+    return -float(np.expm1(np.log(1.0 - CONFIDENCE) / max(1, n_rows)))
+
+
+def _bound_share_wrong(
+    noise: Untwisting | MatrixUntwisting, evidence: Array, labels: NDArray[np.uint32], weight: Array
+) -> tuple[float, float, float]:
+    """Return the share of wrong labels with its interval, which ends no lower than rows can tell."""
+    share, low, high = noise.share_wrong(evidence, labels, weight)
+    if np.isnan(noise.evidence):
+        return share, low, high  # The noise was given: nothing has to be told by rows.
+    return share, low, max(high, find_unseen_share(int(np.count_nonzero(weight))))
 
 
 def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.uint32]:

@@ -73,6 +73,8 @@ class Explanation:
         The strongest comes first.
     n_disagreeing, n_similar : int
         Of the `n_similar` most similar rows `n_disagreeing` bear another label.
+    n_predicted : int
+        Of these, the rows that bear the label `predicted`.
     """
 
     row: int
@@ -82,11 +84,15 @@ class Explanation:
     reasons: tuple[Reason, ...]
     n_disagreeing: int
     n_similar: int
+    n_predicted: int = 0
 
     def __str__(self) -> str:
+        others = f"{self.n_disagreeing} of the {self.n_similar} most similar rows bear another label"
+        if 0 < self.n_predicted < self.n_disagreeing:
+            others += f", {self.n_predicted} of them {self.predicted}"
         lines = [
             f"row {self.row}: labelled {self.given}, looks like {self.predicted}, {self.wrong:.0%} likely wrong",
-            f"  {self.n_disagreeing} of the {self.n_similar} most similar rows bear another label",
+            f"  {others}",
         ]
         return "\n".join(lines + [f"  {reason}" for reason in self.reasons])
 
@@ -136,10 +142,11 @@ class ReasonFinder:
                 usual[column] = np.median(known)
         return usual
 
-    def find_reasons(self, row: int, usual: Array) -> list[Reason]:
+    def find_reasons(self, row: int, usual: Array, predicted: int) -> list[Reason]:
         """Return the columns that speak against the label of a row, the strongest first.
 
-        A column speaks against a label if the row would look more like it with the `usual` value of the column.
+        A column speaks against a label if the row would look more like it with the `usual` value of the column. Of
+        several classes, more like it than like the one that is predicted.
 
         Parameters
         ----------
@@ -147,6 +154,8 @@ class ReasonFinder:
             The position of the row.
         usual : array
             What `find_usual` returns for its label.
+        predicted : int
+            The index of the label that the other rows speak for.
 
         Returns
         -------
@@ -155,13 +164,14 @@ class ReasonFinder:
         here = self.table[[row]]
         n_columns = here.shape[1]
         effects = np.zeros(n_columns)
-        likeness = self._measure_likeness(here, self.labels[row])[0]
+        label = int(self.labels[row])
+        likeness = self._measure_likeness(here, label, predicted)[0]
         for columns in np.array_split(self._split_columns, max(1, n_columns // ROWS_PER_BLOCK)):
             if not len(columns):
                 continue
             changed = np.repeat(here, len(columns), axis=0)
             changed[np.arange(len(columns)), columns] = usual[columns]
-            effects[columns] = self._measure_likeness(changed, self.labels[row]) - likeness
+            effects[columns] = self._measure_likeness(changed, label, predicted) - likeness
         encoder = self.fitted.encoder
         names = encoder.feature_labels
         return [
@@ -195,7 +205,7 @@ class ReasonFinder:
         if len(others) > MOST_LOOKED_AT:
             others = np.sort(np.random.default_rng(0).choice(others, MOST_LOOKED_AT, replace=False))
         shared = np.zeros((len(rows), len(others)), dtype=np.int32)
-        for forest in self.fitted.forests:
+        for forest in self.fitted.shared_forests:
             leaves_of_rows = forest.leaves(self.table[rows], self.n_jobs)
             for start in range(0, len(others), OTHERS_PER_BLOCK):
                 block = slice(start, start + OTHERS_PER_BLOCK)
@@ -206,19 +216,23 @@ class ReasonFinder:
         n_similar = min(N_SIMILAR, len(self.labels) - 1)
         return np.stack([others[np.argsort(-each, kind="stable")[:n_similar]] for each in shared])
 
-    def _measure_likeness(self, table: Array, label: int) -> Array:
-        """Return how much rows look like a label, in log-odds."""
+    def _measure_likeness(self, table: Array, label: int, predicted: int) -> Array:
+        """Return how much rows look like a label, in log-odds; of several classes, against the one predicted."""
         scores = self.fitted.scores(np.ascontiguousarray(table), self.n_jobs)
-        decision = self.fitted.posterior.decision(scores)
-        if decision.ndim == 1:
+        if scores.ndim == 1:
+            decision = self.fitted.posterior.decision(scores)
             return decision if label == 1 else -decision
-        strongest_other = np.delete(decision, label, axis=1).max(axis=1)
-        return np.asarray(decision[:, label] - strongest_other)
+        # The clean posterior has a floor, where it would not tell one column from another; the twisted one goes on.
+        log_posterior = np.log(self.fitted.posterior.twisted(scores))
+        if label != predicted:
+            return np.asarray(log_posterior[:, label] - log_posterior[:, predicted])
+        strongest_other = np.delete(log_posterior, label, axis=1).max(axis=1)
+        return np.asarray(log_posterior[:, label] - strongest_other)
 
     @cached_property
     def _split_columns(self) -> NDArray[np.intp]:
         """The columns that some tree splits on."""
-        used = np.unique(np.concatenate([forest.feature for forest in self.fitted.forests])).astype(np.intp)
+        used = np.unique(np.concatenate([forest.feature for forest in self.fitted.shared_forests])).astype(np.intp)
         return used[used >= 0]
 
 

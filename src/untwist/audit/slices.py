@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from scipy.special import logit, ndtri
 
 from untwist.arguments import Array
+from untwist.audit.confusions import iterate_truths
 from untwist.audit.reasons import describe_value
 from untwist.data.encoding import TableEncoder
 from untwist.noise import estimate_noise
 from untwist.noise.estimate import CONFIDENCE
+from untwist.noise.matrix import MatrixUntwisting, find_interval, untwist_by_matrix
 
-__all__ = ["JudgedRows", "Slice", "find_slices", "split_column"]
+__all__ = ["JudgedRows", "Slice", "find_slices", "find_slices_of_classes", "split_column"]
 
 #: Fewer rows tell little of their noise.
 LEAST_ROWS = 100
@@ -58,16 +60,16 @@ class Slice:
 
 @dataclass(frozen=True, eq=False)
 class JudgedRows:
-    """The rows of two classes with what is known of their labels.
+    """The rows with what is known of their labels.
 
     Parameters
     ----------
     table : array
         The rows as numbers.
     posterior : array
-        The twisted posterior of the second class, out of fold.
+        The twisted posterior, out of fold: of two classes that of the second, of several a column for each.
     labels : array of int
-        0 or 1.
+        The index of each row's label.
     disagrees : array of bool
         Whether the other rows speak for another label.
     weight : array
@@ -79,6 +81,24 @@ class JudgedRows:
     labels: NDArray[np.intp]
     disagrees: NDArray[np.bool_]
     weight: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some rows, by what a column is there."""
+
+    column: int
+    where: str
+    rows: NDArray[np.intp]
+
+
+def _list_parts(judged: JudgedRows, encoder: TableEncoder, columns: Iterable[int]) -> list[_Part]:
+    """Return all parts of all columns, without the rows of weight 0."""
+    return [
+        _Part(column, where, np.flatnonzero(in_part & (judged.weight > 0)))
+        for column in columns
+        for where, in_part in split_column(encoder, column, judged.table[:, column])
+    ]
 
 
 def find_slices(
@@ -107,19 +127,15 @@ def find_slices(
     -------
     list of Slice
     """
-    parts = [
-        (column, where, rows)
-        for column in columns
-        for where, rows in split_column(encoder, column, judged.table[:, column])
-    ]
+    parts = _list_parts(judged, encoder, columns)
     overall_rate, _, highest_overall = noise_rate
     overall_disagreement = judged.disagrees.mean()
     n_weighted = np.count_nonzero(judged.weight)
     # Of many parts some look noisy by chance, so that the limit is the higher the more parts there are.
     deviations = ndtri(1.0 - FALSE_ALARM / max(1, len(parts)))
     found = []
-    for column, where, in_part in parts:
-        rows = np.flatnonzero(in_part & (judged.weight > 0))
+    for part in parts:
+        rows = part.rows
         if not LEAST_ROWS <= len(rows) < n_weighted:
             continue
         if judged.disagrees[rows].mean() <= overall_disagreement:
@@ -131,8 +147,71 @@ def find_slices(
         is_noisier = low > highest_overall and rate - deviations * deviation > overall_rate
         if is_noisier and (noise_found or noise.found):
             excess = weight.sum() * (rate - overall_rate)
-            found.append((excess, Slice(encoder.feature_labels[column], where, len(rows), rate)))
+            found.append((excess, Slice(encoder.feature_labels[part.column], part.where, len(rows), rate)))
     return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
+
+
+def find_slices_of_classes(
+    judged: JudgedRows, encoder: TableEncoder, columns: Iterable[int], noise: MatrixUntwisting
+) -> list[Slice]:
+    """Return the parts with clearly more wrong labels than other rows, and than their classes explain.
+
+    The transition matrices are those of all rows. They say how many wrong labels there should be among rows of such
+    classes; a part is named if its labels speak for more than that, under nearly all matrices that fit, and by more
+    than chance makes of so many parts.
+
+    Parameters
+    ----------
+    judged : JudgedRows
+        All rows, of several classes.
+    encoder : TableEncoder
+        What the columns are.
+    columns : iterable of int
+        The columns to look at.
+    noise : MatrixUntwisting
+        The transition matrices that fit.
+
+    Returns
+    -------
+    list of Slice
+        The largest excess first; none where no noise was found.
+    """
+    if not noise.found:
+        return []
+    parts = _list_parts(judged, encoder, columns)
+    wrong, explained = _judge_by_components(judged, noise)
+    total = judged.weight.sum()
+    whole = wrong @ judged.weight / total
+    deviations = ndtri(1.0 - FALSE_ALARM / max(1, len(parts)))
+    n_weighted = np.count_nonzero(judged.weight)
+    found = []
+    for part in parts:
+        if not LEAST_ROWS <= len(part.rows) < n_weighted:
+            continue
+        weight = judged.weight[part.rows]
+        shares = wrong[:, part.rows] @ weight / weight.sum()
+        by_classes = explained[:, part.rows] @ weight / weight.sum()
+        rate = float(noise.weights @ shares)
+        # What the classes explain is no reason to name a part, nor is what all rows have.
+        excesses = shares - np.maximum(by_classes, whole)
+        n_rows = weight.sum() ** 2 / (weight**2).sum()
+        deviation = np.sqrt(rate * (1.0 - rate) / n_rows)
+        excess = float(noise.weights @ excesses)
+        if excess > deviations * deviation and find_interval(excesses, noise.weights)[0] > 0:
+            name = encoder.feature_labels[part.column]
+            found.append((weight.sum() * excess, Slice(name, part.where, len(part.rows), rate)))
+    return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
+
+
+def _judge_by_components(judged: JudgedRows, noise: MatrixUntwisting) -> tuple[Array, Array]:
+    """Return the probability that each label is wrong, and the same of a row of such features, by component."""
+    rows = np.arange(len(judged.labels))
+    wrong = [1.0 - truths[rows, judged.labels] for truths in iterate_truths(noise, judged.posterior, judged.labels)]
+    explained = [
+        untwist_by_matrix(judged.posterior, matrix, slope, offset, noise.least) @ (1.0 - np.diag(matrix))
+        for matrix, slope, offset in zip(noise.matrices, noise.slopes, noise.offsets, strict=True)
+    ]
+    return np.stack(wrong), np.stack(explained)
 
 
 def split_column(encoder: TableEncoder, column: int, values: Array) -> Iterator[tuple[str, NDArray[np.bool_]]]:

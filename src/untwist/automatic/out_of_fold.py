@@ -36,14 +36,17 @@ def score_held_out_rows(
     nowhere = np.flatnonzero(held_out_weight.sum(axis=0)[:n_training] == 0)
     row_groups = [*set_aside, nowhere]
     scorers = [[[class_forests[fold]] for class_forests in forests] for fold in range(n_folds)] + [forests]
-    scores = [np.empty((len(rows_here), len(forests))) for rows_here in row_groups]
+    n_outputs = sum(class_forests[0].n_outputs for class_forests in forests)
+    scores = [np.empty((len(rows_here), n_outputs)) for rows_here in row_groups]
     for part, block in iterate_row_blocks(rows.X):
         for rows_here, out, scorer in zip(row_groups, scores, scorers, strict=True):
             inside = slice(*np.searchsorted(rows_here, (part.start, part.stop)))
             unseen = block[rows_here[inside] - part.start]
-            for class_index, class_forests in enumerate(scorer):
-                each = [forest.scores(unseen, n_jobs=n_jobs) for forest in class_forests]
-                out[inside, class_index] = np.mean(each, axis=0)
+            columns = [
+                np.mean([forest.scores(unseen, n_jobs=n_jobs) for forest in class_forests], axis=0)
+                for class_forests in scorer
+            ]
+            out[inside] = np.column_stack(columns)
     weights = [weight[rows_here] for weight, rows_here in zip(held_out_weight, set_aside, strict=True)]
     all_rows = np.concatenate(row_groups)
     return OutOfFold(

@@ -18,13 +18,17 @@ import numpy as np
 
 from untwist.arguments import Array
 from untwist.automatic.candidates import FoldRun
+from untwist.automatic.mixture import find_log_loss, find_mixture_weights
 from untwist.automatic.out_of_fold import score_held_out_rows
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest
 from untwist.boosting.runs import advance
 from untwist.fitting import Fit, decide_alpha
-from untwist.model import Candidate, Choice, FittedModel, OutOfFold
-from untwist.settings import LEARNING_RATES
+from untwist.model import Candidate, Choice, FittedModel, Mixture, OutOfFold
+from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES
+from untwist.theory.links import Link
+from untwist.theory.losses import AlphaLoss
+from untwist.theory.softmax import SoftmaxLink
 from untwist.training_data import TrainingData
 
 __all__ = ["Search"]
@@ -37,6 +41,15 @@ MOST_ROUNDS = 1000
 
 #: Rounds between two looks at whether a candidate is done.
 BLOCK = 10
+
+#: The randomised trees of each fold.
+RANDOMISED_TREES = 40
+
+#: The rows per leaf of randomised trees that are tried.
+LEAF_SIZES = (2, 5, 15)
+
+#: The share of the columns that a node of a randomised tree draws.
+RANDOMISED_FEATURES = 0.5
 
 
 class Search:
@@ -63,7 +76,8 @@ class Search:
         self.data = data
         self.settings = data.settings
         self.alpha_decision = decide_alpha(data)
-        steps = LEARNING_RATES if self.settings.step is None else (self.settings.step,)
+        open_steps = JOINT_LEARNING_RATES if data.boosts_jointly else LEARNING_RATES
+        steps = open_steps if self.settings.step is None else (self.settings.step,)
         self.step = steps[0]
         self.longer_steps = list(steps[1:])
         self.held_out_weight = self._list_held_out_weight()
@@ -215,6 +229,18 @@ class Search:
         data, settings = self.data, self.settings
         candidate = self.candidates[best.key]
         forests = best.list_forests(candidate.n_rounds)
+        n_folds = len(best.fold_weights)
+        mixture = None
+        link: Link | SoftmaxLink = settings.make_link(candidate.alpha)
+        if data.boosts_jointly:
+            link = SoftmaxLink(AlphaLoss(candidate.alpha))
+            forests = [[forest.scale(1.0 / candidate.alpha) for forest in forests[0]]]
+        unseen = self._score_held_out_rows(forests, n_folds)
+        if data.boosts_jointly and settings.mixes_families and self.interrupt is None:
+            try:
+                forests[0], unseen, mixture = self._mix_families(forests[0], unseen)
+            except KeyboardInterrupt as interrupt:
+                self.interrupt = interrupt
         ensembles = [
             Ensemble.from_forest(Forest.average(class_forests), losses, errors)
             for class_forests, (losses, errors) in zip(forests, best.curves(), strict=True)
@@ -223,28 +249,71 @@ class Search:
             classes=data.classes,
             encoder=data.encoder,
             ensembles=tuple(ensembles),
-            link=settings.make_link(candidate.alpha),
+            link=link,
             alpha=candidate.alpha,
             step_size=candidate.step,
             class_weights=data.class_weights,
             seed=data.growth.seed,
             n_rows=data.n_rows,
             n_effective_rows=data.n_effective_rows,
-            choice=Choice(candidate, tuple(self.candidates.values())),
+            choice=Choice(candidate, tuple(self.candidates.values()), mixture),
             noise=self.alpha_decision.estimate,
-            out_of_fold=self._score_held_out_rows(forests, best),
+            out_of_fold=unseen,
         )
-        # Posteriors of weighted classes are not those of the labels; of two classes the weights can be taken back.
-        weighted = settings.class_weight is not None and len(data.classes) > 2
-        if not settings.untwists_posteriors or weighted:
+        if not settings.untwists_posteriors:
             return model
-        noise = model.estimate_noise(settings.known_rates, data.workers)
+        noise = model.estimate_noise(settings.known_noise, data.workers)
         return replace(model, noise=noise, untwisting=noise)
 
-    def _score_held_out_rows(self, forests: list[list[Forest]], best: FoldRun) -> OutOfFold:
+    def _mix_families(self, boosted: list[Forest], unseen: OutOfFold) -> tuple[list[Forest], OutOfFold, Mixture]:
+        """Return the forest of each fold with randomised trees mixed in, and what they say of rows set aside."""
+        n_folds = len(boosted)
+        size = min(LEAF_SIZES, key=lambda rows: self._try_randomised(rows, self.n_first_folds))
+        randomised = self._grow_randomised(size, n_folds)
+        unseen_randomised = self._score_held_out_rows([randomised], n_folds)
+        members = [unseen.scores, unseen_randomised.scores]
+        weights = find_mixture_weights(members, unseen.labels, unseen.weight)
+        scores = weights[0] * members[0] + weights[1] * members[1]
+        losses = [find_log_loss(each, unseen.labels, unseen.weight) for each in (*members, scores)]
+        mixed = [
+            first.scale(weights[0]).append(second.scale(weights[1]))
+            for first, second in zip(boosted, randomised, strict=True)
+        ]
+        boosted_weight, randomised_weight = weights.tolist()
+        boosted_loss, randomised_loss, loss = losses
+        mixture = Mixture(
+            boosted_weight=boosted_weight,
+            randomised_weight=randomised_weight,
+            n_trees=RANDOMISED_TREES,
+            min_samples_leaf=size,
+            boosted_loss=boosted_loss,
+            randomised_loss=randomised_loss,
+            loss=loss,
+        )
+        return mixed, replace(unseen, scores=scores), mixture
+
+    def _try_randomised(self, leaf_size: int, n_folds: int) -> float:
+        """Return the log-loss of randomised trees with so many rows per leaf, on the first folds."""
+        unseen = self._score_held_out_rows([self._grow_randomised(leaf_size, n_folds)], n_folds)
+        slope = find_mixture_weights([unseen.scores], unseen.labels, unseen.weight)[0]
+        return find_log_loss(slope * unseen.scores, unseen.labels, unseen.weight)
+
+    def _grow_randomised(self, leaf_size: int, n_folds: int) -> list[Forest]:
+        """Return randomised trees on the first folds."""
+        data, settings = self.data, self.settings
+        task = data.make_task(settings.make_link(1.0), self.step, 0)
+        forests = []
+        for fold in range(n_folds):
+            fold_task = replace(task, weight=self._training_weight(fold))
+            grown = settings.engine.grow_randomised(
+                data.dataset, fold_task, RANDOMISED_TREES, leaf_size, RANDOMISED_FEATURES, fold * RANDOMISED_TREES
+            )
+            forests.append(grown)
+        return forests
+
+    def _score_held_out_rows(self, forests: list[list[Forest]], n_folds: int) -> OutOfFold:
         """Return what each fold's model says of the rows that it has not seen."""
         data = self.data
-        n_folds = len(best.fold_weights)
         n_training = 0 if data.validation_was_given else data.n_rows
         unseen = score_held_out_rows(
             forests, data.rows, self.held_out_weight[:n_folds], n_training, n_jobs=self.settings.n_jobs

@@ -35,7 +35,8 @@ class Forest:
     Tree t has the nodes offset[t] to offset[t+1]; `left` counts from its first node, and the right child follows the
     left one. A row goes left where X[feature] <= threshold, a missing value where `missing_left`. Where `set` is not
     -1 the column holds categories, and those whose bit is set in codes[4*set : 4*set+4] go left. feature is -1 at a
-    leaf, whose `value` is what the tree adds to the score. `edge` and `leverage` have an entry per tree: the mean of
+    leaf, whose `value` is what the tree adds to the score. Where a row has a score for each of several outputs, `value`
+    has a row of them per node, zeros at a split. `edge` and `leverage` have an entry per tree: the mean of
     weight * y * h(x) that it had, and its coefficient.
     """
 
@@ -74,6 +75,11 @@ class Forest:
         )
 
     @property
+    def n_outputs(self) -> int:
+        """The number of scores that a row has."""
+        return 1 if self.value.ndim == 1 else self.value.shape[1]
+
+    @property
     def n_sets(self) -> int:
         """The number of sets of categories that splits ask for."""
         return len(self.codes) // WORDS_PER_SET
@@ -99,6 +105,16 @@ class Forest:
         arrays = {name: getattr(self, name)[nodes] for name in names}
         arrays |= {name: getattr(self, name)[:count] for name in ("edge", "leverage")}
         return replace(self, offset=self.offset[: count + 1], **arrays)
+
+    def output(self, index: int) -> Forest:
+        """Return the forest whose score is one of the outputs, with one value per leaf."""
+        if not 0 <= index < self.n_outputs:
+            raise ValueError(f"index must be one of {self.n_outputs} outputs, got {index!r}")
+        return replace(self, value=np.ascontiguousarray(self.value.reshape(len(self.value), -1)[:, index]))
+
+    def scale(self, factor: float) -> Forest:
+        """Return the forest whose scores are so many times those of this one."""
+        return replace(self, value=self.value * factor, leverage=self.leverage * factor)
 
     def append(self, other: Forest) -> Forest:
         """Return the trees of this forest, then those of the other."""
@@ -143,9 +159,9 @@ class Forest:
         )
 
     def scores(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int | None = None) -> Array:
-        """Return the scores of rows of numbers: the sum over trees [first, last)."""
+        """Return the scores of rows of numbers: the sum over trees [first, last), a column per output if several."""
         last = len(self) if last is None else last
-        out = np.zeros(X.shape[0])
+        out = np.zeros((X.shape[0], *self.value.shape[1:]))
         for rows, block in iterate_row_blocks(X):
             self.prepared.add_scores(block, first, last, count_threads(n_jobs), out[rows])
         return out

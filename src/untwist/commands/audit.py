@@ -24,6 +24,8 @@ __all__ = ["main"]
 SHOWN = 5
 #: Suspects whose reasons are in the list.
 EXPLAINED = 500
+#: Pairs of a class and a label in the JSON, at most.
+MOST_CONFUSIONS = 100
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -147,11 +149,26 @@ class _JudgedFile:
 
     def print_json(self, listed: Any) -> None:
         """Print everything for machines."""
+        audit = self.audit
         found = {
             "rows": len(self.table.y),
-            "noise_found": self.audit.noise.found,
-            "wrong": dict(zip(("share", "low", "high"), self.audit.noise_rate, strict=True)),
+            "classes": audit.classes,
+            "noise_found": audit.noise.found,
+            "noise": audit.describe_noise(),
+            "wrong": _name_limits(audit.noise_rate) | {"not_excluded": audit.highest_share},
+            "wrong_by_label": [{"label": label} | _name_limits(rate) for label, rate in audit.rate_by_label.items()],
+            "wrong_by_class": [
+                {"class": name} | _name_limits(rate)
+                for name, rate in zip(audit.classes.tolist(), audit.list_class_shares(), strict=True)
+            ],
+            "matrix": audit.noise.matrix,
+            "confusions": [
+                {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
+                | _name_limits((one.share, one.low, one.high))
+                for one in audit.confusions()[:MOST_CONFUSIONS]
+            ],
             "notes": self.table.notes,
+            "expected_wrong_among_suspects": round(audit.expect_wrong(self.suspects), 1),
             "suspects": listed.to_dict(orient="records"),
         }
         print(encode_json(found))
@@ -159,12 +176,21 @@ class _JudgedFile:
     def print_words(self, hint: str) -> None:
         """Print the noise and the first suspects for people; `hint` follows the number of the others."""
         print_result(str(self.audit))
+        n_suspects = len(self.suspects)
+        if n_suspects:
+            expected = self.audit.expect_wrong(self.suspects)
+            rows = f"these {n_suspects} rows" if n_suspects > 1 else "this row"
+            print_result(f"Of the labels of {rows} about {expected:,.0f} are expected to be wrong.")
         for row in self.suspects[:SHOWN].tolist():
             explanation = str(self.audit.explain(row)).split(": ", 1)[1]
             line = self.sheet.lines[self.table.rows[row]]
             print_result(f"\n{self.sheet.row_word} {line} of {self.sheet.path.name}: {explanation}")
         if len(self.suspects) > SHOWN:
             print(f"\n... and {len(self.suspects) - SHOWN} more{hint}")
+
+
+def _name_limits(rate: tuple[float, float, float]) -> dict[str, float]:
+    return dict(zip(("share", "low", "high"), rate, strict=True))
 
 
 def _join(frame: Any, listed: Any) -> Any:

@@ -44,6 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         "trees": sum(map(len, model.model_.ensembles)),
         "alpha": model.alpha_,
         "noise": describe_noise(model),
+        "matrix": None if model.noise_ is None else model.noise_.matrix,
         "columns": [
             {"name": name, "kind": f"{len(known[i])} categories" if i in known else "numbers", "importance": share}
             for i, (name, share) in enumerate(zip(names, importances.tolist(), strict=True))

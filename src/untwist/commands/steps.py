@@ -183,15 +183,7 @@ def describe_noise(model: PILBoostClassifier) -> str:
     str
         The words, without a full stop.
     """
-    noise = model.noise_
-    if noise is None or not noise.found or len(model.classes_) > 2:
-        return "not estimated" if noise is None else str(noise)
-    rates = ((noise.rate_neg, noise.interval_neg), (noise.rate_pos, noise.interval_pos))
-    parts = [
-        f"of what is truly {label} {rate:.1%} ({low:.1%} to {high:.1%})"
-        for label, (rate, (low, high)) in zip(model.classes_, rates, strict=True)
-    ]
-    return f"wrong labels: {', '.join(parts)}"
+    return "not estimated" if model.noise_ is None else str(model.noise_.describe(model.classes_))
 
 
 def encode_json(value: Any) -> str:

@@ -100,6 +100,7 @@ def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]
         "log_loss": best.loss,
         "noise_found": bool(noise is not None and noise.found),
         "noise": describe_noise(model),
+        "matrix": None if noise is None else noise.matrix,
         "importances": {str(names[i]): float(importances[i]) for i in order},
         "notes": table.notes,
     }

@@ -49,16 +49,16 @@ def tree_explainer(model: Any, background: Any) -> Any:
     shap = import_optional("shap", "tree_explainer")
     scoring = Scoring.from_model(model)
     known = numbers(model, background)
-    n_outputs = len(scoring.forests)
+    identity = scoring.sign * np.eye(scoring.n_scores)
     most_nodes = MOST_NODES // sum(map(len, scoring.forests))
     trees = []
     for index, forest in enumerate(scoring.forests):
         shares = find_background_shares(forest, known, getattr(model, "n_jobs", None))
-        output = scoring.sign * (np.arange(n_outputs) == index)
+        outputs = identity if scoring.has_vectors else identity[[index]]
         for root in forest.offset[:-1].tolist():
             tree = _ThresholdTree(forest, root, shares, most_nodes)
             tree.grow(root, 1.0)
-            trees.append(tree.describe(output))
+            trees.append(tree.describe(outputs))
     model_of_shap = {
         "trees": trees,
         "internal_dtype": np.float64,
@@ -70,7 +70,7 @@ def tree_explainer(model: Any, background: Any) -> Any:
 
 @dataclass
 class _Node:
-    """A node of shap: its children, where a missing value goes, what it asks, its rows and its value."""
+    """A node of shap: its children, where a missing value goes, what it asks, its rows, and the leaf that it is."""
 
     rows: float
     left: int = -1
@@ -78,7 +78,7 @@ class _Node:
     default: int = -1
     feature: int = -1
     threshold: float = 0.0
-    value: float = 0.0
+    leaf: int = -1
 
 
 @dataclass
@@ -95,7 +95,7 @@ class _ThresholdTree:
         """Copy what is below a node that this many rows reach, and return the number of the copy."""
         index = len(self.nodes)
         if self.forest.feature[node] < 0:
-            self._add(rows).value = self.forest.value[node]
+            self._add(rows).leaf = node
             return index
         first_child = self.root + int(self.forest.left[node])
         runs = _list_runs(self.forest, node)
@@ -116,8 +116,10 @@ class _ThresholdTree:
             split.default = split.left if side == missing_side else split.right
         return index
 
-    def describe(self, output: Array) -> dict[str, Any]:
-        """Return the tree as shap takes it; `output` is what a value is multiplied by for each output."""
+    def describe(self, outputs: Array) -> dict[str, Any]:
+        """Return the tree as shap takes it; `outputs` has a row per value of a leaf, a column per output of shap."""
+        leaves = np.array([node.leaf for node in self.nodes])
+        values = self.forest.value[leaves].reshape(len(leaves), -1) * (leaves >= 0)[:, None]
 
         def list_values(name: str) -> Array:
             return np.array([getattr(node, name) for node in self.nodes], dtype=np.float64)
@@ -129,7 +131,7 @@ class _ThresholdTree:
             "features": list_values("feature"),
             "thresholds": list_values("threshold"),
             "node_sample_weight": list_values("rows"),
-            "values": list_values("value")[:, None] * output,
+            "values": values @ outputs,
         }
 
     def _add(self, rows: float) -> _Node:

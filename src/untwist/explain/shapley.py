@@ -1,9 +1,11 @@
 """Exact Shapley values of the trees.
 
-What is explained is the boosted score before noise rates untwist it, so that columns add up: `decision_function`, or
-where noise was found or given what `decision_function` rises with. A positive value speaks for classes_[1], or for the
-class in question beyond two. A column that is left out is averaged over: at its splits both ways are taken, each with
-its share of the background rows ("tree path dependent" in shap).
+What is explained is the boosted score before noise rates or a transition matrix untwist it, so that columns add up:
+`decision_function`, or where noise was found or given what `decision_function` rises with. A positive value speaks for
+classes_[1], or for the class in question beyond two. Of classes that were boosted together a score is the logarithm of
+the twisted posterior, up to a constant that the classes of a row share: scores of one row are compared with each other.
+A column that is left out is averaged over: at its splits both ways are taken, each with its share of the background
+rows ("tree path dependent" in shap).
 """
 
 from __future__ import annotations
@@ -105,9 +107,9 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
     for forest in scoring.forests:
         shares = find_background_shares(forest, known, n_jobs)
         found.append(_explain_forest(forest, shares, rows))
-    values = np.stack([one for one, _ in found], axis=2)
-    base = np.array([one for _, one in found])
-    if len(found) == 1:
+    values = np.concatenate([one for one, _ in found], axis=2)
+    base = np.concatenate([one for _, one in found])
+    if scoring.n_scores == 1:
         values = values[:, :, 0]
         base = base[0]
     encoder = find_model(model).encoder
@@ -184,23 +186,23 @@ def find_background_shares(forest: Forest, background: Array, n_jobs: int | None
     return shares
 
 
-def _explain_forest(forest: Forest, shares: Array, rows: Array) -> tuple[Array, float]:
-    """Return values[row, column], and the base value."""
+def _explain_forest(forest: Forest, shares: Array, rows: Array) -> tuple[Array, Array]:
+    """Return values[row, column, output], and the base value of each output."""
     columns = np.ascontiguousarray(rows.T)
-    values = np.zeros(columns.shape)
-    base = 0.0
+    values = np.zeros((forest.n_outputs, *columns.shape))
+    base = np.zeros(forest.n_outputs)
     for tree in range(len(forest)):
         nodes = forest.nodes_of(tree)
         if nodes.stop - nodes.start == 1:  # The tree is a leaf.
-            base += float(forest.value[nodes.start])
+            base += forest.value[nodes.start]
             continue
         paths = _Paths.from_tree(forest, nodes.start, shares)
-        base += float(paths.value @ np.multiply.reduceat(paths.share, paths.leaf))
+        base += np.multiply.reduceat(paths.share, paths.leaf) @ paths.value
         step = max(1, CELLS_PER_BLOCK // len(paths.share))
         for start in range(0, len(rows), step):
             block = slice(start, start + step)
-            paths.add_values(_find_rows_going_left(forest, nodes, columns[:, block]), values[:, block])
-    return values.T, base
+            paths.add_values(_find_rows_going_left(forest, nodes, columns[:, block]), values[:, :, block])
+    return values.transpose(2, 1, 0), base
 
 
 def _find_rows_going_left(forest: Forest, nodes: slice, columns: Array) -> NDArray[np.bool_]:
@@ -225,7 +227,8 @@ class _Paths:
     """The ways to the leaves of a tree, each in steps, one for each column that is asked on it.
 
     A step is one or more splits (`node`, counted from the root, and whether the path goes `left` there), from split[i]
-    on; its `share` of the background rows is what the path keeps of them there. The steps of a leaf begin at leaf[j].
+    on; its `share` of the background rows is what the path keeps of them there. The steps of a leaf begin at leaf[j],
+    and its values, one for each output, are value[j].
     """
 
     node: NDArray[np.intp]
@@ -250,7 +253,7 @@ class _Paths:
                 unfinished.append((child, [*path, (end, child)]))
                 continue
             leaf.append(len(split))
-            value.append(forest.value[end])
+            value.append(np.atleast_1d(forest.value[end]))
             by_column: dict[int, list[tuple[int, int]]] = {}
             for parent, child in path:
                 by_column.setdefault(int(forest.feature[parent]), []).append((parent, child))
@@ -263,12 +266,12 @@ class _Paths:
         return cls(*map(np.array, lists))
 
     def add_values(self, goes_left: NDArray[np.bool_], values: Array) -> None:
-        """Add what columns contribute, values[column, row], to those given.
+        """Add what columns contribute, values[output, column, row], to those given.
 
         On a path let o be 1 where the row takes the step and 0 elsewhere, and z the share. With only some columns known
         a path weighs the product of their o and the others' z, times the leaf. The Shapley value is a mean over all
         sets of known columns: (o - z) times the integral over t in [0, 1] of the product of t*o + (1-t)*z over the
-        other columns. That is a polynomial in t, which Gauss' quadrature integrates exactly.
+        other columns. That is a polynomial in t, which Gauss' quadrature integrates exactly. All outputs share it.
         """
         follows = np.logical_and.reduceat(goes_left[self.node] == self.left[:, None], self.split, axis=0)
         lengths = np.diff([*self.leaf, len(self.split)])
@@ -279,6 +282,8 @@ class _Paths:
             factor = np.where(follows, t + (1.0 - t) * share, (1.0 - t) * share)
             product = np.multiply.reduceat(factor, self.leaf, axis=0)
             total += weight * np.repeat(product, lengths, axis=0) / factor
-        total *= (follows - share) * np.repeat(self.value, lengths)[:, None]
+        total *= follows - share
+        value = np.repeat(self.value, lengths, axis=0)
         for column in np.unique(self.column):
-            values[column] += total[self.column == column].sum(axis=0)
+            steps = self.column == column
+            values[:, column] += np.einsum("sr,so->or", total[steps], value[steps])

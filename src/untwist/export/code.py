@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.export.scoring import Scoring, Term
+from untwist.arguments import Array
+from untwist.export.scoring import Scoring
+from untwist.export.terms import Term
 
 __all__ = ["to_code"]
 
@@ -20,44 +22,50 @@ C = """\
 
 {arrays}
 
-static double score(const double *row, int tree, int end) {{
-  double total = 0.0;
-  for (; tree < end; ++tree) {{
-    int node = ROOT[tree];
-    while (FEATURE[node] >= 0) {{
-      const double x = row[FEATURE[node]];
-      int left = isnan(x) ? MISSING_LEFT[node] : x <= NUMBER[node];
-{sets}      node = LEFT[node] + !left;
-    }}
-    total += NUMBER[node];
+static int find_leaf(const double *row, int node) {{
+  while (FEATURE[node] >= 0) {{
+    const double x = row[FEATURE[node]];
+    int left = isnan(x) ? MISSING_LEFT[node] : x <= NUMBER[node];
+{sets}    node = LEFT[node] + !left;
   }}
-  return total;
-}}
-
-static double clean(double z) {{
-{formula}
+  return node;
 }}
 
 void {name}(const double *row, double *out) {{
-{answer}
+{scores}
+{formula}
 }}
 """
 #: How a row goes on at a split by categories, in C.
 C_SETS = """\
-      if (SET[node] >= 0) {
-        const int code = x >= 0 && x < 256 && x == floor(x) ? (int)x : -1;
-        left = code < 0 ? MISSING_LEFT[node] : (int)(CODES[4 * SET[node] + code / 64] >> code % 64 & 1);
-      }
+    if (SET[node] >= 0) {
+      const int code = x >= 0 && x < 256 && x == floor(x) ? (int)x : -1;
+      left = code < 0 ? MISSING_LEFT[node] : (int)(CODES[4 * SET[node] + code / 64] >> code % 64 & 1);
+    }
 """
-#: The probabilities of two classes, in C.
+#: The score of two classes, in C.
+C_ONE_SCORE = """\
+  double score = 0.0;
+  for (int tree = 0; tree < {n_trees}; ++tree) score += NUMBER[find_leaf(row, ROOT[tree])];"""
+#: The score of each class against the rest, in C.
+C_SCORES = """\
+  double score[{n_classes}] = {{0.0}};
+  for (int k = 0; k < {n_classes}; ++k)
+    for (int tree = FIRST[k]; tree < FIRST[k + 1]; ++tree) score[k] += NUMBER[find_leaf(row, ROOT[tree])];"""
+#: The scores of classes that were boosted together, in C: a leaf has the place of its values instead of children.
+C_SHARED_SCORES = """\
+  double score[{n_classes}] = {{0.0}};
+  for (int tree = 0; tree < {n_trees}; ++tree) {{
+    const double *value = VALUE + {n_classes} * LEFT[find_leaf(row, ROOT[tree])];
+    for (int k = 0; k < {n_classes}; ++k) score[k] += value[k];
+  }}"""
+#: The answer for two classes, in C.
 C_TWO = """\
-  out[1] = clean(score(row, FIRST[0], FIRST[1]));
-  out[0] = 1.0 - out[1];"""
-#: The probabilities of more than two classes, in C.
+  out[0] = 1.0 - {posterior};
+  out[1] = {posterior};"""
+#: The answer for more than two classes, in C.
 C_SEVERAL = """\
-  double total = 0.0;
-  for (int k = 0; k < {count}; ++k) total += out[k] = clean(score(row, FIRST[k], FIRST[k + 1]));
-  for (int k = 0; k < {count}; ++k) out[k] /= total;"""
+  for (int k = 0; k < {n_classes}; ++k) out[k] = {posterior};"""
 
 #: The text in Python around the parts of a model.
 PYTHON = """\
@@ -67,45 +75,56 @@ from math import copysign, exp, fabs, floor, isnan, log, tanh
 {arrays}
 
 
-def score(row, tree, end):
-    total = 0.0
-    for node in ROOT[tree:end]:
-        while FEATURE[node] >= 0:
-            x = row[FEATURE[node]]
-            left = MISSING_LEFT[node] if isnan(x) else x <= NUMBER[node]
-{sets}            node = LEFT[node] + (not left)
-        total += NUMBER[node]
-    return total
-
-
-def clean(z):
-{formula}
+def find_leaf(row, node):
+    while FEATURE[node] >= 0:
+        x = row[FEATURE[node]]
+        left = MISSING_LEFT[node] if isnan(x) else x <= NUMBER[node]
+{sets}        node = LEFT[node] + (not left)
+    return node
 
 
 def {name}(row):
-{answer}
+{scores}
+{formula}
 """
 #: How a row goes on at a split by categories, in Python.
 PYTHON_SETS = """\
-            if SET[node] >= 0:
-                code = int(x) if 0 <= x < 256 and x == floor(x) else -1
-                left = MISSING_LEFT[node] if code < 0 else CODES[4 * SET[node] + code // 64] >> code % 64 & 1
+        if SET[node] >= 0:
+            code = int(x) if 0 <= x < 256 and x == floor(x) else -1
+            left = MISSING_LEFT[node] if code < 0 else CODES[4 * SET[node] + code // 64] >> code % 64 & 1
 """
-#: The probabilities of two classes, in Python.
+#: The score of two classes, in Python.
+PYTHON_ONE_SCORE = """\
+    score = 0.0
+    for root in ROOT:
+        score += NUMBER[find_leaf(row, root)]"""
+#: The score of each class against the rest, in Python.
+PYTHON_SCORES = """\
+    score = [0.0] * {n_classes}
+    for k in range({n_classes}):
+        for root in ROOT[FIRST[k]:FIRST[k + 1]]:
+            score[k] += NUMBER[find_leaf(row, root)]"""
+#: The scores of classes that were boosted together, in Python: a leaf has the place of its values instead of children.
+PYTHON_SHARED_SCORES = """\
+    score = [0.0] * {n_classes}
+    for root in ROOT:
+        first = {n_classes} * LEFT[find_leaf(row, root)]
+        for k in range({n_classes}):
+            score[k] += VALUE[first + k]"""
+#: The answer for two classes, in Python.
 PYTHON_TWO = """\
-    p = clean(score(row, FIRST[0], FIRST[1]))
-    return [1.0 - p, p]"""
-#: The probabilities of more than two classes, in Python.
+    return [1.0 - {posterior}, {posterior}]"""
+#: The answer for more than two classes, in Python.
 PYTHON_SEVERAL = """\
-    each = [clean(score(row, FIRST[k], FIRST[k + 1])) for k in range({count})]
-    return [one / sum(each) for one in each]"""
+    return [{posterior} for k in range({n_classes})]"""
 
 
 def to_code(model: Any, language: str = "c", *, name: str = "predict_proba") -> str:
     """Return source text of a function that gives the clean probabilities of a row, as `predict_proba` does.
 
     The row is one of `numbers`. Comments say what the columns and classes are. The text grows with the model, by about
-    40 characters for each split and each leaf, and by 80 kB where noise was found or given.
+    40 characters for each split and each leaf (20 more for each class where a leaf has a value for every class), and by
+    80 kB where noise rates were found or given.
 
     Parameters
     ----------
@@ -129,72 +148,140 @@ def to_code(model: Any, language: str = "c", *, name: str = "predict_proba") -> 
     in_c = language == "c"
     scoring = Scoring.from_model(model)
     n_classes = len(scoring.classes)
-    text = _Text(in_c)
-    decision, posterior = scoring.write_clean(Term(text, "z"))
-    answer = posterior if n_classes == 2 else scoring.write_share(posterior, decision)
-    text.lines.append(f"{text.indent}return {answer.text}{text.end}")
-    arrays = _list_arrays(scoring)
+    several = n_classes > 2
+    text = _Text(in_c, n_classes)
+    _, posterior = scoring.formula.write_clean(Term(text, "score[k]" if several else "score", several))
+    arrays = _list_arrays(scoring) | text.arrays
     comment = "// " if in_c else "# "
     sets = C_SETS if in_c else PYTHON_SETS
-    answers = (C_TWO, C_SEVERAL) if in_c else (PYTHON_TWO, PYTHON_SEVERAL)
+    if several:
+        one_each, shared = (C_SCORES, C_SHARED_SCORES) if in_c else (PYTHON_SCORES, PYTHON_SHARED_SCORES)
+        scores = shared if scoring.has_vectors else one_each
+        answer = C_SEVERAL if in_c else PYTHON_SEVERAL
+    else:
+        scores = C_ONE_SCORE if in_c else PYTHON_ONE_SCORE
+        answer = C_TWO if in_c else PYTHON_TWO
     return (C if in_c else PYTHON).format(
         description="\n".join(comment + line for line in scoring.describe()),
         arrays="\n".join(_write_array(in_c, array_name, values) for array_name, values in arrays.items()),
         sets=sets if "SET" in arrays else "",
-        formula="\n".join(text.lines),
         name=name,
-        answer=answers[n_classes > 2].format(count=n_classes),
+        scores=scores.format(n_classes=n_classes, n_trees=len(arrays["ROOT"])),
+        formula="\n".join([*text.lines, answer.format(n_classes=n_classes, posterior=posterior.text)]),
     )
 
 
 class _Text:
-    """Lines of a function; a `Writer`, whose terms are expressions."""
+    """Lines of a function; a `Writer`, whose terms are expressions, in k where there is one for each class."""
 
-    def __init__(self, in_c: bool) -> None:
-        self.indent = "  " if in_c else "    "
-        self.end = ";" if in_c else ""
-        self.let = "const double " if in_c else ""
+    def __init__(self, in_c: bool, n_classes: int) -> None:
+        self.in_c = in_c
+        self.n_classes = n_classes
         self.functions = {"abs": "fabs", "min": "fmin", "max": "fmax"} if in_c else {"abs": "fabs"}
         self.index = "TABLE[(int)({})]" if in_c else "TABLE[int({})]"
         self.lines: list[str] = []
+        self.arrays: dict[str, Array] = {}
 
-    def write(self, operation: str, *terms: Term | float) -> Term:
-        """Write an operation as an expression."""
-        texts = [term.text if isinstance(term, Term) else repr(float(term)) for term in terms]
+    def write(self, operation: str, *terms: Term | float | Array) -> Term:
+        """Write an operation as an expression; one over all classes as lines of its own."""
+        if operation == "@":
+            return self._write_product(*terms)
+        texts = [self._write_operand(term) for term in terms]
+        if operation in ("total", "largest"):
+            return self._write_reduction(operation, texts[0])
+        per_class = any(isinstance(term, np.ndarray) or getattr(term, "per_class", False) for term in terms)
         if operation in "+-*/":
-            return Term(self, f"({texts[0]} {operation} {texts[1]})")
+            return Term(self, f"({texts[0]} {operation} {texts[1]})", per_class)
         if operation == "look_up":
-            return Term(self, self.index.format(texts[0]))
-        return Term(self, f"{self.functions.get(operation, operation)}({', '.join(texts)})")
+            return Term(self, self.index.format(texts[0]), per_class)
+        return Term(self, f"{self.functions.get(operation, operation)}({', '.join(texts)})", per_class)
 
     def define(self, name: str, term: Term) -> Term:
-        """Write a line that gives a term its name."""
-        name = f"{name}_{len(self.lines)}"
-        self.lines.append(f"{self.indent}{self.let}{name} = {term.text}{self.end}")
+        """Write lines that give a term its name."""
+        name = self._make_name(name)
+        if not term.per_class:
+            self._add_line(f"const double {name} = {term.text};", f"{name} = {term.text}")
+            return Term(self, name)
+        self._add_line(f"double {name}[{self.n_classes}];")
+        self._add_line(f"{self._loop('k')} {name}[k] = {term.text};", f"{name} = [{term.text} {self._loop('k')}]")
+        return Term(self, f"{name}[k]", True)
+
+    def _write_operand(self, term: Term | float | Array) -> str:
+        if isinstance(term, Term):
+            return term.text
+        if isinstance(term, np.ndarray):
+            return f"{self._add_array(term)}[k]"
+        return repr(float(term))
+
+    def _write_reduction(self, operation: str, text: str) -> Term:
+        """Write a sum or a maximum over the classes."""
+        name = self._make_name(operation)
+        start, function, step = {
+            "total": ("0.0", "sum", f"{name} += {text}"),
+            "largest": ("-HUGE_VAL", "max", f"{name} = fmax({name}, {text})"),
+        }[operation]
+        self._add_line(f"double {name} = {start};")
+        self._add_line(f"{self._loop('k')} {step};", f"{name} = {function}({text} {self._loop('k')})")
         return Term(self, name)
+
+    def _write_product(self, row: Any, matrix: Any) -> Term:
+        """Write the product of a row, which has a name, and a matrix."""
+        array = self._add_array(matrix)
+        name = self._make_name("product")
+        factors = f"{row.text.removesuffix('[k]')}[j] * {array}[{self.n_classes} * j + k]"
+        self._add_line(f"double {name}[{self.n_classes}] = {{0.0}};")
+        self._add_line(
+            f"{self._loop('j')} {self._loop('k')} {name}[k] += {factors};",
+            f"{name} = [sum({factors} {self._loop('j')}) {self._loop('k')}]",
+        )
+        return Term(self, f"{name}[k]", True)
+
+    def _loop(self, index: str) -> str:
+        if self.in_c:
+            return f"for (int {index} = 0; {index} < {self.n_classes}; ++{index})"
+        return f"for {index} in range({self.n_classes})"
+
+    def _make_name(self, name: str) -> str:
+        return f"{name}_{len(self.lines)}"
+
+    def _add_line(self, in_c: str, in_python: str | None = None) -> None:
+        """Add a line in either language, or in C only."""
+        line = f"  {in_c}" if self.in_c else f"    {in_python}"
+        if self.in_c or in_python is not None:
+            self.lines.append(line)
+
+    def _add_array(self, values: Array) -> str:
+        name = f"CONSTANT_{len(self.arrays)}"
+        self.arrays[name] = values.ravel()
+        return name
 
 
 def _list_arrays(scoring: Scoring) -> dict[str, NDArray[Any]]:
-    """Return the trees of all classes one after the other; NUMBER is a split's threshold or a leaf's value."""
-    forests = scoring.forests
-    joined = forests[0]
-    for forest in forests[1:]:
+    """Return the trees of all classes one after the other; NUMBER is a split's threshold or a leaf's value.
+
+    Where a leaf has a value for each class, these are in VALUE, and its LEFT is their place there.
+    """
+    joined = scoring.forests[0]
+    for forest in scoring.forests[1:]:
         joined = joined.append(forest)
     root = joined.offset[:-1]
+    is_leaf = joined.feature < 0
     # A threshold is infinite where all that is not missing goes left.
     threshold = np.minimum(joined.threshold, sys.float_info.max)
-    arrays = {
-        "FIRST": np.cumsum([0, *map(len, forests)]),
-        "ROOT": root,
-        "FEATURE": joined.feature,
-        "LEFT": joined.left + np.repeat(root, np.diff(joined.offset)),
-        "MISSING_LEFT": joined.missing_left,
-        "NUMBER": np.where(joined.feature < 0, joined.value, threshold),
-    }
+    left = joined.left + np.repeat(root, np.diff(joined.offset))
+    arrays: dict[str, NDArray[Any]] = {"ROOT": root, "FEATURE": joined.feature, "MISSING_LEFT": joined.missing_left}
+    if scoring.has_vectors:
+        place = np.cumsum(is_leaf) - 1
+        arrays |= {"LEFT": np.where(is_leaf, place, left), "NUMBER": np.where(is_leaf, 0.0, threshold)}
+        arrays["VALUE"] = joined.value[is_leaf].ravel()
+    else:
+        arrays |= {"LEFT": left, "NUMBER": np.where(is_leaf, joined.value, threshold)}
+    if len(scoring.forests) > 1:
+        arrays["FIRST"] = np.cumsum([0, *map(len, scoring.forests)])
     if (joined.set >= 0).any():
         arrays |= {"SET": joined.set, "CODES": joined.codes}
-    if scoring.table is not None:
-        arrays["TABLE"] = scoring.table
+    if scoring.formula.table is not None:
+        arrays["TABLE"] = scoring.formula.table
     return arrays
 
 

@@ -6,6 +6,7 @@ Everything is in double precision, so that rows fall on the same side of every t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.forest import Forest
-from untwist.export.scoring import BELOW_CATEGORIES, Scoring, Term
+from untwist.export.scoring import BELOW_CATEGORIES, Scoring
+from untwist.export.terms import Term
 from untwist.optional import import_optional
 
 __all__ = ["to_onnx"]
@@ -45,6 +47,7 @@ OPERATORS = {
     "-": "Sub",
     "*": "Mul",
     "/": "Div",
+    "@": "MatMul",
     "abs": "Abs",
     "exp": "Exp",
     "floor": "Floor",
@@ -53,6 +56,12 @@ OPERATORS = {
     "min": "Min",
     "tanh": "Tanh",
 }
+
+#: ONNX's names of the operations over all classes.
+REDUCTIONS = {"total": "ReduceSum", "largest": "ReduceMax"}
+
+#: Where a leaf has a value for each class, this many values of a row are looked up and added up at once, about.
+VALUES_AT_ONCE = 1024
 
 
 def to_onnx(model: Any) -> Any:
@@ -76,13 +85,10 @@ def to_onnx(model: Any) -> Any:
     graph = _Graph(onnx.helper, scoring)
     classes = _make_labels(scoring.classes)
     several = len(classes) > 2
-    trees = _describe_trees(scoring, onnx.numpy_helper.from_array)
-    scores = graph.add_node("TreeEnsemble", "X", domain="ai.onnx.ml", **trees)
-    if not several:
-        scores = graph.add_node("Reshape", scores, graph.add_constant(np.array([-1])))
-    decision, posterior = scoring.write_clean(Term(graph, scores))
+    scores = _add_scores(graph, scoring, onnx.numpy_helper.from_array)
+    decision, posterior = scoring.formula.write_clean(Term(graph, scores, several))
     graph.add_node("Identity", decision.text, output="decision")
-    best = _add_several_classes(graph, scoring, decision, posterior) if several else _add_two_classes(graph, posterior)
+    best = _add_several_classes(graph, posterior) if several else _add_two_classes(graph, posterior)
     graph.add_node("Gather", graph.add_constant(classes), best, output="label")
 
     def declare(name: str, kind: int, *columns: int) -> Any:
@@ -122,12 +128,46 @@ def _add_two_classes(graph: _Graph, posterior: Term) -> str:
     return graph.add_node("Cast", is_second, to=INT64)
 
 
-def _add_several_classes(graph: _Graph, scoring: Scoring, decision: Term, posterior: Term) -> str:
+def _add_several_classes(graph: _Graph, posterior: Term) -> str:
     """Add the probabilities of more than two classes; return the index of the one that is chosen."""
-    shares = scoring.write_share(posterior, decision).text
-    total = graph.add_node("ReduceSum", shares, graph.add_constant(np.array([1])), keepdims=1)
-    graph.add_node("Div", shares, total, output="probabilities")
+    graph.add_node("Identity", posterior.text, output="probabilities")
     return graph.add_node("ArgMax", "decision", axis=1, keepdims=0)
+
+
+def _add_scores(graph: _Graph, scoring: Scoring, make_tensor: Any) -> str:
+    """Add the trees, and return the name of the scores: one for two classes, else a column per class."""
+    if scoring.has_vectors:
+        return _add_shared_scores(graph, scoring.forests[0], make_tensor)
+    parts = [_describe_forest(forest, target) for target, forest in enumerate(scoring.forests)]
+    trees = _describe_trees(parts, len(parts), make_tensor)
+    scores = graph.add_node("TreeEnsemble", "X", domain="ai.onnx.ml", **trees)
+    return scores if len(parts) > 1 else graph.add_node("Reshape", scores, graph.add_constant(np.array([-1])))
+
+
+def _add_shared_scores(graph: _Graph, forest: Forest, make_tensor: Any) -> str:
+    """Add trees whose leaves have a value for each class.
+
+    A leaf of TreeEnsemble has one number. Here it is the place of the leaf's values in a table, with an output per
+    tree; some trees at a time, the values are looked up there and added up.
+    """
+    is_leaf = forest.feature < 0
+    values = forest.value[is_leaf]
+    places = replace(forest, value=np.where(is_leaf, np.cumsum(is_leaf) - 1.0, 0.0))
+    part = _describe_forest(places, 0)
+    part["leaf_targetids"] = np.repeat(np.arange(len(forest)), np.diff(forest.offset))[is_leaf]
+    trees = _describe_trees([part], len(forest), make_tensor)
+    reached = graph.add_node("TreeEnsemble", "X", domain="ai.onnx.ml", **trees)
+    reached = graph.add_node("Cast", reached, to=INT64)
+    table = graph.add_constant(values)
+    columns = graph.add_constant(np.array([1]))
+    n_at_once = max(1, VALUES_AT_ONCE // values.shape[1])
+    scores = ""
+    for first in range(0, len(forest), n_at_once):
+        ends = [graph.add_constant(np.array([end])) for end in (first, first + n_at_once)]
+        found = graph.add_node("Gather", table, graph.add_node("Slice", reached, *ends, columns))
+        added = graph.add_node("ReduceSum", found, columns, keepdims=0)
+        scores = graph.add_node("Add", scores, added) if scores else added
+    return scores
 
 
 class _Graph:
@@ -135,7 +175,7 @@ class _Graph:
 
     def __init__(self, helper: Any, scoring: Scoring) -> None:
         self.helper = helper
-        self.table = scoring.table
+        self.table = scoring.formula.table
         self.nodes: list[Any] = []
         self.constants: dict[str, NDArray[Any]] = {}
 
@@ -151,15 +191,20 @@ class _Graph:
         self.constants[name] = np.asarray(value)
         return name
 
-    def write(self, operation: str, *terms: Term | float) -> Term:
+    def write(self, operation: str, *terms: Term | float | Array) -> Term:
         """Add the node of an operation."""
-        first, *others = (each.text if isinstance(each, Term) else self.add_constant(float(each)) for each in terms)
+        first, *others = (each.text if isinstance(each, Term) else self._add_operand(each) for each in terms)
+        if operation in REDUCTIONS:
+            return Term(self, self.add_node(REDUCTIONS[operation], first, self.add_constant(np.array([1])), keepdims=1))
         if operation == "copysign":  # It is 0 where the second term is 0, whatever the sign of that.
             return Term(self, self.add_node("Mul", first, self.add_node("Sign", *others)))
         if operation == "look_up":
             index = self.add_node("Cast", first, to=INT64)
             return Term(self, self.add_node("Gather", self.add_constant(self.table), index))
         return Term(self, self.add_node(OPERATORS[operation], first, *others))
+
+    def _add_operand(self, value: float | Array) -> str:
+        return self.add_constant(np.asarray(value, dtype=np.float64))
 
     def define(self, _name: str, term: Term) -> Term:
         """Return the term: the output of a node has a name already."""
@@ -175,12 +220,11 @@ def _make_labels(classes: NDArray[Any]) -> NDArray[Any]:
     raise ValueError(f"ONNX knows labels of numbers, Booleans or text, got {classes[:5]}")
 
 
-def _describe_trees(scoring: Scoring, make_tensor: Any) -> dict[str, Any]:
-    """Return the attributes of TreeEnsemble: splits and leaves in lists of their own, numbered through all trees.
+def _describe_trees(parts: list[dict[str, NDArray[Any]]], n_targets: int, make_tensor: Any) -> dict[str, Any]:
+    """Return the attributes of TreeEnsemble: splits and leaves in lists of their own, numbered through all forests.
 
     A tree must have a split: one that is a leaf gets a split with this leaf on both sides.
     """
-    parts = [_describe_forest(forest, target) for target, forest in enumerate(scoring.forests)]
     n_splits = 0
     n_leaves = 0
     for part in parts:
@@ -196,7 +240,7 @@ def _describe_trees(scoring: Scoring, make_tensor: Any) -> dict[str, Any]:
     if len(sets):
         attributes["membership_values"] = make_tensor(sets)
     attributes |= {name: values.astype(np.int64).tolist() for name, values in joined.items()}
-    return attributes | {"n_targets": len(scoring.forests), **SUM_OF_LEAVES}
+    return attributes | {"n_targets": n_targets, **SUM_OF_LEAVES}
 
 
 def _describe_forest(forest: Forest, target: int) -> dict[str, NDArray[Any]]:

@@ -18,9 +18,10 @@ __all__ = ["to_treelite"]
 def to_treelite(model: Any) -> Any:
     """Return a model as treelite, which gives the boosted score of rows of `numbers`, one per class beyond two.
 
-    That is `decision_function` unless noise rates untwist the posterior; a positive score speaks for the class. None of
-    treelite's postprocessors is the link of the alpha-loss or keeps posteriors within limits, so that probabilities are
-    made outside: `probabilities(model, scores)`.
+    That is `decision_function` unless noise rates or a transition matrix untwist the posterior; a positive score speaks
+    for the class, and of classes that were boosted together the largest one. None of treelite's postprocessors is the
+    link of the alpha-loss or keeps posteriors within limits, so that probabilities are made outside:
+    `probabilities(model, scores)`.
 
     Parameters
     ----------
@@ -34,8 +35,13 @@ def to_treelite(model: Any) -> Any:
     """
     model_builder = import_optional("treelite.model_builder", "to_treelite")
     scoring = Scoring.from_model(model)
-    n_scores = len(scoring.forests)
-    class_of_tree = [index for index, forest in enumerate(scoring.forests) for _ in range(len(forest))]
+    n_scores = scoring.n_scores
+    every_class = -1
+    class_of_tree = [
+        every_class if scoring.has_vectors else index
+        for index, forest in enumerate(scoring.forests)
+        for _ in range(len(forest))
+    ]
     n_trees = len(class_of_tree)
     builder = model_builder.ModelBuilder(
         threshold_type="float64",
@@ -46,7 +52,7 @@ def to_treelite(model: Any) -> Any:
             average_tree_output=False,
             num_target=1,
             num_class=[n_scores],
-            leaf_vector_shape=(1, 1),
+            leaf_vector_shape=(1, n_scores if scoring.has_vectors else 1),
         ),
         tree_annotation=model_builder.TreeAnnotation(num_tree=n_trees, target_id=[0] * n_trees, class_id=class_of_tree),
         postprocessor=model_builder.PostProcessorFunc("identity_multiclass" if n_scores > 1 else "identity"),
@@ -68,7 +74,7 @@ def _build_tree(builder: Any, forest: Forest, tree: int, value: Array, threshold
     for node in range(nodes.start, nodes.stop):
         builder.start_node(node - nodes.start)
         if forest.feature[node] < 0:
-            builder.leaf(float(value[node]))
+            builder.leaf(value[node].tolist())
         else:
             _build_split(builder, forest, node, float(threshold[node]))
         builder.end_node()

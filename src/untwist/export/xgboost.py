@@ -26,9 +26,10 @@ REFUSED_IN_NAMES = set("[]<")
 def to_xgboost(model: Any) -> Any:
     """Return a model as XGBoost, whose margin is the boosted score of rows of `numbers`, one per class beyond two.
 
-    That is `decision_function` unless noise rates untwist the posterior; a positive score speaks for the class.
-    `probabilities(model, margins)` makes clean probabilities of it. XGBoost keeps values, thresholds and leaves in
-    single precision: a value within its rounding of a threshold may go to the other side.
+    That is `decision_function` unless noise rates or a transition matrix untwist the posterior; a positive score speaks
+    for the class, and of classes that were boosted together the largest one: a tree that they share becomes one for
+    each class. `probabilities(model, margins)` makes clean probabilities of it. XGBoost keeps values, thresholds and
+    leaves in single precision: a value within its rounding of a threshold may go to the other side.
 
     Parameters
     ----------
@@ -42,13 +43,15 @@ def to_xgboost(model: Any) -> Any:
     """
     xgboost = import_optional("xgboost", "to_xgboost")
     scoring = Scoring.from_model(model)
-    encoder = find_model(model).encoder
+    fitted = find_model(model)
+    encoder = fitted.encoder
+    forests = fitted.forests
     n_categories = {column: len(known) for column, known in encoder.schema.categories.items()}
-    n_scores = len(scoring.forests)
-    n_rounds = max(map(len, scoring.forests))
-    content = _make_small_model(xgboost, scoring.forests[0].n_features, n_categories, n_scores)
+    n_scores = len(forests)
+    n_rounds = max(map(len, forests))
+    content = _make_small_model(xgboost, encoder.n_features, n_categories, n_scores)
     trees = content["learner"]["gradient_booster"]["model"]
-    trees["trees"] = _list_trees(scoring, n_rounds, n_categories)
+    trees["trees"] = _list_trees(forests, scoring.sign, n_rounds, n_categories)
     trees["tree_info"] = list(range(n_scores)) * n_rounds
     trees["iteration_indptr"] = list(range(0, n_rounds * n_scores + 1, n_scores))
     trees["gbtree_model_param"] |= {"num_trees": str(n_rounds * n_scores)}
@@ -72,13 +75,15 @@ def _make_small_model(xgboost: Any, n_features: int, n_categories: dict[int, int
     return content
 
 
-def _list_trees(scoring: Scoring, n_rounds: int, n_categories: dict[int, int]) -> list[dict[str, Any]]:
+def _list_trees(
+    forests: tuple[Forest, ...], sign: float, n_rounds: int, n_categories: dict[int, int]
+) -> list[dict[str, Any]]:
     """Return a tree of every class in turn; where the rounds of a class have ended, one that adds 0."""
     trees: list[dict[str, Any]] = []
     for index in range(n_rounds):
-        for forest in scoring.forests:
+        for forest in forests:
             has_ended = index >= len(forest)
-            value = 0.0 * forest.value if has_ended else scoring.sign * forest.value
+            value = 0.0 * forest.value if has_ended else sign * forest.value
             trees.append(_describe_tree(forest, 0 if has_ended else index, value, n_categories, len(trees)))
     return trees
 

@@ -16,10 +16,24 @@ import numpy as np
 
 from untwist.boosting.forest import Forest
 
-__all__ = ["ALIGNMENT", "ARRAY_TYPES", "FOREST_ARRAYS", "LABEL_TYPES", "UNTWISTING_ARRAYS", "VERSION", "pack", "unpack"]
+__all__ = [
+    "ALIGNMENT",
+    "ARRAY_TYPES",
+    "FIRST_VERSION",
+    "FOREST_ARRAYS",
+    "LABEL_TYPES",
+    "MATRIX_ARRAYS",
+    "UNTWISTING_ARRAYS",
+    "VERSION",
+    "pack",
+    "unpack",
+]
 
-#: The version of the format that is written, and the newest one that can be read.
-VERSION = 1
+#: The newest version of the format, for leaves with a value per class and for transition matrices.
+VERSION = 2
+
+#: The version for all other models: whatever it can hold is written in it, so that an older untwist can read it.
+FIRST_VERSION = 1
 
 #: What every model file begins with.
 MAGIC = b"UNTWIST\0"
@@ -45,8 +59,18 @@ FOREST_ARRAYS = tuple(field.name for field in fields(Forest) if field.name != "n
 #: The arrays of an `Untwisting`; its other fields are in the header.
 UNTWISTING_ARRAYS = ("weights", "rates_neg", "rates_pos", "slopes")
 
+#: The arrays of a `MatrixUntwisting` and their axes: matrices (m), classes (k), the two ends of an interval (2).
+MATRIX_ARRAYS = {
+    "weights": "m",
+    "matrices": "mkk",
+    "slopes": "mk",
+    "offsets": "mk",
+    "class_shares": "k",
+    "class_intervals": "k2",
+}
 
-def pack(header: dict[str, Any], arrays: bytes) -> bytes:
+
+def pack(header: dict[str, Any], arrays: bytes, version: int) -> bytes:
     """Return the bytes of a file.
 
     Parameters
@@ -55,6 +79,8 @@ def pack(header: dict[str, Any], arrays: bytes) -> bytes:
         What JSON can hold.
     arrays : bytes
         The arrays one after the other, aligned.
+    version : int
+        The version of the format.
 
     Returns
     -------
@@ -63,7 +89,7 @@ def pack(header: dict[str, Any], arrays: bytes) -> bytes:
     """
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
     text += b" " * (-(PREFIX.size + len(text)) % ALIGNMENT)
-    content = PREFIX.pack(MAGIC, VERSION, 0, len(text)) + text + arrays
+    content = PREFIX.pack(MAGIC, version, 0, len(text)) + text + arrays
     return content + hashlib.sha256(content).digest()
 
 
@@ -93,11 +119,12 @@ def unpack(content: bytes) -> tuple[dict[str, Any], memoryview]:
         raise ValueError("this model file is damaged: it ends too early")
     _, version, _, header_size = PREFIX.unpack_from(content)
     if version > VERSION:
-        raise ValueError(f"this model file is of a newer untwist (format {version}, known are 1 to {VERSION}): update")
+        known = f"known are {FIRST_VERSION} to {VERSION}"
+        raise ValueError(f"this model file is of a newer untwist (format {version}, {known}): update")
     body = memoryview(content)[:-CHECKSUM_BYTES]
     if hashlib.sha256(body).digest() != content[-CHECKSUM_BYTES:]:
         raise ValueError("this model file is damaged: its checksum is not that of its contents")
-    if version < 1 or header_size > len(body) - PREFIX.size:
+    if version < FIRST_VERSION or header_size > len(body) - PREFIX.size:
         raise ValueError("this model file does not make sense (its header is longer than the file)")
     header_end = PREFIX.size + header_size
     try:

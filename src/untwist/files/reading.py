@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from untwist.boosting.forest import WORDS_PER_SET, Forest
 from untwist.classifier import PILBoostClassifier
 from untwist.data.encoding import AcceptedTables, TableEncoder
 from untwist.data.tables import KNOWN_CATEGORIES, Schema
-from untwist.files.layout import FOREST_ARRAYS, LABEL_TYPES, UNTWISTING_ARRAYS, unpack
+from untwist.files.layout import FOREST_ARRAYS, LABEL_TYPES, MATRIX_ARRAYS, UNTWISTING_ARRAYS, unpack
 from untwist.files.values import (
     ArrayReader,
     check_finite,
@@ -31,9 +32,11 @@ from untwist.files.values import (
 )
 from untwist.model import Candidate, Choice, FittedModel
 from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting
+from untwist.noise.matrix import MatrixUntwisting
 from untwist.settings import choose_engine
 from untwist.theory.links import CanonicalLink, ClippedLink, Link
 from untwist.theory.losses import AlphaLoss
+from untwist.theory.softmax import SoftmaxLink
 
 __all__ = ["header", "load", "loads"]
 
@@ -42,6 +45,15 @@ MOST_COLUMNS = 1 << 23
 
 #: Pairs of noise rates, at most.
 MOST_RATES = 512
+
+#: Transition matrices, at most.
+MOST_MATRICES = 512
+
+#: The rows of a transition matrix miss 1 by less than this.
+ROUNDING = 1e-9
+
+#: The inverse of a transition matrix has smaller numbers than this, so that more than rounding is left of a posterior.
+LARGEST_INVERSE = 1e9
 
 #: Splits from the root of a tree to a leaf, at most.
 DEEPEST = 60
@@ -61,14 +73,23 @@ SMALLEST_CLASS_WEIGHT = 1e-100
 #: A class weighs less than this, so that ratios of class weights are finite.
 LARGEST_CLASS_WEIGHT = 1e100
 
-#: The slopes of noise rates stay below this, so that untwisted probabilities are numbers.
+#: The slopes of clean posteriors stay below this, so that untwisted probabilities are numbers.
 LARGEST_SLOPE = 1e3
+
+#: The offsets of clean posteriors stay below this, so that untwisted probabilities are numbers.
+LARGEST_OFFSET = 1e6
 
 #: The scale of a calibration stays below this, so that calibrated log-odds are finite.
 LARGEST_SCALE = 1e6
 
-#: The kinds of links.
+#: The kinds of links that a setting may name.
 LINKS = {"clipped": ClippedLink, "exact": CanonicalLink}
+
+#: The kind of link of classes that were boosted together.
+SOFTMAX = "softmax"
+
+#: The alpha of such a link stays below this, so that tilted scores are finite.
+LARGEST_SOFTMAX_ALPHA = 1e100
 
 #: The kinds of noise estimates.
 NOISE_KINDS: dict[str, type[NoiseEstimate]] = {"Untwisting": Untwisting, "MenonEstimate": MenonEstimate}
@@ -153,7 +174,8 @@ def _read_classifier(about: Any, arrays: ArrayReader) -> PILBoostClassifier:
     known = PILBoostClassifier().get_params(deep=False)
     settings = {name: read_value(value) for name, value in about["settings"].items() if name in known}
     settings |= {"estimator": None, "loss": None, "callbacks": None}
-    settings["link"] = read_one_of(about["link"]["kind"], LINKS)
+    kind = about["link"]["kind"]
+    settings["link"] = read_one_of(settings.get("link") if kind == SOFTMAX else kind, LINKS)
     growing_forests = [name for name, engine in ENGINES.items() if engine.grows_forests]
     engine = settings.get("engine", "auto")
     require(engine in ["auto", *growing_forests], f"the engine {engine!r:.50} is registered here and grows forests")
@@ -165,10 +187,10 @@ def _read_classifier(about: Any, arrays: ArrayReader) -> PILBoostClassifier:
 
 
 def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> FittedModel:
-    n_ensembles = len(about["ensembles"])
-    encoder = _read_columns(about["columns"], n_ensembles, accepted)
-    classes = _read_classes(about["classes"], n_ensembles)
-    noise = _read_noise(about["noise"], arrays)
+    n_scores = _count_scores(about["ensembles"])
+    encoder = _read_columns(about["columns"], n_scores, accepted)
+    classes = _read_classes(about["classes"], n_scores)
+    noise = _read_noise(about["noise"], arrays, len(classes))
     validation_rows, validation_shares = _read_held_out(about["held_out"], arrays)
     model = FittedModel(
         classes=classes,
@@ -187,12 +209,24 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
         validation_rows=validation_rows,
         validation_shares=validation_shares,
     )
-    require(len(model.ensembles) == len(model.positive_classes), "there are trees for each class")
+    require(n_scores == len(model.positive_classes), "there are trees for each class")
+    is_shared = n_scores > len(model.ensembles)
+    require(isinstance(model.link, SoftmaxLink) == is_shared, "classes share trees where the link is a softmax")
+    is_known = not (is_shared and isinstance(model.untwisting, Untwisting))
+    require(is_known, "classes that share trees are untwisted by matrices")
     return model
 
 
-def _read_columns(about: Any, n_ensembles: int, accepted: AcceptedTables) -> TableEncoder:
-    n_features = read_whole(about["count"], 1, MOST_COLUMNS // max(1, n_ensembles))
+def _count_scores(about: Any) -> int:
+    """Return how many scores a row has: one from each ensemble, or several from a single one."""
+    if len(about) == 1 and "outputs" in about[0]:
+        return read_whole(about[0]["outputs"], 3, MOST_COLUMNS)
+    require(not any("outputs" in one for one in about), "an ensemble with several outputs is the only one")
+    return len(about)
+
+
+def _read_columns(about: Any, n_scores: int, accepted: AcceptedTables) -> TableEncoder:
+    n_features = read_whole(about["count"], 1, MOST_COLUMNS // max(1, n_scores))
     feature_names = None
     if about["names"] is not None:
         names = read_texts(about["names"])
@@ -218,13 +252,13 @@ def _is_category(value: Any) -> bool:
     return isinstance(value, (int, float, str)) and not isinstance(value, bool) and value == value
 
 
-def _read_classes(about: Any, n_ensembles: int) -> NDArray[Any]:
+def _read_classes(about: Any, n_scores: int) -> NDArray[Any]:
     kind = about["type"]
     values = read_value(about["values"])
     require(isinstance(kind, str) and LABEL_TYPES.fullmatch(kind) is not None, f"{kind!r:.50} is a type of labels")
     require(isinstance(values, list) and len(values) >= 2, "there are two classes")
     require(all(isinstance(one, (bool, int, float, str)) for one in values), "classes are text or numbers")
-    require(len(values) <= max(2, n_ensembles), "there are trees for each class")
+    require(len(values) <= max(2, n_scores), "there are trees for each class")
     is_text = [isinstance(one, str) for one in values]
     if "U" in kind:
         require(int(kind[2:]) * len(values) <= MOST_LETTERS, "names of classes are short")
@@ -247,7 +281,10 @@ def _read_class_weights(about: Any, classes: NDArray[Any]) -> Array:
     return weights
 
 
-def _read_link(about: Any) -> Link:
+def _read_link(about: Any) -> Link | SoftmaxLink:
+    if about["kind"] == SOFTMAX:
+        alpha = read_number(about["alpha"], low=0.0, high=LARGEST_SOFTMAX_ALPHA)
+        return SoftmaxLink(AlphaLoss(alpha))
     link: Link = LINKS[about["kind"]](AlphaLoss(read_number(about["alpha"])))
     return link
 
@@ -273,9 +310,11 @@ def _read_candidate(about: Any) -> Candidate:
     return Candidate(max_depth=max_depth, n_rounds=n_rounds, **numbers)
 
 
-def _read_noise(about: Any, arrays: ArrayReader) -> NoiseEstimate | None:
+def _read_noise(about: Any, arrays: ArrayReader, n_classes: int) -> NoiseEstimate | MatrixUntwisting | None:
     if about is None:
         return None
+    if about["kind"] == "MatrixUntwisting":
+        return _read_matrices(about, arrays, n_classes)
     kind = NOISE_KINDS[about["kind"]]
     values = {field.name: _read_noise_field(field.name, about[field.name], arrays) for field in fields(kind)}
     if kind is Untwisting:
@@ -307,18 +346,75 @@ def _check_untwisting(values: dict[str, Any]) -> None:
     require(values["scale"] < LARGEST_SCALE, f"the scale of the calibration is below {LARGEST_SCALE}")
 
 
-def _find_untwisting(untwists: Any, noise: NoiseEstimate | None) -> Untwisting | None:
+def _read_matrices(about: Any, arrays: ArrayReader, n_classes: int) -> MatrixUntwisting:
+    require(n_classes > 2, "matrices untwist more than two classes")
+    values: dict[str, Any] = {name: check_finite(arrays.read(about[name])) for name in MATRIX_ARRAYS}
+    n_matrices = len(values["weights"])
+    require(1 <= n_matrices <= MOST_MATRICES, f"there are 1 to {MOST_MATRICES} matrices")
+    lengths = {"m": n_matrices, "k": n_classes, "2": 2}
+    for name, axes in MATRIX_ARRAYS.items():
+        shape = [lengths[axis] for axis in axes]
+        require(values[name].size == math.prod(shape), f"{name} has a number for each class and matrix")
+        values[name] = values[name].reshape(shape)
+    _check_matrices(values["matrices"])
+    require(bool(np.all(values["weights"] > 0)), "weights of matrices are positive")
+    require(bool(abs(values["weights"].sum() - 1.0) < ROUNDING), "weights of matrices sum to one")
+    are_slopes = bool(np.all(values["slopes"] >= 0) and np.all(values["slopes"] < LARGEST_SLOPE))
+    require(are_slopes, f"slopes are between 0 and {LARGEST_SLOPE}")
+    require(bool(np.all(np.abs(values["offsets"]) < LARGEST_OFFSET)), f"offsets are below {LARGEST_OFFSET}")
+    for name in ("class_shares", "class_intervals"):
+        require(bool(np.all((values[name] >= 0) & (values[name] <= 1))), f"{name} are shares")
+    values |= {
+        name: _read_matrix_field(name, about[name]) for name in _list_other_fields(MatrixUntwisting, MATRIX_ARRAYS)
+    }
+    require(0 < values["least"] < 1.0 / n_classes, "the least posterior is positive and below that of equal classes")
+    return MatrixUntwisting(**values)
+
+
+def _check_matrices(matrices: Array) -> None:
+    are_shares = bool(np.all(matrices >= 0) and np.all(np.abs(matrices.sum(axis=2) - 1.0) < ROUNDING))
+    require(are_shares, "the rows of transition matrices are shares that sum to one")
+    for matrix in matrices:
+        try:
+            largest = float(np.abs(np.linalg.inv(matrix)).max())
+        except np.linalg.LinAlgError:
+            largest = math.inf
+        require(largest < LARGEST_INVERSE, "transition matrices are invertible")
+
+
+def _read_matrix_field(name: str, plain: Any) -> Any:
+    if name == "found":
+        require(isinstance(plain, bool), "found is true or false")
+        return plain
+    if name == "interval":
+        low, high = (read_number(end, low=0.0, high=1.0) for end in plain["tuple"])
+        return low, high
+    return read_number(plain) if name in ("evidence", "least") else read_number(plain, low=0.0, high=1.0)
+
+
+def _list_other_fields(kind: Any, arrays: Iterable[str]) -> list[str]:
+    return [field.name for field in fields(kind) if field.name not in arrays]
+
+
+def _find_untwisting(
+    untwists: Any, noise: NoiseEstimate | MatrixUntwisting | None
+) -> Untwisting | MatrixUntwisting | None:
     """Return the noise that probabilities are corrected by, if they are."""
     require(isinstance(untwists, bool), "untwists is true or false")
     if not untwists:
         return None
-    if not isinstance(noise, Untwisting):
+    if not isinstance(noise, (Untwisting, MatrixUntwisting)):
         raise ValueError("not so: there is noise to untwist")
     return noise
 
 
 def _read_ensemble(about: Any, arrays: ArrayReader, n_features: int) -> Ensemble:
     by_name = {name: arrays.read(about[name], FOREST_TYPES.get(name, np.float64)) for name in FOREST_ARRAYS}
+    for name in ("edge", "leverage", "value", "gain"):
+        check_finite(by_name[name])
+    if "outputs" in about:
+        n_trees = len(by_name["edge"])
+        by_name["value"] = _spread_leaves(by_name["value"], by_name["feature"], n_trees, about["outputs"])
     forest = Forest(**by_name, n_features=n_features)
     n_nodes = len(forest.feature)
     n_trees = len(forest.edge)
@@ -327,12 +423,22 @@ def _read_ensemble(about: Any, arrays: ArrayReader, n_features: int) -> Ensemble
     of_trees = len(forest.leverage) == n_trees == len(forest.offset) - 1
     require(of_trees and n_trees > 0, "arrays of trees are of one length")
     require(len(forest.codes) % WORDS_PER_SET == 0, f"a set is {WORDS_PER_SET} words")
-    for values in (forest.edge, forest.leverage, forest.value, forest.gain):
-        check_finite(values)
     require(float(np.abs(forest.value).max(initial=0.0)) < LARGEST_SCORE, "scores are finite")
     forest.prepared  # noqa: B018 - The core refuses what it could not walk.
     require(_find_depth(forest) <= DEEPEST, f"trees are no deeper than {DEEPEST}")
     return Ensemble.from_forest(forest, arrays.read(about["losses"]), arrays.read(about["errors"]))
+
+
+def _spread_leaves(of_leaves: Array, feature: NDArray[np.int32], n_trees: int, n_outputs: int) -> Array:
+    """Return the values of leaves as a row per node, zeros at splits."""
+    is_leaf = feature < 0
+    n_leaves = int(is_leaf.sum())
+    # With as many leaves as trees must have, the rows of all nodes take about twice the memory of those in the file.
+    require(n_leaves == len(feature) - n_leaves + n_trees, "a tree has one leaf more than splits")
+    require(len(of_leaves) == n_leaves * n_outputs, "a leaf has a value for each class")
+    value = np.zeros((len(feature), n_outputs))
+    value[is_leaf] = of_leaves.reshape(n_leaves, n_outputs)
+    return value
 
 
 def _find_depth(forest: Forest) -> int:

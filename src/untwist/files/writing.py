@@ -15,12 +15,24 @@ from sklearn.utils.validation import check_is_fitted
 from untwist.boosting.ensemble import Ensemble
 from untwist.classifier import PILBoostClassifier
 from untwist.data.encoding import TableEncoder
-from untwist.files.layout import ALIGNMENT, ARRAY_TYPES, FOREST_ARRAYS, LABEL_TYPES, UNTWISTING_ARRAYS, pack
+from untwist.files.layout import (
+    ALIGNMENT,
+    ARRAY_TYPES,
+    FIRST_VERSION,
+    FOREST_ARRAYS,
+    LABEL_TYPES,
+    MATRIX_ARRAYS,
+    UNTWISTING_ARRAYS,
+    VERSION,
+    pack,
+)
 from untwist.files.whole_files import write_whole
 from untwist.model import FittedModel
 from untwist.noise import NoiseEstimate
+from untwist.noise.matrix import MatrixUntwisting
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss, is_alpha_loss
+from untwist.theory.softmax import SoftmaxLink
 
 __all__ = ["dumps", "list_settings", "make_plain", "save"]
 
@@ -69,7 +81,14 @@ def dumps(model: PILBoostClassifier) -> bytes:
         **_describe_model(model.model_, arrays),
         "arrays": arrays.table,
     }
-    return pack(header, b"".join(arrays.parts))
+    return pack(header, b"".join(arrays.parts), _choose_version(model.model_))
+
+
+def _choose_version(model: FittedModel) -> int:
+    """Return the first version of the format that can hold a model."""
+    has_vectors = any(forest.n_outputs > 1 for forest in model.shared_forests)
+    is_new = has_vectors or isinstance(model.link, SoftmaxLink) or isinstance(model.noise, MatrixUntwisting)
+    return VERSION if is_new else FIRST_VERSION
 
 
 def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
@@ -149,27 +168,35 @@ def _describe_columns(encoder: TableEncoder) -> dict[str, Any]:
     }
 
 
-def _describe_link(link: Link) -> dict[str, Any]:
+def _describe_link(link: Link | SoftmaxLink) -> dict[str, Any]:
     if not isinstance(link.loss, AlphaLoss):
         raise ValueError(f"only models of the alpha-loss can be written to a file, got {link.loss!r}")
     kind = "exact" if isinstance(link, CanonicalLink) else "clipped"
+    if isinstance(link, SoftmaxLink):
+        kind = "softmax"
     return {"kind": kind, "alpha": _make_number(link.loss.alpha)}
 
 
-def _describe_noise(noise: NoiseEstimate | None, arrays: _ArrayWriter) -> dict[str, Any] | None:
+def _describe_noise(noise: NoiseEstimate | MatrixUntwisting | None, arrays: _ArrayWriter) -> dict[str, Any] | None:
     if noise is None:
         return None
     header: dict[str, Any] = {"kind": type(noise).__name__}
+    in_arrays = MATRIX_ARRAYS if isinstance(noise, MatrixUntwisting) else UNTWISTING_ARRAYS
     for field in fields(noise):
         value = getattr(noise, field.name)
-        is_array = field.name in UNTWISTING_ARRAYS
-        header[field.name] = arrays.add(value) if is_array else make_plain(field.name, value)
+        header[field.name] = arrays.add(value) if field.name in in_arrays else make_plain(field.name, value)
     return header
 
 
 def _describe_ensemble(ensemble: Ensemble, arrays: _ArrayWriter) -> dict[str, int]:
-    header = {name: arrays.add(getattr(ensemble.forest, name)) for name in FOREST_ARRAYS}
-    return header | {"losses": arrays.add(ensemble.losses), "errors": arrays.add(ensemble.errors)}
+    forest = ensemble.forest
+    assert forest is not None  # `dumps` has refused all others.
+    values = {name: getattr(forest, name) for name in FOREST_ARRAYS}
+    if forest.n_outputs > 1:
+        values["value"] = forest.value[forest.feature < 0]
+    header = {name: arrays.add(array) for name, array in values.items()}
+    header |= {"losses": arrays.add(ensemble.losses), "errors": arrays.add(ensemble.errors)}
+    return header | ({"outputs": forest.n_outputs} if forest.n_outputs > 1 else {})
 
 
 def _name_label_type(classes: NDArray[Any]) -> str:

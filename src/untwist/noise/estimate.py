@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CLEAN_LIMIT", "CONFIDENCE", "NoiseEstimate"]
+import numpy as np
+from numpy.typing import ArrayLike
+
+from untwist.arguments import Array
+
+__all__ = ["CLEAN_LIMIT", "CONFIDENCE", "NoiseEstimate", "describe_range"]
 
 #: The confidence of all intervals of noise rates.
 CONFIDENCE = 0.95
@@ -38,7 +43,37 @@ class NoiseEstimate:
         low = min(self.interval_neg[0], self.interval_pos[0])
         high = max(self.interval_neg[1], self.interval_pos[1])
         what = "no evidence of label noise" if high < CLEAN_LIMIT else "label noise cannot be told from hard data here"
-        return f"{what} (rates from {low:.0%} to {high:.0%} would fit)"
+        return f"{what} ({describe_range(low, high)} would fit)"
+
+    @property
+    def matrix(self) -> Array:
+        """The transition matrix of the likeliest rates: a row per true class, a column per label."""
+        return np.array([[1.0 - self.rate_neg, self.rate_neg], [self.rate_pos, 1.0 - self.rate_pos]])
+
+    def describe(self, classes: ArrayLike) -> str:
+        """Say in words how noisy the labels are, with the names of the classes.
+
+        Parameters
+        ----------
+        classes : array_like
+            The labels that there are, the negative one first.
+
+        Returns
+        -------
+        str
+            The words, without a full stop.
+        """
+        names = np.asarray(classes).tolist()
+        if not self.found or len(names) != 2:
+            return str(self)
+        parts = [
+            f"of what is truly {name} {rate:.1%} ({low:.1%} to {high:.1%})"
+            for name, rate, (low, high) in (
+                (names[0], self.rate_neg, self.interval_neg),
+                (names[1], self.rate_pos, self.interval_pos),
+            )
+        ]
+        return f"wrong labels{self._source}: {', '.join(parts)}"
 
     @property
     def _source(self) -> str:
@@ -51,3 +86,19 @@ class NoiseEstimate:
             ("positives", self.rate_pos, self.interval_pos),
         )
         return ", ".join(f"{rate:.1%} ({low:.1%} to {high:.1%}) of the {name}" for name, rate, (low, high) in classes)
+
+
+def describe_range(low: float, high: float) -> str:
+    """Say which rates would fit where there is no evidence of noise.
+
+    Parameters
+    ----------
+    low, high : float
+        The ends of the interval.
+
+    Returns
+    -------
+    str
+        Words that never exclude every rate above 0: no table is large enough for that.
+    """
+    return f"rates from {low:.0%} to {high:.0%}" if high >= 0.005 else "rates below 1%"

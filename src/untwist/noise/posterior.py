@@ -13,11 +13,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 from untwist.arguments import Array
+from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import Link
 from untwist.theory.losses import AlphaLoss
+from untwist.theory.softmax import SoftmaxLink
 
-__all__ = ["TIE_BREAK", "Posterior", "find_posterior_floor", "turns_labels_over"]
+__all__ = ["TIE_BREAK", "ClassesPosterior", "Posterior", "find_posterior_floor", "turns_labels_over"]
 
 #: Beyond the clip of the link all posteriors are alike. This much of the score is added to tell rows apart.
 TIE_BREAK = 1e-6
@@ -156,3 +158,138 @@ class Posterior:
             return np.column_stack([1.0 - within, within])
         within = within + TIE_BREAK * self.floor * scores / (1.0 + np.abs(scores))
         return np.asarray(within / within.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class ClassesPosterior:
+    """What the scores of a boosted model say of several classes, where labels follow a transition matrix.
+
+    Scores have a column per class: of classes that were boosted together (`SoftmaxLink`), or each against the rest.
+
+    Parameters
+    ----------
+    link : SoftmaxLink or Link
+        The link that the scores were boosted with.
+    floor : float
+        Posteriors are kept at or above this, before they are scaled to sum to one.
+    class_weights : ndarray of shape (n_classes,)
+        What the rows of each class were multiplied by. Noise is a matter of the labels without weights.
+    untwisting : MatrixUntwisting or None
+        The noise to undo; None where the loss alone undoes it.
+    """
+
+    link: SoftmaxLink | Link
+    floor: float
+    class_weights: Array
+    untwisting: MatrixUntwisting | None = None
+
+    def twisted(self, scores: Array) -> Array:
+        """Return the twisted posterior of every class, which the training labels, with their weights, follow.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows, n_classes)
+            Scores of the boosted model.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Each row sums to 1.
+        """
+        return self._normalise(self.link.inverse(scores), scores)
+
+    def twisted_of_labels(self, scores: Array) -> Array:
+        """Return the twisted posterior without the weights of classes.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows, n_classes)
+            Scores of the boosted model.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Each row sums to 1.
+        """
+        return self.unweigh(self.twisted(scores))
+
+    def unweigh(self, posterior: Array) -> Array:
+        """Return posteriors of weighted classes as they are without the weights.
+
+        Parameters
+        ----------
+        posterior : ndarray of shape (n_rows, n_classes)
+            Posteriors of rows that were multiplied by `class_weights`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Each row sums to 1. A class of weight 0 keeps what it has, as nothing is known of it.
+        """
+        if (self.class_weights == 1).all():
+            return posterior
+        plain = posterior / np.where(self.class_weights > 0, self.class_weights, 1.0)
+        return np.asarray(plain / plain.sum(axis=1, keepdims=True))
+
+    def decision(self, scores: Array) -> Array:
+        """Return the scores of the clean posterior; the largest speaks for its class.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows, n_classes)
+            Scores of the boosted model.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Where there is noise to undo, the logarithm of the clean posterior, with the weights of classes.
+        """
+        if self.untwisting is None:
+            return -scores if _turns_over(self.link) else scores
+        clean = self.untwisting.clean(self.twisted_of_labels(scores))
+        weights = np.where(self.class_weights > 0, self.class_weights, 1.0)
+        weighted = np.log(np.maximum(clean, np.finfo(float).tiny)) + np.log(weights)
+        return np.asarray(weighted - np.logaddexp.reduce(weighted, axis=1)[:, None])
+
+    def clean(self, decision: Array) -> Array:
+        """Return the clean posterior of every class at the values of `decision`.
+
+        Parameters
+        ----------
+        decision : ndarray of shape (n_rows, n_classes)
+            What `decision` returns.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Each row sums to 1.
+        """
+        if self.untwisting is not None:
+            return self._normalise(np.exp(decision), decision)
+        boosted = -decision if _turns_over(self.link) else decision
+        return self._normalise(self.link.tilted(boosted), decision)
+
+    def choose(self, decision: Array) -> Any:
+        """Return the index of the class that the values of `decision` speak for; the first of equals.
+
+        Parameters
+        ----------
+        decision : ndarray of shape (n_rows, n_classes)
+            What `decision` returns.
+
+        Returns
+        -------
+        ndarray of int of shape (n_rows,)
+            One index per row.
+        """
+        return decision.argmax(axis=1)
+
+    def _normalise(self, posterior: Array, scores: Array) -> Array:
+        """Return posteriors within their limits that sum to one; scores tell apart what the limits make equal."""
+        within = np.clip(posterior, self.floor, 1.0 - self.floor)
+        within = within + TIE_BREAK * self.floor * scores / (1.0 + np.abs(scores))
+        return np.asarray(within / within.sum(axis=1, keepdims=True))
+
+
+def _turns_over(link: SoftmaxLink | Link) -> bool:
+    return isinstance(link, Link) and turns_labels_over(link)

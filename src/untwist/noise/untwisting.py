@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logit
 
 from untwist.arguments import Array, check_fraction
-from untwist.noise.estimate import CLEAN_LIMIT, CONFIDENCE, NoiseEstimate
+from untwist.noise.estimate import CLEAN_LIMIT, CONFIDENCE, NoiseEstimate, describe_range
 
 __all__ = ["REACH", "TABLE", "Untwisting", "check_rates", "untwist_log_odds"]
 
@@ -171,8 +171,17 @@ class Untwisting(NoiseEstimate):
             what = "no sign of noise that is the same in every class"
             if high >= CLEAN_LIMIT:
                 what = "noise that is the same in every class cannot be told from hard data here"
-            return f"{what} (rates from {low:.0%} to {high:.0%} would fit); noise of some classes only is not excluded"
+            return f"{what} ({describe_range(low, high)} would fit); noise of some classes only is not excluded"
         return f"wrong labels: {self.rate_pos:.1%} ({low:.1%} to {high:.1%}) of every class"
+
+    @property
+    def matrix(self) -> Array:
+        """The transition matrix of the likeliest rates: a row per true class, a column per label."""
+        if self.n_classes == 2:
+            return super().matrix
+        others = np.full((self.n_classes, self.n_classes), self.rate_pos / (self.n_classes - 1))
+        np.fill_diagonal(others, 1.0 - self.rate_pos)
+        return others
 
     def clean(self, log_odds: ArrayLike) -> Array:
         """Return the clean posterior where the twisted labels have these log-odds: alpha*(x) point by point.

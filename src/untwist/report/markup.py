@@ -9,6 +9,7 @@ import base64
 import hashlib
 import importlib.metadata
 import importlib.resources
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,9 +23,15 @@ __all__ = [
     "name_column",
     "place_beside",
     "write_figure",
+    "write_heat_table",
     "write_page",
     "write_table",
 ]
+
+#: Shades of a cell, beside none.
+HEATS = 5
+#: Where all shares are smaller, even the largest has but a faint colour.
+LEAST_HEAT = 0.05
 
 # ---- the page ----
 
@@ -183,6 +190,53 @@ def write_table(
     return (
         f'<div class=scroll role=region tabindex=0 aria-label="{caption}"><table><caption>{caption}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n"
+    )
+
+
+def write_heat_table(
+    caption: str,
+    corner: str,
+    names: Sequence[str],
+    shares: Sequence[Sequence[float]],
+    last_header: str,
+    last_cells: Sequence[str],
+) -> str:
+    """Write a square table of shares: off its diagonal the colour of a cell says how large it is, beside its number.
+
+    Parameters
+    ----------
+    caption : str
+        What the table is about.
+    corner : str
+        What the lines are.
+    names : sequence of str
+        The name of each line, and of each column.
+    shares : sequence of sequences of float
+        A line of shares for each name.
+    last_header : str
+        The header of one more column.
+    last_cells : sequence of str
+        The cells of that column.
+
+    Returns
+    -------
+    str
+        The table in a box that scrolls where it is too wide.
+    """
+    off_diagonal = [one for i, line in enumerate(shares) for j, one in enumerate(line) if i != j]
+    most = max([*off_diagonal, LEAST_HEAT])
+    head = "".join(f"<th scope=col class=number>{name}</th>" for name in [*names, last_header])
+    body = ""
+    for i, (name, line, last) in enumerate(zip(names, shares, last_cells, strict=True)):
+        heats = ["own" if i == j else f"heat{math.ceil(HEATS * one / most - 0.5)}" for j, one in enumerate(line)]
+        cells = "".join(
+            f'<td class="number {heat}">{100 * one:.0f}</td>' for heat, one in zip(heats, line, strict=True)
+        )
+        body += f"<tr><th scope=row>{name}</th>{cells}<td class=number>{last}</td></tr>\n"
+    box = f'<div class=scroll role=region tabindex=0 aria-label="{caption}">'
+    return (
+        f"{box}<table class=heat><caption>{caption}</caption>"
+        f"<thead><tr><th scope=col>{corner}</th>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n"
     )
 
 

@@ -14,6 +14,7 @@ from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason, describe_value
 from untwist.report import charts
 from untwist.report.markup import (
+    format_percent,
     format_probability,
     name_column,
     place_beside,
@@ -50,9 +51,10 @@ def write_review(findings: Findings, names: Sequence[Any], row_name: str) -> str
     audit = findings.audit
     suspects = findings.suspects
     if not len(suspects):
-        found = (
-            "no label is more likely wrong than right" if audit.noise.found else "no evidence of wrong labels was found"
-        )
+        found = "no label is more likely wrong than right"
+        if not audit.noise.found:
+            limit = format_percent(audit.highest_share)
+            found = f"no evidence of wrong labels was found, though up to {limit} of them are not excluded"
         return f"<p>There is nothing to review: {found}.</p>"
     kept = _embed(audit, suspects, names)
     body = "".join(_write_line(audit, rank, names[one.row], one) for rank, one in enumerate(findings.explanations))
@@ -83,7 +85,8 @@ def _introduce(findings: Findings, n_kept: int) -> str:
     n_listed = len(findings.explanations)
     by_doubt = "Rows whose label is more likely wrong than right"
     words = "The rows that were asked for" if findings.asked_for else by_doubt
-    words += ", the most doubtful first."
+    expected = findings.audit.expect_wrong(findings.suspects)
+    words += f", the most doubtful first. Of these {n_suspects:,} about {expected:,.0f} are expected to be wrong."
     if not findings.audit.noise.found:
         words += " As no noise was found, most of these labels are probably right."
     if n_suspects > n_listed:

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
-from untwist.audit.findings import Findings
+from untwist.audit.findings import Findings, TrainingFacts
 from untwist.audit.labels import LabelAudit
 from untwist.model import Candidate
+from untwist.noise import rates, transitions
 from untwist.noise.estimate import CLEAN_LIMIT
-from untwist.noise.rates import ENOUGH_EVIDENCE
+from untwist.noise.matrix import MatrixUntwisting
 from untwist.report import charts
 from untwist.report.markup import (
     format_interval,
@@ -19,6 +20,7 @@ from untwist.report.markup import (
     name_column,
     place_beside,
     write_figure,
+    write_heat_table,
     write_table,
 )
 from untwist.text import clip, for_page
@@ -31,6 +33,8 @@ MOST_BARS = 12
 MOST_LABELS = 100
 #: Slices, or confusions, in a table, at most.
 MOST_PARTS = 6
+#: Pairs of a class and a label that are told in a sentence each, at most.
+MOST_STANDING_OUT = 4
 
 # ---- in short ----
 
@@ -56,11 +60,12 @@ def write_summary(findings: Findings, row_name: str) -> str:
     rate, low, high = audit.noise_rate
     number, words = _write_headline(audit)
     mood = "" if audit.noise.found else " calm" if _is_clean(audit) else " open"
-    worth = f"about {audit.wrong[suspects].sum():,.0f} of them truly wrong" if len(suspects) else "no suspects"
+    worth = f"about {audit.expect_wrong(suspects):,.0f} of them truly wrong" if len(suspects) else "no suspects"
     wrong = ("expected wrong", f"{rate * n:,.0f}", f"between {low * n:,.0f} and {high * n:,.0f}")
     if not audit.noise.found:
         low = 0.0
-        wrong = ("may be wrong", f"0 to {high * n:,.0f}", "no noise was found")
+        high = audit.highest_share
+        wrong = ("may be wrong", f"0 to {math.ceil(high * n):,}", "no noise was found")
     tiles = [
         ("labels judged", f"{n:,}", f"{len(audit.classes)} classes, {findings.training.n_columns:,} columns"),
         wrong,
@@ -87,31 +92,30 @@ def _write_headline(audit: LabelAudit) -> tuple[str, str]:
     if audit.noise.found:
         sure = f"We are 95&nbsp;% sure that it is between {format_percent(low)} and {format_percent(high)}."
         return format_percent(rate), f"of the {n:,} labels look wrong. {sure}"
-    if len(audit.classes) > 2:
-        return "Unclear", (
-            "whether labels are wrong: there is no sign of noise that is the same in every class, and "
-            f"{format_percent(high)} of such noise would fit at most. Noise of some classes only, or between two of "
-            "them, would not show here."
-        )
+    not_excluded = format_percent(audit.highest_share)
     if _is_clean(audit):
-        words = (
-            f"as far as can be seen: no evidence of wrong labels. At most {format_percent(high)} of them may be wrong."
+        return "Clean", (
+            f"as far as can be seen: no evidence of wrong labels. At most {not_excluded} of them may be wrong."
         )
-        return "Clean", words
+    if isinstance(audit.noise, MatrixUntwisting) and high < CLEAN_LIMIT:
+        return "No sign", (
+            f"of noise that is the same in every class: {format_percent(low)} to {format_percent(high)} would fit. "
+            f"Uneven noise, of one class or between two, of up to {not_excluded} of the labels is not excluded."
+        )
     return "Unclear", (
         "whether labels are wrong or rows just hard to tell apart: nothing here shows which. "
-        f"Anything up to {format_percent(high)} of wrong labels would fit."
+        f"Anything up to {not_excluded} of wrong labels would fit."
     )
 
 
 def _is_clean(audit: LabelAudit) -> bool:
     """Tell whether there is no noise to speak of, and not only none that can be told from hard data.
 
-    Of more than two classes nobody can say so: what is estimated is noise that is the same in every class.
+    Of several classes nobody can say so: noise between two of them may show in too few rows.
     """
-    if len(audit.classes) > 2:
+    if isinstance(audit.noise, MatrixUntwisting) or audit.noise.found:
         return False
-    return not audit.noise.found and max(audit.noise.interval_neg[1], audit.noise.interval_pos[1]) < CLEAN_LIMIT
+    return max(audit.noise.interval_neg[1], audit.noise.interval_pos[1], audit.highest_share) < CLEAN_LIMIT
 
 
 def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
@@ -126,7 +130,7 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
         ]
     k = min(len(suspects), 50)
     first = f"the first {k} {for_page(row_name, 20)}s" if k > 1 else f"the {for_page(row_name, 20)}"
-    expected = float(audit.wrong[suspects[:k]].sum())
+    expected = audit.expect_wrong(suspects[:k])
     many = f"about {expected:.0f} of" if expected < k - 0.5 else "nearly all"
     return [
         f'Look at {first} of the <a href="#review">list</a>: {many} the labels there are expected to be truly wrong.',
@@ -154,13 +158,13 @@ def write_noise(findings: Findings) -> str:
     """
     audit = findings.audit
     labels = audit.classes.tolist()
-    rates = [audit.rate_by_label[label] for label in labels]
+    shares = [audit.rate_by_label[label] for label in labels]
     before = findings.n_rows_given
     after = findings.n_rows_corrected
     order = list(range(len(labels)))
     if len(labels) > MOST_BARS:
-        order.sort(key=lambda i: (-rates[i][0], i))
-    bars = [(str(labels[i]), rates[i]) for i in order[:MOST_BARS]]
+        order.sort(key=lambda i: (-shares[i][0], i))
+    bars = [(str(labels[i]), shares[i]) for i in order[:MOST_BARS]]
     chart = charts.draw_intervals(
         bars,
         "Share of wrong labels by given label: " + "; ".join(f"{clip(name, 30)} {one[0]:.1%}" for name, one in bars),
@@ -168,7 +172,7 @@ def write_noise(findings: Findings) -> str:
         band=audit.noise_rate,
     )
     lines = [
-        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(rates[i]), f"{after[i]:,}"]
+        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(shares[i]), f"{after[i]:,}"]
         for i in order[:MOST_LABELS]
     ]
     table = write_table("Labels as given", ["label", "rows", "wrong", "rows, corrected"], lines)
@@ -181,6 +185,7 @@ def write_noise(findings: Findings) -> str:
     parts = [
         f"<p>{_write_certainty(audit)}</p>",
         _write_true_rates(audit),
+        _write_matrix(audit),
         place_beside(write_figure(chart, caption), table),
     ]
     parts += [_write_confusions(findings), _write_slices(findings)]
@@ -198,17 +203,21 @@ def _write_certainty(audit: LabelAudit) -> str:
     )
     if not audit.noise.found:
         return words + "Here wrong labels explain no more than hard rows do: no noise is claimed, no label is doubted."
+    several = isinstance(audit.noise, MatrixUntwisting)
+    enough = transitions.ENOUGH_EVIDENCE if several else rates.ENOUGH_EVIDENCE
     return words + (
         f"Here noise explains the labels better than hard rows do, by {audit.noise.evidence:,.1f} units of "
-        f"log-likelihood; {ENOUGH_EVIDENCE:g} would be enough to count as found."
+        f"log-likelihood; {enough:g} would be enough to count as found."
     )
 
 
 def _write_true_rates(audit: LabelAudit) -> str:
     """Which share of each true class is mislabelled."""
     found = audit.noise
-    if not found.found or len(audit.classes) > 2:  # With more classes it is about the share of all rows.
+    if not found.found:
         return ""
+    if isinstance(found, MatrixUntwisting):
+        return _write_standing_out(audit)
     neg = (found.rate_neg, *found.interval_neg)
     pos = (found.rate_pos, *found.interval_pos)
     first, second = (for_page(label, 40) for label in audit.classes.tolist())
@@ -218,20 +227,50 @@ def _write_true_rates(audit: LabelAudit) -> str:
     )
 
 
-def _write_confusions(findings: Findings) -> str:
-    """Which label stands for which, where there are more than two."""
-    n_suspects = len(findings.suspects)
-    if len(findings.audit.classes) == 2 or not n_suspects:
+def _write_standing_out(audit: LabelAudit) -> str:
+    """Which classes often bear one other label."""
+    lines = [
+        f"<li><b>{for_page(one.truth, 40)}</b> is often labelled <b>{for_page(one.label, 40)}</b>: "
+        f"{format_interval((one.share, one.low, one.high))} of it, about {one.rows:,.0f} rows.</li>"
+        for one in audit.confusions()
+        if one.stands_out
+    ]
+    return f"<ul class=steps>{''.join(lines[:MOST_STANDING_OUT])}</ul>" if lines else ""
+
+
+def _write_matrix(audit: LabelAudit) -> str:
+    """Which class bears which label, as a table whose colours are the shares; only as wide as a page is."""
+    noise = audit.noise
+    names = [for_page(label, 24) for label in audit.classes.tolist()]
+    if not isinstance(noise, MatrixUntwisting) or not noise.found or len(names) > MOST_BARS:
         return ""
+    intervals = [format_interval(one) for one in audit.list_class_shares()]
+    return write_heat_table(
+        "Who is labelled as what: of each true class, the labels that it bears, in %",
+        "truly ↓ labelled →",
+        names,
+        noise.matrix.tolist(),
+        "labelled wrongly",
+        intervals,
+    )
+
+
+def _write_confusions(findings: Findings) -> str:
+    """Which class bears which label how often, where there are more than two."""
+    if len(findings.audit.classes) == 2 or not findings.audit.noise.found:
+        return ""
+    most = MOST_PARTS if len(findings.audit.classes) <= MOST_BARS else MOST_BARS
     lines = [
         [
-            f"{for_page(one.given, 40)} → {for_page(one.predicted, 40)}",
-            f"{one.times:,}",
-            f"{one.times / n_suspects:.0%}",
+            f"{for_page(one.confusion.truth, 40)} → {for_page(one.confusion.label, 40)}",
+            format_interval((one.confusion.share, one.confusion.low, one.confusion.high)),
+            f"{one.confusion.rows:,.0f}",
+            f"{one.n_suspects:,}",
         ]
-        for one in findings.confusions[:MOST_PARTS]
+        for one in findings.confusions[:most]
     ]
-    return write_table("Which label stands for which", ["labelled → looks like", "suspects", "share"], lines)
+    header = ["truly → labelled", "share of the class", "rows expected", "rows to review"]
+    return write_table("The most frequent confusions", header, lines) if lines else ""
 
 
 def _write_slices(findings: Findings) -> str:
@@ -270,8 +309,8 @@ def write_training(findings: Findings) -> str:
         "Rows": f"{len(findings.audit.given):,}",
         "Columns": f"{trained.n_columns:,}{categories}",
         "Missing cells": f"{trained.missing_share:.1%}" if trained.missing_share else "none",
-        "Classes": f"{n_classes}" + ("" if n_classes == 2 else ", each against the rest"),
-        "Trees": f"{trained.n_trees:,} of depth {best.max_depth}, from {best.n_rounds} rounds on every fold",
+        "Classes": f"{n_classes}{_describe_boosting(findings)}",
+        "Trees": _describe_trees(trained),
         "Alpha": f"{best.alpha:g}",
     }
     listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
@@ -282,11 +321,39 @@ def write_training(findings: Findings) -> str:
     return (
         "<p>Boosted trees with the alpha-loss (PILBoost). What was left open was chosen by folds: the setting that "
         "best predicts the given labels of rows it has not seen, which needs no clean label. The model is the mean of "
-        f"the fold models.</p><dl class=facts>{listed}</dl>"
+        f"the fold models.{_describe_mixture(trained)}</p><dl class=facts>{listed}</dl>"
         f"<h3>What alpha = {best.alpha:g} means</h3><p>{_explain_alpha(findings)}</p>"
         f"{_write_learning_curves(findings)}"
         + write_table("What was tried", ["setting", "rounds", "log-loss", "error"], tried)
     )
+
+
+def _describe_trees(trained: TrainingFacts) -> str:
+    best = trained.choice.best
+    mixture = trained.choice.mixture
+    if mixture is None:
+        return f"{trained.n_trees:,} of depth {best.max_depth}, from {best.n_rounds} rounds on every fold"
+    return (
+        f"{trained.n_trees:,}: on every fold {best.n_rounds} rounds of depth {best.max_depth} and {mixture.n_trees} "
+        "randomised trees"
+    )
+
+
+def _describe_mixture(trained: TrainingFacts) -> str:
+    mixture = trained.choice.mixture
+    if mixture is None:
+        return ""
+    return (
+        " Trees with random thresholds join the boosted ones, as far as they help: on rows set aside the log-loss of "
+        f"boosted trees is {mixture.boosted_loss:.4f}, that of randomised ones {mixture.randomised_loss:.4f}, and "
+        f"{mixture.loss:.4f} of both."
+    )
+
+
+def _describe_boosting(findings: Findings) -> str:
+    if len(findings.audit.classes) == 2:
+        return ""
+    return ", boosted together" if findings.training.boosts_jointly else ", each against the rest"
 
 
 def _write_setting(one: Candidate, best: Candidate) -> str:
@@ -317,7 +384,8 @@ def _write_learning_curves(findings: Findings) -> str:
     kept = findings.training.choice.best.n_rounds
     if len(losses) < kept:
         return ""
-    several = "" if len(findings.audit.classes) == 2 else ", each class against the rest"
+    alone = len(findings.audit.classes) > 2 and not findings.training.boosts_jointly
+    several = ", each class against the rest" if alone else ""
     loss = charts.draw_curve(losses.tolist(), kept, "log-loss", f"Log-loss after each round; {kept} rounds were kept")
     error = charts.draw_curve(
         errors.tolist(), kept, "labels missed", f"Share of labels missed after each round; {kept} kept", share=True

@@ -37,6 +37,7 @@ class CompiledEngine(Engine):
     """Histogram trees, all rounds in compiled code."""
 
     name: ClassVar[str] = "compiled"
+    boosts_jointly: ClassVar[bool] = True
     known_settings: ClassVar[frozenset[str]] = frozenset(
         {"l2", "subsample", "max_features", "max_bins", "monotonic_cst", "min_samples_leaf"}
     )
@@ -53,6 +54,37 @@ class CompiledEngine(Engine):
     def make_booster(self, dataset: CompiledDataset, task: Task) -> CompiledBooster:
         """Return a booster of the core."""
         return CompiledBooster(dataset, task)
+
+    def grow_randomised(
+        self,
+        dataset: CompiledDataset,
+        task: Task,
+        n_trees: int,
+        min_samples_leaf: float,
+        max_features: float,
+        first_tree: int = 0,
+    ) -> Forest:
+        """Return extremely randomised trees, whose scores are the mean over them of ln P(class | leaf).
+
+        A node draws a share `max_features` of the columns that vary, one split of each, and makes the best by Gini's
+        impurity. A leaf has at least `min_samples_leaf` rows; one more row, of the shares of the classes in all rows,
+        keeps every share above 0. The tree of a number is always the same, and `first_tree` is the first number.
+        """
+        weight, unit = NOTHING, 1.0
+        if task.weight is not None and not (task.weight == 1).all():
+            weight, unit = scale_weights(task.weight)
+        trees = _core.grow_randomised(
+            dataset.core,
+            sample_weight=weight,
+            trees=n_trees,
+            first_tree=first_tree,
+            min_samples_leaf=min_samples_leaf / unit,
+            max_features=max_features,
+            smoothing=1.0 / unit,
+            seed=task.growth.seed,
+            threads=dataset.n_threads,
+        )
+        return Forest(*trees, n_features=dataset.n_features)
 
 
 class CompiledDataset:
@@ -95,7 +127,12 @@ class CompiledDataset:
 
 
 class CompiledBooster:
-    """One class against the rest, boosted by the core."""
+    """One class against the rest, or all classes together, boosted by the core.
+
+    All classes together share their trees, whose leaves have a row of values. The scores H that these add up to minimise
+    the loss of `untwist.theory.several_classes`, so that the twisted posterior is softmax(H / alpha). Where the rounds
+    begin, at the shares of the classes, is part of the first tree.
+    """
 
     def __init__(self, dataset: CompiledDataset, task: Task) -> None:
         link, growth = task.link, task.growth

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.forest import Forest
 from untwist.data.encoding import AcceptedTables
 from untwist.data.folds import hold_out_share, split_into_folds
 from untwist.data.workers import Workers, solo
@@ -107,8 +108,8 @@ class Task:
         The coefficient of a hypothesis is step_size * edge, as in the paper, or with `by_edge=False` step_size itself.
     growth : Growth
         How trees grow.
-    positive_class : int
-        The class to tell from the others.
+    positive_class : int or None
+        The class to tell from the others; None for a booster of all classes together.
     weight : array or None
         What each row weighs in training; rows of weight 0 do not train. None: all rows weigh 1.
     validation_weight : array or None
@@ -126,7 +127,7 @@ class Task:
     step_size: float
     growth: Growth
     by_edge: bool = True
-    positive_class: int = 1
+    positive_class: int | None = 1
     weight: Array | None = None
     validation_weight: Array | None = None
     posterior_floor: float = 1e-6
@@ -173,6 +174,8 @@ class Engine(ABC):
         What `PILBoostClassifier(engine=...)` calls it.
     grows_forests : bool
         Whether its ensembles are forests. Only then can settings be chosen by folds, and models be saved and exported.
+    boosts_jointly : bool
+        Whether it can boost all classes together, by a task without a positive class.
     joins_workers : bool
         Whether it takes part in a distributed fit where a communicator is open.
     known_settings : frozenset of str
@@ -181,6 +184,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
     grows_forests: ClassVar[bool] = True
+    boosts_jointly: ClassVar[bool] = False
     joins_workers: ClassVar[bool] = False
     known_settings: ClassVar[frozenset[str]] = frozenset()
 
@@ -204,6 +208,21 @@ class Engine(ABC):
     @abstractmethod
     def make_booster(self, dataset: Any, task: Task) -> Booster:
         """Return a booster that has not made a round yet. `dataset` is one that `make_dataset` made."""
+
+    def grow_randomised(
+        self,
+        dataset: Any,
+        task: Task,
+        n_trees: int,
+        min_samples_leaf: int,
+        max_features: float,
+        first_tree: int = 0,
+    ) -> Forest:
+        """Return trees whose thresholds are drawn at random, with the logarithms of class shares in their leaves.
+
+        Only engines that boost all classes together have them.
+        """
+        raise NotImplementedError(f"the {self.name} engine grows no randomised trees")
 
     def hold_out(self, dataset: Dataset, rows: Rows, share: float, seed: int) -> Array:
         """Return how much of each row's weight is set aside, in [0, 1]: about `share` of the weight of every class."""

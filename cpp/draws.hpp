@@ -1,0 +1,55 @@
+// Draws the rows and the columns of a round, by hashes alone: neither threads nor the order of the rows have a say.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "hashing.hpp"
+#include "settings.hpp"
+
+namespace untwist {
+
+// Every round has a key of its own, by which it draws.
+inline std::uint64_t key_of_round(const TreeGrowth& growth, std::uint64_t round) {
+  return mix(growth.seed ^ mix(round));
+}
+
+// Draws the columns of a round: of those that vary the ones with the smallest hashes of their place.
+inline std::vector<std::uint32_t> draw_columns(const TreeGrowth& growth, const std::vector<std::uint32_t>& varying,
+                                               std::uint64_t key) {
+  // This number keeps the draw of the columns apart from that of the rows, which has the same key.
+  constexpr std::uint64_t kColumnSalt = 0x5851F42D4C957F2DULL;
+  if (growth.max_features >= 1.0 || varying.size() < 2) return varying;
+  const std::uint64_t column_key = mix(key ^ kColumnSalt);
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> hashed;
+  for (std::size_t i = 0; i < varying.size(); ++i) hashed.emplace_back(mix(column_key ^ mix(i)), varying[i]);
+  std::sort(hashed.begin(), hashed.end());
+  const double wanted = std::ceil(growth.max_features * static_cast<double>(varying.size()));
+  hashed.resize(std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));
+  std::vector<std::uint32_t> drawn;
+  for (const auto& column : hashed) drawn.push_back(column.second);
+  std::sort(drawn.begin(), drawn.end());
+  return drawn;
+}
+
+// A row is drawn if its hash, mixed with the key of the round, is below the limit.
+struct RowDraw {
+  RowDraw(const TreeGrowth& growth, const std::vector<std::uint64_t>& row_hashes, std::uint64_t key)
+      : hashes(row_hashes.data()),
+        key(key),
+        limit(static_cast<std::uint64_t>(std::ldexp(growth.subsample, kHashBits))) {}
+
+  bool has(std::size_t row) const { return mix(hashes[row] ^ key) < limit; }
+
+  static constexpr int kHashBits = 64;
+
+  const std::uint64_t* hashes;
+  std::uint64_t key;
+  std::uint64_t limit;
+};
+
+}  // namespace untwist

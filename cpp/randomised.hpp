@@ -1,0 +1,722 @@
+// Grows extremely randomised trees on binned rows. A node draws some columns, and of each column one split at random;
+// the best of these splits is made. A leaf has the logarithms of the shares that the classes have there, so that a
+// forest of such trees tells the mean of these logarithms.
+//
+// All draws are hashes of the seed, the number of the tree and the way from the root to the node, and all sums are of
+// whole numbers, so no tree depends on the order of the rows or on the number of threads.
+//
+// The rows of a dataset are ordered by class, and they stay so within every node, as rows are sent left and right in
+// their order. So a class is a range of the node's rows, and to count its rows that go left is to count the bits of a
+// range, 64 at a time.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "binning.hpp"
+#include "dataset.hpp"
+#include "flat_forest.hpp"
+#include "hashing.hpp"
+#include "rows.hpp"
+#include "sample_weights.hpp"
+#include "threads.hpp"
+#include "tree.hpp"
+
+namespace untwist {
+
+// This is how randomised trees grow. Weights count in units of the sample weights.
+struct RandomisedGrowth {
+  std::size_t trees = 100;
+
+  // The first tree has this number. Trees of other numbers make other draws.
+  std::size_t first_tree = 0;
+
+  // A leaf has at least this sample weight.
+  double min_samples_leaf = 5.0;
+
+  // This share of the columns that vary is drawn at every node.
+  double max_features = 0.5;
+
+  // The shares of the classes in all rows count as much as this sample weight in every leaf.
+  double smoothing = 1.0;
+
+  std::uint64_t seed = 0;
+};
+
+namespace randomised {
+
+// No tree is deeper, however lopsided its splits are.
+inline constexpr int kMaxDepth = 60;
+
+// Codes are compared so many at a time, one bit each.
+inline constexpr std::size_t kWord = 64;
+
+// The key of a left child is another hash of its parent's key than that of a right child.
+inline constexpr std::uint64_t kLeftSalt = 0x6C65667420636869ULL;
+inline constexpr std::uint64_t kRightSalt = 0x7269676874206368ULL;
+
+// Returns a whole number below `end`, by the upper half of a hash.
+inline std::size_t scale_down(std::uint64_t hash, std::size_t end) {
+  return static_cast<std::size_t>(((hash >> 32) * static_cast<std::uint64_t>(end)) >> 32);
+}
+
+// A class that a node has rows of. In a list they come in the order of the classes.
+struct ClassRows {
+  std::uint32_t label;
+  std::uint32_t rows;
+  std::uint64_t weight;
+};
+
+// These codes are found in a node.
+struct CodeRange {
+  Code least, largest;  // Missing values are left out.
+  bool has_known, has_missing;
+};
+
+// A split as it is drawn: rows with codes up to last_left go left, and those with also_left. A split of categories has
+// a set instead.
+struct Cut {
+  Code last_left = 0;
+  Code also_left = 0;
+  bool by_set = false;
+  bool missing_left = false;
+  CodeSet goes_left;
+};
+
+// Finds the range of the first `count` codes. Up to the next multiple of kWord the codes must repeat others.
+inline CodeRange find_range(const Code* codes, std::size_t count, bool may_miss, Code missing) {
+  Code least = 255;
+  Code largest = 0;
+  bool has_missing = false;
+#if defined(__SSE2__)
+  constexpr std::size_t kLanes = 16;
+  __m128i low = _mm_set1_epi8(-1);
+  __m128i high = _mm_setzero_si128();
+  __m128i any = _mm_setzero_si128();
+  const __m128i gap = _mm_set1_epi8(static_cast<char>(missing));
+  for (std::size_t i = 0; i < count; i += kLanes) {
+    __m128i code = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + i));
+    low = _mm_min_epu8(low, code);
+    if (may_miss) {
+      const __m128i is_missing = _mm_cmpeq_epi8(code, gap);
+      any = _mm_or_si128(any, is_missing);
+      code = _mm_andnot_si128(is_missing, code);
+    }
+    high = _mm_max_epu8(high, code);
+  }
+  low = _mm_min_epu8(low, _mm_srli_si128(low, 8));
+  low = _mm_min_epu8(low, _mm_srli_si128(low, 4));
+  low = _mm_min_epu8(low, _mm_srli_si128(low, 2));
+  low = _mm_min_epu8(low, _mm_srli_si128(low, 1));
+  high = _mm_max_epu8(high, _mm_srli_si128(high, 8));
+  high = _mm_max_epu8(high, _mm_srli_si128(high, 4));
+  high = _mm_max_epu8(high, _mm_srli_si128(high, 2));
+  high = _mm_max_epu8(high, _mm_srli_si128(high, 1));
+  least = static_cast<Code>(_mm_cvtsi128_si32(low));
+  largest = static_cast<Code>(_mm_cvtsi128_si32(high));
+  has_missing = _mm_movemask_epi8(any) != 0;
+#else
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_missing = may_miss && codes[i] == missing;
+    least = std::min(least, codes[i]);
+    largest = is_missing ? largest : std::max(largest, codes[i]);
+    has_missing |= is_missing;
+  }
+#endif
+  return {least, largest, !(may_miss && least == missing), has_missing};
+}
+
+// Sets a bit for each of kWord codes that goes left.
+__attribute__((always_inline)) inline std::uint64_t mark_word(const Code* codes, const Cut& cut) {
+  std::uint64_t bits = 0;
+#if defined(__SSE2__)
+  constexpr std::size_t kLanes = 16;
+  const __m128i last = _mm_set1_epi8(static_cast<char>(cut.last_left));
+  const __m128i also = _mm_set1_epi8(static_cast<char>(cut.also_left));
+  for (std::size_t i = 0; i < kWord; i += kLanes) {
+    const __m128i code = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + i));
+    const __m128i left = _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(code, last), code), _mm_cmpeq_epi8(code, also));
+    bits |= static_cast<std::uint64_t>(static_cast<std::uint32_t>(_mm_movemask_epi8(left))) << i;
+  }
+#else
+  for (std::size_t i = 0; i < kWord; ++i) {
+    bits |= static_cast<std::uint64_t>((codes[i] <= cut.last_left) | (codes[i] == cut.also_left)) << i;
+  }
+#endif
+  return bits;
+}
+
+// The bits tell which of a node's rows go left, and `before` how many do before each word of bits.
+struct Marks {
+  explicit Marks(std::size_t rows) : bits(rows / kWord + 1), before(rows / kWord + 1) {}
+
+  std::vector<std::uint64_t> bits;
+  std::vector<std::uint32_t> before;
+};
+
+// Marks the rows that go left and counts those of each class, in the order of the list. A class that ends at a whole
+// word reads the word behind it, so there is always one more.
+__attribute__((always_inline)) inline void mark_and_count(const Code* codes, std::size_t count, const Cut& cut,
+                                                          const ClassRows* classes, std::size_t class_count,
+                                                          Marks& marks, std::uint32_t* left) {
+  std::uint64_t* bits = marks.bits.data();
+  std::uint32_t* before = marks.before.data();
+  std::uint32_t sum = 0;
+  const std::size_t words = count / kWord + 1;
+  for (std::size_t word = 0; word < words; ++word) {
+    std::uint64_t marked = 0;
+    if (cut.by_set) {
+      const std::size_t end = std::min(kWord, count - word * kWord);
+      for (std::size_t i = 0; i < end; ++i) {
+        marked |= static_cast<std::uint64_t>(cut.goes_left.has(codes[word * kWord + i])) << i;
+      }
+    } else if (word * kWord < count) {
+      marked = mark_word(codes + word * kWord, cut);
+    }
+    bits[word] = marked;
+    before[word] = sum;
+    sum += static_cast<std::uint32_t>(__builtin_popcountll(marked));
+  }
+  std::uint32_t last = 0;
+  std::size_t end = 0;
+  for (std::size_t k = 0; k < class_count; ++k) {
+    end += classes[k].rows;
+    const std::uint64_t below = (std::uint64_t{1} << (end % kWord)) - 1;
+    const std::uint32_t next =
+        before[end / kWord] + static_cast<std::uint32_t>(__builtin_popcountll(bits[end / kWord] & below));
+    left[k] = next - last;
+    last = next;
+  }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("popcnt"))) inline void mark_and_count_popcnt(const Code* codes, std::size_t count,
+                                                                    const Cut& cut, const ClassRows* classes,
+                                                                    std::size_t class_count, Marks& marks,
+                                                                    std::uint32_t* left) {
+  mark_and_count(codes, count, cut, classes, class_count, marks, left);
+}
+#endif
+
+inline void mark_and_count_fast(const Code* codes, std::size_t count, const Cut& cut, const ClassRows* classes,
+                                std::size_t class_count, Marks& marks, std::uint32_t* left) {
+#if defined(__x86_64__)
+  static const bool has_popcnt = __builtin_cpu_supports("popcnt");
+  if (has_popcnt) return mark_and_count_popcnt(codes, count, cut, classes, class_count, marks, left);
+#endif
+  mark_and_count(codes, count, cut, classes, class_count, marks, left);
+}
+
+// The rows that train, ordered by class, with whole weights. Without weights each row has weight 1.
+struct TrainingRows {
+  // The fixed-point weights of rows that are no copies have so many bits after the point.
+  static constexpr int kWeightBits = 24;
+
+  // Takes weights in the order that Python gave the rows, at most 1 each, or whole numbers. Empty means 1 for all.
+  TrainingRows(const Dataset& dataset, const std::vector<double>& given) {
+    const bool plain = std::all_of(given.begin(), given.end(), [](double one) { return one == 0.0 || one == 1.0; });
+    unit = are_whole(given) ? 1.0 : std::ldexp(1.0, kWeightBits);
+    const std::size_t class_count = dataset.class_start.size() - 1;
+    class_weight.assign(class_count, 0);
+    for (std::size_t k = 0; k < class_count; ++k) {
+      ClassRows found{static_cast<std::uint32_t>(k), 0, 0};
+      for (std::size_t row = dataset.class_start[k]; row < dataset.class_start[k + 1]; ++row) {
+        const double one = given.empty() ? 1.0 : given[dataset.order[row]];
+        const auto units = static_cast<std::uint32_t>(std::llround(one * unit));
+        if (units == 0) continue;
+        rows.push_back(static_cast<Row>(row));
+        if (!plain) weight.push_back(units);
+        ++found.rows;
+        found.weight += units;
+      }
+      class_weight[k] = found.weight;
+      if (found.rows > 0) classes.push_back(found);
+    }
+  }
+
+  double unit;  // A sample weight of 1 is so many units.
+  std::vector<Row> rows;
+  std::vector<std::uint32_t> weight;  // Empty means 1 for all.
+  std::vector<ClassRows> classes;     // Only those that have rows.
+  std::vector<std::uint64_t> class_weight;
+};
+
+struct RandomisedNode {
+  std::int32_t feature = -1;  // A leaf has -1.
+  std::int32_t left = -1;
+  std::int32_t set = -1;  // A split of categories has this set of the tree.
+  Code code = 0;
+  bool missing_left = false;
+  double gain = 0.0;
+  std::size_t first_class = 0, last_class = 0;  // A leaf has this range of the classes of the tree.
+};
+
+struct RandomisedTree {
+  std::vector<RandomisedNode> nodes;
+  std::vector<CodeSet> sets;
+  std::vector<ClassRows> classes;
+};
+
+// Numbers the nodes level by level. A forest sends rows through the first splits of a tree all at once, so these should
+// be the uppermost.
+inline RandomisedTree order_by_level(RandomisedTree tree) {
+  std::vector<RandomisedNode> ordered;
+  ordered.reserve(tree.nodes.size());
+  ordered.push_back(tree.nodes[0]);
+  for (std::size_t n = 0; n < ordered.size(); ++n) {
+    if (ordered[n].feature < 0) continue;
+    const std::size_t left = static_cast<std::size_t>(ordered[n].left);
+    ordered[n].left = static_cast<std::int32_t>(ordered.size());
+    ordered.push_back(tree.nodes[left]);
+    ordered.push_back(tree.nodes[left + 1]);
+  }
+  tree.nodes = std::move(ordered);
+  return tree;
+}
+
+// Grows one tree after the other.
+class Grower {
+ public:
+  Grower(const Dataset& dataset, const TrainingRows& training, const RandomisedGrowth& growth)
+      : dataset_(dataset),
+        training_(training),
+        growth_(growth),
+        columns_(dataset.varying_columns()),
+        drawn_count_(count_drawn(growth.max_features, columns_.size())),
+        least_weight_(static_cast<std::uint64_t>(std::ceil(growth.min_samples_leaf * training.unit))),
+        total_weight_(0.0),
+        words_of_columns_(columns_.size() / kWord + 1),
+        order_(columns_.size()),
+        scratch_(training.rows.size()),
+        weight_scratch_(training.weight.size()),
+        codes_(training.rows.size() + 2 * kWord),
+        best_marks_(training.rows.size()),
+        marks_(training.rows.size()),
+        best_left_(training.classes.size()),
+        left_(training.classes.size()) {
+    for (const ClassRows& each : training.classes) total_weight_ += static_cast<double>(each.weight);
+  }
+
+  RandomisedTree grow(std::size_t number) {
+    tree_ = RandomisedTree();
+    rows_ = training_.rows;
+    weight_ = training_.weight;
+    pending_.clear();
+    waiting_classes_.clear();
+    waiting_constant_.clear();
+    tree_.nodes.emplace_back();
+    constant_.assign(words_of_columns_, 0);
+    push({0, 0, 0, rows_.size(), mix(mix(growth_.seed) ^ mix(number)), 0}, training_.classes);
+    while (!pending_.empty()) grow_next_node();
+    return order_by_level(std::move(tree_));
+  }
+
+ private:
+  // A node that is still to be split, or to become a leaf.
+  struct Pending {
+    std::size_t node;
+    int depth;
+    std::size_t first, last;  // Its rows.
+    std::uint64_t key;        // What it draws by.
+    std::size_t first_class;  // Its classes begin here among those that wait.
+  };
+
+  struct Best {
+    double score = -1.0;
+    std::size_t column = 0;
+    Cut cut;
+    bool has_missing = false;
+    CodeSet present;
+  };
+
+  static std::size_t count_drawn(double share, std::size_t columns) {
+    return std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(share * static_cast<double>(columns))));
+  }
+
+  void push(Pending node, const std::vector<ClassRows>& classes) {
+    node.first_class = waiting_classes_.size();
+    waiting_classes_.insert(waiting_classes_.end(), classes.begin(), classes.end());
+    waiting_constant_.insert(waiting_constant_.end(), constant_.begin(), constant_.end());
+    pending_.push_back(node);
+  }
+
+  void pop() {
+    node_ = pending_.back();
+    pending_.pop_back();
+    const auto first = waiting_classes_.begin() + static_cast<std::ptrdiff_t>(node_.first_class);
+    classes_.assign(first, waiting_classes_.end());
+    waiting_classes_.erase(first, waiting_classes_.end());
+    const auto constant = waiting_constant_.end() - static_cast<std::ptrdiff_t>(words_of_columns_);
+    constant_.assign(constant, waiting_constant_.end());
+    waiting_constant_.erase(constant, waiting_constant_.end());
+  }
+
+  void grow_next_node() {
+    pop();
+    node_weight_ = 0;
+    for (const ClassRows& each : classes_) node_weight_ += each.weight;
+    Best best;
+    if (classes_.size() > 1 && node_.depth < kMaxDepth && node_weight_ >= 2 * least_weight_) best = find_split();
+    if (best.score < 0.0) {
+      make_leaf();
+    } else {
+      split(best);
+    }
+  }
+
+  void make_leaf() {
+    RandomisedNode& leaf = tree_.nodes[node_.node];
+    leaf.first_class = tree_.classes.size();
+    tree_.classes.insert(tree_.classes.end(), classes_.begin(), classes_.end());
+    leaf.last_class = tree_.classes.size();
+  }
+
+  // Draws columns, and goes on beyond their number only while all of them are constant in the node.
+  Best find_split() {
+    Best best;
+    const std::size_t columns = columns_.size();
+    for (std::size_t i = 0; i < columns; ++i) order_[i] = static_cast<std::uint32_t>(i);
+    bool all_constant = true;
+    for (std::size_t i = 0; i < columns && (i < drawn_count_ || all_constant); ++i) {
+      const std::uint64_t hash = mix(node_.key + i * kGoldenRatio);
+      std::swap(order_[i], order_[i + scale_down(hash, columns - i)]);
+      const std::size_t column = order_[i];
+      if (constant_[column / kWord] >> (column % kWord) & 1U) continue;
+      if (try_column(column, mix(hash), best)) {
+        all_constant = false;
+      } else {
+        constant_[column / kWord] |= std::uint64_t{1} << (column % kWord);
+      }
+    }
+    return best;
+  }
+
+  // Draws a split of a column and keeps it if it is the best so far. Tells whether the column varies in the node.
+  bool try_column(std::size_t place, std::uint64_t hash, Best& best) {
+    const std::size_t feature = columns_[place];
+    const Column& column = dataset_.columns[feature];
+    gather(feature);
+    const std::size_t count = node_.last - node_.first;
+    Cut cut;
+    bool has_missing = false;
+    CodeSet present;
+    if (column.category_count > 0) {
+      if (!draw_set(column, hash, cut, present)) return false;
+      has_missing = present.has(column.missing_code());
+    } else {
+      const CodeRange range = find_range(codes_.data(), count, column.missing, column.missing_code());
+      has_missing = range.has_missing;
+      const bool varies = range.has_known && range.least < range.largest;
+      if (!varies && !(range.has_known && has_missing)) return false;
+      cut.missing_left = has_missing && (hash & 1U);
+      if (varies) {
+        const std::size_t span = static_cast<std::size_t>(range.largest - range.least);
+        cut.last_left = static_cast<Code>(range.least + scale_down(hash, span));
+        cut.also_left = cut.missing_left ? column.missing_code() : cut.last_left;
+      } else {
+        cut.missing_left = false;  // All known values go left, and missing ones right.
+        cut.last_left = cut.also_left = static_cast<Code>(column.values() - 1);
+      }
+    }
+    mark_and_count_fast(codes_.data(), count, cut, classes_.data(), classes_.size(), marks_, left_.data());
+    const double score = training_.weight.empty() ? score_counts() : score_weights();
+    if (score > best.score) {
+      best.score = score;
+      best.column = place;
+      best.cut = cut;
+      best.has_missing = has_missing;
+      best.present = present;
+      std::swap(marks_, best_marks_);
+      std::swap(left_, best_left_);
+    }
+    return true;
+  }
+
+  // Copies the codes of the node's rows, and repeats the last one up to a whole word.
+  void gather(std::size_t feature) {
+    const CodeColumn column = dataset_.column(feature);
+    const Row* rows = rows_.data() + node_.first;
+    const std::size_t count = node_.last - node_.first;
+    Code* codes = codes_.data();
+    if (column.stride == 1) {
+      for (std::size_t i = 0; i < count; ++i) codes[i] = column.data[rows[i]];
+    } else {
+      for (std::size_t i = 0; i < count; ++i) codes[i] = column[rows[i]];
+    }
+    std::memset(codes + count, codes[count - 1], kWord);
+  }
+
+  // Draws a side for every category that the node has, missing values among them. Tells whether there are two.
+  bool draw_set(const Column& column, std::uint64_t hash, Cut& cut, CodeSet& present) {
+    const std::size_t count = node_.last - node_.first;
+    std::array<bool, kBins> seen{};
+    for (std::size_t i = 0; i < count; ++i) seen[codes_[i]] = true;
+    std::array<Code, kBins> codes;
+    std::size_t distinct = 0;
+    for (std::size_t code = 0; code <= column.missing_code(); ++code) {
+      if (seen[code]) codes[distinct++] = static_cast<Code>(code);
+    }
+    if (distinct < 2) return false;
+    cut.by_set = true;
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < distinct; ++i) {
+      const Code code = codes[i];
+      const std::uint64_t word = mix(hash + (code / kWordBits + 1) * kGoldenRatio);
+      const bool goes_left = word >> (code % kWordBits) & 1U;
+      present.put(code, true);
+      cut.goes_left.put(code, goes_left);
+      left += goes_left;
+    }
+    if (left == 0 || left == distinct) {  // One of them goes the other way.
+      cut.goes_left.put(codes[scale_down(hash, distinct)], left == 0);
+    }
+    cut.missing_left = cut.goes_left.has(column.missing_code());
+    return true;
+  }
+
+  // Returns how pure both sides are: the sum over them of the classes' squares over the total. A side with too little
+  // weight makes it -1.
+  double score_counts() const {
+    std::uint64_t left_rows = 0;
+    std::uint64_t left_squares = 0;
+    std::uint64_t right_squares = 0;
+    for (std::size_t k = 0; k < classes_.size(); ++k) {
+      const std::uint64_t left = left_[k];
+      const std::uint64_t right = classes_[k].rows - left;
+      left_rows += left;
+      left_squares += left * left;
+      right_squares += right * right;
+    }
+    const std::uint64_t right_rows = node_weight_ - left_rows;
+    if (left_rows < least_weight_ || right_rows < least_weight_ || left_rows == 0 || right_rows == 0) return -1.0;
+    return static_cast<double>(left_squares) / static_cast<double>(left_rows) +
+           static_cast<double>(right_squares) / static_cast<double>(right_rows);
+  }
+
+  double score_weights() const {
+    std::uint64_t left_weight = 0;
+    double left_squares = 0.0;
+    double right_squares = 0.0;
+    std::size_t i = 0;
+    const std::uint32_t* weight = weight_.data() + node_.first;
+    for (const ClassRows& each : classes_) {
+      const std::uint64_t left = sum_left(weight, marks_, i, i + each.rows);
+      const double left_one = static_cast<double>(left);
+      const double right_one = static_cast<double>(each.weight - left);
+      i += each.rows;
+      left_weight += left;
+      left_squares += left_one * left_one;
+      right_squares += right_one * right_one;
+    }
+    const std::uint64_t right_weight = node_weight_ - left_weight;
+    if (left_weight < least_weight_ || right_weight < least_weight_ || left_weight == 0 || right_weight == 0) {
+      return -1.0;
+    }
+    return left_squares / static_cast<double>(left_weight) + right_squares / static_cast<double>(right_weight);
+  }
+
+  static std::uint64_t sum_left(const std::uint32_t* weight, const Marks& marks, std::size_t first, std::size_t last) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = first; i < last; ++i) {
+      sum += weight[i] & (std::uint64_t{0} - (marks.bits[i / kWord] >> (i % kWord) & 1U));
+    }
+    return sum;
+  }
+
+  void split(Best& best) {
+    const std::size_t feature = columns_[best.column];
+    std::uint64_t left_weight = 0;
+    double squares = 0.0;
+    left_classes_.clear();
+    right_classes_.clear();
+    std::size_t begin = 0;
+    for (std::size_t k = 0; k < classes_.size(); ++k) {
+      const ClassRows& each = classes_[k];
+      const std::uint64_t weight = weight_.empty()
+                                       ? best_left_[k]
+                                       : sum_left(weight_.data() + node_.first, best_marks_, begin, begin + each.rows);
+      begin += each.rows;
+      left_weight += weight;
+      squares += static_cast<double>(each.weight) * static_cast<double>(each.weight);
+      if (best_left_[k] > 0) left_classes_.push_back({each.label, best_left_[k], weight});
+      if (best_left_[k] < each.rows) {
+        right_classes_.push_back({each.label, each.rows - best_left_[k], each.weight - weight});
+      }
+    }
+    // Codes that the node does not have follow the heavier side.
+    const bool left_is_heavier = 2 * left_weight >= node_weight_;
+    const std::size_t left = tree_.nodes.size();
+    RandomisedNode& node = tree_.nodes[node_.node];
+    node.feature = static_cast<std::int32_t>(feature);
+    node.left = static_cast<std::int32_t>(left);
+    node.missing_left = best.has_missing ? best.cut.missing_left : left_is_heavier;
+    node.code = best.cut.last_left;
+    node.gain = std::max(0.0, best.score - squares / static_cast<double>(node_weight_)) / total_weight_;
+    if (best.cut.by_set) {
+      const Code missing = dataset_.columns[feature].missing_code();
+      for (std::size_t code = 0; code <= missing; ++code) {
+        const Code each = static_cast<Code>(code);
+        if (!best.present.has(each)) best.cut.goes_left.put(each, left_is_heavier);
+      }
+      node.set = static_cast<std::int32_t>(tree_.sets.size());
+      tree_.sets.push_back(best.cut.goes_left);
+    }
+    tree_.nodes.resize(left + 2);
+    const std::size_t middle = partition();
+    const Pending parent = node_;
+    push({left + 1, parent.depth + 1, middle, parent.last, mix(parent.key ^ kRightSalt), 0}, right_classes_);
+    push({left, parent.depth + 1, parent.first, middle, mix(parent.key ^ kLeftSalt), 0}, left_classes_);
+  }
+
+  // Moves the rows that go left to the front and returns where the others begin. Both keep their order.
+  std::size_t partition() {
+    const std::size_t count = node_.last - node_.first;
+    const std::size_t left = move_marked(rows_.data() + node_.first, scratch_.data(), count);
+    if (!weight_.empty()) move_marked(weight_.data() + node_.first, weight_scratch_.data(), count);
+    return node_.first + left;
+  }
+
+  std::size_t move_marked(std::uint32_t* entries, std::uint32_t* scratch, std::size_t count) const {
+    std::size_t left = 0;
+    std::size_t right = 0;
+    for (std::size_t first = 0; first < count; first += kWord) {
+      std::uint64_t bits = best_marks_.bits[first / kWord];
+      const std::size_t last = std::min(count, first + kWord);
+      for (std::size_t i = first; i < last; ++i, bits >>= 1) {
+        const std::uint32_t entry = entries[i];
+        entries[left] = entry;
+        scratch[right] = entry;
+        left += bits & 1U;
+        right += ~bits & 1U;
+      }
+    }
+    std::copy_n(scratch, right, entries + left);
+    return left;
+  }
+
+  const Dataset& dataset_;
+  const TrainingRows& training_;
+  const RandomisedGrowth& growth_;
+  const std::vector<std::uint32_t> columns_;
+  const std::size_t drawn_count_;
+  const std::uint64_t least_weight_;
+  double total_weight_;
+  const std::size_t words_of_columns_;
+
+  // These belong to the tree that is grown.
+  RandomisedTree tree_;
+  std::vector<Row> rows_;              // A node has a range of them, ordered by class.
+  std::vector<std::uint32_t> weight_;  // They go with the rows. Empty means 1 for all.
+  std::vector<Pending> pending_;
+  std::vector<ClassRows> waiting_classes_;
+  std::vector<std::uint64_t> waiting_constant_;
+
+  // These belong to the node that is split.
+  Pending node_{};
+  std::uint64_t node_weight_ = 0;
+  std::vector<ClassRows> classes_, left_classes_, right_classes_;
+  std::vector<std::uint64_t> constant_;  // A bit tells that a column is constant in the node, as far as is known.
+  std::vector<std::uint32_t> order_;     // The columns in the order in which they are drawn.
+  std::vector<std::uint32_t> scratch_, weight_scratch_;
+  std::vector<Code> codes_;
+  Marks best_marks_, marks_;
+  std::vector<std::uint32_t> best_left_, left_;  // So many rows of each class of the node go left.
+};
+
+// Returns the share of every class in the training rows, one row of each class added, so that none has none.
+inline std::vector<double> find_prior(const TrainingRows& training, double smoothing) {
+  const double one = smoothing * training.unit;
+  double total = 0.0;
+  for (const std::uint64_t weight : training.class_weight) total += static_cast<double>(weight) + one;
+  std::vector<double> prior;
+  for (const std::uint64_t weight : training.class_weight) {
+    prior.push_back((static_cast<double>(weight) + one) / total);
+  }
+  return prior;
+}
+
+// Appends a tree but for its values.
+inline void append(FlatForest& flat, const RandomisedTree& tree, const Dataset& dataset, double leverage) {
+  const std::size_t first_set = flat.codes.size() / kWordsOfSet;
+  for (const CodeSet& set : tree.sets) flat.codes.insert(flat.codes.end(), set.words().begin(), set.words().end());
+  for (const RandomisedNode& node : tree.nodes) {
+    flat.feature.push_back(node.feature);
+    flat.left.push_back(node.left);
+    flat.missing_left.push_back(node.missing_left);
+    flat.gain.push_back(node.gain);
+    flat.set.push_back(node.set < 0 ? -1 : static_cast<std::int32_t>(first_set) + node.set);
+    flat.threshold.push_back(0.0);
+    if (node.feature < 0 || node.set >= 0) continue;
+    const Column& column = dataset.columns[static_cast<std::size_t>(node.feature)];
+    const bool has_threshold = node.code < column.thresholds.size();
+    flat.threshold.back() = has_threshold ? column.thresholds[node.code] : std::numeric_limits<double>::infinity();
+  }
+  flat.offset.push_back(static_cast<std::int64_t>(flat.feature.size()));
+  flat.edge.push_back(0.0);
+  flat.leverage.push_back(leverage);
+}
+
+// Writes the values of a tree's leaves: the logarithms of the classes' shares, times the leverage.
+inline void write_values(const RandomisedTree& tree, const std::vector<double>& prior, double smoothing,
+                         double leverage, double* values) {
+  const std::size_t classes = prior.size();
+  std::vector<double> of_absent(classes);
+  for (std::size_t k = 0; k < classes; ++k) of_absent[k] = std::log(smoothing * prior[k]);
+  for (std::size_t n = 0; n < tree.nodes.size(); ++n) {
+    const RandomisedNode& node = tree.nodes[n];
+    if (node.feature >= 0) continue;
+    double* value = values + n * classes;
+    double total = smoothing;
+    std::copy(of_absent.begin(), of_absent.end(), value);
+    for (std::size_t i = node.first_class; i < node.last_class; ++i) {
+      const ClassRows& each = tree.classes[i];
+      value[each.label] = std::log(static_cast<double>(each.weight) + smoothing * prior[each.label]);
+      total += static_cast<double>(each.weight);
+    }
+    const double log_total = std::log(total);
+    for (std::size_t k = 0; k < classes; ++k) value[k] = leverage * (value[k] - log_total);
+  }
+}
+
+}  // namespace randomised
+
+// Grows trees whose scores are the mean over the trees of the logarithms of the classes' shares.
+inline FlatForest grow_randomised(const Dataset& dataset, const std::vector<double>& sample_weight,
+                                  const RandomisedGrowth& growth, ThreadPool& pool) {
+  const randomised::TrainingRows training(dataset, sample_weight);
+  std::vector<randomised::RandomisedTree> trees(growth.trees);
+  std::vector<std::unique_ptr<randomised::Grower>> growers(static_cast<std::size_t>(pool.size()));
+  pool.chunks(growth.trees, 1, [&](int thread, std::size_t first, std::size_t last) {
+    auto& grower = growers[static_cast<std::size_t>(thread)];
+    if (!grower) grower = std::make_unique<randomised::Grower>(dataset, training, growth);
+    for (std::size_t tree = first; tree < last; ++tree) trees[tree] = grower->grow(growth.first_tree + tree);
+  });
+  const double leverage = 1.0 / static_cast<double>(growth.trees);
+  FlatForest flat;
+  for (const auto& tree : trees) randomised::append(flat, tree, dataset, leverage);
+  const auto prior = randomised::find_prior(training, growth.smoothing);
+  const double smoothing = growth.smoothing * training.unit;
+  flat.outputs = prior.size();
+  flat.value.resize(flat.feature.size() * flat.outputs);
+  pool.chunks(growth.trees, 1, [&](int, std::size_t first, std::size_t last) {
+    for (std::size_t tree = first; tree < last; ++tree) {
+      double* values = flat.value.data() + static_cast<std::size_t>(flat.offset[tree]) * flat.outputs;
+      randomised::write_values(trees[tree], prior, smoothing, leverage, values);
+    }
+  });
+  return flat;
+}
+
+}  // namespace untwist

@@ -1,0 +1,154 @@
+"""Who is labelled as what: pairs of a true class and a label, with how often the one bears the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from untwist.arguments import Array
+from untwist.noise.matrix import SAFE_MARGIN, MatrixUntwisting, find_interval, untwist_by_matrix
+from untwist.noise.untwisting import Untwisting
+
+__all__ = ["Confusion", "find_confusions", "iterate_truths"]
+
+#: A pair of which fewer rows than this are expected is left out.
+LEAST_ROWS = 0.5
+
+#: This many rows are looked at together.
+ROWS_PER_BLOCK = 10_000
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """A class, some of whose rows bear the label of another.
+
+    Parameters
+    ----------
+    truth, label : object
+        The true class, and the label that it bears.
+    share : float
+        The share of the true class that bears the label.
+    low, high : float
+        The 95 % interval of the share.
+    rows : float
+        The number of rows to expect.
+    stands_out : bool
+        Whether even `low` is above what any class would bear of any other label if all wrong labels were spread evenly.
+    """
+
+    truth: Any
+    label: Any
+    share: float
+    low: float
+    high: float
+    rows: float
+    stands_out: bool
+
+    def __str__(self) -> str:
+        often = "often" if self.stands_out else "sometimes"
+        share = f"{self.share:.1%} of it ({self.low:.1%} to {self.high:.1%})"
+        return f"{self.truth} is {often} labelled {self.label}: {share}, about {self.rows:,.0f} rows"
+
+
+def iterate_truths(noise: MatrixUntwisting, posterior: Array, labels: NDArray[np.intp]) -> Iterator[Array]:
+    """Yield the probability of each true class, given a row and its label, under each component of the noise.
+
+    Parameters
+    ----------
+    noise : MatrixUntwisting
+        The transition matrices that fit.
+    posterior : array of shape (n_rows, n_classes)
+        The twisted posterior, out of fold.
+    labels : array of int
+        The index of each row's label.
+
+    Yields
+    ------
+    array of shape (n_rows, n_classes)
+        Each row sums to 1; one minus the entry of its label is the probability that the label is wrong.
+    """
+    for matrix, slope, offset in zip(noise.matrices, noise.slopes, noise.offsets, strict=True):
+        joint = untwist_by_matrix(posterior, matrix, slope, offset, noise.least) * matrix[:, labels].T
+        yield joint / np.maximum(joint.sum(axis=1, keepdims=True), SAFE_MARGIN)
+
+
+def find_confusions(
+    noise: Untwisting | MatrixUntwisting,
+    classes: NDArray[Any],
+    posterior: Array,
+    labels: NDArray[np.intp],
+    wrong: Array,
+    counted: NDArray[np.bool_],
+) -> list[Confusion]:
+    """Return which class bears which other label, the pair with most rows first.
+
+    Parameters
+    ----------
+    noise : Untwisting or MatrixUntwisting
+        The noise that fits.
+    classes : array
+        The labels that there are.
+    posterior : array of shape (n_rows, n_classes)
+        The twisted posterior, out of fold.
+    labels : array of int
+        The index of each row's label.
+    wrong : array
+        The probability that each label is wrong.
+    counted : array of bool
+        The rows that count.
+
+    Returns
+    -------
+    list of Confusion
+        The pairs of which at least half a row is expected.
+    """
+    n_classes = len(classes)
+    matrix = noise.matrix
+    off_diagonal = ~np.eye(n_classes, dtype=np.bool_)
+    if isinstance(noise, Untwisting):
+        # Of two classes a wrong label says which class is the true one.
+        rows = np.where(off_diagonal, np.bincount(labels[counted], wrong[counted], minlength=2)[None], 0.0)
+        intervals = {(0, 1): noise.interval_neg, (1, 0): noise.interval_pos}
+        even_share = 1.0
+    else:
+        rows = np.where(off_diagonal, _expect_rows(noise, posterior[counted], labels[counted]), 0.0)
+        intervals = {
+            (truth, label): find_interval(noise.matrices[:, truth, label], noise.weights)
+            for truth, label in np.argwhere(rows >= LEAST_ROWS).tolist()
+        }
+        even_share = float(matrix[off_diagonal].mean())
+    names = classes.tolist()
+    order = np.argsort(-rows, axis=None, kind="stable")
+    found = []
+    for truth, label in zip(*(each.tolist() for each in np.unravel_index(order, rows.shape)), strict=True):
+        if rows[truth, label] < LEAST_ROWS:
+            break
+        low, high = intervals[truth, label]
+        found.append(
+            Confusion(
+                truth=names[truth],
+                label=names[label],
+                share=float(matrix[truth, label]),
+                low=min(low, float(matrix[truth, label])),
+                high=max(high, float(matrix[truth, label])),
+                rows=float(rows[truth, label]),
+                stands_out=low > even_share,
+            )
+        )
+    return found
+
+
+def _expect_rows(noise: MatrixUntwisting, posterior: Array, labels: NDArray[np.intp]) -> Array:
+    """Return how many rows of each true class, one per row of the table, bear each label, one per column."""
+    n_classes = noise.n_classes
+    expected = np.zeros((n_classes, n_classes))
+    for first in range(0, len(labels), ROWS_PER_BLOCK):
+        block = slice(first, first + ROWS_PER_BLOCK)
+        bears = np.eye(n_classes)[labels[block]]
+        for weight, truths in zip(noise.weights, iterate_truths(noise, posterior[block], labels[block]), strict=True):
+            expected += weight * (truths.T @ bears)
+    return expected

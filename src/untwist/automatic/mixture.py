@@ -1,0 +1,79 @@
+"""Boosted and randomised trees in one model: how much each of them counts.
+
+Both give a score per class, the logarithm of a posterior up to a constant. Their weighted sum is again such a score, so
+that the mixture is one forest like any other. The weights are those of the lowest log-loss on rows that neither has
+seen, drawn towards one half each: with few rows that is hard to beat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+from untwist.arguments import Array
+
+__all__ = ["find_log_loss", "find_mixture_weights"]
+
+#: How many rows' worth of evidence speak for equal weights.
+EQUAL_ROWS = 2.0
+
+
+def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], weight: Array) -> Array:
+    """Return by how much the scores of each member count.
+
+    Parameters
+    ----------
+    members : sequence of arrays of shape (n_rows, n_classes)
+        The scores of each member, of rows that it has not seen.
+    labels : array of int
+        The class of each row.
+    weight : array
+        How much each row counts.
+
+    Returns
+    -------
+    array
+        A weight of at least 0 for each member. They need not sum to 1: a mixture may be surer than its parts.
+    """
+    rows = np.arange(len(labels))
+    total = max(float(weight.sum()), np.finfo(float).tiny)
+    share = weight / total
+    at_label = np.array([scores[rows, labels] for scores in members])
+    equal = np.full(len(members), 1.0 / len(members))
+    ridge = EQUAL_ROWS / max(total, float(np.count_nonzero(weight)))
+
+    def find_loss(weights: Array) -> tuple[float, Array]:
+        mixed = np.einsum("m,mnk->nk", weights, stacked)
+        posterior = softmax(mixed, axis=1)
+        log_likelihood = np.log(np.maximum(posterior[rows, labels], np.finfo(float).tiny))
+        slope = at_label - np.einsum("nk,mnk->mn", posterior, stacked)
+        gap = weights - equal
+        return float(-share @ log_likelihood + ridge * gap @ gap), -(slope @ share) + 2.0 * ridge * gap
+
+    stacked = np.array(members)
+    found = minimize(find_loss, equal, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(members))
+    return np.asarray(found.x)
+
+
+def find_log_loss(scores: Array, labels: NDArray[np.uint32], weight: Array) -> float:
+    """Return the log-loss of the posteriors that scores stand for.
+
+    Parameters
+    ----------
+    scores : array of shape (n_rows, n_classes)
+        Logarithms of posteriors, up to a constant for each row.
+    labels : array of int
+        The class of each row.
+    weight : array
+        How much each row counts.
+
+    Returns
+    -------
+    float
+    """
+    log_posterior = log_softmax(scores, axis=1)[np.arange(len(labels)), labels]
+    return float(-(weight @ log_posterior) / max(float(weight.sum()), np.finfo(float).tiny))

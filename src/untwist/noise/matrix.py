@@ -1,0 +1,319 @@
+"""From the twisted posterior of several classes to the clean one, by transition matrices that fit the labels.
+
+A transition matrix T has a row per true class and a column per label: T[j, k] is the share of class j that bears label
+k. If c is the clean posterior of a row, its label follows c T. A component is a matrix with a slope and an offset for
+each class; over several components, each with a weight, every answer is their mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from untwist.arguments import Array, check_numbers
+
+__all__ = ["MatrixUntwisting", "check_matrix"]
+
+# The rows of a matrix that is given may miss 1 by this much, which rounding in a file explains.
+ROUNDING = 1e-6
+# Where the matrix is known, a clean posterior may come this close to 0.
+CLEAREST_BY_KNOWN_MATRIX = 1e-9
+# A posterior that is divided by, or whose logarithm is taken, is kept this far from 0.
+SAFE_MARGIN = 1e-15
+# Rows are untwisted so many cells at a time, which keeps what lies between in a fast cache.
+CELLS_PER_BLOCK = 1 << 18
+# The confidence of all intervals, on either side.
+TAILS = (0.025, 0.975)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixUntwisting:
+    """An estimate of the noise among several classes, and the transform to the clean posterior that follows from it.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_components,)
+        How likely each component is; the sum is 1.
+    matrices : ndarray of shape (n_components, n_classes, n_classes)
+        The transition matrix of each.
+    slopes, offsets : ndarray of shape (n_components, n_classes)
+        The clean posterior is proportional to exp(offset + slope * ln c0), where c0 is what the matrix alone makes of
+        the twisted one; slopes of 1 and offsets of 0 take the twisted posterior at its word.
+    least : float
+        How close to 0 a clean posterior may come, before slope and offset.
+    evidence : float
+        The log-likelihood that noise explains, in nats; NaN if the matrix was given.
+    found : bool
+        Whether there is evidence of noise.
+    share : float
+        The share of all labels that are wrong.
+    interval : tuple of float
+        Its interval, with a confidence of 95 %.
+    class_shares : ndarray of shape (n_classes,)
+        The share of each true class that bears another label.
+    class_intervals : ndarray of shape (n_classes, 2)
+        Their intervals.
+    uneven_limit : float
+        The largest share of wrong labels, by noise of some classes only, that is not excluded.
+
+    Examples
+    --------
+    >>> untwisting = MatrixUntwisting.from_matrix([[0.8, 0.2, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> untwisting.clean([[0.4, 0.6, 0.0]]).round(3)
+    array([[0.5, 0.5, 0. ]])
+    """
+
+    weights: Array
+    matrices: Array
+    slopes: Array
+    offsets: Array
+    least: float
+    evidence: float
+    found: bool
+    share: float
+    interval: tuple[float, float]
+    class_shares: Array
+    class_intervals: Array
+    uneven_limit: float
+
+    @classmethod
+    def from_matrix(cls, matrix: ArrayLike) -> MatrixUntwisting:
+        """Return the untwisting by a matrix that is known, of a posterior that is taken at its word.
+
+        Parameters
+        ----------
+        matrix : array_like of shape (n_classes, n_classes)
+            A row per true class, a column per label.
+
+        Returns
+        -------
+        MatrixUntwisting
+            With one component.
+        """
+        known = check_matrix(matrix)
+        n_classes = len(known)
+        wrong = 1.0 - np.diag(known)
+        mean = float(wrong.mean())
+        return cls(
+            weights=np.ones(1),
+            matrices=known[None],
+            slopes=np.ones((1, n_classes)),
+            offsets=np.zeros((1, n_classes)),
+            least=CLEAREST_BY_KNOWN_MATRIX,
+            evidence=math.nan,
+            found=True,
+            share=mean,
+            interval=(mean, mean),
+            class_shares=wrong,
+            class_intervals=np.column_stack([wrong, wrong]),
+            uneven_limit=mean,
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return self.matrices.shape[1]
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the matrix was given, not estimated."""
+        return math.isnan(self.evidence)
+
+    @cached_property
+    def matrix(self) -> Array:
+        """The mean transition matrix: a row per true class, a column per label."""
+        return np.einsum("m,mjk->jk", self.weights, self.matrices)
+
+    def __str__(self) -> str:
+        return self.describe(range(self.n_classes))
+
+    def describe(self, classes: ArrayLike) -> str:
+        """Say in words how noisy the labels are, with the names of the classes."""
+        low, high = self.interval
+        if self.found:
+            return f"wrong labels: {self.share:.1%} ({low:.1%} to {high:.1%}) of all"
+        return (
+            f"no sign of noise that is the same in every class ({low:.1%} to {high:.1%} would fit); uneven noise of up "
+            f"to {self.uneven_limit:.0%} of the labels is not excluded"
+        )
+
+    def clean(self, posterior: ArrayLike) -> Array:
+        """Return the clean posterior of rows whose labels follow a twisted one.
+
+        Parameters
+        ----------
+        posterior : array_like of shape (n_rows, n_classes)
+            The twisted posterior.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Each row sums to 1.
+        """
+        twisted = _check_posterior(posterior, self.n_classes)
+        clean = np.empty_like(twisted)
+        for rows in _iterate_blocks(twisted):
+            parts = [weight * part for weight, part in zip(self.weights, self._untwist(twisted[rows]), strict=True)]
+            clean[rows] = np.sum(parts, axis=0)
+        return clean
+
+    def probability_wrong(self, posterior: ArrayLike, labels: ArrayLike) -> Array:
+        """Return the probability that a label is wrong.
+
+        Parameters
+        ----------
+        posterior : array_like of shape (n_rows, n_classes)
+            The twisted posterior.
+        labels : array_like of int of shape (n_rows,)
+            The class that each label names.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            One probability per label.
+        """
+        return np.asarray(self.weights @ self._list_wrong(posterior, labels))
+
+    def share_wrong(
+        self, posterior: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike
+    ) -> tuple[float, float, float]:
+        """Return the share of labels that are wrong.
+
+        Parameters
+        ----------
+        posterior : array_like of shape (n_rows, n_classes)
+            The twisted posterior.
+        labels : array_like of int of shape (n_rows,)
+            The class that each label names.
+        sample_weight : array_like
+            How much each row counts; one number, or one per row.
+
+        Returns
+        -------
+        share, low, high : float
+            The mean of `probability_wrong` over the rows, and its 95 % interval.
+        """
+        wrong = self._list_wrong(posterior, labels)
+        weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), wrong.shape[1:])
+        shares = wrong @ weight / max(float(weight.sum()), np.finfo(float).tiny)
+        return float(self.weights @ shares), *find_interval(shares, self.weights)
+
+    def _untwist(self, twisted: Array) -> Iterator[Array]:
+        """Yield the clean posterior under each component."""
+        for matrix, slope, offset in zip(self.matrices, self.slopes, self.offsets, strict=True):
+            yield untwist_by_matrix(twisted, matrix, slope, offset, self.least)
+
+    def _list_wrong(self, posterior: ArrayLike, labels: ArrayLike) -> Array:
+        """Return the probability that each label is wrong, under each component."""
+        twisted = _check_posterior(posterior, self.n_classes)
+        indices = np.asarray(labels, dtype=np.intp)
+        wrong = np.empty((len(self.weights), len(twisted)))
+        for rows in _iterate_blocks(twisted):
+            here = indices[rows]
+            at_label = np.arange(len(here)), here
+            for index, clean in enumerate(self._untwist(twisted[rows])):
+                matrix = self.matrices[index]
+                borne = np.maximum((clean @ matrix)[at_label], SAFE_MARGIN)
+                wrong[index, rows] = np.clip(1.0 - matrix[here, here] * clean[at_label] / borne, 0.0, 1.0)
+        return wrong
+
+
+def untwist_by_matrix(twisted: Array, matrix: Array, slope: Array, offset: Array, least: float) -> Array:
+    """Return the clean posterior under one transition matrix.
+
+    Parameters
+    ----------
+    twisted : ndarray of shape (n_rows, n_classes)
+        The twisted posterior.
+    matrix : ndarray of shape (n_classes, n_classes)
+        A row per true class, a column per label.
+    slope, offset : ndarray of shape (n_classes,)
+        What is made of the logarithm of each class.
+    least : float
+        How close to 0 a posterior may come, before slope and offset.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_classes)
+        Each row sums to 1.
+    """
+    plain = np.maximum(twisted @ np.linalg.inv(matrix), least)
+    log_plain = np.log(plain) - np.log(plain.sum(axis=1, keepdims=True))
+    exponent = offset + slope * log_plain
+    odds = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def check_matrix(matrix: ArrayLike, name: str = "matrix") -> Array:
+    """Return a transition matrix that is given, checked.
+
+    Parameters
+    ----------
+    matrix : array_like of shape (n_classes, n_classes)
+        A row per true class, a column per label.
+    name : str
+        What errors call it.
+
+    Returns
+    -------
+    ndarray
+        Its rows sum to 1. A ValueError where it is no such matrix, or where some class bears another label more often
+        than its own: no label would tell the classes apart then.
+    """
+    known = check_numbers(name, matrix)
+    if known.ndim != 2 or known.shape[0] != known.shape[1] or len(known) < 2:
+        raise ValueError(f"{name} must be square, a row per true class and a column per label, got shape {known.shape}")
+    if not (np.isfinite(known).all() and (known >= 0).all()):
+        raise ValueError(f"{name} must hold shares from 0 to 1, got {known.min()} to {known.max()}")
+    sums = known.sum(axis=1)
+    if np.abs(sums - 1.0).max() > ROUNDING:
+        worst = int(np.abs(sums - 1.0).argmax())
+        raise ValueError(f"the rows of {name} must sum to 1, got {sums[worst]:g} for row {worst}")
+    off_diagonal = known - np.diag(np.diag(known))
+    if (np.diag(known) <= off_diagonal.max(axis=1)).any() or np.linalg.matrix_rank(known) < len(known):
+        raise ValueError(
+            f"{name} must be invertible, and every class must bear its own label more often than any other"
+        )
+    return np.asarray(known / sums[:, None])
+
+
+def find_interval(values: Array, weights: Array) -> tuple[float, float]:
+    """Return where the middle 95 % of the weight lies.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_values,)
+        What there is to choose from.
+    weights : ndarray of shape (n_values,)
+        How likely each is.
+
+    Returns
+    -------
+    low, high : float
+        The interval.
+    """
+    order = np.argsort(values, kind="stable")
+    sorted_weights = weights[order]
+    middles = np.cumsum(sorted_weights) - sorted_weights / 2.0
+    low, high = np.interp(TAILS, middles / sorted_weights.sum(), values[order])
+    return float(low), float(high)
+
+
+def _check_posterior(posterior: ArrayLike, n_classes: int) -> Array:
+    twisted = np.asarray(posterior, dtype=np.float64)
+    if twisted.ndim != 2 or twisted.shape[1] != n_classes:
+        raise ValueError(f"posterior must have a column per class, {n_classes} in all, got shape {twisted.shape}")
+    return twisted
+
+
+def _iterate_blocks(table: NDArray[Any]) -> Iterator[slice]:
+    """Yield the rows of a table, some at a time."""
+    step = max(1, CELLS_PER_BLOCK // max(1, table.shape[1]))
+    for first in range(0, len(table), step):
+        yield slice(first, first + step)

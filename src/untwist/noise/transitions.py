@@ -1,0 +1,615 @@
+"""Which label stands for which class how often, estimated from posteriors of rows that a model has not seen.
+
+The label of a row follows c T, where c is its clean posterior and T[j, k] the share of class j that bears label k. Rows
+that are surest of class j then all have the same twisted posterior, row j of T: it has corners, and no row lies beyond
+them. `estimate_transitions` looks for the matrix whose corners the out-of-fold posteriors show, by three rules: the
+labels must be likely; clean labels should follow from the features; and most entries of T are equal, be it to zero.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+from threadpoolctl import threadpool_limits
+
+from untwist.arguments import Array, check_numbers
+from untwist.noise.matrix import MatrixUntwisting, check_matrix, find_interval
+
+__all__ = ["estimate_transitions"]
+
+# Noise is found where it explains this many nats.
+ENOUGH_EVIDENCE = 2.5
+# A matrix of its own for every class costs so many nats per class.
+PRICE_OF_UNEVENNESS = 0.4
+# An entry of the matrix that differs from the common one by this much is half way to being an exception.
+ENTRY_SPREAD = 0.01
+# An entry that is an exception costs this often the logarithm of how far out it is, squared.
+ENTRY_PRICE = 0.5
+# How many nats each halving of what features leave unexplained is worth, divided by ln 2.
+WORTH_OF_EXPLAINING = 4.0
+# Each row counts for this much of its log-likelihood, since posteriors are never quite calibrated.
+TEMPER = 1.0
+# A rate may exceed the highest that the surest rows allow by about this much.
+CAP_SPREAD = 0.02
+# The highest rate is that of a one-sided bound of so many standard errors.
+CAP_ERRORS = 2.0
+# So many numbers of surest rows are looked at.
+CAP_DEPTHS = 32
+# A class counts for this power of its share where it is asked how much features leave unexplained.
+RARE_CLASSES_COUNT = 0.5
+# The variance of a class that would vanish counts as this much.
+LEAST_VARIANCE = 1e-6
+# So much of the clean labels features may leave unexplained at no price.
+FREELY_UNEXPLAINED = 0.05
+# The prior standard deviations of the mean logarithm of the slopes, of each slope's distance from it, of an offset.
+MEAN_SLOPE_SPREAD = 0.5
+SLOPE_SPREAD = 0.3
+OFFSET_SPREAD = 0.3
+# The logarithm of a slope, and an offset, stay within these.
+STEEPEST = 1.2
+LARGEST_OFFSET = 2.0
+# The highest rate of noise that is the same in every class.
+HIGHEST_RATE = 0.7
+# The logarithm of an entry divided by its row's diagonal stays within these.
+LEAST_LOG_ODDS = -12.0
+LARGEST_LOG_ODDS = 1.0
+# A twisted posterior nearer to 0 than this counts as this near.
+POSTERIOR_FLOOR = 1e-4
+# A clean posterior is not taken to be nearer to 0 than this, nor than the next one divided by the number of classes.
+CLEAREST = 0.005
+CLEAREST_OF_ALL_CLASSES = 0.05
+# The search looks at so many rows at most, chosen by what they contain, and at no more cells than the last number.
+MOST_ROWS = 6000
+FEWEST_ROWS = 3000
+MOST_CELLS = 150_000
+# Rows of more weight than this in all would say nothing new.
+MOST_TELLING_WEIGHT = 10_000.0
+# The corners of the posteriors are looked for among this part of a class's rows, but among so many rows at least.
+CORNER_SHARE = 0.2
+FEWEST_CORNER_ROWS = 10
+# A matrix that the search begins with goes this far towards the corners, and keeps a diagonal of at least so much.
+TOWARDS_CORNERS = 0.8
+LEAST_START_DIAGONAL = 0.45
+# Rates that the search for even noise begins with.
+START_RATES = (0.05, 0.3)
+# The most steps of a first search, and of the last one.
+FIRST_STEPS = 40
+LAST_STEPS = 60
+# Each matrix is taken times these (what is off its diagonal), with weights of a normal distribution of this spread.
+SCALES = (0.75, 0.9, 1.0, 1.1, 1.25)
+SCALE_SPREAD = 0.12
+# Where there is no noise to be seen, these even rates stand for what is not excluded.
+UNSEEN_RATES = (0.002, 0.01, 0.03)
+# A component of less weight than this is left out, and all but so many.
+LEAST_WEIGHT = 1e-3
+MOST_COMPONENTS = 12
+# No diagonal of a component is below this.
+LEAST_DIAGONAL = 0.15
+
+
+class _Rows(NamedTuple):
+    """Rows sorted by label: their twisted posteriors, labels and weights."""
+
+    twisted: Array
+    labels: NDArray[np.intp]
+    weight: Array
+
+
+class _Fit(NamedTuple):
+    """The best of a family: how plausible it is, its matrix, log-slopes and offsets, and its common entry."""
+
+    value: float
+    matrix: Array
+    log_slopes: Array
+    offsets: Array
+    common: float
+
+
+def estimate_transitions(
+    posterior: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike | None = None, *, matrix: ArrayLike | None = None
+) -> MatrixUntwisting:
+    """Estimate which label stands for which class how often, from posteriors of a model that has not seen the rows.
+
+    Parameters
+    ----------
+    posterior : array_like of shape (n_rows, n_classes)
+        The probability of each label in each row, out of fold.
+    labels : array_like of int of shape (n_rows,)
+        The class that each label names.
+    sample_weight : array_like of shape (n_rows,), optional
+        How much each row counts.
+    matrix : array_like of shape (n_classes, n_classes), optional
+        The transition matrix if it is known; only slopes and offsets are then found.
+
+    Returns
+    -------
+    MatrixUntwisting
+        The matrices that fit, and what takes the twisted posterior to the clean one. It does not depend on the order
+        of the rows.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> true = rng.integers(3, size=3000)
+    >>> given = np.where((true == 0) & (rng.random(3000) < 0.3), 1, true)
+    >>> twisted = np.array([[0.7, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])[true]
+    >>> estimate_transitions(0.9 * twisted + 0.1 / 3, given).matrix.round(1) + 0.0
+    array([[0.7, 0.3, 0. ],
+           [0. , 1. , 0. ],
+           [0. , 0. , 1. ]])
+    """
+    twisted, given, weight = _check_rows(posterior, labels, sample_weight)
+    # The number of threads of a matrix product may change its last bit.
+    with threadpool_limits(limits=1, user_api="blas"):
+        rows = _choose_rows(twisted, given, weight)
+        objective = _Objective(rows)
+        if matrix is not None:
+            return _take_known_matrix(objective, check_matrix(matrix))
+        return _combine(objective, *_search(objective))
+
+
+def _check_rows(
+    posterior: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[Array, NDArray[np.intp], Array]:
+    """Return posteriors that sum to 1, labels and weights, of the rows that count."""
+    twisted = check_numbers("posterior", posterior)
+    given = np.asarray(labels)
+    if twisted.ndim != 2 or twisted.shape[1] < 2 or given.shape != twisted.shape[:1] or given.size == 0:
+        raise ValueError(
+            f"posterior must have a row per label and a column per class, got shapes {twisted.shape} and {given.shape}"
+        )
+    if not ((twisted >= 0).all() and (twisted <= 1 + 1e-6).all() and (twisted.sum(axis=1) > 0).all()):
+        raise ValueError("posterior must hold probabilities, with a positive sum in each row")
+    n_classes = twisted.shape[1]
+    if not (given.dtype.kind in "iub" and (given >= 0).all() and (given < n_classes).all()):
+        raise ValueError(f"labels must be whole numbers from 0 to {n_classes - 1}, the columns of posterior")
+    weight = np.ones(given.size) if sample_weight is None else check_numbers("sample_weight", sample_weight)
+    if weight.shape != given.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
+        raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0, with a finite sum")
+    counts = weight > 0
+    return twisted[counts], given[counts].astype(np.intp), weight[counts]
+
+
+def _choose_rows(twisted: Array, labels: NDArray[np.intp], weight: Array) -> _Rows:
+    """Return rows by what they contain, whatever their order, and as many as the search can look at."""
+    n_classes = twisted.shape[1]
+    most = min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // n_classes))
+    total = max(float(weight.sum()), float(len(weight)))
+    scaled = weight * (total / weight.sum())
+    kept = _order_by_content(twisted, labels, weight)[:most]
+    kept = kept[np.argsort(labels[kept], kind="stable")]
+    chosen = np.clip(twisted[kept], POSTERIOR_FLOOR, 1.0)
+    telling = min(total * len(kept) / len(weight), MOST_TELLING_WEIGHT)
+    return _Rows(
+        chosen / chosen.sum(axis=1, keepdims=True), labels[kept], scaled[kept] * (telling / scaled[kept].sum())
+    )
+
+
+def _order_by_content(twisted: Array, labels: NDArray[np.intp], weight: Array) -> NDArray[np.intp]:
+    """Return an order of the rows that depends on what they contain, as good as random, and not on class numbers."""
+    bits = _scramble(np.ascontiguousarray(twisted).view(np.uint64))
+    at_label = bits[np.arange(len(labels)), labels]
+    with np.errstate(over="ignore"):
+        code = bits.sum(axis=1, dtype=np.uint64) + _scramble(at_label)
+        code = _scramble(code + _scramble(np.ascontiguousarray(weight).view(np.uint64)))
+    order = np.argsort(code, kind="stable")
+    tied = np.flatnonzero(code[order][1:] == code[order][:-1])
+    if tied.size:
+        # Rows of one code are sorted by all that they contain.
+        of_ties = np.unique(np.concatenate([tied, tied + 1]))
+        rows = order[of_ties]
+        keys = (*twisted[rows].T, labels[rows], code[rows])
+        order[of_ties] = rows[np.lexsort(keys)]
+    return order
+
+
+def _scramble(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return well-mixed bits, by the finaliser of SplitMix64."""
+    with np.errstate(over="ignore"):
+        mixed = bits + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+class _Objective:
+    """How plausible a matrix, log-slopes and offsets are, and the gradients."""
+
+    def __init__(self, rows: _Rows) -> None:
+        self.rows = rows
+        self.n_rows, self.n_classes = rows.twisted.shape
+        self.least = min(CLEAREST, CLEAREST_OF_ALL_CLASSES / self.n_classes)
+        self.shares = rows.weight / rows.weight.sum()
+        self.borne, self.first_rows = np.unique(rows.labels, return_index=True)
+        by_label = np.bincount(rows.labels, self.shares, self.n_classes) ** RARE_CLASSES_COUNT
+        self.class_weights = by_label / by_label.sum()
+        self.caps = find_highest_rates(rows.twisted, rows.labels, rows.weight)
+
+    def evaluate(self, matrix: Array, log_slopes: Array, offsets: Array) -> tuple[float, Array, Array, Array]:
+        """Return the plausibility, and its gradients by the matrix, the log-slopes and the offsets."""
+        inverse = np.linalg.inv(matrix)
+        plain = self.rows.twisted @ inverse
+        kept = np.maximum(plain, self.least)
+        total = kept.sum(axis=1, keepdims=True)
+        log_kept = np.log(kept / total)
+        slopes = np.exp(log_slopes)
+        clean = offsets + slopes * log_kept
+        clean -= clean.max(axis=1, keepdims=True)
+        np.exp(clean, out=clean)
+        clean /= clean.sum(axis=1, keepdims=True)
+        # How likely each label is: only the column of that label is needed.
+        columns = matrix.T[self.rows.labels]
+        likely = np.maximum((clean * columns).sum(axis=1), np.finfo(float).tiny)
+        unexplained, by_clean = self.find_unexplained(clean)
+        mean_slope = log_slopes.mean()
+        beyond = np.maximum(1.0 - np.diag(matrix) - self.caps, 0.0) / CAP_SPREAD
+        value = (
+            TEMPER * (self.rows.weight @ np.log(likely))
+            - WORTH_OF_EXPLAINING * np.log(unexplained + FREELY_UNEXPLAINED)
+            - (mean_slope / MEAN_SLOPE_SPREAD) ** 2 / 2.0
+            - ((log_slopes - mean_slope) ** 2).sum() / (2.0 * SLOPE_SPREAD**2)
+            - (offsets**2).sum() / (2.0 * OFFSET_SPREAD**2)
+            - (beyond**2).sum() / 2.0
+        )
+        by_likely = (TEMPER * self.rows.weight / likely)[:, None]
+        by_matrix = np.zeros_like(matrix)
+        by_matrix[:, self.borne] = np.add.reduceat(clean * by_likely, self.first_rows, axis=0).T
+        by_clean *= -WORTH_OF_EXPLAINING / (unexplained + FREELY_UNEXPLAINED)
+        by_clean += columns * by_likely
+        by_exponent = clean * (by_clean - (by_clean * clean).sum(axis=1, keepdims=True))
+        by_offsets = by_exponent.sum(axis=0) - offsets / OFFSET_SPREAD**2
+        by_log_slopes = (
+            (by_exponent * log_kept).sum(axis=0) * slopes
+            - mean_slope / MEAN_SLOPE_SPREAD**2 / self.n_classes
+            - (log_slopes - mean_slope) / SLOPE_SPREAD**2
+        )
+        by_log = by_exponent * slopes
+        by_plain = np.where(plain > self.least, by_log / kept - by_log.sum(axis=1, keepdims=True) / total, 0.0)
+        by_matrix -= (plain.T @ by_plain) @ inverse.T
+        by_matrix[np.diag_indices(self.n_classes)] += beyond / CAP_SPREAD
+        return float(value), by_matrix, by_log_slopes, by_offsets
+
+    def find_unexplained(self, clean: Array) -> tuple[float, Array]:
+        """Return the share of the classes' variance that features leave unexplained, a mean, and its gradient."""
+        mean = self.shares @ clean
+        left = self.shares @ (clean * (1.0 - clean))
+        whole = np.maximum(mean * (1.0 - mean), LEAST_VARIANCE)
+        by_clean = (self.class_weights / whole) * (1.0 - 2.0 * clean)
+        by_clean -= self.class_weights * left / whole**2 * (1.0 - 2.0 * mean) * (whole > LEAST_VARIANCE)
+        by_clean *= self.shares[:, None]
+        return float(self.class_weights @ (left / whole)), by_clean
+
+
+class _Family(Protocol):
+    """Matrices that a few parameters describe."""
+
+    bounds: list[tuple[float, float]]
+
+    def make(self, parameters: Array) -> Array:
+        """Return the matrix of the parameters."""
+
+    def price(self, parameters: Array, matrix: Array) -> tuple[float, Array, Array]:
+        """Return what the matrix costs, in nats, and the gradients by the matrix and by the parameters alone."""
+
+    def pull_back(self, parameters: Array, matrix: Array, by_matrix: Array) -> Array:
+        """Return the gradient by the parameters that a gradient by the matrix amounts to."""
+
+    def find_common(self, parameters: Array) -> float:
+        """Return the entry that classes have in common."""
+
+
+class _Known:
+    """One matrix."""
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = matrix
+        self.bounds: list[tuple[float, float]] = []
+
+    def make(self, parameters: Array) -> Array:
+        return self.matrix
+
+    def price(self, parameters: Array, matrix: Array) -> tuple[float, Array, Array]:
+        return 0.0, np.zeros_like(matrix), parameters
+
+    def pull_back(self, parameters: Array, matrix: Array, by_matrix: Array) -> Array:
+        return parameters
+
+    def find_common(self, parameters: Array) -> float:
+        return 0.0
+
+
+class _Even:
+    """Matrices with the same rate in every class, and every other label as likely."""
+
+    def __init__(self, n_classes: int) -> None:
+        self.n_classes = n_classes
+        self.bounds = [(-8.0, 6.0)]
+
+    def make(self, parameters: Array) -> Array:
+        return make_even_matrix(self.n_classes, HIGHEST_RATE * float(expit(parameters[0])))
+
+    def price(self, parameters: Array, matrix: Array) -> tuple[float, Array, Array]:
+        return 0.0, np.zeros_like(matrix), np.zeros(1)
+
+    def pull_back(self, parameters: Array, matrix: Array, by_matrix: Array) -> Array:
+        rate = HIGHEST_RATE * float(expit(parameters[0]))
+        trace = np.trace(by_matrix)
+        by_rate = (by_matrix.sum() - trace) / (self.n_classes - 1) - trace
+        return np.array([by_rate * rate * (1.0 - rate / HIGHEST_RATE)])
+
+    def find_common(self, parameters: Array) -> float:
+        return HIGHEST_RATE * float(expit(parameters[0])) / (self.n_classes - 1)
+
+
+class _Free:
+    """Any matrices; those are dear that have many entries off the diagonal unlike a common one.
+
+    The parameters are ln (T[j, k] / T[j, j]) and the logarithm of the common entry.
+    """
+
+    def __init__(self, n_classes: int) -> None:
+        self.off_diagonal = ~np.eye(n_classes, dtype=np.bool_)
+        n_entries = n_classes * (n_classes - 1)
+        self.bounds = [(LEAST_LOG_ODDS, LARGEST_LOG_ODDS)] * n_entries + [(LEAST_LOG_ODDS, -1.0)]
+
+    def start(self, matrix: Array, common: float) -> Array:
+        odds = np.maximum(matrix, 1e-6) / np.diag(matrix)[:, None]
+        return np.append(np.log(odds[self.off_diagonal]), np.log(max(common, 1e-5)))
+
+    def make(self, parameters: Array) -> Array:
+        odds = np.eye(len(self.off_diagonal))
+        odds[self.off_diagonal] = np.exp(parameters[:-1])
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+    def price(self, parameters: Array, matrix: Array) -> tuple[float, Array, Array]:
+        common = np.exp(parameters[-1])
+        distance = np.where(self.off_diagonal, (matrix - common) / ENTRY_SPREAD, 0.0)
+        by_matrix = 2.0 * ENTRY_PRICE * distance / (1.0 + distance**2) / ENTRY_SPREAD
+        by_parameters = np.zeros_like(parameters)
+        by_parameters[-1] = -by_matrix.sum() * common
+        return float(ENTRY_PRICE * np.log1p(distance**2).sum()), by_matrix, by_parameters
+
+    def pull_back(self, parameters: Array, matrix: Array, by_matrix: Array) -> Array:
+        by_log_odds = matrix * (by_matrix - (by_matrix * matrix).sum(axis=1, keepdims=True))
+        return np.append(by_log_odds[self.off_diagonal], 0.0)
+
+    def find_common(self, parameters: Array) -> float:
+        return float(np.exp(parameters[-1]))
+
+
+def find_highest_rates(twisted: Array, labels: NDArray[np.intp], weight: Array) -> Array:
+    """Return the highest rate of noise of each class that the surest rows do not exclude.
+
+    Of rows that were chosen without looking at their labels, no greater part can bear label j than of class j itself.
+    So the part of the rows surest of class j that bear label j bounds its rate, whether posteriors are calibrated or
+    not: by Wilson's lower bound, at the number of surest rows that bounds it most.
+
+    Parameters
+    ----------
+    twisted : ndarray of shape (n_rows, n_classes)
+        The twisted posterior, out of fold.
+    labels : ndarray of int of shape (n_rows,)
+        The class that each label names.
+    weight : ndarray of shape (n_rows,)
+        How much each row counts.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        Each from 0 to 1.
+    """
+    n_classes = twisted.shape[1]
+    highest = np.ones(n_classes)
+    square = CAP_ERRORS**2
+    for each in range(n_classes):
+        order = np.argsort(-twisted[:, each], kind="stable")
+        sorted_weight = weight[order]
+        total = np.cumsum(sorted_weight)
+        right = np.cumsum(sorted_weight * (labels[order] == each))
+        # What weights of different sizes are worth, in rows of one size.
+        n_rows = total**2 / np.cumsum(sorted_weight**2)
+        part = np.clip(right / total, 0.0, 1.0)
+        spread = CAP_ERRORS * np.sqrt(part * (1.0 - part) / n_rows + square / (4.0 * n_rows**2))
+        bound = (part + square / (2.0 * n_rows) - spread) / (1.0 + square / n_rows)
+        depths = np.unique(np.geomspace(1, len(order), CAP_DEPTHS).astype(np.intp)) - 1
+        highest[each] = 1.0 - bound[depths].max()
+    return highest
+
+
+def make_even_matrix(n_classes: int, rate: float) -> Array:
+    """Return the matrix of a rate that is the same in every class, every other label as likely.
+
+    Parameters
+    ----------
+    n_classes : int
+        The number of classes.
+    rate : float
+        The share of each class that bears another label.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        A row per true class, a column per label.
+    """
+    matrix = np.full((n_classes, n_classes), rate / (n_classes - 1))
+    np.fill_diagonal(matrix, 1.0 - rate)
+    return matrix
+
+
+def _climb(
+    objective: _Objective, family: _Family, start: Array, log_slopes: Array, offsets: Array, steps: int
+) -> tuple[_Fit, Array]:
+    """Return the best of a family near a start, and its parameters."""
+    n_classes = objective.n_classes
+    n_own = len(family.bounds)
+
+    def find_cost(x: Array) -> tuple[float, Array]:
+        parameters = x[:n_own]
+        matrix = family.make(parameters)
+        value, by_matrix, by_slopes, by_offsets = objective.evaluate(
+            matrix, x[n_own : n_own + n_classes], x[n_own + n_classes :]
+        )
+        price, price_by_matrix, price_by_parameters = family.price(parameters, matrix)
+        by_parameters = family.pull_back(parameters, matrix, by_matrix - price_by_matrix) - price_by_parameters
+        return price - value, -np.concatenate([by_parameters, by_slopes, by_offsets])
+
+    bounds = [
+        *family.bounds,
+        *[(-STEEPEST, STEEPEST)] * n_classes,
+        *[(-LARGEST_OFFSET, LARGEST_OFFSET)] * n_classes,
+    ]
+    low, high = np.array(bounds).T
+    x = np.clip(np.concatenate([start, log_slopes, offsets]), low, high)
+    result = minimize(find_cost, x, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
+    parameters, slopes, shifts = np.split(result.x, [n_own, n_own + n_classes])
+    fit = _Fit(-float(result.fun), family.make(parameters), slopes, shifts, family.find_common(parameters))
+    return fit, parameters
+
+
+def _search(objective: _Objective) -> tuple[_Fit, _Fit, list[_Fit]]:
+    """Return the best fit without noise, with even noise, and fits of uneven noise."""
+    n_classes = objective.n_classes
+    zeros = np.zeros(n_classes)
+    nothing = np.zeros(0)
+    clean, _ = _climb(objective, _Known(np.eye(n_classes)), nothing, zeros, zeros, FIRST_STEPS)
+    even = max(
+        (
+            _climb(
+                objective,
+                _Even(n_classes),
+                np.array([logit(rate / HIGHEST_RATE)]),
+                clean.log_slopes + rate,
+                clean.offsets,
+                FIRST_STEPS,
+            )[0]
+            for rate in START_RATES
+        ),
+        key=lambda fit: fit.value,
+    )
+    free = _Free(n_classes)
+    corners = _go_towards(_find_corners(objective), TOWARDS_CORNERS)
+    starts = [_climb(objective, free, free.start(corners, 0.0), clean.log_slopes + 0.3, clean.offsets, FIRST_STEPS)]
+    if even.matrix[0, 0] < 1.0 - START_RATES[0] / 2.0:
+        between = (even.matrix + corners) / 2.0
+        starts.append(
+            _climb(objective, free, free.start(between, even.common), even.log_slopes, even.offsets, FIRST_STEPS)
+        )
+    starts.sort(key=lambda start: -start[0].value)
+    best, parameters = starts[0]
+    best, _ = _climb(objective, free, parameters, best.log_slopes, best.offsets, LAST_STEPS)
+    return clean, even, [best, *(fit for fit, _ in starts[1:])]
+
+
+def _find_corners(objective: _Objective) -> Array:
+    """Return the mean of posterior and label over the rows that are surest of each class."""
+    rows = objective.rows
+    n_classes = objective.n_classes
+    counts = np.bincount(rows.labels, minlength=n_classes)
+    corners = np.empty((n_classes, n_classes))
+    for each in range(n_classes):
+        n_surest = min(objective.n_rows, max(FEWEST_CORNER_ROWS, int(CORNER_SHARE * counts[each])))
+        # A stable sort takes the same rows among equally sure ones, since the rows have an order of their own.
+        surest = np.argsort(-rows.twisted[:, each], kind="stable")[:n_surest]
+        weight = rows.weight[surest] / rows.weight[surest].sum()
+        borne = np.bincount(rows.labels[surest], weight, n_classes)
+        corners[each] = (weight @ rows.twisted[surest] + borne) / 2.0
+    return corners
+
+
+def _go_towards(corners: Array, part: float) -> Array:
+    """Return a matrix part of the way from no noise to the corners, with a large enough diagonal."""
+    off_diagonal = corners - np.diag(np.diag(corners))
+    rates = off_diagonal.sum(axis=1)
+    kept_rates = np.minimum(part * rates, 1.0 - LEAST_START_DIAGONAL)
+    matrix = off_diagonal * (kept_rates / np.maximum(rates, 1e-12))[:, None]
+    np.fill_diagonal(matrix, 1.0 - kept_rates)
+    return np.asarray(matrix)
+
+
+def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit]) -> MatrixUntwisting:
+    """Return the mixture of all fits, each at several scales, weighed by how plausible they are."""
+    n_classes = objective.n_classes
+    identity = np.eye(n_classes)
+    price = PRICE_OF_UNEVENNESS * n_classes
+    log_weights = []
+    matrices = []
+    fits = []
+    for rate in UNSEEN_RATES:
+        matrix = make_even_matrix(n_classes, rate)
+        log_weights.append(objective.evaluate(matrix, clean.log_slopes, clean.offsets)[0] - clean.value)
+        matrices.append(matrix)
+        fits.append(clean)
+    noisy = [(even, even.value - clean.value), *((fit, fit.value - clean.value - price) for fit in uneven)]
+    evidence = max(gain for _, gain in noisy)
+    for fit, gain in noisy:
+        for scale in SCALES:
+            matrix = identity + scale * (fit.matrix - identity)
+            if matrix.diagonal().min() >= LEAST_DIAGONAL:
+                log_weights.append(gain - ((scale - 1.0) / SCALE_SPREAD) ** 2 / 2.0)
+                matrices.append(matrix)
+                fits.append(fit)
+    plausibility = np.array(log_weights)
+    weights = np.exp(plausibility - plausibility.max())
+    weights /= weights.sum()
+    kept = np.sort(np.argsort(-weights, kind="stable")[:MOST_COMPONENTS])
+    kept = kept[weights[kept] >= LEAST_WEIGHT]
+    weights = weights[kept] / weights[kept].sum()
+    mixture = MatrixUntwisting(
+        weights=weights,
+        matrices=np.array([matrices[index] for index in kept]),
+        slopes=np.exp([fits[index].log_slopes for index in kept]),
+        offsets=np.array([fits[index].offsets for index in kept]),
+        least=objective.least,
+        evidence=evidence,
+        found=evidence >= ENOUGH_EVIDENCE,
+        share=0.0,
+        interval=(0.0, 1.0),
+        class_shares=np.zeros(n_classes),
+        class_intervals=np.zeros((n_classes, 2)),
+        uneven_limit=_find_uneven_limit(objective, clean),
+    )
+    return _describe_shares(objective, mixture)
+
+
+def _describe_shares(objective: _Objective, mixture: MatrixUntwisting) -> MatrixUntwisting:
+    """Return the mixture with the shares of wrong labels, over all and by class."""
+    from dataclasses import replace
+
+    rows = objective.rows
+    share, low, high = mixture.share_wrong(rows.twisted, rows.labels, rows.weight)
+    by_class = 1.0 - np.diagonal(mixture.matrices, axis1=1, axis2=2)
+    return replace(
+        mixture,
+        share=share,
+        interval=(low, high),
+        class_shares=mixture.weights @ by_class,
+        class_intervals=np.array([find_interval(rates, mixture.weights) for rates in by_class.T]),
+    )
+
+
+def _find_uneven_limit(objective: _Objective, clean: _Fit) -> float:
+    """Return the share of wrong labels if all corners of the posteriors came from noise."""
+    corners = _go_towards(_find_corners(objective), 1.0)
+    counts = np.bincount(objective.rows.labels, objective.rows.weight, objective.n_classes)
+    return float(counts / counts.sum() @ (1.0 - np.diag(corners)))
+
+
+def _take_known_matrix(objective: _Objective, matrix: Array) -> MatrixUntwisting:
+    """Return the untwisting by a known matrix, with slopes and offsets that fit."""
+    from dataclasses import replace
+
+    zeros = np.zeros(objective.n_classes)
+    fit, _ = _climb(objective, _Known(matrix), np.zeros(0), zeros, zeros, FIRST_STEPS)
+    known = replace(
+        MatrixUntwisting.from_matrix(matrix),
+        slopes=np.exp(fit.log_slopes)[None],
+        offsets=fit.offsets[None],
+        least=objective.least,
+    )
+    rows = objective.rows
+    share = known.share_wrong(rows.twisted, rows.labels, rows.weight)[0]
+    return replace(known, share=share, interval=(share, share), uneven_limit=share)

@@ -1,0 +1,240 @@
+"""Several classes: who is labelled as what, where, why, and what is not excluded."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.tickets import TICKETS, judge_by, make_components, make_tickets, measure_matrix, spread_noise
+from untwist import PILBoostClassifier
+from untwist.audit import audit_labels
+from untwist.audit.confusions import iterate_truths
+from untwist.noise.estimate import NoiseEstimate, describe_range
+from untwist.noise.matrix import find_interval
+
+
+@pytest.fixture(scope="module")
+def tickets():
+    """The audit of tickets, judged by nearly their own noise, and the truth."""
+    X, given, truth = make_tickets(1500)
+    return judge_by(audit_labels(X, given), make_components(measure_matrix(given, truth))), truth
+
+
+def untwist_slowly(noise, component, twisted):
+    """The clean posterior of one row, number by number."""
+    inverse = np.linalg.inv(noise.matrices[component])
+    plain = [max(sum(q * inverse[k, j] for k, q in enumerate(twisted)), noise.least) for j in range(len(twisted))]
+    raised = [
+        np.exp(b) * (p / sum(plain)) ** a
+        for p, a, b in zip(plain, noise.slopes[component], noise.offsets[component], strict=True)
+    ]
+    return [one / sum(raised) for one in raised]
+
+
+# ---- who is labelled as what ----
+
+
+def test_truths_are_those_of_bayes_row_by_row(tickets):
+    audit, _ = tickets
+    noise = replace(
+        audit.noise, slopes=np.array([[1.0, 0.9, 1.1, 1.0]] * 3), offsets=np.array([[0.1, 0.0, -0.2, 0.0]] * 3)
+    )
+    rows = audit.ranking[:8]
+    labels = audit.label_indices[rows]
+    for component, truths in enumerate(iterate_truths(noise, audit.posterior[rows], labels)):
+        matrix = noise.matrices[component]
+        for i, row in enumerate(rows):
+            clean = untwist_slowly(noise, component, audit.posterior[row])
+            joint = [clean[j] * matrix[j, labels[i]] for j in range(4)]
+            np.testing.assert_allclose(truths[i], np.array(joint) / sum(joint), rtol=1e-9, atol=1e-15)
+
+
+def test_confusions_add_up_to_the_wrong_labels(tickets):
+    audit, _ = tickets
+    found = audit.confusions()
+    assert [one.rows for one in found] == sorted((one.rows for one in found), reverse=True)
+    for label in TICKETS:
+        rows = sum(one.rows for one in found if one.label == label)
+        # Pairs of less than half a row are left out, three of a label at most.
+        assert rows == pytest.approx(audit.wrong[audit.given == label].sum(), abs=1.5)
+    (first, *_) = found
+    assert (first.truth, first.label) == ("billing", "bug")
+    assert first.share == pytest.approx(audit.noise.matrix[1, 2])
+    assert (first.low, first.high) == pytest.approx(find_interval(audit.noise.matrices[:, 1, 2], audit.noise.weights))
+    assert [one for one in found if one.stands_out] == [first]
+    words = f"billing is often labelled bug: {first.share:.1%} of it ({first.low:.1%} to {first.high:.1%})"
+    assert str(first) == f"{words}, about {first.rows:.0f} rows"
+    assert f"  {first}" in str(audit).splitlines()
+
+
+def test_about_as_many_rows_are_confused_as_expected(tickets):
+    audit, truth = tickets
+    confused = np.count_nonzero((truth == "billing") & (audit.given == "bug"))
+    assert audit.confusions()[0].rows == pytest.approx(confused, rel=0.2)
+    assert audit.expect_wrong(audit.suspects()) == pytest.approx(
+        np.sum((audit.given != truth)[audit.suspects()]), rel=0.2
+    )
+    assert audit.expect_wrong(audit.given == "bug") == pytest.approx(audit.wrong[audit.given == "bug"].sum())
+
+
+def test_noise_that_is_the_same_everywhere_names_no_pair(tickets):
+    audit, _ = tickets
+    even = judge_by(audit, make_components(spread_noise(4, 0.2)))
+    assert even.confusions()
+    assert not any(one.stands_out for one in even.confusions())
+    assert "often" not in str(even)
+    assert str(even.confusions()[0]).split(":")[0].split(" is ")[1].startswith("sometimes labelled ")
+
+
+def test_rows_of_weight_0_are_not_counted(tickets):
+    audit, _ = tickets
+    weight = np.where(audit.given == "bug", 0.0, 1.0)
+    assert "bug" not in {one.label for one in replace(audit, weight=weight).confusions()}
+
+
+def test_two_classes_have_a_matrix_and_confusions_too(shop):
+    noise = shop.noise
+    np.testing.assert_allclose(
+        noise.matrix, [[1 - noise.rate_neg, noise.rate_neg], [noise.rate_pos, 1 - noise.rate_pos]]
+    )
+    found = {(one.truth, one.label): one for one in shop.confusions()}
+    one = found["leaves", "stays"]
+    assert (one.share, one.low, one.high) == (noise.rate_neg, *noise.interval_neg)
+    assert one.rows == pytest.approx(shop.wrong[shop.given == "stays"].sum())
+    assert found["stays", "leaves"].rows == pytest.approx(shop.wrong[shop.given == "leaves"].sum())
+    assert shop.list_class_shares()[1] == (noise.rate_pos, *noise.interval_pos)
+
+
+def test_the_noisiest_of_many_labels_are_printed(tickets):
+    names = [f"label {i:02d}" for i in range(30)]
+    many = replace(
+        tickets[0],
+        classes=np.array(names),
+        given=np.resize(names, 1500),
+        posterior=np.full((1500, 30), 1 / 30),
+        noise=make_components(spread_noise(30, 0.2)),
+        rate_by_label={name: (0.01 * i, 0.0, 0.5) for i, name in enumerate(names)},
+    )
+    lines = str(many).splitlines()
+    assert [line.split(":")[0] for line in lines[1:13]] == [f"  of those that say {name}" for name in names[18:]]
+    assert lines[13:] == ["  ... and less of the 18 other labels"]
+
+
+# ---- what is not excluded ----
+
+
+def test_no_table_excludes_every_wrong_label(tickets, clean):
+    audit, _ = tickets
+    silent = replace(audit, noise=replace(audit.noise, found=False, uneven_limit=0.07), noise_rate=(0.0, 0.0, 0.0))
+    assert silent.highest_share == 0.07
+    certain = replace(silent, noise=replace(silent.noise, uneven_limit=0.0))
+    assert (1 - certain.highest_share) ** 1500 == pytest.approx(0.05)
+    few = replace(certain, weight=np.r_[np.ones(20), np.zeros(1480)])
+    assert (1 - few.highest_share) ** 20 == pytest.approx(0.05)
+    assert replace(silent, noise_rate=(0.1, 0.0, 0.2)).highest_share == 0.2
+    assert clean.highest_share >= max(clean.noise_rate[2], 3 / 569 * 0.99)
+
+
+def test_no_words_exclude_every_rate():
+    assert describe_range(0.0, 0.0) == describe_range(0.0, 0.004) == "rates below 1%"
+    assert describe_range(0.0, 0.012) == "rates from 0% to 1%"
+    silent = NoiseEstimate(0.0, 0.0, (0.0, 0.0), (0.0, 0.0), found=False)
+    assert str(silent) == "no evidence of label noise (rates below 1% would fit)"
+    assert silent.describe(["a", "b"]) == str(silent)
+    found = NoiseEstimate(0.1, 0.2, (0.05, 0.15), (0.1, 0.3), found=True)
+    assert found.describe(["a", "b"]) == (
+        "wrong labels: of what is truly a 10.0% (5.0% to 15.0%), of what is truly b 20.0% (10.0% to 30.0%)"
+    )
+
+
+# ---- why ----
+
+
+def test_reasons_are_about_the_given_and_the_predicted_class(tickets):
+    audit, _ = tickets
+    row = audit.ranking[0]
+    found = audit.explain(row, n_reasons=20)
+    assert (found.given, found.predicted) == ("bug", "billing")
+    assert 0 < found.n_predicted <= found.n_disagreeing
+    given, predicted = audit.classes.tolist().index("bug"), audit.classes.tolist().index("billing")
+
+    def measure(table):
+        twisted = audit.fitted.posterior.twisted(audit.fitted.scores(audit.fitted.encoder.encode(table, audit.model)))
+        return np.log(twisted[0, given] / twisted[0, predicted])
+
+    assert found.reasons
+    for reason in found.reasons:
+        changed = audit.X.iloc[[row]].copy()
+        column = audit.X[reason.column]
+        of_label = column[audit.given == "bug"]
+        changed[reason.column] = of_label.mode()[0] if reason.column == "team" else of_label.median()
+        assert reason.effect == pytest.approx(measure(changed) - measure(audit.X.iloc[[row]]), abs=1e-9)
+
+
+def test_a_row_that_looks_like_its_label_is_compared_with_the_next_class(tickets):
+    audit, _ = tickets
+    row = audit.ranking[-1]
+    assert audit.given[row] == audit.predicted[row]
+    found = audit.explain(row)
+    assert found.n_predicted == 0
+    assert "of them" not in str(found)
+
+
+def test_words_tell_how_many_similar_rows_bear_the_predicted_label(tickets):
+    audit, _ = tickets
+    one = replace(audit.explain(audit.ranking[0]), n_disagreeing=15, n_similar=20, n_predicted=11)
+    assert "  15 of the 20 most similar rows bear another label, 11 of them billing" in str(one)
+    assert "of them" not in str(replace(one, n_predicted=15))
+
+
+# ---- where ----
+
+
+def make_sites(seed, rate_here, rate_elsewhere, n=2000):
+    """Four classes at four sites, noise that is the same in every class, and which labels are wrong."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(4, n, p=[0.2, 0.3, 0.3, 0.2])
+    X = pd.DataFrame(rng.normal(size=(n, 4)) + 1.8 * rng.normal(size=(4, 4))[truth], columns=list("abcd"))
+    X["site"] = rng.choice(list("PQRS"), n)
+    wrong = rng.random(n) < np.where(X["site"] == "P", rate_here, rate_elsewhere)
+    given = np.where(wrong, (truth + rng.integers(1, 4, n)) % 4, truth)
+    audit = audit_labels(X, given, PILBoostClassifier(1.0, max_depth=3, random_state=0).fit(X, given))
+    return judge_by(audit, make_components(measure_matrix(given, truth))), wrong
+
+
+def test_a_noisy_part_is_named_first():
+    audit, wrong = make_sites(0, 0.4, 0.08)
+    first, *_ = audit.slices()
+    here = (audit.X["site"] == "P").to_numpy()
+    assert (first.column, first.where, first.rows) == ("site", "P", here.sum())
+    assert first.share_wrong == pytest.approx(audit.wrong[here].mean())
+    assert wrong.mean() < first.share_wrong < wrong[here].mean() + 0.03
+    assert audit.slices([0, 1]) == [one for one in audit.slices() if one.column in ("a", "b")]
+    unfound = replace(audit, noise=replace(audit.noise, found=False))
+    assert unfound.slices() == []
+
+
+def test_even_noise_and_noise_of_a_class_have_no_slices(tickets):
+    assert make_sites(1, 0.15, 0.15)[0].slices() == []
+    # Rows that look like billing have most wrong labels, which the matrix says already.
+    assert tickets[0].slices() == []
+
+
+# ---- weights of classes ----
+
+
+def test_class_weights_change_neither_the_noise_nor_the_ranking_much():
+    X, given, truth = make_tickets(1500)
+    keep = (given != "account") | (np.arange(1500) % 4 == 0)
+    X, given, wrong = X[keep], given[keep], (given != truth)[keep]
+    plain = audit_labels(X, given, PILBoostClassifier(1.0, max_depth=3, random_state=0).fit(X, given))
+    balanced = PILBoostClassifier(1.0, max_depth=3, class_weight="balanced", random_state=0).fit(X, given)
+    weighted = audit_labels(X, given, balanced)
+    np.testing.assert_allclose(weighted.posterior.sum(axis=1), 1.0)
+    # Without the weights the posterior is about that of the labels.
+    shares = np.array([np.mean(given == name) for name in weighted.classes])
+    np.testing.assert_allclose(weighted.posterior.mean(axis=0), shares, atol=0.03)
+    assert abs(weighted.noise_rate[0] - plain.noise_rate[0]) < 0.05
+    found, expected = (np.mean(wrong[audit.ranking[: wrong.sum()]]) for audit in (weighted, plain))
+    assert found > expected - 0.05
