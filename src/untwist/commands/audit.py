@@ -175,8 +175,12 @@ class _JudgedFile:
 
     def print_words(self, hint: str) -> None:
         """Print the noise and the first suspects for people; `hint` follows the number of the others."""
-        print_result(str(self.audit))
         n_suspects = len(self.suspects)
+        if self.audit.noise.found:
+            print_result(str(self.audit))
+        else:
+            ask = "" if n_suspects else "; --budget 50 lists the rows to look at first"
+            print_result(f"{len(self.table.y)} labels: {self.audit.describe_noise()}{ask}")
         if n_suspects:
             expected = self.audit.expect_wrong(self.suspects)
             rows = f"these {n_suspects} rows" if n_suspects > 1 else "this row"
