@@ -22,7 +22,7 @@ from untwist.audit.slices import JudgedRows, Slice, find_slices, find_slices_of_
 from untwist.classifier import PILBoostClassifier
 from untwist.data.tables import compute_fingerprint
 from untwist.model import FittedModel
-from untwist.noise.estimate import CONFIDENCE
+from untwist.noise.estimate import CLEAN_LIMIT, CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.posterior import ClassesPosterior, Posterior
 from untwist.noise.untwisting import Untwisting
@@ -118,10 +118,11 @@ class LabelAudit:
         if self.noise.found or not isinstance(self.noise, MatrixUntwisting):
             return self.noise.describe(self.classes)
         _, low, high = self.noise_rate
-        return (
-            f"no sign of noise that is the same in every class ({low:.1%} to {high:.1%} would fit); uneven noise of up "
-            f"to {self.highest_share:.1%} of the labels is not excluded"
-        )
+        uneven = f"uneven noise of up to {self.highest_share:.1%} of the labels is not excluded"
+        if high >= CLEAN_LIMIT:
+            what = "label noise cannot be told from hard data here"
+            return f"{what} ({low:.1%} to {high:.1%} of wrong labels would fit); {uneven}"
+        return f"no sign of noise that is the same in every class ({low:.1%} to {high:.1%} would fit); {uneven}"
 
     @property
     def highest_share(self) -> float:
