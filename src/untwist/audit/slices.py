@@ -180,12 +180,13 @@ def find_slices_of_classes(
     parts = _list_parts(judged, encoder, columns)
     overall_rate, _, highest_overall = noise.share_wrong(judged.posterior, judged.labels, judged.weight)
     explained = _explain_by_classes(judged.posterior, noise)
+    unexplained = judged.disagrees - explained
     n_weighted = np.count_nonzero(judged.weight)
     deviations = ndtri(1.0 - FALSE_ALARM / max(1, len(parts)))
     found = []
     for part in parts:
         rows = part.rows
-        if not LEAST_ROWS <= len(rows) < n_weighted or not _disagrees_more(judged, rows):
+        if not LEAST_ROWS <= len(rows) < n_weighted or not _exceeds_whole(unexplained, judged.weight, rows):
             continue
         weight = judged.weight[rows]
         here = judged.posterior[rows], judged.labels[rows], weight
@@ -202,11 +203,12 @@ def find_slices_of_classes(
     return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
 
 
-def _disagrees_more(judged: JudgedRows, rows: NDArray[np.intp]) -> bool:
-    """Tell whether more rows of a part disagree with their label than of all, by two standard deviations or more."""
-    overall = np.average(judged.disagrees, weights=judged.weight)
-    here = np.average(judged.disagrees[rows], weights=judged.weight[rows])
-    return bool(here - overall >= 2.0 * np.sqrt(overall * (1.0 - overall) / len(rows)))
+def _exceeds_whole(values: Array, weight: Array, rows: NDArray[np.intp]) -> bool:
+    """Tell whether the mean of some rows is above that of all by two standard deviations, and worth a look."""
+    overall = np.average(values, weights=weight)
+    variance = np.average((values - overall) ** 2, weights=weight)
+    here = np.average(values[rows], weights=weight[rows])
+    return bool(here - overall >= 2.0 * np.sqrt(variance / len(rows)))
 
 
 def _explain_by_classes(posterior: Array, noise: MatrixUntwisting) -> Array:
