@@ -242,14 +242,16 @@ def test_a_noisy_part_is_named_first_with_its_own_noise():
     own = estimate_transitions(audit.posterior[here], labels)
     assert first.share_wrong == own.share_wrong(audit.posterior[here], labels, 1.0)[0]
     assert audit.slices([0, 1]) == []
-    unfound = replace(audit, noise=replace(audit.noise, found=False))
-    assert unfound.slices() == []
+    # Where all rows show no noise, a part is named by its own evidence.
+    assert own.found
+    assert not audit.noise.found
     absent = replace(audit, weight=np.where(here & (np.cumsum(here) > 90), 0.0, 1.0))
     assert absent.slices() == []  # Fewer than 100 rows tell little.
 
 
 def test_even_noise_and_noise_of_a_class_have_no_slices(tickets):
     assert make_sites(1, 0.15, 0.15)[0].slices() == []
+    assert make_sites(1, 0.0, 0.0)[0].slices() == []
     # Rows that look like billing have most wrong labels, which the matrix says already.
     assert tickets[0].slices() == []
 

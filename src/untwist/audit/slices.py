@@ -16,7 +16,7 @@ from untwist.data.encoding import TableEncoder
 from untwist.noise import estimate_noise
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting, untwist_by_matrix
-from untwist.noise.transitions import estimate_transitions
+from untwist.noise.transitions import ENOUGH_EVIDENCE, estimate_transitions
 
 __all__ = ["JudgedRows", "Slice", "find_slices", "find_slices_of_classes", "split_column"]
 
@@ -158,6 +158,7 @@ def find_slices_of_classes(
 
     The transition matrices of all rows say how many wrong labels there should be among rows of such classes. A part
     is named if its own noise is above that, and above that of all rows, by more than chance makes of so many parts.
+    Where all rows show no noise, the evidence of a part must outweigh the number of parts as well.
 
     Parameters
     ----------
@@ -173,16 +174,15 @@ def find_slices_of_classes(
     Returns
     -------
     list of Slice
-        The largest excess first; none where no noise was found.
+        The largest excess first.
     """
-    if not noise.found:
-        return []
     parts = _list_parts(judged, encoder, columns)
     overall_rate, _, highest_overall = noise.share_wrong(judged.posterior, judged.labels, judged.weight)
     explained = _explain_by_classes(judged.posterior, noise)
     unexplained = judged.disagrees - explained
     n_weighted = np.count_nonzero(judged.weight)
     deviations = ndtri(1.0 - FALSE_ALARM / max(1, len(parts)))
+    least_evidence = ENOUGH_EVIDENCE + (0.0 if noise.found else np.log(max(1, len(parts))))
     found = []
     for part in parts:
         rows = part.rows
@@ -197,7 +197,7 @@ def find_slices_of_classes(
         deviation = np.hypot((high - low) / INTERVAL_WIDTH, np.sqrt(rate * (1.0 - rate) / n_rows))
         expected_rate = max(overall_rate, by_classes)
         is_noisier = low > max(highest_overall, by_classes) and rate - deviations * deviation > expected_rate
-        if is_noisier and own_noise.found:
+        if is_noisier and own_noise.found and own_noise.evidence >= least_evidence:
             excess = weight.sum() * (rate - expected_rate)
             found.append((excess, Slice(encoder.feature_labels[part.column], part.where, len(rows), rate)))
     return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
