@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
 
 from untwist.arguments import Array, check_numbers
 
@@ -30,6 +31,14 @@ SAFE_MARGIN = 1e-15
 CELLS_PER_BLOCK = 1 << 18
 # The confidence of all intervals, on either side.
 TAILS = (0.025, 0.975)
+# So many standard deviations on either side hold 95 % of a normal distribution.
+DEVIATIONS = 1.96
+# A label is not flagged that is wrong with less probability than this.
+LEAST_SUSPICION = 0.35
+# Words name so many confusions at most, of at least this share of a class, that are so many times the usual one.
+MOST_CONFUSIONS = 3
+LEAST_CONFUSION = 0.02
+STANDING_OUT = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +70,8 @@ class MatrixUntwisting:
         Their intervals.
     uneven_limit : float
         The largest share of wrong labels, by noise of some classes only, that is not excluded.
+
+    Where no noise was found, the intervals begin at 0 and end where the labels of the surest rows exclude more.
 
     Examples
     --------
@@ -118,7 +129,7 @@ class MatrixUntwisting:
     @property
     def n_classes(self) -> int:
         """The number of classes."""
-        return self.matrices.shape[1]
+        return int(self.matrices.shape[1])
 
     @property
     def is_given(self) -> bool:
@@ -128,20 +139,44 @@ class MatrixUntwisting:
     @cached_property
     def matrix(self) -> Array:
         """The mean transition matrix: a row per true class, a column per label."""
-        return np.einsum("m,mjk->jk", self.weights, self.matrices)
+        return np.asarray(np.einsum("m,mjk->jk", self.weights, self.matrices))
 
     def __str__(self) -> str:
         return self.describe(range(self.n_classes))
 
     def describe(self, classes: ArrayLike) -> str:
-        """Say in words how noisy the labels are, with the names of the classes."""
+        """Say in words how noisy the labels are, with the names of the classes.
+
+        Parameters
+        ----------
+        classes : array_like of shape (n_classes,)
+            The names.
+
+        Returns
+        -------
+        str
+            Where noise was found its share, and which class bears which other label often; else what is not excluded.
+        """
         low, high = self.interval
-        if self.found:
-            return f"wrong labels: {self.share:.1%} ({low:.1%} to {high:.1%}) of all"
-        return (
-            f"no sign of noise that is the same in every class ({low:.1%} to {high:.1%} would fit); uneven noise of up "
-            f"to {self.uneven_limit:.0%} of the labels is not excluded"
-        )
+        if not self.found:
+            even_high = float(self.class_intervals[:, 1].min())
+            return (
+                f"no sign of noise that is the same in every class (0% to {even_high:.1%} would fit); uneven noise of "
+                f"up to {self.uneven_limit:.1%} of the labels is not excluded"
+            )
+        shares = f"{self.share:.1%}" if self.is_given else f"{self.share:.1%} ({low:.1%} to {high:.1%}) of all"
+        what = f"wrong labels{' (as given)' if self.is_given else ''}: {shares}"
+        names = np.asarray(classes).tolist()
+        confusions = [f"{self.matrix[j, k]:.0%} of {names[j]} labelled {names[k]}" for j, k in self._list_confusions()]
+        return f"{what}; most of them: {', '.join(confusions)}" if confusions else what
+
+    def _list_confusions(self) -> list[tuple[int, int]]:
+        """Return the class and the label of the entries off the diagonal that stand out, the largest first."""
+        off_diagonal = self.matrix - np.diag(np.diag(self.matrix))
+        usual = off_diagonal.sum() / (self.n_classes * (self.n_classes - 1))
+        order = np.argsort(-off_diagonal, axis=None, kind="stable")[:MOST_CONFUSIONS]
+        pairs = zip(*(each.tolist() for each in np.unravel_index(order, off_diagonal.shape)), strict=True)
+        return [(j, k) for j, k in pairs if off_diagonal[j, k] > max(STANDING_OUT * usual, LEAST_CONFUSION)]
 
     def clean(self, posterior: ArrayLike) -> Array:
         """Return the clean posterior of rows whose labels follow a twisted one.
@@ -199,10 +234,44 @@ class MatrixUntwisting:
         share, low, high : float
             The mean of `probability_wrong` over the rows, and its 95 % interval.
         """
-        wrong = self._list_wrong(posterior, labels)
-        weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), wrong.shape[1:])
-        shares = wrong @ weight / max(float(weight.sum()), np.finfo(float).tiny)
-        return float(self.weights @ shares), *find_interval(shares, self.weights)
+        wrong = self.probability_wrong(posterior, labels)
+        weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), wrong.shape)
+        total = max(float(weight.sum()), np.finfo(float).tiny)
+        share = float(wrong @ weight) / total
+        if not self.found:
+            # Without a sign of noise, all that is known is how noisy each class may be at most.
+            highest = float(self.class_intervals[np.asarray(labels, dtype=np.intp), 1] @ weight) / total
+            return share, 0.0, max(share, highest)
+        return share, *spread_share(share, self._spread)
+
+    @property
+    def _spread(self) -> float:
+        """The standard deviation of the log-odds of the share of wrong labels."""
+        low, high = _find_log_odds(np.array(self.interval))
+        return float(high - low) / (2.0 * DEVIATIONS)
+
+    def choose_suspects(self, wrong: ArrayLike) -> NDArray[np.bool_]:
+        """Return which labels to flag, by their probabilities to be wrong: those with the highest expected F1.
+
+        Of sets of rows the expected F1 is highest where all rows above half that F1 are in the set. Rows below
+        `LEAST_SUSPICION` are not flagged, and none are where no noise was found.
+
+        Parameters
+        ----------
+        wrong : array_like of shape (n_rows,)
+            What `probability_wrong` returns.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_rows,)
+            One answer per label.
+        """
+        probabilities = np.asarray(wrong, dtype=np.float64)
+        if not self.found or probabilities.size == 0:
+            return np.zeros(probabilities.shape, dtype=np.bool_)
+        falling = np.sort(probabilities)[::-1]
+        expected = 2.0 * np.cumsum(falling) / (np.arange(1, falling.size + 1) + max(falling.sum(), SAFE_MARGIN))
+        return np.asarray(probabilities > max(float(expected.max()) / 2.0, LEAST_SUSPICION))
 
     def _untwist(self, twisted: Array) -> Iterator[Array]:
         """Yield the clean posterior under each component."""
@@ -299,10 +368,34 @@ def find_interval(values: Array, weights: Array) -> tuple[float, float]:
         The interval.
     """
     order = np.argsort(values, kind="stable")
-    sorted_weights = weights[order]
-    middles = np.cumsum(sorted_weights) - sorted_weights / 2.0
-    low, high = np.interp(TAILS, middles / sorted_weights.sum(), values[order])
+    weight_until = np.cumsum(weights[order])
+    places = np.searchsorted(weight_until, np.array(TAILS) * weight_until[-1])
+    low, high = values[order][np.minimum(places, len(values) - 1)]
     return float(low), float(high)
+
+
+def spread_share(share: float, spread: float) -> tuple[float, float]:
+    """Return the 95 % interval of a share whose log-odds have a standard deviation.
+
+    Parameters
+    ----------
+    share : float
+        From 0 to 1.
+    spread : float
+        The standard deviation.
+
+    Returns
+    -------
+    low, high : float
+        The interval, which holds the share.
+    """
+    log_odds = _find_log_odds(np.array([share]))
+    low, high = expit(log_odds[0] + spread * DEVIATIONS * np.array([-1.0, 1.0]))
+    return min(float(low), share), max(float(high), share)
+
+
+def _find_log_odds(shares: Array) -> Array:
+    return np.asarray(logit(np.clip(shares, SAFE_MARGIN, 1.0 - SAFE_MARGIN)))
 
 
 def _check_posterior(posterior: ArrayLike, n_classes: int) -> Array:
