@@ -126,9 +126,8 @@ class _JudgedFile:
     def write_corrected(self, path: Path, label: str) -> None:
         """Write a copy of the file in which suspect labels that are likelier wrong than right are replaced."""
         audit = self.audit
-        likely_wrong = audit.wrong[self.suspects] > 0.5
-        looks_different = audit.predicted[self.suspects] != audit.given[self.suspects]
-        changed = self.suspects[likely_wrong & looks_different]
+        likely_wrong = audit.find_likely_wrong(self.suspects)
+        changed = likely_wrong[audit.predicted[likely_wrong] != audit.given[likely_wrong]]
         content = self.sheet.replace_labels(label, self.table.rows[changed], audit.predicted[changed].tolist())
         compress = COMPRESS.get(path.suffix.lower(), bytes)
         write_whole(path, compress(content))
