@@ -180,10 +180,10 @@ class _JudgedFile:
         else:
             ask = "" if n_suspects else "; --budget 50 lists the rows to look at first"
             print_result(f"{len(self.table.y)} labels: {self.audit.describe_noise()}{ask}")
-        if n_suspects:
-            expected = self.audit.expect_wrong(self.suspects)
+        expected = f"about {self.audit.expect_wrong(self.suspects):,.0f}"
+        if n_suspects and f"{n_suspects} are suspects, {expected} of" not in str(self.audit):
             rows = f"these {n_suspects} rows" if n_suspects > 1 else "this row"
-            print_result(f"Of the labels of {rows} about {expected:,.0f} are expected to be wrong.")
+            print_result(f"Of the labels of {rows} {expected} are expected to be wrong.")
         for row in self.suspects[:SHOWN].tolist():
             explanation = str(self.audit.explain(row)).split(": ", 1)[1]
             line = self.sheet.lines[self.table.rows[row]]

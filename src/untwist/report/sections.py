@@ -381,7 +381,7 @@ def _explain_alpha(findings: Findings) -> str:
         return words + "Probabilities follow from alpha alone: they are not corrected by the noise found above."
     return (
         words
-        + "The noise itself is undone afterwards: probabilities and decisions are corrected by the rates found above."
+        + "The noise itself is undone afterwards: probabilities and decisions are corrected by the noise found above."
     )
 
 
