@@ -194,8 +194,8 @@ class MatrixUntwisting:
         twisted = _check_posterior(posterior, self.n_classes)
         clean = np.empty_like(twisted)
         for rows in _iterate_blocks(twisted):
-            parts = [weight * part for weight, part in zip(self.weights, self._untwist(twisted[rows]), strict=True)]
-            clean[rows] = np.sum(parts, axis=0)
+            parts = zip(self.weights, self._untwist(twisted[rows]), strict=True)
+            clean[rows] = sum(weight * part for weight, part in parts).T
         return clean
 
     def probability_wrong(self, posterior: ArrayLike, labels: ArrayLike) -> Array:
@@ -274,9 +274,10 @@ class MatrixUntwisting:
         return np.asarray(probabilities > max(float(expected.max()) / 2.0, LEAST_SUSPICION))
 
     def _untwist(self, twisted: Array) -> Iterator[Array]:
-        """Yield the clean posterior under each component."""
+        """Yield the clean posterior under each component, a row per class."""
+        columns = np.ascontiguousarray(twisted.T)
         for matrix, slope, offset in zip(self.matrices, self.slopes, self.offsets, strict=True):
-            yield untwist_by_matrix(twisted, matrix, slope, offset, self.least)
+            yield _untwist_columns(columns, matrix, slope, offset, self.least)
 
     def _list_wrong(self, posterior: ArrayLike, labels: ArrayLike) -> Array:
         """Return the probability that each label is wrong, under each component."""
@@ -285,10 +286,10 @@ class MatrixUntwisting:
         wrong = np.empty((len(self.weights), len(twisted)))
         for rows in _iterate_blocks(twisted):
             here = indices[rows]
-            at_label = np.arange(len(here)), here
+            at_label = here, np.arange(len(here))
             for index, clean in enumerate(self._untwist(twisted[rows])):
                 matrix = self.matrices[index]
-                borne = np.maximum((clean @ matrix)[at_label], SAFE_MARGIN)
+                borne = np.maximum((clean * matrix[:, here]).sum(axis=0), SAFE_MARGIN)
                 wrong[index, rows] = np.clip(1.0 - matrix[here, here] * clean[at_label] / borne, 0.0, 1.0)
         return wrong
 
@@ -312,11 +313,15 @@ def untwist_by_matrix(twisted: Array, matrix: Array, slope: Array, offset: Array
     ndarray of shape (n_rows, n_classes)
         Each row sums to 1.
     """
-    plain = np.maximum(twisted @ np.linalg.inv(matrix), least)
-    log_plain = np.log(plain) - np.log(plain.sum(axis=1, keepdims=True))
-    exponent = offset + slope * log_plain
-    odds = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+    return _untwist_columns(np.ascontiguousarray(twisted.T), matrix, slope, offset, least).T
+
+
+def _untwist_columns(twisted: Array, matrix: Array, slope: Array, offset: Array, least: float) -> Array:
+    """Return `untwist_by_matrix` with a row per class: sums over classes are then fast."""
+    plain = np.maximum(np.linalg.inv(matrix).T @ twisted, least)
+    exponent = offset[:, None] + slope[:, None] * np.log(plain / plain.sum(axis=0))
+    odds = np.exp(exponent - exponent.max(axis=0))
+    return np.asarray(odds / odds.sum(axis=0))
 
 
 def check_matrix(matrix: ArrayLike, name: str = "matrix") -> Array:

@@ -22,8 +22,9 @@ from untwist.noise.matrix import DEVIATIONS, MatrixUntwisting, check_matrix, spr
 
 __all__ = ["estimate_transitions"]
 
-# Noise is found where it explains this many nats.
-ENOUGH_EVIDENCE = 2.5
+# Noise is found where it explains more nats than this; if it is uneven, the next number per class is added.
+PRICE_OF_NOISE = 0.7
+PRICE_OF_UNEVENNESS = 0.5
 # Each entry of a free matrix costs so many nats, which is about what chance gains by it...
 PRICE_OF_ENTRY = 0.35
 # ...but half of that where it is as small as this, and at 0 no more than the second number.
@@ -34,7 +35,7 @@ HEDGE = 0.024
 # An entry of the matrix that differs from the common one by this much is half way to being an exception.
 ENTRY_SPREAD = 0.01
 # An entry that is an exception costs this often the logarithm of how far out it is, squared.
-ENTRY_PRICE = 0.5
+ENTRY_PRICE = 0.4
 # How many nats each halving of what features leave unexplained is worth, divided by ln 2.
 WORTH_OF_EXPLAINING = 4.0
 # A rate may exceed the highest that the surest rows allow by about this much.
@@ -69,19 +70,28 @@ CLEAREST_OF_ALL_CLASSES = 0.05
 # The search looks at so many rows at most, chosen by what they contain, and at no more cells than the last number.
 MOST_ROWS = 6000
 FEWEST_ROWS = 3000
-MOST_CELLS = 150_000
+MOST_CELLS = 200_000
 # Rows of more weight than this in all would say nothing new.
 MOST_TELLING_WEIGHT = 10_000.0
 # The corners of the posteriors are looked for among this part of a class's rows, but among so many rows at least.
 CORNER_SHARE = 0.2
 FEWEST_CORNER_ROWS = 10
+# Entries of a corner below the first number, or of fewer rows than the second, are left out at first.
+LEAST_CORNER = 0.02
+TELLING_ROWS = 1.0
+# Of so many classes at most, corners of fewer rows are tried as well, and with all their entries.
+FEW_CLASSES = 20
+SHARP_CORNER_SHARE = 0.1
+TOWARDS_SHARP_CORNERS = 0.8
 # A matrix that the search begins with goes this far towards the corners, and keeps a diagonal of at least so much.
 TOWARDS_CORNERS = 0.8
 LEAST_START_DIAGONAL = 0.45
+# No entry of it is below this.
+LEAST_START_ENTRY = 3e-4
 # Rates that the search for even noise begins with.
 START_RATES = (0.05, 0.3)
 # The most steps of a first search, and of the last one.
-FIRST_STEPS = 40
+FIRST_STEPS = 30
 LAST_STEPS = 60
 # Each matrix is taken times these (what is off its diagonal), with weights of a normal distribution of this spread.
 SCALES = (0.75, 0.9, 1.0, 1.1, 1.25)
@@ -230,34 +240,41 @@ def _scramble(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 class _Objective:
-    """How plausible a matrix, log-slopes and offsets are, and the gradients."""
+    """How plausible a matrix, log-slopes and offsets are, and the gradients.
+
+    Arrays have a row per class here, and a column per row of the table: sums over classes are then fast.
+    """
 
     def __init__(self, rows: _Rows) -> None:
         self.rows = rows
-        self.n_rows, self.n_classes = rows.twisted.shape
+        self.twisted = np.ascontiguousarray(rows.twisted.T)
+        self.n_classes, self.n_rows = self.twisted.shape
         self.least = min(CLEAREST, CLEAREST_OF_ALL_CLASSES / self.n_classes)
         self.shares = rows.weight / rows.weight.sum()
         self.borne, self.first_rows = np.unique(rows.labels, return_index=True)
         by_label = np.bincount(rows.labels, self.shares, self.n_classes) ** RARE_CLASSES_COUNT
         self.class_weights = by_label / by_label.sum()
         self.caps = find_highest_rates(rows.twisted, rows.labels, rows.weight)
+        # Arrays that every evaluation writes anew: asking for memory would take longer than the sums.
+        self.workspace = np.empty((6, self.n_classes, self.n_rows))
 
     def evaluate(self, matrix: Array, log_slopes: Array, offsets: Array) -> tuple[float, Array, Array, Array]:
         """Return the plausibility, and its gradients by the matrix, the log-slopes and the offsets."""
+        plain, kept, log_kept, clean, columns, by_clean = self.workspace
         inverse = np.linalg.inv(matrix)
-        plain = self.rows.twisted @ inverse
-        kept = np.maximum(plain, self.least)
-        total = kept.sum(axis=1, keepdims=True)
-        log_kept = np.log(kept / total)
+        np.matmul(inverse.T, self.twisted, out=plain)
+        np.maximum(plain, self.least, out=kept)
+        total = kept.sum(axis=0)
+        np.log(np.divide(kept, total, out=log_kept), out=log_kept)
         slopes = np.exp(log_slopes)
-        clean = offsets + slopes * log_kept
-        clean -= clean.max(axis=1, keepdims=True)
+        np.multiply(log_kept, slopes[:, None], out=clean)
+        clean += offsets[:, None]
         np.exp(clean, out=clean)
-        clean /= clean.sum(axis=1, keepdims=True)
+        clean /= clean.sum(axis=0)
         # How likely each label is: only the column of that label is needed.
-        columns = matrix.T[self.rows.labels]
-        likely = np.maximum((clean * columns).sum(axis=1), np.finfo(float).tiny)
-        unexplained, by_clean = self.find_unexplained(clean)
+        np.take(matrix, self.rows.labels, axis=1, out=columns, mode="clip")
+        likely = np.maximum(np.einsum("kn,kn->n", clean, columns), np.finfo(float).tiny)
+        unexplained, by_mean, by_square = self.find_unexplained(clean)
         mean_slope = log_slopes.mean()
         beyond = np.maximum(1.0 - np.diag(matrix) - self.caps, 0.0) / CAP_SPREAD
         value = (
@@ -268,33 +285,44 @@ class _Objective:
             - (offsets**2).sum() / (2.0 * OFFSET_SPREAD**2)
             - (beyond**2).sum() / 2.0
         )
-        by_likely = (self.rows.weight / likely)[:, None]
+        by_likely = self.rows.weight / likely
+        worth = -WORTH_OF_EXPLAINING / (unexplained + FREELY_UNEXPLAINED)
+        np.multiply(clean, (2.0 * worth * by_square)[:, None], out=by_clean)
+        by_clean += (worth * by_mean)[:, None]
+        by_clean *= self.shares
+        columns *= by_likely
+        by_clean += columns
         by_matrix = np.zeros_like(matrix)
-        by_matrix[:, self.borne] = np.add.reduceat(clean * by_likely, self.first_rows, axis=0).T
-        by_clean *= -WORTH_OF_EXPLAINING / (unexplained + FREELY_UNEXPLAINED)
-        by_clean += columns * by_likely
-        by_exponent = clean * (by_clean - (by_clean * clean).sum(axis=1, keepdims=True))
-        by_offsets = by_exponent.sum(axis=0) - offsets / OFFSET_SPREAD**2
+        by_matrix[:, self.borne] = np.add.reduceat(np.multiply(clean, by_likely, out=columns), self.first_rows, axis=1)
+        # From here on by_clean is the gradient by the exponents, and then by the logarithms, of the clean posterior.
+        by_clean -= np.einsum("kn,kn->n", by_clean, clean)
+        by_clean *= clean
+        by_offsets = by_clean.sum(axis=1) - offsets / OFFSET_SPREAD**2
         by_log_slopes = (
-            (by_exponent * log_kept).sum(axis=0) * slopes
+            np.einsum("kn,kn->k", by_clean, log_kept) * slopes
             - mean_slope / MEAN_SLOPE_SPREAD**2 / self.n_classes
             - (log_slopes - mean_slope) / SLOPE_SPREAD**2
         )
-        by_log = by_exponent * slopes
-        by_plain = np.where(plain > self.least, by_log / kept - by_log.sum(axis=1, keepdims=True) / total, 0.0)
-        by_matrix -= (plain.T @ by_plain) @ inverse.T
+        by_clean *= slopes[:, None]
+        by_total = by_clean.sum(axis=0) / total
+        by_plain = np.divide(by_clean, kept, out=clean)
+        by_plain -= by_total
+        by_plain *= plain > self.least
+        by_matrix -= (plain @ by_plain.T) @ inverse.T
         by_matrix[np.diag_indices(self.n_classes)] += beyond / CAP_SPREAD
         return float(value), by_matrix, by_log_slopes, by_offsets
 
-    def find_unexplained(self, clean: Array) -> tuple[float, Array]:
-        """Return the share of the classes' variance that features leave unexplained, a mean, and its gradient."""
-        mean = self.shares @ clean
-        left = self.shares @ (clean * (1.0 - clean))
+    def find_unexplained(self, clean: Array) -> tuple[float, Array, Array]:
+        """Return what features leave unexplained of the classes' variance, a mean of shares.
+
+        And its gradients by the mean of the clean posterior of each class, and by the mean of its square.
+        """
+        mean = clean @ self.shares
+        left = mean - np.einsum("kn,kn,n->k", clean, clean, self.shares)
         whole = np.maximum(mean * (1.0 - mean), LEAST_VARIANCE)
-        by_clean = (self.class_weights / whole) * (1.0 - 2.0 * clean)
-        by_clean -= self.class_weights * left / whole**2 * (1.0 - 2.0 * mean) * (whole > LEAST_VARIANCE)
-        by_clean *= self.shares[:, None]
-        return float(self.class_weights @ (left / whole)), by_clean
+        by_left = self.class_weights / whole
+        by_whole = -by_left * left / whole * (whole > LEAST_VARIANCE)
+        return float(by_left @ left), by_left + by_whole * (1.0 - 2.0 * mean), -by_left
 
 
 class _Family(Protocol):
@@ -370,7 +398,7 @@ class _Free:
         self.bounds = [(LEAST_LOG_ODDS, LARGEST_LOG_ODDS)] * n_entries + [(LEAST_LOG_ODDS, -1.0)]
 
     def start(self, matrix: Array, common: float) -> Array:
-        odds = np.maximum(matrix, 1e-6) / np.diag(matrix)[:, None]
+        odds = np.maximum(matrix, LEAST_START_ENTRY) / np.diag(matrix)[:, None]
         return np.append(np.log(odds[self.off_diagonal]), np.log(max(common, 1e-5)))
 
     def make(self, parameters: Array) -> Array:
@@ -504,8 +532,12 @@ def _search(objective: _Objective) -> tuple[_Fit, _Fit, list[_Fit]]:
         key=lambda fit: fit.value,
     )
     free = _Free(n_classes)
-    corners = _go_towards(_find_corners(objective), TOWARDS_CORNERS)
-    starts = [_climb(objective, free, free.start(corners, 0.0), clean.log_slopes + 0.3, clean.offsets, FIRST_STEPS)]
+    corners = _go_towards(_find_corners(objective, CORNER_SHARE, TELLING_ROWS), TOWARDS_CORNERS)
+    steeper = clean.log_slopes + 0.3
+    starts = [_climb(objective, free, free.start(corners, 0.0), steeper, clean.offsets, FIRST_STEPS)]
+    if n_classes <= FEW_CLASSES:
+        sharp = _go_towards(_find_corners(objective, SHARP_CORNER_SHARE, 0.0), TOWARDS_SHARP_CORNERS)
+        starts.append(_climb(objective, free, free.start(sharp, 0.0), steeper, clean.offsets, FIRST_STEPS))
     if even.matrix[0, 0] < 1.0 - START_RATES[0] / 2.0:
         between = (even.matrix + corners) / 2.0
         starts.append(
@@ -517,19 +549,27 @@ def _search(objective: _Objective) -> tuple[_Fit, _Fit, list[_Fit]]:
     return clean, even, [best, *(fit for fit, _ in starts[1:])]
 
 
-def _find_corners(objective: _Objective) -> Array:
-    """Return the mean of posterior and label over the rows that are surest of each class."""
+def _find_corners(objective: _Objective, part: float, least_rows: float) -> Array:
+    """Return the mean of posterior and label over the part of rows that are surest of each class.
+
+    Entries of fewer rows than `least_rows` are left out.
+    """
     rows = objective.rows
     n_classes = objective.n_classes
     counts = np.bincount(rows.labels, minlength=n_classes)
     corners = np.empty((n_classes, n_classes))
     for each in range(n_classes):
-        n_surest = min(objective.n_rows, max(FEWEST_CORNER_ROWS, int(CORNER_SHARE * counts[each])))
+        n_surest = min(objective.n_rows, max(FEWEST_CORNER_ROWS, int(part * counts[each])))
         # A stable sort takes the same rows among equally sure ones, since the rows have an order of their own.
         surest = np.argsort(-rows.twisted[:, each], kind="stable")[:n_surest]
         weight = rows.weight[surest] / rows.weight[surest].sum()
         borne = np.bincount(rows.labels[surest], weight, n_classes)
-        corners[each] = (weight @ rows.twisted[surest] + borne) / 2.0
+        corner = (weight @ rows.twisted[surest] + borne) / 2.0
+        # What a single row may have caused is left out, so that the search begins with few entries.
+        if least_rows > 0:
+            corner[corner < max(LEAST_CORNER, least_rows / n_surest)] = 0.0
+        corner[each] = max(corner[each], LEAST_CORNER)
+        corners[each] = corner / corner.sum()
     return corners
 
 
@@ -555,24 +595,18 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit])
         log_weights.append(objective.evaluate(matrix, clean.log_slopes, clean.offsets)[0] - clean.value)
         matrices.append(matrix)
         fits.append(clean)
-    noisy = [(fit, fit.value - clean.value - _price_entries(fit.matrix)) for fit in uneven]
-    noisy.insert(0, (even, even.value - clean.value - PRICE_OF_ENTRY))
+    noisy = [(fit, fit.value - clean.value - PRICE_OF_NOISE - _price_unevenness(fit.matrix)) for fit in uneven]
+    noisy.insert(0, (even, even.value - clean.value - PRICE_OF_NOISE))
     evidence = max(gain for _, gain in noisy)
     for fit, gain in noisy:
         factor = 1.0 if fit is even else UNEVEN_FACTOR
         for scale in SCALES:
             matrix = identity + factor * scale * (fit.matrix - identity)
             if matrix.diagonal().min() >= LEAST_DIAGONAL:
-                log_weights.append(gain - ENOUGH_EVIDENCE - ((scale - 1.0) / SCALE_SPREAD) ** 2 / 2.0)
+                log_weights.append(gain - ((scale - 1.0) / SCALE_SPREAD) ** 2 / 2.0)
                 matrices.append(matrix)
                 fits.append(fit)
-    plausibility = np.array(log_weights)
-    weights = np.exp(plausibility - plausibility.max())
-    weights /= weights.sum()
-    n_unseen = len(UNSEEN_RATES)
-    hedged = max(HEDGE, float(weights[:n_unseen].sum()))
-    weights[:n_unseen] *= hedged / weights[:n_unseen].sum()
-    weights[n_unseen:] *= (1.0 - hedged) / weights[n_unseen:].sum()
+    weights = _weigh(np.array(log_weights), len(UNSEEN_RATES))
     kept = np.sort(np.argsort(-weights, kind="stable")[:MOST_COMPONENTS])
     kept = kept[weights[kept] >= LEAST_WEIGHT]
     weights = weights[kept] / weights[kept].sum()
@@ -583,7 +617,7 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit])
         offsets=np.array([fits[index].offsets for index in kept]),
         least=objective.least,
         evidence=evidence,
-        found=evidence >= ENOUGH_EVIDENCE,
+        found=evidence > 0.0,
         share=0.0,
         interval=(0.0, 1.0),
         class_shares=np.zeros(n_classes),
@@ -593,10 +627,22 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit])
     return _describe_shares(objective, mixture)
 
 
-def _price_entries(matrix: Array) -> float:
-    """Return what the entries off the diagonal cost, in nats."""
+def _weigh(log_weights: Array, n_unseen: int) -> Array:
+    """Return weights that sum to 1; the first so many, without noise to be seen, keep at least `HEDGE` of them."""
+    weights = np.exp(log_weights - log_weights.max())
+    hedge = max(HEDGE, float(weights[:n_unseen].sum() / weights.sum()))
+    for group, whole in ((slice(None, n_unseen), hedge), (slice(n_unseen, None), 1.0 - hedge)):
+        weights[group] = np.exp(log_weights[group] - log_weights[group].max())
+        weights[group] *= whole / weights[group].sum()
+    return np.asarray(weights)
+
+
+def _price_unevenness(matrix: Array) -> float:
+    """Return what the entries off the diagonal cost where they are free, in nats."""
     entries = matrix[~np.eye(len(matrix), dtype=np.bool_)]
-    return float((PRICE_OF_NO_ENTRY + PRICE_OF_ENTRY * entries / (entries + SMALL_ENTRY)).sum())
+    return PRICE_OF_UNEVENNESS * len(matrix) + float(
+        (PRICE_OF_NO_ENTRY + PRICE_OF_ENTRY * entries**2 / (entries**2 + SMALL_ENTRY**2)).sum()
+    )
 
 
 def _describe_shares(objective: _Objective, mixture: MatrixUntwisting) -> MatrixUntwisting:
