@@ -19,7 +19,7 @@ CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
-  sanitize-module valgrind fuzz leaks coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena clean
+  sanitize-module valgrind fuzz leaks coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena several-classes clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -145,6 +145,10 @@ bench: $(READY)  ## Time and memory beside XGBoost, LightGBM, CatBoost and HistG
 arena: $(READY)  ## Who learns the truth from twisted data? UNTWIST_DATA=FOLDER names more data (QUICK=1: two minutes)
 	@$(BIN)/python -c "import catboost, cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost cleanlab || true
 	@$(BIN)/python -m experiments.arena $(if $(QUICK),--quick)
+
+several-classes: $(READY)  ## Several classes: fits and audits beside their peers; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)
+	@$(BIN)/python -c "import catboost, cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost cleanlab || true
+	@$(BIN)/python -m experiments.several_classes $(if $(QUICK),--quick)
 
 clean:  ## Remove what make made
 	rm -rf .venv build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -39,7 +39,9 @@ inline std::vector<std::uint32_t> draw_columns(const TreeGrowth& growth, const s
 // A row is drawn if its hash, mixed with the key of the round, is below the limit.
 struct RowDraw {
   RowDraw(const TreeGrowth& growth, const std::vector<std::uint64_t>& row_hashes, std::uint64_t key)
-      : hashes(row_hashes.data()), key(key), limit(static_cast<std::uint64_t>(std::ldexp(growth.subsample, kHashBits))) {}
+      : hashes(row_hashes.data()),
+        key(key),
+        limit(static_cast<std::uint64_t>(std::ldexp(growth.subsample, kHashBits))) {}
 
   bool has(std::size_t row) const { return mix(hashes[row] ^ key) < limit; }
 

@@ -1,10 +1,10 @@
 // Boosts all classes of a task together: every round grows one tree, whose leaves have a number for each class.
 //
-// This is our extension of PILBoost, whose paper has two classes: the scores H go through a softmax, and a round follows
-// the gradient of the multi-class alpha-loss (softmax.hpp). The value of a leaf is G_k / (W_k + l2) for class k, where G
-// is the sum of the negative gradient over its rows and W that of its sizes, so that it lies in [-1, 1] as the leaves of
-// two classes do. The minimiser of the loss is p proportional to q^alpha, hence the twisted posterior is softmax(H /
-// alpha), and the rounds begin at H = alpha * ln(share of each class), which is part of the first tree.
+// This is our extension of PILBoost, whose paper has two classes: the scores H go through a softmax, and a round
+// follows the gradient of the multi-class alpha-loss (softmax.hpp). The value of a leaf is G_k / (W_k + l2) for class
+// k, where G is the sum of the negative gradient over its rows and W that of its sizes, so that it lies in [-1, 1] as
+// the leaves of two classes do. The minimiser of the loss is p proportional to q^alpha, hence the twisted posterior is
+// softmax(H / alpha), and the rounds begin at H = alpha * ln(share of each class), which is part of the first tree.
 #pragma once
 
 #include <algorithm>
@@ -481,13 +481,13 @@ class JointBooster final : public Booster {
   const ValidationRows validation_rows_;
   JointHistogramBuilder<Bin, lanes> histograms_;
   JointRows<lanes> rows_;
-  const std::size_t stride_;            // The gradients of two rows are so far apart.
-  AlignedVector<Lane> gradients_;       // They are here where classes share lanes, else in the lanes.
-  AlignedVector<double> scores_;        // They are [block][class][row].
-  std::vector<std::uint32_t> label_;    // A row has this class.
-  std::vector<std::uint32_t> leaf_;     // A row is in this leaf of the newest tree.
-  std::vector<double> start_;           // The rounds begin at these scores.
-  std::vector<Workspace> workspaces_;   // Every thread has one.
+  const std::size_t stride_;           // The gradients of two rows are so far apart.
+  AlignedVector<Lane> gradients_;      // They are here where classes share lanes, else in the lanes.
+  AlignedVector<double> scores_;       // They are [block][class][row].
+  std::vector<std::uint32_t> label_;   // A row has this class.
+  std::vector<std::uint32_t> leaf_;    // A row is in this leaf of the newest tree.
+  std::vector<double> start_;          // The rounds begin at these scores.
+  std::vector<Workspace> workspaces_;  // Every thread has one.
 };
 
 template <std::size_t lanes>

@@ -1,8 +1,8 @@
 // Finds the best split of a joint tree's node by one column: the one with the largest sum over lanes and sides of G^2 /
 // (W + l2).
 //
-// G is a side's sum of a lane of the gradient and W the sum of the sizes of the gradient, twice the mass. Both are whole
-// numbers, so a tie is a tie. It goes to the smaller code, with missing values on the right.
+// G is a side's sum of a lane of the gradient and W the sum of the sizes of the gradient, twice the mass. Both are
+// whole numbers, so a tie is a tie. It goes to the smaller code, with missing values on the right.
 #pragma once
 
 #include <algorithm>

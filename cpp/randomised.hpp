@@ -269,6 +269,23 @@ struct RandomisedTree {
   std::vector<ClassRows> classes;
 };
 
+// Numbers the nodes level by level. A forest sends rows through the first splits of a tree all at once, so these should
+// be the uppermost.
+inline RandomisedTree order_by_level(RandomisedTree tree) {
+  std::vector<RandomisedNode> ordered;
+  ordered.reserve(tree.nodes.size());
+  ordered.push_back(tree.nodes[0]);
+  for (std::size_t n = 0; n < ordered.size(); ++n) {
+    if (ordered[n].feature < 0) continue;
+    const std::size_t left = static_cast<std::size_t>(ordered[n].left);
+    ordered[n].left = static_cast<std::int32_t>(ordered.size());
+    ordered.push_back(tree.nodes[left]);
+    ordered.push_back(tree.nodes[left + 1]);
+  }
+  tree.nodes = std::move(ordered);
+  return tree;
+}
+
 // Grows one tree after the other.
 class Grower {
  public:
@@ -303,7 +320,7 @@ class Grower {
     constant_.assign(words_of_columns_, 0);
     push({0, 0, 0, rows_.size(), mix(mix(growth_.seed) ^ mix(number)), 0}, training_.classes);
     while (!pending_.empty()) grow_next_node();
-    return std::move(tree_);
+    return order_by_level(std::move(tree_));
   }
 
  private:

@@ -39,8 +39,8 @@ struct TreeGrowth {
   std::vector<std::int8_t> monotone;
 };
 
-// This is what is boosted: one class against the others or all of them together, on which rows, and with which link and steps. The vectors have
-// an entry per row, in the order that Python gave the rows, or none at all.
+// This is what is boosted: one class against the others or all of them together, on which rows, and with which link and
+// steps. The vectors have an entry per row, in the order that Python gave the rows, or none at all.
 struct BoostingTask {
   // Nothing means all classes together.
   std::optional<std::size_t> positive_class = 1;

@@ -43,6 +43,8 @@ __all__ = [
 
 #: The distributions that XGBoost may come from.
 XGBOOST = ("xgboost-cpu", "xgboost")
+#: The trees of a forest.
+TREES = 300
 #: No predicted probability counts as less than this: certain and wrong costs 13.8, not infinity.
 LEAST_PROBABILITY = 1e-6
 
@@ -380,7 +382,7 @@ def _fit_catboost_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, **se
 
 def _fit_extra_trees(X: Any, y: Any, held_out: HeldOut | None, seed: int, **settings: Any) -> Any:
     assert held_out is None, "its trees stop by themselves"
-    return fit_on_numbers(ExtraTreesClassifier(300, n_jobs=1, random_state=seed, **settings), X, y)
+    return fit_on_numbers(ExtraTreesClassifier(TREES, n_jobs=1, random_state=seed, **settings), X, y)
 
 
 #: Peers with the candidates that a careful user would try.

@@ -48,9 +48,10 @@ inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, dou
   new (self) TreeGrowth(std::move(growth));
 }
 
-inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_class, const Vector<double>& sample_weight,
-                      const Vector<double>& validation_weight, const Vector<double>& start_scores, double alpha,
-                      bool exact_link, double step_size, bool step_by_edge, double posterior_floor, int first_round) {
+inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_class,
+                      const Vector<double>& sample_weight, const Vector<double>& validation_weight,
+                      const Vector<double>& start_scores, double alpha, bool exact_link, double step_size,
+                      bool step_by_edge, double posterior_floor, int first_round) {
   require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && posterior_floor > 0.0 &&
               posterior_floor < 0.5 && first_round >= 0,
           "all settings must be in range");
@@ -156,7 +157,8 @@ inline void bind_boosters(nb::module_& module) {
       .def("__init__", &init_task, nb::kw_only(), nb::arg("positive_class").none(), nb::arg("sample_weight"),
            nb::arg("validation_weight"), nb::arg("start_scores"), nb::arg("alpha"), nb::arg("exact_link"),
            nb::arg("step_size"), nb::arg("step_by_edge"), nb::arg("posterior_floor"), nb::arg("first_round"),
-           "One class against the others, or None for all classes together, with the link and the steps. The arrays have "
+           "One class against the others, or None for all classes together, with the link and the steps. The arrays "
+           "have "
            "an entry per row, or none.");
   nb::class_<Booster>(module, "Booster")
       .def(nb::new_(&make_fitting_booster), nb::arg("dataset"), nb::arg("task"), nb::arg("growth"),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from sklearn.ensemble import AdaBoostClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 
 from experiments.peers import XGBOOST, find_version, fit_catboost, fit_cleanlab, fit_on_numbers, hold_out
@@ -32,7 +33,7 @@ class Model(Protocol):
     """What a fit gives."""
 
     def predict_proba(self, X: Any) -> Any:
-        """A row of P(0), P(1) for each row of X."""
+        """A row of P(0), P(1), ... for each row of X."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,25 @@ class _AlphaModel:
         return clean_proba(self.booster.predict(data, output_margin=True, iteration_range=rounds))
 
 
+@dataclass(frozen=True)
+class _OneAgainstRest:
+    models: list[Model]
+
+    def predict_proba(self, X: Any) -> Array:
+        positive = np.column_stack([np.asarray(model.predict_proba(X))[:, 1] for model in self.models])
+        return np.asarray(positive / positive.sum(axis=1, keepdims=True))
+
+
 def _fit_xgboost_alpha(X: Any, y: Any, seed: int, alpha: float = 2.0) -> Model:
-    """The alpha-loss as an objective: sigmoid(margin) is the clean posterior, sigmoid(margin / alpha) the noisy one."""
+    """The alpha-loss as an objective: sigmoid(margin) is the clean posterior, sigmoid(margin / alpha) the noisy one.
+
+    It is a loss of two classes; of several, each is set against the rest.
+    """
     from xgboost import DMatrix, train
+
+    if np.max(y) > 1:
+        one_against_rest = [_fit_xgboost_alpha(X, (y == one).astype(np.int64), seed, alpha) for one in np.unique(y)]
+        return _OneAgainstRest(one_against_rest)
 
     X_train, y_train, held_out = hold_out(X, y, seed)
     settings = {

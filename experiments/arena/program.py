@@ -14,9 +14,10 @@ from experiments.arena.methods import METHODS
 from experiments.arena.render import render
 from experiments.arena.rows import ArenaRow
 from experiments.arena.standings import Standings, make_tables
-from experiments.datasets import FOLDER, list_names
+from experiments.datasets import FOLDER, is_pair_with_noise, list_names, list_several
 from experiments.protocol import TWISTS
 from experiments.runner import measure
+from experiments.several_classes.sets import DESIGN, find_half
 from untwist.boosting.forest import count_threads
 
 __all__ = ["NAME", "main"]
@@ -39,6 +40,8 @@ FULL: dict[str, Any] = {
     "rows": 2500,
     "out": Path("results/arena.csv"),
 }
+#: The results files of a run with several classes.
+OUT_SEVERAL = {True: Path("results/arena-several-quick.csv"), False: Path("results/arena-several.csv")}
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -46,6 +49,11 @@ def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=NAME, description=description)
     cores = count_threads(None)
     parser.add_argument("--quick", action="store_true", help="a part that takes about two minutes on two cores")
+    parser.add_argument(
+        "--several",
+        action="store_true",
+        help="data sets of several classes, in the folder `multiclass` of the data folder, instead of those of two",
+    )
     parser.add_argument(
         "--data",
         metavar="FOLDER",
@@ -66,14 +74,22 @@ def main(arguments: list[str] | None = None) -> None:
     """Run what is missing, then show the standings."""
     parser = _make_parser()
     options = parser.parse_args(arguments)
+    if options.several and options.out is None:
+        options.out = OUT_SEVERAL[options.quick]
     for name, value in (QUICK if options.quick else FULL).items():
         if getattr(options, name) is None:
             setattr(options, name, value)
     if min(options.seeds, options.jobs) < 1 or options.rows < 20:
         parser.error("--seeds and --jobs must be at least 1, --rows at least 20")
-    there = list_names(options.data)
+    there = list_several(options.data) if options.several else list_names(options.data)
+    if options.several and not there:
+        raise ValueError(f"there are no data sets of several classes: name their folder by --data or {FOLDER}")
     if options.sets is None:
         options.sets = there
+    elif options.sets is QUICK["sets"] and options.several:
+        halves = find_half(name for name in there if not is_pair_with_noise(name, options.data))
+        options.sets = [name for name, half in halves.items() if half == DESIGN][:2]
+        options.twists = [*options.twists, "pair-0.3"]
     elif options.sets is QUICK["sets"]:
         options.sets = [name for name in options.sets if name in there]
     methods = options.methods or list(METHODS)
@@ -94,13 +110,15 @@ def main(arguments: list[str] | None = None) -> None:
                 f'{METHODS[name].words} is left out: pip install --editable ".[experiments]" brings it.',
                 file=sys.stderr,
             )
-    wanted = list_keys(options.sets, options.twists, installed, options.seeds, options.rows, options.data)
+    wanted = list_keys(
+        options.sets, options.twists, installed, options.seeds, options.rows, options.data, options.several
+    )
     if not wanted:
         raise ValueError("none of these data sets has the labels that these twists need")
     again = set(options.again)
     rows = measure(
         {key: key for key in wanted},
-        partial(judge, folder=options.data),
+        partial(judge, folder=options.data, several=options.several),
         options.out,
         ArenaRow,
         processes=options.jobs,

@@ -31,7 +31,7 @@ class ArenaRow:
 
     A method that fails is as good as a coin. `max_rows` bounds the training rows; `seconds` are those of the processor
     for the fit; `reliability` has for each tenth of the predicted P(1), with a space between, rows/sum of P(1)/sum of
-    labels.
+    labels; of several classes a row counts once for each, and `auc` is the mean of each against the rest.
     """
 
     data: str

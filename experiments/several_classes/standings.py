@@ -249,8 +249,10 @@ def _check_aims(standings: Standings) -> TextTable:
     if not math.isnan(flagged := standings.average(OURS, "none", _get_flagged)):
         bar(f"at most {FALSE_ALARMS:.0%} flagged in clean data", f"{flagged:.2%}", flagged <= FALSE_ALARMS)
     rows = standings.pick(OURS)
-    error = _median(abs(row.share_said - row.share_true) for row in rows)
-    bar(f"share of wrong labels within {SHARE_ERROR} in the median", _write(error), error <= SHARE_ERROR)
+    # Clean data alone would make half of a good median.
+    error = _median(abs(row.share_said - row.share_true) for row in rows if row.kind != "none")
+    if not math.isnan(error):
+        bar(f"share of wrong labels within {SHARE_ERROR} in the median", _write(error), error <= SHARE_ERROR)
     covered = _mean(_covers(row) for row in rows)
     bar(f"95 % intervals cover {COVERAGE:.0%} of the time", f"{covered:.1%}", covered >= COVERAGE)
     ratio = _mean(row.seconds for row in rows) / _mean(row.seconds for row in standings.pick(PEER))

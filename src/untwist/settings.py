@@ -40,6 +40,9 @@ ALPHAS = (1.0, 2.0)
 DEPTHS = (2, 4, 6)
 LEARNING_RATES = (0.1, 0.2)
 
+#: The learning rates that are tried where all classes are boosted together: a tree then serves more than one of them.
+JOINT_LEARNING_RATES = (0.05, 0.1)
+
 #: What "auto" stands for where nothing can be chosen from the data.
 PLAIN_ALPHA = 2.0
 PLAIN_ROUNDS = 100

@@ -235,6 +235,115 @@ def test_every_method_learns_from_a_table_with_categories_and_gaps(method):
     assert np.mean((p[:, 1] > 0.5) == part.y_test) > 0.8
 
 
+# Several classes
+
+
+def table_of_three(rows=400):
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 3, rows)
+    X = pd.DataFrame({"key": y + 0.3 * rng.normal(size=rows), "text": rng.choice(list("abc"), rows)})
+    return datasets.Table("three", X.astype({"text": "category"}), y.astype(np.int64), classes=("a", "b", "c"))
+
+
+@pytest.fixture
+def several_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv(datasets.FOLDER, raising=False)
+    (tmp_path / "multiclass").mkdir()
+    made = table_of_three()
+    made.X.assign(label=made.y).to_csv(tmp_path / "multiclass" / "three.csv", index=False)
+    judging._load_once.cache_clear()
+    judging._split_once.cache_clear()
+    yield tmp_path
+    judging._load_once.cache_clear()
+    judging._split_once.cache_clear()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns_several_classes(method):
+    if not METHODS[method].version:
+        pytest.skip(f"{METHODS[method].packages[0]} is not installed")
+    part = protocol.split(table_of_three(), "pair-0.1", 0, 280)
+    with warnings.catch_warnings(), threadpool_limits(1):  # a peer's warnings are its own
+        warnings.simplefilter("ignore")
+        _, p, label = judging._fit_and_predict(METHODS[method], part, part.y.copy(), 0)
+    assert p.shape == (120, 3)
+    np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-6)
+    assert np.mean(label == part.y_test) > 0.75
+
+
+def test_the_metrics_of_several_classes_are_the_obvious_ones(several_folder, monkeypatch):
+    rng = np.random.default_rng(0)
+
+    class Guess:
+        def predict_proba(self, X):
+            self.p = rng.dirichlet(np.ones(3), len(X))
+            return self.p
+
+    guess = Guess()
+    monkeypatch.setitem(METHODS, "one", Method(lambda X, y, seed: guess, "one"))
+    judging._warm_up.cache_clear()
+    monkeypatch.setattr(judging, "_warm_up", lambda method: None)
+    row = judge(ArenaKey("three", "pair-0.3", 0, 200, "one"), str(several_folder), several=True)
+    assert row.error == ""
+    y = protocol.split(datasets.load_several("three", several_folder), "pair-0.3", 0, 200).y_test
+    p = guess.p
+    assert row.accuracy == np.mean(p.argmax(axis=1) == y)
+    assert row.log_loss == pytest.approx(np.mean([-np.log(p[i, label]) for i, label in enumerate(y)]), rel=1e-4)
+    brier = [sum((p[i, one] - (one == label)) ** 2 for one in range(3)) / 2 for i, label in enumerate(y)]
+    assert row.brier == pytest.approx(np.mean(brier))
+    auc = [
+        np.mean([(p[i, one] > p[j, one]) for i in np.flatnonzero(y == one) for j in np.flatnonzero(y != one)])
+        for one in range(3)
+    ]
+    assert row.auc == pytest.approx(np.mean(auc))
+    assert row.bins.sum(axis=0) == pytest.approx([3 * len(y), len(y), len(y)], rel=1e-4)
+
+
+def test_of_two_classes_both_ways_to_measure_agree():
+    p = np.random.default_rng(0).random(50)
+    y = (np.arange(50) % 3 == 0).astype(np.int64)
+    posterior = np.column_stack([1 - p, p])
+    empty = ArenaRow("a", "none", 0, 9, "one")
+    two, several = judging._measure_two(empty, posterior, y), judging._measure_several(empty, posterior, y)
+    for metric in ("auc", "log_loss", "brier"):
+        assert getattr(two, metric) == pytest.approx(getattr(several, metric), rel=1e-5)
+
+
+def test_a_failure_among_several_classes_is_a_die(several_folder, monkeypatch):
+    def fail(X, y, seed):
+        raise RuntimeError("no luck")
+
+    monkeypatch.setitem(METHODS, "one", Method(fail, "one"))
+    monkeypatch.setattr(judging, "_warm_up", lambda method: None)
+    row = judge(ArenaKey("three", "none", 0, 200, "one"), str(several_folder), several=True)
+    assert (row.accuracy, row.log_loss, row.brier) == pytest.approx((1 / 3, np.log(3), 1 / 3))
+    coin = ArenaRow("a", "none", 0, 9, "one")
+    two = judging._make_failed_row(coin.key, 2, "x")
+    assert replace(two, error="") == coin
+
+
+def test_the_command_takes_several_classes(calls, several_folder, tmp_path, capsys, monkeypatch):
+    class Shares:
+        def __init__(self, y):
+            self.p = np.bincount(y) / len(y)
+
+        def predict_proba(self, X):
+            return np.tile(self.p, (len(X), 1))
+
+    for name in ("one", "two"):
+        monkeypatch.setitem(METHODS, name, Method(lambda X, y, seed: Shares(y), name))
+    out = tmp_path / "rows.csv"
+    options = ["--methods", "one", "two", "--jobs", "1", "--out", str(out)]
+    assert run("--several", "--data", str(several_folder), *options, "--seeds", "1") == 0
+    rows = results.read(out, ArenaRow)
+    assert not any(row.error for row in rows)
+    assert {row.twist for row in rows} == set(protocol.TWISTS) - {"real", *protocol.TWO_CLASS_TWISTS}
+    assert {row.data for row in rows} == {"three"}
+    assert "Accuracy by twist" in capsys.readouterr().out
+    assert run("--several", *options) == 1
+    assert "no data sets of several classes" in capsys.readouterr().err
+
+
 # What the verdict makes of it
 
 

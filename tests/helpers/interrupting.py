@@ -16,7 +16,11 @@ from sklearn.exceptions import NotFittedError
 
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
+from untwist.boosting.engines.compiled import CompiledEngine
+from untwist.boosting.engines.engine import EngineOptions, Growth, Rows, Task
 from untwist.explain import explain
+from untwist.links import ClippedLink
+from untwist.losses import AlphaLoss
 
 GIVEN = {"n_estimators": 10**6, "max_depth": 3, "learning_rate": 0.001, "n_jobs": 2}
 
@@ -64,6 +68,14 @@ def prepare_audit():
     return lambda: audit_labels(X, y), lambda: True
 
 
+def prepare_randomised_trees():
+    X, y = draw_rows(20_000)
+    engine = CompiledEngine()
+    dataset = engine.make_dataset(Rows(X, y.astype(np.uint32), np.ones(len(y))), EngineOptions(n_jobs=2))
+    task = Task(ClippedLink(AlphaLoss(2.0)), 1.0, Growth())
+    return lambda: engine.grow_randomised(dataset, task, 10**5, 5, 0.5), lambda: True
+
+
 CASES = {  # Each takes a minute and more if nobody stops it.
     "fit": lambda: prepare_fit(20_000, alpha=1.05, **GIVEN),
     "fit, exact link": lambda: prepare_fit(20_000, alpha=4.0, link="exact", **GIVEN),
@@ -74,6 +86,7 @@ CASES = {  # Each takes a minute and more if nobody stops it.
     "apply": lambda: prepare_questions(20_000, 3000, lambda model, X: [model.apply(X) for _ in range(200)]),
     "explain": lambda: prepare_questions(100_000, 500, explain),
     "audit": prepare_audit,
+    "randomised trees": prepare_randomised_trees,
 }
 
 

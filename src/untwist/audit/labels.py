@@ -28,7 +28,7 @@ from untwist.noise.posterior import ClassesPosterior, Posterior
 from untwist.noise.untwisting import Untwisting
 from untwist.optional import import_optional
 
-__all__ = ["LabelAudit", "audit_labels"]
+__all__ = ["LabelAudit", "audit_labels", "find_unseen_share"]
 
 #: Labels whose share of wrong ones is printed, at most: the noisiest.
 MOST_LABELS = 12
@@ -115,16 +115,21 @@ class LabelAudit:
         str
             Where no noise was found, what is not excluded.
         """
-        return self.noise.describe(self.classes)
+        if self.noise.found or not isinstance(self.noise, MatrixUntwisting):
+            return self.noise.describe(self.classes)
+        _, low, high = self.noise_rate
+        return (
+            f"no sign of noise that is the same in every class ({low:.1%} to {high:.1%} would fit); uneven noise of up "
+            f"to {self.highest_share:.1%} of the labels is not excluded"
+        )
 
     @property
     def highest_share(self) -> float:
         """The largest share of wrong labels that is not excluded, by noise of any kind that is looked for.
 
-        A few wrong labels are never excluded: as many as would show in none of so many rows in one case of twenty.
+        A few wrong labels are never excluded: see `find_unseen_share`.
         """
-        n_rows = max(1, int(np.count_nonzero(self.weight)))
-        unseen = -float(np.expm1(np.log(1.0 - CONFIDENCE) / n_rows))
+        unseen = find_unseen_share(int(np.count_nonzero(self.weight)))
         uneven = self.noise.uneven_limit if isinstance(self.noise, MatrixUntwisting) and not self.noise.found else 0.0
         return max(self.noise_rate[2], uneven, unseen)
 
@@ -151,9 +156,12 @@ class LabelAudit:
         noise = self.noise
         if isinstance(noise, Untwisting):
             return [(noise.rate_neg, *noise.interval_neg), (noise.rate_pos, *noise.interval_pos)]
+        n_rows = [np.count_nonzero((self.predicted == name) & (self.weight > 0)) for name in self.classes]
         return [
-            (share, low, high)
-            for share, (low, high) in zip(noise.class_shares.tolist(), noise.class_intervals.tolist(), strict=True)
+            (share, low, high if noise.is_given else max(high, find_unseen_share(int(n))))
+            for share, (low, high), n in zip(
+                noise.class_shares.tolist(), noise.class_intervals.tolist(), n_rows, strict=True
+            )
         ]
 
     def expect_wrong(self, rows: ArrayLike) -> float:
@@ -451,15 +459,41 @@ def audit_labels(
         posterior=posterior,
         wrong=noise.probability_wrong(evidence, labels),
         noise=noise,
-        noise_rate=noise.share_wrong(evidence, labels, weight),
+        noise_rate=_bound_share_wrong(noise, evidence, labels, weight),
         rate_by_label={
-            label: noise.share_wrong(evidence, labels, np.where(labels == index, weight, 0.0))
+            label: _bound_share_wrong(noise, evidence, labels, np.where(labels == index, weight, 0.0))
             for index, label in enumerate(fitted.classes.tolist())
         },
         weight=weight,
         model=model,
         X=X,
     )
+
+
+def find_unseen_share(n_rows: int) -> float:
+    """Return the share of wrong labels that would show in none of so many rows in one case of twenty.
+
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows.
+
+    Returns
+    -------
+    float
+        About three by the number of rows: no estimate from so many rows excludes less.
+    """
+    return -float(np.expm1(np.log(1.0 - CONFIDENCE) / max(1, n_rows)))
+
+
+def _bound_share_wrong(
+    noise: Untwisting | MatrixUntwisting, evidence: Array, labels: NDArray[np.uint32], weight: Array
+) -> tuple[float, float, float]:
+    """Return the share of wrong labels with its interval, which ends no lower than rows can tell."""
+    share, low, high = noise.share_wrong(evidence, labels, weight)
+    if np.isnan(noise.evidence):
+        return share, low, high  # The noise was given: nothing has to be told by rows.
+    return share, low, max(high, find_unseen_share(int(np.count_nonzero(weight))))
 
 
 def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.uint32]:

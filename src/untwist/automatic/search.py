@@ -25,7 +25,7 @@ from untwist.boosting.forest import Forest
 from untwist.boosting.runs import advance
 from untwist.fitting import Fit, decide_alpha
 from untwist.model import Candidate, Choice, FittedModel, Mixture, OutOfFold
-from untwist.settings import LEARNING_RATES
+from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES
 from untwist.theory.links import Link
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.softmax import SoftmaxLink
@@ -76,7 +76,8 @@ class Search:
         self.data = data
         self.settings = data.settings
         self.alpha_decision = decide_alpha(data)
-        steps = LEARNING_RATES if self.settings.step is None else (self.settings.step,)
+        open_steps = JOINT_LEARNING_RATES if data.boosts_jointly else LEARNING_RATES
+        steps = open_steps if self.settings.step is None else (self.settings.step,)
         self.step = steps[0]
         self.longer_steps = list(steps[1:])
         self.held_out_weight = self._list_held_out_weight()

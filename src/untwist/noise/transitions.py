@@ -31,6 +31,18 @@ ENTRY_SPREAD = 0.01
 ENTRY_PRICE = 0.5
 # How many nats each halving of what features leave unexplained is worth, divided by ln 2.
 WORTH_OF_EXPLAINING = 4.0
+# Each row counts for this much of its log-likelihood, since posteriors are never quite calibrated.
+TEMPER = 1.0
+# A rate may exceed the highest that the surest rows allow by about this much.
+CAP_SPREAD = 0.02
+# The highest rate is that of a one-sided bound of so many standard errors.
+CAP_ERRORS = 2.0
+# So many numbers of surest rows are looked at.
+CAP_DEPTHS = 32
+# A class counts for this power of its share where it is asked how much features leave unexplained.
+RARE_CLASSES_COUNT = 0.5
+# The variance of a class that would vanish counts as this much.
+LEAST_VARIANCE = 1e-6
 # So much of the clean labels features may leave unexplained at no price.
 FREELY_UNEXPLAINED = 0.05
 # The prior standard deviations of the mean logarithm of the slopes, of each slope's distance from it, of an offset.
@@ -213,7 +225,9 @@ class _Objective:
         self.least = min(CLEAREST, CLEAREST_OF_ALL_CLASSES / self.n_classes)
         self.shares = rows.weight / rows.weight.sum()
         self.borne, self.first_rows = np.unique(rows.labels, return_index=True)
-        self.at_labels = np.arange(self.n_rows), rows.labels
+        by_label = np.bincount(rows.labels, self.shares, self.n_classes) ** RARE_CLASSES_COUNT
+        self.class_weights = by_label / by_label.sum()
+        self.caps = find_highest_rates(rows.twisted, rows.labels, rows.weight)
 
     def evaluate(self, matrix: Array, log_slopes: Array, offsets: Array) -> tuple[float, Array, Array, Array]:
         """Return the plausibility, and its gradients by the matrix, the log-slopes and the offsets."""
@@ -232,14 +246,16 @@ class _Objective:
         likely = np.maximum((clean * columns).sum(axis=1), np.finfo(float).tiny)
         unexplained, by_clean = self.find_unexplained(clean)
         mean_slope = log_slopes.mean()
+        beyond = np.maximum(1.0 - np.diag(matrix) - self.caps, 0.0) / CAP_SPREAD
         value = (
-            self.rows.weight @ np.log(likely)
+            TEMPER * (self.rows.weight @ np.log(likely))
             - WORTH_OF_EXPLAINING * np.log(unexplained + FREELY_UNEXPLAINED)
             - (mean_slope / MEAN_SLOPE_SPREAD) ** 2 / 2.0
             - ((log_slopes - mean_slope) ** 2).sum() / (2.0 * SLOPE_SPREAD**2)
             - (offsets**2).sum() / (2.0 * OFFSET_SPREAD**2)
+            - (beyond**2).sum() / 2.0
         )
-        by_likely = (self.rows.weight / likely)[:, None]
+        by_likely = (TEMPER * self.rows.weight / likely)[:, None]
         by_matrix = np.zeros_like(matrix)
         by_matrix[:, self.borne] = np.add.reduceat(clean * by_likely, self.first_rows, axis=0).T
         by_clean *= -WORTH_OF_EXPLAINING / (unexplained + FREELY_UNEXPLAINED)
@@ -254,15 +270,18 @@ class _Objective:
         by_log = by_exponent * slopes
         by_plain = np.where(plain > self.least, by_log / kept - by_log.sum(axis=1, keepdims=True) / total, 0.0)
         by_matrix -= (plain.T @ by_plain) @ inverse.T
+        by_matrix[np.diag_indices(self.n_classes)] += beyond / CAP_SPREAD
         return float(value), by_matrix, by_log_slopes, by_offsets
 
     def find_unexplained(self, clean: Array) -> tuple[float, Array]:
-        """Return the share of the clean labels' variance that features leave unexplained, and its gradient."""
+        """Return the share of the classes' variance that features leave unexplained, a mean, and its gradient."""
         mean = self.shares @ clean
-        left = 1.0 - float(self.shares @ (clean**2).sum(axis=1))
-        whole = max(1.0 - float(mean @ mean), 1e-9)
-        gradient = self.shares[:, None] * (2.0 * left / whole**2 * mean - 2.0 / whole * clean)
-        return left / whole, gradient
+        left = self.shares @ (clean * (1.0 - clean))
+        whole = np.maximum(mean * (1.0 - mean), LEAST_VARIANCE)
+        by_clean = (self.class_weights / whole) * (1.0 - 2.0 * clean)
+        by_clean -= self.class_weights * left / whole**2 * (1.0 - 2.0 * mean) * (whole > LEAST_VARIANCE)
+        by_clean *= self.shares[:, None]
+        return float(self.class_weights @ (left / whole)), by_clean
 
 
 class _Family(Protocol):
@@ -360,6 +379,45 @@ class _Free:
 
     def find_common(self, parameters: Array) -> float:
         return float(np.exp(parameters[-1]))
+
+
+def find_highest_rates(twisted: Array, labels: NDArray[np.intp], weight: Array) -> Array:
+    """Return the highest rate of noise of each class that the surest rows do not exclude.
+
+    Of rows that were chosen without looking at their labels, no greater part can bear label j than of class j itself.
+    So the part of the rows surest of class j that bear label j bounds its rate, whether posteriors are calibrated or
+    not: by Wilson's lower bound, at the number of surest rows that bounds it most.
+
+    Parameters
+    ----------
+    twisted : ndarray of shape (n_rows, n_classes)
+        The twisted posterior, out of fold.
+    labels : ndarray of int of shape (n_rows,)
+        The class that each label names.
+    weight : ndarray of shape (n_rows,)
+        How much each row counts.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        Each from 0 to 1.
+    """
+    n_classes = twisted.shape[1]
+    highest = np.ones(n_classes)
+    square = CAP_ERRORS**2
+    for each in range(n_classes):
+        order = np.argsort(-twisted[:, each], kind="stable")
+        sorted_weight = weight[order]
+        total = np.cumsum(sorted_weight)
+        right = np.cumsum(sorted_weight * (labels[order] == each))
+        # What weights of different sizes are worth, in rows of one size.
+        n_rows = total**2 / np.cumsum(sorted_weight**2)
+        part = np.clip(right / total, 0.0, 1.0)
+        spread = CAP_ERRORS * np.sqrt(part * (1.0 - part) / n_rows + square / (4.0 * n_rows**2))
+        bound = (part + square / (2.0 * n_rows) - spread) / (1.0 + square / n_rows)
+        depths = np.unique(np.geomspace(1, len(order), CAP_DEPTHS).astype(np.intp)) - 1
+        highest[each] = 1.0 - bound[depths].max()
+    return highest
 
 
 def make_even_matrix(n_classes: int, rate: float) -> Array:

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from untwist.audit.findings import Findings
+from untwist.audit.findings import Findings, TrainingFacts
 from untwist.audit.labels import LabelAudit
 from untwist.model import Candidate
+from untwist.noise import rates, transitions
 from untwist.noise.estimate import CLEAN_LIMIT
 from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.rates import ENOUGH_EVIDENCE
 from untwist.report import charts
 from untwist.report.markup import (
     format_interval,
@@ -158,13 +158,13 @@ def write_noise(findings: Findings) -> str:
     """
     audit = findings.audit
     labels = audit.classes.tolist()
-    rates = [audit.rate_by_label[label] for label in labels]
+    shares = [audit.rate_by_label[label] for label in labels]
     before = findings.n_rows_given
     after = findings.n_rows_corrected
     order = list(range(len(labels)))
     if len(labels) > MOST_BARS:
-        order.sort(key=lambda i: (-rates[i][0], i))
-    bars = [(str(labels[i]), rates[i]) for i in order[:MOST_BARS]]
+        order.sort(key=lambda i: (-shares[i][0], i))
+    bars = [(str(labels[i]), shares[i]) for i in order[:MOST_BARS]]
     chart = charts.draw_intervals(
         bars,
         "Share of wrong labels by given label: " + "; ".join(f"{clip(name, 30)} {one[0]:.1%}" for name, one in bars),
@@ -172,7 +172,7 @@ def write_noise(findings: Findings) -> str:
         band=audit.noise_rate,
     )
     lines = [
-        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(rates[i]), f"{after[i]:,}"]
+        [for_page(labels[i], 40), f"{before[i]:,}", format_interval(shares[i]), f"{after[i]:,}"]
         for i in order[:MOST_LABELS]
     ]
     table = write_table("Labels as given", ["label", "rows", "wrong", "rows, corrected"], lines)
@@ -203,9 +203,11 @@ def _write_certainty(audit: LabelAudit) -> str:
     )
     if not audit.noise.found:
         return words + "Here wrong labels explain no more than hard rows do: no noise is claimed, no label is doubted."
+    several = isinstance(audit.noise, MatrixUntwisting)
+    enough = transitions.ENOUGH_EVIDENCE if several else rates.ENOUGH_EVIDENCE
     return words + (
         f"Here noise explains the labels better than hard rows do, by {audit.noise.evidence:,.1f} units of "
-        f"log-likelihood; {ENOUGH_EVIDENCE:g} would be enough to count as found."
+        f"log-likelihood; {enough:g} would be enough to count as found."
     )
 
 
@@ -245,7 +247,7 @@ def _write_matrix(audit: LabelAudit) -> str:
     intervals = [format_interval(one) for one in audit.list_class_shares()]
     return write_heat_table(
         "Who is labelled as what: of each true class, the labels that it bears, in %",
-        "truly",
+        "truly ↓ labelled →",
         names,
         noise.matrix.tolist(),
         "labelled wrongly",
@@ -308,7 +310,7 @@ def write_training(findings: Findings) -> str:
         "Columns": f"{trained.n_columns:,}{categories}",
         "Missing cells": f"{trained.missing_share:.1%}" if trained.missing_share else "none",
         "Classes": f"{n_classes}{_describe_boosting(findings)}",
-        "Trees": f"{trained.n_trees:,} of depth {best.max_depth}, from {best.n_rounds} rounds on every fold",
+        "Trees": _describe_trees(trained),
         "Alpha": f"{best.alpha:g}",
     }
     listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts.items())
@@ -319,10 +321,32 @@ def write_training(findings: Findings) -> str:
     return (
         "<p>Boosted trees with the alpha-loss (PILBoost). What was left open was chosen by folds: the setting that "
         "best predicts the given labels of rows it has not seen, which needs no clean label. The model is the mean of "
-        f"the fold models.</p><dl class=facts>{listed}</dl>"
+        f"the fold models.{_describe_mixture(trained)}</p><dl class=facts>{listed}</dl>"
         f"<h3>What alpha = {best.alpha:g} means</h3><p>{_explain_alpha(findings)}</p>"
         f"{_write_learning_curves(findings)}"
         + write_table("What was tried", ["setting", "rounds", "log-loss", "error"], tried)
+    )
+
+
+def _describe_trees(trained: TrainingFacts) -> str:
+    best = trained.choice.best
+    mixture = trained.choice.mixture
+    if mixture is None:
+        return f"{trained.n_trees:,} of depth {best.max_depth}, from {best.n_rounds} rounds on every fold"
+    return (
+        f"{trained.n_trees:,}: on every fold {best.n_rounds} rounds of depth {best.max_depth} and {mixture.n_trees} "
+        "randomised trees"
+    )
+
+
+def _describe_mixture(trained: TrainingFacts) -> str:
+    mixture = trained.choice.mixture
+    if mixture is None:
+        return ""
+    return (
+        " Trees with random thresholds join the boosted ones, as far as they help: on rows set aside the log-loss of "
+        f"boosted trees is {mixture.boosted_loss:.4f}, that of randomised ones {mixture.randomised_loss:.4f}, and "
+        f"{mixture.loss:.4f} of both."
     )
 
 
