@@ -160,9 +160,11 @@ class Search:
         """Return a candidate on these folds, before its first round."""
         data = self.data
         link = self.settings.make_link(alpha)
+        # Scores of classes that are boosted together are divided by alpha in the end.
+        step = alpha * self.step if data.boosts_jointly else self.step
         boosters = []
         for class_index in range(len(data.positive_classes)):
-            task = data.make_task(link, self.step, class_index)
+            task = data.make_task(link, step, class_index)
             task = replace(task, growth=replace(task.growth, max_depth=depth))
             class_boosters = []
             for fold in folds:
