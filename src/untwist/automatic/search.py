@@ -36,6 +36,9 @@ __all__ = ["Search"]
 #: With so many held-out rows two candidates can be told apart; the remaining folds are boosted for the winner only.
 ENOUGH_ROWS = 4000
 
+#: The same for classes that are boosted together, where randomised trees make up for a candidate that is second best.
+ENOUGH_ROWS_JOINTLY = 1000
+
 #: Rounds of a candidate, at most, where they are left open.
 MOST_ROUNDS = 1000
 
@@ -98,7 +101,8 @@ class Search:
     @property
     def n_first_folds(self) -> int:
         """The number of folds that set enough rows aside to compare candidates by."""
-        return min(int(np.searchsorted(np.cumsum(self.fold_weights), ENOUGH_ROWS)) + 1, len(self.fold_weights))
+        enough = ENOUGH_ROWS_JOINTLY if self.data.boosts_jointly else ENOUGH_ROWS
+        return min(int(np.searchsorted(np.cumsum(self.fold_weights), enough)) + 1, len(self.fold_weights))
 
     @property
     def fixed_rounds(self) -> int | None:
