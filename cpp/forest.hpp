@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "encoder.hpp"
+#include "large_memory.hpp"
 #include "matrix.hpp"
 #include "moves.hpp"
 #include "threads.hpp"
@@ -356,7 +357,7 @@ class Forest {
   std::vector<PreparedTree> trees_;
   std::vector<Step> steps_;
   std::vector<Leaf> leaf_of_node_, leaf_of_slot_;
-  std::vector<double> vectors_;  // Only leaves have vectors here. There are none with one output.
+  ManyReals vectors_;  // Only leaves have vectors here. There are none with one output.
   std::vector<Move> moves_;
 };
 

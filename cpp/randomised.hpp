@@ -698,7 +698,7 @@ inline void append(FlatForest& flat, const RandomisedTree& tree, const Dataset& 
   flat.leverage.push_back(leverage);
 }
 
-// Writes the values of a tree's leaves: the logarithms of the classes' shares, times the leverage.
+// Writes the values of a tree: at leaves the logarithms of the classes' shares, times the leverage, at splits zeros.
 inline void write_values(const RandomisedTree& tree, const std::vector<double>& prior, double smoothing,
                          double leverage, double* values) {
   const std::size_t classes = prior.size();
@@ -706,8 +706,11 @@ inline void write_values(const RandomisedTree& tree, const std::vector<double>& 
   for (std::size_t k = 0; k < classes; ++k) of_absent[k] = std::log(smoothing * prior[k]);
   for (std::size_t n = 0; n < tree.nodes.size(); ++n) {
     const RandomisedNode& node = tree.nodes[n];
-    if (node.feature >= 0) continue;
     double* value = values + n * classes;
+    if (node.feature >= 0) {
+      std::fill_n(value, classes, 0.0);
+      continue;
+    }
     double total = smoothing;
     std::copy(of_absent.begin(), of_absent.end(), value);
     for (std::size_t i = node.first_class; i < node.last_class; ++i) {
