@@ -1,0 +1,85 @@
+"""Slow twins of the transition matrices: one row after the other, as the formulas are written."""
+
+import math
+
+import numpy as np
+
+from untwist.noise import transitions as settings
+
+
+def untwist_row(q, matrix, slopes, offsets, least):
+    """The clean posterior of one row under one component."""
+    plain = np.linalg.solve(np.asarray(matrix, dtype=float).T, np.asarray(q, dtype=float))
+    kept = [max(value, least) for value in plain]
+    odds = [math.exp(b + a * math.log(value / sum(kept))) for value, a, b in zip(kept, slopes, offsets, strict=True)]
+    return [value / sum(odds) for value in odds]
+
+
+def find_wrong(q, label, matrix, slopes, offsets, least):
+    """The probability that the label of one row is wrong under one component: by Bayes, class by class."""
+    clean = untwist_row(q, matrix, slopes, offsets, least)
+    joint = [clean[j] * matrix[j][label] for j in range(len(clean))]
+    return sum(joint[j] for j in range(len(joint)) if j != label) / sum(joint)
+
+
+def find_plausibility(rows, matrix, log_slopes, offsets, caps, least):
+    """What `_Objective.evaluate` maximises, row by row."""
+    twisted, labels, weight = rows
+    n_classes = len(matrix)
+    slopes = [math.exp(each) for each in log_slopes]
+    total = sum(weight)
+    likelihood = 0.0
+    clean = []
+    for q, label, w in zip(twisted, labels, weight, strict=True):
+        c = untwist_row(q, matrix, slopes, offsets, least)
+        clean.append(c)
+        likelihood += w * math.log(sum(c[j] * matrix[j][label] for j in range(n_classes)))
+    unexplained = 0.0
+    powers = [
+        (sum(w for w, label in zip(weight, labels, strict=True) if label == k) / total) ** settings.RARE_CLASSES_COUNT
+        for k in range(n_classes)
+    ]
+    for k in range(n_classes):
+        mean = sum(w * c[k] for w, c in zip(weight, clean, strict=True)) / total
+        left = sum(w * c[k] * (1 - c[k]) for w, c in zip(weight, clean, strict=True)) / total
+        unexplained += powers[k] / sum(powers) * left / (mean * (1 - mean))
+    mean_slope = sum(log_slopes) / n_classes
+    prior = (mean_slope / settings.MEAN_SLOPE_SPREAD) ** 2
+    prior += sum(((each - mean_slope) / settings.SLOPE_SPREAD) ** 2 for each in log_slopes)
+    prior += sum((each / settings.OFFSET_SPREAD) ** 2 for each in offsets)
+    prior += sum(max(1 - matrix[j][j] - caps[j], 0.0) ** 2 for j in range(n_classes)) / settings.CAP_SPREAD**2
+    worth = settings.WORTH_OF_EXPLAINING * math.log(unexplained + settings.FREELY_UNEXPLAINED)
+    return likelihood - worth - prior / 2
+
+
+def price_free_matrix(matrix, common):
+    """What a free matrix costs, entry by entry."""
+    n_classes = len(matrix)
+    off_diagonal = [matrix[j][k] for j in range(n_classes) for k in range(n_classes) if j != k]
+    return sum(
+        settings.ENTRY_PRICE * math.log(1 + ((each - common) / settings.ENTRY_SPREAD) ** 2) for each in off_diagonal
+    )
+
+
+def find_highest_rate(posterior, labels, each, depths):
+    """One minus the best of Wilson's lower bounds of the part of surest rows that bear a label, all weights 1."""
+    order = sorted(range(len(labels)), key=lambda row: (-posterior[row], row))
+    z = settings.CAP_ERRORS
+    best = 0.0
+    for n in depths:
+        part = sum(labels[row] == each for row in order[:n]) / n
+        centre = part + z * z / (2 * n)
+        best = max(best, (centre - z * math.sqrt(part * (1 - part) / n + z * z / (4 * n * n))) / (1 + z * z / n))
+    return 1 - best
+
+
+def choose_by_expected_f1(wrong, least):
+    """The set of most suspect rows with the highest expected F1, tried one after the other."""
+    order = sorted(range(len(wrong)), key=lambda row: -wrong[row])
+    whole = sum(wrong)
+    best, chosen = -1.0, set()
+    for n in range(1, len(order) + 1):
+        expected = 2 * sum(wrong[row] for row in order[:n]) / (n + whole)
+        if expected > best:
+            best, chosen = expected, set(order[:n])
+    return {row for row in chosen if wrong[row] > least}

@@ -1,0 +1,189 @@
+"""Untwisting by transition matrices: its slow twin, shares and their intervals, suspects, words."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from helpers import transitions_twin as twin
+from helpers.shared_models import draw_matrices
+from untwist.noise.matrix import (
+    LEAST_SUSPICION,
+    MatrixUntwisting,
+    check_matrix,
+    find_interval,
+    spread_share,
+    untwist_by_matrix,
+)
+
+
+@pytest.fixture(scope="module")
+def noise():
+    return draw_matrices(4, 3, np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(1)
+    return rng.dirichlet(np.ones(4), 60), rng.integers(4, size=60)
+
+
+def test_the_clean_posterior_is_that_of_the_slow_twin(noise, rows):
+    posterior, _ = rows
+    expected = np.zeros_like(posterior)
+    for weight, matrix, slope, offset in zip(noise.weights, noise.matrices, noise.slopes, noise.offsets, strict=True):
+        one = [twin.untwist_row(q, matrix, slope, offset, noise.least) for q in posterior]
+        np.testing.assert_allclose(untwist_by_matrix(posterior, matrix, slope, offset, noise.least), one, atol=1e-12)
+        expected += weight * np.array(one)
+    np.testing.assert_allclose(noise.clean(posterior), expected, atol=1e-12)
+
+
+def test_the_probability_of_a_wrong_label_is_that_of_the_slow_twin(noise, rows):
+    posterior, labels = rows
+    expected = [
+        sum(
+            weight * twin.find_wrong(q, label, matrix, slope, offset, noise.least)
+            for weight, matrix, slope, offset in zip(
+                noise.weights, noise.matrices, noise.slopes, noise.offsets, strict=True
+            )
+        )
+        for q, label in zip(posterior, labels, strict=True)
+    ]
+    np.testing.assert_allclose(noise.probability_wrong(posterior, labels), expected, atol=1e-12)
+
+
+def test_many_rows_are_untwisted_as_few(noise, rows):
+    posterior, labels = rows
+    many, many_labels = np.tile(posterior, (3000, 1)), np.tile(labels, 3000)
+    np.testing.assert_allclose(noise.clean(many), np.tile(noise.clean(posterior), (3000, 1)), atol=1e-13)
+    np.testing.assert_allclose(
+        noise.probability_wrong(many, many_labels),
+        np.tile(noise.probability_wrong(posterior, labels), 3000),
+        atol=1e-13,
+    )
+
+
+def test_a_known_matrix_undoes_itself():
+    matrix = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.3, 0.1, 0.6]])
+    clean = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+    np.testing.assert_allclose(MatrixUntwisting.from_matrix(matrix).clean(clean @ matrix), clean, atol=1e-8)
+
+
+# ---- shares ----
+
+
+def test_the_share_of_wrong_labels_is_the_mean_of_their_probabilities(noise, rows):
+    posterior, labels = rows
+    weight = np.random.default_rng(2).uniform(size=60)
+    share, low, high = noise.share_wrong(posterior, labels, weight)
+    assert share == pytest.approx(np.average(noise.probability_wrong(posterior, labels), weights=weight))
+    assert low < share < high
+    # The interval is as wide, in log-odds, as that of all labels.
+    width = np.diff(np.log(np.array([low, high]) / (1 - np.array([low, high]))))
+    all_low, all_high = noise.interval
+    assert width == pytest.approx(np.log(all_high / (1 - all_high)) - np.log(all_low / (1 - all_low)))
+
+
+def test_where_nothing_was_found_shares_begin_at_0_and_end_where_more_is_excluded(noise, rows):
+    posterior, labels = rows
+    limits = np.array([0.9, 0.8, 0.95, 0.85])
+    unseen = replace(noise, found=False, class_intervals=np.column_stack([np.zeros(4), limits]))
+    share, low, high = unseen.share_wrong(posterior, labels, 1.0)
+    assert low == 0.0
+    assert high == pytest.approx(limits[labels].mean())
+    assert share < high
+
+
+def test_the_share_of_a_known_matrix_is_certain(rows):
+    share, low, high = MatrixUntwisting.from_matrix(0.7 * np.eye(4) + 0.075).share_wrong(*rows, 1.0)
+    assert share == pytest.approx(low)
+    assert share == pytest.approx(high)
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-6, 0.3, 1.0])
+def test_an_interval_holds_its_share(share):
+    low, high = spread_share(share, 0.2)
+    assert 0 <= low <= share <= high <= 1
+    if 0 < share < 1:
+        assert np.log(high / (1 - high)) - np.log(low / (1 - low)) == pytest.approx(2 * 1.96 * 0.2, rel=1e-6)
+
+
+def test_an_interval_leaves_out_what_is_unlikely():
+    values, weights = np.array([0.3, 0.0, 0.2, 0.9]), np.array([0.5, 0.02, 0.46, 0.02])
+    assert find_interval(values, weights) == (0.2, 0.3)
+    assert find_interval(values, np.array([0.4, 0.1, 0.4, 0.1])) == (0.0, 0.9)
+    assert find_interval(np.array([0.4]), np.ones(1)) == (0.4, 0.4)
+
+
+# ---- suspects ----
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_suspects_have_the_highest_expected_f1(noise, seed):
+    rng = np.random.default_rng(seed)
+    wrong = rng.beta(0.3, rng.uniform(0.3, 3.0), size=40)
+    expected = twin.choose_by_expected_f1(wrong.tolist(), LEAST_SUSPICION)
+    assert set(np.flatnonzero(noise.choose_suspects(wrong)).tolist()) == expected
+
+
+def test_nobody_is_suspected_where_nothing_was_found(noise):
+    assert not replace(noise, found=False).choose_suspects([0.9, 0.99]).any()
+    assert not noise.choose_suspects([0.0, 0.0]).any()
+    assert noise.choose_suspects([]).shape == (0,)
+
+
+# ---- words ----
+
+
+def test_words_for_noise_that_was_found(noise):
+    matrix = np.eye(4)
+    matrix[1] = [0.0, 0.7, 0.28, 0.02]
+    known = replace(noise, weights=np.ones(1), matrices=matrix[None], share=0.094, interval=(0.079, 0.112))
+    text = known.describe(["account", "billing", "bug", "feature"])
+    assert text == "wrong labels: 9.4% (7.9% to 11.2%) of all; most of them: 28% of billing labelled bug"
+    assert str(known).endswith("28% of 1 labelled 2")
+    even = replace(known, matrices=(0.8 * np.eye(4) + 0.05)[None])
+    assert even.describe("abcd") == "wrong labels: 9.4% (7.9% to 11.2%) of all"
+
+
+def test_words_where_nothing_was_found(noise):
+    limits = np.column_stack([np.zeros(4), [0.05, 0.012, 0.03, 0.09]])
+    unseen = replace(noise, found=False, interval=(0.0, 0.04), class_intervals=limits, uneven_limit=0.04)
+    assert str(unseen) == (
+        "no sign of noise that is the same in every class (0% to 1.2% would fit); "
+        "uneven noise of up to 4.0% of the labels is not excluded"
+    )
+
+
+def test_words_for_a_matrix_that_was_given():
+    assert str(MatrixUntwisting.from_matrix(0.7 * np.eye(4) + 0.075)) == "wrong labels (as given): 22.5%"
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([[0.9, 0.1]], "must be square"),
+        ([[1.0]], "must be square"),
+        ([[1.1, -0.1], [0.0, 1.0]], "shares from 0 to 1"),
+        ([[0.9, 0.2], [0.0, 1.0]], "must sum to 1, got 1.1 for row 0"),
+        ([[0.5, 0.5], [0.0, 1.0]], "bear its own label more often than any other"),
+        ([[0.4, 0.6], [0.6, 0.4]], "bear its own label more often than any other"),
+    ],
+)
+def test_bad_matrices_are_refused(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        check_matrix(matrix)
+
+
+def test_a_class_may_be_wrong_more_often_than_right():
+    # Its own label is still the commonest one, and that is enough to tell the classes apart.
+    matrix = np.array([[0.4, 0.3, 0.3], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    np.testing.assert_array_equal(check_matrix(matrix), matrix)
+
+
+def test_posteriors_of_other_classes_are_refused(noise):
+    with pytest.raises(ValueError, match="a column per class, 4 in all"):
+        noise.clean(np.ones((2, 3)) / 3)

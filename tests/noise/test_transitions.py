@@ -1,0 +1,352 @@
+"""The transition matrix: its slow twin, what it finds, what it must not claim, and what must not matter."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from helpers import transitions_twin as twin
+from untwist.noise import transitions
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.transitions import (
+    _choose_rows,
+    _climb,
+    _Even,
+    _Free,
+    _Known,
+    _Objective,
+    _price_unevenness,
+    _weigh,
+    estimate_transitions,
+    find_highest_rates,
+    make_even_matrix,
+)
+
+
+def make_matrix(kind, n_classes):
+    identity = np.eye(n_classes)
+    match kind:
+        case "none":
+            return identity
+        case "even":
+            return make_even_matrix(n_classes, 0.2)
+        case "pairs":
+            return 0.75 * identity + 0.25 * np.roll(identity, 1, axis=1)
+        case "one class":
+            matrix = identity.copy()
+            matrix[1] = 0.6 * identity[1] + 0.4 * identity[2]
+            return matrix
+        case "random":
+            rng = np.random.default_rng(5)
+            matrix = rng.dirichlet(np.full(n_classes, 0.5), size=n_classes) * rng.uniform(0.1, 0.5, (n_classes, 1))
+            np.fill_diagonal(matrix, 0.0)
+            return matrix + np.diag(1.0 - matrix.sum(axis=1))
+
+
+def draw_rows(kind="pairs", n=3000, n_classes=4, seed=0, clarity=4.0):
+    """Posteriors that a good model might have out of fold, labels, and the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(n_classes, size=n)
+    clean = np.exp(rng.normal(size=(n, n_classes)) + clarity * np.eye(n_classes)[truth])
+    clean /= clean.sum(axis=1, keepdims=True)
+    truth = (rng.random((n, 1)) > clean.cumsum(axis=1)).sum(axis=1).clip(0, n_classes - 1)
+    matrix = make_matrix(kind, n_classes)
+    labels = (rng.random((n, 1)) > matrix[truth].cumsum(axis=1)).sum(axis=1).clip(0, n_classes - 1)
+    guess = clean @ matrix * np.exp(0.2 * rng.normal(size=clean.shape))
+    return guess / guess.sum(axis=1, keepdims=True), labels, truth
+
+
+def assert_same(first, second):
+    """The two estimates agree bit for bit."""
+    for name in ("weights", "matrices", "slopes", "offsets", "class_shares", "class_intervals"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    assert (first.share, first.interval, first.evidence) == (second.share, second.interval, second.evidence)
+
+
+# ---- the formulas ----
+
+
+@pytest.fixture(scope="module")
+def objective():
+    rng = np.random.default_rng(1)
+    return _Objective(_choose_rows(rng.dirichlet(np.ones(4), 40), rng.integers(4, size=40), rng.uniform(0.5, 3.0, 40)))
+
+
+def test_the_plausibility_is_that_of_the_slow_twin(objective):
+    rng = np.random.default_rng(2)
+    matrix = 0.7 * np.eye(4) + 0.3 * rng.dirichlet(np.ones(4), 4)
+    log_slopes, offsets = rng.normal(0.0, 0.2, 4), rng.normal(0.0, 0.2, 4)
+    value, *_ = objective.evaluate(matrix, log_slopes, offsets)
+    caps = objective.caps
+    expected = twin.find_plausibility(objective.rows, matrix, log_slopes, offsets, caps, objective.least)
+    assert value == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "family", [_Free(4), _Even(4), _Known(make_even_matrix(4, 0.1))], ids=lambda f: type(f).__name__
+)
+def test_gradients_are_differences_of_the_plausibility(objective, family):
+    rng = np.random.default_rng(3)
+    n_own = len(family.bounds)
+    x = np.concatenate([rng.normal(-2.0, 0.3, n_own), rng.normal(0.0, 0.1, 8)])
+
+    def find(x):
+        matrix = family.make(x[:n_own])
+        value, by_matrix, by_slopes, by_offsets = objective.evaluate(matrix, x[n_own : n_own + 4], x[n_own + 4 :])
+        price, price_by_matrix, price_by_parameters = family.price(x[:n_own], matrix)
+        by_own = family.pull_back(x[:n_own], matrix, by_matrix - price_by_matrix) - price_by_parameters
+        return value - price, np.concatenate([by_own, by_slopes, by_offsets])
+
+    differences = [(find(x + 1e-6 * step)[0] - find(x - 1e-6 * step)[0]) / 2e-6 for step in np.eye(len(x))]
+    # Rounding of values near 100 leaves about 1e-14 * 100 / 1e-6.
+    np.testing.assert_allclose(find(x)[1], differences, atol=1e-5)
+
+
+def test_the_price_of_a_free_matrix_is_that_of_the_slow_twin():
+    matrix, common = make_matrix("random", 4), 0.02
+    family = _Free(4)
+    parameters = family.start(matrix, common)
+    np.testing.assert_allclose(family.make(parameters), np.maximum(matrix, 3e-4), atol=2e-3)
+    assert family.find_common(parameters) == pytest.approx(common)
+    assert family.price(parameters, matrix)[0] == pytest.approx(twin.price_free_matrix(matrix, common))
+
+
+def test_entries_are_priced():
+    nothing, pairs = (_price_unevenness(make_matrix(kind, 4)) for kind in ("none", "pairs"))
+    assert nothing == pytest.approx(4 * transitions.PRICE_OF_UNEVENNESS + 12 * transitions.PRICE_OF_NO_ENTRY)
+    assert pairs == pytest.approx(nothing + 4 * transitions.PRICE_OF_ENTRY, rel=1e-3)
+
+
+def test_a_climb_ends_higher_than_it_began():
+    posterior, labels, _ = draw_rows()
+    objective = _Objective(_choose_rows(posterior, labels, np.ones(len(labels))))
+    zeros = np.zeros(4)
+    start = np.array([-2.0])
+    before = objective.evaluate(_Even(4).make(start), zeros, zeros)[0]
+    fit, _ = _climb(objective, _Even(4), start, zeros, zeros, 20)
+    assert fit.value > before + 1.0
+    assert fit.value == pytest.approx(objective.evaluate(fit.matrix, fit.log_slopes, fit.offsets)[0], abs=1e-9)
+
+
+def test_weights_keep_a_hedge():
+    strong = _weigh(np.array([0.0, -1.0, 500.0, 499.0]), 2)
+    assert strong.sum() == pytest.approx(1.0)
+    assert strong[:2].sum() == pytest.approx(transitions.HEDGE)
+    assert strong[0] / strong[1] == pytest.approx(np.e)
+    weak = _weigh(np.array([0.0, 0.0, 1.0]), 2)
+    np.testing.assert_allclose(weak, np.exp([0, 0, 1]) / np.exp([0, 0, 1]).sum())
+
+
+def test_the_highest_rates_are_those_of_the_slow_twin():
+    posterior, labels, _ = draw_rows(n=300)
+    depths = np.unique(np.geomspace(1, 300, transitions.CAP_DEPTHS).astype(int)).tolist()
+    expected = [twin.find_highest_rate(posterior[:, j], labels, j, depths) for j in range(4)]
+    np.testing.assert_allclose(find_highest_rates(posterior, labels, np.ones(300)), expected, atol=1e-12)
+    # A weight that all rows share is no information.
+    np.testing.assert_allclose(find_highest_rates(posterior, labels, np.full(300, 7.0)), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["none", "even", "pairs", "one class", "random"])
+def test_no_class_is_noisier_than_its_highest_rate(kind):
+    exceeded = []
+    for seed in range(10):
+        posterior, labels, _ = draw_rows(kind, n=1000, seed=seed, clarity=2.0)
+        rates = 1.0 - np.diag(make_matrix(kind, 4))
+        exceeded.extend(rates > find_highest_rates(posterior, labels, np.ones(1000)) + 1e-12)
+    # The bound is a one-sided one of two standard errors, at the best of several depths.
+    assert np.mean(exceeded) <= 0.15
+
+
+# ---- what it finds ----
+
+
+@pytest.mark.parametrize("n_classes", [3, 4, 8])
+@pytest.mark.parametrize("kind", ["even", "pairs", "one class", "random"])
+def test_noise_is_found_and_measured(kind, n_classes):
+    posterior, labels, truth = draw_rows(kind, n_classes=n_classes)
+    noise = estimate_transitions(posterior, labels)
+    wrong = labels != truth
+    assert noise.found
+    assert noise.evidence > 0
+    assert noise.share == pytest.approx(wrong.mean(), abs=0.03)
+    assert noise.interval[0] <= wrong.mean() <= noise.interval[1]
+    np.testing.assert_allclose(noise.matrix, make_matrix(kind, n_classes), atol=0.1)
+    np.testing.assert_allclose(noise.class_shares, 1.0 - np.diag(noise.matrix))
+    assert (noise.class_intervals[:, 0] <= noise.class_shares).all()
+    assert (noise.class_shares <= noise.class_intervals[:, 1]).all()
+    probability = noise.probability_wrong(posterior, labels)
+    assert probability[wrong].mean() > probability[~wrong].mean() + 0.4
+    flagged = noise.choose_suspects(probability)
+    assert 2 * (flagged & wrong).sum() / (flagged.sum() + wrong.sum()) > 0.75
+    # The clean posterior says more of the truth than the twisted one.
+    rows = np.arange(len(truth))
+    before, after = (-np.log(p[rows, truth]).mean() for p in (posterior, noise.clean(posterior)))
+    assert after < before
+
+
+@pytest.mark.parametrize("clarity", [1.5, 4.0, 8.0])
+@pytest.mark.parametrize("n_classes", [3, 8])
+def test_clean_labels_are_not_accused_and_not_acquitted_for_nothing(n_classes, clarity):
+    posterior, labels, truth = draw_rows("none", n_classes=n_classes, clarity=clarity)
+    noise = estimate_transitions(posterior, labels)
+    assert not noise.found
+    assert not noise.choose_suspects(noise.probability_wrong(posterior, labels)).any()
+    assert noise.share < 0.03
+    low, high = noise.interval
+    assert low == 0.0
+    assert high >= 1.0 / len(labels)
+    assert noise.uneven_limit >= high
+    assert (noise.class_intervals[:, 0] == 0).all()
+    assert (noise.class_intervals[:, 1] > 0).all()
+    rows = np.arange(len(truth))
+    before, after = (-np.log(p[rows, truth]).mean() for p in (posterior, noise.clean(posterior)))
+    assert after < before + 0.02
+
+
+def test_harder_data_exclude_less():
+    limits = [estimate_transitions(*draw_rows("none", clarity=each)[:2]).uneven_limit for each in (1.0, 2.0, 4.0, 8.0)]
+    assert limits == sorted(limits, reverse=True)
+    assert limits[0] > 0.2
+    assert limits[-1] < 0.02
+
+
+def test_a_known_matrix_is_kept_and_only_calibrated():
+    posterior, labels, truth = draw_rows("pairs")
+    matrix = make_matrix("pairs", 4)
+    noise = estimate_transitions(posterior**0.5 / (posterior**0.5).sum(axis=1, keepdims=True), labels, matrix=matrix)
+    np.testing.assert_allclose(noise.matrix, matrix)
+    assert noise.is_given
+    assert noise.found
+    # Posteriors that were too shy are made surer.
+    assert (noise.slopes > 1.1).all()
+    assert noise.share == pytest.approx(np.mean(labels != truth), abs=0.05)
+
+
+# ---- what must not matter ----
+
+
+@pytest.mark.parametrize("n", [300, 9000])
+def test_the_order_of_the_rows_does_not_matter(n):
+    posterior, labels, _ = draw_rows("random", n=n)
+    posterior[::7] = posterior[0]
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, n)
+    order = np.random.default_rng(1).permutation(n)
+    assert_same(
+        estimate_transitions(posterior, labels, weight),
+        estimate_transitions(posterior[order], labels[order], weight[order]),
+    )
+
+
+@pytest.mark.parametrize("kind", ["none", "even", "random"])
+def test_the_order_of_the_classes_does_not_matter(kind):
+    posterior, labels, _ = draw_rows(kind, n=8000)
+    order = np.array([2, 0, 3, 1])
+    first = estimate_transitions(posterior, labels)
+    second = estimate_transitions(posterior[:, order], np.argsort(order)[labels])
+    # Sums in another order lead the search to a point that is as good.
+    assert second.share == pytest.approx(first.share, abs=2e-3)
+    assert second.found == first.found
+    np.testing.assert_allclose(second.matrix, first.matrix[np.ix_(order, order)], atol=5e-3)
+
+
+def test_the_number_of_threads_does_not_matter(tmp_path):
+    program = (
+        "import sys, numpy as np\n"
+        "from test_transitions import draw_rows, estimate_transitions\n"
+        "noise = estimate_transitions(*draw_rows('random', n=4000, n_classes=12)[:2])\n"
+        "sys.stdout.buffer.write(noise.matrices.tobytes() + noise.slopes.tobytes())\n"
+    )
+    folders = [os.path.dirname(__file__), os.path.dirname(os.path.dirname(__file__))]
+    answers = []
+    for threads in ("1", "2"):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+        environment |= {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+        done = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True)
+        answers.append(done.stdout)
+    assert len(answers[0]) > 1000
+    assert answers[0] == answers[1]
+
+
+def test_rows_without_weight_do_not_count_and_one_weight_for_all_changes_nothing():
+    posterior, labels, _ = draw_rows("pairs", n=1000)
+    first = estimate_transitions(posterior, labels)
+    weight = np.append(np.full(1000, 2.0**-40), np.zeros(200))
+    more_labels = np.append(labels, np.zeros(200, dtype=int))
+    assert_close = np.testing.assert_allclose
+    assert_close(
+        estimate_transitions(np.vstack([posterior, posterior[:200]]), more_labels, weight).matrix, first.matrix
+    )
+
+
+def test_a_weight_counts_rows():
+    posterior, labels, _ = draw_rows("pairs", n=800)
+    twice = estimate_transitions(np.vstack([posterior] * 2), np.tile(labels, 2))
+    weighed = estimate_transitions(posterior, labels, np.full(800, 2.0))
+    np.testing.assert_allclose(weighed.matrix, twice.matrix, atol=0.01)
+    assert weighed.evidence == pytest.approx(twice.evidence, rel=0.05)
+
+
+# ---- extremes ----
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 30, 100])
+@pytest.mark.parametrize("n", [10, 200])
+def test_few_rows_and_many_classes(n, n_classes):
+    posterior, labels, _ = draw_rows("none", n=n, n_classes=n_classes)
+    noise = estimate_transitions(posterior, labels)
+    assert isinstance(noise, MatrixUntwisting)
+    assert np.isfinite(noise.clean(posterior)).all()
+    np.testing.assert_allclose(noise.clean(posterior).sum(axis=1), 1.0)
+    assert 0 <= noise.interval[0] <= noise.share <= noise.interval[1] <= 1
+    assert len(noise.weights) <= transitions.MOST_COMPONENTS
+    assert noise.weights.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(noise.matrices.sum(axis=2), 1.0)
+    assert (noise.matrices >= 0).all()
+
+
+def test_classes_without_rows_and_posteriors_of_0_and_1():
+    posterior, labels, _ = draw_rows("pairs", n=600)
+    certain = np.round(posterior)
+    certain[certain.sum(axis=1) == 0] = [0.0, 0.0, 1.0, 0.0]
+    noise = estimate_transitions(np.hstack([certain, np.zeros((600, 1))]), labels)
+    clean = noise.clean(np.hstack([certain, np.zeros((600, 1))]))
+    assert np.isfinite(clean).all()
+    assert noise.interval[1] > 0
+    assert noise.class_intervals[4, 1] > 0.9
+
+
+def test_all_rows_alike():
+    noise = estimate_transitions(np.full((50, 3), 1 / 3), np.zeros(50, dtype=int))
+    assert np.isfinite(noise.clean(np.full((50, 3), 1 / 3))).all()
+    assert np.isfinite(noise.share)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-9, 1.0, 1e9, 1e200])
+def test_weights_of_any_size(scale):
+    posterior, labels, truth = draw_rows("pairs", n=1000)
+    noise = estimate_transitions(posterior, labels, scale * np.linspace(0.5, 1.5, 1000))
+    assert noise.found
+    assert noise.share == pytest.approx(np.mean(labels != truth), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("posterior", "labels", "weight", "message"),
+    [
+        (np.ones(3), [0, 1, 0], None, "a row per label and a column per class"),
+        (np.ones((3, 1)), [0, 0, 0], None, "a row per label and a column per class"),
+        (np.full((3, 2), 0.5), [0, 1], None, "a row per label and a column per class"),
+        (np.full((0, 2), 0.5), [], None, "a row per label and a column per class"),
+        (np.full((2, 2), -0.5), [0, 1], None, "must hold probabilities"),
+        (np.full((2, 2), 0.0), [0, 1], None, "must hold probabilities"),
+        (np.full((2, 2), 0.5), [0, 2], None, "whole numbers from 0 to 1"),
+        (np.full((2, 2), 0.5), [0.0, 1.0], None, "whole numbers from 0 to 1"),
+        (np.full((2, 2), 0.5), [0, 1], [1.0, -1.0], "sample_weight must be finite and non-negative"),
+        (np.full((2, 2), 0.5), [0, 1], [0.0, 0.0], "sample_weight must be finite and non-negative"),
+        (np.full((2, 2), 0.5), [0, 1], [1.0], "sample_weight must be finite and non-negative"),
+    ],
+)
+def test_bad_rows_are_refused(posterior, labels, weight, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_transitions(posterior, labels, weight)
