@@ -16,7 +16,7 @@ from untwist.data.encoding import TableEncoder
 from untwist.noise import estimate_noise
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting, untwist_by_matrix
-from untwist.noise.transitions import ENOUGH_EVIDENCE, estimate_transitions
+from untwist.noise.transitions import estimate_transitions
 
 __all__ = ["JudgedRows", "Slice", "find_slices", "find_slices_of_classes", "split_column"]
 
@@ -182,7 +182,7 @@ def find_slices_of_classes(
     unexplained = judged.disagrees - explained
     n_weighted = np.count_nonzero(judged.weight)
     deviations = ndtri(1.0 - FALSE_ALARM / max(1, len(parts)))
-    least_evidence = ENOUGH_EVIDENCE + (0.0 if noise.found else np.log(max(1, len(parts))))
+    least_evidence = 0.0 if noise.found else np.log(max(1, len(parts)))
     found = []
     for part in parts:
         rows = part.rows

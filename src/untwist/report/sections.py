@@ -9,9 +9,9 @@ import numpy as np
 from untwist.audit.findings import Findings, TrainingFacts
 from untwist.audit.labels import LabelAudit
 from untwist.model import Candidate
-from untwist.noise import rates, transitions
 from untwist.noise.estimate import CLEAN_LIMIT
 from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.rates import ENOUGH_EVIDENCE
 from untwist.report import charts
 from untwist.report.markup import (
     format_interval,
@@ -209,12 +209,11 @@ def _write_certainty(audit: LabelAudit) -> str:
     )
     if not audit.noise.found:
         return words + "Here wrong labels explain no more than hard rows do: no noise is claimed, no label is doubted."
-    several = isinstance(audit.noise, MatrixUntwisting)
-    enough = transitions.ENOUGH_EVIDENCE if several else rates.ENOUGH_EVIDENCE
-    return words + (
-        f"Here noise explains the labels better than hard rows do, by {audit.noise.evidence:,.1f} units of "
-        f"log-likelihood; {enough:g} would be enough to count as found."
-    )
+    evidence = f"{audit.noise.evidence:,.1f} units of log-likelihood"
+    words += f"Here noise explains the labels better than hard rows do, by {evidence}"
+    if isinstance(audit.noise, MatrixUntwisting):
+        return words + " more than it takes to describe it."
+    return words + f"; {ENOUGH_EVIDENCE:g} would be enough to count as found."
 
 
 def _write_true_rates(audit: LabelAudit) -> str:
