@@ -9,7 +9,8 @@ INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && 
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 BUDGET ?= 60  # seconds of fuzzing
 SAMPLE ?= 60
-ENGINE_TESTS := $(addprefix tests/,boosting/test_trees.py boosting/test_growth.py boosting/test_monotone_columns.py \
+ENGINE_TESTS := $(addprefix tests/,$(addprefix boosting/test_,trees.py forest.py randomised.py growth.py \
+  monotone_columns.py) \
   $(addprefix classifier/test_,several_classes.py categories.py weights.py warm_start.py early_stopping.py callbacks.py \
   interrupts.py table_formats.py fitted_model.py bad_settings.py) files/test_corpus.py)
 # Tests run in one process per core, each with one thread: threads inside would fight.
@@ -61,7 +62,7 @@ test-browser: $(READY)  ## The report in headless Chromium, installed if it can 
 
 sanitize:  ## The compiled engine under the address, undefined-behaviour and thread sanitizers
 	@mkdir -p build
-	@for check in link engine forest; do \
+	@for check in link engine forest randomised; do \
 	  $(CXX) $(SANITIZE) -fsanitize=address,undefined -fno-sanitize-recover=all -o build/$$check-memory tests/cpp/$${check}_check.cpp && \
 	  build/$$check-memory && \
 	  $(CXX) $(SANITIZE) -fsanitize=thread -o build/$$check-threads tests/cpp/$${check}_check.cpp && \

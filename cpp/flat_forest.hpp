@@ -9,6 +9,7 @@
 #include "boosting.hpp"
 #include "dataset.hpp"
 #include "forest.hpp"
+#include "large_memory.hpp"
 #include "tree.hpp"
 
 namespace untwist {
@@ -22,7 +23,8 @@ struct FlatForest {
   std::vector<std::int32_t> feature, left;
   std::vector<double> threshold;
   std::vector<std::uint8_t> missing_left;
-  std::vector<double> value, gain;
+  ManyReals value;
+  std::vector<double> gain;
   std::vector<std::int32_t> set;
   std::vector<std::uint64_t> codes;
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "encoder.hpp"
+#include "large_memory.hpp"
 #include "matrix.hpp"
 #include "moves.hpp"
 #include "threads.hpp"
@@ -233,14 +234,28 @@ class Forest {
     const bool few = X.rows < kFewRows;
     const std::vector<char> needed = few ? std::vector<char>() : needed_columns(first, last);
     std::vector<std::vector<std::int8_t>> buffers(static_cast<std::size_t>(pool.size()));
-    pool.chunks(X.rows, few ? kLanes : kCodedRows, [&](int thread, std::size_t begin, std::size_t end) {
+    const std::size_t most_rows = count_rows_at_a_time(first, last, needed.size(), X.rows, pool.size());
+    pool.chunks(X.rows, few ? kLanes : most_rows, [&](int thread, std::size_t begin, std::size_t end) {
       auto& codes = buffers[static_cast<std::size_t>(thread)];
-      codes.resize(needed.size() * kCodedRows);
-      for (std::size_t row = begin; row < end; row += kCodedRows) {
-        const std::size_t rows = std::min(kCodedRows, end - row);
+      const std::size_t code_count = needed.size() * kCodedRows;
+      codes.resize(code_count * (most_rows / kCodedRows));
+      for (std::size_t row = begin; row < end; row += most_rows) {
+        const std::size_t rows = std::min(most_rows, end - row);
         if (!needed.empty()) {
-          encoder_.encode(X, row, rows, needed, codes.data());
-          for (std::size_t tree = first; tree < last; ++tree) move(X, row, rows, tree, codes.data(), take);
+          const auto for_each_block = [&](const auto& job) {
+            for (std::size_t block = 0; block * kCodedRows < rows; ++block) {
+              const std::size_t start = block * kCodedRows;
+              job(row + start, std::min(kCodedRows, rows - start), codes.data() + block * code_count);
+            }
+          };
+          for_each_block([&](std::size_t start, std::size_t count, std::int8_t* some) {
+            encoder_.encode(X, start, count, needed, some);
+          });
+          for (std::size_t tree = first; tree < last; ++tree) {
+            for_each_block([&](std::size_t start, std::size_t count, const std::int8_t* some) {
+              move(X, start, count, tree, some, take);
+            });
+          }
         } else if (rows >= kLanes) {
           for (std::size_t tree = first; tree < last; ++tree) {
             walk(X, rows, [&](std::size_t i) { return Lane{row + i, tree, trees_[tree].root}; }, take);
@@ -252,6 +267,21 @@ class Forest {
         }
       }
     });
+  }
+
+  // Returns how many of all rows go down one tree before the next. A deep tree is larger than a block of rows, which
+  // would wait for most of it to come from memory, so several blocks share it, if their codes fit into a cache.
+  std::size_t count_rows_at_a_time(std::size_t first, std::size_t last, std::size_t columns, std::size_t rows,
+                                   int threads) const {
+    // More blocks than this gain nothing.
+    constexpr std::size_t kManyBlocks = 16;
+    constexpr std::size_t kManyCodes = std::size_t{1} << 19;
+    const auto is_deep = [](const PreparedTree& tree) { return tree.deep; };
+    const bool has_deep_trees = std::any_of(trees_.data() + first, trees_.data() + last, is_deep);
+    if (!has_deep_trees) return kCodedRows;
+    const std::size_t of_cache = kManyCodes / (std::max<std::size_t>(columns, 1) * kCodedRows);
+    const std::size_t of_thread = rows / (static_cast<std::size_t>(threads) * kCodedRows);
+    return kCodedRows * std::clamp<std::size_t>(std::min(of_cache, of_thread), 1, kManyBlocks);
   }
 
   // The columns of codes that the trees need. There are none if to encode them takes longer than to walk down the
@@ -327,7 +357,7 @@ class Forest {
   std::vector<PreparedTree> trees_;
   std::vector<Step> steps_;
   std::vector<Leaf> leaf_of_node_, leaf_of_slot_;
-  std::vector<double> vectors_;  // Only leaves have vectors here. There are none with one output.
+  ManyReals vectors_;  // Only leaves have vectors here. There are none with one output.
   std::vector<Move> moves_;
 };
 

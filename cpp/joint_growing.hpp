@@ -175,7 +175,12 @@ class JointTreeGrower {
   }
 
   Search search_column(const GrowingNode& node, std::size_t feature) const {
-    return {data_.columns[feature], histograms_.column(*node.histogram, feature), node.sums, gradient_lanes_, limits_};
+    return {data_.columns[feature],
+            histograms_.column(*node.histogram, feature),
+            node.sums,
+            node.rows.size(),
+            gradient_lanes_,
+            limits_};
   }
 
   // Splits the nodes whose turn it is. Returns those whose children may split in their turn.

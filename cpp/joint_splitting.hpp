@@ -142,9 +142,15 @@ UNTWIST_VECTORISED inline void score_joint_splits(JointCandidates& c, std::size_
 template <typename Bin, std::size_t lanes>
 class JointColumnSearch {
  public:
-  JointColumnSearch(const Column& column, const Bin* bins, const LaneSums<lanes>& node, std::size_t gradient_lanes,
-                    const LeafLimits& limits)
-      : column_(column), bins_(bins), node_(node), gradient_lanes_(gradient_lanes), limits_(limits) {
+  // `rows` is how many rows the node has.
+  JointColumnSearch(const Column& column, const Bin* bins, const LaneSums<lanes>& node, std::size_t rows,
+                    std::size_t gradient_lanes, const LeafLimits& limits)
+      : column_(column),
+        bins_(bins),
+        node_(node),
+        gradient_lanes_(gradient_lanes),
+        limits_(limits),
+        is_sparse_(column.category_count > 0 || rows < static_cast<std::size_t>(column.values())) {
     for (std::size_t i = 0; i < lanes; ++i) node_bin_[i] = static_cast<Bin>(node.sum[i]);
   }
 
@@ -175,8 +181,9 @@ class JointColumnSearch {
     score(c, best.missing_left, best.lane);
     const auto end = c.worth.begin() + static_cast<std::ptrdiff_t>(count_);
     const std::size_t at = static_cast<std::size_t>(std::find(c.worth.begin(), end, best.worth) - c.worth.begin());
-    JointSplit<lanes> split =
-        column_.category_count > 0 ? split_categories(at) : split_numbers(static_cast<Code>(at), best.missing_left);
+    JointSplit<lanes> split = column_.category_count > 0
+                                  ? split_categories(at)
+                                  : split_numbers(is_sparse_ ? places_[at] : static_cast<Code>(at), best.missing_left);
     split.feature = feature;
     return split;
   }
@@ -191,11 +198,13 @@ class JointColumnSearch {
     const bool is_category = column_.category_count > 0;
     if (is_category) {
       sort_categories(lane);
+    } else if (is_sparse_) {
+      list_filled_bins();
     } else {
       count_ = static_cast<std::size_t>(column_.values());
     }
     const Bin* first = missing_left ? bin(column_.missing_code()) : nothing.data();
-    scan_bins<Bin, lanes>(bins_, is_category ? sorted_.data() : nullptr, count_, first, node_bin_.data(),
+    scan_bins<Bin, lanes>(bins_, is_sparse_ ? places_.data() : nullptr, count_, first, node_bin_.data(),
                           gradient_lanes_, c);
     score_joint_splits(c, count_, node_.mass(), limits_.l2);
     if (limits_.min_weight > 0.0) {
@@ -203,6 +212,15 @@ class JointColumnSearch {
     }
     if (limits_.min_rows > 0.0) {
       rule_out_small_sides(c.rows_left.data(), count_, node_.rows(), limits_.min_rows, c.worth.data());
+    }
+  }
+
+  // Lists the bins of numbers that have a mass. An empty bin would only repeat the candidate before it.
+  void list_filled_bins() {
+    count_ = 0;
+    for (std::size_t code = 0; code < static_cast<std::size_t>(column_.values()); ++code) {
+      places_[count_] = static_cast<Code>(code);
+      count_ += mass_of(code) > 0;
     }
   }
 
@@ -214,9 +232,9 @@ class JointColumnSearch {
       if (mass_of(code) == 0) continue;
       const double weight = 2.0 * static_cast<double>(mass_of(code));
       mean[code] = static_cast<double>(bin(code)[lane]) / (weight + limits_.l2 + limits_.category_smoothing);
-      sorted_[count_++] = static_cast<Code>(code);
+      places_[count_++] = static_cast<Code>(code);
     }
-    std::stable_sort(sorted_.begin(), sorted_.begin() + static_cast<std::ptrdiff_t>(count_),
+    std::stable_sort(places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(count_),
                      [&](Code a, Code b) { return mean[a] < mean[b]; });
   }
 
@@ -235,12 +253,12 @@ class JointColumnSearch {
   // Returns the split that sends categories up to place `last` of their order left.
   JointSplit<lanes> split_categories(std::size_t last) const {
     JointSplit<lanes> split;
-    for (std::size_t i = 0; i <= last; ++i) split.left.add(bin(sorted_[i]));
+    for (std::size_t i = 0; i <= last; ++i) split.left.add(bin(places_[i]));
     const bool unseen_left = is_left_heavier(split);
     for (std::size_t code = 0; code <= column_.missing_code(); ++code) {
       split.goes_left.put(static_cast<Code>(code), unseen_left);
     }
-    for (std::size_t i = 0; i < count_; ++i) split.goes_left.put(sorted_[i], i <= last);
+    for (std::size_t i = 0; i < count_; ++i) split.goes_left.put(places_[i], i <= last);
     split.missing_left = split.goes_left.has(column_.missing_code());
     return split;
   }
@@ -253,9 +271,11 @@ class JointColumnSearch {
   const LaneSums<lanes>& node_;
   const std::size_t gradient_lanes_;
   const LeafLimits& limits_;
+  const bool is_sparse_;  // The candidates are the places of some bins, not all bins in their order.
   std::array<Bin, lanes> node_bin_;
-  std::size_t count_ = 0;                            // There are so many candidates.
-  std::array<Code, JointCandidates::kSize> sorted_;  // The categories are in the order of a lane.
+  std::size_t count_ = 0;  // There are so many candidates.
+  std::array<Code, JointCandidates::kSize>
+      places_;  // The bins of the candidates. Categories are in the order of a lane.
 };
 
 }  // namespace untwist

@@ -166,57 +166,72 @@ struct Marks {
   std::vector<std::uint32_t> before;
 };
 
-// Marks the rows that go left and counts those of each class, in the order of the list. A class that ends at a whole
-// word reads the word behind it, so there is always one more.
-__attribute__((always_inline)) inline void mark_and_count(const Code* codes, std::size_t count, const Cut& cut,
-                                                          const ClassRows* classes, std::size_t class_count,
-                                                          Marks& marks, std::uint32_t* left) {
-  std::uint64_t* bits = marks.bits.data();
-  std::uint32_t* before = marks.before.data();
+// Marks the rows that go left and returns their number. There is always a word after the last row, perhaps an empty
+// one, so that a class may end where a word begins.
+__attribute__((always_inline)) inline std::uint32_t mark(const Code* codes, std::size_t count, const Cut& cut,
+                                                         Marks& marks) {
   std::uint32_t sum = 0;
   const std::size_t words = count / kWord + 1;
   for (std::size_t word = 0; word < words; ++word) {
-    std::uint64_t marked = 0;
+    const Code* some = codes + word * kWord;
+    const std::size_t rows = std::min(kWord, count - word * kWord);
+    std::uint64_t bits = 0;
     if (cut.by_set) {
-      const std::size_t end = std::min(kWord, count - word * kWord);
-      for (std::size_t i = 0; i < end; ++i) {
-        marked |= static_cast<std::uint64_t>(cut.goes_left.has(codes[word * kWord + i])) << i;
-      }
-    } else if (word * kWord < count) {
-      marked = mark_word(codes + word * kWord, cut);
+      for (std::size_t i = 0; i < rows; ++i) bits |= static_cast<std::uint64_t>(cut.goes_left.has(some[i])) << i;
+    } else if (rows > 0) {
+      bits = mark_word(some, cut) & (~std::uint64_t{0} >> (kWord - rows));
     }
-    bits[word] = marked;
-    before[word] = sum;
-    sum += static_cast<std::uint32_t>(__builtin_popcountll(marked));
+    marks.bits[word] = bits;
+    marks.before[word] = sum;
+    sum += static_cast<std::uint32_t>(__builtin_popcountll(bits));
   }
+  return sum;
+}
+
+// Counts the marked rows of each class.
+__attribute__((always_inline)) inline void count(const Marks& marks, const ClassRows* classes, std::size_t class_count,
+                                                 std::uint32_t* left) {
   std::uint32_t last = 0;
   std::size_t end = 0;
   for (std::size_t k = 0; k < class_count; ++k) {
     end += classes[k].rows;
-    const std::uint64_t below = (std::uint64_t{1} << (end % kWord)) - 1;
-    const std::uint32_t next =
-        before[end / kWord] + static_cast<std::uint32_t>(__builtin_popcountll(bits[end / kWord] & below));
+    const std::uint64_t earlier = (std::uint64_t{1} << (end % kWord)) - 1;
+    const std::uint64_t bits = marks.bits[end / kWord] & earlier;
+    const std::uint32_t next = marks.before[end / kWord] + static_cast<std::uint32_t>(__builtin_popcountll(bits));
     left[k] = next - last;
     last = next;
   }
 }
 
 #if defined(__x86_64__)
-__attribute__((target("popcnt"))) inline void mark_and_count_popcnt(const Code* codes, std::size_t count,
-                                                                    const Cut& cut, const ClassRows* classes,
-                                                                    std::size_t class_count, Marks& marks,
-                                                                    std::uint32_t* left) {
-  mark_and_count(codes, count, cut, classes, class_count, marks, left);
+__attribute__((target("popcnt"))) inline std::uint32_t mark_by_popcnt(const Code* codes, std::size_t count,
+                                                                      const Cut& cut, Marks& marks) {
+  return mark(codes, count, cut, marks);
+}
+__attribute__((target("popcnt"))) inline void count_by_popcnt(const Marks& marks, const ClassRows* classes,
+                                                              std::size_t class_count, std::uint32_t* left) {
+  count(marks, classes, class_count, left);
+}
+
+// Tells whether this machine counts bits in one instruction, as all do that were built since 2008.
+inline bool has_popcnt() {
+  static const bool has = __builtin_cpu_supports("popcnt");
+  return has;
 }
 #endif
 
-inline void mark_and_count_fast(const Code* codes, std::size_t count, const Cut& cut, const ClassRows* classes,
-                                std::size_t class_count, Marks& marks, std::uint32_t* left) {
+inline std::uint32_t mark_quickly(const Code* codes, std::size_t count, const Cut& cut, Marks& marks) {
 #if defined(__x86_64__)
-  static const bool has_popcnt = __builtin_cpu_supports("popcnt");
-  if (has_popcnt) return mark_and_count_popcnt(codes, count, cut, classes, class_count, marks, left);
+  if (has_popcnt()) return mark_by_popcnt(codes, count, cut, marks);
 #endif
-  mark_and_count(codes, count, cut, classes, class_count, marks, left);
+  return mark(codes, count, cut, marks);
+}
+
+inline void count_quickly(const Marks& marks, const ClassRows* classes, std::size_t class_count, std::uint32_t* left) {
+#if defined(__x86_64__)
+  if (has_popcnt()) return count_by_popcnt(marks, classes, class_count, left);
+#endif
+  count(marks, classes, class_count, left);
 }
 
 // The rows that train, ordered by class, with whole weights. Without weights each row has weight 1.
@@ -430,8 +445,8 @@ class Grower {
         cut.last_left = cut.also_left = static_cast<Code>(column.values() - 1);
       }
     }
-    mark_and_count_fast(codes_.data(), count, cut, classes_.data(), classes_.size(), marks_, left_.data());
-    const double score = training_.weight.empty() ? score_counts() : score_weights();
+    const std::uint32_t left_rows = mark_quickly(codes_.data(), count, cut, marks_);
+    const double score = training_.weight.empty() ? score_counts(left_rows) : score_weights();
     if (score > best.score) {
       best.score = score;
       best.column = place;
@@ -451,7 +466,15 @@ class Grower {
     const std::size_t count = node_.last - node_.first;
     Code* codes = codes_.data();
     if (column.stride == 1) {
-      for (std::size_t i = 0; i < count; ++i) codes[i] = column.data[rows[i]];
+      // Eight codes are stored at a time, as stores are what this loop waits for.
+      constexpr std::size_t kAtOnce = 8;
+      std::size_t i = 0;
+      for (; i + kAtOnce <= count; i += kAtOnce) {
+        std::array<Code, kAtOnce> some;
+        for (std::size_t j = 0; j < kAtOnce; ++j) some[j] = column.data[rows[i + j]];
+        std::memcpy(codes + i, some.data(), kAtOnce);
+      }
+      for (; i < count; ++i) codes[i] = column.data[rows[i]];
     } else {
       for (std::size_t i = 0; i < count; ++i) codes[i] = column[rows[i]];
     }
@@ -488,24 +511,23 @@ class Grower {
 
   // Returns how pure both sides are: the sum over them of the classes' squares over the total. A side with too little
   // weight makes it -1.
-  double score_counts() const {
-    std::uint64_t left_rows = 0;
+  double score_counts(std::uint64_t left_rows) {
+    if (is_too_light(left_rows)) return -1.0;
+    count_quickly(marks_, classes_.data(), classes_.size(), left_.data());
     std::uint64_t left_squares = 0;
     std::uint64_t right_squares = 0;
     for (std::size_t k = 0; k < classes_.size(); ++k) {
       const std::uint64_t left = left_[k];
       const std::uint64_t right = classes_[k].rows - left;
-      left_rows += left;
       left_squares += left * left;
       right_squares += right * right;
     }
-    const std::uint64_t right_rows = node_weight_ - left_rows;
-    if (left_rows < least_weight_ || right_rows < least_weight_ || left_rows == 0 || right_rows == 0) return -1.0;
     return static_cast<double>(left_squares) / static_cast<double>(left_rows) +
-           static_cast<double>(right_squares) / static_cast<double>(right_rows);
+           static_cast<double>(right_squares) / static_cast<double>(node_weight_ - left_rows);
   }
 
-  double score_weights() const {
+  double score_weights() {
+    count_quickly(marks_, classes_.data(), classes_.size(), left_.data());
     std::uint64_t left_weight = 0;
     double left_squares = 0.0;
     double right_squares = 0.0;
@@ -520,11 +542,15 @@ class Grower {
       left_squares += left_one * left_one;
       right_squares += right_one * right_one;
     }
-    const std::uint64_t right_weight = node_weight_ - left_weight;
-    if (left_weight < least_weight_ || right_weight < least_weight_ || left_weight == 0 || right_weight == 0) {
-      return -1.0;
-    }
-    return left_squares / static_cast<double>(left_weight) + right_squares / static_cast<double>(right_weight);
+    if (is_too_light(left_weight)) return -1.0;
+    return left_squares / static_cast<double>(left_weight) +
+           right_squares / static_cast<double>(node_weight_ - left_weight);
+  }
+
+  // Tells whether one side of a split would have too little weight for a leaf.
+  bool is_too_light(std::uint64_t left_weight) const {
+    const std::uint64_t least = std::max<std::uint64_t>(least_weight_, 1);
+    return left_weight < least || node_weight_ - left_weight < least;
   }
 
   static std::uint64_t sum_left(const std::uint32_t* weight, const Marks& marks, std::size_t first, std::size_t last) {
@@ -539,8 +565,10 @@ class Grower {
     const std::size_t feature = columns_[best.column];
     std::uint64_t left_weight = 0;
     double squares = 0.0;
-    left_classes_.clear();
-    right_classes_.clear();
+    left_classes_.resize(classes_.size());
+    right_classes_.resize(classes_.size());
+    ClassRows* to_left = left_classes_.data();
+    ClassRows* to_right = right_classes_.data();
     std::size_t begin = 0;
     for (std::size_t k = 0; k < classes_.size(); ++k) {
       const ClassRows& each = classes_[k];
@@ -550,11 +578,13 @@ class Grower {
       begin += each.rows;
       left_weight += weight;
       squares += static_cast<double>(each.weight) * static_cast<double>(each.weight);
-      if (best_left_[k] > 0) left_classes_.push_back({each.label, best_left_[k], weight});
-      if (best_left_[k] < each.rows) {
-        right_classes_.push_back({each.label, each.rows - best_left_[k], each.weight - weight});
-      }
+      *to_left = {each.label, best_left_[k], weight};
+      *to_right = {each.label, each.rows - best_left_[k], each.weight - weight};
+      to_left += to_left->rows > 0;  // A class without rows is written over.
+      to_right += to_right->rows > 0;
     }
+    left_classes_.resize(static_cast<std::size_t>(to_left - left_classes_.data()));
+    right_classes_.resize(static_cast<std::size_t>(to_right - right_classes_.data()));
     // Codes that the node does not have follow the heavier side.
     const bool left_is_heavier = 2 * left_weight >= node_weight_;
     const std::size_t left = tree_.nodes.size();
@@ -668,7 +698,7 @@ inline void append(FlatForest& flat, const RandomisedTree& tree, const Dataset& 
   flat.leverage.push_back(leverage);
 }
 
-// Writes the values of a tree's leaves: the logarithms of the classes' shares, times the leverage.
+// Writes the values of a tree: at leaves the logarithms of the classes' shares, times the leverage, at splits zeros.
 inline void write_values(const RandomisedTree& tree, const std::vector<double>& prior, double smoothing,
                          double leverage, double* values) {
   const std::size_t classes = prior.size();
@@ -676,8 +706,11 @@ inline void write_values(const RandomisedTree& tree, const std::vector<double>& 
   for (std::size_t k = 0; k < classes; ++k) of_absent[k] = std::log(smoothing * prior[k]);
   for (std::size_t n = 0; n < tree.nodes.size(); ++n) {
     const RandomisedNode& node = tree.nodes[n];
-    if (node.feature >= 0) continue;
     double* value = values + n * classes;
+    if (node.feature >= 0) {
+      std::fill_n(value, classes, 0.0);
+      continue;
+    }
     double total = smoothing;
     std::copy(of_absent.begin(), of_absent.end(), value);
     for (std::size_t i = node.first_class; i < node.last_class; ++i) {

@@ -22,6 +22,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+import untwist
 from untwist.arguments import Array
 from untwist.audit.peers import LEARNING_RATE, PATIENCE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
 
@@ -63,6 +64,8 @@ def find_version(packages: Iterable[str]) -> str:
         Its name and version, empty where none is installed.
     """
     for package in packages:
+        if package == "untwist":  # It is there, also where its folder is on the path and nothing was installed.
+            return f"untwist {untwist.__version__}"
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return f"{package} {importlib.metadata.version(package)}"
     return ""
@@ -368,8 +371,8 @@ def predict_unseen(peer: Peer, settings: dict[str, Any], X: Any, y: Any, seed: i
     return posterior
 
 
-def _fit_xgboost_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, **settings: Any) -> Any:
-    return fit_xgboost(X, y, held_out, n_jobs=1, random_state=seed, learning_rate=LEARNING_RATE, **settings)
+def _fit_xgboost_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, n_jobs: int = 1, **settings: Any) -> Any:
+    return fit_xgboost(X, y, held_out, n_jobs=n_jobs, random_state=seed, learning_rate=LEARNING_RATE, **settings)
 
 
 def _fit_lightgbm_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, **settings: Any) -> Any:

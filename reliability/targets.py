@@ -368,12 +368,15 @@ def try_forest(choices: Choices) -> None:
         "codes": "u8",
     }
     sound = {"offset": offset, "feature": feature, "left": left, "set": sets}
+    outputs = (count // 2 % 4,) if count // 2 % 4 else ()  # Some forests have several outputs.
+    shapes = {"codes": (8,), "value": (count, *outputs)}
     arrays: dict[str, Any] = {}
     for name, kind in kinds.items():
         if name in sound:
             arrays[name] = np.array(sound[name], dtype=kind)
         else:
-            arrays[name] = make_array(choices, kind, 1, (8,) if name == "codes" else (count,))
+            shape = shapes.get(name, (count,))
+            arrays[name] = make_array(choices, kind, len(shape), shape)
     for _ in range(choices.below(3)):
         name = choices.one(list(kinds))
         if choices.below(3) == 0:
@@ -390,7 +393,8 @@ def try_forest(choices: Choices) -> None:
         threads = choices.one([1, 1, 2, 0, -1, 2**31 - 1] if choices.below(8) == 0 else [1])
         try:
             if choices.below(2):
-                forest.add_scores(X, first, last, threads, make_array(choices, "f8", 1, (rows,)))
+                shape = (rows, *outputs)
+                forest.add_scores(X, first, last, threads, make_array(choices, "f8", len(shape), shape))
             else:
                 forest.leaves(X, first, last, threads, make_array(choices, "i4", 2, (rows, trees)))
         except REFUSED:

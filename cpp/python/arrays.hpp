@@ -86,16 +86,17 @@ std::vector<T> copy(const Vector<T>& values) {
 }
 
 // Makes a NumPy array that owns the values.
-template <typename T>
-nb::object to_numpy(std::vector<T> values) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<std::vector<T>*>(pointer); });
+template <typename T, typename Allocator>
+nb::object to_numpy(std::vector<T, Allocator> values) {
+  using Values = std::vector<T, Allocator>;
+  auto* kept = new Values(std::move(values));
+  nb::capsule owner(kept, [](void* pointer) noexcept { delete static_cast<Values*>(pointer); });
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
 // Makes a NumPy array of the values that has one dimension where a row has one number, else two.
-template <typename T>
-nb::object to_numpy_rows(std::vector<T> values, std::size_t numbers_per_row) {
+template <typename T, typename Allocator>
+nb::object to_numpy_rows(std::vector<T, Allocator> values, std::size_t numbers_per_row) {
   const std::size_t rows = values.size() / numbers_per_row;
   nb::object flat = to_numpy(std::move(values));
   return numbers_per_row == 1 ? flat : flat.attr("reshape")(rows, numbers_per_row);

@@ -20,6 +20,7 @@ from untwist.fitting import boost_given_settings, replay_rounds
 from untwist.model import FittedModel
 from untwist.settings import choose_engine, resolve
 from untwist.theory.certificate import Certificate, certify
+from untwist.theory.links import Link
 from untwist.theory.losses import Loss
 from untwist.training_data import TrainingData, ValidationTable
 
@@ -432,6 +433,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         weight = np.ones(len(labels)) if sample_weight is None else np.array(_check_sample_weight(sample_weight, rows))
         settings = resolve(list_parameters(self), seed=model.seed)
         rounds, weight = replay_rounds(model, settings, rows, labels, weight)
+        assert isinstance(model.link, Link)  # Two classes have one, and others have no certificate.
         return certify(rounds, model.link, model.step_size, sample_weight=weight)
 
     def __sklearn_tags__(self) -> Any:

@@ -193,7 +193,7 @@ def replay_rounds(
     model: FittedModel, settings: Settings, X: Any, labels: NDArray[np.uint32], sample_weight: Array
 ) -> tuple[Iterator[Round], Array]:
     """Return the rounds of a fit again, from its hypotheses and its data, and the weights of the rows that trained."""
-    if len(model.ensembles) > 1:
+    if len(model.classes) > 2:
         raise ValueError("a certificate is for two classes")
     if not settings.by_edge or model.choice is not None:
         raise ValueError("a certificate is for the paper's steps: learning_rate=None and nothing chosen by folds")

@@ -104,6 +104,15 @@ def test_scores_and_leaves_are_those_of_a_walk(n_outputs, n_rows, n_splits):
 
 
 @pytest.mark.parametrize("n_outputs", [None, 3])
+def test_blocks_of_rows_that_go_down_a_deep_tree_together(n_outputs):
+    forest = draw_forest(2, n_trees=3, n_splits=2000, n_outputs=n_outputs)
+    assert (np.diff(forest.offset) > 2 * 255).any()
+    X = draw_rows(1500)
+    np.testing.assert_array_equal(forest.scores(X, n_jobs=1), score_naively(forest, X))
+    np.testing.assert_array_equal(forest.scores(X, n_jobs=3), forest.scores(X, n_jobs=1))
+
+
+@pytest.mark.parametrize("n_outputs", [None, 3])
 def test_any_number_of_threads_gives_the_same_bits(n_outputs):
     forest = draw_forest(3, n_trees=40, n_splits=60, n_outputs=n_outputs)
     X = draw_rows(3000)

@@ -5,6 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
+from helpers.shared_models import make_shared_model
 from helpers.small_fits import draw_sample, list_forests, make_model
 
 
@@ -54,6 +55,24 @@ def test_importances_by_hand(classes):
         loop.importances("splits")
     with pytest.raises(NotFittedError):
         make_model().importances()
+
+
+def test_importances_of_classes_that_share_trees():
+    X, y = draw_sample(classes=3)
+    fitted = make_shared_model(X, y, n_classes=3, alpha=2.0)
+    (forest,) = fitted.model_.shared_forests
+    assert forest.n_outputs == 3
+    paper, gain, splits = np.zeros(4), np.zeros(4), np.zeros(4)
+    for tree in range(len(forest)):  # A tree counts once, however many classes share it.
+        nodes = range(forest.offset[tree], forest.offset[tree + 1])
+        inner = [node for node in nodes if forest.feature[node] >= 0]
+        gain_of_tree = sum(forest.gain[node] for node in inner)
+        for node in inner:
+            splits[forest.feature[node]] += 1
+            gain[forest.feature[node]] += forest.gain[node]
+            paper[forest.feature[node]] += forest.leverage[tree] * forest.gain[node] / gain_of_tree
+    for kind, by_hand in (("paper", paper), ("gain", gain), ("splits", splits)):
+        np.testing.assert_allclose(fitted.importances(kind), by_hand / by_hand.sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from helpers.command_line import untwist
+from helpers.tickets import make_tickets
 from untwist import PILBoostClassifier, load, progress, save
 from untwist.audit import audit_labels
 from untwist.commands import columns, doctor, sheets, steps
@@ -419,6 +420,73 @@ def test_a_budget_asks_for_so_many(folder, capsys):
     assert status == 0
     assert len(pd.read_csv("s.csv")) == 7
     assert untwist(capsys, "audit", "people.csv", "--label", "churn", "--budget", 0)[0] == 2
+
+
+def test_a_budget_is_told_what_it_should_find(folder, capsys):
+    _, out, _ = untwist(capsys, "audit", "people.csv", "--label", "churn", "--budget", 60)
+    table = columns.prepare(make_people()[0], "churn")
+    audit = audit_labels(table.X, table.y, PILBoostClassifier(random_state=0).fit(table.X, table.y))
+    expected = audit.wrong[audit.ranking[:60]].sum()
+    assert f"Of the labels of these 60 rows about {expected:.0f} are expected to be wrong." in out
+    clean, _ = make_people(noise=0)
+    clean.to_csv("clean.csv", index=False)
+    _, out, _ = untwist(capsys, "audit", "clean.csv", "--label", "churn")
+    assert "would fit); --budget 50 lists the rows to look at first" in out.replace("\n", " ")
+    assert "0% to 0%" not in out
+    found = json.loads(untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 1, "--json")[1])
+    assert found["wrong"]["not_excluded"] >= max(found["wrong"]["high"], 0.007)
+    assert len(found["suspects"]) == 1
+    assert found["expected_wrong_among_suspects"] < 0.5
+
+
+def test_an_audit_of_several_classes_tells_who_is_labelled_as_what(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    X, given, truth = make_tickets(2000)
+    X.assign(topic=given).to_csv("tickets.csv", index=False)
+    options = ["--label", "topic", "-o", "report.html", "--suspects", "s.csv", "--corrected", "c.csv"]
+    status, out, err = untwist(capsys, "audit", "tickets.csv", *options)
+    assert status == 0, err
+    assert "2000 rows, 9 columns, 4 classes" in err
+    assert "billing is often labelled bug" in out
+    assert "no evidence" not in out
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "Clean" not in page
+    assert "<table class=heat>" in page
+    listed = pd.read_csv("s.csv")
+    expected = f"about {listed['probability_wrong'].sum():,.0f}"
+    assert f"{len(listed)} are suspects, {expected} of them truly wrong" in out
+    assert "are expected to be wrong" not in out  # Once is enough.
+    assert np.mean(pd.read_csv("c.csv")["topic"] == truth) > np.mean(given == truth) + 0.05
+    found = json.loads(untwist(capsys, "audit", "tickets.csv", "--label", "topic", "--json")[1])
+    assert found["classes"] == ["account", "billing", "bug", "feature"]
+    assert found["noise_found"]
+    matrix = np.array(found["matrix"])
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0)
+    assert [one["class"] for one in found["wrong_by_class"]] == found["classes"]
+    assert [one["label"] for one in found["wrong_by_label"]] == found["classes"]
+    for one in found["wrong_by_class"] + found["wrong_by_label"] + found["confusions"]:
+        assert one["low"] <= one["share"] <= one["high"] > 0
+    first = found["confusions"][0]
+    assert (first["class"], first["label"], first["share"]) == ("billing", "bug", matrix[1, 2])
+    expected = sum(one["probability_wrong"] for one in found["suspects"])
+    assert found["expected_wrong_among_suspects"] == pytest.approx(expected, abs=0.2)
+
+
+def test_a_model_of_several_classes_is_trained_inspected_and_explained(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    X, given, _ = make_tickets(1500)
+    X.assign(topic=given).to_csv("tickets.csv", index=False)
+    trained = json.loads(untwist(capsys, "train", "tickets.csv", "--label", "topic", "--json")[1])
+    assert trained["noise_found"]
+    assert trained["matrix"][1][2] > 0.15
+    status, out, _ = untwist(capsys, "inspect", "model.untwist")
+    assert status == 0
+    assert f"noise: {trained['noise']}" in out
+    inspected = json.loads(untwist(capsys, "inspect", "model.untwist", "--json")[1])
+    np.testing.assert_allclose(inspected["matrix"], trained["matrix"], rtol=1e-12)
+    status, out, _ = untwist(capsys, "explain", "model.untwist", "tickets.csv", "--line", 2)
+    assert status == 0
+    assert out.startswith("line 2: ")
 
 
 @pytest.mark.parametrize("option", ["--corrected", "--suspects"])

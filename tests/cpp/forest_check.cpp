@@ -71,7 +71,9 @@ void add_tree(FlatForest& forest, const Shape& shape, std::size_t splits, bool l
     const double threshold = draw_number(shape.distinct);
     forest.threshold.push_back(is_leaf ? kNaN : std::isnan(threshold) ? 0.0 : threshold);
     forest.missing_left.push_back(static_cast<std::uint8_t>(draw_below(2)));
-    forest.value.push_back(std::ldexp(static_cast<double>(static_cast<std::int64_t>(random_bits())), -60));
+    for (std::size_t output = 0; output < forest.outputs; ++output) {
+      forest.value.push_back(std::ldexp(static_cast<double>(static_cast<std::int64_t>(random_bits())), -60));
+    }
     forest.set.push_back(-1);
     if (is_leaf || column >= shape.categorical) continue;
     forest.set.back() = static_cast<std::int32_t>(forest.codes.size() / kWordsOfSet);
@@ -112,7 +114,8 @@ void compare(const FlatForest& flat, const Forest& forest, const Shape& shape, s
   const std::size_t first = draw_below(2) ? 0 : draw_below(trees + 1);
   const std::size_t last = draw_below(2) ? trees : first + draw_below(trees - first + 1);
   const std::size_t width = last - first;
-  std::vector<double> expected_scores(rows);
+  const std::size_t outputs = flat.outputs;
+  std::vector<double> expected_scores(rows * outputs);
   for (double& score : expected_scores) score = static_cast<double>(draw_below(100)) / 3.0;
   std::vector<double> scores = expected_scores;
   std::vector<std::int32_t> expected_leaves(rows * width);
@@ -121,12 +124,14 @@ void compare(const FlatForest& flat, const Forest& forest, const Shape& shape, s
     for (std::size_t tree = first; tree < last; ++tree) {
       const std::int32_t leaf = find_leaf_naively(flat, tree, X, row);
       expected_leaves[row * width + tree - first] = leaf;
-      expected_scores[row] += flat.value[static_cast<std::size_t>(flat.offset[tree] + leaf)];
+      const double* value = flat.value.data() + static_cast<std::size_t>(flat.offset[tree] + leaf) * outputs;
+      for (std::size_t output = 0; output < outputs; ++output) expected_scores[row * outputs + output] += value[output];
     }
   }
   ThreadPool pool(1 + static_cast<int>(draw_below(3)));
   forest.add_scores(X, first, last, scores.data(), pool);
-  if (rows > 0 && std::memcmp(scores.data(), expected_scores.data(), rows * sizeof(double)) != 0) fail("scores");
+  const std::size_t bytes = scores.size() * sizeof(double);
+  if (rows > 0 && std::memcmp(scores.data(), expected_scores.data(), bytes) != 0) fail("scores");
   forest.leaves(X, first, last, leaves.data(), pool);
   if (leaves != expected_leaves) fail("leaves");
 }
@@ -206,6 +211,7 @@ void check_refusals() {
     change(forest);
     if (!is_refused([&] { Forest(forest.view(), kFeatures); })) fail(std::string("accepted: ") + what);
   };
+  refuses("no output", [](FlatForest& f) { f.outputs = 0; });
   refuses("feature too large", [](FlatForest& f) { f.feature[0] = 2; });
   refuses("feature -2", [](FlatForest& f) { f.feature[1] = -2; });
   refuses("left is itself", [](FlatForest& f) { f.left[0] = 0; });
@@ -317,6 +323,7 @@ void check_random_forests(int times) {
     shape.distinct = draw_below(2) ? 3 + draw_below(100) : 20000;
     const std::size_t trees = time % 40 == 7 ? 2000 : draw_below(60);
     FlatForest flat;
+    flat.outputs = draw_below(2) ? 1 : 1 + draw_below(9);
     for (std::size_t tree = 0; tree < trees; ++tree) {
       std::size_t splits = draw_one_in(4) ? 60 + draw_below(5) : draw_below(64);
       if (deep && draw_one_in(4)) splits = 200 + draw_below(800);

@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics import average_precision_score, f1_score, log_loss, precision_score, recall_score
 
 from experiments import datasets, peers, protocol, results
+from experiments.benchmarks import several_classes_time
 from experiments.datasets import Table, drop_rare_classes, is_pair_with_noise, list_several, load_several
 from experiments.peers import PEERS, Contiguous, compute_log_loss, hold_out, predict_unseen, search, spread_columns
 from experiments.several_classes import judging, methods, program
@@ -185,6 +186,13 @@ def test_held_out_rows_leave_lonely_classes_to_training():
     plain = hold_out(X.iloc[:48], y[:48], 0)  # Where no class is alone, the draw is scikit-learn's.
     expected = peers.train_test_split(X.iloc[:48], y[:48], test_size=0.2, stratify=y[:48], random_state=0)
     pd.testing.assert_frame_equal(plain[0], expected[0])
+
+
+def test_versions_are_found_and_a_checkout_needs_no_installation(monkeypatch):
+    assert peers.find_version(["no-such-package", "scikit-learn"]).startswith("scikit-learn 1.")
+    assert peers.find_version(["no-such-package"]) == ""
+    monkeypatch.setattr(peers.importlib.metadata, "version", lambda name: 1 / 0)
+    assert peers.find_version(["untwist"]) == f"untwist {peers.untwist.__version__}"
 
 
 @pytest.fixture
@@ -621,3 +629,32 @@ def test_processes_give_the_same_rows(folder, tmp_path):
     )
     assert str(one) == str(two)  # NaN differs from itself.
     assert not any(row.error for row in one)
+
+
+# What it costs
+
+
+def test_the_benchmark_of_time_keeps_the_better_turn(tmp_path, capsys, monkeypatch, small):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(several_classes_time, "SHAPES", [(300, 15), (400, 16)])
+    monkeypatch.setattr(several_classes_time, "TEST_ROWS", 90)
+    several_classes_time.main(["--classes", "3", "--rows", "300", "--threads", "1", "--turns", "1"])
+    assert "300 x 15" in capsys.readouterr().out
+    lines = (tmp_path / "results" / "several_classes_time.csv").read_text().splitlines()
+    assert [line.split(",")[:5] for line in lines[1:]] == [["3", "300", "15", "1", name] for name in ("untwist", PEER)]
+    assert all(float(line.split(",")[7]) > 0.6 for line in lines[1:])
+    turns = iter([3.0, 2.0, 1.0, 5.0])
+    for name in (OURS, PEER):
+        fake = lambda *_: several_classes_time.Timing(next(turns), 1.0, 0.5, 0.7)  # noqa: E731
+        monkeypatch.setitem(several_classes_time.METHODS, name, fake)
+    best = several_classes_time.measure(3, 300, 15, threads=1, turns=2)
+    assert {name: timing.seconds for name, timing in best.items()} == {OURS: 1.0, PEER: 2.0}
+
+
+def test_the_benchmark_twists_a_fifth_of_the_training_labels(monkeypatch):
+    X, y, X_test, y_test = several_classes_time.draw_table(10, 3000, 16)
+    assert (X.shape, len(y), len(y_test), X_test.dtype) == ((3000, 16), 3000, 5000, np.float32)
+    clean = several_classes_time.BernoulliNoise(0.0)
+    monkeypatch.setattr(several_classes_time, "BernoulliNoise", lambda rate: clean)
+    truth = several_classes_time.draw_table(10, 3000, 16)[1]
+    assert np.mean(truth != y) == pytest.approx(0.2, abs=0.03)

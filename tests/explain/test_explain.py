@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.inspection import PartialDependenceDisplay, partial_dependence, per
 
 from helpers.zoo import MODELS, compute_boosted_scores, fit_model
 from untwist import PILBoostClassifier, explain
+from untwist.boosting.ensemble import Ensemble
 from untwist.explain import shap_trees, shap_values, shapley, tree_explainer
 from untwist.export import numbers
 from untwist.noise.matrix import MatrixUntwisting
@@ -71,6 +73,20 @@ def test_values_are_those_of_all_subsets_of_columns(settings):
         # Leaves without rows count as having a millionth of one.
         np.testing.assert_allclose(values, twin, rtol=0, atol=1e-6)
         assert found.base_values == pytest.approx(base, abs=1e-6)
+
+
+def test_values_of_classes_that_share_trees_are_those_of_all_subsets_of_columns():
+    model, X = fit_model("three classes together")
+    (forest,) = model.model_.shared_forests
+    few = forest.keep_first(2)
+    model = replace(model.model_, ensembles=(Ensemble.from_forest(few, np.zeros(0), np.zeros(0)),))
+    rows = numbers(model, X)
+    found = explain.explain(model, X[:2], background=X)
+    for row, values in zip(rows[:2], found.values, strict=True):
+        for output in range(3):
+            twin, base = average_over_orders(few.output(output), row, rows)
+            np.testing.assert_allclose(values[:, output], twin, rtol=0, atol=1e-6)
+            assert found.base_values[output] == pytest.approx(base, abs=1e-6)
 
 
 # ---- additivity ----

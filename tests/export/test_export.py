@@ -13,9 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from helpers.learners import Plain
-from helpers.zoo import MODELS, compute_boosted_scores, fit_model
+from helpers.zoo import MODELS, SHARED, compute_boosted_scores, fit_model
 from untwist import PILBoostClassifier
-from untwist.export import numbers, probabilities, to_code, to_onnx, to_treelite
+from untwist.export import numbers, onnx, probabilities, to_code, to_onnx, to_treelite, to_xgboost
 
 ROUNDING = 1e-12  # Sums and functions come in another order; nothing else differs.
 
@@ -117,6 +117,18 @@ def test_text_of_a_model_without_categories_has_no_sets_and_without_noise_no_tab
     assert "0: a number" in text
 
 
+def test_trees_that_classes_share_are_written_once():
+    model, _ = fit_model("five classes together, four matrices")
+    names = {}
+    exec(to_code(model, "python"), names)
+    (forest,) = model.model_.shared_forests
+    assert len(names["ROOT"]) == len(forest)
+    assert len(names["FEATURE"]) == len(forest.feature)
+    assert len(names["VALUE"]) == 5 * np.count_nonzero(forest.feature < 0)
+    matrix = np.linalg.inv(model.noise_.matrices[0]).ravel().tolist()
+    assert matrix in [names[name] for name in names if name.startswith("CONSTANT")]
+
+
 def test_bad_arguments_of_to_code():
     model, _ = fit_model("alpha 1")
     with pytest.raises(ValueError, match="language must be"):
@@ -147,6 +159,37 @@ def test_numbers_are_what_the_trees_see():
 def test_probabilities_of_boosted_scores(name):
     model, X = fit_model(name)
     np.testing.assert_array_equal(probabilities(model, compute_boosted_scores(model, X)), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_plain_xgboost_model_of_several_classes(name):
+    xgboost = pytest.importorskip("xgboost")
+    model, X = fit_model(name)
+    known = model.model_.encoder.schema.categories
+    kinds = ["c" if column in known else "q" for column in range(X.shape[1])]
+    rows = xgboost.DMatrix(numbers(model, X), feature_names=list(X), feature_types=kinds, enable_categorical=True)
+    margins = to_xgboost(model).predict(rows, output_margin=True)
+    scores = compute_boosted_scores(model, X)
+    # XGBoost has single precision, and adds up as many numbers as there are trees.
+    np.testing.assert_allclose(margins, scores, rtol=0, atol=1e-5 * np.abs(scores).max())
+    if np.isfinite(model.alpha_):  # The posterior of an infinite alpha has a step, which a rounded score may be beyond.
+        np.testing.assert_allclose(probabilities(model, margins), model.predict_proba(X), rtol=0, atol=1e-4)
+
+
+def test_a_plain_xgboost_model_where_all_known_categories_go_left():
+    xgboost = pytest.importorskip("xgboost")
+    X = np.column_stack([np.arange(90) % 3, np.random.default_rng(0).normal(size=90)]).astype(float)
+    X[::7, 0] = np.nan
+    settings = {"n_estimators": 3, "max_depth": 2, "categorical_features": [0], "n_jobs": 1}
+    model = PILBoostClassifier(2.0, **settings).fit(X, np.isnan(X[:, 0]) | (X[:, 0] == 1))
+    sets = model.forest_.set >= 0
+    model.forest_.codes[:] = 2**64 - 1  # The engine makes such splits at random, where it grows randomised trees.
+    model.forest_.missing_left[sets] = 0
+    assert sets.any()
+    rows = xgboost.DMatrix(X, feature_types=["c", "q"], enable_categorical=True)
+    margins = to_xgboost(model).predict(rows, output_margin=True)
+    np.testing.assert_allclose(margins, model.decision_function(X), rtol=0, atol=1e-6)
+    assert len(np.unique(margins)) > 1
 
 
 def test_only_fitted_models_of_the_compiled_engine_are_exported():
@@ -187,6 +230,19 @@ def test_onnx_gives_labels_probabilities_and_scores(name):
     np.testing.assert_array_equal(label, model.predict(X))
     np.testing.assert_allclose(clean, model.predict_proba(X), rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(decision, model.decision_function(X), rtol=0, atol=1e-10)
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("values_at_once", [1, 24, 10**6])
+def test_onnx_adds_up_vectors_of_some_trees_at_a_time(values_at_once, monkeypatch):
+    monkeypatch.setattr(onnx, "VALUES_AT_ONCE", values_at_once)
+    model, X = fit_model("twelve classes together, eight matrices")
+    _, clean, _ = run_in_onnx(model, numbers(model, X))
+    np.testing.assert_allclose(clean, model.predict_proba(X), rtol=0, atol=ROUNDING)
+    n_additions = sum(node.op_type == "Gather" for node in to_onnx(model).graph.node) - 1
+    n_trees = len(model.model_.shared_forests[0])
+    assert n_additions == -(-n_trees // max(1, values_at_once // 12))
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=heavy) for name in MODELS])

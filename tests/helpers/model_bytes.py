@@ -33,4 +33,4 @@ def put_together(header, data):
 def find_version(header):
     """The version of a format that can hold what a header says; whatever is odd in it stays for the reader to find."""
     text = json.dumps(header)
-    return 2 if any(word in text for word in ('"softmax"', '"outputs"', '"MatrixUntwisting"')) else 1
+    return 2 if any(word in text for word in ('"softmax"', '"outputs"', '"MatrixUntwisting"', '"mixture"')) else 1

@@ -4,12 +4,14 @@ A file of an earlier format is never written again: it must stay readable.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from helpers.shared_models import make_shared_model
 from untwist import PILBoostClassifier, files
+from untwist.model import Candidate, Choice, Mixture
 
 FOLDER = Path(__file__).parents[1] / "fixtures"
 
@@ -59,10 +61,15 @@ def make_models_of_format_2():
         "matrices": ({"alpha": 1.0, "components": 3, "class_weight": "balanced", **plain}, ["a", "b", "c"]),
         "matrix": ({"alpha": 1.1, "components": "given", "shared": False, **plain}, [-1.0, 0.0, 1.0, 2.0]),
     }
-    return {
+    models = {
         name: make_shared_model(X, draw_labels(X, classes), n_classes=len(classes), **one)
         for name, (one, classes) in settings.items()
     }
+    candidate = Candidate(alpha=1.0, max_depth=3, step=0.1, n_rounds=9, loss=0.75, error=0.25)
+    mixture = Mixture(0.5, 0.25, n_trees=100, min_samples_leaf=2, boosted_loss=0.75, randomised_loss=0.625, loss=0.5)
+    chosen = models["matrices"]
+    chosen.model_ = replace(chosen.model_, choice=Choice(candidate, (candidate,), mixture))
+    return models
 
 
 if __name__ == "__main__":

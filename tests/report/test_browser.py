@@ -11,6 +11,7 @@ import pytest
 
 from helpers.browser import Browser, find_chromium
 from helpers.report_fixtures import audit_hostile_table, make_customers
+from helpers.tickets import judge_by, make_components, make_tickets, measure_matrix
 from untwist.audit import audit_labels
 from untwist.report import compare, report
 
@@ -41,6 +42,15 @@ def file(shop, tmp_path_factory):
     path.write_text(
         report(shop, title="customers.csv", rows=np.arange(3000) + 2, row_name="line", peers=compare(shop)), "utf-8"
     )
+    return path
+
+
+@pytest.fixture(scope="module")
+def tickets_file(tmp_path_factory):
+    X, given, truth = make_tickets(1000)
+    audit = judge_by(audit_labels(X, given), make_components(measure_matrix(given, truth)))
+    path = tmp_path_factory.mktemp("tickets") / "report.html"
+    path.write_text(report(audit, title="tickets.csv"), "utf-8")
     return path
 
 
@@ -92,6 +102,21 @@ def test_it_renders_without_a_request_or_a_complaint_and_fits(browser, file, nam
     background = browser.run("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(19, 21, 25)") == (name == "dark")
     browser.take_picture(SCREENSHOTS / f"report-{name}.png")
+
+
+@pytest.mark.parametrize(
+    "view", [{}, {"dark": True}, {"width": 390, "height": 844}, {"width": 390, "dark": True}], ids=str
+)
+def test_the_matrix_of_several_classes_fits_and_its_colours_differ(browser, tickets_file, view):
+    browser.open(tickets_file, **view)
+    assert_quiet(browser, tickets_file)
+    assert browser.run("document.documentElement.scrollWidth <= window.innerWidth")
+    find = "(name) => getComputedStyle(document.querySelector('.heat .' + name))"
+    colours = [browser.run(f"({find})('{name}').backgroundColor") for name in ("own", "heat0", "heat5")]
+    assert len(set(colours)) == 3
+    assert browser.run(f"({find})('heat0').color") != browser.run(f"({find})('heat5').color")
+    picture = f"several-{'dark' if view.get('dark') else 'light'}-{view.get('width', 1280)}"
+    browser.take_picture(SCREENSHOTS / f"report-{picture}.png")
 
 
 def test_the_browser_would_have_told(browser, file, tmp_path):

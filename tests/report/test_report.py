@@ -183,11 +183,12 @@ def test_several_classes_are_never_called_clean():
     assert "Clean" not in text
     assert "Nothing needs correcting" not in text
     assert f"up to {limit} of the labels is not excluded" in text or f"up to {limit} of wrong labels" in text
-    surely_little = replace(audit, noise_rate=(0.001, 0.0, 0.002))
+    noise = replace(audit.noise, class_intervals=np.array([[0.0, 0.002], [0.0, 0.1], [0.0, 0.1]]))
+    surely_little = replace(audit, noise=noise)
     headline = sections.write_summary(findings.collect_findings(surely_little), "row")
     assert "No sign" in read_text(headline)
-    assert "of noise that is the same in every class: 0.0 % to 0.2 % would fit." in read_text(headline)
-    unsure = replace(audit, noise_rate=(0.1, 0.0, 0.3))
+    assert "of noise that is the same in every class: up to 0.2 % would fit." in read_text(headline)
+    unsure = replace(audit, noise=replace(noise, class_intervals=np.array([[0.0, 0.3]] * 3)))
     assert "Unclear" in sections.write_summary(findings.collect_findings(unsure), "row")
 
 

@@ -4,13 +4,15 @@ The room judges labels and computes everything that a report shows:
 
 - `labels`: the audit itself;
 - `reasons`: why a label is doubted;
+- `confusions`: which class bears which label how often;
 - `slices`: where wrong labels concentrate;
 - `findings`: the numbers of a report;
 - `comparison`, `peers`: how other boosters do on the same folds.
 """
 
+from untwist.audit.confusions import Confusion
 from untwist.audit.labels import LabelAudit, audit_labels
 from untwist.audit.reasons import Explanation, Reason
 from untwist.audit.slices import Slice
 
-__all__ = ["Explanation", "LabelAudit", "Reason", "Slice", "audit_labels"]
+__all__ = ["Confusion", "Explanation", "LabelAudit", "Reason", "Slice", "audit_labels"]

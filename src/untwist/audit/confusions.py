@@ -18,6 +18,9 @@ __all__ = ["Confusion", "find_confusions", "iterate_truths"]
 #: A pair of which fewer rows than this are expected is left out.
 LEAST_ROWS = 0.5
 
+#: A pair whose share is smaller does not stand out.
+LEAST_STANDING_OUT = 0.02
+
 #: This many rows are looked at together.
 ROWS_PER_BLOCK = 10_000
 
@@ -37,7 +40,8 @@ class Confusion:
     rows : float
         The number of rows to expect.
     stands_out : bool
-        Whether even `low` is above what any class would bear of any other label if all wrong labels were spread evenly.
+        Whether the share is worth a word, and even `low` above what any class would bear of any other label if all
+        wrong labels were spread evenly.
     """
 
     truth: Any
@@ -117,7 +121,7 @@ def find_confusions(
     else:
         rows = np.where(off_diagonal, _expect_rows(noise, posterior[counted], labels[counted]), 0.0)
         intervals = {
-            (truth, label): find_interval(noise.matrices[:, truth, label], noise.weights)
+            (truth, label): _bound_entry(noise, truth, label)
             for truth, label in np.argwhere(rows >= LEAST_ROWS).tolist()
         }
         even_share = float(matrix[off_diagonal].mean())
@@ -133,13 +137,22 @@ def find_confusions(
                 truth=names[truth],
                 label=names[label],
                 share=float(matrix[truth, label]),
-                low=min(low, float(matrix[truth, label])),
-                high=max(high, float(matrix[truth, label])),
+                low=low,
+                high=high,
                 rows=float(rows[truth, label]),
-                stands_out=low > even_share,
+                stands_out=low > even_share and matrix[truth, label] >= LEAST_STANDING_OUT,
             )
         )
     return found
+
+
+def _bound_entry(noise: MatrixUntwisting, truth: int, label: int) -> tuple[float, float]:
+    """Return the interval of an entry of the matrix: what the components say of it, and the interval of its class."""
+    entry = float(noise.matrix[truth, label])
+    low, high = find_interval(noise.matrices[:, truth, label], noise.weights)
+    scale = entry / max(float(noise.class_shares[truth]), SAFE_MARGIN)
+    lowest, highest = (scale * noise.class_intervals[truth]).tolist()
+    return max(0.0, min(low, lowest, entry)), min(1.0, max(high, highest, entry))
 
 
 def _expect_rows(noise: MatrixUntwisting, posterior: Array, labels: NDArray[np.intp]) -> Array:

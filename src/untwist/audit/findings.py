@@ -172,7 +172,7 @@ class Findings:
     explanations : list of Explanation
         Of the first suspects.
     n_rows_given, n_rows_corrected : arrays of int
-        Rows of each class by the labels as given, and with the suspects corrected.
+        Rows of each class by the labels as given, and with those suspects corrected that are likelier wrong than right.
     confusions : list of CountedConfusion
         Which class bears which label, the pair with most rows first.
     slices : list of Slice
@@ -243,7 +243,7 @@ def collect_findings(
         asked_for=suspects is not None,
         explanations=audit.explanations(listed[:MOST_EXPLAINED]),
         n_rows_given=_count_rows(audit, audit.given),
-        n_rows_corrected=_count_rows(audit, audit.corrected(listed)),
+        n_rows_corrected=_count_rows(audit, audit.corrected(audit.find_likely_wrong(listed))),
         confusions=count_confusions(audit, listed),
         slices=_find_slices(audit),
         training=describe_training(audit),
@@ -432,7 +432,7 @@ def compare_importances(audit: LabelAudit, suspects: NDArray[np.intp]) -> tuple[
     corrected_importances : array or None
         The shares in the others; None where there is nothing to correct, or if a class would be left without rows.
     """
-    labels = audit.corrected(suspects)
+    labels = audit.corrected(audit.find_likely_wrong(suspects))
     counted = audit.weight > 0
     before = audit.fitted.importances("gain")
     nothing_changes = not (labels != audit.given)[counted].any()

@@ -95,7 +95,11 @@ class LabelAudit:
             return f"{n_rows} labels: {self.describe_noise()}; suspects(budget=...) are the rows to look at first"
         rate, low, high = self.noise_rate
         wrong = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
-        lines = [f"{n_rows} labels, {wrong}; {len(self.suspects())} are more likely wrong than right"]
+        suspects = self.suspects()
+        doubted = f"{len(suspects)} are more likely wrong than right"
+        if isinstance(self.noise, MatrixUntwisting):
+            doubted = f"{len(suspects)} are suspects, about {self.expect_wrong(suspects):,.0f} of them truly wrong"
+        lines = [f"{n_rows} labels, {wrong}; {doubted}"]
         noisiest = sorted(self.rate_by_label, key=lambda label: -self.rate_by_label[label][0])[:MOST_LABELS]
         for label in (one for one in self.rate_by_label if one in noisiest):
             rate, low, high = self.rate_by_label[label]
@@ -115,13 +119,7 @@ class LabelAudit:
         str
             Where no noise was found, what is not excluded.
         """
-        if self.noise.found or not isinstance(self.noise, MatrixUntwisting):
-            return self.noise.describe(self.classes)
-        _, low, high = self.noise_rate
-        return (
-            f"no sign of noise that is the same in every class ({low:.1%} to {high:.1%} would fit); uneven noise of up "
-            f"to {self.highest_share:.1%} of the labels is not excluded"
-        )
+        return self.noise.describe(self.classes)
 
     @property
     def highest_share(self) -> float:
@@ -190,8 +188,9 @@ class LabelAudit:
     def suspects(self, *, false_discovery_rate: float | None = None, budget: int | None = None) -> NDArray[np.intp]:
         """Return the rows to review, the most suspect first, by position (as for `iloc`).
 
-        Without either argument they are those that are more likely wrong than right. Without evidence of noise there
-        are none but those of a budget.
+        Without either argument they are, of two classes, those that are more likely wrong than right; of several, the
+        set with the highest expected F1 (`MatrixUntwisting.choose_suspects`). Without evidence of noise there are none
+        but those of a budget.
 
         Parameters
         ----------
@@ -214,6 +213,8 @@ class LabelAudit:
         if not self.noise.found:
             return order[:0]
         wrong = self.wrong[order]
+        if false_discovery_rate is None and isinstance(self.noise, MatrixUntwisting):
+            return order[self.noise.choose_suspects(wrong)]
         if false_discovery_rate is None:
             return order[wrong > 0.5]
         # This share rises from row to row, as the most suspect rows come first.
@@ -226,16 +227,31 @@ class LabelAudit:
         Parameters
         ----------
         rows : array-like or None
-            Indices or Booleans, by default `suspects()`.
+            Indices or Booleans, by default those of `suspects()` that are more likely wrong than right.
 
         Returns
         -------
         array
         """
-        chosen = self.suspects() if rows is None else self.find_positions(rows)
+        chosen = self.find_likely_wrong(self.suspects()) if rows is None else self.find_positions(rows)
         labels = self.given.copy()
         labels[chosen] = self.predicted[chosen]
         return labels
+
+    def find_likely_wrong(self, rows: ArrayLike) -> NDArray[np.intp]:
+        """Return those of some rows whose label is more likely wrong than right, as indices.
+
+        Parameters
+        ----------
+        rows : array-like
+            Indices or Booleans.
+
+        Returns
+        -------
+        array of int
+        """
+        positions = self.find_positions(rows)
+        return positions[self.wrong[positions] > 0.5]
 
     def find_positions(self, rows: ArrayLike) -> NDArray[np.intp]:
         """Return rows that are given as indices or Booleans as indices.

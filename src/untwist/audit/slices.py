@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import logit, ndtri
 
 from untwist.arguments import Array
-from untwist.audit.confusions import iterate_truths
 from untwist.audit.reasons import describe_value
 from untwist.data.encoding import TableEncoder
 from untwist.noise import estimate_noise
 from untwist.noise.estimate import CONFIDENCE
-from untwist.noise.matrix import MatrixUntwisting, find_interval, untwist_by_matrix
+from untwist.noise.matrix import MatrixUntwisting, untwist_by_matrix
+from untwist.noise.transitions import estimate_transitions
 
 __all__ = ["JudgedRows", "Slice", "find_slices", "find_slices_of_classes", "split_column"]
 
@@ -154,11 +154,11 @@ def find_slices(
 def find_slices_of_classes(
     judged: JudgedRows, encoder: TableEncoder, columns: Iterable[int], noise: MatrixUntwisting
 ) -> list[Slice]:
-    """Return the parts with clearly more wrong labels than other rows, and than their classes explain.
+    """Return the parts whose noise, estimated by itself, is clearly above what their classes explain.
 
-    The transition matrices are those of all rows. They say how many wrong labels there should be among rows of such
-    classes; a part is named if its labels speak for more than that, under nearly all matrices that fit, and by more
-    than chance makes of so many parts.
+    The transition matrices of all rows say how many wrong labels there should be among rows of such classes. A part
+    is named if its own noise is above that, and above that of all rows, by more than chance makes of so many parts.
+    Where all rows show no noise, the evidence of a part must outweigh the number of parts as well.
 
     Parameters
     ----------
@@ -169,49 +169,57 @@ def find_slices_of_classes(
     columns : iterable of int
         The columns to look at.
     noise : MatrixUntwisting
-        The transition matrices that fit.
+        The transition matrices that fit all rows.
 
     Returns
     -------
     list of Slice
-        The largest excess first; none where no noise was found.
+        The largest excess first.
     """
-    if not noise.found:
-        return []
     parts = _list_parts(judged, encoder, columns)
-    wrong, explained = _judge_by_components(judged, noise)
-    total = judged.weight.sum()
-    whole = wrong @ judged.weight / total
-    deviations = ndtri(1.0 - FALSE_ALARM / max(1, len(parts)))
+    overall_rate, _, highest_overall = noise.share_wrong(judged.posterior, judged.labels, judged.weight)
+    explained = _explain_by_classes(judged.posterior, noise)
+    unexplained = judged.disagrees - explained
     n_weighted = np.count_nonzero(judged.weight)
+    deviations = ndtri(1.0 - FALSE_ALARM / max(1, len(parts)))
+    least_evidence = 0.0 if noise.found else np.log(max(1, len(parts)))
     found = []
     for part in parts:
-        if not LEAST_ROWS <= len(part.rows) < n_weighted:
+        rows = part.rows
+        if not LEAST_ROWS <= len(rows) < n_weighted or not _exceeds_whole(unexplained, judged.weight, rows):
             continue
-        weight = judged.weight[part.rows]
-        shares = wrong[:, part.rows] @ weight / weight.sum()
-        by_classes = explained[:, part.rows] @ weight / weight.sum()
-        rate = float(noise.weights @ shares)
-        # What the classes explain is no reason to name a part, nor is what all rows have.
-        excesses = shares - np.maximum(by_classes, whole)
+        weight = judged.weight[rows]
+        here = judged.posterior[rows], judged.labels[rows], weight
+        own_noise = estimate_transitions(*here)
+        rate, low, high = own_noise.share_wrong(*here)
+        by_classes = float(np.average(explained[rows], weights=weight))
         n_rows = weight.sum() ** 2 / (weight**2).sum()
-        deviation = np.sqrt(rate * (1.0 - rate) / n_rows)
-        excess = float(noise.weights @ excesses)
-        if excess > deviations * deviation and find_interval(excesses, noise.weights)[0] > 0:
-            name = encoder.feature_labels[part.column]
-            found.append((weight.sum() * excess, Slice(name, part.where, len(part.rows), rate)))
+        deviation = np.hypot((high - low) / INTERVAL_WIDTH, np.sqrt(rate * (1.0 - rate) / n_rows))
+        expected_rate = max(overall_rate, by_classes)
+        is_noisier = low > max(highest_overall, by_classes) and rate - deviations * deviation > expected_rate
+        if is_noisier and own_noise.found and own_noise.evidence >= least_evidence:
+            excess = weight.sum() * (rate - expected_rate)
+            found.append((excess, Slice(encoder.feature_labels[part.column], part.where, len(rows), rate)))
     return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
 
 
-def _judge_by_components(judged: JudgedRows, noise: MatrixUntwisting) -> tuple[Array, Array]:
-    """Return the probability that each label is wrong, and the same of a row of such features, by component."""
-    rows = np.arange(len(judged.labels))
-    wrong = [1.0 - truths[rows, judged.labels] for truths in iterate_truths(noise, judged.posterior, judged.labels)]
-    explained = [
-        untwist_by_matrix(judged.posterior, matrix, slope, offset, noise.least) @ (1.0 - np.diag(matrix))
-        for matrix, slope, offset in zip(noise.matrices, noise.slopes, noise.offsets, strict=True)
-    ]
-    return np.stack(wrong), np.stack(explained)
+def _exceeds_whole(values: Array, weight: Array, rows: NDArray[np.intp]) -> bool:
+    """Tell whether the mean of some rows is above that of all by two standard deviations, and worth a look."""
+    overall = np.average(values, weights=weight)
+    variance = np.average((values - overall) ** 2, weights=weight)
+    here = np.average(values[rows], weights=weight[rows])
+    return bool(here - overall >= 2.0 * np.sqrt(variance / len(rows)))
+
+
+def _explain_by_classes(posterior: Array, noise: MatrixUntwisting) -> Array:
+    """Return how likely a wrong label is in each row, by its clean posterior and the noise of the classes alone."""
+    by_component = (
+        weight * (untwist_by_matrix(posterior, matrix, slope, offset, noise.least) @ (1.0 - np.diag(matrix)))
+        for weight, matrix, slope, offset in zip(
+            noise.weights, noise.matrices, noise.slopes, noise.offsets, strict=True
+        )
+    )
+    return np.asarray(sum(by_component))
 
 
 def split_column(encoder: TableEncoder, column: int, values: Array) -> Iterator[tuple[str, NDArray[np.bool_]]]:

@@ -9,6 +9,7 @@ seen tells how noisy the labels are (`untwist.noise`).
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -36,17 +37,26 @@ __all__ = ["Search"]
 #: With so many held-out rows two candidates can be told apart; the remaining folds are boosted for the winner only.
 ENOUGH_ROWS = 4000
 
+#: The same for classes that are boosted together, where randomised trees make up for a candidate that is second best.
+ENOUGH_ROWS_JOINTLY = 1000
+
 #: Rounds of a candidate, at most, where they are left open.
 MOST_ROUNDS = 1000
 
 #: Rounds between two looks at whether a candidate is done.
 BLOCK = 10
 
-#: The randomised trees of each fold.
-RANDOMISED_TREES = 40
+#: The randomised trees of each fold; the second number where the first would take too much memory.
+RANDOMISED_TREES = (40, 20)
 
 #: The rows per leaf of randomised trees that are tried.
 LEAF_SIZES = (2, 5, 15)
+
+#: The randomised trees of a fold hold so many numbers at most; leaves are made larger where they would hold more.
+MOST_VALUES = 4_000_000
+
+#: Where leaves have at least k rows, n rows make about so many times n / k leaves, and nearly as many splits.
+NODES_PER_LEAF_SIZE = 1.4
 
 #: The share of the columns that a node of a randomised tree draws.
 RANDOMISED_FEATURES = 0.5
@@ -98,7 +108,8 @@ class Search:
     @property
     def n_first_folds(self) -> int:
         """The number of folds that set enough rows aside to compare candidates by."""
-        return min(int(np.searchsorted(np.cumsum(self.fold_weights), ENOUGH_ROWS)) + 1, len(self.fold_weights))
+        enough = ENOUGH_ROWS_JOINTLY if self.data.boosts_jointly else ENOUGH_ROWS
+        return min(int(np.searchsorted(np.cumsum(self.fold_weights), enough)) + 1, len(self.fold_weights))
 
     @property
     def fixed_rounds(self) -> int | None:
@@ -160,9 +171,11 @@ class Search:
         """Return a candidate on these folds, before its first round."""
         data = self.data
         link = self.settings.make_link(alpha)
+        # Scores of classes that are boosted together are divided by alpha in the end.
+        step = alpha * self.step if data.boosts_jointly else self.step
         boosters = []
         for class_index in range(len(data.positive_classes)):
-            task = data.make_task(link, self.step, class_index)
+            task = data.make_task(link, step, class_index)
             task = replace(task, growth=replace(task.growth, max_depth=depth))
             class_boosters = []
             for fold in folds:
@@ -268,8 +281,9 @@ class Search:
     def _mix_families(self, boosted: list[Forest], unseen: OutOfFold) -> tuple[list[Forest], OutOfFold, Mixture]:
         """Return the forest of each fold with randomised trees mixed in, and what they say of rows set aside."""
         n_folds = len(boosted)
-        size = min(LEAF_SIZES, key=lambda rows: self._try_randomised(rows, self.n_first_folds))
-        randomised = self._grow_randomised(size, n_folds)
+        n_trees, leaf_sizes = self._plan_randomised()
+        size = min(leaf_sizes, key=lambda rows: self._try_randomised(n_trees, rows, self.n_first_folds))
+        randomised = self._grow_randomised(n_trees, size, n_folds)
         unseen_randomised = self._score_held_out_rows([randomised], n_folds)
         members = [unseen.scores, unseen_randomised.scores]
         weights = find_mixture_weights(members, unseen.labels, unseen.weight)
@@ -284,7 +298,7 @@ class Search:
         mixture = Mixture(
             boosted_weight=boosted_weight,
             randomised_weight=randomised_weight,
-            n_trees=RANDOMISED_TREES,
+            n_trees=n_trees,
             min_samples_leaf=size,
             boosted_loss=boosted_loss,
             randomised_loss=randomised_loss,
@@ -292,13 +306,22 @@ class Search:
         )
         return mixed, replace(unseen, scores=scores), mixture
 
-    def _try_randomised(self, leaf_size: int, n_folds: int) -> float:
+    def _plan_randomised(self) -> tuple[int, list[int]]:
+        """Return how many randomised trees to grow for each fold, and the rows per leaf to try."""
+        for n_trees in RANDOMISED_TREES:
+            n_values = NODES_PER_LEAF_SIZE * self.data.n_rows * len(self.data.classes) * n_trees
+            smallest = math.ceil(n_values / MOST_VALUES)
+            if smallest <= LEAF_SIZES[1]:
+                break
+        return n_trees, sorted({max(size, smallest) for size in LEAF_SIZES})
+
+    def _try_randomised(self, n_trees: int, leaf_size: int, n_folds: int) -> float:
         """Return the log-loss of randomised trees with so many rows per leaf, on the first folds."""
-        unseen = self._score_held_out_rows([self._grow_randomised(leaf_size, n_folds)], n_folds)
+        unseen = self._score_held_out_rows([self._grow_randomised(n_trees, leaf_size, n_folds)], n_folds)
         slope = find_mixture_weights([unseen.scores], unseen.labels, unseen.weight)[0]
         return find_log_loss(slope * unseen.scores, unseen.labels, unseen.weight)
 
-    def _grow_randomised(self, leaf_size: int, n_folds: int) -> list[Forest]:
+    def _grow_randomised(self, n_trees: int, leaf_size: int, n_folds: int) -> list[Forest]:
         """Return randomised trees on the first folds."""
         data, settings = self.data, self.settings
         task = data.make_task(settings.make_link(1.0), self.step, 0)
@@ -306,7 +329,7 @@ class Search:
         for fold in range(n_folds):
             fold_task = replace(task, weight=self._training_weight(fold))
             grown = settings.engine.grow_randomised(
-                data.dataset, fold_task, RANDOMISED_TREES, leaf_size, RANDOMISED_FEATURES, fold * RANDOMISED_TREES
+                data.dataset, fold_task, n_trees, leaf_size, RANDOMISED_FEATURES, fold * n_trees
             )
             forests.append(grown)
         return forests

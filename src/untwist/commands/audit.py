@@ -126,9 +126,8 @@ class _JudgedFile:
     def write_corrected(self, path: Path, label: str) -> None:
         """Write a copy of the file in which suspect labels that are likelier wrong than right are replaced."""
         audit = self.audit
-        likely_wrong = audit.wrong[self.suspects] > 0.5
-        looks_different = audit.predicted[self.suspects] != audit.given[self.suspects]
-        changed = self.suspects[likely_wrong & looks_different]
+        likely_wrong = audit.find_likely_wrong(self.suspects)
+        changed = likely_wrong[audit.predicted[likely_wrong] != audit.given[likely_wrong]]
         content = self.sheet.replace_labels(label, self.table.rows[changed], audit.predicted[changed].tolist())
         compress = COMPRESS.get(path.suffix.lower(), bytes)
         write_whole(path, compress(content))
@@ -175,12 +174,16 @@ class _JudgedFile:
 
     def print_words(self, hint: str) -> None:
         """Print the noise and the first suspects for people; `hint` follows the number of the others."""
-        print_result(str(self.audit))
         n_suspects = len(self.suspects)
-        if n_suspects:
-            expected = self.audit.expect_wrong(self.suspects)
+        if self.audit.noise.found:
+            print_result(str(self.audit))
+        else:
+            ask = "" if n_suspects else "; --budget 50 lists the rows to look at first"
+            print_result(f"{len(self.table.y)} labels: {self.audit.describe_noise()}{ask}")
+        expected = f"about {self.audit.expect_wrong(self.suspects):,.0f}"
+        if n_suspects and f"{n_suspects} are suspects, {expected} of" not in str(self.audit):
             rows = f"these {n_suspects} rows" if n_suspects > 1 else "this row"
-            print_result(f"Of the labels of {rows} about {expected:,.0f} are expected to be wrong.")
+            print_result(f"Of the labels of {rows} {expected} are expected to be wrong.")
         for row in self.suspects[:SHOWN].tolist():
             explanation = str(self.audit.explain(row)).split(": ", 1)[1]
             line = self.sheet.lines[self.table.rows[row]]

@@ -196,7 +196,7 @@ def _explain_forest(forest: Forest, shares: Array, rows: Array) -> tuple[Array, 
         if nodes.stop - nodes.start == 1:  # The tree is a leaf.
             base += forest.value[nodes.start]
             continue
-        paths = _Paths.from_tree(forest, nodes.start, shares)
+        paths = _Paths.from_tree(forest, nodes, shares)
         base += np.multiply.reduceat(paths.share, paths.leaf) @ paths.value
         step = max(1, CELLS_PER_BLOCK // len(paths.share))
         for start in range(0, len(rows), step):
@@ -240,30 +240,47 @@ class _Paths:
     value: Array
 
     @classmethod
-    def from_tree(cls, forest: Forest, root: int, shares: Array) -> _Paths:
-        """Return the paths of the tree with this first node."""
-        lists: list[list[Any]] = [[] for _ in range(7)]
-        node, left, split, column, share, leaf, value = lists
-        unfinished: list[tuple[int, list[tuple[int, int]]]] = [(root, [])]
+    def from_tree(cls, forest: Forest, nodes: slice, shares: Array) -> _Paths:
+        """Return the paths of the tree with these nodes."""
+        feature, first_child, share_of_node = (
+            values[nodes].tolist() for values in (forest.feature, forest.left, shares)
+        )
+        node: list[int] = []
+        left: list[bool] = []
+        split: list[int] = []
+        column: list[int] = []
+        share: list[float] = []
+        leaf: list[int] = []
+        ends: list[int] = []
+        # The steps to a node: for each column the splits by it, and the share of the background rows that is left.
+        unfinished: list[tuple[int, dict[int, tuple[list[tuple[int, bool]], float]]]] = [(0, {})]
         while unfinished:
-            end, path = unfinished.pop()
-            if forest.feature[end] >= 0:
-                child = root + int(forest.left[end])
-                unfinished.append((child + 1, [*path, (end, child + 1)]))
-                unfinished.append((child, [*path, (end, child)]))
+            end, steps = unfinished.pop()
+            asked = feature[end]
+            if asked >= 0:
+                splits, share_before = steps.get(asked, ([], 1.0))
+                for goes_left in (False, True):
+                    child = first_child[end] + (not goes_left)
+                    step = ([*splits, (end, goes_left)], share_before * share_of_node[child])
+                    unfinished.append((child, {**steps, asked: step}))
                 continue
+            ends.append(end)
             leaf.append(len(split))
-            value.append(np.atleast_1d(forest.value[end]))
-            by_column: dict[int, list[tuple[int, int]]] = {}
-            for parent, child in path:
-                by_column.setdefault(int(forest.feature[parent]), []).append((parent, child))
-            for each, steps in by_column.items():
+            for each, (splits, share_of_step) in steps.items():
                 split.append(len(node))
                 column.append(each)
-                share.append(np.prod([shares[child] for _, child in steps]))
-                node += [parent - root for parent, _ in steps]
-                left += [child == root + forest.left[parent] for parent, child in steps]
-        return cls(*map(np.array, lists))
+                share.append(share_of_step)
+                node += [parent for parent, _ in splits]
+                left += [goes_left for _, goes_left in splits]
+        return cls(
+            node=np.array(node),
+            left=np.array(left),
+            split=np.array(split),
+            column=np.array(column),
+            share=np.array(share),
+            leaf=np.array(leaf),
+            value=forest.value[nodes][ends].reshape(len(ends), -1),
+        )
 
     def add_values(self, goes_left: NDArray[np.bool_], values: Array) -> None:
         """Add what columns contribute, values[output, column, row], to those given.

@@ -101,8 +101,12 @@ def _describe_tree(
     parents = np.full(len(feature), NO_PARENT)
     parents[left[splits]] = splits
     parents[left[splits] + 1] = splits
-    condition = np.where(is_split, _find_first_above(forest.threshold[nodes]), value)
     going_right = _list_categories_going_right(forest, nodes, n_categories)
+    threshold = forest.threshold[nodes].copy()
+    # XGBoost has no empty sets: where all known categories go left, so does whatever is not missing.
+    threshold[[node for node, categories in going_right.items() if not categories]] = np.inf
+    going_right = {node: categories for node, categories in going_right.items() if categories}
+    condition = np.where(is_split, _find_first_above(threshold), value)
     sizes = [len(categories) for categories in going_right.values()]
     return {
         "base_weights": np.where(is_split, 0.0, value).tolist(),

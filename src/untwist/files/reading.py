@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from untwist.files.values import (
     read_whole,
     require,
 )
-from untwist.model import Candidate, Choice, FittedModel
+from untwist.model import Candidate, Choice, FittedModel, Mixture
 from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.settings import choose_engine
@@ -39,6 +39,8 @@ from untwist.theory.losses import AlphaLoss
 from untwist.theory.softmax import SoftmaxLink
 
 __all__ = ["header", "load", "loads"]
+
+Record = TypeVar("Record", Candidate, Mixture)
 
 #: Columns times classes, at most: a small file must not ask for much memory.
 MOST_COLUMNS = 1 << 23
@@ -103,6 +105,9 @@ FOREST_TYPES: dict[str, type[np.generic]] = {
     "missing_left": np.uint8,
     "codes": np.uint64,
 }
+
+#: Those numbers of a choice that are whole.
+WHOLE_NUMBERS = {"max_depth", "n_rounds", "n_trees", "min_samples_leaf"}
 
 #: What a header that makes no sense may lead to.
 SENSELESS = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError, ValueError)
@@ -299,15 +304,17 @@ def _read_held_out(about: Any, arrays: ArrayReader) -> tuple[NDArray[np.intp], A
 
 def _read_choice(about: Any) -> Choice:
     pairs = dict(about["pairs"])
-    return Choice(_read_candidate(pairs["best"]), tuple(map(_read_candidate, pairs["tried"]["tuple"])))
+    tried = tuple(_read_record(one, Candidate) for one in pairs["tried"]["tuple"])
+    mixture = None if pairs.get("mixture") is None else _read_record(pairs["mixture"], Mixture)
+    return Choice(_read_record(pairs["best"], Candidate), tried, mixture)
 
 
-def _read_candidate(about: Any) -> Candidate:
-    values = dict(about["pairs"])
-    max_depth = read_whole(values.pop("max_depth"), 0)
-    n_rounds = read_whole(values.pop("n_rounds"), 0)
-    numbers = {name: read_number(value) for name, value in values.items()}
-    return Candidate(max_depth=max_depth, n_rounds=n_rounds, **numbers)
+def _read_record(about: Any, kind: type[Record]) -> Record:
+    """Return a record of numbers, some of which are whole."""
+    values: dict[str, Any] = {
+        name: read_whole(value, 0) if name in WHOLE_NUMBERS else read_number(value) for name, value in about["pairs"]
+    }
+    return kind(**values)
 
 
 def _read_noise(about: Any, arrays: ArrayReader, n_classes: int) -> NoiseEstimate | MatrixUntwisting | None:

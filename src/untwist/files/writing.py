@@ -27,7 +27,7 @@ from untwist.files.layout import (
     pack,
 )
 from untwist.files.whole_files import write_whole
-from untwist.model import FittedModel
+from untwist.model import Choice, FittedModel
 from untwist.noise import NoiseEstimate
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.theory.links import CanonicalLink, Link
@@ -86,9 +86,9 @@ def dumps(model: PILBoostClassifier) -> bytes:
 
 def _choose_version(model: FittedModel) -> int:
     """Return the first version of the format that can hold a model."""
-    has_vectors = any(forest.n_outputs > 1 for forest in model.shared_forests)
-    is_new = has_vectors or isinstance(model.link, SoftmaxLink) or isinstance(model.noise, MatrixUntwisting)
-    return VERSION if is_new else FIRST_VERSION
+    is_shared = isinstance(model.link, SoftmaxLink)
+    is_mixed = model.choice is not None and model.choice.mixture is not None
+    return VERSION if is_shared or is_mixed or isinstance(model.noise, MatrixUntwisting) else FIRST_VERSION
 
 
 def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
@@ -150,12 +150,19 @@ def _describe_model(model: FittedModel, arrays: _ArrayWriter) -> dict[str, Any]:
         "seed": model.seed,
         "rows": model.n_rows,
         "weight": _make_number(model.n_effective_rows),
-        "choice": None if model.choice is None else make_plain("choice_", asdict(model.choice)),
+        "choice": None if model.choice is None else _describe_choice(model.choice),
         "noise": _describe_noise(model.noise, arrays),
         "untwists": model.untwisting is not None,
         "held_out": [arrays.add(model.validation_rows.astype("<i8")), arrays.add(model.validation_shares)],
         "ensembles": [_describe_ensemble(ensemble, arrays) for ensemble in model.ensembles],
     }
+
+
+def _describe_choice(choice: Choice) -> Any:
+    values = asdict(choice)
+    if choice.mixture is None:  # Format 1 knows none.
+        del values["mixture"]
+    return make_plain("choice_", values)
 
 
 def _describe_columns(encoder: TableEncoder) -> dict[str, Any]:

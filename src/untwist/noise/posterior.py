@@ -1,4 +1,4 @@
-"""From boosted scores to posteriors. `untwist.export.scoring` writes the same formula down for other languages.
+"""From boosted scores to posteriors. `untwist.export.formulas` writes the same formulas down for other languages.
 
 The link makes the twisted posterior of a score. Noise rates, where they are known or were estimated, untwist it; where
 they are not, the clean posterior is the one that the loss implies.

@@ -20,8 +20,10 @@ from threadpoolctl import threadpool_limits
 from untwist.arguments import Array, check_numbers
 from untwist.noise.matrix import DEVIATIONS, MatrixUntwisting, check_matrix, spread_share
 
-__all__ = ["estimate_transitions"]
+__all__ = ["ENOUGH_EVIDENCE", "estimate_transitions"]
 
+#: Noise is found where it explains more nats than this beyond its price.
+ENOUGH_EVIDENCE = 0.0
 # Noise is found where it explains more nats than this; if it is uneven, the next number per class is added.
 PRICE_OF_NOISE = 0.7
 PRICE_OF_UNEVENNESS = 0.5
@@ -617,7 +619,7 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit])
         offsets=np.array([fits[index].offsets for index in kept]),
         least=objective.least,
         evidence=evidence,
-        found=evidence > 0.0,
+        found=evidence > ENOUGH_EVIDENCE,
         share=0.0,
         interval=(0.0, 1.0),
         class_shares=np.zeros(n_classes),

@@ -84,6 +84,8 @@ def _introduce(findings: Findings, n_kept: int) -> str:
     n_suspects = len(findings.suspects)
     n_listed = len(findings.explanations)
     by_doubt = "Rows whose label is more likely wrong than right"
+    if len(findings.audit.classes) > 2:
+        by_doubt = "Rows whose label is doubtful enough for a review to be worth it"
     words = "The rows that were asked for" if findings.asked_for else by_doubt
     expected = findings.audit.expect_wrong(findings.suspects)
     words += f", the most doubtful first. Of these {n_suspects:,} about {expected:,.0f} are expected to be wrong."

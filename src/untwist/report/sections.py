@@ -9,9 +9,9 @@ import numpy as np
 from untwist.audit.findings import Findings, TrainingFacts
 from untwist.audit.labels import LabelAudit
 from untwist.model import Candidate
-from untwist.noise import rates, transitions
 from untwist.noise.estimate import CLEAN_LIMIT
 from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.rates import ENOUGH_EVIDENCE
 from untwist.report import charts
 from untwist.report.markup import (
     format_interval,
@@ -97,15 +97,21 @@ def _write_headline(audit: LabelAudit) -> tuple[str, str]:
         return "Clean", (
             f"as far as can be seen: no evidence of wrong labels. At most {not_excluded} of them may be wrong."
         )
-    if isinstance(audit.noise, MatrixUntwisting) and high < CLEAN_LIMIT:
+    if isinstance(audit.noise, MatrixUntwisting) and _find_even_limit(audit.noise) < CLEAN_LIMIT:
+        even_limit = format_percent(_find_even_limit(audit.noise))
         return "No sign", (
-            f"of noise that is the same in every class: {format_percent(low)} to {format_percent(high)} would fit. "
+            f"of noise that is the same in every class: up to {even_limit} would fit. "
             f"Uneven noise, of one class or between two, of up to {not_excluded} of the labels is not excluded."
         )
     return "Unclear", (
         "whether labels are wrong or rows just hard to tell apart: nothing here shows which. "
         f"Anything up to {not_excluded} of wrong labels would fit."
     )
+
+
+def _find_even_limit(noise: MatrixUntwisting) -> float:
+    """Return the highest rate that may be that of every class."""
+    return float(noise.class_intervals[:, 1].min())
 
 
 def _is_clean(audit: LabelAudit) -> bool:
@@ -203,12 +209,11 @@ def _write_certainty(audit: LabelAudit) -> str:
     )
     if not audit.noise.found:
         return words + "Here wrong labels explain no more than hard rows do: no noise is claimed, no label is doubted."
-    several = isinstance(audit.noise, MatrixUntwisting)
-    enough = transitions.ENOUGH_EVIDENCE if several else rates.ENOUGH_EVIDENCE
-    return words + (
-        f"Here noise explains the labels better than hard rows do, by {audit.noise.evidence:,.1f} units of "
-        f"log-likelihood; {enough:g} would be enough to count as found."
-    )
+    evidence = f"{audit.noise.evidence:,.1f} units of log-likelihood"
+    words += f"Here noise explains the labels better than hard rows do, by {evidence}"
+    if isinstance(audit.noise, MatrixUntwisting):
+        return words + " more than it takes to describe it."
+    return words + f"; {ENOUGH_EVIDENCE:g} would be enough to count as found."
 
 
 def _write_true_rates(audit: LabelAudit) -> str:
@@ -375,7 +380,7 @@ def _explain_alpha(findings: Findings) -> str:
         return words + "Probabilities follow from alpha alone: they are not corrected by the noise found above."
     return (
         words
-        + "The noise itself is undone afterwards: probabilities and decisions are corrected by the rates found above."
+        + "The noise itself is undone afterwards: probabilities and decisions are corrected by the noise found above."
     )
 
 

@@ -129,9 +129,9 @@ class CompiledDataset:
 class CompiledBooster:
     """One class against the rest, or all classes together, boosted by the core.
 
-    All classes together share their trees, whose leaves have a row of values. The scores H that these add up to minimise
-    the loss of `untwist.theory.several_classes`, so that the twisted posterior is softmax(H / alpha). Where the rounds
-    begin, at the shares of the classes, is part of the first tree.
+    All classes together share their trees, whose leaves have a row of values. The scores H that these add up to
+    minimise the loss of `untwist.theory.several_classes`, so that the twisted posterior is softmax(H / alpha). Where
+    the rounds begin, at the shares of the classes, is part of the first tree.
     """
 
     def __init__(self, dataset: CompiledDataset, task: Task) -> None:
