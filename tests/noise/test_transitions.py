@@ -14,6 +14,7 @@ from untwist.noise.transitions import (
     _choose_rows,
     _climb,
     _Even,
+    _Fit,
     _Free,
     _Known,
     _Objective,
@@ -113,9 +114,14 @@ def test_the_price_of_a_free_matrix_is_that_of_the_slow_twin():
 
 
 def test_entries_are_priced():
-    nothing, pairs = (_price_unevenness(make_matrix(kind, 4)) for kind in ("none", "pairs"))
+    zeros = np.zeros(4)
+    nothing, pairs, mostly_even = (
+        _price_unevenness(_Fit(0.0, make_matrix(kind, 4), zeros, zeros, common))
+        for kind, common in (("none", 0.0), ("pairs", 0.0), ("pairs", 0.1))
+    )
     assert nothing == pytest.approx(4 * transitions.PRICE_OF_UNEVENNESS + 12 * transitions.PRICE_OF_NO_ENTRY)
     assert pairs == pytest.approx(nothing + 4 * transitions.PRICE_OF_ENTRY, rel=1e-3)
+    assert mostly_even == pytest.approx(nothing + 4 * transitions.PRICE_OF_ENTRY_IN_EVEN_NOISE, rel=1e-3)
 
 
 def test_a_climb_ends_higher_than_it_began():
@@ -285,7 +291,7 @@ def test_a_weight_counts_rows():
     weighed = estimate_transitions(posterior, labels, np.full(800, 2.0))
     # The highest rates take a row of weight 2 for one row, copies for two.
     np.testing.assert_allclose(weighed.matrix, twice.matrix, atol=0.05)
-    assert weighed.evidence == pytest.approx(twice.evidence, rel=0.05)
+    assert weighed.evidence == pytest.approx(twice.evidence, rel=0.15)
 
 
 # ---- extremes ----

@@ -29,6 +29,7 @@ PRICE_OF_NOISE = 0.7
 PRICE_OF_UNEVENNESS = 0.5
 # Each entry of a free matrix costs so many nats, which is about what chance gains by it...
 PRICE_OF_ENTRY = 0.35
+PRICE_OF_ENTRY_IN_EVEN_NOISE = 0.7
 # ...but half of that where it is as small as this, and at 0 no more than the second number.
 SMALL_ENTRY = 0.005
 PRICE_OF_NO_ENTRY = 0.02
@@ -98,8 +99,8 @@ LAST_STEPS = 60
 # Each matrix is taken times these (what is off its diagonal), with weights of a normal distribution of this spread.
 SCALES = (0.75, 0.9, 1.0, 1.1, 1.25)
 SCALE_SPREAD = 0.12
-# Uneven rates come out too low by this factor, on the tables that the constants here were chosen on.
-UNEVEN_FACTOR = 1.06
+# Uneven rates come out too low by this part of the mean rate, on the tables that the constants here were chosen on.
+UNEVEN_BIAS = 0.45
 # The log-odds of a share have this standard deviation, and its square grows by the next number per row: chosen such
 # that intervals held the truth in 19 of 20 tables.
 SHARE_SPREAD = 0.14
@@ -597,11 +598,11 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit])
         log_weights.append(objective.evaluate(matrix, clean.log_slopes, clean.offsets)[0] - clean.value)
         matrices.append(matrix)
         fits.append(clean)
-    noisy = [(fit, fit.value - clean.value - PRICE_OF_NOISE - _price_unevenness(fit.matrix)) for fit in uneven]
+    noisy = [(fit, fit.value - clean.value - PRICE_OF_NOISE - _price_unevenness(fit)) for fit in uneven]
     noisy.insert(0, (even, even.value - clean.value - PRICE_OF_NOISE))
     evidence = max(gain for _, gain in noisy)
     for fit, gain in noisy:
-        factor = 1.0 if fit is even else UNEVEN_FACTOR
+        factor = 1.0 if fit is even else 1.0 + UNEVEN_BIAS * (1.0 - np.trace(fit.matrix) / n_classes)
         for scale in SCALES:
             matrix = identity + factor * scale * (fit.matrix - identity)
             if matrix.diagonal().min() >= LEAST_DIAGONAL:
@@ -639,12 +640,15 @@ def _weigh(log_weights: Array, n_unseen: int) -> Array:
     return np.asarray(weights)
 
 
-def _price_unevenness(matrix: Array) -> float:
+def _price_unevenness(fit: _Fit) -> float:
     """Return what the entries off the diagonal cost where they are free, in nats."""
-    entries = matrix[~np.eye(len(matrix), dtype=np.bool_)]
-    return PRICE_OF_UNEVENNESS * len(matrix) + float(
-        (PRICE_OF_NO_ENTRY + PRICE_OF_ENTRY * entries**2 / (entries**2 + SMALL_ENTRY**2)).sum()
-    )
+    n_classes = len(fit.matrix)
+    entries = fit.matrix[~np.eye(n_classes, dtype=np.bool_)]
+    # Where much noise is even, every entry is off 0 and chance has more to gain.
+    is_mostly_even = fit.common * (n_classes - 1) >= START_RATES[0]
+    price = PRICE_OF_ENTRY_IN_EVEN_NOISE if is_mostly_even else PRICE_OF_ENTRY
+    in_use = entries**2 / (entries**2 + SMALL_ENTRY**2)
+    return PRICE_OF_UNEVENNESS * n_classes + float((PRICE_OF_NO_ENTRY + price * in_use).sum())
 
 
 def _describe_shares(objective: _Objective, mixture: MatrixUntwisting) -> MatrixUntwisting:
