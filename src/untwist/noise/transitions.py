@@ -204,9 +204,10 @@ def _choose_rows(twisted: Array, labels: NDArray[np.intp], weight: Array) -> _Ro
     """Return rows by what they contain, whatever their order, and as many as the search can look at."""
     n_classes = twisted.shape[1]
     most = min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // n_classes))
+    twisted, labels, weight = _merge_copies(twisted, labels, weight)
     total = max(float(weight.sum()), float(len(weight)))
     scaled = weight * (total / weight.sum())
-    kept = _order_by_content(twisted, labels, weight)[:most]
+    kept = np.arange(min(most, len(weight)))
     kept = kept[np.argsort(labels[kept], kind="stable")]
     chosen = np.clip(twisted[kept], POSTERIOR_FLOOR, 1.0)
     telling = min(total * len(kept) / len(weight), MOST_TELLING_WEIGHT)
@@ -215,20 +216,31 @@ def _choose_rows(twisted: Array, labels: NDArray[np.intp], weight: Array) -> _Ro
     )
 
 
+def _merge_copies(twisted: Array, labels: NDArray[np.intp], weight: Array) -> tuple[Array, NDArray[np.intp], Array]:
+    """Return the rows in an order by what they contain, copies as one row of their whole weight."""
+    order = _order_by_content(twisted, labels, weight)
+    twisted, labels, weight = twisted[order], labels[order], weight[order]
+    differs = (twisted[1:] != twisted[:-1]).any(axis=1) | (labels[1:] != labels[:-1])
+    first = np.flatnonzero(np.concatenate([[True], differs]))
+    return twisted[first], labels[first], np.add.reduceat(weight, first)
+
+
 def _order_by_content(twisted: Array, labels: NDArray[np.intp], weight: Array) -> NDArray[np.intp]:
-    """Return an order of the rows that depends on what they contain, as good as random, and not on class numbers."""
+    """Return an order of the rows that depends on what they contain, as good as random, and not on class numbers.
+
+    Copies are neighbours, in the order of their weights.
+    """
     bits = _scramble(np.ascontiguousarray(twisted).view(np.uint64))
     at_label = bits[np.arange(len(labels)), labels]
     with np.errstate(over="ignore"):
-        code = bits.sum(axis=1, dtype=np.uint64) + _scramble(at_label)
-        code = _scramble(code + _scramble(np.ascontiguousarray(weight).view(np.uint64)))
+        code = _scramble(bits.sum(axis=1, dtype=np.uint64) + _scramble(at_label))
     order = np.argsort(code, kind="stable")
     tied = np.flatnonzero(code[order][1:] == code[order][:-1])
     if tied.size:
         # Rows of one code are sorted by all that they contain.
         of_ties = np.unique(np.concatenate([tied, tied + 1]))
         rows = order[of_ties]
-        keys = (*twisted[rows].T, labels[rows], code[rows])
+        keys = (weight[rows], *twisted[rows].T, labels[rows], code[rows])
         order[of_ties] = rows[np.lexsort(keys)]
     return order
 
