@@ -282,7 +282,7 @@ class MatrixUntwisting:
     def _inverses(self) -> Array:
         # The number of threads may change the last bit of an inverse.
         with threadpool_limits(limits=1, user_api="blas"):
-            return np.linalg.inv(self.matrices)
+            return np.asarray(np.linalg.inv(self.matrices), dtype=np.float64)
 
     def _untwist(self, twisted: Array) -> Iterator[Array]:
         """Yield the clean posterior under each component."""
@@ -324,7 +324,8 @@ def untwist_by_matrix(twisted: Array, matrix: Array, slope: Array, offset: Array
     ndarray of shape (n_rows, n_classes)
         Each row sums to 1.
     """
-    return _untwist_tiles(_cut_tiles(twisted), np.linalg.inv(matrix), slope, offset, least)[: len(twisted)]
+    inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    return _untwist_tiles(_cut_tiles(twisted), inverse, slope, offset, least)[: len(twisted)]
 
 
 def _cut_tiles(twisted: Array) -> Array:
