@@ -1,9 +1,10 @@
-"""Weights of a mixture: beside a search over all pairs of weights."""
+"""Weights of a mixture: beside a search over all pairs of weights. And models that are mixtures."""
 
 import numpy as np
 import pytest
 from scipy.special import log_softmax
 
+from untwist import PILBoostClassifier
 from untwist.automatic.mixture import EQUAL_ROWS, find_log_loss, find_mixture_weights
 
 
@@ -70,3 +71,33 @@ def test_no_bit_depends_on_the_order_of_the_rows():
         shuffled = [member[order] for member in members]
         np.testing.assert_array_equal(find_mixture_weights(shuffled, labels[order], weight[order]), weights)
         assert find_log_loss(shuffled[0], labels[order], weight[order]) == loss
+
+
+# ---- models ----
+
+
+def draw_rows(n_rows=240, n_classes=9):
+    rng = np.random.default_rng(0)
+    y = rng.integers(n_classes, size=n_rows)
+    return 1.5 * np.eye(n_classes)[y] + rng.normal(size=(n_rows, n_classes)), y
+
+
+def test_a_model_depends_neither_on_the_order_of_rows_nor_on_threads_nor_on_other_rows():
+    X, y = draw_rows()
+    model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, y)
+    order = np.random.default_rng(1).permutation(len(y))
+    other = PILBoostClassifier(random_state=0, n_jobs=2).fit(X[order], y[order])
+    posterior = model.predict_proba(X)
+    np.testing.assert_array_equal(other.predict_proba(X), posterior)
+    np.testing.assert_array_equal(other.oof_proba_, model.oof_proba_[order])
+    np.testing.assert_array_equal(other.noise_.matrices, model.noise_.matrices)
+    np.testing.assert_array_equal(np.vstack([model.predict_proba(X[i : i + 1]) for i in range(20)]), posterior[:20])
+
+
+def test_leaves_of_randomised_trees_are_as_large_as_is_asked_for():
+    X, y = draw_rows(n_classes=3)
+    model = PILBoostClassifier(random_state=0, n_jobs=1, min_samples_leaf=30).fit(X, y)
+    assert model.choice_.mixture.min_samples_leaf == 30
+    leaves = model.apply(X)
+    # A fold grows its trees on a part of these rows.
+    assert min(np.unique(leaf, return_counts=True)[1].min() for leaf in leaves.T) >= 30

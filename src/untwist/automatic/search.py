@@ -313,6 +313,7 @@ class Search:
             smallest = math.ceil(n_values / MOST_VALUES)
             if smallest <= LEAF_SIZES[1]:
                 break
+        smallest = max(smallest, self.data.growth.min_samples_leaf)
         return n_trees, sorted({max(size, smallest) for size in LEAF_SIZES})
 
     def _try_randomised(self, n_trees: int, leaf_size: int, n_folds: int) -> float:
