@@ -21,7 +21,7 @@ def find_penalised_loss(weights, members, labels, sample_weight):
     scores = sum(weight * member for weight, member in zip(weights, members, strict=True))
     chosen = log_softmax(scores, axis=1)[np.arange(len(labels)), labels]
     total = sample_weight.sum()
-    ridge = EQUAL_ROWS / total
+    ridge = EQUAL_ROWS / max(total, np.count_nonzero(sample_weight))
     return -(sample_weight @ chosen) / total + ridge * sum((weight - 0.5) ** 2 for weight in weights)
 
 
@@ -44,6 +44,13 @@ def test_a_weight_counts_copies_of_a_row():
         [np.repeat(m, copies, axis=0) for m in members], np.repeat(labels, copies), np.ones(copies.sum())
     )
     np.testing.assert_allclose(find_mixture_weights(members, labels, copies.astype(float)), repeated, rtol=1e-8)
+
+
+def test_weights_may_be_shares_of_a_whole():
+    members, labels = draw_members()
+    one_each = find_mixture_weights(members, labels, np.ones(len(labels)))
+    shares = find_mixture_weights(members, labels, np.full(len(labels), 1.0 / len(labels)))
+    np.testing.assert_allclose(shares, one_each, rtol=1e-8)
 
 
 def test_few_rows_stay_near_equal_weights():

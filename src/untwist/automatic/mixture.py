@@ -48,7 +48,8 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
     stacked = np.array(members)
     at_label = stacked[:, rows, labels]
     equal = np.full(len(members), 1.0 / len(members))
-    ridge = EQUAL_ROWS / total
+    # Weights that are shares of a whole say nothing about the number of rows.
+    ridge = EQUAL_ROWS / max(total, float(np.count_nonzero(weight)))
 
     def find_loss(weights: Array) -> tuple[float, Array]:
         mixed = np.einsum("m,mnk->nk", weights, stacked)
