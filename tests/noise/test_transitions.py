@@ -13,12 +13,12 @@ from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.transitions import (
     _choose_rows,
     _climb,
-    _Even,
     _Fit,
     _Free,
     _Known,
     _Objective,
     _price_unevenness,
+    _Tied,
     _weigh,
     estimate_transitions,
     find_highest_rates,
@@ -84,9 +84,10 @@ def test_the_plausibility_is_that_of_the_slow_twin(objective):
     assert value == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    "family", [_Free(4), _Even(4), _Known(make_even_matrix(4, 0.1))], ids=lambda f: type(f).__name__
-)
+FAMILIES = [_Free(4), _Tied(np.roll(np.eye(4), 1, axis=1)), _Known(make_even_matrix(4, 0.1))]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: type(f).__name__)
 def test_gradients_are_differences_of_the_plausibility(objective, family):
     rng = np.random.default_rng(3)
     n_own = len(family.bounds)
@@ -129,8 +130,8 @@ def test_a_climb_ends_higher_than_it_began():
     objective = _Objective(_choose_rows(posterior, labels, np.ones(len(labels))))
     zeros = np.zeros(4)
     start = np.array([-2.0])
-    before = objective.evaluate(_Even(4).make(start), zeros, zeros)[0]
-    fit, _ = _climb(objective, _Even(4), start, zeros, zeros, 20)
+    before = objective.evaluate(_Tied(make_even_matrix(4, 1.0)).make(start), zeros, zeros)[0]
+    fit, _ = _climb(objective, _Tied(make_even_matrix(4, 1.0)), start, zeros, zeros, 20)
     assert fit.value > before + 1.0
     assert fit.value == pytest.approx(objective.evaluate(fit.matrix, fit.log_slopes, fit.offsets)[0], abs=1e-9)
 
@@ -151,6 +152,28 @@ def test_the_highest_rates_are_those_of_the_slow_twin():
     np.testing.assert_allclose(find_highest_rates(posterior, labels, np.ones(300)), expected, atol=1e-12)
     # A weight that all rows share is no information.
     np.testing.assert_allclose(find_highest_rates(posterior, labels, np.full(300, 7.0)), expected, atol=1e-12)
+
+
+def test_rows_that_are_equally_sure_are_not_told_apart_by_their_labels():
+    labels = np.repeat([0, 1, 1, 2], [70, 30, 100, 100])
+    twisted = np.repeat([[0.7, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], 100, axis=0)
+    highest = find_highest_rates(twisted, labels, np.ones(300))
+    assert highest[0] == pytest.approx(twin.find_highest_rate(twisted[:, 0], labels, 0, [100, 300]))
+    assert highest[0] > 0.3
+    noise = estimate_transitions(np.tile(twisted, (5, 1)), np.tile(labels, 5))
+    np.testing.assert_allclose(noise.matrix[0], [0.7, 0.3, 0.0], atol=0.03)
+
+
+def test_copies_of_few_rows_are_all_looked_at():
+    rng = np.random.default_rng(0)
+    kinds = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
+    truth = rng.integers(3, size=50_000)
+    labels = (rng.random((50_000, 1)) > kinds[truth].cumsum(axis=1)).sum(axis=1)
+    rows = _choose_rows(kinds[truth], labels, np.ones(50_000))
+    assert len(rows.labels) == transitions.MOST_ROWS
+    counts = [np.bincount(each, minlength=3) / len(each) for each in (labels, rows.labels)]
+    # Four standard errors of a share among so many rows.
+    np.testing.assert_allclose(*counts, atol=4 * 0.5 / np.sqrt(transitions.MOST_ROWS))
 
 
 @pytest.mark.parametrize("kind", ["none", "even", "pairs", "one class", "random"])
