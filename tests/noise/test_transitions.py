@@ -240,6 +240,19 @@ def test_harder_data_exclude_less():
     assert limits[-1] < 0.02
 
 
+def test_weak_evidence_does_not_exclude_that_there_is_no_noise():
+    weak = []
+    for seed in range(12):
+        noise = estimate_transitions(*draw_rows("even", n=60, n_classes=3, clarity=2.0, seed=seed)[:2])
+        if noise.found and noise.evidence < transitions.CERTAIN_EVIDENCE:
+            weak.append(noise)
+    assert weak
+    for noise in weak:
+        assert noise.interval[0] == 0.0
+        assert noise.share_wrong([[0.4, 0.3, 0.3]], [0], 1.0)[1] < 1e-6
+        assert (noise.class_intervals[:, 0] == 0).all()
+
+
 def test_a_known_matrix_is_kept_and_only_calibrated():
     posterior, labels, truth = draw_rows("pairs")
     matrix = make_matrix("pairs", 4)

@@ -242,13 +242,12 @@ class MatrixUntwisting:
             # Without a sign of noise, all that is known is how noisy each class may be at most.
             highest = float(self.class_intervals[np.asarray(labels, dtype=np.intp), 1] @ weight) / total
             return share, 0.0, max(share, highest)
-        return share, *spread_share(share, self._spread)
+        return share, *self._spread_as_all(share)
 
-    @property
-    def _spread(self) -> float:
-        """The standard deviation of the log-odds of the share of wrong labels."""
-        low, high = _find_log_odds(np.array(self.interval))
-        return float(high - low) / (2.0 * DEVIATIONS)
+    def _spread_as_all(self, share: float) -> tuple[float, float]:
+        """Return the interval of a share that is as far from it, in log-odds, as that of all labels from theirs."""
+        here, overall, low, high = _find_log_odds(np.array([share, self.share, *self.interval]))
+        return min(float(expit(here + low - overall)), share), max(float(expit(here + high - overall)), share)
 
     def choose_suspects(self, wrong: ArrayLike) -> NDArray[np.bool_]:
         """Return which labels to flag, by their probabilities to be wrong: those with the highest expected F1.

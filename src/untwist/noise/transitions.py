@@ -109,6 +109,8 @@ SHARE_SPREAD = 0.14
 SHARE_SPREAD_BY_ROWS = 20.0
 # Intervals hold what a fit says that is so many nats behind the best at most.
 NEARLY_AS_GOOD = 3.0
+# Below this evidence no noise at all is within the 95 % of what is likely: the odds against it are 39 to 1 here.
+CERTAIN_EVIDENCE = 3.66
 # The rate of a class has this standard deviation, and this part of the rate, besides that of a count.
 RATE_SPREAD = 0.02
 RELATIVE_RATE_SPREAD = 0.15
@@ -690,6 +692,9 @@ def _describe_shares(objective: _Objective, mixture: MatrixUntwisting, alternati
         deviation = DEVIATIONS * np.sqrt(RATE_SPREAD**2 + (RELATIVE_RATE_SPREAD * rates) ** 2 + counted)
         low = np.maximum(rates - deviation, 0.0).min(axis=0)
         high = np.minimum(rates + deviation, 1.0).max(axis=0)
+        if mixture.evidence < CERTAIN_EVIDENCE:
+            low = np.zeros_like(low)
+            interval = (0.0, interval[1])
     else:
         low = np.zeros_like(by_class)
         high = np.maximum(objective.caps, by_class)
