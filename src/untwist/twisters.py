@@ -338,7 +338,7 @@ class PairFlips(_TransitionTwister):
     """
 
     rate: float
-    pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]] | None = None
+    pairs: Iterable[tuple[Any, Any]] | Mapping[Any, Any] | None = None
 
     def __post_init__(self) -> None:
         check_fraction("rate", self.rate)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 
 from untwist.arguments import Array
 
@@ -20,6 +20,9 @@ __all__ = ["find_log_loss", "find_mixture_weights"]
 
 #: How many rows' worth of evidence speak for equal weights.
 EQUAL_ROWS = 2.0
+
+#: The search for weights ends where nothing is left to gain, so that no rounding of the rows shows in them.
+PRECISE = {"ftol": 0.0, "gtol": 1e-12}
 
 
 def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], weight: Array) -> Array:
@@ -42,21 +45,20 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
     rows = np.arange(len(labels))
     total = max(float(weight.sum()), np.finfo(float).tiny)
     share = weight / total
-    at_label = np.array([scores[rows, labels] for scores in members])
+    stacked = np.array(members)
+    at_label = stacked[:, rows, labels]
     equal = np.full(len(members), 1.0 / len(members))
-    ridge = EQUAL_ROWS / max(total, float(np.count_nonzero(weight)))
+    ridge = EQUAL_ROWS / total
 
     def find_loss(weights: Array) -> tuple[float, Array]:
         mixed = np.einsum("m,mnk->nk", weights, stacked)
-        posterior = softmax(mixed, axis=1)
-        log_likelihood = np.log(np.maximum(posterior[rows, labels], np.finfo(float).tiny))
-        slope = at_label - np.einsum("nk,mnk->mn", posterior, stacked)
+        log_posterior = log_softmax(mixed, axis=1)
+        slope = at_label - np.einsum("nk,mnk->mn", np.exp(log_posterior), stacked)
         gap = weights - equal
-        return float(-share @ log_likelihood + ridge * gap @ gap), -(slope @ share) + 2.0 * ridge * gap
+        return float(-share @ log_posterior[rows, labels] + ridge * gap @ gap), -(slope @ share) + 2.0 * ridge * gap
 
-    stacked = np.array(members)
-    found = minimize(find_loss, equal, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(members))
-    return np.asarray(found.x)
+    bounds = [(0.0, None)] * len(members)
+    return np.asarray(minimize(find_loss, equal, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x)
 
 
 def find_log_loss(scores: Array, labels: NDArray[np.uint32], weight: Array) -> float:

@@ -47,6 +47,8 @@ WORTH_OF_EXPLAINING = 6.0
 CAP_SPREAD = 0.02
 # The highest rate is that of a one-sided bound of so many standard errors.
 CAP_ERRORS = 2.0
+# Numbers that differ by less than this part count as equal.
+ROUNDING = 1e-9
 # So many numbers of surest rows are looked at.
 CAP_DEPTHS = 32
 # A class counts for this power of its share where it is asked how much features leave unexplained.
@@ -74,8 +76,8 @@ CLEAREST = 0.005
 CLEAREST_OF_ALL_CLASSES = 0.05
 # The search looks at so many rows at most, chosen by what they contain, and at no more cells than the last number.
 MOST_ROWS = 6000
-FEWEST_ROWS = 3000
-MOST_CELLS = 200_000
+FEWEST_ROWS = 2500
+MOST_CELLS = 130_000
 # Rows of more weight than this in all would say nothing new.
 MOST_TELLING_WEIGHT = 10_000.0
 # The corners of the posteriors are looked for among this part of a class's rows, but among so many rows at least.
@@ -210,9 +212,10 @@ def _choose_rows(twisted: Array, labels: NDArray[np.intp], weight: Array) -> _Ro
     """Return rows by what they contain, whatever their order, and as many as the search can look at."""
     n_classes = twisted.shape[1]
     most = min(MOST_ROWS, max(FEWEST_ROWS, MOST_CELLS // n_classes))
+    twisted, labels, weight = _merge_copies(twisted, labels, weight)
     total = max(float(weight.sum()), float(len(weight)))
     scaled = weight * (total / weight.sum())
-    kept = _order_by_content(twisted, labels, weight)[:most]
+    kept = np.arange(min(most, len(weight)))
     kept = kept[np.argsort(labels[kept], kind="stable")]
     chosen = np.clip(twisted[kept], POSTERIOR_FLOOR, 1.0)
     telling = min(total * len(kept) / len(weight), MOST_TELLING_WEIGHT)
@@ -221,21 +224,31 @@ def _choose_rows(twisted: Array, labels: NDArray[np.intp], weight: Array) -> _Ro
     )
 
 
+def _merge_copies(twisted: Array, labels: NDArray[np.intp], weight: Array) -> tuple[Array, NDArray[np.intp], Array]:
+    """Return the rows in an order by what they contain, copies as one row of their whole weight."""
+    order = _order_by_content(twisted, labels, weight)
+    twisted, labels, weight = twisted[order], labels[order], weight[order]
+    differs = (twisted[1:] != twisted[:-1]).any(axis=1) | (labels[1:] != labels[:-1])
+    first = np.flatnonzero(np.concatenate([[True], differs]))
+    return twisted[first], labels[first], np.add.reduceat(weight, first)
+
+
 def _order_by_content(twisted: Array, labels: NDArray[np.intp], weight: Array) -> NDArray[np.intp]:
-    """Return an order of the rows that depends on what they contain, as good as random, and not on class numbers."""
+    """Return an order of the rows that depends on what they contain, as good as random, and not on class numbers.
+
+    Copies are neighbours, in the order of their weights.
+    """
     bits = _scramble(np.ascontiguousarray(twisted).view(np.uint64))
-    code = bits.sum(axis=1, dtype=np.uint64) + _scramble(bits[np.arange(len(labels)), labels])
-    code = _scramble(code + _scramble(np.ascontiguousarray(weight).view(np.uint64)))
+    at_label = bits[np.arange(len(labels)), labels]
+    code = _scramble(bits.sum(axis=1, dtype=np.uint64) + _scramble(at_label))
     order = np.argsort(code, kind="stable")
-    is_repeated = np.append(False, code[order][1:] == code[order][:-1])
-    if is_repeated.any():
-        # Rows of one code are sorted by all that they contain, and numbered: copies of a row go different ways.
-        of_ties = np.flatnonzero(is_repeated | np.append(is_repeated[1:], False))
+    tied = np.flatnonzero(code[order][1:] == code[order][:-1])
+    if tied.size:
+        # Rows of one code are sorted by all that they contain.
+        of_ties = np.unique(np.concatenate([tied, tied + 1]))
         rows = order[of_ties]
-        order[of_ties] = rows[np.lexsort((*twisted[rows].T, labels[rows], code[rows]))]
-        places = np.arange(len(order))
-        number = places - np.maximum.accumulate(np.where(is_repeated, 0, places))
-        order = order[np.argsort(_scramble(code[order] + _scramble(number.astype(np.uint64))), kind="stable")]
+        keys = (weight[rows], *twisted[rows].T, labels[rows], code[rows])
+        order[of_ties] = rows[np.lexsort(keys)]
     return order
 
 
@@ -448,7 +461,7 @@ def find_highest_rates(twisted: Array, labels: NDArray[np.intp], weight: Array) 
     labels : ndarray of int of shape (n_rows,)
         The class that each label names.
     weight : ndarray of shape (n_rows,)
-        How much each row counts.
+        How many rows each one stands for.
 
     Returns
     -------
@@ -463,15 +476,16 @@ def find_highest_rates(twisted: Array, labels: NDArray[np.intp], weight: Array) 
         # Rows that are equally sure are taken together: their order would be one by labels.
         sure = twisted[order, each]
         ends = np.append(np.flatnonzero(sure[1:] != sure[:-1]), len(sure) - 1)
-        depths = ends[np.searchsorted(ends, np.geomspace(1, len(sure), CAP_DEPTHS).astype(np.intp) - 1)]
         sorted_weight = weight[order]
-        total = np.cumsum(sorted_weight)[depths]
+        weight_until = np.cumsum(sorted_weight)
+        wanted = np.geomspace(min(1.0, weight_until[-1]), weight_until[-1], CAP_DEPTHS)
+        places = np.searchsorted(weight_until, wanted * (1.0 - ROUNDING))
+        depths = ends[np.searchsorted(ends, np.minimum(places, len(sure) - 1))]
+        total = weight_until[depths]
         right = np.cumsum(sorted_weight * (labels[order] == each))[depths]
-        # What weights of different sizes are worth, in rows of one size.
-        n_rows = total**2 / np.cumsum(sorted_weight**2)[depths]
         part = np.clip(right / total, 0.0, 1.0)
-        spread = CAP_ERRORS * np.sqrt(part * (1.0 - part) / n_rows + square / (4.0 * n_rows**2))
-        bound = (part + square / (2.0 * n_rows) - spread) / (1.0 + square / n_rows)
+        spread = CAP_ERRORS * np.sqrt(part * (1.0 - part) / total + square / (4.0 * total**2))
+        bound = (part + square / (2.0 * total) - spread) / (1.0 + square / total)
         highest[each] = 1.0 - bound.max()
     return highest
 
@@ -577,12 +591,14 @@ def _find_corners(objective: _Objective, part: float, least_rows: float) -> Arra
     """
     rows = objective.rows
     n_classes = objective.n_classes
-    counts = np.bincount(rows.labels, minlength=n_classes)
+    counts = np.bincount(rows.labels, rows.weight, n_classes)
     corners = np.empty((n_classes, n_classes))
     for each in range(n_classes):
-        n_surest = min(objective.n_rows, max(FEWEST_CORNER_ROWS, int(part * counts[each])))
+        n_surest = max(float(FEWEST_CORNER_ROWS), part * counts[each])
         sure = rows.twisted[:, each]
-        surest = np.flatnonzero(sure >= np.partition(sure, -n_surest)[-n_surest])
+        order = np.argsort(-sure, kind="stable")
+        last = np.searchsorted(np.cumsum(rows.weight[order]), n_surest)
+        surest = np.flatnonzero(sure >= sure[order[min(last, len(order) - 1)]])
         weight = rows.weight[surest] / rows.weight[surest].sum()
         borne = np.bincount(rows.labels[surest], weight, n_classes)
         corner = (weight @ rows.twisted[surest] + borne) / 2.0
@@ -682,7 +698,7 @@ def _describe_shares(objective: _Objective, mixture: MatrixUntwisting, alternati
     by_class = 1.0 - np.diag(mixture.matrix)
     share = objective.find_share(mixture)
     if mixture.found:
-        spread = float(np.sqrt(SHARE_SPREAD**2 + SHARE_SPREAD_BY_ROWS / objective.n_rows))
+        spread = float(np.sqrt(SHARE_SPREAD**2 + SHARE_SPREAD_BY_ROWS / rows.weight.sum()))
         one_by_one = [_take_fit(mixture, fit) for fit in alternatives]
         shares = [share, *(objective.find_share(one) for one in one_by_one)]
         interval = (spread_share(min(shares), spread)[0], spread_share(max(shares), spread)[1])
