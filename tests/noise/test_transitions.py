@@ -125,6 +125,29 @@ def test_entries_are_priced():
     assert mostly_even == pytest.approx(nothing + 4 * transitions.PRICE_OF_ENTRY_IN_EVEN_NOISE, rel=1e-3)
 
 
+def test_the_contradiction_is_that_of_the_slow_twin():
+    posterior, labels, _ = draw_rows("even", n=400, n_classes=3)
+    objective = _Objective(_choose_rows(posterior, labels, np.linspace(0.5, 2.0, 400)))
+    matrix, zeros = make_even_matrix(3, 0.4), np.zeros(3)
+    clean = [twin.untwist_row(q, matrix, np.ones(3), zeros, objective.least) for q in objective.rows.twisted]
+    expected = twin.find_contradiction(objective.rows, clean)
+    assert expected > 0
+    assert objective.find_contradiction(_Fit(0.0, matrix, zeros, zeros, 0.0)) == pytest.approx(expected)
+
+
+def test_classes_that_are_hard_to_tell_apart_are_no_noise():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=3000)
+    # Of the last two classes features say a little, and the model is too sure of it.
+    hint = rng.normal(size=3000) + 0.7 * (truth == 2)
+    second = 1 / (1 + np.exp(1.2 * (hint - 0.35)))
+    posterior = np.where(truth[:, None] == 0, [[0.98, 0.01, 0.01]], np.column_stack([0 * hint, second, 1 - second]))
+    posterior = (posterior + 0.01) / (posterior + 0.01).sum(axis=1, keepdims=True)
+    noise = estimate_transitions(posterior, truth)
+    assert not noise.found
+    assert noise.class_intervals[2, 1] > 0.05
+
+
 def test_a_climb_ends_higher_than_it_began():
     posterior, labels, _ = draw_rows()
     objective = _Objective(_choose_rows(posterior, labels, np.ones(len(labels))))

@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 from threadpoolctl import threadpool_limits
 
 from untwist.arguments import Array, check_numbers
-from untwist.noise.matrix import DEVIATIONS, MatrixUntwisting, check_matrix, spread_share
+from untwist.noise.matrix import DEVIATIONS, MatrixUntwisting, check_matrix, spread_share, untwist_by_matrix
 
 __all__ = ["ENOUGH_EVIDENCE", "estimate_transitions"]
 
@@ -80,6 +80,11 @@ FEWEST_ROWS = 2500
 MOST_CELLS = 130_000
 # Rows of more weight than this in all would say nothing new.
 MOST_TELLING_WEIGHT = 10_000.0
+# Whether labels follow from features is asked of entries above this, among rows with a clean posterior above the next.
+TELLING_ENTRY = 0.05
+SURE = 0.8
+# What the answer speaks against noise counts this often.
+WEIGHT_OF_CONTRADICTION = 1.5
 # The corners of the posteriors are looked for among this part of a class's rows, but among so many rows at least.
 CORNER_SHARE = 0.2
 FEWEST_CORNER_ROWS = 10
@@ -333,6 +338,31 @@ class _Objective:
         by_matrix -= (plain @ by_plain.T) @ inverse.T
         by_matrix[np.diag_indices(self.n_classes)] += beyond / CAP_SPREAD
         return float(value), by_matrix, by_log_slopes, by_offsets
+
+    def find_contradiction(self, fit: _Fit) -> float:
+        """Return how many nats speak against noise between two classes: what features say of its labels.
+
+        By noise, which rows of class j bear label k does not follow from features. Where it does, classes are hard to
+        tell apart. The answer is the score statistic of the posterior's log-odds of k against j, among rows that are
+        surely of class j and bear one of these labels, for the pair of classes where it is greatest.
+        """
+        clean = untwist_by_matrix(self.rows.twisted, fit.matrix, np.exp(fit.log_slopes), fit.offsets, self.least)
+        worst = 0.0
+        for j, k in np.argwhere((fit.matrix > TELLING_ENTRY) & ~np.eye(self.n_classes, dtype=np.bool_)).tolist():
+            labels = self.rows.labels
+            chosen = np.flatnonzero((clean[:, j] > SURE) & ((labels == j) | (labels == k)))
+            weight = self.rows.weight[chosen]
+            if weight.sum() < FEWEST_CORNER_ROWS:
+                continue
+            bears_k = labels[chosen] == k
+            log_odds = np.log(self.twisted[k, chosen] / self.twisted[j, chosen])
+            part = float(weight @ bears_k / weight.sum())
+            centred = log_odds - weight @ log_odds / weight.sum()
+            variance = part * (1.0 - part) * float(weight @ centred**2)
+            score = float(weight @ (centred * bears_k))
+            if score > 0 and variance > 0:
+                worst = max(worst, score**2 / (2.0 * variance))
+        return worst
 
     def find_share(self, untwisting: MatrixUntwisting) -> float:
         """Return the share of wrong labels among the rows."""
@@ -632,9 +662,11 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, pairs: _Fit, uneven
         log_weights.append(objective.evaluate(matrix, clean.log_slopes, clean.offsets)[0] - clean.value)
         matrices.append(matrix)
         fits.append(clean)
-    noisy = [(fit, fit.value - clean.value - PRICE_OF_NOISE - _price_unevenness(fit)) for fit in uneven]
-    noisy.insert(0, (even, even.value - clean.value - PRICE_OF_NOISE))
-    noisy.insert(1, (pairs, pairs.value - clean.value - PRICE_OF_NOISE - PRICE_OF_TARGET * n_classes))
+    prices = [0.0, PRICE_OF_TARGET * n_classes, *(_price_unevenness(fit) for fit in uneven)]
+    noisy = []
+    for fit, price in zip([even, pairs, *uneven], prices, strict=True):
+        against = 0.0 if fit is even else WEIGHT_OF_CONTRADICTION * objective.find_contradiction(fit)
+        noisy.append((fit, fit.value - clean.value - PRICE_OF_NOISE - price - against))
     evidence = max(gain for _, gain in noisy)
     for fit, gain in noisy:
         factor = 1.0 if fit is even else 1.0 + UNEVEN_BIAS * (1.0 - np.trace(fit.matrix) / n_classes)
