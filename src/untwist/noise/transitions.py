@@ -360,7 +360,8 @@ class _Objective:
             centred = log_odds - weight @ log_odds / weight.sum()
             variance = part * (1.0 - part) * float(weight @ centred**2)
             score = float(weight @ (centred * bears_k))
-            if score > 0 and variance > 0:
+            # Log-odds that differ by rounding alone say nothing.
+            if score > 0 and variance > ROUNDING * weight.sum():
                 worst = max(worst, score**2 / (2.0 * variance))
         return worst
 
