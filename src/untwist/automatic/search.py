@@ -29,7 +29,7 @@ from untwist.model import Candidate, Choice, FittedModel, Mixture, OutOfFold
 from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES
 from untwist.theory.links import Link
 from untwist.theory.losses import AlphaLoss
-from untwist.theory.softmax import SoftmaxLink
+from untwist.theory.several_classes import SoftmaxLink
 from untwist.training_data import TrainingData
 
 __all__ = ["Search"]
