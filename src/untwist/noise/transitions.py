@@ -72,8 +72,8 @@ CLEAREST = 0.005
 CLEAREST_OF_ALL_CLASSES = 0.05
 # The search looks at so many rows at most, chosen by what they contain, and at no more cells than the last number.
 MOST_ROWS = 6000
-FEWEST_ROWS = 3000
-MOST_CELLS = 200_000
+FEWEST_ROWS = 2500
+MOST_CELLS = 130_000
 # Rows of more weight than this in all would say nothing new.
 MOST_TELLING_WEIGHT = 10_000.0
 # The corners of the posteriors are looked for among this part of a class's rows, but among so many rows at least.
