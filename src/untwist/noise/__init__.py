@@ -1,8 +1,8 @@
 """How many labels are wrong, read off the twisted data alone, and what undoes it.
 
-- `rates`: estimates how many labels of each of two classes are wrong, from posteriors of rows that a model has not seen.
+- `rates`: estimates how many labels of each of two classes are wrong, from posteriors out of fold.
 - `untwisting`: takes the twisted posterior of two classes to the clean one, by all rates that fit.
-- `transitions`: estimates which label stands for which of several classes how often, from such posteriors.
+- `transitions`: estimates which label stands for which of several classes how often, from posteriors out of fold.
 - `matrix`: takes the twisted posterior of several classes to the clean one, by all transition matrices that fit.
 - `posterior`: takes the scores of a boosted model to twisted and clean posteriors.
 - `paper`: the three ways to alpha that the paper has.
