@@ -58,3 +58,15 @@ def test_log_loss_is_that_of_the_posterior():
     odds = np.exp(members[0])
     posterior = (odds / odds.sum(axis=1, keepdims=True))[np.arange(len(labels)), labels]
     assert find_log_loss(members[0], labels, weight) == pytest.approx(np.average(-np.log(posterior), weights=weight))
+
+
+def test_no_bit_depends_on_the_order_of_the_rows():
+    members, labels = draw_members()
+    weight = np.random.default_rng(4).uniform(size=len(labels))
+    weights = find_mixture_weights(members, labels, weight)
+    loss = find_log_loss(members[0], labels, weight)
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(labels))
+        shuffled = [member[order] for member in members]
+        np.testing.assert_array_equal(find_mixture_weights(shuffled, labels[order], weight[order]), weights)
+        assert find_log_loss(shuffled[0], labels[order], weight[order]) == loss

@@ -21,7 +21,7 @@ __all__ = ["find_log_loss", "find_mixture_weights"]
 #: How many rows' worth of evidence speak for equal weights.
 EQUAL_ROWS = 2.0
 
-#: The search for weights ends where nothing is left to gain, so that no rounding of the rows shows in them.
+#: The search for weights ends where nothing is left to gain, so that copies of a row count as its weight does.
 PRECISE = {"ftol": 0.0, "gtol": 1e-12}
 
 
@@ -43,7 +43,7 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
         A weight of at least 0 for each member. They need not sum to 1: a mixture may be surer than its parts.
     """
     rows = np.arange(len(labels))
-    total = max(float(weight.sum()), np.finfo(float).tiny)
+    total = max(_add_up(weight), np.finfo(float).tiny)
     share = weight / total
     stacked = np.array(members)
     at_label = stacked[:, rows, labels]
@@ -55,7 +55,8 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
         log_posterior = log_softmax(mixed, axis=1)
         slope = at_label - np.einsum("nk,mnk->mn", np.exp(log_posterior), stacked)
         gap = weights - equal
-        return float(-share @ log_posterior[rows, labels] + ridge * gap @ gap), -(slope @ share) + 2.0 * ridge * gap
+        loss = ridge * float(gap @ gap) - _add_up(share * log_posterior[rows, labels])
+        return loss, 2.0 * ridge * gap - np.array([_add_up(share * of_member) for of_member in slope])
 
     bounds = [(0.0, None)] * len(members)
     return np.asarray(minimize(find_loss, equal, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x)
@@ -78,4 +79,9 @@ def find_log_loss(scores: Array, labels: NDArray[np.uint32], weight: Array) -> f
     float
     """
     log_posterior = log_softmax(scores, axis=1)[np.arange(len(labels)), labels]
-    return float(-(weight @ log_posterior) / max(float(weight.sum()), np.finfo(float).tiny))
+    return -_add_up(weight * log_posterior) / max(_add_up(weight), np.finfo(float).tiny)
+
+
+def _add_up(values: Array) -> float:
+    """Return a sum that does not depend on the order of the rows, not even in its last bit."""
+    return float(np.sort(values).sum())

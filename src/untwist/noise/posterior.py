@@ -17,7 +17,7 @@ from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import Link
 from untwist.theory.losses import AlphaLoss
-from untwist.theory.softmax import SoftmaxLink
+from untwist.theory.several_classes import SoftmaxLink
 
 __all__ = ["TIE_BREAK", "ClassesPosterior", "Posterior", "find_posterior_floor", "turns_labels_over"]
 
