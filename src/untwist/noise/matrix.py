@@ -136,6 +136,11 @@ class MatrixUntwisting:
         """Whether the matrix was given, not estimated."""
         return math.isnan(self.evidence)
 
+    @property
+    def even_limit(self) -> float:
+        """The highest rate that may be that of every class; where no noise was found, what is not excluded of it."""
+        return float(self.class_intervals[:, 1].min())
+
     @cached_property
     def matrix(self) -> Array:
         """The mean transition matrix: a row per true class, a column per label."""
@@ -159,10 +164,9 @@ class MatrixUntwisting:
         """
         low, high = self.interval
         if not self.found:
-            even_high = float(self.class_intervals[:, 1].min())
             return (
-                f"no sign of noise that is the same in every class (0% to {even_high:.1%} would fit); uneven noise of "
-                f"up to {self.uneven_limit:.1%} of the labels is not excluded"
+                f"no sign of noise that is the same in every class (0% to {self.even_limit:.1%} would fit); "
+                f"uneven noise of up to {self.uneven_limit:.1%} of the labels is not excluded"
             )
         shares = f"{self.share:.1%}" if self.is_given else f"{self.share:.1%} ({low:.1%} to {high:.1%}) of all"
         what = f"wrong labels{' (as given)' if self.is_given else ''}: {shares}"
