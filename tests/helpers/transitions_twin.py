@@ -49,6 +49,8 @@ def find_plausibility(rows, matrix, log_slopes, offsets, caps, least):
     prior += sum((each / settings.OFFSET_SPREAD) ** 2 for each in offsets)
     prior += sum(max(1 - matrix[j][j] - caps[j], 0.0) ** 2 for j in range(n_classes)) / settings.CAP_SPREAD**2
     worth = settings.WORTH_OF_EXPLAINING * math.log(unexplained + settings.FREELY_UNEXPLAINED)
+    if total < settings.ROWS_TO_EXPLAIN * n_classes:
+        worth *= total / (settings.ROWS_TO_EXPLAIN * n_classes)
     return likelihood - worth - prior / 2
 
 

@@ -52,15 +52,18 @@ def test_the_probability_of_a_wrong_label_is_that_of_the_slow_twin(noise, rows):
     np.testing.assert_allclose(noise.probability_wrong(posterior, labels), expected, atol=1e-12)
 
 
-def test_many_rows_are_untwisted_as_few(noise, rows):
-    posterior, labels = rows
-    many, many_labels = np.tile(posterior, (3000, 1)), np.tile(labels, 3000)
-    np.testing.assert_allclose(noise.clean(many), np.tile(noise.clean(posterior), (3000, 1)), atol=1e-13)
-    np.testing.assert_allclose(
-        noise.probability_wrong(many, many_labels),
-        np.tile(noise.probability_wrong(posterior, labels), 3000),
-        atol=1e-13,
-    )
+@pytest.mark.parametrize("n_classes", [3, 9, 40])
+def test_a_row_is_untwisted_to_the_same_bits_alone_and_among_many(n_classes):
+    rng = np.random.default_rng(n_classes)
+    noise = draw_matrices(n_classes, 3, rng)
+    posterior, labels = rng.dirichlet(np.ones(n_classes), 300), rng.integers(n_classes, size=300)
+    clean, wrong = noise.clean(posterior), noise.probability_wrong(posterior, labels)
+    for count in (1, 2, 63, 65):
+        for first in (0, 100, 235):
+            few = slice(first, first + count)
+            np.testing.assert_array_equal(noise.clean(posterior[few]), clean[few])
+            np.testing.assert_array_equal(noise.probability_wrong(posterior[few], labels[few]), wrong[few])
+    assert noise.clean(posterior[:0]).shape == (0, n_classes)
 
 
 def test_a_known_matrix_undoes_itself():

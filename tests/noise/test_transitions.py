@@ -256,6 +256,17 @@ def test_clean_labels_are_not_accused_and_not_acquitted_for_nothing(n_classes, c
     assert after < before + 0.02
 
 
+@pytest.mark.parametrize("n", [6, 10, 20, 40])
+def test_few_rows_that_are_merely_hard_are_not_accused(n):
+    found = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        posterior = rng.dirichlet(np.ones(3), n)
+        labels = np.array([rng.choice(3, p=q) for q in posterior])
+        found.append(estimate_transitions(posterior, labels).found)
+    assert sum(found) <= 3
+
+
 def test_harder_data_exclude_less():
     limits = [estimate_transitions(*draw_rows("none", clarity=each)[:2]).uneven_limit for each in (0.5, 1.0, 2.0, 4.0)]
     assert limits == sorted(limits, reverse=True)

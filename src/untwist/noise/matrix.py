@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
+from threadpoolctl import threadpool_limits
 
 from untwist.arguments import Array, check_numbers
 
@@ -27,7 +28,10 @@ ROUNDING = 1e-6
 CLEAREST_BY_KNOWN_MATRIX = 1e-9
 # A posterior that is divided by, or whose logarithm is taken, is kept this far from 0.
 SAFE_MARGIN = 1e-15
-# Rows are untwisted so many cells at a time, which keeps what lies between in a fast cache.
+# Rows are untwisted in tiles of so many, the last one filled up. A matrix product of another shape may round otherwise,
+# and the posterior of a row must not depend on how many others there are.
+ROWS_PER_TILE = 64
+# So many cells at a time are untwisted, which keeps what lies between in a fast cache.
 CELLS_PER_BLOCK = 1 << 18
 # The confidence of all intervals, on either side.
 TAILS = (0.025, 0.975)
@@ -199,7 +203,7 @@ class MatrixUntwisting:
         clean = np.empty_like(twisted)
         for rows in _iterate_blocks(twisted):
             parts = zip(self.weights, self._untwist(twisted[rows]), strict=True)
-            clean[rows] = sum(weight * part for weight, part in parts).T
+            clean[rows] = sum(weight * part for weight, part in parts)
         return clean
 
     def probability_wrong(self, posterior: ArrayLike, labels: ArrayLike) -> Array:
@@ -217,7 +221,8 @@ class MatrixUntwisting:
         ndarray of shape (n_rows,)
             One probability per label.
         """
-        return np.asarray(self.weights @ self._list_wrong(posterior, labels))
+        parts = zip(self.weights, self._list_wrong(posterior, labels), strict=True)
+        return np.asarray(sum(weight * part for weight, part in parts))
 
     def share_wrong(
         self, posterior: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike
@@ -276,11 +281,17 @@ class MatrixUntwisting:
         expected = 2.0 * np.cumsum(falling) / (np.arange(1, falling.size + 1) + max(falling.sum(), SAFE_MARGIN))
         return np.asarray(probabilities > max(float(expected.max()) / 2.0, LEAST_SUSPICION))
 
+    @cached_property
+    def _inverses(self) -> Array:
+        # The number of threads may change the last bit of an inverse.
+        with threadpool_limits(limits=1, user_api="blas"):
+            return np.asarray(np.linalg.inv(self.matrices), dtype=np.float64)
+
     def _untwist(self, twisted: Array) -> Iterator[Array]:
-        """Yield the clean posterior under each component, a row per class."""
-        columns = np.ascontiguousarray(twisted.T)
-        for matrix, slope, offset in zip(self.matrices, self.slopes, self.offsets, strict=True):
-            yield _untwist_columns(columns, matrix, slope, offset, self.least)
+        """Yield the clean posterior under each component."""
+        tiles = _cut_tiles(twisted)
+        for inverse, slope, offset in zip(self._inverses, self.slopes, self.offsets, strict=True):
+            yield _untwist_tiles(tiles, inverse, slope, offset, self.least)[: len(twisted)]
 
     def _list_wrong(self, posterior: ArrayLike, labels: ArrayLike) -> Array:
         """Return the probability that each label is wrong, under each component."""
@@ -289,11 +300,11 @@ class MatrixUntwisting:
         wrong = np.empty((len(self.weights), len(twisted)))
         for rows in _iterate_blocks(twisted):
             here = indices[rows]
-            at_label = here, np.arange(len(here))
             for index, clean in enumerate(self._untwist(twisted[rows])):
                 matrix = self.matrices[index]
-                borne = np.maximum((clean * matrix[:, here]).sum(axis=0), SAFE_MARGIN)
-                wrong[index, rows] = np.clip(1.0 - matrix[here, here] * clean[at_label] / borne, 0.0, 1.0)
+                borne = np.maximum((clean * matrix.T[here]).sum(axis=1), SAFE_MARGIN)
+                at_label = clean[np.arange(len(here)), here]
+                wrong[index, rows] = np.clip(1.0 - matrix[here, here] * at_label / borne, 0.0, 1.0)
         return wrong
 
 
@@ -316,15 +327,25 @@ def untwist_by_matrix(twisted: Array, matrix: Array, slope: Array, offset: Array
     ndarray of shape (n_rows, n_classes)
         Each row sums to 1.
     """
-    return _untwist_columns(np.ascontiguousarray(twisted.T), matrix, slope, offset, least).T
+    inverse = np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+    return _untwist_tiles(_cut_tiles(twisted), inverse, slope, offset, least)[: len(twisted)]
 
 
-def _untwist_columns(twisted: Array, matrix: Array, slope: Array, offset: Array, least: float) -> Array:
-    """Return `untwist_by_matrix` with a row per class: sums over classes are then fast."""
-    plain = np.maximum(np.linalg.inv(matrix).T @ twisted, least)
-    exponent = offset[:, None] + slope[:, None] * np.log(plain / plain.sum(axis=0))
-    odds = np.exp(exponent - exponent.max(axis=0))
-    return np.asarray(odds / odds.sum(axis=0))
+def _cut_tiles(twisted: Array) -> Array:
+    """Return posteriors as (tile, class, row), so that sums over classes are fast; the last tile repeats a row."""
+    n_rows, n_classes = twisted.shape
+    n_tiles = -(-n_rows // ROWS_PER_TILE)
+    filled = np.pad(twisted, ((0, n_tiles * ROWS_PER_TILE - n_rows), (0, 0)), mode="edge")
+    return np.ascontiguousarray(filled.reshape(n_tiles, ROWS_PER_TILE, n_classes).transpose(0, 2, 1))
+
+
+def _untwist_tiles(tiles: Array, inverse: Array, slope: Array, offset: Array, least: float) -> Array:
+    """Return the clean posterior of tiles, a row for each of theirs, under the matrix with this inverse."""
+    plain = np.maximum(inverse.T @ tiles, least)
+    exponent = offset[:, None] + slope[:, None] * np.log(plain / plain.sum(axis=1, keepdims=True))
+    odds = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+    odds /= odds.sum(axis=1, keepdims=True)
+    return np.asarray(odds.transpose(0, 2, 1).reshape(-1, tiles.shape[1]))
 
 
 def check_matrix(matrix: ArrayLike, name: str = "matrix") -> Array:

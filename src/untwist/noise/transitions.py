@@ -24,6 +24,8 @@ __all__ = ["ENOUGH_EVIDENCE", "estimate_transitions"]
 
 #: Noise is found where it explains more nats than this beyond its price.
 ENOUGH_EVIDENCE = 0.0
+# Among fewer rows per class than this nothing is found: too little speaks against any matrix.
+FEWEST_ROWS_PER_CLASS = 5.0
 # Noise is found where it explains more nats than this; if it is uneven, the next number per class is added.
 PRICE_OF_NOISE = 0.7
 PRICE_OF_UNEVENNESS = 0.6
@@ -43,6 +45,8 @@ ENTRY_SPREAD = 0.01
 ENTRY_PRICE = 0.4
 # So many nats it is worth to divide by e what features leave unexplained of the clean labels.
 WORTH_OF_EXPLAINING = 6.0
+# It is worth less in proportion where classes have fewer rows than this: a few rows are explained by many matrices.
+ROWS_TO_EXPLAIN = 20.0
 # A rate may exceed the highest that the surest rows allow by about this much.
 CAP_SPREAD = 0.02
 # The highest rate is that of a one-sided bound of so many standard errors.
@@ -281,6 +285,8 @@ class _Objective:
         self.borne, self.first_rows = np.unique(rows.labels, return_index=True)
         by_label = np.bincount(rows.labels, self.shares, self.n_classes) ** RARE_CLASSES_COUNT
         self.class_weights = by_label / by_label.sum()
+        self.rows_per_class = float(rows.weight.sum()) / self.n_classes
+        self.worth_of_explaining = WORTH_OF_EXPLAINING * min(1.0, self.rows_per_class / ROWS_TO_EXPLAIN)
         self.caps = find_highest_rates(rows.twisted, rows.labels, rows.weight)
         # Arrays that every evaluation writes anew: asking for memory would take longer than the sums.
         self.workspace = np.empty((6, self.n_classes, self.n_rows))
@@ -306,14 +312,14 @@ class _Objective:
         beyond = np.maximum(1.0 - np.diag(matrix) - self.caps, 0.0) / CAP_SPREAD
         value = (
             self.rows.weight @ np.log(likely)
-            - WORTH_OF_EXPLAINING * np.log(unexplained + FREELY_UNEXPLAINED)
+            - self.worth_of_explaining * np.log(unexplained + FREELY_UNEXPLAINED)
             - (mean_slope / MEAN_SLOPE_SPREAD) ** 2 / 2.0
             - ((log_slopes - mean_slope) ** 2).sum() / (2.0 * SLOPE_SPREAD**2)
             - (offsets**2).sum() / (2.0 * OFFSET_SPREAD**2)
             - (beyond**2).sum() / 2.0
         )
         by_likely = self.rows.weight / likely
-        worth = -WORTH_OF_EXPLAINING / (unexplained + FREELY_UNEXPLAINED)
+        worth = -self.worth_of_explaining / (unexplained + FREELY_UNEXPLAINED)
         np.multiply(clean, (2.0 * worth * by_square)[:, None], out=by_clean)
         by_clean += (worth * by_mean)[:, None]
         by_clean *= self.shares
@@ -688,7 +694,7 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, pairs: _Fit, uneven
         offsets=np.array([fits[index].offsets for index in kept]),
         least=objective.least,
         evidence=evidence,
-        found=evidence > ENOUGH_EVIDENCE,
+        found=evidence > ENOUGH_EVIDENCE and objective.rows_per_class >= FEWEST_ROWS_PER_CLASS,
         share=0.0,
         interval=(0.0, 1.0),
         class_shares=np.zeros(n_classes),
