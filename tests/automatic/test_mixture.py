@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from untwist.automatic.mixture import EQUAL_ROWS, find_log_loss, find_mixture_weights
+from untwist.automatic.mixture import EQUAL_ROWS, LEAST_WEIGHT, find_log_loss, find_mixture_weights
 
 
 def draw_members(n_rows=400, n_classes=4, seed=0, blind=False):
@@ -58,3 +58,21 @@ def test_log_loss_is_that_of_the_posterior():
     odds = np.exp(members[0])
     posterior = (odds / odds.sum(axis=1, keepdims=True))[np.arange(len(labels)), labels]
     assert find_log_loss(members[0], labels, weight) == pytest.approx(np.average(-np.log(posterior), weights=weight))
+
+
+def test_the_order_of_the_rows_changes_no_bit():
+    members, labels = draw_members()
+    sample_weight = np.random.default_rng(1).random(len(labels))
+    order = np.random.default_rng(2).permutation(len(labels))
+    shuffled = [member[order] for member in members]
+    found = find_mixture_weights(members, labels, sample_weight)
+    np.testing.assert_array_equal(find_mixture_weights(shuffled, labels[order], sample_weight[order]), found)
+    loss = find_log_loss(members[0], labels, sample_weight)
+    assert find_log_loss(shuffled[0], labels[order], sample_weight[order]) == loss
+
+
+def test_what_misleads_counts_for_little_and_yet_tells_classes_apart():
+    members, labels = draw_members()
+    found = find_mixture_weights([-member for member in members], labels, np.ones(len(labels)))
+    assert (found > 0).all()
+    assert found.sum() == pytest.approx(LEAST_WEIGHT)

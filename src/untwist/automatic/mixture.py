@@ -7,6 +7,7 @@ seen, drawn towards one half each: with few rows that is hard to beat.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,7 +22,10 @@ __all__ = ["find_log_loss", "find_mixture_weights"]
 #: How many rows' worth of evidence speak for equal weights.
 EQUAL_ROWS = 2.0
 
-#: The search for weights ends where nothing is left to gain, so that no rounding of the rows shows in them.
+#: Where nothing helps, members count so much together: too little to matter, and enough to tell the likeliest class.
+LEAST_WEIGHT = 0.01
+
+#: The search for weights ends where nothing is left to gain.
 PRECISE = {"ftol": 0.0, "gtol": 1e-12}
 
 
@@ -40,11 +44,11 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
     Returns
     -------
     array
-        A weight of at least 0 for each member. They need not sum to 1: a mixture may be surer than its parts.
+        A weight of at least 0 for each member, not all 0. They need not sum to 1: a mixture may be surer than its
+        parts. They do not depend on the order of the rows.
     """
     rows = np.arange(len(labels))
-    total = max(float(weight.sum()), np.finfo(float).tiny)
-    share = weight / total
+    total = max(_sum_exactly(weight), np.finfo(float).tiny)
     stacked = np.array(members)
     at_label = stacked[:, rows, labels]
     equal = np.full(len(members), 1.0 / len(members))
@@ -55,10 +59,13 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
         log_posterior = log_softmax(mixed, axis=1)
         slope = at_label - np.einsum("nk,mnk->mn", np.exp(log_posterior), stacked)
         gap = weights - equal
-        return float(-share @ log_posterior[rows, labels] + ridge * gap @ gap), -(slope @ share) + 2.0 * ridge * gap
+        loss = -_sum_exactly(weight * log_posterior[rows, labels]) / total
+        gradient = np.array([-_sum_exactly(weight * of_member) / total for of_member in slope])
+        return loss + ridge * math.fsum(gap**2), gradient + 2.0 * ridge * gap
 
     bounds = [(0.0, None)] * len(members)
-    return np.asarray(minimize(find_loss, equal, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x)
+    found = minimize(find_loss, equal, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x
+    return np.asarray(found if found.sum() >= LEAST_WEIGHT else LEAST_WEIGHT * equal)
 
 
 def find_log_loss(scores: Array, labels: NDArray[np.uint32], weight: Array) -> float:
@@ -78,4 +85,9 @@ def find_log_loss(scores: Array, labels: NDArray[np.uint32], weight: Array) -> f
     float
     """
     log_posterior = log_softmax(scores, axis=1)[np.arange(len(labels)), labels]
-    return float(-(weight @ log_posterior) / max(float(weight.sum()), np.finfo(float).tiny))
+    return -_sum_exactly(weight * log_posterior) / max(_sum_exactly(weight), np.finfo(float).tiny)
+
+
+def _sum_exactly(values: Array) -> float:
+    """Return the sum, which is the same in any order and on any number of threads."""
+    return math.fsum(values.tolist())
