@@ -1,5 +1,9 @@
 // Grows one joint tree on the rows of a round: its splits serve all classes at once. Its leaves get their values later,
 // from the whole gradient, of which the lanes may be a sketch.
+//
+// The order in which nodes are searched, split and given their histograms is that of growing.hpp, and what changes in
+// one should change in the other. They are apart since a node of two classes has two sums and bounds on its values,
+// while one of several classes has lanes. The partition of rows is shared.
 #pragma once
 
 #include <algorithm>

@@ -2,6 +2,9 @@
 //
 // Sums are whole numbers, so neither threads nor the order of the rows matter, and the histogram of a node is that of
 // its parent minus that of its sibling, exactly.
+//
+// histogram_builder.hpp does the same for two classes, plane by plane. Here a bin has all its lanes side by side, so
+// that a row adds to them by one instruction.
 #pragma once
 
 #include <algorithm>

@@ -8,43 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <vector>
 
+#include "aligned_memory.hpp"
 #include "binning.hpp"
 #include "rows.hpp"
 #include "vectorised.hpp"
 
 namespace untwist {
-
-// A cache line has so many bytes, and no row of sums lies across two of them.
-inline constexpr std::size_t kCacheLineBytes = 64;
-
-template <typename T>
-struct CacheLineAllocator {
-  using value_type = T;
-
-  CacheLineAllocator() = default;
-  template <typename Other>
-  CacheLineAllocator(const CacheLineAllocator<Other>&) {}
-
-  T* allocate(std::size_t count) {
-    return static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t{kCacheLineBytes}));
-  }
-  void deallocate(T* memory, std::size_t) { ::operator delete(memory, std::align_val_t{kCacheLineBytes}); }
-
-  template <typename Other>
-  bool operator==(const CacheLineAllocator<Other>&) const {
-    return true;
-  }
-  template <typename Other>
-  bool operator!=(const CacheLineAllocator<Other>&) const {
-    return false;
-  }
-};
-
-template <typename T>
-using AlignedVector = std::vector<T, CacheLineAllocator<T>>;
 
 using Lane = std::int32_t;
 

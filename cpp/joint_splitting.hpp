@@ -3,6 +3,9 @@
 //
 // G is a side's sum of a lane of the gradient and W the sum of the sizes of the gradient, twice the mass. Both are
 // whole numbers, so a tie is a tie. It goes to the smaller code, with missing values on the right.
+//
+// It goes through the same steps as splitting.hpp, which has two classes, one number for each, and monotone columns.
+// What a leaf may be and which sides are too small for one is shared.
 #pragma once
 
 #include <algorithm>
@@ -273,9 +276,8 @@ class JointColumnSearch {
   const LeafLimits& limits_;
   const bool is_sparse_;  // The candidates are the places of some bins, not all bins in their order.
   std::array<Bin, lanes> node_bin_;
-  std::size_t count_ = 0;  // There are so many candidates.
-  std::array<Code, JointCandidates::kSize>
-      places_;  // The bins of the candidates. Categories are in the order of a lane.
+  std::size_t count_ = 0;                            // There are so many candidates.
+  std::array<Code, JointCandidates::kSize> places_;  // They are the bins of the candidates, categories in order.
 };
 
 }  // namespace untwist

@@ -7,6 +7,7 @@
 #include "../cpp/boosting.hpp"
 #include "../cpp/flat_forest.hpp"
 #include "../cpp/forest.hpp"
+#include "../cpp/joint_boosting.hpp"
 #include "choices.hpp"
 
 using namespace untwist;
@@ -108,6 +109,15 @@ void choose_rows(Choices& choices, const Data& data, BoostingTask& task) {
   }
 }
 
+// Boosts all classes together if the border lets such a task through.
+void choose_classes_together(Choices& choices, const Data& data, BoostingTask& task, TreeGrowth& growth) {
+  const bool together = choices.below(3) == 1;  // An input that is used up chooses 0.
+  if (!together || data.classes < 2 || !std::isfinite(task.alpha)) return;
+  task.positive_class.reset();
+  task.start_scores.clear();
+  growth.monotone.clear();
+}
+
 std::unique_ptr<Booster> fit(const Data& data, const BoostingTask& task, const TreeGrowth& growth, int max_bins,
                              int rounds, int threads) {
   ThreadPool pool(threads);
@@ -115,7 +125,8 @@ std::unique_ptr<Booster> fit(const Data& data, const BoostingTask& task, const T
   const WholeWeights weights(data.weight.data(), data.weight.size());
   dataset->observe(data.matrix(), weights, pool);
   dataset->add_columns(data.matrix(), 0, data.category_counts, weights, max_bins, pool);
-  auto booster = make_booster(dataset, task, growth);
+  auto booster =
+      task.positive_class.has_value() ? make_booster(dataset, task, growth) : make_joint_booster(dataset, task, growth);
   const auto never_interrupt = [] { return false; };
   booster->boost(rounds, 0, threads, never_interrupt);
   booster->boost(rounds, 1, threads, never_interrupt);
@@ -133,6 +144,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   choose_rows(choices, data, task);
   const int max_bins = choices.one_of({255, 2, 3, 16});
   const int rounds = choices.one_of({1, 2, 0, -1, 4});
+  choose_classes_together(choices, data, task, growth);
   const auto one = fit(data, task, growth, max_bins, rounds, 1);
   const FlatForest flat = flatten(*one);
   if (data.rows > kManyRows) {
@@ -140,11 +152,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     check(flat.edge == flatten(*many).edge, "the number of threads changed the trees");
   }
   const Forest forest(flat.view(), data.columns);
-  std::vector<double> scores(data.rows, 0.0);
+  std::vector<double> scores(data.rows * one->outputs(), 0.0);
   ThreadPool pool(1);
   forest.add_scores(data.matrix(), 0, flat.edge.size(), scores.data(), pool);
   const bool all_finite = std::all_of(flat.value.begin(), flat.value.end(), [](double x) { return std::isfinite(x); });
-  if (all_finite && task.start_scores.empty()) {
+  const bool has_begun = one->outputs() == 1 || !one->trees().empty();  // Classes together begin at their shares.
+  if (all_finite && has_begun && task.start_scores.empty()) {
     check(scores == one->scores(), "raw rows and codes lead to different leaves");
   }
   return 0;

@@ -106,7 +106,7 @@ _warm: set[str] = set()
 
 
 def _warm_up(group: str) -> None:
-    """A first tiny run, so that no time of importing is counted."""
+    """Make a first tiny run, so that no time of importing is counted."""
     if group in _warm:
         return
     import pandas as pd
@@ -134,7 +134,7 @@ def _judge_test_rows(row: Row, outcome: Outcome, classes: Labels, y_test: Labels
 
 
 def _judge_labelling(row: Row, labelling: Labelling, wrong: Any) -> Row:
-    """The row with what a method says of the labels; `wrong` says which ones are, where that is known."""
+    """Return the row with what a method says of the labels; `wrong` says which ones are, where that is known."""
     share, low, high = map(float, labelling.share)
     flagged = np.asarray(labelling.flagged, dtype=bool)
     row = replace(

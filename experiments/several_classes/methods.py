@@ -190,7 +190,7 @@ def judge_by_cleanlab(y: Labels, posterior: Array) -> Labelling:
 
 
 def _fill_zeros(posterior: Array) -> Array:
-    """cleanlab asks for posteriors that sum to 1."""
+    """Return posteriors without zeros that sum to 1, as cleanlab asks for them."""
     filled = np.maximum(posterior, 1e-12)
     return np.asarray(filled / filled.sum(axis=1, keepdims=True))
 

@@ -100,13 +100,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _find_halves(there: list[str], folder: str | None) -> dict[str, str]:
-    """Which half each data set is in; those with real noise stand apart, whatever was asked for."""
+    """Find which half each data set is in; those with real noise stand apart, whatever was asked for."""
     apart = [name for name in there if is_pair_with_noise(name, folder)]
     return find_half(name for name in there if name not in apart) | dict.fromkeys(apart, REAL_NOISE)
 
 
 def _choose_sets(options: argparse.Namespace, halves: dict[str, str]) -> dict[str, list[str]]:
-    """The kinds of noise by data set, for those that were asked for."""
+    """Return the kinds of noise by data set, for those that were asked for."""
     if options.sets:
         chosen = list(options.sets)
     elif options.quick:

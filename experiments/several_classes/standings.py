@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,11 +31,14 @@ COVERAGE = 0.9
 #: The part of the fit that the estimate of the noise may take.
 NOISE_TIME = 0.1
 
+#: Means of the same numbers in another order may differ by this much.
+ROUNDING = 1e-9
+
 Value = Callable[[Row], float]
 
 
 def _mean(values: Iterable[float]) -> float:
-    """The mean of the values that are known."""
+    """Return the mean of the values that are known."""
     known = [value for value in values if not math.isnan(value)]
     return float(np.mean(known)) if known else math.nan
 
@@ -136,8 +140,19 @@ class Standings:
 # ---- what is compared, kind by kind ----
 
 
-def _compare(standings: Standings) -> list[tuple[str, str, float, str, float, bool]]:
-    """Metric, kind, ours, the best peer, its value and whether ours is ahead, for all that must be."""
+class _Comparison(NamedTuple):
+    """Ours beside the best peer, in one metric and under one kind of noise."""
+
+    metric: str
+    kind: str
+    ours: float
+    best_peer: str
+    best: float
+    ahead: bool
+
+
+def _compare(standings: Standings) -> list[_Comparison]:
+    """Compare ours with the best peer, in all metrics and under all kinds of noise."""
     compared = []
     rivals = [name for name in RIVALS if name in standings.methods]
     auditors = [name for name in AUDITORS if name in standings.methods]
@@ -155,8 +170,8 @@ def _compare(standings: Standings) -> list[tuple[str, str, float, str, float, bo
             if not values or math.isnan(ours):
                 continue
             best = max(values, key=lambda name: sign * values[name])
-            ahead = sign * (ours - values[best]) >= -1e-9
-            compared.append((metric, kind, ours, best, values[best], ahead))
+            ahead = sign * (ours - values[best]) >= -ROUNDING
+            compared.append(_Comparison(metric, kind, ours, best, values[best], ahead))
     return compared
 
 
@@ -187,9 +202,9 @@ def make_tables(standings: Standings, half: str) -> list[TextTable]:
         ("Log-loss", predicting, standings.kinds, lambda one, kind: average(one, kind, lambda row: row.log_loss)),
         ("Average precision of the ranking", audited, noisy, standings.average_precision),
         ("F1 of the flagged rows", audited, noisy, lambda one, kind: average(one, kind, lambda row: row.f1)),
-        ("Precision of the flagged rows", audited, noisy, lambda one, kind: average(one, kind, _get_precision)),
+        ("Precision of the flagged rows", audited, noisy, lambda one, kind: average(one, kind, _take_precision)),
         ("Recall of the flagged rows", audited, noisy, lambda one, kind: average(one, kind, lambda row: row.recall)),
-        ("Share of rows flagged", audited, standings.kinds, lambda one, kind: average(one, kind, _get_flagged)),
+        ("Share of rows flagged", audited, standings.kinds, lambda one, kind: average(one, kind, _take_flagged)),
     ]:
         if methods and kinds:
             parts.append(_average_by_kind(title, methods, kinds, measure))
@@ -199,11 +214,11 @@ def make_tables(standings: Standings, half: str) -> list[TextTable]:
     return [TextTable(f"{half}: {one.title}", one.note, one.header, one.lines) for one in parts]
 
 
-def _get_precision(row: Row) -> float:
+def _take_precision(row: Row) -> float:
     return row.precision
 
 
-def _get_flagged(row: Row) -> float:
+def _take_flagged(row: Row) -> float:
     return row.flagged
 
 
@@ -222,10 +237,10 @@ def _list_losses(standings: Standings) -> TextTable:
 
 def _list_lost_kinds(standings: Standings) -> TextTable:
     compared = _compare(standings)
-    behind = [one for one in compared if not one[-1]]
+    behind = [one for one in compared if not one.ahead]
     lines = [
-        [metric, kind, f"{ours:.4f}", best, f"{value:.4f}", f"{ours - value:+.4f}"]
-        for metric, kind, ours, best, value, _ in behind
+        [one.metric, one.kind, f"{one.ours:.4f}", one.best_peer, f"{one.best:.4f}", f"{one.ours - one.best:+.4f}"]
+        for one in behind
     ]
     note = "Means over data sets and splits, beside the best peer; cleanlab with the best posteriors of its three."
     title = f"kinds of noise where ours is behind, {len(behind) or 'none'} of {len(compared)}"
@@ -233,32 +248,32 @@ def _list_lost_kinds(standings: Standings) -> TextTable:
 
 
 def _check_aims(standings: Standings) -> TextTable:
-    """The aims of the project, and whether they are met."""
+    """List the aims of the project, and whether they are met."""
     lines = []
 
-    def bar(aim: str, found: str, met: bool) -> None:
+    def add(aim: str, found: str, met: bool) -> None:
         lines.append([aim, found, "met" if met else "missed"])
 
     compared = _compare(standings)
-    for metric in dict.fromkeys(one[0] for one in compared):
-        ahead = [one[-1] for one in compared if one[0] == metric]
+    for metric in dict.fromkeys(one.metric for one in compared):
+        ahead = [one.ahead for one in compared if one.metric == metric]
         whom = "every peer" if metric in ("accuracy", "log-loss") else "cleanlab with its best posteriors"
-        bar(f"{metric} ahead of {whom} in the mean", f"{sum(ahead)} of {len(ahead)} kinds", all(ahead))
+        add(f"{metric} ahead of {whom} in the mean", f"{sum(ahead)} of {len(ahead)} kinds", all(ahead))
     lead = min(ours - peer for ours, peer in standings.find_cells().values())
-    bar(f"nowhere more than {LOSS} below {PEER}", f"{lead:+.3f} at worst", round(lead, 9) >= -LOSS)
-    if not math.isnan(flagged := standings.average(OURS, "none", _get_flagged)):
-        bar(f"at most {FALSE_ALARMS:.0%} flagged in clean data", f"{flagged:.2%}", flagged <= FALSE_ALARMS)
+    add(f"nowhere more than {LOSS} below {PEER}", f"{lead:+.3f} at worst", round(lead, 9) >= -LOSS)
+    if not math.isnan(flagged := standings.average(OURS, "none", _take_flagged)):
+        add(f"at most {FALSE_ALARMS:.0%} flagged in clean data", f"{flagged:.2%}", flagged <= FALSE_ALARMS)
     rows = standings.pick(OURS)
     # Clean data alone would make half of a good median.
     error = _median(abs(row.share_said - row.share_true) for row in rows if row.kind != "none")
     if not math.isnan(error):
-        bar(f"share of wrong labels within {SHARE_ERROR} in the median", _write(error), error <= SHARE_ERROR)
+        add(f"share of wrong labels within {SHARE_ERROR} in the median", _write(error), error <= SHARE_ERROR)
     covered = _mean(_covers(row) for row in rows)
-    bar(f"95 % intervals cover {COVERAGE:.0%} of the time", f"{covered:.1%}", covered >= COVERAGE)
+    add(f"95 % intervals cover {COVERAGE:.0%} of the time", f"{covered:.1%}", covered >= COVERAGE)
     ratio = _mean(row.seconds for row in rows) / _mean(row.seconds for row in standings.pick(PEER))
-    bar(f"as fast as {PEER} with its search", f"{ratio:.2f} times", ratio <= 1.0)
+    add(f"as fast as {PEER} with its search", f"{ratio:.2f} times", ratio <= 1.0)
     part = _mean(row.noise_seconds for row in rows) / _mean(row.seconds for row in rows)
-    bar(f"the noise in at most {NOISE_TIME:.0%} of the fit", f"{part:.1%}", part <= NOISE_TIME)
+    add(f"the noise in at most {NOISE_TIME:.0%} of the fit", f"{part:.1%}", part <= NOISE_TIME)
     return TextTable("aims", "What the default classifier should show.", ["aim", "found", ""], lines)
 
 

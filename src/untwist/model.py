@@ -26,7 +26,7 @@ from untwist.noise.rates import estimate_noise
 from untwist.noise.transitions import estimate_transitions
 from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import Link
-from untwist.theory.softmax import SoftmaxLink
+from untwist.theory.several_classes import SoftmaxLink
 
 __all__ = ["Candidate", "Choice", "FittedModel", "Mixture", "OutOfFold"]
 

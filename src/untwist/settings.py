@@ -90,7 +90,7 @@ class Settings:
         Rounds without progress after which early stopping ends a plain fit; 0 without early stopping.
     noise_rates : "auto", (float, float), array or None
         As given; an array is the transition matrix of more than two classes.
-    mixes_families : bool
+    adds_randomised_trees : bool
         Whether randomised trees join the boosted ones of classes that are boosted together: where the number and the
         size of the trees are left open.
     loss, exact_link
@@ -113,7 +113,7 @@ class Settings:
     by_edge: bool
     patience: int
     noise_rates: Any
-    mixes_families: bool
+    adds_randomised_trees: bool
     loss: Loss | None
     exact_link: bool
     validation_fraction: float
@@ -253,7 +253,7 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         by_edge=parameters["learning_rate"] is None and not (automatic and step is None),
         patience=patience if early_stopping else 0,
         noise_rates=_check_noise_rates(parameters["noise_rates"], alphas),
-        mixes_families=automatic
+        adds_randomised_trees=automatic
         and _is_auto(parameters["n_estimators"])
         and _is_auto(max_depth)
         and growth.max_leaf_nodes is None,

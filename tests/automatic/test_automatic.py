@@ -16,7 +16,7 @@ from untwist.boosting.engines.engine import Engine, Growth
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest
 from untwist.data.folds import split_into_folds
-from untwist.links import ClippedLink
+from untwist.links import CanonicalLink, ClippedLink
 from untwist.losses import AlphaLoss, SquareLoss
 from untwist.settings import resolve
 from untwist.training_data import TrainingData
@@ -123,11 +123,12 @@ def test_a_handful_of_rows_has_fewer_folds(n):
 def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
     X, y, _ = sample()
     y = y + (X[:, 3] > 1) if classes == 3 else y
-    model = auto(noise_rates=None).fit(X, y)
+    kind = {"link": "clipped" if classes == 2 else "exact"}  # With the exact link each class is against the rest.
+    model = auto(noise_rates=None, **kind).fit(X, y)
     best = model.choice_.best
     data = make_dataset(X, y)
     held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(len(y)), 5, model.model_.seed)
-    link = ClippedLink(AlphaLoss(best.alpha))
+    link = (ClippedLink if classes == 2 else CanonicalLink)(AlphaLoss(best.alpha))
     growth = Growth(max_depth=best.max_depth, l2=1.0, subsample=0.7, max_features=0.7, seed=model.model_.seed)
     scores, losses = [], []
     for label in [1] if classes == 2 else range(3):
@@ -143,7 +144,7 @@ def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
     expected = scores[0] if classes == 2 else np.column_stack(scores)
     np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(
-        auto().fit(X, y).margins(X, y), model.margins(X, y)
+        auto(**kind).fit(X, y).margins(X, y), model.margins(X, y)
     )  # untwisting trains no other trees
     assert best.loss == pytest.approx(np.mean(losses), rel=1e-3)
     assert best.loss == min(one.loss for one in model.choice_.tried)
@@ -156,7 +157,7 @@ def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
 def test_the_learning_curve_is_that_of_the_rows_set_aside(classes):
     X, y, _ = sample()
     y = y + (X[:, 3] > 1) if classes == 3 else y
-    model = auto().fit(X, y)
+    model = auto(link="clipped" if classes == 2 else "exact").fit(X, y)
     best, curve = model.choice_.best, model.evals_result_["validation"]
     losses, errors = np.atleast_2d(curve["log_loss"]), np.atleast_2d(curve["error"])
     assert losses.shape == errors.shape

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import log_softmax
 
 from untwist import PILBoostClassifier
-from untwist.automatic.mixture import EQUAL_ROWS, find_log_loss, find_mixture_weights
+from untwist.automatic.mixture import EQUAL_ROWS, LEAST_WEIGHT, find_log_loss, find_mixture_weights
 
 
 def draw_members(n_rows=400, n_classes=4, seed=0, blind=False):
@@ -78,6 +78,13 @@ def test_no_bit_depends_on_the_order_of_the_rows():
         shuffled = [member[order] for member in members]
         np.testing.assert_array_equal(find_mixture_weights(shuffled, labels[order], weight[order]), weights)
         assert find_log_loss(shuffled[0], labels[order], weight[order]) == loss
+
+
+def test_what_misleads_counts_for_little_and_yet_tells_classes_apart():
+    members, labels = draw_members()
+    found = find_mixture_weights([-member for member in members], labels, np.ones(len(labels)))
+    assert (found > 0).all()
+    assert found.sum() == pytest.approx(LEAST_WEIGHT)
 
 
 # ---- models ----

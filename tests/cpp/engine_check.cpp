@@ -4,12 +4,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <random>
 #include <vector>
 
 #include "../../cpp/boosting.hpp"
 #include "../../cpp/flat_forest.hpp"
 #include "../../cpp/forest.hpp"
+#include "../../cpp/joint_boosting.hpp"
 
 using namespace untwist;
 
@@ -29,7 +31,7 @@ struct Data {
   std::vector<double> weight;
   std::vector<std::uint32_t> labels;
   std::vector<int> category_counts;
-  std::size_t rows, columns;
+  std::size_t rows, columns, classes;
 
   Matrix<double> matrix() const { return view_rows(0, rows); }
 
@@ -40,10 +42,10 @@ struct Data {
 
 // Numbers with many and with few values, categories in every fifth column, and missing values. Odd seeds have weights,
 // some of which are 0.
-Data make_data(std::size_t rows, std::size_t columns, unsigned seed) {
+Data make_data(std::size_t rows, std::size_t columns, unsigned seed, std::size_t classes = kClasses) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
-  Data data{std::vector<double>(rows * columns), {}, {}, std::vector<int>(columns, 0), rows, columns};
+  Data data{std::vector<double>(rows * columns), {}, {}, std::vector<int>(columns, 0), rows, columns, classes};
   for (std::size_t column = 4; column < columns; column += 5) {
     data.category_counts[column] = 3 + static_cast<int>(seed * 41 % 252);
   }
@@ -59,8 +61,8 @@ Data make_data(std::size_t rows, std::size_t columns, unsigned seed) {
     data.X[i] = random() % 13 == 0 ? std::numeric_limits<double>::quiet_NaN() : value;
   }
   for (std::size_t i = 0; i < rows; ++i) {
-    const bool one_of_each_class = i < kClasses;
-    data.labels.push_back(static_cast<std::uint32_t>(one_of_each_class ? i : random() % kClasses));
+    const bool one_of_each_class = i < classes;
+    data.labels.push_back(static_cast<std::uint32_t>(one_of_each_class ? i : random() % classes));
     if (seed % 2 == 1) data.weight.push_back(one_of_each_class ? 1.0 : static_cast<double>(random() % 4));
   }
   return data;
@@ -76,7 +78,7 @@ std::vector<std::int8_t> make_directions(const Data& data) {
   return directions;
 }
 
-BoostingTask make_task(std::size_t positive_class, std::vector<double> sample_weight) {
+BoostingTask make_task(std::optional<std::size_t> positive_class, std::vector<double> sample_weight) {
   BoostingTask task;
   task.positive_class = positive_class;
   task.sample_weight = std::move(sample_weight);
@@ -84,7 +86,7 @@ BoostingTask make_task(std::size_t positive_class, std::vector<double> sample_we
 }
 
 std::shared_ptr<Dataset> bin_in_memory(const Data& data, ThreadPool& pool) {
-  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, kClasses, data.columns);
+  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, data.classes, data.columns);
   const WholeWeights weights(data.weight.data(), data.weight.size());
   dataset->observe(data.matrix(), weights, pool);
   dataset->add_columns(data.matrix(), 0, data.category_counts, weights, kMaxBins, pool);
@@ -93,7 +95,7 @@ std::shared_ptr<Dataset> bin_in_memory(const Data& data, ThreadPool& pool) {
 
 // The same rows in blocks, half of which another sketch sees.
 std::shared_ptr<Dataset> bin_in_blocks(const Data& data, ThreadPool& pool) {
-  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, kClasses, data.columns, true);
+  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, data.classes, data.columns, true);
   const double largest = largest_weight(data.weight.data(), data.weight.size());
   Sketch sketch(data.category_counts, kMaxBins, largest);
   Sketch other(data.category_counts, kMaxBins, largest);
@@ -116,11 +118,18 @@ std::shared_ptr<Dataset> bin_in_blocks(const Data& data, ThreadPool& pool) {
   return dataset;
 }
 
+// Without a positive class all classes are boosted together.
+std::unique_ptr<Booster> make_booster_of(std::shared_ptr<Dataset> dataset, const BoostingTask& task,
+                                         const TreeGrowth& growth) {
+  return task.positive_class.has_value() ? make_booster(std::move(dataset), task, growth)
+                                         : make_joint_booster(std::move(dataset), task, growth);
+}
+
 std::unique_ptr<Booster> fit(const Data& data, const BoostingTask& task, const TreeGrowth& growth, int rounds,
                              int threads, bool in_blocks = false) {
   ThreadPool pool(threads);
   auto dataset = in_blocks ? bin_in_blocks(data, pool) : bin_in_memory(data, pool);
-  auto booster = make_booster(dataset, task, growth);
+  auto booster = make_booster_of(dataset, task, growth);
   booster->boost(rounds / 2, 0, threads, never_interrupt);
   booster->boost(rounds - rounds / 2, kPatience, threads, never_interrupt);
   return booster;
@@ -128,9 +137,11 @@ std::unique_ptr<Booster> fit(const Data& data, const BoostingTask& task, const T
 
 // Raw rows must come to the leaves that their codes came to.
 void check_prediction(const Data& data, const Booster& booster) {
+  const bool has_begun = booster.outputs() == 1 || !booster.trees().empty();
+  if (!has_begun) return;  // Classes together begin at their shares, which are a part of the first tree.
   const FlatForest flat = flatten(booster);
   const Forest forest(flat.view(), data.columns);
-  std::vector<double> scores(data.rows, 0.0);
+  std::vector<double> scores(data.rows * booster.outputs(), 0.0);
   ThreadPool pool(2);
   forest.add_scores(data.matrix(), 0, booster.trees().size(), scores.data(), pool);
   check(scores == booster.scores(), "raw rows and codes lead to different leaves");
@@ -149,6 +160,7 @@ void check_fit(const Data& data, const BoostingTask& task, const TreeGrowth& gro
   check(flatten(*one).edge == flatten(*many).edge, "the number of threads changed the edges");
   check(have_same_losses(*one, *many), "the number of threads changed the losses");
   check(one->scores() == many->scores(), "the number of threads changed the scores");
+  check(flatten(*one).value == flatten(*many).value, "the number of threads changed the trees");
   const auto streamed = fit(data, task, growth, rounds, 2, true);
   check(flatten(*one).edge == flatten(*streamed).edge && one->scores() == streamed->scores(),
         "rows in blocks make another model");
@@ -162,12 +174,12 @@ int check_interruptions(const Data& data, const BoostingTask& task, const TreeGr
   constexpr int kThreads = 2;
   ThreadPool pool(kThreads);
   const auto dataset = bin_in_memory(data, pool);
-  const auto whole = make_booster(dataset, task, growth);
+  const auto whole = make_booster_of(dataset, task, growth);
   int moments = 0;
   whole->boost(kRounds, 0, kThreads, [&] { return ++moments < 0; });
   check(moments > kRounds, "a booster must ask for an interruption as its trees grow");
   for (int moment = 1; moment <= moments; ++moment) {
-    const auto stopped = make_booster(dataset, task, growth);
+    const auto stopped = make_booster_of(dataset, task, growth);
     int asked = 0;
     stopped->boost(kRounds, 0, kThreads, [&] { return ++asked == moment; });
     check(asked == moment, "a booster must stop as soon as it is interrupted");
@@ -183,6 +195,50 @@ int check_interruptions(const Data& data, const BoostingTask& task, const TreeGr
     check(stopped->scores() == whole->scores(), "an interruption changed the scores");
   }
   return moments;
+}
+
+// All classes together: few of them and so many that their gradients share lanes, with sums of 32 and of 64 bits.
+int check_classes_together(bool quick) {
+  int cases = 0;
+  for (const std::size_t classes : {2, 3, 8, 15, 16, 40, 300}) {
+    for (const std::size_t rows : {classes, classes + 150, std::size_t{20000}}) {
+      if (rows > 10000 && (quick || classes > 40)) continue;
+      const Data data = make_data(rows, 1 + static_cast<std::size_t>(cases) % 9, static_cast<unsigned>(cases), classes);
+      const bool best_split_first = cases % 4 == 3;
+      TreeGrowth growth;
+      growth.max_depth = best_split_first ? 60 : 1 + cases % 7;
+      growth.max_leaf_nodes = best_split_first ? 2 + cases : 0;
+      growth.l2 = cases % 3 == 0 ? 1.5 : 0.0;
+      growth.min_samples_leaf = cases % 3 == 1 ? 2.0 : 0.0;
+      growth.min_weight_fraction_leaf = cases % 6 == 2 ? 0.1 : 0.0;
+      growth.category_smoothing = 1.0;
+      growth.subsample = cases % 4 == 1 ? 0.6 : 1.0;
+      growth.max_features = cases % 4 == 2 ? 0.5 : 1.0;
+      growth.seed = static_cast<std::uint64_t>(cases);
+      BoostingTask task = make_task(std::nullopt, data.weight);
+      if (cases % 5 == 4) {  // Shares of rows.
+        task.sample_weight.clear();
+        for (std::size_t i = 0; i < data.rows; ++i) task.sample_weight.push_back(static_cast<double>(i % 7 + 1) / 8.0);
+      }
+      task.validation_weight = std::vector<double>(data.rows, 1.0);
+      task.alpha = cases % 3 == 0 ? 1.0 : cases % 3 == 1 ? 2.0 : 0.5;
+      task.step_by_edge = cases % 2 == 0;
+      task.step_size = 0.5;
+      check_fit(data, task, growth, rows > 5000 ? 2 : 6);
+      ++cases;
+    }
+  }
+  for (const int max_leaf_nodes : {0, 6}) {
+    const Data data = make_data(400, 5, 3, 5);
+    TreeGrowth growth;
+    growth.max_depth = 4;
+    growth.max_leaf_nodes = max_leaf_nodes;
+    growth.subsample = 0.8;
+    BoostingTask task = make_task(std::nullopt, data.weight);
+    task.validation_weight = std::vector<double>(data.rows, 1.0);
+    cases += check_interruptions(data, task, growth);
+  }
+  return cases;
 }
 
 // The cases that the grid of shapes does not reach. Each is there for a part of the core of its own.
@@ -282,5 +338,6 @@ int main(int count, char**) {
     }
   }
   cases += check_rare_cases(quick);
+  cases += check_classes_together(quick);
   std::printf("%d passed, 0 failed\n", cases);
 }

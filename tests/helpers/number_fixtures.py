@@ -90,11 +90,12 @@ def describe(model):
     """What a model is: digests of its trees, without values and with them, and what it says of a few new rows."""
     forests = model.forest_ if isinstance(model.forest_, list) else [model.forest_]
     few = make_rows(12, start=500)
+    columns = [np.atleast_2d(forest.scores(few).T) for forest in forests]  # Trees may have a vector in every leaf.
     return {
         "structure": digest(getattr(forest, name) for forest in forests for name in STRUCTURE),
         "trees": digest(getattr(forest, name) for forest in forests for name in ARRAYS),
         "n_iter": model.n_iter_,
-        "scores": [[float(one) for one in forest.scores(few)] for forest in forests],
+        "scores": np.concatenate(columns).tolist(),
         "proba": model.predict_proba(few).tolist(),
     }
 

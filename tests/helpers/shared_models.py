@@ -8,7 +8,7 @@ from untwist import PILBoostClassifier
 from untwist.boosting.ensemble import Ensemble
 from untwist.losses import AlphaLoss
 from untwist.noise.matrix import MatrixUntwisting
-from untwist.theory.softmax import SoftmaxLink
+from untwist.theory.several_classes import SoftmaxLink
 
 
 def draw_matrices(n_classes, n_components, rng):

@@ -85,3 +85,24 @@ def choose_by_expected_f1(wrong, least):
         if expected > best:
             best, chosen = expected, set(order[:n])
     return {row for row in chosen if wrong[row] > least}
+
+
+def find_contradiction(rows, clean):
+    """The greatest score statistic over all pairs of classes, row by row."""
+    twisted, labels, weight = rows
+    n_classes = len(clean[0])
+    worst = 0.0
+    for j in range(n_classes):
+        for k in range(n_classes):
+            chosen = [i for i in range(len(labels)) if clean[i][j] > settings.SURE and labels[i] in (j, k)]
+            total = sum(weight[i] for i in chosen)
+            if j == k or total < settings.FEWEST_CORNER_ROWS:
+                continue
+            z = {i: math.log(twisted[i][k] / twisted[i][j]) for i in chosen}
+            mean = sum(weight[i] * z[i] for i in chosen) / total
+            part = sum(weight[i] for i in chosen if labels[i] == k) / total
+            score = sum(weight[i] * (z[i] - mean) for i in chosen if labels[i] == k)
+            variance = part * (1 - part) * sum(weight[i] * (z[i] - mean) ** 2 for i in chosen)
+            if score > 0 and variance > 0:
+                worst = max(worst, score**2 / (2 * variance))
+    return worst

@@ -23,7 +23,7 @@ from untwist.audit.reasons import describe_value
 from untwist.report import Peer, charts, compare, report, review, sections
 from untwist.report.markup import format_probability, name_column
 from untwist.text import clip, for_page, for_script
-from untwist.theory.softmax import SoftmaxLink
+from untwist.theory.several_classes import SoftmaxLink
 
 HERE = Path(untwist.report.__file__).parent
 SECTIONS = ["summary", "noise", "review", "training", "calibration", "columns"]

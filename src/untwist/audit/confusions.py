@@ -76,8 +76,8 @@ def iterate_truths(noise: MatrixUntwisting, posterior: Array, labels: NDArray[np
         Each row sums to 1; one minus the entry of its label is the probability that the label is wrong.
     """
     for matrix, slope, offset in zip(noise.matrices, noise.slopes, noise.offsets, strict=True):
-        joint = untwist_by_matrix(posterior, matrix, slope, offset, noise.least) * matrix[:, labels].T
-        yield joint / np.maximum(joint.sum(axis=1, keepdims=True), SAFE_MARGIN)
+        class_and_label = untwist_by_matrix(posterior, matrix, slope, offset, noise.least) * matrix[:, labels].T
+        yield class_and_label / np.maximum(class_and_label.sum(axis=1, keepdims=True), SAFE_MARGIN)
 
 
 def find_confusions(

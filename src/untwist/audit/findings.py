@@ -23,7 +23,7 @@ from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.settings import resolve
-from untwist.theory.softmax import SoftmaxLink
+from untwist.theory.several_classes import SoftmaxLink
 from untwist.training_data import TrainingData
 
 __all__ = [

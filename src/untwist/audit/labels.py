@@ -462,22 +462,22 @@ def audit_labels(
     if isinstance(noise, Untwisting):
         assert isinstance(fitted.posterior, Posterior)
         posterior = _shift_log_odds(posterior, -fitted.posterior.shift)
-        evidence = logit(posterior[:, 1])
-        predicted = (noise.clean_log_odds(evidence) > 0).astype(np.intp)
+        twisted = logit(posterior[:, 1])  # Of two classes the noise takes log-odds.
+        predicted = (noise.clean_log_odds(twisted) > 0).astype(np.intp)
     else:
         posterior = ClassesPosterior(fitted.link, fitted.posterior.floor, fitted.class_weights).unweigh(posterior)
-        evidence = posterior
+        twisted = posterior
         predicted = noise.clean(posterior).argmax(axis=1)
     return LabelAudit(
         classes=fitted.classes,
         given=fitted.classes[labels],
         predicted=fitted.classes[predicted],
         posterior=posterior,
-        wrong=noise.probability_wrong(evidence, labels),
+        wrong=noise.probability_wrong(twisted, labels),
         noise=noise,
-        noise_rate=_bound_share_wrong(noise, evidence, labels, weight),
+        noise_rate=_bound_share_wrong(noise, twisted, labels, weight),
         rate_by_label={
-            label: _bound_share_wrong(noise, evidence, labels, np.where(labels == index, weight, 0.0))
+            label: _bound_share_wrong(noise, twisted, labels, np.where(labels == index, weight, 0.0))
             for index, label in enumerate(fitted.classes.tolist())
         },
         weight=weight,
@@ -503,11 +503,11 @@ def find_unseen_share(n_rows: int) -> float:
 
 
 def _bound_share_wrong(
-    noise: Untwisting | MatrixUntwisting, evidence: Array, labels: NDArray[np.uint32], weight: Array
+    noise: Untwisting | MatrixUntwisting, twisted: Array, labels: NDArray[np.uint32], weight: Array
 ) -> tuple[float, float, float]:
     """Return the share of wrong labels with its interval, which ends no lower than rows can tell."""
-    share, low, high = noise.share_wrong(evidence, labels, weight)
-    if np.isnan(noise.evidence):
+    share, low, high = noise.share_wrong(twisted, labels, weight)
+    if noise.is_given:
         return share, low, high  # The noise was given: nothing has to be told by rows.
     return share, low, max(high, find_unseen_share(int(np.count_nonzero(weight))))
 

@@ -32,6 +32,9 @@ FALSE_ALARM = 0.05
 #: An interval that is right with probability `CONFIDENCE` is this many standard deviations wide.
 INTERVAL_WIDTH = 2.0 * float(ndtri((1.0 + CONFIDENCE) / 2.0))
 
+#: The noise of a part is estimated where its rows disagree by so many standard deviations more than all rows do.
+DEVIATIONS_WORTH_A_LOOK = 2.0
+
 
 @dataclass(frozen=True)
 class Slice:
@@ -204,11 +207,11 @@ def find_slices_of_classes(
 
 
 def _exceeds_whole(values: Array, weight: Array, rows: NDArray[np.intp]) -> bool:
-    """Tell whether the mean of some rows is above that of all by two standard deviations, and worth a look."""
+    """Tell whether the mean of some rows is so far above that of all that it is worth a look."""
     overall = np.average(values, weights=weight)
     variance = np.average((values - overall) ** 2, weights=weight)
     here = np.average(values[rows], weights=weight[rows])
-    return bool(here - overall >= 2.0 * np.sqrt(variance / len(rows)))
+    return bool(here - overall >= DEVIATIONS_WORTH_A_LOOK * np.sqrt(variance / len(rows)))
 
 
 def _explain_by_classes(posterior: Array, noise: MatrixUntwisting) -> Array:

@@ -21,6 +21,12 @@ __all__ = ["find_log_loss", "find_mixture_weights"]
 #: How many rows' worth of evidence speak for equal weights.
 EQUAL_ROWS = 2.0
 
+#: Where nothing helps, members count so much together: too little to matter, and enough to tell the likeliest class.
+LEAST_WEIGHT = 0.01
+
+#: Terms of a mean are summed up as whole multiples of this, so that no order of the rows shows in the last bit.
+SMALLEST_TERM = 2.0**-50
+
 #: The search for weights ends where nothing is left to gain, so that copies of a row count as its weight does.
 PRECISE = {"ftol": 0.0, "gtol": 1e-12}
 
@@ -40,11 +46,11 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
     Returns
     -------
     array
-        A weight of at least 0 for each member. They need not sum to 1: a mixture may be surer than its parts.
+        A weight of at least 0 for each member, not all 0. They need not sum to 1: a mixture may be surer than its
+        parts. They do not depend on the order of the rows.
     """
     rows = np.arange(len(labels))
-    total = max(_add_up(weight), np.finfo(float).tiny)
-    share = weight / total
+    share, total = _find_shares(weight)
     stacked = np.array(members)
     at_label = stacked[:, rows, labels]
     equal = np.full(len(members), 1.0 / len(members))
@@ -60,7 +66,8 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
         return loss, 2.0 * ridge * gap - np.array([_add_up(share * of_member) for of_member in slope])
 
     bounds = [(0.0, None)] * len(members)
-    return np.asarray(minimize(find_loss, equal, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x)
+    found = minimize(find_loss, equal, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x
+    return np.asarray(found if found.sum() >= LEAST_WEIGHT else LEAST_WEIGHT * equal)
 
 
 def find_log_loss(scores: Array, labels: NDArray[np.uint32], weight: Array) -> float:
@@ -80,9 +87,15 @@ def find_log_loss(scores: Array, labels: NDArray[np.uint32], weight: Array) -> f
     float
     """
     log_posterior = log_softmax(scores, axis=1)[np.arange(len(labels)), labels]
-    return -_add_up(weight * log_posterior) / max(_add_up(weight), np.finfo(float).tiny)
+    return -_add_up(_find_shares(weight)[0] * log_posterior)
 
 
-def _add_up(values: Array) -> float:
-    """Return a sum that does not depend on the order of the rows, not even in its last bit."""
-    return float(np.sort(values).sum())
+def _find_shares(weight: Array) -> tuple[Array, float]:
+    """Return each row's share of the weight, and the weight of all."""
+    total = max(float(np.sort(weight).sum()), np.finfo(float).tiny)
+    return weight / total, total
+
+
+def _add_up(terms: Array) -> float:
+    """Return a sum of terms, each a share of a row times some number, in whole numbers."""
+    return float(np.rint(terms / SMALLEST_TERM).astype(np.int64).sum()) * SMALLEST_TERM

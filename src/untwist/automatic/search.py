@@ -3,13 +3,13 @@
 Every candidate (an alpha and a depth) is boosted on all folds side by side, or, where rows are many, on the first ones,
 and the best of them then on the others. The log-loss of the twisted posterior on the rows set aside, which needs no
 clean label, says how many rounds to keep and which candidate is best. Depth is chosen first, at the first alpha, from
-the middle outwards, then alpha. The model is the mean of the fold models, and what they say of the rows they have not
+the middle outwards, then alpha. Where several classes are boosted together, randomised trees may join the best one
+(`untwist.automatic.randomised`). The model is the mean of the fold models, and what they say of the rows they have not
 seen tells how noisy the labels are (`untwist.noise`).
 """
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,17 +19,17 @@ import numpy as np
 
 from untwist.arguments import Array
 from untwist.automatic.candidates import FoldRun
-from untwist.automatic.mixture import find_log_loss, find_mixture_weights
 from untwist.automatic.out_of_fold import score_held_out_rows
+from untwist.automatic.randomised import mix_in_randomised_trees
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest
 from untwist.boosting.runs import advance
 from untwist.fitting import Fit, decide_alpha
-from untwist.model import Candidate, Choice, FittedModel, Mixture, OutOfFold
+from untwist.model import Candidate, Choice, FittedModel, OutOfFold
 from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES
 from untwist.theory.links import Link
 from untwist.theory.losses import AlphaLoss
-from untwist.theory.softmax import SoftmaxLink
+from untwist.theory.several_classes import SoftmaxLink
 from untwist.training_data import TrainingData
 
 __all__ = ["Search"]
@@ -45,21 +45,6 @@ MOST_ROUNDS = 1000
 
 #: Rounds between two looks at whether a candidate is done.
 BLOCK = 10
-
-#: The randomised trees of each fold; the second number where the first would take too much memory.
-RANDOMISED_TREES = (40, 20)
-
-#: The rows per leaf of randomised trees that are tried.
-LEAF_SIZES = (2, 5, 15)
-
-#: The randomised trees of a fold hold so many numbers at most; leaves are made larger where they would hold more.
-MOST_VALUES = 4_000_000
-
-#: Where leaves have at least k rows, n rows make about so many times n / k leaves, and nearly as many splits.
-NODES_PER_LEAF_SIZE = 1.4
-
-#: The share of the columns that a node of a randomised tree draws.
-RANDOMISED_FEATURES = 0.5
 
 
 class Search:
@@ -248,10 +233,17 @@ class Search:
         if data.boosts_jointly:
             link = SoftmaxLink(AlphaLoss(candidate.alpha))
             forests = [[forest.scale(1.0 / candidate.alpha) for forest in forests[0]]]
-        unseen = self._score_held_out_rows(forests, n_folds)
-        if data.boosts_jointly and settings.mixes_families and self.interrupt is None:
+        unseen = self._score_held_out_rows(forests)
+        if data.boosts_jointly and settings.adds_randomised_trees and self.interrupt is None:
             try:
-                forests[0], unseen, mixture = self._mix_families(forests[0], unseen)
+                forests[0], unseen, mixture = mix_in_randomised_trees(
+                    data,
+                    forests[0],
+                    unseen,
+                    training_weights=[self._training_weight(fold) for fold in range(n_folds)],
+                    n_first_folds=self.n_first_folds,
+                    score_held_out_rows=lambda randomised: self._score_held_out_rows([randomised]),
+                )
             except KeyboardInterrupt as interrupt:
                 self.interrupt = interrupt
         ensembles = [
@@ -278,66 +270,10 @@ class Search:
         noise = model.estimate_noise(settings.known_noise, data.workers)
         return replace(model, noise=noise, untwisting=noise)
 
-    def _mix_families(self, boosted: list[Forest], unseen: OutOfFold) -> tuple[list[Forest], OutOfFold, Mixture]:
-        """Return the forest of each fold with randomised trees mixed in, and what they say of rows set aside."""
-        n_folds = len(boosted)
-        n_trees, leaf_sizes = self._plan_randomised()
-        size = min(leaf_sizes, key=lambda rows: self._try_randomised(n_trees, rows, self.n_first_folds))
-        randomised = self._grow_randomised(n_trees, size, n_folds)
-        unseen_randomised = self._score_held_out_rows([randomised], n_folds)
-        members = [unseen.scores, unseen_randomised.scores]
-        weights = find_mixture_weights(members, unseen.labels, unseen.weight)
-        scores = weights[0] * members[0] + weights[1] * members[1]
-        losses = [find_log_loss(each, unseen.labels, unseen.weight) for each in (*members, scores)]
-        mixed = [
-            first.scale(weights[0]).append(second.scale(weights[1]))
-            for first, second in zip(boosted, randomised, strict=True)
-        ]
-        boosted_weight, randomised_weight = weights.tolist()
-        boosted_loss, randomised_loss, loss = losses
-        mixture = Mixture(
-            boosted_weight=boosted_weight,
-            randomised_weight=randomised_weight,
-            n_trees=n_trees,
-            min_samples_leaf=size,
-            boosted_loss=boosted_loss,
-            randomised_loss=randomised_loss,
-            loss=loss,
-        )
-        return mixed, replace(unseen, scores=scores), mixture
-
-    def _plan_randomised(self) -> tuple[int, list[int]]:
-        """Return how many randomised trees to grow for each fold, and the rows per leaf to try."""
-        for n_trees in RANDOMISED_TREES:
-            n_values = NODES_PER_LEAF_SIZE * self.data.n_rows * len(self.data.classes) * n_trees
-            smallest = math.ceil(n_values / MOST_VALUES)
-            if smallest <= LEAF_SIZES[1]:
-                break
-        smallest = max(smallest, self.data.growth.min_samples_leaf)
-        return n_trees, sorted({max(size, smallest) for size in LEAF_SIZES})
-
-    def _try_randomised(self, n_trees: int, leaf_size: int, n_folds: int) -> float:
-        """Return the log-loss of randomised trees with so many rows per leaf, on the first folds."""
-        unseen = self._score_held_out_rows([self._grow_randomised(n_trees, leaf_size, n_folds)], n_folds)
-        slope = find_mixture_weights([unseen.scores], unseen.labels, unseen.weight)[0]
-        return find_log_loss(slope * unseen.scores, unseen.labels, unseen.weight)
-
-    def _grow_randomised(self, n_trees: int, leaf_size: int, n_folds: int) -> list[Forest]:
-        """Return randomised trees on the first folds."""
-        data, settings = self.data, self.settings
-        task = data.make_task(settings.make_link(1.0), self.step, 0)
-        forests = []
-        for fold in range(n_folds):
-            fold_task = replace(task, weight=self._training_weight(fold))
-            grown = settings.engine.grow_randomised(
-                data.dataset, fold_task, n_trees, leaf_size, RANDOMISED_FEATURES, fold * n_trees
-            )
-            forests.append(grown)
-        return forests
-
-    def _score_held_out_rows(self, forests: list[list[Forest]], n_folds: int) -> OutOfFold:
-        """Return what each fold's model says of the rows that it has not seen."""
+    def _score_held_out_rows(self, forests: list[list[Forest]]) -> OutOfFold:
+        """Return what the models of the first folds say of the rows that they have not seen."""
         data = self.data
+        n_folds = len(forests[0])
         n_training = 0 if data.validation_was_given else data.n_rows
         unseen = score_held_out_rows(
             forests, data.rows, self.held_out_weight[:n_folds], n_training, n_jobs=self.settings.n_jobs

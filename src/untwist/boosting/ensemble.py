@@ -27,7 +27,7 @@ def is_stale(losses: Array, patience: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """The rounds of one class against the rest, or of all classes jointly, with a column of scores for each.
+    """The rounds of one class against the rest, or of all classes together, with a column of scores for each.
 
     Parameters
     ----------

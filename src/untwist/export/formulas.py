@@ -22,7 +22,7 @@ from untwist.noise.posterior import TIE_BREAK, ClassesPosterior, turns_labels_ov
 from untwist.noise.untwisting import REACH, TABLE
 from untwist.theory.links import CanonicalLink
 from untwist.theory.losses import AlphaLoss
-from untwist.theory.softmax import SoftmaxLink
+from untwist.theory.several_classes import SoftmaxLink
 
 __all__ = ["Formula", "choose_formula"]
 

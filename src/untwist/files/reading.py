@@ -36,7 +36,7 @@ from untwist.noise.matrix import MatrixUntwisting
 from untwist.settings import choose_engine
 from untwist.theory.links import CanonicalLink, ClippedLink, Link
 from untwist.theory.losses import AlphaLoss
-from untwist.theory.softmax import SoftmaxLink
+from untwist.theory.several_classes import SoftmaxLink
 
 __all__ = ["header", "load", "loads"]
 

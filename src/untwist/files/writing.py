@@ -32,7 +32,7 @@ from untwist.noise import NoiseEstimate
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss, is_alpha_loss
-from untwist.theory.softmax import SoftmaxLink
+from untwist.theory.several_classes import SoftmaxLink
 
 __all__ = ["dumps", "list_settings", "make_plain", "save"]
 

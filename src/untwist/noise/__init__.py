@@ -1,13 +1,15 @@
 """How many labels are wrong, read off the twisted data alone, and what undoes it.
 
-- `rates`: estimates how many labels of each class are wrong, from posteriors of rows that a model has not seen.
-- `untwisting`: takes the twisted posterior to the clean one, by all rates that fit.
+- `rates`: estimates how many labels of each of two classes are wrong, from posteriors out of fold.
+- `untwisting`: takes the twisted posterior of two classes to the clean one, by all rates that fit.
+- `transitions`: estimates which label stands for which of several classes how often, from posteriors out of fold.
+- `matrix`: takes the twisted posterior of several classes to the clean one, by all transition matrices that fit.
 - `posterior`: takes the scores of a boosted model to twisted and clean posteriors.
 - `paper`: the three ways to alpha that the paper has.
-- `estimate`: what all of them answer.
+- `estimate`: what all of them answer for two classes.
 
-Noise is described by the share of each true class that bears the other label: `rate_neg` of the negatives, `rate_pos`
-of the positives.
+The noise of two classes is described by the share of each that bears the other label: `rate_neg` of the negatives,
+`rate_pos` of the positives. That of several is a transition matrix: a row per true class, a column per label.
 """
 
 from untwist.noise.estimate import NoiseEstimate

@@ -140,6 +140,11 @@ class MatrixUntwisting:
         """Whether the matrix was given, not estimated."""
         return math.isnan(self.evidence)
 
+    @property
+    def even_limit(self) -> float:
+        """The highest rate that may be that of every class; where no noise was found, what is not excluded of it."""
+        return float(self.class_intervals[:, 1].min())
+
     @cached_property
     def matrix(self) -> Array:
         """The mean transition matrix: a row per true class, a column per label."""
@@ -163,10 +168,9 @@ class MatrixUntwisting:
         """
         low, high = self.interval
         if not self.found:
-            even_high = float(self.class_intervals[:, 1].min())
             return (
-                f"no sign of noise that is the same in every class (0% to {even_high:.1%} would fit); uneven noise of "
-                f"up to {self.uneven_limit:.1%} of the labels is not excluded"
+                f"no sign of noise that is the same in every class (0% to {self.even_limit:.1%} would fit); "
+                f"uneven noise of up to {self.uneven_limit:.1%} of the labels is not excluded"
             )
         shares = f"{self.share:.1%}" if self.is_given else f"{self.share:.1%} ({low:.1%} to {high:.1%}) of all"
         what = f"wrong labels{' (as given)' if self.is_given else ''}: {shares}"
@@ -247,13 +251,12 @@ class MatrixUntwisting:
             # Without a sign of noise, all that is known is how noisy each class may be at most.
             highest = float(self.class_intervals[np.asarray(labels, dtype=np.intp), 1] @ weight) / total
             return share, 0.0, max(share, highest)
-        return share, *spread_share(share, self._spread)
+        return share, *self._spread_as_all(share)
 
-    @property
-    def _spread(self) -> float:
-        """The standard deviation of the log-odds of the share of wrong labels."""
-        low, high = _find_log_odds(np.array(self.interval))
-        return float(high - low) / (2.0 * DEVIATIONS)
+    def _spread_as_all(self, share: float) -> tuple[float, float]:
+        """Return the interval of a share that is as far from it, in log-odds, as that of all labels from theirs."""
+        here, overall, low, high = _find_log_odds(np.array([share, self.share, *self.interval]))
+        return min(float(expit(here + low - overall)), share), max(float(expit(here + high - overall)), share)
 
     def choose_suspects(self, wrong: ArrayLike) -> NDArray[np.bool_]:
         """Return which labels to flag, by their probabilities to be wrong: those with the highest expected F1.

@@ -17,7 +17,7 @@ from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import Link
 from untwist.theory.losses import AlphaLoss
-from untwist.theory.softmax import SoftmaxLink
+from untwist.theory.several_classes import SoftmaxLink
 
 __all__ = ["TIE_BREAK", "ClassesPosterior", "Posterior", "find_posterior_floor", "turns_labels_over"]
 
@@ -30,18 +30,18 @@ def find_posterior_floor(n_rows: float) -> float:
     return 1.0 / (n_rows + 2.0)
 
 
-def turns_labels_over(link: Link) -> bool:
+def turns_labels_over(link: Link | SoftmaxLink) -> bool:
     """Tell whether the clean posterior is the complement of the twisted one, as it is for a negative alpha.
 
     Parameters
     ----------
-    link : Link
+    link : Link or SoftmaxLink
         The link that the scores were boosted with.
 
     Returns
     -------
     bool
-        True for the alpha-loss with a negative alpha.
+        True for the alpha-loss with a negative alpha, which a SoftmaxLink never has.
     """
     return isinstance(link.loss, AlphaLoss) and link.loss.alpha < 0
 
@@ -245,7 +245,7 @@ class ClassesPosterior:
             Where there is noise to undo, the logarithm of the clean posterior, with the weights of classes.
         """
         if self.untwisting is None:
-            return -scores if _turns_over(self.link) else scores
+            return -scores if turns_labels_over(self.link) else scores
         clean = self.untwisting.clean(self.twisted_of_labels(scores))
         weights = np.where(self.class_weights > 0, self.class_weights, 1.0)
         weighted = np.log(np.maximum(clean, np.finfo(float).tiny)) + np.log(weights)
@@ -266,7 +266,7 @@ class ClassesPosterior:
         """
         if self.untwisting is not None:
             return self._normalise(np.exp(decision), decision)
-        boosted = -decision if _turns_over(self.link) else decision
+        boosted = -decision if turns_labels_over(self.link) else decision
         return self._normalise(self.link.tilted(boosted), decision)
 
     def choose(self, decision: Array) -> Any:
@@ -289,7 +289,3 @@ class ClassesPosterior:
         within = np.clip(posterior, self.floor, 1.0 - self.floor)
         within = within + TIE_BREAK * self.floor * scores / (1.0 + np.abs(scores))
         return np.asarray(within / within.sum(axis=1, keepdims=True))
-
-
-def _turns_over(link: SoftmaxLink | Link) -> bool:
-    return isinstance(link, Link) and turns_labels_over(link)

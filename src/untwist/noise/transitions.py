@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 from threadpoolctl import threadpool_limits
 
 from untwist.arguments import Array, check_numbers
-from untwist.noise.matrix import DEVIATIONS, MatrixUntwisting, check_matrix, spread_share
+from untwist.noise.matrix import DEVIATIONS, MatrixUntwisting, check_matrix, spread_share, untwist_by_matrix
 
 __all__ = ["ENOUGH_EVIDENCE", "estimate_transitions"]
 
@@ -28,7 +28,9 @@ ENOUGH_EVIDENCE = 0.0
 FEWEST_ROWS_PER_CLASS = 5.0
 # Noise is found where it explains more nats than this; if it is uneven, the next number per class is added.
 PRICE_OF_NOISE = 0.7
-PRICE_OF_UNEVENNESS = 0.5
+PRICE_OF_UNEVENNESS = 0.6
+# To say which label each class is confused with, at one rate for all classes, costs so many nats per class.
+PRICE_OF_TARGET = 0.5
 # Each entry of a free matrix costs so many nats, which is about what chance gains by it...
 PRICE_OF_ENTRY = 0.35
 PRICE_OF_ENTRY_IN_EVEN_NOISE = 0.7
@@ -41,7 +43,7 @@ HEDGE = 0.024
 ENTRY_SPREAD = 0.01
 # An entry that is an exception costs this often the logarithm of how far out it is, squared.
 ENTRY_PRICE = 0.4
-# How many nats each halving of what features leave unexplained is worth, divided by ln 2.
+# So many nats it is worth to divide by e what features leave unexplained of the clean labels.
 WORTH_OF_EXPLAINING = 6.0
 # It is worth less in proportion where classes have fewer rows than this: a few rows are explained by many matrices.
 ROWS_TO_EXPLAIN = 20.0
@@ -49,6 +51,8 @@ ROWS_TO_EXPLAIN = 20.0
 CAP_SPREAD = 0.02
 # The highest rate is that of a one-sided bound of so many standard errors.
 CAP_ERRORS = 2.0
+# Numbers that differ by less than this part count as equal.
+ROUNDING = 1e-9
 # So many numbers of surest rows are looked at.
 CAP_DEPTHS = 32
 # A class counts for this power of its share where it is asked how much features leave unexplained.
@@ -56,7 +60,7 @@ RARE_CLASSES_COUNT = 0.5
 # The variance of a class that would vanish counts as this much.
 LEAST_VARIANCE = 1e-6
 # So much of the clean labels features may leave unexplained at no price.
-FREELY_UNEXPLAINED = 0.05
+FREELY_UNEXPLAINED = 0.02
 # The prior standard deviations of the mean logarithm of the slopes, of each slope's distance from it, of an offset.
 MEAN_SLOPE_SPREAD = 0.5
 SLOPE_SPREAD = 0.3
@@ -76,10 +80,15 @@ CLEAREST = 0.005
 CLEAREST_OF_ALL_CLASSES = 0.05
 # The search looks at so many rows at most, chosen by what they contain, and at no more cells than the last number.
 MOST_ROWS = 6000
-FEWEST_ROWS = 3000
-MOST_CELLS = 200_000
+FEWEST_ROWS = 2500
+MOST_CELLS = 130_000
 # Rows of more weight than this in all would say nothing new.
 MOST_TELLING_WEIGHT = 10_000.0
+# Whether labels follow from features is asked of entries above this, among rows with a clean posterior above the next.
+TELLING_ENTRY = 0.05
+SURE = 0.8
+# What the answer speaks against noise counts this often.
+WEIGHT_OF_CONTRADICTION = 1.5
 # The corners of the posteriors are looked for among this part of a class's rows, but among so many rows at least.
 CORNER_SHARE = 0.2
 FEWEST_CORNER_ROWS = 10
@@ -109,6 +118,10 @@ UNEVEN_BIAS = 0.45
 # that intervals held the truth in 19 of 20 tables.
 SHARE_SPREAD = 0.14
 SHARE_SPREAD_BY_ROWS = 20.0
+# Intervals hold what a fit says that is so many nats behind the best at most.
+NEARLY_AS_GOOD = 3.0
+# Below this evidence no noise at all is within the 95 % of what is likely: the odds against it are 39 to 1 here.
+CERTAIN_EVIDENCE = 3.66
 # The rate of a class has this standard deviation, and this part of the rate, besides that of a count.
 RATE_SPREAD = 0.02
 RELATIVE_RATE_SPREAD = 0.15
@@ -236,8 +249,7 @@ def _order_by_content(twisted: Array, labels: NDArray[np.intp], weight: Array) -
     """
     bits = _scramble(np.ascontiguousarray(twisted).view(np.uint64))
     at_label = bits[np.arange(len(labels)), labels]
-    with np.errstate(over="ignore"):
-        code = _scramble(bits.sum(axis=1, dtype=np.uint64) + _scramble(at_label))
+    code = _scramble(bits.sum(axis=1, dtype=np.uint64) + _scramble(at_label))
     order = np.argsort(code, kind="stable")
     tied = np.flatnonzero(code[order][1:] == code[order][:-1])
     if tied.size:
@@ -333,6 +345,36 @@ class _Objective:
         by_matrix[np.diag_indices(self.n_classes)] += beyond / CAP_SPREAD
         return float(value), by_matrix, by_log_slopes, by_offsets
 
+    def find_contradiction(self, fit: _Fit) -> float:
+        """Return how many nats speak against noise between two classes: what features say of its labels.
+
+        By noise, which rows of class j bear label k does not follow from features. Where it does, classes are hard to
+        tell apart. The answer is the score statistic of the posterior's log-odds of k against j, among rows that are
+        surely of class j and bear one of these labels, for the pair of classes where it is greatest.
+        """
+        clean = untwist_by_matrix(self.rows.twisted, fit.matrix, np.exp(fit.log_slopes), fit.offsets, self.least)
+        worst = 0.0
+        for j, k in np.argwhere((fit.matrix > TELLING_ENTRY) & ~np.eye(self.n_classes, dtype=np.bool_)).tolist():
+            labels = self.rows.labels
+            chosen = np.flatnonzero((clean[:, j] > SURE) & ((labels == j) | (labels == k)))
+            weight = self.rows.weight[chosen]
+            if weight.sum() < FEWEST_CORNER_ROWS:
+                continue
+            bears_k = labels[chosen] == k
+            log_odds = np.log(self.twisted[k, chosen] / self.twisted[j, chosen])
+            part = float(weight @ bears_k / weight.sum())
+            centred = log_odds - weight @ log_odds / weight.sum()
+            variance = part * (1.0 - part) * float(weight @ centred**2)
+            score = float(weight @ (centred * bears_k))
+            # Log-odds that differ by rounding alone say nothing.
+            if score > 0 and variance > ROUNDING * weight.sum():
+                worst = max(worst, score**2 / (2.0 * variance))
+        return worst
+
+    def find_share(self, untwisting: MatrixUntwisting) -> float:
+        """Return the share of wrong labels among the rows."""
+        return float(self.shares @ untwisting.probability_wrong(self.rows.twisted, self.rows.labels))
+
     def find_unexplained(self, clean: Array) -> tuple[float, Array, Array]:
         """Return what features leave unexplained of the classes' variance, a mean of shares.
 
@@ -384,24 +426,23 @@ class _Known:
         return 0.0
 
 
-class _Even:
-    """Matrices with the same rate in every class, and every other label as likely."""
+class _Tied:
+    """Matrices with the same rate in every class, and wrong labels that go the ways of `directions`."""
 
-    def __init__(self, n_classes: int) -> None:
-        self.n_classes = n_classes
+    def __init__(self, directions: Array) -> None:
+        self.n_classes = len(directions)
+        self.slope = directions - np.eye(self.n_classes)
         self.bounds = [(-8.0, 6.0)]
 
     def make(self, parameters: Array) -> Array:
-        return make_even_matrix(self.n_classes, HIGHEST_RATE * float(expit(parameters[0])))
+        return np.asarray(np.eye(self.n_classes) + HIGHEST_RATE * expit(parameters[0]) * self.slope)
 
     def price(self, _parameters: Array, matrix: Array) -> tuple[float, Array, Array]:
         return 0.0, np.zeros_like(matrix), np.zeros(1)
 
     def pull_back(self, parameters: Array, _matrix: Array, by_matrix: Array) -> Array:
-        rate = HIGHEST_RATE * float(expit(parameters[0]))
-        trace = np.trace(by_matrix)
-        by_rate = (by_matrix.sum() - trace) / (self.n_classes - 1) - trace
-        return np.array([by_rate * rate * (1.0 - rate / HIGHEST_RATE)])
+        part = expit(parameters[0])
+        return np.array([(by_matrix * self.slope).sum() * HIGHEST_RATE * part * (1.0 - part)])
 
     def find_common(self, parameters: Array) -> float:
         return HIGHEST_RATE * float(expit(parameters[0])) / (self.n_classes - 1)
@@ -457,7 +498,7 @@ def find_highest_rates(twisted: Array, labels: NDArray[np.intp], weight: Array) 
     labels : ndarray of int of shape (n_rows,)
         The class that each label names.
     weight : ndarray of shape (n_rows,)
-        How much each row counts.
+        How many rows each one stands for.
 
     Returns
     -------
@@ -469,16 +510,20 @@ def find_highest_rates(twisted: Array, labels: NDArray[np.intp], weight: Array) 
     square = CAP_ERRORS**2
     for each in range(n_classes):
         order = np.argsort(-twisted[:, each], kind="stable")
+        # Rows that are equally sure are taken together: their order would be one by labels.
+        sure = twisted[order, each]
+        ends = np.append(np.flatnonzero(sure[1:] != sure[:-1]), len(sure) - 1)
         sorted_weight = weight[order]
-        total = np.cumsum(sorted_weight)
-        right = np.cumsum(sorted_weight * (labels[order] == each))
-        # What weights of different sizes are worth, in rows of one size.
-        n_rows = total**2 / np.cumsum(sorted_weight**2)
+        weight_until = np.cumsum(sorted_weight)
+        wanted = np.geomspace(min(1.0, weight_until[-1]), weight_until[-1], CAP_DEPTHS)
+        places = np.searchsorted(weight_until, wanted * (1.0 - ROUNDING))
+        depths = ends[np.searchsorted(ends, np.minimum(places, len(sure) - 1))]
+        total = weight_until[depths]
+        right = np.cumsum(sorted_weight * (labels[order] == each))[depths]
         part = np.clip(right / total, 0.0, 1.0)
-        spread = CAP_ERRORS * np.sqrt(part * (1.0 - part) / n_rows + square / (4.0 * n_rows**2))
-        bound = (part + square / (2.0 * n_rows) - spread) / (1.0 + square / n_rows)
-        depths = np.unique(np.geomspace(1, len(order), CAP_DEPTHS).astype(np.intp)) - 1
-        highest[each] = 1.0 - bound[depths].max()
+        spread = CAP_ERRORS * np.sqrt(part * (1.0 - part) / total + square / (4.0 * total**2))
+        bound = (part + square / (2.0 * total) - spread) / (1.0 + square / total)
+        highest[each] = 1.0 - bound.max()
     return highest
 
 
@@ -532,32 +577,18 @@ def _climb(
     return fit, parameters
 
 
-def _search(objective: _Objective) -> tuple[_Fit, _Fit, list[_Fit]]:
-    """Return the best fit without noise, with even noise, and fits of uneven noise."""
+def _search(objective: _Objective) -> tuple[_Fit, _Fit, _Fit, list[_Fit]]:
+    """Return the best fit without noise, with even noise, with pairs of classes, and fits of any uneven noise."""
     n_classes = objective.n_classes
     zeros = np.zeros(n_classes)
-    nothing = np.zeros(0)
-    clean, _ = _climb(objective, _Known(np.eye(n_classes)), nothing, zeros, zeros, FIRST_STEPS)
-    even = max(
-        (
-            _climb(
-                objective,
-                _Even(n_classes),
-                np.array([logit(rate / HIGHEST_RATE)]),
-                clean.log_slopes + rate,
-                clean.offsets,
-                FIRST_STEPS,
-            )[0]
-            for rate in START_RATES
-        ),
-        key=lambda fit: fit.value,
-    )
+    clean, _ = _climb(objective, _Known(np.eye(n_classes)), np.zeros(0), zeros, zeros, FIRST_STEPS)
+    even = _climb_tied(objective, make_even_matrix(n_classes, 1.0), clean)
     free = _Free(n_classes)
     corners = _go_towards(_find_corners(objective, CORNER_SHARE, TELLING_ROWS), TOWARDS_CORNERS)
     steeper = clean.log_slopes + 0.3
     starts = [_climb(objective, free, free.start(corners, 0.0), steeper, clean.offsets, FIRST_STEPS)]
+    sharp = _go_towards(_find_corners(objective, SHARP_CORNER_SHARE, 0.0), TOWARDS_SHARP_CORNERS)
     if n_classes <= FEW_CLASSES:
-        sharp = _go_towards(_find_corners(objective, SHARP_CORNER_SHARE, 0.0), TOWARDS_SHARP_CORNERS)
         starts.append(_climb(objective, free, free.start(sharp, 0.0), steeper, clean.offsets, FIRST_STEPS))
     if even.matrix[0, 0] < 1.0 - START_RATES[0] / 2.0:
         between = (even.matrix + corners) / 2.0
@@ -567,7 +598,27 @@ def _search(objective: _Objective) -> tuple[_Fit, _Fit, list[_Fit]]:
     starts.sort(key=lambda start: -start[0].value)
     best, parameters = starts[0]
     best, _ = _climb(objective, free, parameters, best.log_slopes, best.offsets, LAST_STEPS)
-    return clean, even, [best, *(fit for fit, _ in starts[1:])]
+    # Each class bears the other label that the corners show most of.
+    targets = (sharp - np.diag(np.diag(sharp))).argmax(axis=1)
+    pairs = _climb_tied(objective, np.eye(n_classes)[targets], clean)
+    return clean, even, pairs, [best, *(fit for fit, _ in starts[1:])]
+
+
+def _climb_tied(objective: _Objective, directions: Array, clean: _Fit) -> _Fit:
+    """Return the best fit with one rate for all classes, from the better of two starts."""
+    family = _Tied(directions)
+    starts = (
+        _climb(
+            objective,
+            family,
+            np.array([logit(rate / HIGHEST_RATE)]),
+            clean.log_slopes + rate,
+            clean.offsets,
+            FIRST_STEPS,
+        )[0]
+        for rate in START_RATES
+    )
+    return max(starts, key=lambda fit: fit.value)
 
 
 def _find_corners(objective: _Objective, part: float, least_rows: float) -> Array:
@@ -577,12 +628,14 @@ def _find_corners(objective: _Objective, part: float, least_rows: float) -> Arra
     """
     rows = objective.rows
     n_classes = objective.n_classes
-    counts = np.bincount(rows.labels, minlength=n_classes)
+    counts = np.bincount(rows.labels, rows.weight, n_classes)
     corners = np.empty((n_classes, n_classes))
     for each in range(n_classes):
-        n_surest = min(objective.n_rows, max(FEWEST_CORNER_ROWS, int(part * counts[each])))
-        # A stable sort takes the same rows among equally sure ones, since the rows have an order of their own.
-        surest = np.argsort(-rows.twisted[:, each], kind="stable")[:n_surest]
+        n_surest = max(float(FEWEST_CORNER_ROWS), part * counts[each])
+        sure = rows.twisted[:, each]
+        order = np.argsort(-sure, kind="stable")
+        last = np.searchsorted(np.cumsum(rows.weight[order]), n_surest)
+        surest = np.flatnonzero(sure >= sure[order[min(last, len(order) - 1)]])
         weight = rows.weight[surest] / rows.weight[surest].sum()
         borne = np.bincount(rows.labels[surest], weight, n_classes)
         corner = (weight @ rows.twisted[surest] + borne) / 2.0
@@ -604,7 +657,7 @@ def _go_towards(corners: Array, part: float) -> Array:
     return np.asarray(matrix)
 
 
-def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit]) -> MatrixUntwisting:
+def _combine(objective: _Objective, clean: _Fit, even: _Fit, pairs: _Fit, uneven: list[_Fit]) -> MatrixUntwisting:
     """Return the mixture of all fits, each at several scales, weighed by how plausible they are."""
     n_classes = objective.n_classes
     identity = np.eye(n_classes)
@@ -616,8 +669,11 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit])
         log_weights.append(objective.evaluate(matrix, clean.log_slopes, clean.offsets)[0] - clean.value)
         matrices.append(matrix)
         fits.append(clean)
-    noisy = [(fit, fit.value - clean.value - PRICE_OF_NOISE - _price_unevenness(fit)) for fit in uneven]
-    noisy.insert(0, (even, even.value - clean.value - PRICE_OF_NOISE))
+    prices = [0.0, PRICE_OF_TARGET * n_classes, *(_price_unevenness(fit) for fit in uneven)]
+    noisy = []
+    for fit, price in zip([even, pairs, *uneven], prices, strict=True):
+        against = 0.0 if fit is even else WEIGHT_OF_CONTRADICTION * objective.find_contradiction(fit)
+        noisy.append((fit, fit.value - clean.value - PRICE_OF_NOISE - price - against))
     evidence = max(gain for _, gain in noisy)
     for fit, gain in noisy:
         factor = 1.0 if fit is even else 1.0 + UNEVEN_BIAS * (1.0 - np.trace(fit.matrix) / n_classes)
@@ -645,7 +701,8 @@ def _combine(objective: _Objective, clean: _Fit, even: _Fit, uneven: list[_Fit])
         class_intervals=np.zeros((n_classes, 2)),
         uneven_limit=1.0,
     )
-    return _describe_shares(objective, mixture)
+    best = max(fit.value for fit, _ in noisy)
+    return _describe_shares(objective, mixture, [fit for fit, _ in noisy if fit.value >= best - NEARLY_AS_GOOD])
 
 
 def _weigh(log_weights: Array, n_unseen: int) -> Array:
@@ -669,20 +726,30 @@ def _price_unevenness(fit: _Fit) -> float:
     return PRICE_OF_UNEVENNESS * n_classes + float((PRICE_OF_NO_ENTRY + price * in_use).sum())
 
 
-def _describe_shares(objective: _Objective, mixture: MatrixUntwisting) -> MatrixUntwisting:
-    """Return the mixture with the shares of wrong labels, over all and by class, and what is not excluded."""
+def _describe_shares(objective: _Objective, mixture: MatrixUntwisting, alternatives: list[_Fit]) -> MatrixUntwisting:
+    """Return the mixture with the shares of wrong labels, over all and by class, and what is not excluded.
+
+    Where noise was found, an interval holds the shares under every fit that is nearly as good as the best one, prices
+    aside: fits that agree on the labels may differ on how many are wrong.
+    """
     rows = objective.rows
     n_labels = np.bincount(rows.labels, rows.weight, objective.n_classes)
     by_class = 1.0 - np.diag(mixture.matrix)
-    share = float(rows.weight @ mixture.probability_wrong(rows.twisted, rows.labels)) / rows.weight.sum()
+    share = objective.find_share(mixture)
     if mixture.found:
-        spread = np.sqrt(SHARE_SPREAD**2 + SHARE_SPREAD_BY_ROWS / objective.n_rows)
-        interval = spread_share(share, float(spread))
+        spread = float(np.sqrt(SHARE_SPREAD**2 + SHARE_SPREAD_BY_ROWS / rows.weight.sum()))
+        one_by_one = [_take_fit(mixture, fit) for fit in alternatives]
+        shares = [share, *(objective.find_share(one) for one in one_by_one)]
+        interval = (spread_share(min(shares), spread)[0], spread_share(max(shares), spread)[1])
+        rates = np.array([by_class, *(1.0 - np.diag(one.matrix) for one in one_by_one)])
         # The variance of a count, and what even a count of 0 does not exclude.
-        counted = by_class * (1.0 - by_class) / np.maximum(n_labels, 1.0) + (n_labels + 1.0) ** -2.0
-        deviation = np.sqrt(RATE_SPREAD**2 + (RELATIVE_RATE_SPREAD * by_class) ** 2 + counted)
-        low = np.maximum(by_class - DEVIATIONS * deviation, 0.0)
-        high = np.minimum(by_class + DEVIATIONS * deviation, 1.0)
+        counted = rates * (1.0 - rates) / np.maximum(n_labels, 1.0) + (n_labels + 1.0) ** -2.0
+        deviation = DEVIATIONS * np.sqrt(RATE_SPREAD**2 + (RELATIVE_RATE_SPREAD * rates) ** 2 + counted)
+        low = np.maximum(rates - deviation, 0.0).min(axis=0)
+        high = np.minimum(rates + deviation, 1.0).max(axis=0)
+        if mixture.evidence < CERTAIN_EVIDENCE:
+            low = np.zeros_like(low)
+            interval = (0.0, interval[1])
     else:
         low = np.zeros_like(by_class)
         high = np.maximum(objective.caps, by_class)
@@ -694,6 +761,17 @@ def _describe_shares(objective: _Objective, mixture: MatrixUntwisting) -> Matrix
         class_shares=by_class,
         class_intervals=np.column_stack([low, high]),
         uneven_limit=interval[1],
+    )
+
+
+def _take_fit(mixture: MatrixUntwisting, fit: _Fit) -> MatrixUntwisting:
+    """Return the untwisting by one fit alone."""
+    return replace(
+        mixture,
+        weights=np.ones(1),
+        matrices=fit.matrix[None],
+        slopes=np.exp(fit.log_slopes)[None],
+        offsets=fit.offsets[None],
     )
 
 

@@ -160,8 +160,13 @@ class Untwisting(NoiseEstimate):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
+    def is_given(self) -> bool:
+        """Whether the rates were given, not estimated."""
+        return math.isnan(self.evidence)
+
+    @property
     def _source(self) -> str:
-        return " (as given)" if math.isnan(self.evidence) else ""
+        return " (as given)" if self.is_given else ""
 
     def __str__(self) -> str:
         if self.n_classes == 2:

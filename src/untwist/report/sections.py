@@ -87,7 +87,7 @@ def _write_headline(audit: LabelAudit) -> tuple[str, str]:
     """The answer, and the sentence that goes on from it."""
     n = len(audit.given)
     rate, low, high = audit.noise_rate
-    if audit.noise.found and math.isnan(audit.noise.evidence):
+    if audit.noise.found and audit.noise.is_given:
         return format_percent(rate), f"of the {n:,} labels are wrong, if the noise rates that were given are right."
     if audit.noise.found:
         sure = f"We are 95&nbsp;% sure that it is between {format_percent(low)} and {format_percent(high)}."
@@ -97,8 +97,8 @@ def _write_headline(audit: LabelAudit) -> tuple[str, str]:
         return "Clean", (
             f"as far as can be seen: no evidence of wrong labels. At most {not_excluded} of them may be wrong."
         )
-    if isinstance(audit.noise, MatrixUntwisting) and _find_even_limit(audit.noise) < CLEAN_LIMIT:
-        even_limit = format_percent(_find_even_limit(audit.noise))
+    if isinstance(audit.noise, MatrixUntwisting) and audit.noise.even_limit < CLEAN_LIMIT:
+        even_limit = format_percent(audit.noise.even_limit)
         return "No sign", (
             f"of noise that is the same in every class: up to {even_limit} would fit. "
             f"Uneven noise, of one class or between two, of up to {not_excluded} of the labels is not excluded."
@@ -107,11 +107,6 @@ def _write_headline(audit: LabelAudit) -> tuple[str, str]:
         "whether labels are wrong or rows just hard to tell apart: nothing here shows which. "
         f"Anything up to {not_excluded} of wrong labels would fit."
     )
-
-
-def _find_even_limit(noise: MatrixUntwisting) -> float:
-    """Return the highest rate that may be that of every class."""
-    return float(noise.class_intervals[:, 1].min())
 
 
 def _is_clean(audit: LabelAudit) -> bool:
@@ -201,7 +196,7 @@ def write_noise(findings: Findings) -> str:
 
 
 def _write_certainty(audit: LabelAudit) -> str:
-    if math.isnan(audit.noise.evidence):
+    if audit.noise.is_given:
         return "The noise rates were given, not estimated, so that there are no intervals."
     words = (
         "No row was judged by a model that had seen it. If labels contradict what similar rows say even where rows are "

@@ -1,0 +1,138 @@
+"""Randomised trees beside the boosted ones of classes that are boosted together.
+
+They are grown on the folds of the search. How many rows a leaf has is chosen by the log-loss of rows that were set
+aside, on the folds that candidates are compared on; how much boosted and randomised trees count, on all folds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from untwist.arguments import Array
+from untwist.automatic.mixture import find_log_loss, find_mixture_weights
+from untwist.boosting.forest import Forest
+from untwist.model import Mixture, OutOfFold
+from untwist.training_data import TrainingData
+
+__all__ = ["mix_in_randomised_trees", "plan_randomised_trees"]
+
+#: The randomised trees of each fold; the second number where the first would take too much memory.
+RANDOMISED_TREES = (40, 20)
+
+#: The rows per leaf of randomised trees that are tried.
+LEAF_SIZES = (2, 5, 15)
+
+#: The randomised trees of a fold hold so many numbers at most; leaves are made larger where they would hold more.
+MOST_VALUES = 4_000_000
+
+#: Where leaves have at least k rows, n rows make about so many times n / k leaves, and nearly as many splits.
+NODES_PER_LEAF_SIZE = 1.4
+
+#: The share of the columns that a node of a randomised tree draws.
+RANDOMISED_FEATURES = 0.5
+
+
+def mix_in_randomised_trees(
+    data: TrainingData,
+    boosted: Sequence[Forest],
+    unseen: OutOfFold,
+    *,
+    training_weights: Sequence[Array],
+    n_first_folds: int,
+    score_held_out_rows: Callable[[list[Forest]], OutOfFold],
+) -> tuple[list[Forest], OutOfFold, Mixture]:
+    """Return the forest of each fold with randomised trees mixed in.
+
+    Parameters
+    ----------
+    data : TrainingData
+        The rows.
+    boosted : sequence of Forest
+        The boosted trees of each fold, whose scores are logarithms of the twisted posterior up to a constant.
+    unseen : OutOfFold
+        What they say of the rows set aside.
+    training_weights : sequence of arrays
+        The weight of each row that each fold trains on.
+    n_first_folds : int
+        The number of rows per leaf is chosen on so many folds.
+    score_held_out_rows : callable
+        Takes the forests of the first folds, and returns what each says of the rows that it has not seen.
+
+    Returns
+    -------
+    mixed : list of Forest
+        One per fold.
+    unseen : OutOfFold
+        What they say of the rows set aside.
+    mixture : Mixture
+        By how much each kind of trees counts, and what that is worth.
+    """
+    n_trees, planned_sizes = plan_randomised_trees(data.n_rows, len(data.classes))
+    leaf_sizes = sorted({max(size, data.growth.min_samples_leaf) for size in planned_sizes})
+
+    def find_loss(leaf_size: int) -> float:
+        """Return the log-loss of randomised trees alone, on the first folds."""
+        tried = score_held_out_rows(_grow(data, training_weights[:n_first_folds], n_trees, leaf_size))
+        slope = find_mixture_weights([tried.scores], tried.labels, tried.weight)[0]
+        return find_log_loss(slope * tried.scores, tried.labels, tried.weight)
+
+    leaf_size = min(leaf_sizes, key=find_loss)
+    randomised = _grow(data, training_weights, n_trees, leaf_size)
+    members = [unseen.scores, score_held_out_rows(randomised).scores]
+    weights = find_mixture_weights(members, unseen.labels, unseen.weight)
+    scores = weights[0] * members[0] + weights[1] * members[1]
+    losses = [find_log_loss(each, unseen.labels, unseen.weight) for each in (*members, scores)]
+    mixed = [
+        first.scale(weights[0]).append(second.scale(weights[1]))
+        for first, second in zip(boosted, randomised, strict=True)
+    ]
+    boosted_weight, randomised_weight = weights.tolist()
+    boosted_loss, randomised_loss, loss = losses
+    mixture = Mixture(
+        boosted_weight=boosted_weight,
+        randomised_weight=randomised_weight,
+        n_trees=n_trees,
+        min_samples_leaf=leaf_size,
+        boosted_loss=boosted_loss,
+        randomised_loss=randomised_loss,
+        loss=loss,
+    )
+    return mixed, replace(unseen, scores=scores), mixture
+
+
+def plan_randomised_trees(n_rows: int, n_classes: int) -> tuple[int, list[int]]:
+    """Return how many randomised trees to grow for each fold, and the numbers of rows per leaf to try.
+
+    Parameters
+    ----------
+    n_rows, n_classes : int
+        The size of the table.
+
+    Returns
+    -------
+    n_trees : int
+        The fewer trees, where more of them would leave no choice but large leaves.
+    leaf_sizes : list of int
+        Increasing; trees with leaves of any of these sizes hold no more than `MOST_VALUES` numbers.
+    """
+    for n_trees in RANDOMISED_TREES:
+        n_values = NODES_PER_LEAF_SIZE * n_rows * n_classes * n_trees
+        smallest = math.ceil(n_values / MOST_VALUES)
+        if smallest <= LEAF_SIZES[1]:
+            break
+    return n_trees, sorted({max(size, smallest) for size in LEAF_SIZES})
+
+
+def _grow(data: TrainingData, training_weights: Sequence[Array], n_trees: int, leaf_size: int) -> list[Forest]:
+    """Return randomised trees for each fold. Those of a fold are the same however many folds there are."""
+    settings = data.settings
+    # Neither link nor step matter to trees that are not boosted.
+    task = data.make_task(settings.make_link(1.0), 1.0, 0)
+    return [
+        settings.engine.grow_randomised(
+            data.dataset, replace(task, weight=weight), n_trees, leaf_size, RANDOMISED_FEATURES, fold * n_trees
+        )
+        for fold, weight in enumerate(training_weights)
+    ]
