@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from untwist.automatic.mixture import EQUAL_ROWS, LEAST_WEIGHT, find_log_loss, find_mixture_weights
+from untwist.automatic.mixture import EQUAL_ROWS, find_log_loss, find_mixture_weights
 
 
 def draw_members(n_rows=400, n_classes=4, seed=0, blind=False):
