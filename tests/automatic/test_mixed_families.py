@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 from helpers.engines import get_forest, make_booster, make_dataset, wrap_boosters
 from helpers.small_fits import draw_sample
 from untwist import PILBoostClassifier
-from untwist.automatic import mixture, search
+from untwist.automatic import mixture, randomised
 from untwist.boosting.engines.compiled import CompiledEngine
 from untwist.boosting.engines.engine import Growth, Task
 from untwist.data.folds import split_into_folds
@@ -41,7 +41,7 @@ def boost_fold(model, weight):
 def randomise_fold(model, weight, fold, leaf_size):
     """Return the scores of all rows by the randomised trees of a fold that has these weights."""
     task = Task(ClippedLink(AlphaLoss(1.0)), 1.0, Growth(seed=model.model_.seed), weight=weight)
-    n_trees = search.RANDOMISED_TREES[0]
+    n_trees = randomised.RANDOMISED_TREES[0]
     grown = CompiledEngine().grow_randomised(make_dataset(X, Y), task, n_trees, leaf_size, 0.5, fold * n_trees)
     assert len(grown) == n_trees
     return grown.scores(X)
@@ -133,7 +133,7 @@ def test_weights_and_leaf_size_are_the_best_on_rows_set_aside(fitted, members):
     for first, second in ((0.01, 0), (-0.01, 0), (0, 0.01), (0, -0.01), (0.01, -0.01), (-0.01, 0.01)):
         assert find_price(mixed.boosted_weight + first, mixed.randomised_weight + second) > best
     losses = {}
-    for size in search.LEAF_SIZES:
+    for size in randomised.LEAF_SIZES:
         scores = join_held_out([randomise_fold(fitted, 1 - one, fold, size) for fold, one in enumerate(held)], held)
         slope = minimize_scalar(lambda a, s=scores: find_loss(a * s) + mixture.EQUAL_ROWS / N * (a - 1) ** 2).x
         losses[size] = find_loss(slope * scores)
