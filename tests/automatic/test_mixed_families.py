@@ -8,7 +8,8 @@ from scipy.special import log_softmax, softmax
 from helpers.engines import get_forest, make_booster, make_dataset, wrap_boosters
 from helpers.small_fits import draw_sample
 from untwist import PILBoostClassifier
-from untwist.automatic import mixture, randomised
+from untwist.automatic import mixture, search
+from untwist.automatic import randomised as randomised_trees
 from untwist.boosting.engines.compiled import CompiledEngine
 from untwist.boosting.engines.engine import Growth, Task
 from untwist.data.folds import split_into_folds
@@ -41,7 +42,7 @@ def boost_fold(model, weight):
 def randomise_fold(model, weight, fold, leaf_size):
     """Return the scores of all rows by the randomised trees of a fold that has these weights."""
     task = Task(ClippedLink(AlphaLoss(1.0)), 1.0, Growth(seed=model.model_.seed), weight=weight)
-    n_trees = randomised.RANDOMISED_TREES[0]
+    n_trees = randomised_trees.RANDOMISED_TREES[0]
     grown = CompiledEngine().grow_randomised(make_dataset(X, Y), task, n_trees, leaf_size, 0.5, fold * n_trees)
     assert len(grown) == n_trees
     return grown.scores(X)
@@ -133,7 +134,7 @@ def test_weights_and_leaf_size_are_the_best_on_rows_set_aside(fitted, members):
     for first, second in ((0.01, 0), (-0.01, 0), (0, 0.01), (0, -0.01), (0.01, -0.01), (-0.01, 0.01)):
         assert find_price(mixed.boosted_weight + first, mixed.randomised_weight + second) > best
     losses = {}
-    for size in randomised.LEAF_SIZES:
+    for size in randomised_trees.LEAF_SIZES:
         scores = join_held_out([randomise_fold(fitted, 1 - one, fold, size) for fold, one in enumerate(held)], held)
         slope = minimize_scalar(lambda a, s=scores: find_loss(a * s) + mixture.EQUAL_ROWS / N * (a - 1) ** 2).x
         losses[size] = find_loss(slope * scores)
@@ -204,11 +205,11 @@ def test_where_rows_are_many_the_first_folds_choose_and_the_best_gets_the_rest(m
 
 
 def test_leaves_grow_where_trees_would_take_too_much_memory(monkeypatch):
-    monkeypatch.setattr(search, "MOST_VALUES", int(1.4 * N * 3 * 20 / 4))
+    monkeypatch.setattr(randomised_trees, "MOST_VALUES", int(1.4 * N * 3 * 20 / 4))
     mixed = make_automatic().fit(X, Y).choice_.mixture
     assert mixed.n_trees == 20
     assert mixed.min_samples_leaf in (4, 5, 15)
-    monkeypatch.setattr(search, "MOST_VALUES", 100)
+    monkeypatch.setattr(randomised_trees, "MOST_VALUES", 100)
     mixed = make_automatic().fit(X, Y).choice_.mixture
     assert mixed.min_samples_leaf == np.ceil(1.4 * N * 3 * 20 / 100)
 
