@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from untwist.noise import transitions as settings
+from untwist.noise import families, plausibility
 
 
 def untwist_row(q, matrix, slopes, offsets, least):
@@ -23,7 +23,7 @@ def find_wrong(q, label, matrix, slopes, offsets, least):
 
 
 def find_plausibility(rows, matrix, log_slopes, offsets, caps, least):
-    """What `_Objective.evaluate` maximises, row by row."""
+    """What `Plausibility.evaluate` maximises, row by row."""
     twisted, labels, weight = rows
     n_classes = len(matrix)
     slopes = [math.exp(each) for each in log_slopes]
@@ -35,8 +35,9 @@ def find_plausibility(rows, matrix, log_slopes, offsets, caps, least):
         clean.append(c)
         likelihood += w * math.log(sum(c[j] * matrix[j][label] for j in range(n_classes)))
     unexplained = 0.0
+    power = plausibility.RARE_CLASSES_COUNT
     powers = [
-        (sum(w for w, label in zip(weight, labels, strict=True) if label == k) / total) ** settings.RARE_CLASSES_COUNT
+        (sum(w for w, label in zip(weight, labels, strict=True) if label == k) / total) ** power
         for k in range(n_classes)
     ]
     for k in range(n_classes):
@@ -44,13 +45,13 @@ def find_plausibility(rows, matrix, log_slopes, offsets, caps, least):
         left = sum(w * c[k] * (1 - c[k]) for w, c in zip(weight, clean, strict=True)) / total
         unexplained += powers[k] / sum(powers) * left / (mean * (1 - mean))
     mean_slope = sum(log_slopes) / n_classes
-    prior = (mean_slope / settings.MEAN_SLOPE_SPREAD) ** 2
-    prior += sum(((each - mean_slope) / settings.SLOPE_SPREAD) ** 2 for each in log_slopes)
-    prior += sum((each / settings.OFFSET_SPREAD) ** 2 for each in offsets)
-    prior += sum(max(1 - matrix[j][j] - caps[j], 0.0) ** 2 for j in range(n_classes)) / settings.CAP_SPREAD**2
-    worth = settings.WORTH_OF_EXPLAINING * math.log(unexplained + settings.FREELY_UNEXPLAINED)
-    if total < settings.ROWS_TO_EXPLAIN * n_classes:
-        worth *= total / (settings.ROWS_TO_EXPLAIN * n_classes)
+    prior = (mean_slope / plausibility.MEAN_SLOPE_SPREAD) ** 2
+    prior += sum(((each - mean_slope) / plausibility.SLOPE_SPREAD) ** 2 for each in log_slopes)
+    prior += sum((each / plausibility.OFFSET_SPREAD) ** 2 for each in offsets)
+    prior += sum(max(1 - matrix[j][j] - caps[j], 0.0) ** 2 for j in range(n_classes)) / plausibility.CAP_SPREAD**2
+    worth = plausibility.WORTH_OF_EXPLAINING * math.log(unexplained + plausibility.FREELY_UNEXPLAINED)
+    if total < plausibility.ROWS_TO_EXPLAIN * n_classes:
+        worth *= total / (plausibility.ROWS_TO_EXPLAIN * n_classes)
     return likelihood - worth - prior / 2
 
 
@@ -59,14 +60,14 @@ def price_free_matrix(matrix, common):
     n_classes = len(matrix)
     off_diagonal = [matrix[j][k] for j in range(n_classes) for k in range(n_classes) if j != k]
     return sum(
-        settings.ENTRY_PRICE * math.log(1 + ((each - common) / settings.ENTRY_SPREAD) ** 2) for each in off_diagonal
+        families.ENTRY_PRICE * math.log(1 + ((each - common) / families.ENTRY_SPREAD) ** 2) for each in off_diagonal
     )
 
 
 def find_highest_rate(posterior, labels, each, depths):
     """One minus the best of Wilson's lower bounds of the part of surest rows that bear a label, all weights 1."""
     order = sorted(range(len(labels)), key=lambda row: (-posterior[row], row))
-    z = settings.CAP_ERRORS
+    z = plausibility.CAP_ERRORS
     best = 0.0
     for n in depths:
         part = sum(labels[row] == each for row in order[:n]) / n
@@ -94,9 +95,9 @@ def find_contradiction(rows, clean):
     worst = 0.0
     for j in range(n_classes):
         for k in range(n_classes):
-            chosen = [i for i in range(len(labels)) if clean[i][j] > settings.SURE and labels[i] in (j, k)]
+            chosen = [i for i in range(len(labels)) if clean[i][j] > plausibility.SURE and labels[i] in (j, k)]
             total = sum(weight[i] for i in chosen)
-            if j == k or total < settings.FEWEST_CORNER_ROWS:
+            if j == k or total < plausibility.FEWEST_CORNER_ROWS:
                 continue
             z = {i: math.log(twisted[i][k] / twisted[i][j]) for i in chosen}
             mean = sum(weight[i] * z[i] for i in chosen) / total

@@ -8,22 +8,12 @@ import numpy as np
 import pytest
 
 from helpers import transitions_twin as twin
-from untwist.noise import transitions
+from untwist.noise import plausibility, transitions
+from untwist.noise.climbing import climb
+from untwist.noise.families import FreeMatrices, KnownMatrix, TiedMatrices, make_even_matrix
 from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.transitions import (
-    _choose_rows,
-    _climb,
-    _Fit,
-    _Free,
-    _Known,
-    _Objective,
-    _price_unevenness,
-    _Tied,
-    _weigh,
-    estimate_transitions,
-    find_highest_rates,
-    make_even_matrix,
-)
+from untwist.noise.plausibility import Fit, Plausibility, choose_rows, find_highest_rates
+from untwist.noise.transitions import _price_unevenness, _weigh, estimate_transitions
 
 
 def make_matrix(kind, n_classes):
@@ -71,7 +61,7 @@ def assert_same(first, second):
 @pytest.fixture(scope="module")
 def objective():
     rng = np.random.default_rng(1)
-    return _Objective(_choose_rows(rng.dirichlet(np.ones(4), 40), rng.integers(4, size=40), rng.uniform(0.5, 3.0, 40)))
+    return Plausibility(choose_rows(rng.dirichlet(np.ones(4), 40), rng.integers(4, size=40), rng.uniform(0.5, 3.0, 40)))
 
 
 def test_the_plausibility_is_that_of_the_slow_twin(objective):
@@ -84,7 +74,7 @@ def test_the_plausibility_is_that_of_the_slow_twin(objective):
     assert value == pytest.approx(expected, abs=1e-9)
 
 
-FAMILIES = [_Free(4), _Tied(np.roll(np.eye(4), 1, axis=1)), _Known(make_even_matrix(4, 0.1))]
+FAMILIES = [FreeMatrices(4), TiedMatrices(np.roll(np.eye(4), 1, axis=1)), KnownMatrix(make_even_matrix(4, 0.1))]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: type(f).__name__)
@@ -107,7 +97,7 @@ def test_gradients_are_differences_of_the_plausibility(objective, family):
 
 def test_the_price_of_a_free_matrix_is_that_of_the_slow_twin():
     matrix, common = make_matrix("random", 4), 0.02
-    family = _Free(4)
+    family = FreeMatrices(4)
     parameters = family.start(matrix, common)
     np.testing.assert_allclose(family.make(parameters), np.maximum(matrix, 3e-4), atol=2e-3)
     assert family.find_common(parameters) == pytest.approx(common)
@@ -117,7 +107,7 @@ def test_the_price_of_a_free_matrix_is_that_of_the_slow_twin():
 def test_entries_are_priced():
     zeros = np.zeros(4)
     nothing, pairs, mostly_even = (
-        _price_unevenness(_Fit(0.0, make_matrix(kind, 4), zeros, zeros, common))
+        _price_unevenness(Fit(0.0, make_matrix(kind, 4), zeros, zeros, common))
         for kind, common in (("none", 0.0), ("pairs", 0.0), ("pairs", 0.1))
     )
     assert nothing == pytest.approx(4 * transitions.PRICE_OF_UNEVENNESS + 12 * transitions.PRICE_OF_NO_ENTRY)
@@ -127,12 +117,12 @@ def test_entries_are_priced():
 
 def test_the_contradiction_is_that_of_the_slow_twin():
     posterior, labels, _ = draw_rows("even", n=400, n_classes=3)
-    objective = _Objective(_choose_rows(posterior, labels, np.linspace(0.5, 2.0, 400)))
+    objective = Plausibility(choose_rows(posterior, labels, np.linspace(0.5, 2.0, 400)))
     matrix, zeros = make_even_matrix(3, 0.4), np.zeros(3)
     clean = [twin.untwist_row(q, matrix, np.ones(3), zeros, objective.least) for q in objective.rows.twisted]
     expected = twin.find_contradiction(objective.rows, clean)
     assert expected > 0
-    assert objective.find_contradiction(_Fit(0.0, matrix, zeros, zeros, 0.0)) == pytest.approx(expected)
+    assert objective.find_contradiction(Fit(0.0, matrix, zeros, zeros, 0.0)) == pytest.approx(expected)
 
 
 def test_classes_that_are_hard_to_tell_apart_are_no_noise():
@@ -150,11 +140,11 @@ def test_classes_that_are_hard_to_tell_apart_are_no_noise():
 
 def test_a_climb_ends_higher_than_it_began():
     posterior, labels, _ = draw_rows()
-    objective = _Objective(_choose_rows(posterior, labels, np.ones(len(labels))))
+    objective = Plausibility(choose_rows(posterior, labels, np.ones(len(labels))))
     zeros = np.zeros(4)
     start = np.array([-2.0])
-    before = objective.evaluate(_Tied(make_even_matrix(4, 1.0)).make(start), zeros, zeros)[0]
-    fit, _ = _climb(objective, _Tied(make_even_matrix(4, 1.0)), start, zeros, zeros, 20)
+    before = objective.evaluate(TiedMatrices(make_even_matrix(4, 1.0)).make(start), zeros, zeros)[0]
+    fit, _ = climb(objective, TiedMatrices(make_even_matrix(4, 1.0)), start, zeros, zeros, 20)
     assert fit.value > before + 1.0
     assert fit.value == pytest.approx(objective.evaluate(fit.matrix, fit.log_slopes, fit.offsets)[0], abs=1e-9)
 
@@ -170,7 +160,7 @@ def test_weights_keep_a_hedge():
 
 def test_the_highest_rates_are_those_of_the_slow_twin():
     posterior, labels, _ = draw_rows(n=300)
-    depths = np.unique(np.ceil(np.geomspace(1, 300, transitions.CAP_DEPTHS) - 1e-6).astype(int)).tolist()
+    depths = np.unique(np.ceil(np.geomspace(1, 300, plausibility.CAP_DEPTHS) - 1e-6).astype(int)).tolist()
     expected = [twin.find_highest_rate(posterior[:, j], labels, j, depths) for j in range(4)]
     np.testing.assert_allclose(find_highest_rates(posterior, labels, np.ones(300)), expected, atol=1e-12)
     # A weight counts copies.
@@ -193,7 +183,7 @@ def test_copies_of_few_rows_are_all_looked_at():
     kinds = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
     truth = rng.integers(3, size=50_000)
     labels = (rng.random((50_000, 1)) > kinds[truth].cumsum(axis=1)).sum(axis=1)
-    rows = _choose_rows(kinds[truth], labels, np.ones(50_000))
+    rows = choose_rows(kinds[truth], labels, np.ones(50_000))
     assert len(rows.labels) == 9
     shares = np.bincount(rows.labels, rows.weight) / rows.weight.sum()
     np.testing.assert_allclose(shares, np.bincount(labels) / 50_000, atol=1e-12)

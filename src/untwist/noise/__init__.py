@@ -3,6 +3,7 @@
 - `rates`: estimates how many labels of each of two classes are wrong, from posteriors out of fold.
 - `untwisting`: takes the twisted posterior of two classes to the clean one, by all rates that fit.
 - `transitions`: estimates which label stands for which of several classes how often, from posteriors out of fold.
+- `plausibility`, `families`, `climbing`: what it maximises, over which matrices, and how.
 - `matrix`: takes the twisted posterior of several classes to the clean one, by all transition matrices that fit.
 - `posterior`: takes the scores of a boosted model to twisted and clean posteriors.
 - `paper`: the three ways to alpha that the paper has.
