@@ -85,7 +85,11 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Choice:
-    """The best candidate, all that were tried, and the mixture with randomised trees, if there is one."""
+    """The best candidate, all that were tried, and the mixture with randomised trees, if there is one.
+
+    Where rows are many, candidates are compared on the first folds only. Those in `tried` are as they were compared,
+    and `best` is the one that was chosen, on all folds.
+    """
 
     best: Candidate
     tried: tuple[Candidate, ...]

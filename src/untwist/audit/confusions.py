@@ -140,7 +140,7 @@ def find_confusions(
                 low=low,
                 high=high,
                 rows=float(rows[truth, label]),
-                stands_out=low > even_share and matrix[truth, label] >= LEAST_STANDING_OUT,
+                stands_out=bool(low > even_share and matrix[truth, label] >= LEAST_STANDING_OUT),
             )
         )
     return found

@@ -78,6 +78,7 @@ class Search:
         self.held_out_weight = self._list_held_out_weight()
         self.fold_weights = data.workers.sum(self.held_out_weight.sum(axis=1))
         self.candidates: dict[tuple[float, int], Candidate] = {}
+        self.chosen: Candidate | None = None
         self.best_run: FoldRun | None = None
         self.interrupt: KeyboardInterrupt | None = None
         self.stopped = False
@@ -220,12 +221,12 @@ class Search:
         self.interrupt = end.interrupt
         if end.interrupt is None:
             best.take_folds(others)
-            self.candidates[best.key] = best.summarise(self.fixed_rounds)
+            self.chosen = best.summarise(self.fixed_rounds)
 
     def _make_model(self, best: FoldRun) -> FittedModel:
         """Return the mean of the fold models of the best candidate, with the noise that it shows."""
         data, settings = self.data, self.settings
-        candidate = self.candidates[best.key]
+        candidate = self.candidates[best.key] if self.chosen is None else self.chosen
         forests = best.list_forests(candidate.n_rounds)
         n_folds = len(best.fold_weights)
         mixture = None

@@ -70,9 +70,16 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="a report to open in a browser")
     parser.add_argument("--peers", action="store_true", help="XGBoost and LightGBM in the report too")
     parser.add_argument("--suspects", type=Path, metavar="FILE", help="the suspect rows, the worst first")
-    parser.add_argument("--corrected", type=Path, metavar="FILE", help="a copy of the table, suspect labels replaced")
     parser.add_argument(
-        "--budget", type=int, help="this many suspects (default: those that are likelier wrong than right)"
+        "--corrected",
+        type=Path,
+        metavar="FILE",
+        help="a copy of the table, labels that are likelier wrong than right replaced",
+    )
+    parser.add_argument(
+        "--budget",
+        type=int,
+        help="this many suspects (default: as many as are worth a look, none without sign of noise)",
     )
     options = parser.parse_args(arguments)
     refuse_same_files([options.table], [options.output, options.suspects, options.corrected])

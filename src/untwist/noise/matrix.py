@@ -151,7 +151,7 @@ class MatrixUntwisting:
         return np.asarray(np.einsum("m,mjk->jk", self.weights, self.matrices))
 
     def __str__(self) -> str:
-        return self.describe(range(self.n_classes))
+        return self.describe([f"class {number}" for number in range(self.n_classes)])
 
     def describe(self, classes: ArrayLike) -> str:
         """Say in words how noisy the labels are, with the names of the classes.

@@ -357,7 +357,9 @@ def _describe_boosting(findings: Findings) -> str:
 
 
 def _write_setting(one: Candidate, best: Candidate) -> str:
-    return f"alpha {one.alpha:g}, depth {one.max_depth}" + (" <small>chosen</small>" if one == best else "")
+    return f"alpha {one.alpha:g}, depth {one.max_depth}" + (
+        " <small>chosen</small>" if (one.alpha, one.max_depth) == (best.alpha, best.max_depth) else ""
+    )
 
 
 def _explain_alpha(findings: Findings) -> str:
