@@ -12,6 +12,7 @@ from untwist.noise.matrix import (
     MatrixUntwisting,
     check_matrix,
     find_interval,
+    invert_matrices,
     spread_share,
     untwist_by_matrix,
 )
@@ -144,7 +145,7 @@ def test_words_for_noise_that_was_found(noise):
     known = replace(noise, weights=np.ones(1), matrices=matrix[None], share=0.094, interval=(0.079, 0.112))
     text = known.describe(["account", "billing", "bug", "feature"])
     assert text == "wrong labels: 9.4% (7.9% to 11.2%) of all; most of them: 28% of billing labelled bug"
-    assert str(known).endswith("28% of 1 labelled 2")
+    assert str(known).endswith("28% of class 1 labelled class 2")
     even = replace(known, matrices=(0.8 * np.eye(4) + 0.05)[None])
     assert even.describe("abcd") == "wrong labels: 9.4% (7.9% to 11.2%) of all"
 
@@ -190,3 +191,11 @@ def test_a_class_may_be_wrong_more_often_than_right():
 def test_posteriors_of_other_classes_are_refused(noise):
     with pytest.raises(ValueError, match="a column per class, 4 in all"):
         noise.clean(np.ones((2, 3)) / 3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 17, 60])
+def test_inverses_are_those_of_a_library(n_classes):
+    rng = np.random.default_rng(n_classes)
+    likely = rng.dirichlet(np.full(n_classes, 0.3), size=(4, n_classes)) + np.eye(n_classes)
+    matrices = np.concatenate([likely / 2.0, np.eye(n_classes)[None, ::-1]])
+    np.testing.assert_allclose(invert_matrices(matrices), np.linalg.inv(matrices), rtol=1e-9, atol=1e-11)

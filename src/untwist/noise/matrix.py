@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
-from threadpoolctl import threadpool_limits
 
 from untwist.arguments import Array, check_numbers
 
@@ -283,9 +282,7 @@ class MatrixUntwisting:
 
     @cached_property
     def _inverses(self) -> Array:
-        # The number of threads may change the last bit of an inverse.
-        with threadpool_limits(limits=1, user_api="blas"):
-            return np.asarray(np.linalg.inv(self.matrices), dtype=np.float64)
+        return invert_matrices(self.matrices)
 
     def _untwist(self, twisted: Array) -> Iterator[Array]:
         """Yield the clean posterior under each component."""
@@ -306,6 +303,36 @@ class MatrixUntwisting:
                 at_label = clean[np.arange(len(here)), here]
                 wrong[index, rows] = np.clip(1.0 - matrix[here, here] * at_label / borne, 0.0, 1.0)
         return wrong
+
+
+def invert_matrices(matrices: Array) -> Array:
+    """Return inverses, by eliminating one column after the other.
+
+    A library would be faster, and its last bit would depend on how many threads it has.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (n_matrices, n_classes, n_classes)
+        Invertible matrices.
+
+    Returns
+    -------
+    ndarray of shape (n_matrices, n_classes, n_classes)
+        The inverse of each.
+    """
+    n_matrices, n_classes, _ = matrices.shape
+    which = np.arange(n_matrices)
+    identities = np.broadcast_to(np.eye(n_classes), matrices.shape)
+    rows = np.concatenate([matrices, identities], axis=2)
+    for column in range(n_classes):
+        pivot = column + np.abs(rows[:, column:, column]).argmax(axis=1)
+        pivot_rows = rows[which, pivot]
+        rows[which, pivot] = rows[:, column]
+        pivot_rows = pivot_rows / pivot_rows[:, column, None]
+        factors = rows[:, :, column].copy()
+        rows -= factors[:, :, None] * pivot_rows[:, None, :]
+        rows[:, column] = pivot_rows
+    return np.ascontiguousarray(rows[:, :, n_classes:])
 
 
 def untwist_by_matrix(twisted: Array, matrix: Array, slope: Array, offset: Array, least: float) -> Array:
