@@ -1,0 +1,258 @@
+// Grows a tree node by node, whatever a node has to sum up: the order in which nodes are searched, split and given
+// their rows and histograms.
+//
+// A grower derives from NodeGrower and says what its nodes hold. A Kind names its types: Node (a GrowingNode with
+// more), Histograms, Search (of a column), Buffer (for a search), and how many searches a thread takes at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "dataset.hpp"
+#include "partitioning.hpp"
+#include "rows.hpp"
+#include "settings.hpp"
+#include "threads.hpp"
+#include "tree.hpp"
+
+namespace untwist {
+
+// The roundings of many rows may cost a leaf this share of its sample weight, and it still has enough.
+inline constexpr double kRowsAfterRounding = 1.0 - 0x1p-12;
+
+// A growing node is a leaf that may still split, with its rows.
+template <typename Histogram, typename SplitOfNode>
+struct GrowingNode {
+  std::int32_t node = 0;
+  int depth = 0;
+  NodeRows rows;
+  std::unique_ptr<Histogram> histogram;
+  bool has_parent_histogram = false;  // The histogram is still the parent's. The sibling's must be taken away.
+  SplitOfNode split;
+};
+
+// A grower has these of its own: row_list(), can_split(node), find_mass(node), find_worth(node) as a leaf,
+// search_column(node, feature), build(requests), add_leaves(node) for the children of a node, and
+// describe_child(parent, side, child).
+template <typename Grower, typename Kind>
+class NodeGrower {
+ protected:
+  using Node = typename Kind::Node;
+  using Histograms = typename Kind::Histograms;
+  using Best = typename Kind::Search::Best;
+
+  NodeGrower(const Dataset& data, const TreeGrowth& growth, const std::vector<std::uint32_t>& columns,
+             Histograms& histograms, ThreadPool& pool, double total_weight)
+      : data_(data),
+        growth_(growth),
+        columns_(columns),
+        histograms_(histograms),
+        pool_(pool),
+        total_weight_(total_weight) {}
+
+  // Grows the tree from its root, which is a leaf of the tree already. Returns whether it was finished: there is no
+  // tree if `interrupted`, which is asked after every step, says so.
+  bool grow_from(Node root, const std::function<bool()>& interrupted) {
+    std::vector<Node> fresh;
+    if (self().can_split(root)) {
+      root.histogram = histograms_.take();
+      self().build({{root.rows, root.histogram.get()}});
+    }
+    fresh.push_back(std::move(root));
+    for (;;) {
+      search(fresh);
+      if (open_.empty()) break;
+      std::vector<Node> to_partition = split_next();
+      if (leaves_ == growth_.max_leaf_nodes) break;
+      fresh = make_children(to_partition);
+      if (interrupted()) return false;
+    }
+    for (Node& node : open_) histograms_.give_back(std::move(node.histogram));
+    return true;
+  }
+
+  const Dataset& data_;
+  const TreeGrowth& growth_;
+  const std::vector<std::uint32_t>& columns_;
+  Histograms& histograms_;
+  ThreadPool& pool_;
+  const double total_weight_;  // All rows would weigh so much at boosting weight 1.
+  Tree tree_;
+
+ private:
+  // So many nodes split together. With more of them a deep tree would keep too many histograms.
+  static constexpr std::size_t kNodesTogether = 64;
+
+  // A split must gain more than this share of the node's weight, which rounding could feign.
+  static constexpr double kMinGain = 1e-12;
+
+  Grower& self() { return static_cast<Grower&>(*this); }
+
+  // Finds the best split of every node, ties going to the smaller feature. Nodes that have one are open then, the
+  // others stay leaves.
+  void search(std::vector<Node>& nodes) {
+    const std::size_t width = columns_.size();
+    const std::vector<Best> candidates = search_columns(nodes);
+    typename Kind::Buffer buffer;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      Node& node = nodes[i];
+      node.has_parent_histogram = false;
+      const double leaf = self().find_worth(node);
+      double best = leaf + kMinGain * self().find_mass(node);
+      std::size_t at = width;
+      for (std::size_t k = 0; k < width; ++k) {
+        if (candidates[i * width + k].worth > best) {
+          best = candidates[i * width + k].worth;
+          at = k;
+        }
+      }
+      if (at == width) {
+        histograms_.give_back(std::move(node.histogram));
+        continue;
+      }
+      const auto feature = static_cast<std::int32_t>(columns_[at]);
+      node.split = self().search_column(node, columns_[at]).make_split(buffer, candidates[i * width + at], feature);
+      node.split.gain = best - leaf;
+      open_.push_back(std::move(node));
+    }
+  }
+
+  // Finds the best split of every node by every column, as [node][column]. Two siblings are neighbours in `nodes`, and
+  // one of them has the histogram of their parent until a column is searched: what its sibling has is taken away then.
+  std::vector<Best> search_columns(std::vector<Node>& nodes) {
+    const std::size_t width = columns_.size();
+    const std::size_t pairs = (nodes.size() + 1) / 2;
+    const std::size_t searches = pairs * width;
+    const bool few = searches < Kind::kFewSearches;
+    std::vector<Best> candidates(2 * searches);
+    pool_.chunks(searches, few ? searches : Kind::kSearchesTogether, [&](int, std::size_t first, std::size_t last) {
+      typename Kind::Buffer buffer;
+      for (std::size_t i = first; i < last; ++i) {
+        const std::size_t first_sibling = i / width * 2;
+        const std::size_t end = std::min(nodes.size(), first_sibling + 2);
+        const std::size_t place = i % width;
+        const std::size_t feature = columns_[place];
+        for (std::size_t k = first_sibling; k < end; ++k) {
+          if (nodes[k].has_parent_histogram) {
+            const std::size_t sibling = k ^ 1;
+            histograms_.subtract(*nodes[k].histogram, *nodes[sibling].histogram, feature);
+          }
+        }
+        for (std::size_t k = first_sibling; k < end; ++k) {
+          if (nodes[k].histogram == nullptr || !self().can_split(nodes[k])) continue;
+          candidates[k * width + place] = self().search_column(nodes[k], feature).find_best(buffer);
+        }
+      }
+    });
+    return candidates;
+  }
+
+  // Splits the nodes whose turn it is. Returns those whose children may split in their turn.
+  std::vector<Node> split_next() {
+    std::vector<Node> to_partition;
+    for (Node& node : take_next()) {
+      split(node);
+      const bool children_are_leaves = node.depth + 1 == growth_.max_depth || leaves_ == growth_.max_leaf_nodes;
+      if (children_are_leaves) {
+        histograms_.give_back(std::move(node.histogram));
+      } else {
+        to_partition.push_back(std::move(node));
+      }
+    }
+    return to_partition;
+  }
+
+  // Takes the nodes to split now off the open ones, and counts the leaves.
+  std::vector<Node> take_next() {
+    std::vector<Node> next;
+    if (growth_.max_leaf_nodes > 0) {
+      std::swap(open_[find_best_open()], open_.back());
+      next.push_back(std::move(open_.back()));
+      open_.pop_back();
+    } else {
+      const std::size_t from = open_.size() - std::min(open_.size(), kNodesTogether);
+      std::move(open_.begin() + static_cast<std::ptrdiff_t>(from), open_.end(), std::back_inserter(next));
+      open_.resize(from);
+    }
+    leaves_ += static_cast<int>(next.size());
+    return next;
+  }
+
+  std::size_t find_best_open() const {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < open_.size(); ++i) {
+      const double gain = open_[i].split.gain;
+      const double best_gain = open_[best].split.gain;
+      if (gain > best_gain || (gain == best_gain && open_[i].node < open_[best].node)) best = i;
+    }
+    return best;
+  }
+
+  // Makes two leaves of a leaf.
+  void split(const Node& node) {
+    auto& parent = tree_[static_cast<std::size_t>(node.node)];
+    parent.feature = node.split.feature;
+    parent.code = node.split.code;
+    parent.missing_left = node.split.missing_left;
+    parent.goes_left = node.split.goes_left;
+    parent.gain = node.split.gain / total_weight_;
+    parent.left = static_cast<std::int32_t>(tree_.size());
+    self().add_leaves(node);
+  }
+
+  // Sends the rows of every node to its children and gives these their histograms.
+  std::vector<Node> make_children(std::vector<Node>& parents) {
+    std::vector<Division> divisions;
+    for (const Node& parent : parents) {
+      const CodeColumn column = data_.column(static_cast<std::size_t>(parent.split.feature));
+      divisions.push_back({parent.rows, column, parent.split.goes_left, {}, {}});
+    }
+    partition(self().row_list(), divisions, pool_);
+    std::vector<Node> children(2 * parents.size());
+    for (std::size_t i = 0; i < parents.size(); ++i) {
+      const Node& parent = parents[i];
+      for (std::size_t k = 0; k < 2; ++k) {
+        Node& child = children[2 * i + k];
+        child.node = tree_[static_cast<std::size_t>(parent.node)].left + static_cast<std::int32_t>(k);
+        child.depth = parent.depth + 1;
+        child.rows = k == 0 ? divisions[i].left : divisions[i].right;
+        self().describe_child(parent, k, child);
+      }
+    }
+    build_histograms(parents, children);
+    return children;
+  }
+
+  // Sums up the child with fewer rows. Its sibling keeps the histogram of the parent, from which it is taken away
+  // later.
+  void build_histograms(std::vector<Node>& parents, std::vector<Node>& children) {
+    std::vector<typename Histograms::Request> requests;
+    for (std::size_t i = 0; i < parents.size(); ++i) {
+      Node& left = children[2 * i];
+      Node& right = children[2 * i + 1];
+      if (!self().can_split(left) && !self().can_split(right)) {
+        histograms_.give_back(std::move(parents[i].histogram));
+        continue;
+      }
+      const bool left_is_smaller = left.rows.size() <= right.rows.size();
+      Node& smaller = left_is_smaller ? left : right;
+      Node& larger = left_is_smaller ? right : left;
+      smaller.histogram = histograms_.take();
+      requests.push_back({smaller.rows, smaller.histogram.get()});
+      larger.histogram = std::move(parents[i].histogram);
+      larger.has_parent_histogram = true;
+    }
+    self().build(requests);
+  }
+
+  int leaves_ = 1;
+  std::vector<Node> open_;  // These leaves have a split that may still be made.
+};
+
+}  // namespace untwist
