@@ -146,6 +146,8 @@ def test_words_for_noise_that_was_found(noise):
     text = known.describe(["account", "billing", "bug", "feature"])
     assert text == "wrong labels: 9.4% (7.9% to 11.2%) of all; most of them: 28% of billing labelled bug"
     assert str(known).endswith("28% of class 1 labelled class 2")
+    uncertain = replace(known, class_intervals=np.tile([0.0, 1.0], (4, 1)))
+    assert str(uncertain) == "wrong labels: 9.4% (7.9% to 11.2%) of all"
     even = replace(known, matrices=(0.8 * np.eye(4) + 0.05)[None])
     assert even.describe("abcd") == "wrong labels: 9.4% (7.9% to 11.2%) of all"
 

@@ -183,7 +183,10 @@ class MatrixUntwisting:
         usual = off_diagonal.sum() / (self.n_classes * (self.n_classes - 1))
         order = np.argsort(-off_diagonal, axis=None, kind="stable")[:MOST_CONFUSIONS]
         pairs = zip(*(each.tolist() for each in np.unravel_index(order, off_diagonal.shape)), strict=True)
-        return [(j, k) for j, k in pairs if off_diagonal[j, k] > max(STANDING_OUT * usual, LEAST_CONFUSION)]
+        # A class of a few rows may have any rate at all, and is not named for it.
+        is_certain = self.class_intervals[:, 0] > 0
+        least = max(STANDING_OUT * usual, LEAST_CONFUSION)
+        return [(j, k) for j, k in pairs if is_certain[j] and off_diagonal[j, k] > least]
 
     def clean(self, posterior: ArrayLike) -> Array:
         """Return the clean posterior of rows whose labels follow a twisted one.
