@@ -73,7 +73,8 @@ def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | N
         The model as it was where not every row has been judged by models that have not seen it.
     """
     unseen, noise, sources = model.out_of_fold, model.noise, data.sources
-    assert unseen is not None and sources is not None
+    assert unseen is not None
+    assert sources is not None
     assert isinstance(noise, (Untwisting, MatrixUntwisting))  # `SourceColumns` has refused settings without.
     if unseen.fingerprint is None:
         return model
@@ -133,7 +134,9 @@ def weigh_by_reliability(noise: NoiseBySource, sources: LabelSources) -> Array:
 
 def _boost_again(data: TrainingData, search: Search, model: FittedModel, noise: NoiseBySource) -> FittedModel:
     """Return the chosen candidate, boosted by what labels are worth; the model as it was where a callback ends that."""
-    assert data.sources is not None and data.folds is not None and model.choice is not None
+    assert data.sources is not None
+    assert data.folds is not None
+    assert model.choice is not None
     settings = search.settings
     if settings.verbose:
         print("sources differ: the same once more, each label weighing what its source is worth", file=sys.stderr)

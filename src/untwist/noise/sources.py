@@ -61,7 +61,15 @@ def estimate_by_source(posterior, labels, sources, *, names, noise, weight=None,
     shares = 1 - matrices[:-1].diagonal(axis1=1, axis2=2).mean(axis=1)
     clear = np.maximum(np.linalg.det(matrices[:-1]), 0.01)
     return NoiseBySource(
-        names, counts, matrices[:-1], common, shares, np.column_stack([shares, shares]),
+        names,
+        counts,
+        matrices[:-1],
+        common,
+        shares,
+        np.column_stack([shares, shares]),
         np.repeat(1 - matrices[:-1].diagonal(axis1=1, axis2=2)[:, :, None], 2, axis=2),
-        shares > 0.25, clear / clear.max(), 1.0, noise,
+        shares > 0.25,
+        clear / clear.max(),
+        1.0,
+        noise,
     )
