@@ -30,7 +30,7 @@ from untwist.data.batches import Batches, Encoded
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import split_items_into_folds
 from untwist.data.labels import encode_labels, find_classes, list_positive_classes, refuse_missing, weigh_classes
-from untwist.data.sources import LabelSources, find_items, hash_rows, read_names
+from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
 from untwist.data.tables import Schema
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
@@ -322,8 +322,8 @@ class _TrainingTable:
         if columns.source is None:
             return None
         names, index = read_names("source", columns.source, self.n_rows)
-        if not len(names):
-            raise ValueError("source must name the source of some rows, got none but unknown ones")
+        if not (self.weight[index != UNKNOWN] > 0).any():
+            raise ValueError("source must be known for some of the rows with a weight, got none but unknown ones")
         named = None if columns.item is None else read_names("item", columns.item, self.n_rows)[1]
         contents = np.concatenate([hash_rows(block) for _, block in iterate_row_blocks(self.X)])
         self._warn_of_source_among_columns(index, len(names))
