@@ -73,13 +73,15 @@ def test_one_source_alone_is_no_reason_for_a_second_fit():
     np.testing.assert_array_equal(model.forest_.value, make_model().fit(X, y).forest_.value)
 
 
-def test_tables_of_other_kinds(fitted):
+def test_tables_of_other_kinds(fitted, tmp_path):
     X, y, source, _ = draw_sourced_rows()
     expected = fitted.predict_proba(X)
-    for table in (pd.DataFrame(X, columns=list("abcd")), sparse.csr_matrix(X)):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    for table in (frame, sparse.csr_matrix(X)):
         np.testing.assert_array_equal(make_model().fit(table, y, source=source).predict_proba(table), expected)
-    batches = Batches(lambda: iter([X[:250], X[250:]]))
-    np.testing.assert_array_equal(make_model().fit(batches, y, source=source).predict_proba(X), expected)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=250)
+    model = make_model().fit(Batches(tmp_path / "rows.parquet"), y, source=source)
+    np.testing.assert_array_equal(model.predict_proba(frame), expected)
 
 
 def test_xgboost_grows_trees_by_source_too():

@@ -82,15 +82,17 @@ def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | N
         unseen = replace(unseen, weight=unseen.weight / reliability[unseen.rows])
     model = replace(model, out_of_fold=replace(unseen, sources=sources))
     weight = unseen.row_weights()
+    in_training = weight if reliability is None else weight * reliability
+    present = np.flatnonzero(weight)  # A row of weight 0 is an absent one.
     found = estimate_by_source(
-        model.out_of_fold_posterior_of_labels(),
-        data.rows.labels,
-        sources.index,
+        model.out_of_fold_posterior_of_labels()[present],
+        data.rows.labels[present],
+        sources.index[present],
         names=sources.names,
         noise=noise,
-        weight=weight,
-        items=sources.items,
-        pooled_weight=weight if reliability is None else weight * reliability,
+        weight=weight[present],
+        items=np.unique(sources.items[present], return_inverse=True)[1],
+        pooled_weight=in_training[present],
     )
     return replace(model, sources=found, noise=found.untwisting, untwisting=found.untwisting)
 

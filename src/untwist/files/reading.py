@@ -270,7 +270,8 @@ def _is_category(value: Any) -> bool:
 
 def _read_classes(about: Any, n_scores: int) -> NDArray[Any]:
     classes = _read_names("classes", about, MOST_LETTERS)
-    require(2 <= len(classes) <= max(2, n_scores), "there are two classes, and trees for each class")
+    require(len(classes) >= 2, "there are two classes")
+    require(len(classes) <= max(2, n_scores), "there are trees for each class")
     return classes
 
 
