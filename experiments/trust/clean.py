@@ -29,6 +29,7 @@ from experiments.results import read
 from experiments.several_classes.sets import DESIGN, JUDGING, LEAST_ROWS, find_half
 from experiments.tables import TextTable
 from experiments.trust.parts import Job, Part, write_mean, write_number, write_share
+from untwist.arguments import Array
 from untwist.classifier import PILBoostClassifier
 
 __all__ = ["CLEAN", "CleanRow", "predict_both"]
@@ -160,12 +161,9 @@ def make_tables(rows: list[CleanRow]) -> list[TextTable]:
 
 
 def _tabulate_clean(rows: list[CleanRow], halves: dict[Any, str]) -> TextTable:
-    cells: dict[Any, list[CleanRow]] = {}
-    for row in rows:
-        cells.setdefault((row.data, row.classes, row.max_rows), []).append(row)
     lines = []
-    for (data, classes, max_rows), here in cells.items():
-        none, default = (float(np.mean([getattr(row, name) for row in here])) for name in ("none_loss", "default_loss"))
+    for (data, classes, max_rows), (none, default) in _average(rows).items():
+        here = [row for row in rows if (row.data, row.classes, row.max_rows) == (data, classes, max_rows)]
         accuracy = np.mean([row.default_accuracy - row.none_accuracy for row in here])
         found = write_share(row.found for row in here)
         half = halves[data, classes]
@@ -177,12 +175,12 @@ def _tabulate_clean(rows: list[CleanRow], halves: dict[Any, str]) -> TextTable:
     return TextTable("clean sets", note, header, lines)
 
 
-def _mean_by_set(rows: Iterable[CleanRow]) -> dict[Any, float]:
-    """By set and size, how much is lost in the mean over splits."""
-    sums: dict[Any, list[Any]] = {}
+def _average(rows: Iterable[CleanRow]) -> dict[Any, Array]:
+    """Return by set and size the log-loss of None and of the default, the means over splits."""
+    cells: dict[Any, list[tuple[float, float]]] = {}
     for row in rows:
-        sums.setdefault((row.data, row.classes, row.max_rows), []).append((row.none_loss, row.default_loss))
-    return {key: float(np.mean(both, axis=0)[1] / np.mean(both, axis=0)[0] - 1.0) for key, both in sums.items()}
+        cells.setdefault((row.data, row.classes, row.max_rows), []).append((row.none_loss, row.default_loss))
+    return {key: np.mean(both, axis=0) for key, both in cells.items()}
 
 
 def _tabulate_bars(rows: list[CleanRow], halves: dict[Any, str]) -> TextTable:
@@ -191,10 +189,12 @@ def _tabulate_bars(rows: list[CleanRow], halves: dict[Any, str]) -> TextTable:
     before = {row.key: row for row in read(REFERENCE, CleanRow)}
     for half in (JUDGING, DESIGN, "all"):
         here = [row for row in rows if half in ("all", halves[row.data, row.classes])]
-        lost = _mean_by_set(row for row in here if row.twist == "none")
-        if lost:
+        losses = _average(row for row in here if row.twist == "none")
+        if losses:
+            lost = {key: float(default / none - 1.0) for key, (none, default) in losses.items()}
             worst = max(lost, key=lambda key: lost[key])
-            mean = float(np.mean(list(lost.values())))
+            none, default = np.mean(list(losses.values()), axis=0)
+            mean = float(default / none - 1.0)
             lines.append([half, "clean, mean", f"{mean:+.2%}", f"{PROMISED_MEAN:+.0%}", _judge(mean <= PROMISED_MEAN)])
             words = f"{lost[worst]:+.2%} ({worst[0]})"
             lines.append([half, "clean, worst", words, f"{PROMISED_SET:+.0%}", _judge(lost[worst] <= PROMISED_SET)])
