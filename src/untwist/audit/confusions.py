@@ -21,9 +21,6 @@ LEAST_ROWS = 0.5
 #: A pair whose share is smaller does not stand out.
 LEAST_STANDING_OUT = 0.02
 
-#: This many rows are looked at together.
-ROWS_PER_BLOCK = 10_000
-
 
 @dataclass(frozen=True)
 class Confusion:
@@ -83,9 +80,8 @@ def iterate_truths(noise: MatrixUntwisting, posterior: Array, labels: NDArray[np
 def find_confusions(
     noise: Untwisting | MatrixUntwisting,
     classes: NDArray[Any],
-    posterior: Array,
+    truth: Array,
     labels: NDArray[np.intp],
-    wrong: Array,
     counted: NDArray[np.bool_],
 ) -> list[Confusion]:
     """Return which class bears which other label, the pair with most rows first.
@@ -96,12 +92,10 @@ def find_confusions(
         The noise that fits.
     classes : array
         The labels that there are.
-    posterior : array of shape (n_rows, n_classes)
-        The twisted posterior, out of fold.
+    truth : array of shape (n_rows, n_classes)
+        The probability of each class to be the truth, given a row and its label.
     labels : array of int
         The index of each row's label.
-    wrong : array
-        The probability that each label is wrong.
     counted : array of bool
         The rows that count.
 
@@ -113,13 +107,11 @@ def find_confusions(
     n_classes = len(classes)
     matrix = noise.matrix
     off_diagonal = ~np.eye(n_classes, dtype=np.bool_)
+    rows = np.where(off_diagonal, truth[counted].T @ np.eye(n_classes)[labels[counted]], 0.0)
     if isinstance(noise, Untwisting):
-        # Of two classes a wrong label says which class is the true one.
-        rows = np.where(off_diagonal, np.bincount(labels[counted], wrong[counted], minlength=2)[None], 0.0)
         intervals = {(0, 1): noise.interval_neg, (1, 0): noise.interval_pos}
         even_share = 1.0
     else:
-        rows = np.where(off_diagonal, _expect_rows(noise, posterior[counted], labels[counted]), 0.0)
         intervals = {
             (truth, label): _bound_entry(noise, truth, label)
             for truth, label in np.argwhere(rows >= LEAST_ROWS).tolist()
@@ -153,15 +145,3 @@ def _bound_entry(noise: MatrixUntwisting, truth: int, label: int) -> tuple[float
     scale = entry / max(float(noise.class_shares[truth]), SAFE_MARGIN)
     lowest, highest = (scale * noise.class_intervals[truth]).tolist()
     return max(0.0, min(low, lowest, entry)), min(1.0, max(high, highest, entry))
-
-
-def _expect_rows(noise: MatrixUntwisting, posterior: Array, labels: NDArray[np.intp]) -> Array:
-    """Return how many rows of each true class, one per row of the table, bear each label, one per column."""
-    n_classes = noise.n_classes
-    expected = np.zeros((n_classes, n_classes))
-    for first in range(0, len(labels), ROWS_PER_BLOCK):
-        block = slice(first, first + ROWS_PER_BLOCK)
-        bears = np.eye(n_classes)[labels[block]]
-        for weight, truths in zip(noise.weights, iterate_truths(noise, posterior[block], labels[block]), strict=True):
-            expected += weight * (truths.T @ bears)
-    return expected

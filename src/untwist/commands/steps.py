@@ -58,6 +58,8 @@ def add_table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> Non
     parser.add_argument("table", type=Path, metavar="TABLE", help="CSV (may be compressed), Parquet or Arrow file")
     if labelled:
         parser.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
+        parser.add_argument("--source", metavar="COLUMN", help="who gave the label: annotator, branch, month; no feature")
+        parser.add_argument("--item", metavar="COLUMN", help="what the label is of, where several sources labelled it")
         parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
         parser.add_argument(
             "--keep", nargs="+", default=[], metavar="COLUMN", help="columns to use though they look odd"
@@ -85,7 +87,14 @@ def read_table(options: argparse.Namespace) -> tuple[Sheet, PreparedTable]:
         What a model is fitted to.
     """
     sheet = read(options.table, options.separator, options.encoding)
-    table = prepare(sheet.frame, options.label, drop=options.drop, keep=options.keep)
+    table = prepare(
+        sheet.frame,
+        options.label,
+        drop=options.drop,
+        keep=options.keep,
+        source=options.source,
+        item=options.item,
+    )
     announce(table)
     return sheet, table
 
@@ -158,7 +167,7 @@ def fit(table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "a
     settings = {"n_jobs": options.threads, "random_state": options.seed, "noise_rates": noise_rates}
     model = PILBoostClassifier(**settings, callbacks=[show])
     try:
-        return CommandFit(model.fit(table.X, table.y))
+        return CommandFit(model.fit(table.X, table.y, source=table.source, item=table.item))
     except KeyboardInterrupt:
         if not hasattr(model, "model_"):
             raise

@@ -27,6 +27,9 @@ from untwist.progress import print_status
 
 __all__ = ["main", "summarise"]
 
+#: Sources that are named, at most.
+MOST_SOURCES = 4
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Fit, save, and print what was learned.
@@ -48,6 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--believe-labels", action="store_true", help="correct nothing: rows are hard, not mislabelled")
     options = parser.parse_args(arguments)
     refuse_same_files([options.table], [options.output])
+    if options.believe_labels and options.source:
+        parser.error("--believe-labels and --source exclude each other: sources are told apart by their wrong labels")
     table = _read_large_table(options) if reads_in_blocks(options) else read_table(options)[1]
     done = fit(table, options, noise_rates=None if options.believe_labels else "auto")
     model = done.model
@@ -64,7 +69,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _read_large_table(options: argparse.Namespace) -> PreparedTable:
     print_status(f"{options.table} is read in blocks of rows; first one column after the other, to see what they are")
-    table = prepare_in_blocks(options.table, options.label, drop=options.drop, keep=options.keep)
+    table = prepare_in_blocks(
+        options.table,
+        options.label,
+        drop=options.drop,
+        keep=options.keep,
+        source=options.source,
+        item=options.item,
+    )
     announce(table)
     return table
 
@@ -101,6 +113,7 @@ def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]
         "noise_found": bool(noise is not None and noise.found),
         "noise": describe_noise(model),
         "matrix": None if noise is None else noise.matrix,
+        "sources": _list_sources(model),
         "importances": {str(names[i]): float(importances[i]) for i in order},
         "notes": table.notes,
     }
@@ -111,6 +124,39 @@ def _measure_agreement(model: PILBoostClassifier, table: PreparedTable) -> float
     if not hasattr(model, "oof_proba_"):  # The fit was stopped before all rows were judged.
         return float("nan")
     return float(np.mean(model.classes_[model.oof_proba_.argmax(axis=1)] == table.y))
+
+
+def _list_sources(model: PILBoostClassifier) -> list[dict[str, Any]]:
+    """How good the labels of each source are, if sources were told; the worst first."""
+    sources = model.model_.sources
+    if sources is None:
+        return []
+    worst_first = np.lexsort((-sources.shares, ~sources.stands_out)).tolist()
+    return [
+        {
+            "source": sources.names[one],
+            "weight": sources.counts[one],
+            "share": sources.shares[one],
+            "low": sources.intervals[one, 0],
+            "high": sources.intervals[one, 1],
+            "stands_out": sources.stands_out[one],
+            "reliability": sources.reliability[one],
+        }
+        for one in worst_first
+    ]
+
+
+def _describe_sources(found: list[dict[str, Any]]) -> list[str]:
+    """Which sources stand out, in words; nothing where no sources were told."""
+    bad = [
+        f"{one['source']} ({one['share']:.1%} of its labels wrong, {one['low']:.1%} to {one['high']:.1%})"
+        for one in found
+        if one["stands_out"]
+    ]
+    if not bad:
+        return [f"Sources: {len(found):,}, none of which stands out."] if found else []
+    more = f" and {len(bad) - MOST_SOURCES:,} more" if len(bad) > MOST_SOURCES else ""
+    return [f"Sources: {len(found):,}; noisier than the others: {', '.join(bad[:MOST_SOURCES])}{more}."]
 
 
 def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
@@ -124,6 +170,7 @@ def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
         f"Settings, chosen by cross-validation: {settings}.",
         *([agrees] if math.isfinite(found["agrees_with_labels"]) else []),
         f"Noise: {found['noise']}.",
+        *_describe_sources(found["sources"]),
         f"What it looks at: {', '.join(top)}." if top else "No column tells anything of the label.",
         f"Model: {found['model']}",
     ]
