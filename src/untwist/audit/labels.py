@@ -8,16 +8,16 @@ several sources have labelled an item, all of its labels judge each of them (`un
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
 
 from untwist.arguments import Array, check_count, check_share
-from untwist.audit.confusions import Confusion, find_confusions, iterate_truths
+from untwist.audit.confusions import Confusion, expect_labels, find_confusions, iterate_truths
+from untwist.audit.judging import find_unseen_share, judge_alike, judge_by_source, untwist
 from untwist.audit.reasons import Explanation, ReasonFinder
 from untwist.audit.slices import JudgedRows, Slice, find_slices, find_slices_of_classes
 from untwist.audit.sources import (
@@ -32,21 +32,22 @@ from untwist.classifier import PILBoostClassifier
 from untwist.data.sources import LabelSources, look_up_sources, read_names
 from untwist.data.tables import compute_fingerprint
 from untwist.model import FittedModel
-from untwist.noise.estimate import CONFIDENCE
-from untwist.noise.matrix import SAFE_MARGIN, MatrixUntwisting
-from untwist.noise.posterior import ClassesPosterior, Posterior
+from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
 from untwist.noise.untwisting import Untwisting
 from untwist.optional import import_optional
 from untwist.theory import twists
 
-__all__ = ["LabelAudit", "audit_labels", "find_unseen_share"]
+__all__ = ["LabelAudit", "audit_labels"]
 
 #: Labels whose share of wrong ones is printed, at most: the noisiest.
 MOST_LABELS = 12
 
 #: Pairs of a class and a label that are printed, at most.
 MOST_CONFUSIONS = 4
+
+#: Where fewer rows share their item with others it is not worth a word: some rows look alike by chance.
+LEAST_REPEATED = 0.1
 
 #: Sources that stand out, or pairs of them, that are printed, at most.
 MOST_SOURCES = 4
@@ -69,7 +70,7 @@ class LabelAudit:
         The probability that the label is wrong.
     noise : Untwisting or MatrixUntwisting
         The rates, or of several classes the transition matrices, that fit; `noise.found` says whether there is evidence
-        of noise at all, `noise.matrix` which class bears which label how often.
+        of noise at all, `matrix` which class bears which label how often.
     noise_rate : tuple of float
         The share of wrong labels, with its 95 % interval.
     rate_by_label : dict
@@ -145,7 +146,18 @@ class LabelAudit:
         str
             Where no noise was found, what is not excluded.
         """
-        return self.noise.describe(self.classes)
+        if self.by_source is None or not self.noise.found or isinstance(self.noise, Untwisting):
+            return self.noise.describe(self.classes)
+        share, low, high = self.noise_rate
+        return f"wrong labels: {share:.1%} ({low:.1%} to {high:.1%}) of all"
+
+    @cached_property
+    def matrix(self) -> Array:
+        """The transition matrix of all labels together: a row per true class, a column per label."""
+        if self.by_source is None or isinstance(self.noise, Untwisting):
+            return self.noise.matrix
+        expected = expect_labels(self.truth, self.label_indices, self.weight)
+        return np.asarray(expected / np.maximum(expected.sum(axis=1, keepdims=True), np.finfo(float).tiny))
 
     @property
     def highest_share(self) -> float:
@@ -165,7 +177,7 @@ class LabelAudit:
         list of Confusion
             The pair with most rows first; pairs of which less than half a row is expected are left out.
         """
-        return find_confusions(self.noise, self.classes, self.truth, self.label_indices, self.weight > 0)
+        return find_confusions(self.noise, self.classes, self.matrix, self.truth, self.label_indices, self.weight > 0)
 
     def list_class_shares(self) -> list[tuple[float, float, float]]:
         """Return the share of each true class that bears another label, with its 95 % interval.
@@ -241,7 +253,7 @@ class LabelAudit:
         list of JudgedItem
             In the order of the names of items; none where no sources were given.
         """
-        if self.source is None:
+        if self.source is None or self.item is None:
             return []
         names = np.unique(self.item)
         return judge_items(self.classes, self.truth, self.label_indices, self.source, self.item_indices, names)
@@ -266,7 +278,7 @@ class LabelAudit:
         lines += map(str, bad[:MOST_SOURCES])
         if len(bad) > MOST_SOURCES:
             lines.append(f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: list_sources() has them all")
-        if self.labels_per_item > 1:
+        if self.share_repeated >= LEAST_REPEATED:
             lines.append(
                 f"the truth of each item comes from its features and {self.labels_per_item:.2g} labels on average"
             )
@@ -276,7 +288,12 @@ class LabelAudit:
     @property
     def labels_per_item(self) -> float:
         """How many labels an item has on average."""
-        return len(self.given) / len(np.unique(self.item_indices))
+        return len(self.given) / (int(self.item_indices.max(initial=0)) + 1)
+
+    @property
+    def share_repeated(self) -> float:
+        """The share of rows whose item has several labels."""
+        return float(np.mean(np.bincount(self.item_indices)[self.item_indices] > 1))
 
     @property
     def alpha_star(self) -> Array:
@@ -503,7 +520,7 @@ class LabelAudit:
             "given_label": self.given,
             "predicted_label": self.predicted,
         }
-        if self.by_source is not None:
+        if self.source is not None and self.item is not None:
             columns |= {"source": self.source, "item": self.item}
         return pandas.DataFrame(columns, index=getattr(self.X, "index", None))
 
@@ -589,7 +606,7 @@ class LabelAudit:
     @cached_property
     def clean(self) -> Array:
         """The clean posterior of each class by the features alone, out of fold."""
-        return _untwist(self.noise, self.posterior)
+        return untwist(self.noise, self.posterior)
 
     @cached_property
     def truth(self) -> Array:
@@ -662,128 +679,34 @@ def audit_labels(
     votes = _check_sources(fitted, source, item)
     if isinstance(fitted.alpha, float) and fitted.alpha < 0:
         raise ValueError(f"model must have a positive alpha, got {fitted.alpha}: it takes most labels for wrong")
-    if isinstance(fitted.posterior, Posterior) and len(fitted.classes) == 2:
-        posterior = _shift_log_odds(posterior, -fitted.posterior.shift)
-    else:
-        posterior = ClassesPosterior(fitted.link, fitted.posterior.floor, fitted.class_weights).unweigh(posterior)
+    posterior = fitted.out_of_fold_posterior_of_labels()
     assert fitted.out_of_fold is not None  # The posterior comes from there.
     weight = fitted.out_of_fold.row_weights()
     if votes is None:
         noise = fitted.noise if isinstance(fitted.noise, (Untwisting, MatrixUntwisting)) else fitted.estimate_noise()
-        predicted = _untwist(noise, posterior).argmax(axis=1)
-        wrong = noise.probability_wrong(_find_twisted(noise, posterior), labels)
+        judged = judge_alike(noise, posterior, labels, weight)
     else:
         assert fitted.sources is not None  # Sources that were given are estimated.
-        noise = _find_noise_of_all(fitted.sources, votes, labels)
-        predicted, wrong = _judge_by_votes(fitted.sources, votes, posterior, labels)
-    shares = _ShareFinder(noise, posterior, labels, None if votes is None else wrong)
+        judged = judge_by_source(fitted.sources, votes, posterior, labels, weight)
     return LabelAudit(
         classes=fitted.classes,
         given=fitted.classes[labels],
-        predicted=fitted.classes[predicted],
+        predicted=fitted.classes[judged.predicted],
         posterior=posterior,
-        wrong=wrong,
-        noise=noise,
-        noise_rate=shares.bound(weight),
-        rate_by_label={
-            label: shares.bound(np.where(labels == index, weight, 0.0))
-            for index, label in enumerate(fitted.classes.tolist())
-        },
+        wrong=judged.wrong,
+        noise=judged.noise,
+        noise_rate=judged.share,
+        rate_by_label=dict(zip(fitted.classes.tolist(), judged.share_by_label, strict=True)),
         weight=weight,
         model=model,
         X=X,
-        source=None if votes is None else np.append(votes.names.astype(object), None)[votes.index],
+        source=None if votes is None else _name_sources(votes),
         item=None if votes is None else _name_items(votes, item),
         by_source=fitted.sources,
     )
 
 
-def find_unseen_share(n_rows: int) -> float:
-    """Return the share of wrong labels that would show in none of so many rows in one case of twenty.
-
-    Parameters
-    ----------
-    n_rows : int
-        The number of rows.
-
-    Returns
-    -------
-    float
-        About three by the number of rows: no estimate from so many rows excludes less.
-    """
-    return -float(np.expm1(np.log(1.0 - CONFIDENCE) / max(1, n_rows)))
-
-
-def _judge_by_votes(
-    by_source: NoiseBySource, votes: LabelSources, posterior: Array, labels: NDArray[np.uint32]
-) -> tuple[NDArray[np.intp], Array]:
-    """Return the class that each row most likely is, and how likely its label is wrong, by all labels of its item.
-
-    A label that is the only one of its item, and likelier right than wrong, says nothing of what the row looks like.
-    """
-    indices = labels.astype(np.intp)
-    truth = by_source.find_truth(posterior, indices, votes.index, votes.items)[votes.items]
-    wrong = np.clip(1.0 - truth[np.arange(len(labels)), indices], 0.0, 1.0)
-    by_features = _untwist(by_source.untwisting, posterior).argmax(axis=1)
-    has_several = np.bincount(votes.items)[votes.items] > 1
-    return np.where(has_several | (wrong > 0.5), truth.argmax(axis=1), by_features), wrong
-
-
-def _find_noise_of_all(
-    by_source: NoiseBySource, votes: LabelSources, labels: NDArray[np.uint32]
-) -> Untwisting | MatrixUntwisting:
-    """Return the noise of all labels together.
-
-    That a source is noisier than others is evidence of noise, and so are two labels of one item that differ, as an item
-    has one truth.
-    """
-    lowest, highest = np.full(votes.n_items, len(by_source.common)), np.zeros(votes.n_items, dtype=np.intp)
-    np.minimum.at(lowest, votes.items, labels)
-    np.maximum.at(highest, votes.items, labels)
-    found = bool(by_source.untwisting.found or by_source.stands_out.any() or (lowest < highest).any())
-    return replace(by_source.untwisting, found=found)
-
-
-@dataclass(frozen=True, eq=False)
-class _ShareFinder:
-    """Finds the share of wrong labels among some rows; `wrong` is None where all labels are of one source."""
-
-    noise: Untwisting | MatrixUntwisting
-    posterior: Array
-    labels: NDArray[np.uint32]
-    wrong: Array | None
-
-    def bound(self, weight: Array) -> tuple[float, float, float]:
-        """Return the share with its interval, which ends no lower than rows can tell."""
-        share, low, high = self.noise.share_wrong(_find_twisted(self.noise, self.posterior), self.labels, weight)
-        if self.wrong is not None and weight.any():
-            by_source = float(np.average(self.wrong, weights=weight))
-            share, low, high = by_source, *_move_interval(by_source, (share, low, high))
-        if self.noise.is_given:
-            return share, low, high  # The noise was given: nothing has to be told by rows.
-        return share, low, max(high, find_unseen_share(int(np.count_nonzero(weight))))
-
-
-def _move_interval(share: float, other: tuple[float, float, float]) -> tuple[float, float]:
-    """Return an interval that is as far from a share, in log-odds, as another one from its own."""
-    here, there, low, high = logit(np.clip([share, *other], SAFE_MARGIN, 1.0 - SAFE_MARGIN))
-    return min(float(expit(here + low - there)), share), max(float(expit(here + high - there)), share)
-
-
-def _find_twisted(noise: Untwisting | MatrixUntwisting, posterior: Array) -> Array:
-    """Return the twisted posterior as the noise takes it: of two classes as log-odds of the second."""
-    return np.asarray(logit(posterior[:, 1])) if isinstance(noise, Untwisting) else posterior
-
-
-def _untwist(noise: Untwisting | MatrixUntwisting, posterior: Array) -> Array:
-    """Return the clean posterior of each class."""
-    if isinstance(noise, MatrixUntwisting):
-        return noise.clean(posterior)
-    log_odds = noise.clean_log_odds(logit(posterior[:, 1]))
-    return np.column_stack([expit(-log_odds), expit(log_odds)])
-
-
-def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.uint32]:
+def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.intp]:
     """Return the labels as indices of classes; a ValueError where the rows are not those of the fit."""
     fitted = model.model_
     rows = fitted.encoder.encode(X, model)
@@ -791,7 +714,7 @@ def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.uint32]
     assert fitted.out_of_fold is not None
     if rows.shape[0] != len(labels) or compute_fingerprint(rows, labels) != fitted.out_of_fold.fingerprint:
         raise ValueError("X and y must be the rows that the model was fitted to, in the same order")
-    return labels
+    return labels.astype(np.intp)
 
 
 def _check_sources(fitted: FittedModel, source: Any, item: Any) -> LabelSources | None:
@@ -816,10 +739,10 @@ def _check_sources(fitted: FittedModel, source: Any, item: Any) -> LabelSources 
     return votes
 
 
-def _shift_log_odds(posterior: Array, shift: float) -> Array:
-    """Return posteriors of two classes with `shift` added to their log-odds."""
-    positive = expit(logit(posterior[:, 1]) + shift)
-    return np.column_stack([1.0 - positive, positive])
+def _name_sources(votes: LabelSources) -> NDArray[Any]:
+    """Return the name of each row's source, None where it is not known."""
+    names = np.array([*votes.names.tolist(), None], dtype=object)
+    return np.asarray(names[votes.index])
 
 
 def _name_items(votes: LabelSources, item: Any) -> NDArray[Any]:

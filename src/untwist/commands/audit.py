@@ -170,7 +170,7 @@ class _JudgedFile:
                 {"class": name} | _name_limits(rate)
                 for name, rate in zip(audit.classes.tolist(), audit.list_class_shares(), strict=True)
             ],
-            "matrix": audit.noise.matrix,
+            "matrix": audit.matrix,
             "confusions": [
                 {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
                 | _name_limits((one.share, one.low, one.high))

@@ -58,7 +58,9 @@ def add_table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> Non
     parser.add_argument("table", type=Path, metavar="TABLE", help="CSV (may be compressed), Parquet or Arrow file")
     if labelled:
         parser.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
-        parser.add_argument("--source", metavar="COLUMN", help="who gave the label: annotator, branch, month; no feature")
+        parser.add_argument(
+            "--source", metavar="COLUMN", help="who gave the label: annotator, branch, month; no feature"
+        )
         parser.add_argument("--item", metavar="COLUMN", help="what the label is of, where several sources labelled it")
         parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
         parser.add_argument(
