@@ -18,17 +18,22 @@ from untwist.twisters import (
     ClassNoise,
     FeatureNoise,
     Insider,
+    InstanceNoise,
     OneBadClass,
     PairFlips,
     RandomTransitions,
+    SourceNoise,
 )
 
 __all__ = [
     "REAL",
     "SEVERAL_TWISTS",
+    "SOURCE",
     "TWISTS",
     "AnyBadClass",
+    "AnyBadSource",
     "AnyTransitions",
+    "RisingOverTime",
     "Split",
     "Twister",
     "applies",
@@ -39,6 +44,11 @@ __all__ = [
 
 #: The twist of tables that come with noisy labels.
 REAL = "real"
+#: Columns that some twists add to a table: who gave the label, and when. The true label depends on neither.
+SOURCE = "source"
+TIME = "time"
+#: How many sources there are, of which one is bad.
+SOURCES = 8
 
 
 class Twister(Protocol):
@@ -91,6 +101,35 @@ class AnyTransitions:
         return RandomTransitions(self.rate, int(rng.integers(2**31))).twist(X, y, rng)
 
 
+@dataclass(frozen=True)
+class AnyBadSource:
+    """Rows of eight sources, which are a column of the table; one that is drawn is bad, the others are not perfect."""
+
+    rate: float
+    others: float
+
+    def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, Any]:
+        """Return X with the sources, y with labels changed, and the rows that were changed."""
+        import pandas as pd
+
+        rng = np.random.default_rng(rng)
+        names = [f"branch {number}" for number in range(SOURCES)]
+        X = X.assign(**{SOURCE: pd.Categorical(rng.choice(names, size=len(y)), categories=names)})
+        return SourceNoise(SOURCE, {rng.choice(names): self.rate}, self.others).twist(X, y, rng)
+
+
+@dataclass(frozen=True)
+class RisingOverTime:
+    """Rows of some time, which is a column of the table; later ones are wrong more often."""
+
+    rate: float
+
+    def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, Any]:
+        """Return X with the time, from 0 to 1, y with labels changed, and the rows that were changed."""
+        rng = np.random.default_rng(rng)
+        return InstanceNoise(self.rate, TIME).twist(X.assign(**{TIME: rng.random(len(y))}), y, rng)
+
+
 #: What is done to the training data; "real" stands for real noisy labels, which are there already.
 TWISTS: dict[str, Twister | None] = {
     "none": None,
@@ -104,6 +143,9 @@ TWISTS: dict[str, Twister | None] = {
     "pair-0.3": PairFlips(0.3),
     "one-class-0.4": AnyBadClass(0.4),
     "random-matrix": AnyTransitions(0.5),
+    "source-0.45": AnyBadSource(0.45, 0.05),
+    "boundary-0.2": InstanceNoise(0.2),
+    "time-0.2": RisingOverTime(0.2),
 }
 #: Twists that are for two classes, and those that with two classes are others by another name.
 TWO_CLASS_TWISTS = ("class-0.1-0.4", "class-0.4-0.1")
@@ -190,7 +232,12 @@ def split(table: Table, twist: str, seed: int, max_rows: int) -> Split:
     X_train, y_train = apply_twist(
         twist, X.iloc[train].reset_index(drop=True), y[train], make_rng(table.name, twist, seed, "twist")
     )
-    return Split(X_train, y_train, X_test.iloc[test].reset_index(drop=True), y_test[test])
+    X_test = X_test.iloc[test].reset_index(drop=True)
+    for added in X_train.columns.difference(X_test.columns):
+        # Whoever gave a label, and when, has nothing to do with the row.
+        drawn = make_rng(table.name, twist, seed, added).integers(len(X_train), size=len(X_test))
+        X_test = X_test.assign(**{added: X_train[added].take(drawn).array})
+    return Split(X_train, y_train, X_test, y_test[test])
 
 
 def _draw_at_most(size: int, rows: Any, y: Labels, rng: np.random.Generator) -> Any:

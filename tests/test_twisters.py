@@ -12,9 +12,11 @@ from untwist.twisters import (
     ClassNoise,
     FeatureNoise,
     Insider,
+    InstanceNoise,
     OneBadClass,
     PairFlips,
     RandomTransitions,
+    SourceNoise,
     TransitionNoise,
 )
 
@@ -315,6 +317,233 @@ def test_bad_transitions():
         (lambda: PairFlips(0.5).twist(None, ["a", "a"], 0), "y must have at least two classes"),
         (lambda: PairFlips(0.5).transition_matrix(["a"]), "classes must have at least two classes"),
         (lambda: ClassConditionalNoise().transition_matrix(y), "two classes to flip between"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+# ---- labels, by what the row is ----
+
+
+ROW_FRAME = pd.DataFrame(
+    {
+        "branch": np.array(["Bonn", "Leipzig", "Kiel", None], dtype=object)[np.arange(400) % 4],
+        "day": np.arange(400.0)[::-1],
+    }
+)
+ROW_TWISTERS = [
+    SourceNoise("branch", {"Leipzig": 0.6, "Kiel": 0.3}, others=0.1),
+    SourceNoise(0, 0.9, seed=1),
+    SourceNoise(np.arange(400) % 3, {2: 1.0}, others=0.2),
+    InstanceNoise(0.3, column="day", highest=0.9),
+]
+TOWARDS_BOUNDARY = InstanceNoise(0.25, model=np.random.default_rng(0).dirichlet(np.ones(4), 400))
+
+
+def name_twister(twister):
+    """An array in a twister would make a long name."""
+    return repr(twister)[:50]
+
+
+@pytest.mark.parametrize("twister", ROW_TWISTERS, ids=name_twister)
+@pytest.mark.parametrize("classes", [("ham", "spam"), (-1, 1), (False, True)], ids=str)
+@pytest.mark.parametrize("kind", ["array", "list", "category", "object"])
+def test_row_twisters_take_labels_of_any_kind_and_leave_the_input_alone(twister, classes, kind):
+    plain = [classes[i % 7 < 3] for i in range(400)]
+    y = {"list": plain, "array": np.array(plain)}.get(kind)
+    y = pd.Series(plain, dtype=kind, index=range(400, 0, -1), name="label") if y is None else y
+    X = ROW_FRAME.copy()
+    same, twisted, changed = twister.twist(X, y, 0)
+    assert same is X
+    pd.testing.assert_frame_equal(X, ROW_FRAME)
+    assert list(y) == plain
+    assert changed.tolist() == [i for i in range(400) if list(twisted)[i] != plain[i]]
+    assert 0 < len(changed) < 400
+    assert set(twisted) == set(classes)
+    if isinstance(y, pd.Series):
+        assert (twisted.dtype, twisted.name) == (y.dtype, y.name)
+        assert twisted.index.equals(y.index)
+    assert list(twister.twist(X, y, np.random.default_rng(0))[1]) == list(twisted)
+    assert list(twister.twist(X, y, 1)[1]) != list(twisted)
+
+
+@pytest.mark.parametrize(
+    ("twister", "n_classes"),
+    [*((one, n_classes) for one in ROW_TWISTERS for n_classes in (2, 4)), (TOWARDS_BOUNDARY, 4)],
+    ids=name_twister,
+)
+def test_the_matrices_of_rows_are_what_many_draws_show(twister, n_classes):
+    y = np.random.default_rng(1).integers(0, n_classes, 400)
+    matrices = twister.transition_matrices(ROW_FRAME, y)
+    assert matrices.shape == (400, n_classes, n_classes)
+    assert (matrices >= 0).all()
+    np.testing.assert_allclose(matrices.sum(axis=2), 1.0, atol=1e-12)
+    draws = 300
+    rng = np.random.default_rng(2)
+    counts = np.zeros((400, n_classes))
+    for _ in range(draws):
+        counts[np.arange(400), twister.twist(ROW_FRAME, y, rng)[1]] += 1
+    expected = matrices[np.arange(400), y]
+    assert (counts[expected == 0] == 0).all()
+    # A standardised sum over all rows and labels: of so many squares the mean is close to 1.
+    spread = draws * expected * (1 - expected)
+    squares = (counts - draws * expected)[spread > 1] ** 2 / spread[spread > 1]
+    assert squares.mean() == pytest.approx(1.0, abs=6 * math.sqrt(2 / squares.size))
+
+
+def test_every_source_has_its_own_rates():
+    y = np.array([0, 1, 2])
+    rows = {"source": ["a", "b", "c", None], "noise": {"a": 0.3, "b": [0.1, 0.2, 0.5], "c": np.eye(3)[[1, 1, 2]]}}
+    for others in (0.0, 0.6):
+        matrices = SourceNoise(rows["source"], rows["noise"], others).transition_matrices(None, [0, 1, 2, 0])
+        np.testing.assert_allclose(matrices[0], [[0.7, 0.15, 0.15], [0.15, 0.7, 0.15], [0.15, 0.15, 0.7]])
+        np.testing.assert_allclose(matrices[1], [[0.9, 0.05, 0.05], [0.1, 0.8, 0.1], [0.25, 0.25, 0.5]])
+        np.testing.assert_allclose(matrices[2], [[0, 1, 0], [0, 1, 0], [0, 0, 1]])
+        np.testing.assert_allclose(matrices[3], np.where(np.eye(3) > 0, 1 - others, others / 2))
+    assert SourceNoise(y, {1: 1.0}, others=1.0).twist(None, y, 0)[2].size == 3
+    # A column by its name and by its index, of a frame and of an array.
+    frame = pd.DataFrame({"x": [0.0, 1.0, 2.0], "office": [7, 8, 9]})
+    for source, X in [("office", frame), (1, frame), (1, frame.to_numpy()), (frame["office"], None)]:
+        matrices = SourceNoise(source, {8: 0.5}).transition_matrices(X, y)
+        assert np.argwhere(matrices[:, 0, 0] != 1.0).tolist() == [[1]]
+
+
+def test_one_bad_source_is_drawn_by_the_seed():
+    sources = np.repeat(["a", "b", "c", "d"], [1000, 200, 30, 4])
+    y = np.arange(1234) % 2
+    bad = []
+    for seed in range(200):
+        changed = SourceNoise(sources, 1.0, seed=seed).twist(None, y, 0)[2]
+        (one,) = set(sources[changed])
+        assert changed.tolist() == np.flatnonzero(sources == one).tolist()
+        bad.append(one)
+    counts = [bad.count(name) for name in "abcd"]
+    # Each is as likely as the others, however many rows it has: 50 of 200, with a standard error of 6.1.
+    assert min(counts) > 50 - 4 * 6.1
+    assert max(counts) < 50 + 4 * 6.1
+
+
+def test_noise_rises_along_a_column_with_the_mean_that_was_asked_for():
+    n = 1001
+    column = np.random.default_rng(0).permutation(n).astype(float)
+    y = np.arange(n) % 3
+    for rate, highest in [(0.2, 0.5), (0.45, 0.5), (0.5, 0.5), (0.1, 1.0), (0.7, 0.8), (0.0, 0.5), (1.0, 1.0)]:
+        rates = 1 - InstanceNoise(rate, 0, highest=highest).transition_matrices(column[:, None], y)[:, 0, 0]
+        assert rates.mean() == pytest.approx(rate, abs=1e-12)
+        assert (np.diff(rates[np.argsort(column)]) >= 0).all()
+        if 0 < rate < highest:
+            assert rates.max() == pytest.approx(highest, rel=0.01)
+            assert rates.min() < 0.5 * rate
+    # The order counts and the distances do not; ties share their rate; what is missing has the mean.
+    noise = InstanceNoise(0.25, "t")
+    first, second = (
+        1 - noise.transition_matrices(pd.DataFrame({"t": values}), [0, 1, 1, 0, 1])[:, 0, 0]
+        for values in ([3.0, 1.0, 1.0, 2.0, np.nan], pd.to_datetime(["2024-03", "2023-01", "2023-01", "2024-01", None]))
+    )
+    np.testing.assert_array_equal(first, second)
+    assert first[1] == first[2] < first[3] < first[0]
+    assert first[4] == 0.25
+    assert first.mean() == pytest.approx(0.25, abs=1e-12)
+    np.testing.assert_allclose(noise.transition_matrices(pd.DataFrame({"t": [np.nan] * 3}), [0, 1, 1])[:, 0, 1], 0.25)
+
+
+def test_noise_rises_towards_the_boundary():
+    eta = np.arange(513) / 512
+    y = (eta > 0.5).astype(int)
+    by_column, by_matrix = (InstanceNoise(0.2, model=model) for model in (eta, np.column_stack([1 - eta, eta])))
+    matrices = by_column.transition_matrices(None, y)
+    np.testing.assert_allclose(by_matrix.transition_matrices(None, y), matrices, atol=1e-12)
+    rates = matrices[:, 0, 1]
+    np.testing.assert_array_equal(rates, matrices[:, 1, 0])
+    np.testing.assert_allclose(rates, rates[::-1], atol=1e-12)
+    assert (np.diff(rates[:257]) > 0).all()
+    assert rates.mean() == pytest.approx(0.2, abs=1e-12)
+    assert rates.max() <= 0.51
+    # Up to a rate of one half no row changes its side.
+    twisted = np.einsum("nk,nkl->nl", np.column_stack([1 - eta, eta]), matrices)[:, 1]
+    assert (twisted[eta > 0.51] > 0.499).all()
+    # Of several classes the likeliest is taken for the second one, and all others for the likeliest.
+    matrix = InstanceNoise(0.5, model=[[0.1, 0.6, 0.0, 0.3]] * 5).transition_matrices(None, [0, 1, 2, 3, 0])[0]
+    np.testing.assert_allclose(matrix, [[0.5, 0.5, 0, 0], [0, 0.5, 0, 0.5], [0, 0.5, 0.5, 0], [0, 0.5, 0, 0.5]])
+
+
+def test_the_boundary_is_found_from_clean_labels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = np.where(X[:, 0] > 0, "spam", "ham")
+    rates = InstanceNoise(0.2).transition_matrices(X, y)[:, 0, 1]
+    near, far = (np.abs(X[:, 0]) < 0.2), (np.abs(X[:, 0]) > 1.0)
+    assert rates[near].mean() > 0.35
+    assert rates[far].mean() < 0.13
+    assert rates.mean() == pytest.approx(0.2, abs=1e-12)
+    frame = pd.DataFrame({"x": X[:, 0], "city": rng.choice(["Rome", "Bern"], 600), "empty": np.nan})
+    frame.loc[:9, "x"] = np.nan
+    rates = InstanceNoise(0.2).transition_matrices(frame, y)[:, 0, 1]
+    assert rates[near].mean() > 0.35
+
+    class Model:
+        def predict_proba(self, X):
+            p = 1 / (1 + np.exp(-X[:, 1]))
+            return np.column_stack([1 - p, p])
+
+    rates = InstanceNoise(0.2, model=Model()).transition_matrices(X, y)[:, 0, 1]
+    assert (np.diff(rates[np.argsort(np.abs(X[:, 1]))]) <= 0).all()
+    # Rows that are in every draw count as near to the boundary, and nothing breaks.
+    assert InstanceNoise(0.2).twist(X[:2], y[:2] if y[0] != y[1] else ["ham", "spam"], 0)[1].size == 2
+
+
+def test_row_twisters_are_values():
+    assert SourceNoise(np.array(["a", "b"]), {"a": np.eye(2)}) == SourceNoise(("a", "b"), {"a": ((1, 0), (0, 1))})
+    assert SourceNoise("a", {"a": 0.1}) != SourceNoise("a", {"a": 0.2})
+    assert InstanceNoise(0.1, model=np.array([0.5, 0.1])) == InstanceNoise(0.1, model=[0.5, 0.1])
+    made = [SourceNoise([1, 2], {1: [0.1, 0.2]}), SourceNoise("a", 0.3), InstanceNoise(0.1), InstanceNoise(0.1, "a")]
+    assert len({*made, *made}) == 4
+    rates = {"a": 0.1}
+    noise = SourceNoise("x", rates)
+    rates["a"] = 0.9
+    assert noise.noise == {"a": 0.1}
+
+
+def test_bad_sources_columns_and_models():
+    y = ["a", "b", "c"]
+    X = pd.DataFrame({"who": ["p", "q", "p"], "t": [1.0, 2.0, 3.0]})
+    for call, message in [
+        (lambda: SourceNoise(None, 0.1), "source must be the name or the index of a column, or an array, got None"),
+        (lambda: SourceNoise(1.5, 0.1), "source must be the name or the index of a column, or an array, got 1.5"),
+        (lambda: SourceNoise(np.zeros((3, 2)), 0.1), r"source must be one per row, got shape \(3, 2\)"),
+        (lambda: SourceNoise([1, 2], 0.1).twist(None, y, 0), "source must be one per row, got 2 for 3 rows"),
+        (lambda: SourceNoise([None] * 3, 0.1).twist(None, y, 0), "source must name at least one source, got none"),
+        (lambda: SourceNoise("who", 0.1).twist(None, y, 0), "X must be a table .* to find the source in"),
+        (lambda: SourceNoise("whom", 0.1).twist(X, y, 0), "source must be indices from 0 to 1 or names .* got 'whom'"),
+        (lambda: SourceNoise("who", {"z": 0.1}).twist(X, y, 0), r"sources that there are, such as \['p', 'q'\], got"),
+        (lambda: SourceNoise("who", 1.1), r"noise must lie in \[0, 1\], got 1.1"),
+        (lambda: SourceNoise("who", {"p": -1}), r"noise of 'p' must lie in \[0, 1\], got -1"),
+        (lambda: SourceNoise("who", 0.1, others="x"), "others must be numbers, got 'x'"),
+        (
+            lambda: SourceNoise("who", {"p": [0.5]}),
+            "noise of 'p' must be a rate, a rate for each class or a transition",
+        ),
+        (lambda: SourceNoise("who", [[0.5, 0.4], [0, 1]]), "noise must sum to 1 in each row, got 0.9 in row 0"),
+        (lambda: SourceNoise("who", 0.1, seed=-1), "seed must be an integer >= 0, got -1"),
+        (lambda: SourceNoise("who", [0.1, 0.2]).twist(X, y, 0), "y must have 2 classes, as the noise has, got 3"),
+        (lambda: InstanceNoise(0.6), "rate must be at most highest, 0.5, got 0.6"),
+        (lambda: InstanceNoise(-0.1), r"rate must lie in \[0, 1\], got -0.1"),
+        (lambda: InstanceNoise(0.1, highest=2), r"highest must lie in \[0, 1\], got 2"),
+        (lambda: InstanceNoise(0.1, ["t"]), r"column must be the name or the index of a column, got \['t'\]"),
+        (lambda: InstanceNoise(0.1, "t", model=[0.1]), "column and model must not both be given"),
+        (
+            lambda: InstanceNoise(0.1, "who").twist(X, y, 0),
+            "column must be one of numbers or dates, which 'who' is not",
+        ),
+        (lambda: InstanceNoise(0.1, "u").twist(X, y, 0), "column must be indices from 0 to 1 or names .*, got 'u'"),
+        (lambda: InstanceNoise(0.1, "t").twist(None, y, 0), "X must be a table .* to find the column in"),
+        (lambda: InstanceNoise(0.1).twist(None, y, 0), "X must be a table .* to find the model in"),
+        (lambda: InstanceNoise(0.1, model="x"), "model must be numbers, got 'x'"),
+        (lambda: InstanceNoise(0.1, model=[0.1, 2.0]), r"model must lie in \[0, 1\], got 2.0"),
+        (
+            lambda: InstanceNoise(0.1, model=[0.1, 0.2, 0.3]).twist(None, y, 0),
+            r"model must give posteriors of shape \(3, 3\), got \(3,\)",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             call()

@@ -2,14 +2,17 @@
 
 Labels of any kind, of two classes or more, are changed by `ClassNoise` and `BernoulliNoise` (all classes alike),
 `PairFlips` (each class is taken for one other), `OneBadClass`, `RandomTransitions` and `TransitionNoise` (by a matrix);
-those of two classes also by `ClassConditionalNoise`. Each knows its matrix, see `transition_matrix`. `FeatureNoise` and
-`Insider` change cells of an array or a pandas frame; what is missing stays missing. The inputs are left alone; `rng` is
-a generator, a seed, or None.
+those of two classes also by `ClassConditionalNoise`. Each knows its matrix, see `transition_matrix`. Noise that is not
+the same everywhere is `SourceNoise` (by who gave the label) and `InstanceNoise` (rising towards the boundary between
+classes, or along a column); these know the matrix of each row, see `transition_matrices`. `FeatureNoise` and `Insider`
+change cells of an array or a pandas frame; what is missing stays missing. The inputs are left alone; `rng` is a
+generator, a seed, or None.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +21,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.impute import SimpleImputer
 
@@ -37,9 +42,11 @@ __all__ = [
     "ClassNoise",
     "FeatureNoise",
     "Insider",
+    "InstanceNoise",
     "OneBadClass",
     "PairFlips",
     "RandomTransitions",
+    "SourceNoise",
     "TransitionNoise",
 ]
 
@@ -55,27 +62,8 @@ class _LabelTwister(ABC):
     """Changes labels in a copy of them; a subclass says which ones and to what."""
 
     @abstractmethod
-    def _draw_labels(self, labels: Indices, classes: NDArray[Any], rng: np.random.Generator) -> Indices:
+    def _draw_labels(self, X: Any, labels: Indices, classes: NDArray[Any], rng: np.random.Generator) -> Indices:
         """Draw the new label of each row; labels are indices of the classes, of which there are two or more."""
-
-    @abstractmethod
-    def _make_matrix(self, classes: NDArray[Any]) -> Array:
-        """Return the matrix for these classes, which are sorted."""
-
-    def transition_matrix(self, classes: ArrayLike) -> Array:
-        """Return the probability of each label given the true class.
-
-        Parameters
-        ----------
-        classes : array_like
-            The labels that there are, two or more, or y itself.
-
-        Returns
-        -------
-        ndarray of shape (n_classes, n_classes)
-            Row: true class, column: label, both in sorted order.
-        """
-        return self._make_matrix(_encode_classes("classes", np.ravel(np.asarray(classes)))[1])
 
     def twist(self, X: Any, y: Any, rng: np.random.Generator | int | None) -> tuple[Any, Any, Indices]:
         """Change labels in a copy of y.
@@ -98,15 +86,20 @@ class _LabelTwister(ABC):
         changed : ndarray of int
             The indices of the rows whose label differs from before, in order.
         """
-        values = np.asarray(y)
-        if values.ndim != 1:
-            raise ValueError(f"y must be one label per row, got shape {values.shape}")
-        _check_rows(X, values)
-        labels, classes = _encode_classes("y", values)
-        drawn = self._draw_labels(labels, classes, np.random.default_rng(rng))
+        values, labels, classes = _read_labels(X, y)
+        drawn = self._draw_labels(X, labels, classes, np.random.default_rng(rng))
         changed = np.flatnonzero(drawn != labels)
         twisted = _rewrite(y if hasattr(y, "iloc") else values, changed, classes[drawn[changed]])
         return X, twisted, changed
+
+
+def _read_labels(X: Any, y: Any) -> tuple[NDArray[Any], Indices, NDArray[Any]]:
+    """Return y as an array, y as indices of the classes, and the classes, sorted; or raise a ValueError."""
+    values = np.asarray(y)
+    if values.ndim != 1:
+        raise ValueError(f"y must be one label per row, got shape {values.shape}")
+    _check_rows(X, values)
+    return values, *_encode_classes("y", values)
 
 
 def _encode_classes(name: str, values: NDArray[Any]) -> tuple[Indices, NDArray[Any]]:
@@ -118,7 +111,30 @@ def _encode_classes(name: str, values: NDArray[Any]) -> tuple[Indices, NDArray[A
     return labels, classes
 
 
-class _FlipTwister(_LabelTwister):
+class _ClassTwister(_LabelTwister):
+    """Changes labels by their true class alone, so that one transition matrix says it all."""
+
+    @abstractmethod
+    def _make_matrix(self, classes: NDArray[Any]) -> Array:
+        """Return the matrix for these classes, which are sorted."""
+
+    def transition_matrix(self, classes: ArrayLike) -> Array:
+        """Return the probability of each label given the true class.
+
+        Parameters
+        ----------
+        classes : array_like
+            The labels that there are, two or more, or y itself.
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_classes)
+            Row: true class, column: label, both in sorted order.
+        """
+        return self._make_matrix(_encode_classes("classes", np.ravel(np.asarray(classes)))[1])
+
+
+class _FlipTwister(_ClassTwister):
     """Flips labels of two classes, each independently with the rates of its twist unless a subclass overrides that."""
 
     def __post_init__(self) -> None:
@@ -135,7 +151,7 @@ class _FlipTwister(_LabelTwister):
         rates = np.array([twist.rate_neg, twist.rate_pos])
         return np.flatnonzero(rng.random(labels.size) < rates[labels])
 
-    def _draw_labels(self, labels: Indices, classes: NDArray[Any], rng: np.random.Generator) -> Indices:
+    def _draw_labels(self, X: Any, labels: Indices, classes: NDArray[Any], rng: np.random.Generator) -> Indices:  # noqa: ARG002
         self._refuse_more_classes(classes)
         flipped = self._draw_flips(labels, rng)
         # Of two classes there is but one other, and nothing more is drawn.
@@ -184,8 +200,15 @@ class _SymmetricTwister(_FlipTwister):
         pass
 
     def _make_matrix(self, classes: NDArray[Any]) -> Array:
-        others = 1.0 - np.eye(classes.size)
-        return (1.0 - self.rate) * np.eye(classes.size) + self.rate / (classes.size - 1) * others
+        return _spread_evenly(np.full(classes.size, self.rate))
+
+
+def _spread_evenly(rates: Array) -> Array:
+    """Return the matrix of these rates, one for each class, whose wrong labels are any other one equally often."""
+    n_classes = rates.shape[-1]
+    correct = np.eye(n_classes)
+    wrong = rates[..., :, None] / (n_classes - 1)
+    return np.asarray((1.0 - rates)[..., :, None] * correct + wrong * (1.0 - correct))
 
 
 @dataclass(frozen=True)
@@ -262,10 +285,10 @@ class ClassConditionalNoise(_FlipTwister):
         return twists.ClassConditionalTwist(rate_neg=self.rate_neg, rate_pos=self.rate_pos)
 
 
-class _TransitionTwister(_LabelTwister):
+class _TransitionTwister(_ClassTwister):
     """Draws the label of each row independently, from the row of the matrix that belongs to its true class."""
 
-    def _draw_labels(self, labels: Indices, classes: NDArray[Any], rng: np.random.Generator) -> Indices:
+    def _draw_labels(self, X: Any, labels: Indices, classes: NDArray[Any], rng: np.random.Generator) -> Indices:  # noqa: ARG002
         matrix = self._make_matrix(classes)
         cumulative = np.cumsum(matrix, axis=1)
         # Divided by itself the last entry is 1, which no draw reaches.
@@ -300,21 +323,24 @@ class TransitionNoise(_TransitionTwister):
     matrix: ArrayLike
 
     def __post_init__(self) -> None:
-        matrix = check_probabilities("matrix", self.matrix)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
-            raise ValueError(f"matrix must have a row and a column for each of two or more classes, got {matrix.shape}")
-        sums = matrix.sum(axis=1)
-        # Numbers that were printed with six digits are still taken.
-        if (off := np.flatnonzero(np.abs(sums - 1.0) > 1e-5)).size:
-            raise ValueError(f"matrix must sum to 1 in each row, got {sums[off[0]]:g} in row {off[0]}")
-        # Tuples can be compared and hashed.
-        object.__setattr__(self, "matrix", tuple(map(tuple, (matrix / sums[:, None]).tolist())))
+        object.__setattr__(self, "matrix", _check_matrix("matrix", check_probabilities("matrix", self.matrix)))
 
     def _make_matrix(self, classes: NDArray[Any]) -> Array:
         matrix = np.array(self.matrix, dtype=np.float64)
         if len(matrix) != classes.size:
             raise ValueError(f"y must have {len(matrix)} classes, as the matrix has, got {classes.size}: {classes[:5]}")
         return matrix
+
+
+def _check_matrix(name: str, matrix: Array) -> tuple[tuple[float, ...], ...]:
+    """Return a transition matrix as tuples, which can be compared and hashed, or raise a ValueError."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
+        raise ValueError(f"{name} must have a row and a column for each of two or more classes, got {matrix.shape}")
+    sums = matrix.sum(axis=1)
+    # Numbers that were printed with six digits are still taken.
+    if (off := np.flatnonzero(np.abs(sums - 1.0) > 1e-5)).size:
+        raise ValueError(f"{name} must sum to 1 in each row, got {sums[off[0]]:g} in row {off[0]}")
+    return tuple(map(tuple, (matrix / sums[:, None]).tolist()))
 
 
 @dataclass(frozen=True)
@@ -454,6 +480,255 @@ def _find_class(argument: str, label: Any, classes: NDArray[Any]) -> int:
     return found[0]
 
 
+# ---- labels, by what the row is ----
+
+
+class _RowTwister(_LabelTwister):
+    """Draws the label of each row from a transition matrix of its own."""
+
+    @abstractmethod
+    def _make_matrices(self, X: Any, labels: Indices, classes: NDArray[Any]) -> Array:
+        """Return the matrix of each row, of shape (n_rows, n_classes, n_classes)."""
+
+    def transition_matrices(self, X: Any, y: Any) -> Array:
+        """Return for each row the probability of each label given the true class.
+
+        Twisted posteriors are ``np.einsum("nk,nkl->nl", clean, matrices)``.
+
+        Parameters
+        ----------
+        X : array, data frame or None
+            The rows.
+        y : array_like of shape (n_rows,)
+            Their clean labels.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes, n_classes)
+            Of each row a matrix with a row per true class and a column per label, both in sorted order.
+        """
+        return self._make_matrices(X, *_read_labels(X, y)[1:])
+
+    def _draw_labels(self, X: Any, labels: Indices, classes: NDArray[Any], rng: np.random.Generator) -> Indices:
+        matrices = self._make_matrices(X, labels, classes)
+        cumulative = np.cumsum(matrices[np.arange(labels.size), labels], axis=1)
+        # Divided by itself the last entry is 1, which no draw reaches.
+        cumulative /= cumulative[:, -1:]
+        # The first entry above the draw is that of a label with a positive probability.
+        return np.asarray(np.sum(cumulative <= rng.random(labels.size)[:, None], axis=1), dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class SourceNoise(_RowTwister):
+    """Changes the labels of each source at its own rates; a source is who or what gave a label.
+
+    Where `noise` is no mapping, one source is bad: it is drawn by the seed from the sources that there are, each with
+    the same probability.
+
+    Parameters
+    ----------
+    source : str, int or array_like of shape (n_rows,)
+        The name or the index of the column of X that has the source, or the source of each row.
+    noise : mapping, or what `others` may be
+        The noise of each source, by its name; or that of one bad source.
+    others : float or array_like, default 0.0
+        The noise of all other sources, and of rows whose source is missing: a rate, for all classes; or a rate for each
+        class in sorted order, where wrong labels are any other one equally often; or a transition matrix (row: true
+        class, column: label).
+    seed : int, default 0
+        Of the source that is bad.
+
+    Examples
+    --------
+    Leipzig takes all ham for spam and all spam for ham.
+
+    >>> noise = SourceNoise(["Bonn", "Leipzig", "Leipzig", "Bonn"], {"Leipzig": 1.0})
+    >>> noise.twist(None, ["ham", "ham", "spam", "spam"], rng=0)[1:]
+    (array(['ham', 'spam', 'ham', 'spam'], dtype='<U4'), array([1, 2]))
+    """
+
+    source: str | int | ArrayLike
+    noise: Mapping[Any, Any] | Any = field(hash=False)
+    others: Any = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.source, (bool, float)) or self.source is None:
+            raise ValueError(f"source must be the name or the index of a column, or an array, got {self.source!r}")
+        if not isinstance(self.source, (str, Integral)):
+            sources = np.asarray(self.source)
+            if sources.ndim != 1:
+                raise ValueError(f"source must be one per row, got shape {sources.shape}")
+            # A tuple can be compared and hashed.
+            object.__setattr__(self, "source", tuple(sources.tolist()))
+        if isinstance(self.noise, Mapping):
+            noise = {name: _check_noise(f"noise of {name!r}", value) for name, value in self.noise.items()}
+        else:
+            noise = _check_noise("noise", self.noise)
+        object.__setattr__(self, "noise", noise)
+        object.__setattr__(self, "others", _check_noise("others", self.others))
+        check_count("seed", self.seed, low=0)
+
+    def _make_matrices(self, X: Any, labels: Indices, classes: NDArray[Any]) -> Array:
+        codes, names = self._read_sources(X, labels.size)
+        if isinstance(self.noise, Mapping):
+            chosen = {_find_source(name, names): value for name, value in self.noise.items()}
+        else:
+            if not names.size:
+                raise ValueError("source must name at least one source, got none: all are missing")
+            chosen = {int(np.random.default_rng(self.seed).integers(names.size)): self.noise}
+        # The last matrix is that of rows whose source is missing, as their code is -1.
+        of_source = [_fill_matrix(chosen.get(code, self.others), classes) for code in range(names.size)]
+        return np.array([*of_source, _fill_matrix(self.others, classes)])[codes]
+
+    def _read_sources(self, X: Any, n_rows: int) -> tuple[Indices, NDArray[Any]]:
+        """Return the code of the source of each row, -1 where it is missing, and the names by their codes."""
+        if not isinstance(self.source, (str, Integral)):
+            assert isinstance(self.source, tuple)
+            if len(self.source) != n_rows:
+                raise ValueError(f"source must be one per row, got {len(self.source)} for {n_rows} rows")
+            return _encode(np.array(self.source, dtype=object))
+        table = _read_table("source", X)
+        return _encode(_take_column(table, _locate("source", [self.source], table)[0]))
+
+
+@dataclass(frozen=True)
+class InstanceNoise(_RowTwister):
+    """Changes labels at a rate that rises: towards the boundary between classes, or along a column.
+
+    Rows are ranked, by how near they are to the boundary or by their value in the column. The rate of a row is a power
+    of its rank, from 0 for the first one up to `highest`, with a mean of `rate`. At the boundary the two likeliest
+    classes are equally likely; the likeliest one is taken for the second, and all others for the likeliest. Along a
+    column each label becomes any other one equally often.
+
+    Parameters
+    ----------
+    rate : float
+        The mean probability that a label changes, in [0, highest].
+    column : str or int, optional
+        The name or the index of a column of numbers or dates along which the rate rises; rows where it is missing have
+        the mean rate. By default the rate rises towards the boundary.
+    model : optional
+        Says where the boundary is: something with ``predict_proba(X)``, or posteriors of shape (n_rows, n_classes), or
+        those of the second of two classes. By default extremely randomised trees are fitted to the clean labels, and
+        rows are judged by trees that have not seen them.
+    highest : float, default 0.5
+        The rate of the last row, if there are many, in [0, 1]. Up to one half the likelier of two classes stays so.
+
+    Examples
+    --------
+    >>> noise = InstanceNoise(0.25, column=0)
+    >>> matrices = noise.transition_matrices([[8], [6], [7], [9]], ["ham", "spam", "spam", "ham"])
+    >>> 1 - matrices[:, 0, 0]
+    array([0.3125, 0.0625, 0.1875, 0.4375])
+    """
+
+    rate: float
+    column: str | int | None = None
+    model: Any = None
+    highest: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_fraction("highest", self.highest)
+        if check_fraction("rate", self.rate) > self.highest:
+            raise ValueError(f"rate must be at most highest, {self.highest:g}, got {self.rate:g}")
+        if self.column is not None:
+            if isinstance(self.column, (bool, float)) or not isinstance(self.column, (str, Integral)):
+                raise ValueError(f"column must be the name or the index of a column, got {self.column!r}")
+            if self.model is not None:
+                raise ValueError("column and model must not both be given: noise rises along one or towards a boundary")
+        if self.model is not None and not hasattr(self.model, "predict_proba"):
+            posterior = check_probabilities("model", self.model).tolist()
+            # Tuples can be compared and hashed.
+            object.__setattr__(self, "model", tuple(tuple(one) if isinstance(one, list) else one for one in posterior))
+
+    def _make_matrices(self, X: Any, labels: Indices, classes: NDArray[Any]) -> Array:
+        if self.column is not None:
+            rates = self._raise_rates(self._read_column(X))
+            return _spread_evenly(np.repeat(rates[:, None], classes.size, axis=1))
+        posterior = self._find_posterior(X, labels, classes)
+        # The sort is stable, so that of classes equally likely the first one counts as the likeliest.
+        second, likeliest = np.argsort(-posterior, axis=1, kind="stable")[:, 1::-1].T
+        rows = np.arange(labels.size)
+        rates = self._raise_rates(posterior[rows, second] - posterior[rows, likeliest])
+        matrices = (1.0 - rates)[:, None, None] * np.eye(classes.size)
+        for true in range(classes.size):
+            matrices[rows, true, np.where(likeliest == true, second, likeliest)] = rates
+        return matrices
+
+    def _raise_rates(self, heights: Array) -> Array:
+        """Return the rate of each row, which rises with its height; the mean rate where that is missing."""
+        rates = np.full(heights.size, float(self.rate))
+        present = ~np.isnan(heights)
+        if self.rate > 0.0 and present.any():
+            # The middle of its rank: the mean of such a power over all of them is close to 1 / (power + 1).
+            share = (rankdata(heights[present]) - 0.5) / present.sum()
+            risen = self.highest * share ** (self.highest / self.rate - 1.0)
+            rates[present] = np.minimum(risen * self.rate / risen.mean(), 1.0)
+        return rates
+
+    def _read_column(self, X: Any) -> Array:
+        table = _read_table("column", X)
+        assert self.column is not None
+        column = _take_column(table, _locate("column", [self.column], table)[0])
+        if np.asarray(column).dtype.kind == "M":
+            days = np.asarray(column)
+            return np.where(np.isnat(days), np.nan, days.astype("datetime64[ns]").astype(np.int64).astype(np.float64))
+        if (numbers := _read_numbers(column)) is None:
+            raise ValueError(f"column must be one of numbers or dates, which {self.column!r} is not")
+        return numbers
+
+    def _find_posterior(self, X: Any, labels: Indices, classes: NDArray[Any]) -> Array:
+        """Return the probability of each class, row by row."""
+        if self.model is None:
+            return _judge_unseen(_encode_table(_read_table("model", X)), labels)
+        given = self.model.predict_proba(X) if hasattr(self.model, "predict_proba") else self.model
+        posterior = check_probabilities("model", given)
+        if posterior.ndim == 1 and classes.size == 2:
+            posterior = np.column_stack([1.0 - posterior, posterior])
+        if posterior.shape != (labels.size, classes.size):
+            wanted = (labels.size, classes.size)
+            raise ValueError(f"model must give posteriors of shape {wanted}, got {posterior.shape}")
+        return posterior
+
+
+def _check_noise(name: str, value: Any) -> Any:
+    """Return a rate, or as tuples a rate for each class or a transition matrix; or raise a ValueError."""
+    noise = check_probabilities(name, value)
+    if noise.ndim == 2:
+        return _check_matrix(name, noise)
+    if noise.ndim > 2 or (noise.ndim == 1 and noise.size < 2):
+        raise ValueError(f"{name} must be a rate, a rate for each class or a transition matrix, got {value!r}")
+    return tuple(noise.tolist()) if noise.ndim else float(noise)
+
+
+def _fill_matrix(noise: Any, classes: NDArray[Any]) -> Array:
+    """Return the matrix of a rate, of a rate for each class or of a matrix."""
+    numbers = np.array(noise, dtype=np.float64)
+    if numbers.ndim and len(numbers) != classes.size:
+        raise ValueError(f"y must have {len(numbers)} classes, as the noise has, got {classes.size}: {classes[:5]}")
+    return numbers if numbers.ndim == 2 else _spread_evenly(np.broadcast_to(numbers, classes.size))
+
+
+def _find_source(name: Any, names: NDArray[Any]) -> int:
+    """Return the code of a source by its name."""
+    found = [code for code, one in enumerate(names.tolist()) if one == name]
+    if not found:
+        raise ValueError(f"noise must be of sources that there are, such as {names[:5].tolist()}, got {name!r}")
+    return found[0]
+
+
+def _judge_unseen(numbers: Array, labels: Indices) -> Array:
+    """Return the posteriors of all rows by trees that have not seen them."""
+    # Leaves of a few rows, as rows that stand alone would all look as if they were far from any boundary.
+    trees = ExtraTreesClassifier(200, min_samples_leaf=3, bootstrap=True, oob_score=True, random_state=0)
+    with warnings.catch_warnings():
+        # Of a handful of rows one may be in every draw; it then counts as near to the boundary.
+        warnings.simplefilter("ignore")
+        posterior = np.nan_to_num(trees.fit(numbers, labels).oob_decision_function_)
+    return np.asarray(posterior, dtype=np.float64)
+
+
 # ---- features ----
 
 
@@ -485,9 +760,7 @@ class _FeatureTwister(ABC):
         changed : ndarray of bool of shape (n_rows, n_columns)
             Which cells differ from before.
         """
-        table = X if hasattr(X, "iloc") else np.asarray(X)
-        if table.ndim != 2 or table.shape[1] == 0:
-            raise ValueError(f"X must be a table of rows and columns, dense, got shape {np.shape(X)}")
+        table = _read_table("X", X)
         _check_rows(table, y)
         columns = [_take_column(table, index) for index in range(table.shape[1])]
         changed = np.zeros(table.shape, dtype=np.bool_)
@@ -630,10 +903,8 @@ def _find_most_informative(how_many: int, table: Any, y: Any, rng: np.random.Gen
         raise ValueError("y must be given to find the most informative columns: pass it, or name the columns")
     check_count("columns", how_many, high=table.shape[1])
     columns = [_take_column(table, index) for index in range(table.shape[1])]
-    numbers = [_read_numbers(column) for column in columns]
-    encoded = [_encode(one)[0] if values is None else values for one, values in zip(columns, numbers, strict=True)]
-    complete = SimpleImputer(strategy="median", keep_empty_features=True).fit_transform(np.column_stack(encoded))
-    categorical = np.array([values is None for values in numbers])
+    categorical = np.array([_read_numbers(column) is None for column in columns])
+    complete = _encode_table(table)
     seed = int(rng.integers(2**31))
     information = mutual_info_classif(complete, np.asarray(y), discrete_features=categorical, random_state=seed)
     return sorted(np.argsort(-information, kind="stable")[:how_many].tolist())
@@ -653,6 +924,15 @@ def _draw_other_rows(codes: Indices, rows: Indices, rng: np.random.Generator) ->
 def _check_rows(X: Any, y: Any) -> None:
     if X is not None and y is not None and len(X) != len(y):
         raise ValueError(f"X and y must have as many rows, got {len(X)} and {len(y)}")
+
+
+def _read_table(name: str, X: Any) -> Any:
+    """Return X as a frame or an array, or raise a ValueError."""
+    table = X if hasattr(X, "iloc") else np.asarray(X)
+    if table.ndim != 2 or table.shape[1] == 0:
+        reason = "" if name == "X" else f", to find the {name} in,"
+        raise ValueError(f"X must be a table of rows and columns{reason} dense, got shape {np.shape(X)}")
+    return table
 
 
 def _check_column_list(name: str, columns: Any) -> tuple[str | int, ...]:
@@ -696,6 +976,15 @@ def _rewrite(column: Any, rows: Indices, values: NDArray[Any]) -> Any:
     twisted = column.copy()
     (twisted.iloc if hasattr(twisted, "iloc") else twisted)[rows] = values
     return twisted
+
+
+def _encode_table(table: Any) -> Array:
+    """Return a table as numbers, with codes for categories and medians for what is missing."""
+    columns = [_take_column(table, index) for index in range(table.shape[1])]
+    numbers = [_read_numbers(column) for column in columns]
+    encoded = [_encode(one)[0] if values is None else values for one, values in zip(columns, numbers, strict=True)]
+    imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+    return np.asarray(imputer.fit_transform(np.column_stack(encoded)), dtype=np.float64)
 
 
 def _find_missing(values: NDArray[Any]) -> NDArray[np.bool_]:

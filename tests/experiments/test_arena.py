@@ -135,6 +135,31 @@ def test_the_insider_hits_the_two_most_informative_columns():
     assert set(zip(X["text"][moved], noisy["text"][moved], strict=True)) == {("a", "b"), ("b", "a")}
 
 
+def test_noise_of_a_source_near_the_boundary_and_over_time():
+    made = table(4_000)
+    clean = protocol.split(made, "none", 0, 2_000)
+    part = protocol.split(made, "source-0.45", 0, 2_000)
+    shares = pd.Series(part.y != clean.y).groupby(part.X["source"].to_numpy()).mean().sort_values()
+    assert len(shares) == 8
+    assert shares.iloc[-1] == pytest.approx(0.45, abs=0.12)  # of about 250 rows
+    assert shares.iloc[-2] < 0.13
+    assert set(part.X_test["source"]) == set(part.X["source"])
+    assert part.X_test["source"].dtype == part.X["source"].dtype
+    pd.testing.assert_frame_equal(part.X.drop(columns="source"), clean.X)
+    pd.testing.assert_frame_equal(part.X_test.drop(columns="source"), clean.X_test)
+    part = protocol.split(made, "time-0.2", 0, 2_000)
+    wrong = part.y != clean.y
+    assert wrong.mean() == pytest.approx(0.2, abs=0.04)
+    assert wrong[part.X["time"] > 0.7].mean() > 4 * wrong[part.X["time"] < 0.3].mean()
+    assert part.X_test["time"].between(0, 1).all()
+    part = protocol.split(made, "boundary-0.2", 0, 2_000)
+    wrong = part.y != clean.y
+    assert wrong.mean() == pytest.approx(0.2, abs=0.04)
+    assert list(part.X) == list(clean.X)
+    again = protocol.split(made, "boundary-0.2", 0, 2_000)
+    np.testing.assert_array_equal(part.y, again.y)
+
+
 def test_real_noise_comes_from_the_table():
     made = table()
     assert protocol.applies("real", made)

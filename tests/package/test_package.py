@@ -84,9 +84,11 @@ PUBLIC = {
         "ClassNoise",
         "FeatureNoise",
         "Insider",
+        "InstanceNoise",
         "OneBadClass",
         "PairFlips",
         "RandomTransitions",
+        "SourceNoise",
         "TransitionNoise",
     ],
     "untwist.twists": [

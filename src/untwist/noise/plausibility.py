@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.noise.matrix import MatrixUntwisting, untwist_by_matrix
 
-__all__ = ["ChosenRows", "Fit", "Plausibility", "choose_rows", "find_highest_rates"]
+__all__ = ["ChosenRows", "Fit", "Plausibility", "choose_rows", "find_highest_rates", "scramble_bits"]
 
 # ---- the rows that are looked at ----
 
@@ -116,9 +116,9 @@ def _order_by_content(twisted: Array, labels: NDArray[np.intp], weight: Array) -
 
     Copies are neighbours, in the order of their weights.
     """
-    bits = _scramble(np.ascontiguousarray(twisted).view(np.uint64))
+    bits = scramble_bits(np.ascontiguousarray(twisted).view(np.uint64))
     at_label = bits[np.arange(len(labels)), labels]
-    code = _scramble(bits.sum(axis=1, dtype=np.uint64) + _scramble(at_label))
+    code = scramble_bits(bits.sum(axis=1, dtype=np.uint64) + scramble_bits(at_label))
     order = np.argsort(code, kind="stable")
     tied = np.flatnonzero(code[order][1:] == code[order][:-1])
     if tied.size:
@@ -130,7 +130,7 @@ def _order_by_content(twisted: Array, labels: NDArray[np.intp], weight: Array) -
     return order
 
 
-def _scramble(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def scramble_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return well-mixed bits, by the finaliser of SplitMix64."""
     with np.errstate(over="ignore"):
         mixed = bits + np.uint64(0x9E3779B97F4A7C15)
