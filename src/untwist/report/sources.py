@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from untwist.audit.findings import Findings
 from untwist.audit.labels import LEAST_REPEATED
 from untwist.audit.sources import Disagreement, SourceQuality
@@ -55,8 +57,8 @@ def _introduce(findings: Findings) -> str:
     )
     if audit.share_repeated >= LEAST_REPEATED:
         words += (
-            f" An item has {audit.labels_per_item:.2g} labels on average: its truth is told by its features and by all of "
-            "these, each counting as much as its source is worth."
+            f" An item has {audit.labels_per_item:.2g} labels on average: its features tell its truth, and all of these, "
+            "each by as much as its source is worth."
         )
     unknown = int((audit.source_indices < 0).sum())
     if unknown:
@@ -77,7 +79,7 @@ def _write_advice(sources: list[SourceQuality]) -> str:
 def _advise(one: SourceQuality) -> str:
     name = for_page(one.name, 40)
     share = format_interval((one.share_wrong, one.low, one.high))
-    others = "" if one.others != one.others else f"; of the others {format_percent(one.others)}"
+    others = "" if math.isnan(one.others) else f"; of the others {format_percent(one.others)}"
     words = (
         f"Of the labels of <b>{name}</b> {share} are wrong{others}: about {one.expected_wrong:,.0f} of {one.labels:,}."
     )
@@ -132,7 +134,7 @@ def _write_disagreements(pairs: list[Disagreement]) -> str:
         return ""
     header = ["sources", "items of both", "disagree on", "explained", "stands out"]
     words = (
-        "<p class=aside>Explained: how often two sources of their quality disagree, each erring by itself. More than that "
-        "means that the two do not mean the same by the classes.</p>"
+        "<p class=aside>Explained: how often two sources of their quality disagree, each erring by itself. More than "
+        "that means that the two do not mean the same by the classes.</p>"
     )
     return write_table("Who disagrees with whom", header, lines) + words
