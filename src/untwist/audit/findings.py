@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -466,9 +466,10 @@ def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
     """
     model = audit.fitted
     assert model.choice is not None  # A model that can be audited has chosen by folds.
-    settings = resolve(list_parameters(audit.model), seed=model.seed).narrow_to(model.choice.best)
+    settings = resolve(list_parameters(audit.model), seed=model.seed)
     sources = SourceColumns(audit.source, audit.item)
-    fit = Search(TrainingData.collect(settings, audit.X, labels, audit.weight, sources=sources)).run()
+    data = TrainingData.collect(settings, audit.X, labels, audit.weight, sources=sources)
+    fit = Search(replace(data, settings=settings.narrow_to(model.choice.best))).run()
     if fit.interrupt is not None:
         raise fit.interrupt
     return fit.model

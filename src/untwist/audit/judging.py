@@ -217,10 +217,11 @@ def _find_first(items: NDArray[np.intp]) -> NDArray[np.intp]:
 def _bound_mean(mean: float, pooled: Interval, shares: Array, intervals: Array, mass: Array) -> tuple[float, float]:
     """Return the interval of the mean of the shares of sources, each with its mass.
 
-    The noise of all labels together may be off, which moves all sources at once, and each may be off by itself. Both
-    add up as independent errors do.
+    The noise of all labels together may be off, which moves all sources at once, by as many points or by as much in
+    log-odds, whichever is less. And each source may be off by itself. Both add up as independent errors do.
     """
     low, high = move_interval(mean, pooled)
+    low, high = max(low, mean + pooled[1] - pooled[0]), min(high, mean + pooled[2] - pooled[0])
     part = mass / max(float(np.sort(mass).sum()), SAFE_MARGIN)
     below = np.hypot(mean - low, np.sqrt(np.sort((part * (shares - intervals[:, 0])) ** 2).sum()))
     above = np.hypot(high - mean, np.sqrt(np.sort((part * (intervals[:, 1] - shares)) ** 2).sum()))

@@ -194,6 +194,11 @@ def describe_noise(model: PILBoostClassifier) -> str:
     str
         The words, without a full stop.
     """
+    sources = model.model_.sources
+    if sources is not None and sources.stands_out.any():
+        # The noise of the model is that of labels as they weighed in training, those of bad sources less.
+        share = float(np.average(sources.shares, weights=sources.counts))
+        return f"wrong labels: {share:.1%} of all; {sources.describe()}"
     return "not estimated" if model.noise_ is None else str(model.noise_.describe(model.classes_))
 
 

@@ -27,9 +27,6 @@ from untwist.progress import print_status
 
 __all__ = ["main", "summarise"]
 
-#: Sources that are named, at most.
-MOST_SOURCES = 4
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Fit, save, and print what was learned.
@@ -101,6 +98,7 @@ def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]
     order = np.argsort(-importances, kind="stable")
     best = model.choice_.best
     noise = model.noise_
+    sources = _list_sources(model)
     return {
         "rows": len(table.y),
         "columns": len(names),
@@ -110,10 +108,10 @@ def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]
         "rounds": best.n_rounds,
         "agrees_with_labels": _measure_agreement(model, table),
         "log_loss": best.loss,
-        "noise_found": bool(noise is not None and noise.found),
+        "noise_found": bool(noise is not None and noise.found) or any(one["stands_out"] for one in sources),
         "noise": describe_noise(model),
-        "matrix": None if noise is None else noise.matrix,
-        "sources": _list_sources(model),
+        "matrix": None if noise is None else _find_matrix(model),
+        "sources": sources,
         "importances": {str(names[i]): float(importances[i]) for i in order},
         "notes": table.notes,
     }
@@ -124,6 +122,12 @@ def _measure_agreement(model: PILBoostClassifier, table: PreparedTable) -> float
     if not hasattr(model, "oof_proba_"):  # The fit was stopped before all rows were judged.
         return float("nan")
     return float(np.mean(model.classes_[model.oof_proba_.argmax(axis=1)] == table.y))
+
+
+def _find_matrix(model: PILBoostClassifier) -> Any:
+    """Which class bears which label how often, whatever labels weighed in training."""
+    sources = model.model_.sources
+    return model.noise_.matrix if sources is None else np.average(sources.matrices, axis=0, weights=sources.counts)
 
 
 def _list_sources(model: PILBoostClassifier) -> list[dict[str, Any]]:
@@ -146,19 +150,6 @@ def _list_sources(model: PILBoostClassifier) -> list[dict[str, Any]]:
     ]
 
 
-def _describe_sources(found: list[dict[str, Any]]) -> list[str]:
-    """Which sources stand out, in words; nothing where no sources were told."""
-    bad = [
-        f"{one['source']} ({one['share']:.1%} of its labels wrong, {one['low']:.1%} to {one['high']:.1%})"
-        for one in found
-        if one["stands_out"]
-    ]
-    if not bad:
-        return [f"Sources: {len(found):,}, none of which stands out."] if found else []
-    more = f" and {len(bad) - MOST_SOURCES:,} more" if len(bad) > MOST_SOURCES else ""
-    return [f"Sources: {len(found):,}; noisier than the others: {', '.join(bad[:MOST_SOURCES])}{more}."]
-
-
 def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
     top = [f"{name} {share:.0%}" for name, share in list(found["importances"].items())[:5] if share > 0]
     classes = ", ".join(map(str, model.classes_))
@@ -170,7 +161,6 @@ def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
         f"Settings, chosen by cross-validation: {settings}.",
         *([agrees] if math.isfinite(found["agrees_with_labels"]) else []),
         f"Noise: {found['noise']}.",
-        *_describe_sources(found["sources"]),
         f"What it looks at: {', '.join(top)}." if top else "No column tells anything of the label.",
         f"Model: {found['model']}",
     ]

@@ -75,9 +75,8 @@ def write_summary(findings: Findings, row_name: str) -> str:
     picture = charts.draw_waffle(
         (rate, low, high), f"A hundred squares for a hundred labels: between {low:.0%} and {high:.0%} of them are wrong"
     )
-    steps = "".join(
-        f"<li>{step}</li>" for step in [*_point_to_sources(findings), *_write_next_steps(findings, row_name)]
-    )
+    to_do = [*_point_to_sources(findings), *_write_next_steps(findings, row_name)]
+    steps = "".join(f"<li>{step}</li>" for step in to_do)
     return (
         f'<div class=hero><div><p class="verdict{mood}">{number}</p><p class=lead>{words}</p></div>'
         + write_figure(picture, "A hundred labels. Full colour: wrong; faint: perhaps.")

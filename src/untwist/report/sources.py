@@ -57,8 +57,8 @@ def _introduce(findings: Findings) -> str:
     )
     if audit.share_repeated >= LEAST_REPEATED:
         words += (
-            f" An item has {audit.labels_per_item:.2g} labels on average: its features tell its truth, and all of these, "
-            "each by as much as its source is worth."
+            f" An item has {audit.labels_per_item:.2g} labels on average: its features tell its truth, and all of "
+            "these, each by as much as its source is worth."
         )
     unknown = int((audit.source_indices < 0).sum())
     if unknown:
