@@ -311,11 +311,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         X_val, y_val, sample_weight_val
             Validation rows. They serve to follow the loss and to stop early, never to train.
         source : array-like or None
-            Who or what gave the label of each row: an annotator, a branch, a month. Text, numbers or categories; None or
-            NaN where that is not known, and such a row is judged as one of all sources together. Every source then has
-            noise rates of its own (`sources_`), and where some are much less reliable than others, what was chosen is
-            boosted once more with their labels weighing less. It is no feature: leave its column out of X. It asks for
-            alpha and noise_rates "auto", and goes with neither X_val nor a distributed fit.
+            Who or what gave the label of each row: an annotator, a branch, a month. Text, numbers or categories; None
+            or NaN where that is not known, and such a row is judged as one of all sources together. Every source then
+            has noise rates of its own (`sources_`), and where some are much less reliable than others, what was chosen
+            is boosted once more with their labels weighing less. It is no feature: leave its column out of X. It asks
+            for alpha and noise_rates "auto", and goes with neither X_val nor a distributed fit.
         item : array-like or None
             Which thing each row is a label of, where several sources have labelled the same ones: names, like those of
             sources, and None for a row by itself. Without it rows with equal features are one item where their sources
@@ -326,7 +326,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         if source is not None and self.warm_start:
-            raise ValueError("source must be None with warm_start=True: sources are judged by folds, from the beginning")
+            raise ValueError("source must be None with warm_start=True: sources are judged by folds, which begin anew")
         previous = self._find_previous()
         settings = resolve(list_parameters(self), seed=None if previous is None else previous.seed)
         if previous is None:
@@ -382,7 +382,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         return find_model(self).posterior.decision(self._scores(X))
 
     def alpha_star(self, X: Any, source: Any = None) -> Array:
-        """Return the paper's pointwise alpha*(x): the alpha that undoes the noise of each row's label. Two classes only.
+        """Return the paper's pointwise alpha*(x), which undoes the noise of each row's label. Two classes only.
 
         It is the log-odds of the clean posterior over those of the posterior that labels follow: 1 where labels are
         clean, larger the more noise there is, negative where most labels are wrong (`untwist.twists.alpha_star`).
@@ -392,8 +392,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         X : table
             As for `predict`.
         source : array-like or None
-            Who gives the label of each row, among the sources that `fit` was told. None, here or for a row: nobody knows,
-            and the noise is that of all sources together; without sources, that of all labels.
+            Who gives the label of each row, among the sources that `fit` was told. None, here or for a row: nobody
+            knows, and the noise is that of all sources together; without sources, that of all labels.
 
         Returns
         -------

@@ -334,8 +334,8 @@ class FittedModel:
         Returns
         -------
         array of shape (n_rows, n_classes)
-            A row for each training row, by models that have not seen it; the same for all rows of an item, where sources
-            are known: the mean over them.
+            A row for each training row, by models that have not seen it. Where sources are known it is the same for
+            all rows of an item: the mean over them.
         """
         if self.out_of_fold is None or self.out_of_fold.fingerprint is None:
             raise ValueError("not every training row has been judged by a model that has not seen it")

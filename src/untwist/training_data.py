@@ -30,7 +30,7 @@ from untwist.data.batches import Batches, Encoded
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import split_items_into_folds
 from untwist.data.labels import encode_labels, find_classes, list_positive_classes, refuse_missing, weigh_classes
-from untwist.data.sources import LabelSources, find_items, hash_rows, read_names
+from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
 from untwist.data.tables import Schema
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
@@ -39,10 +39,16 @@ from untwist.noise.posterior import find_posterior_floor
 from untwist.settings import Settings
 from untwist.theory.links import Link
 
-__all__ = ["N_FOLDS", "SourceColumns", "TrainingData", "ValidationTable"]
+__all__ = ["NO_SOURCES_FOR_WORKERS", "N_FOLDS", "SourceColumns", "TrainingData", "ValidationTable"]
 
 #: Folds that candidates are compared by.
 N_FOLDS = 5
+
+#: What workers of a distributed fit are told that were given sources.
+NO_SOURCES_FOR_WORKERS = (
+    "source and item must be None in a distributed fit, as sources are judged by all rows at once: "
+    "fit PILBoostClassifier on one machine"
+)
 
 #: Sums of weights are kept below this, up to which float64 holds all whole numbers.
 MOST_WEIGHT = 2.0**53
@@ -76,14 +82,14 @@ class SourceColumns:
         if self.item is not None and self.source is None:
             raise ValueError("item must come with source: who gave each of the labels of an item")
         if any(workers.gather(self.source is not None)) and workers.size > 1:
-            raise ValueError("source must be None in a distributed fit: sources are judged by all rows at once")
+            raise ValueError(NO_SOURCES_FOR_WORKERS)
         if self.source is None:
             return
         if not settings.automatic or not settings.untwists_posteriors or settings.known_noise is not None:
             raise ValueError(
-                "source must be None with settings that estimate no noise: sources are judged by how their labels "
-                'disagree with models that have not seen them; leave alpha="auto" and noise_rates="auto", and the engine '
-                "one that grows trees"
+                "source must be None with settings that estimate no noise, as sources are judged by how their labels "
+                'disagree with models that have not seen them: leave alpha="auto" and noise_rates="auto", and take no '
+                "other loss, estimator or engine than those that grow trees"
             )
         if validation.X is not None:
             raise ValueError(
@@ -316,8 +322,8 @@ class _TrainingTable:
         if columns.source is None:
             return None
         names, index = read_names("source", columns.source, self.n_rows)
-        if not len(names):
-            raise ValueError("source must name the source of some rows, got none but unknown ones")
+        if not (self.weight[index != UNKNOWN] > 0).any():
+            raise ValueError("source must be known for some of the rows with a weight, got none but unknown ones")
         named = None if columns.item is None else read_names("item", columns.item, self.n_rows)[1]
         contents = np.concatenate([hash_rows(block) for _, block in iterate_row_blocks(self.X)])
         self._warn_of_source_among_columns(index, len(names))

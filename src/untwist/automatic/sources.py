@@ -73,7 +73,8 @@ def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | N
         The model as it was where not every row has been judged by models that have not seen it.
     """
     unseen, noise, sources = model.out_of_fold, model.noise, data.sources
-    assert unseen is not None and sources is not None
+    assert unseen is not None
+    assert sources is not None
     assert isinstance(noise, (Untwisting, MatrixUntwisting))  # `SourceColumns` has refused settings without.
     if unseen.fingerprint is None:
         return model
@@ -81,15 +82,17 @@ def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | N
         unseen = replace(unseen, weight=unseen.weight / reliability[unseen.rows])
     model = replace(model, out_of_fold=replace(unseen, sources=sources))
     weight = unseen.row_weights()
+    in_training = weight if reliability is None else weight * reliability
+    present = np.flatnonzero(weight)  # A row of weight 0 is an absent one.
     found = estimate_by_source(
-        model.out_of_fold_posterior_of_labels(),
-        data.rows.labels,
-        sources.index,
+        model.out_of_fold_posterior_of_labels()[present],
+        data.rows.labels[present],
+        sources.index[present],
         names=sources.names,
         noise=noise,
-        weight=weight,
-        items=sources.items,
-        pooled_weight=weight if reliability is None else weight * reliability,
+        weight=weight[present],
+        items=np.unique(sources.items[present], return_inverse=True)[1],
+        pooled_weight=in_training[present],
     )
     return replace(model, sources=found, noise=found.untwisting, untwisting=found.untwisting)
 
@@ -133,7 +136,9 @@ def weigh_by_reliability(noise: NoiseBySource, sources: LabelSources) -> Array:
 
 def _boost_again(data: TrainingData, search: Search, model: FittedModel, noise: NoiseBySource) -> FittedModel:
     """Return the chosen candidate, boosted by what labels are worth; the model as it was where a callback ends that."""
-    assert data.sources is not None and data.folds is not None and model.choice is not None
+    assert data.sources is not None
+    assert data.folds is not None
+    assert model.choice is not None
     settings = search.settings
     if settings.verbose:
         print("sources differ: the same once more, each label weighing what its source is worth", file=sys.stderr)

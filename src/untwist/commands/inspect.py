@@ -10,8 +10,12 @@ import numpy as np
 
 from untwist.commands.steps import describe_noise, encode_json, print_result
 from untwist.files import header, load
+from untwist.noise.sources import NoiseBySource
 
 __all__ = ["main"]
+
+#: The sources that are listed, at most, the noisiest first; --json has them all.
+MOST_SOURCES = 10
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -45,6 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         "alpha": model.alpha_,
         "noise": describe_noise(model),
         "matrix": None if model.noise_ is None else model.noise_.matrix,
+        "sources": None if model.model_.sources is None else _list_sources(model.model_.sources),
         "columns": [
             {"name": name, "kind": f"{len(known[i])} categories" if i in known else "numbers", "importance": share}
             for i, (name, share) in enumerate(zip(names, importances.tolist(), strict=True))
@@ -58,6 +63,9 @@ def main(arguments: list[str] | None = None) -> int:
     classes = ", ".join(str(label) for label in model.classes_)
     print_result(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.alpha_:g}")
     print_result(f"noise: {found['noise']}")
+    if model.model_.sources is not None:
+        print_result(f"sources: {model.model_.sources.describe()}")
+        _print_sources(found["sources"])
     if hasattr(model, "choice_"):
         print_result(str(model.choice_))
     width = max(map(len, names))
@@ -65,3 +73,30 @@ def main(arguments: list[str] | None = None) -> int:
         column: Any = found["columns"][i]
         print_result(f"  {column['name']:<{width}}  {column['kind']:<16} {column['importance']:6.1%}")
     return 0
+
+
+def _list_sources(noise: NoiseBySource) -> list[dict[str, Any]]:
+    """Return what is known of each source, the noisiest first."""
+    names = noise.names.tolist()
+    return [
+        {
+            "name": names[i],
+            "labels": noise.counts[i],
+            "share_wrong": noise.shares[i],
+            "interval": noise.intervals[i],
+            "stands_out": bool(noise.stands_out[i]),
+            "reliability": noise.reliability[i],
+            "matrix": noise.matrices[i],
+        }
+        for i in np.argsort(-noise.shares, kind="stable").tolist()
+    ]
+
+
+def _print_sources(sources: list[dict[str, Any]]) -> None:
+    width = max(len(str(one["name"])) for one in sources[:MOST_SOURCES])
+    for one in sources[:MOST_SOURCES]:
+        low, high = one["interval"]
+        what = f"{one['share_wrong']:6.1%} wrong ({low:.1%} to {high:.1%}) of {one['labels']:g} labels"
+        print_result(f"  {one['name']!s:<{width}}  {what}{', stands out' if one['stands_out'] else ''}")
+    if len(sources) > MOST_SOURCES:
+        print_result(f"  and {len(sources) - MOST_SOURCES} sources more")

@@ -4,9 +4,9 @@ Copies of a row stay together, and a row of weight 2 is two copies: what was tra
 Only where a content is frequent and has several labels, as in a table of few values, its copies are a sample of their
 own, and part of them is drawn.
 
-`hold_out_share` and `split_into_folds` see all rows and share every class out evenly. `split_items_into_folds` keeps all
-labels of an item in one fold. `draw_share` and `draw_folds` go row by row, for workers that each see a part of the rows
-only.
+`hold_out_share` and `split_into_folds` see all rows and share every class out evenly. `split_items_into_folds` keeps
+all labels of an item in one fold. `draw_share` and `draw_folds` go row by row, for workers that each see a part of the
+rows only.
 """
 
 from __future__ import annotations
