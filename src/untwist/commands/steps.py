@@ -27,7 +27,9 @@ __all__ = [
     "announce",
     "describe_noise",
     "encode_json",
+    "find_matrix",
     "fit",
+    "list_sources",
     "print_result",
     "read_table",
     "refuse_same_files",
@@ -197,9 +199,58 @@ def describe_noise(model: PILBoostClassifier) -> str:
     sources = model.model_.sources
     if sources is not None and sources.stands_out.any():
         # The noise of the model is that of labels as they weighed in training, those of bad sources less.
-        share = float(np.average(sources.shares, weights=sources.counts))
-        return f"wrong labels: {share:.1%} of all; {sources.describe()}"
+        return f"wrong labels: {np.average(sources.shares, weights=sources.counts):.1%} of all"
     return "not estimated" if model.noise_ is None else str(model.noise_.describe(model.classes_))
+
+
+def find_matrix(model: PILBoostClassifier) -> Any:
+    """Find out which class bears which label how often, whatever the labels of each source weighed in training.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A fitted classifier.
+
+    Returns
+    -------
+    array of shape (n_classes, n_classes) or None
+        A row per true class, a column per label; None where nothing was estimated.
+    """
+    sources = model.model_.sources
+    if sources is not None:
+        return np.average(sources.matrices, axis=0, weights=sources.counts)
+    return None if model.noise_ is None else model.noise_.matrix
+
+
+def list_sources(model: PILBoostClassifier) -> list[dict[str, Any]] | None:
+    """List how good the labels of each source are, the worst first.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A fitted classifier.
+
+    Returns
+    -------
+    list of dict or None
+        What JSON says of each; None where no sources were told.
+    """
+    noise = model.model_.sources
+    if noise is None:
+        return None
+    return [
+        {
+            "source": noise.names[i],
+            "labels": noise.counts[i],
+            "share": noise.shares[i],
+            "low": noise.intervals[i, 0],
+            "high": noise.intervals[i, 1],
+            "stands_out": noise.stands_out[i],
+            "reliability": noise.reliability[i],
+            "matrix": noise.matrices[i],
+        }
+        for i in np.lexsort((-noise.shares, ~noise.stands_out)).tolist()
+    ]
 
 
 def encode_json(value: Any) -> str:

@@ -17,7 +17,9 @@ from untwist.commands.steps import (
     announce,
     describe_noise,
     encode_json,
+    find_matrix,
     fit,
+    list_sources,
     print_result,
     read_table,
     refuse_same_files,
@@ -98,7 +100,7 @@ def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]
     order = np.argsort(-importances, kind="stable")
     best = model.choice_.best
     noise = model.noise_
-    sources = _list_sources(model)
+    sources = list_sources(model)
     return {
         "rows": len(table.y),
         "columns": len(names),
@@ -108,9 +110,9 @@ def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]
         "rounds": best.n_rounds,
         "agrees_with_labels": _measure_agreement(model, table),
         "log_loss": best.loss,
-        "noise_found": bool(noise is not None and noise.found) or any(one["stands_out"] for one in sources),
+        "noise_found": bool(noise is not None and noise.found) or any(one["stands_out"] for one in sources or []),
         "noise": describe_noise(model),
-        "matrix": None if noise is None else _find_matrix(model),
+        "matrix": find_matrix(model),
         "sources": sources,
         "importances": {str(names[i]): float(importances[i]) for i in order},
         "notes": table.notes,
@@ -124,32 +126,6 @@ def _measure_agreement(model: PILBoostClassifier, table: PreparedTable) -> float
     return float(np.mean(model.classes_[model.oof_proba_.argmax(axis=1)] == table.y))
 
 
-def _find_matrix(model: PILBoostClassifier) -> Any:
-    """Which class bears which label how often, whatever labels weighed in training."""
-    sources = model.model_.sources
-    return model.noise_.matrix if sources is None else np.average(sources.matrices, axis=0, weights=sources.counts)
-
-
-def _list_sources(model: PILBoostClassifier) -> list[dict[str, Any]]:
-    """How good the labels of each source are, if sources were told; the worst first."""
-    sources = model.model_.sources
-    if sources is None:
-        return []
-    worst_first = np.lexsort((-sources.shares, ~sources.stands_out)).tolist()
-    return [
-        {
-            "source": sources.names[one],
-            "weight": sources.counts[one],
-            "share": sources.shares[one],
-            "low": sources.intervals[one, 0],
-            "high": sources.intervals[one, 1],
-            "stands_out": sources.stands_out[one],
-            "reliability": sources.reliability[one],
-        }
-        for one in worst_first
-    ]
-
-
 def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
     top = [f"{name} {share:.0%}" for name, share in list(found["importances"].items())[:5] if share > 0]
     classes = ", ".join(map(str, model.classes_))
@@ -161,6 +137,7 @@ def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
         f"Settings, chosen by cross-validation: {settings}.",
         *([agrees] if math.isfinite(found["agrees_with_labels"]) else []),
         f"Noise: {found['noise']}.",
+        *([] if model.model_.sources is None else [f"Sources: {model.model_.sources.describe()}."]),
         f"What it looks at: {', '.join(top)}." if top else "No column tells anything of the label.",
         f"Model: {found['model']}",
     ]
