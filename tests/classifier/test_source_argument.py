@@ -100,7 +100,7 @@ def test_without_items_equal_rows_of_different_sources_are_one():
 
 
 def test_the_truth_behind_several_labels_is_learned():
-    X, y, source, items, truth = draw_votes(400)
+    X, y, source, _, truth = draw_votes(400)
     model = make_model().fit(X, y, source=source)
     np.testing.assert_allclose(1 - model.sources_.shares, [0.55, 0.7, 0.8, 0.9, 0.95], atol=0.08)
     assert (model.predict(X) == truth).mean() > 0.93
@@ -179,7 +179,7 @@ def test_without_sources_there_are_none():
     X, y, _, _ = draw_sourced_rows(100)
     model = make_model().fit(X, y)
     with pytest.raises(AttributeError, match="fit was not told the sources"):
-        model.sources_
+        getattr(model, "sources_")  # noqa: B009 - it is read to fail
     with pytest.raises(ValueError, match="source must be None: fit was not told"):
         model.alpha_star(X, ["Bonn"] * 100)
     assert model.model_.sources is None

@@ -89,11 +89,11 @@ def test_a_hash_knows_no_sign_of_zero_and_no_kind_of_nan():
 def find_groups_slowly(contents, sources, weight, named):
     """The rows of each item, as sets: what `find_items` does, row by row."""
     groups = defaultdict(list)
-    for row, (content, source, heavy) in enumerate(zip(contents, sources, weight, strict=True)):
+    for row, (content, heavy) in enumerate(zip(contents, weight, strict=True)):
+        key = ("content", content) if heavy > 0 else ("row", row)
         if named is not None:
-            groups["name", named[row]].append(row) if named[row] >= 0 else groups["row", row].append(row)
-        else:
-            groups["content", content].append(row) if heavy > 0 else groups["row", row].append(row)
+            key = ("name", named[row]) if named[row] >= 0 else ("row", row)
+        groups[key].append(row)
     items = set()
     for (kind, _), rows in groups.items():
         by = [sources[row] for row in rows]
