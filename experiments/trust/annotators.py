@@ -35,7 +35,7 @@ WORLDS = {2: {"much": "easy", "little": "hard", "nothing": "nothing"}}
 WORLDS[4] = {tells: f"four-{world}" for tells, world in WORLDS[2].items()}
 #: Labels of each item.
 LABELS_PER_ITEM = (2, 3, 5)
-SEEDS = 6
+SEEDS = 10
 ITEMS = 1_000
 QUICK_ITEMS = 120
 #: Annotators, and the share of labels that each gets right.
@@ -171,6 +171,7 @@ def _answer(votes: Votes, job: Job) -> Iterator[Answer]:
     )
     first = np.unique(votes.item, return_index=True)[1]
     posterior = np.asarray(audit.truth)[first]
+    assert audit.by_source is not None
     yield Answer(OURS, posterior.argmax(axis=1), posterior, audit.by_source.shares)
     yield _answer_by_votes_alone(votes, n_classes)
     counts = np.zeros((n_items, n_classes))
