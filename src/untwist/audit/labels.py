@@ -272,9 +272,12 @@ class LabelAudit:
         unknown = int(np.count_nonzero((self.source_indices < 0) & (self.weight > 0)))
         if unknown:
             lines.append(f"{unknown:,} labels are of no known source: they are judged as those of all")
-        bad = [one for one in self.list_sources() if one.stands_out]
+        sources = self.list_sources()
+        bad = [one for one in sources if one.stands_out]
         if not bad:
-            lines.append(f"no source stands out among {len(self.by_source.names):,}")
+            worst, best = sources[0], sources[-1]
+            span = f"{best.share_wrong:.1%} ({best.name}) to {worst.share_wrong:.1%} ({worst.name})"
+            lines.append(f"no source stands out among {len(sources):,}: {span} of their labels are wrong")
         lines += map(str, bad[:MOST_SOURCES])
         if len(bad) > MOST_SOURCES:
             lines.append(f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: list_sources() has them all")
