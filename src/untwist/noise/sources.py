@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, expit, logit, logsumexp
+from scipy.special import betainc, betaincinv, expit, logit, logsumexp
 
 from untwist.arguments import Array, check_numbers
 from untwist.noise.hierarchy import SourcePrior, learn_prior
@@ -30,6 +30,9 @@ __all__ = ["FALSE_DISCOVERY_RATE", "NoiseBySource", "estimate_by_source"]
 
 #: Of the sources that are said to stand out, this share is expected not to.
 FALSE_DISCOVERY_RATE = 0.05
+# A source stands out that is wrong so many times as often as a common one, and by this much more.
+NOISIER = 1.5
+MUCH_NOISIER = 0.05
 # The tails of all intervals, which are of 95 %.
 TAILS = (0.025, 0.975)
 # A posterior nearer to 0 or 1 than this counts as this near.
@@ -41,12 +44,20 @@ LEAST_ENTRY = 1e-4
 # So many votes times components are worked on, at most; fewer components where there are many votes.
 MOST_CELLS = 2_000_000
 FEWEST_COMPONENTS = 6
-MOST_COMPONENTS = 64
-# The prior of sources is learned anew after each round of so many steps, in so many rounds.
-ROUNDS = 8
-STEPS_PER_ROUND = 15
-# A step that moves no entry by more than this is the last one of its round.
+MOST_COMPONENTS = 24
+# The prior of sources is learned anew in so many rounds, each of so many steps at most.
+ROUNDS = 6
+STEPS_PER_ROUND = 12
+# Steps end where none moves an entry by more than this.
 LEAST_MOVE = 1e-5
+# A step may be lengthened so many times.
+LONGEST_STEP = 32.0
+# What votes make of the features: the prior mean and standard deviation of the slope of their log-odds, and of offsets.
+USUAL_SLOPE = 1.0
+SLOPE_SPREAD = 0.5
+OFFSET_SPREAD = 1.0
+# Slope and offsets are found by so many of Newton's steps at a time.
+NEWTON_STEPS = 3
 # A component of less weight than this is left out.
 LEAST_WEIGHT = 1e-6
 # The variance of a label is taken to be this at least where sources are weighed for training: beyond that it is the
@@ -397,13 +408,13 @@ def _weigh_again(
 class _Fit(NamedTuple):
     """What the votes say of sources under one noise of all labels.
 
-    `spread` is the covariance of the log-odds of each class's share of wrong labels, `class_shares` how frequent true
-    classes are among a source's items, `shares` the share of wrong labels of each source.
+    `covariance` is that of the shares of each class that bear another label, `class_shares` how frequent true classes
+    are among a source's items, `shares` the share of wrong labels of each source.
     """
 
     matrices: Array
     prior: SourcePrior
-    spread: Array
+    covariance: Array
     class_shares: Array
     shares: Array
     clean: Array
@@ -412,44 +423,138 @@ class _Fit(NamedTuple):
 
 
 def _fit_sources(votes: Votes, candidate: _Candidate) -> _Fit:
+    """Find the matrices of sources under one noise of all labels, and the prior that they share."""
     log_clean = np.log(np.maximum(candidate.clean, SAFE_MARGIN))
     pooled = np.maximum(candidate.matrix, LEAST_ENTRY)
     pooled = pooled / pooled.sum(axis=1, keepdims=True)
-    matrices = np.repeat(pooled[None], votes.n_sources, axis=0)
     pooled_evidence = _rate_pooled(votes, candidate.clean, pooled)
-    prior = None
-    for _ in range(ROUNDS):
-        truth, _ = _find_truth(votes, log_clean, matrices)
+    matrices = np.repeat(pooled[None], votes.n_sources, axis=0)
+    features = log_clean
+    if votes.has_several:
+        truth = _count_votes(votes)
+        calibration = _calibrate(votes, log_clean, truth, None)
+        features = _apply(calibration, log_clean)
         counts = _count(votes, truth)
-        told = _discount(votes, truth, counts, matrices)[0]
-        before = prior
-        prior = learn_prior(told, pooled, before)
-        for _ in range(STEPS_PER_ROUND):
-            moved = prior.draw(counts)[0]
-            moved = np.maximum(moved, LEAST_ENTRY)
-            moved /= moved.sum(axis=2, keepdims=True)
-            change = float(np.abs(moved - matrices).max())
-            matrices = moved
-            truth, likelihood = _find_truth(votes, log_clean, matrices)
-            counts = _count(votes, truth)
-            if change < LEAST_MOVE:
-                break
-    assert prior is not None
+        matrices = (counts + pooled) / (counts + pooled).sum(axis=2, keepdims=True)
+    truth = _find_truth(votes, features, matrices)[0]
+    counts = _count(votes, truth)
+    prior = learn_prior(_discount(votes, truth, counts, matrices)[0], pooled)
+    for _ in range(ROUNDS):
+        matrices = _climb(votes, features, matrices, prior.counts)
+        truth = _find_truth(votes, features, matrices)[0]
+        if votes.has_several:
+            calibration = _calibrate(votes, log_clean, truth, calibration)
+            features = _apply(calibration, log_clean)
+            truth = _find_truth(votes, features, matrices)[0]
+        counts = _count(votes, truth)
+        before = prior.counts
+        prior = learn_prior(_discount(votes, truth, counts, matrices)[0], pooled, prior)
+        if float(np.abs(prior.counts - before).max()) < LEAST_MOVE:
+            break
+    matrices = _climb(votes, features, matrices, prior.counts)
+    truth, likelihood = _find_truth(votes, features, matrices)
+    counts = _count(votes, truth)
     told, information = _discount(votes, truth, counts, matrices)
-    prior_counts = prior.draw(counts)[1].sum(axis=2)
-    wrong = np.clip(1.0 - np.einsum("skk->sk", matrices), LEAST_ENTRY, 1.0 - LEAST_ENTRY)
+    wrong = _find_wrong(matrices)
     diagonal = np.arange(votes.n_classes)
-    information[:, diagonal, diagonal] += prior_counts * wrong * (1.0 - wrong)
-    spread = invert_matrices(information)
-    occam = prior.rate(told) - (told * np.log(matrices)).sum(axis=(1, 2))
-    evidence = likelihood + float(np.sort(occam).sum())
+    information[:, diagonal, diagonal] += prior.counts.sum(axis=2) * wrong * (1.0 - wrong)
+    scale = wrong * (1.0 - wrong)
+    covariance = scale[:, :, None] * invert_matrices(information) * scale[:, None, :] + prior.find_spread(told)
+    evidence = likelihood - float(np.sort((told * np.log(matrices)).sum(axis=(1, 2))).sum()) + prior.evidence
     totals = counts.sum(axis=(1, 2))
     right = votes.sum_by_source_and_label(votes.vote_weight * truth[votes.item, votes.label]).sum(axis=1)
     by_class = counts.sum(axis=2) / np.maximum(totals, SAFE_MARGIN)[:, None]
     class_shares = np.where(totals[:, None] > 0, by_class, 1.0 / votes.n_classes)
     expected = (class_shares * wrong).sum(axis=1)
     shares = np.where(totals > 0, 1.0 - right / np.maximum(totals, SAFE_MARGIN), expected)
-    return _Fit(matrices, prior, spread, class_shares, shares, candidate.clean, evidence, pooled_evidence)
+    clean = np.exp(features)
+    return _Fit(matrices, prior, covariance, class_shares, shares, clean, evidence, pooled_evidence)
+
+
+def _climb(votes: Votes, features: Array, matrices: Array, prior_counts: Array) -> Array:
+    """Return the likeliest matrices, by expectation and maximisation with steps that are lengthened.
+
+    Two steps tell how fast each source moves and slows down, and where it is going (Varadhan and Roland's SQUAREM). A
+    long step that makes the votes less likely is not taken.
+    """
+
+    def step(before: Array) -> tuple[Array, float]:
+        truth, likelihood = _find_truth(votes, features, before)
+        value = likelihood + float(np.sort((prior_counts * np.log(before)).sum(axis=(1, 2))).sum())
+        counts = _count(votes, truth) + prior_counts
+        after = np.maximum(counts / counts.sum(axis=2, keepdims=True), LEAST_ENTRY)
+        return after / after.sum(axis=2, keepdims=True), value
+
+    value_before = -np.inf
+    longest = 4.0
+    safe = matrices
+    for _ in range(STEPS_PER_ROUND):
+        first, value = step(matrices)
+        if value < value_before:
+            longest = max(longest / 4.0, 1.0)
+            matrices = safe
+            first, value = step(matrices)
+        value_before = value
+        second = step(first)[0]
+        safe = second
+        if float(np.abs(second - matrices).max()) < LEAST_MOVE:
+            break
+        move = np.log(first) - np.log(matrices)
+        bend = np.log(second) - np.log(first) - move
+        speed, slowing = (np.sqrt((each**2).sum(axis=(1, 2))) for each in (move, bend))
+        length = np.clip(speed / np.maximum(slowing, SAFE_MARGIN), 1.0, longest)[:, None, None]
+        ahead = np.log(matrices) + 2.0 * length * move + length**2 * bend
+        ahead = np.exp(np.clip(ahead, np.log(LEAST_ENTRY), 0.0))
+        matrices = ahead / ahead.sum(axis=2, keepdims=True)
+        longest = min(2.0 * longest, LONGEST_STEP)
+    return safe
+
+
+def _find_wrong(matrices: Array) -> Array:
+    """Return the share of each class that bears another label, by source."""
+    return np.clip(1.0 - np.einsum("skk->sk", matrices), LEAST_ENTRY, 1.0 - LEAST_ENTRY)
+
+
+def _count_votes(votes: Votes) -> Array:
+    """Return the share of each item's votes that each class has."""
+    truth = np.zeros(votes.posterior.shape)
+    np.add.at(truth, (votes.item, votes.label), 1.0)
+    return truth / truth.sum(axis=1, keepdims=True)
+
+
+def _calibrate(votes: Votes, log_clean: Array, truth: Array, before: Array | None) -> Array:
+    """Return the slope and the offsets of features that fit the truth best: of a posterior c, c^slope e^offset.
+
+    Truths that votes have found tell how far features can be trusted; where they tell nothing the slope is 0, and what
+    is left are the shares of classes.
+    """
+    n_classes = votes.n_classes
+    prior_mean = np.concatenate([[USUAL_SLOPE], np.zeros(n_classes)])
+    precision = np.concatenate([[SLOPE_SPREAD**-2.0], np.full(n_classes, OFFSET_SPREAD**-2.0)])
+    centred = log_clean - log_clean.mean(axis=1, keepdims=True)
+    parameters = prior_mean if before is None else before
+    for _ in range(NEWTON_STEPS):
+        expected = np.exp(_apply(parameters, log_clean))
+        residual = votes.weight[:, None] * (truth - expected)
+        gradient = np.concatenate([[(residual * centred).sum()], residual.sum(axis=0)])
+        gradient -= precision * (parameters - prior_mean)
+        mean = (expected * centred).sum(axis=1)
+        hessian = np.diag(precision)
+        hessian[0, 0] += (votes.weight * ((expected * centred**2).sum(axis=1) - mean**2)).sum()
+        mixed = (votes.weight[:, None] * expected * (centred - mean[:, None])).sum(axis=0)
+        hessian[0, 1:] += mixed
+        hessian[1:, 0] += mixed
+        weighted = votes.weight[:, None] * expected
+        hessian[1:, 1:] += np.diag(weighted.sum(axis=0)) - np.einsum("nj,nk->jk", weighted, expected)
+        parameters = parameters + np.clip(np.linalg.solve(hessian, gradient), -1.0, 1.0)
+    parameters[0] = max(parameters[0], 0.0)
+    return parameters
+
+
+def _apply(calibration: Array, log_clean: Array) -> Array:
+    """Return the logarithm of the clean posterior with a slope and offsets."""
+    logs = calibration[0] * log_clean + calibration[1:]
+    return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True))
 
 
 def _find_truth(votes: Votes, log_clean: Array, matrices: Array) -> tuple[Array, float]:
@@ -475,7 +580,7 @@ def _discount(votes: Votes, truth: Array, counts: Array, matrices: Array) -> tup
     The likelihood of an item is a straight line in the matrix of a source, so that the information is the sum of
     squared scores. What is missing to that of known truths was counted as the matrix has it, and is taken off again.
     """
-    wrong = np.clip(1.0 - np.einsum("skk->sk", matrices), LEAST_ENTRY, 1.0 - LEAST_ENTRY)
+    wrong = _find_wrong(matrices)
     is_other = votes.label[:, None] != np.arange(votes.n_classes)
     scores = truth[votes.item] * (is_other - wrong[votes.source])
     weight = votes.vote_weight
@@ -485,11 +590,14 @@ def _discount(votes: Votes, truth: Array, counts: Array, matrices: Array) -> tup
         for k in range(j + 1):
             summed = np.bincount(votes.source, weight * scores[:, j] * scores[:, k], votes.n_sources)
             information[:, j, k] = information[:, k, j] = summed
-    diagonal = np.arange(n_classes)
-    told = information[:, diagonal, diagonal] / (wrong * (1.0 - wrong))
+    # Rows that might be of either class tell less of both together than of each: what counts is the level of a source.
+    by_class = np.einsum("skk->sk", information)
+    part = information.sum(axis=(1, 2)) / np.maximum(by_class.sum(axis=1), SAFE_MARGIN)
+    told = by_class * np.clip(part, 0.0, 1.0)[:, None] / (wrong * (1.0 - wrong))
     totals = counts.sum(axis=2)
-    missing = np.maximum(totals - told, 0.0)
-    return np.maximum(counts - missing[:, :, None] * matrices, 0.0), information
+    # More than there is cannot be taken off.
+    missing = np.clip(totals - told, 0.0, (counts / matrices).min(axis=2))
+    return counts - missing[:, :, None] * matrices, information
 
 
 def _rate_pooled(votes: Votes, clean: Array, matrix: Array) -> float:
@@ -518,22 +626,20 @@ def _summarise(votes: Votes, fits: list[_Fit], weights: Array) -> _Summary:
     matrices = sum(w * fit.matrices for w, fit in zip(weights, chosen, strict=True))
     common = np.asarray(sum(w * fit.prior.common for w, fit in zip(weights, chosen, strict=True)))
     common = common / common.sum(axis=1, keepdims=True)
-    wrong = np.array([1.0 - np.einsum("skk->sk", fit.matrices) for fit in chosen])
-    variance = np.array(
-        [(each * (1.0 - each)) ** 2 * np.einsum("skk->sk", fit.spread) for each, fit in zip(wrong, chosen, strict=True)]
-    )
+    wrong = np.array([_find_wrong(fit.matrices) for fit in chosen])
+    variance = np.array([np.einsum("skk->sk", fit.covariance) for fit in chosen])
     class_intervals = _find_intervals(weights, wrong, variance)[1]
     shares = np.array([fit.shares for fit in chosen])
-    share_variance = []
-    for each, fit in zip(wrong, chosen, strict=True):
-        slope = fit.class_shares * each * (1.0 - each)
-        share_variance.append(np.einsum("sj,sjk,sk->s", slope, fit.spread, slope))
-    mean_share, intervals = _find_intervals(weights, shares, np.array(share_variance))
+    share_variance = np.array(
+        [np.einsum("sj,sjk,sk->s", fit.class_shares, fit.covariance, fit.class_shares) for fit in chosen]
+    )
+    mean_share, intervals = _find_intervals(weights, shares, share_variance)
     not_noisier = np.zeros(votes.n_sources)
     reliability = np.zeros(votes.n_sources)
-    for w, fit in zip(weights, chosen, strict=True):
+    for w, fit, *each in zip(weights, chosen, shares, share_variance, strict=True):
         typical = (fit.class_shares * (1.0 - np.diag(fit.prior.common))).sum(axis=1)
-        not_noisier += w * np.where(fit.shares > typical, fit.prior.usual, 1.0)
+        least = np.minimum(np.maximum(NOISIER * typical, typical + MUCH_NOISIER), 1.0)
+        not_noisier += w * betainc(*_match_beta(*each), least)
         reliability += w * _rate_reliability(votes, fit)
     best = float(reliability.max())
     reliability = np.clip(reliability / best, LEAST_RELIABILITY, 1.0) if best > 0 else np.ones(votes.n_sources)
@@ -544,12 +650,19 @@ def _summarise(votes: Votes, fits: list[_Fit], weights: Array) -> _Summary:
 
 def _find_intervals(weights: Array, means: Array, variances: Array) -> tuple[Array, Array]:
     """Return the mean share over all fits and its interval, that of a beta distribution of the same variance."""
-    mean = np.clip(np.einsum("m,m...->...", weights, means), LEAST_ENTRY, 1.0 - LEAST_ENTRY)
+    mean = np.einsum("m,m...->...", weights, means)
     variance = np.einsum("m,m...->...", weights, variances + (means - mean) ** 2)
-    size = np.maximum(mean * (1.0 - mean) / np.maximum(variance, SAFE_MARGIN) - 1.0, 1.0)
-    low, high = (betaincinv(size * mean, size * (1.0 - mean), tail) for tail in TAILS)
+    right, wrong = _match_beta(mean, variance)
+    low, high = (betaincinv(right, wrong, tail) for tail in TAILS)
     low = np.where(low > LEAST_ENTRY, np.minimum(low, mean), 0.0)
     return mean, np.stack([low, np.where(high < 1.0 - LEAST_ENTRY, np.maximum(high, mean), 1.0)], axis=-1)
+
+
+def _match_beta(mean: Array, variance: Array) -> tuple[Array, Array]:
+    """Return the two parameters of beta distributions with these means and variances."""
+    kept = np.clip(mean, LEAST_ENTRY, 1.0 - LEAST_ENTRY)
+    size = np.maximum(kept * (1.0 - kept) / np.maximum(variance, SAFE_MARGIN) - 1.0, 1.0)
+    return size * kept, size * (1.0 - kept)
 
 
 def _choose(not_noisier: Array) -> NDArray[np.bool_]:
