@@ -156,7 +156,7 @@ def learn_prior(counts: Array, pooled: Array, before: SourcePrior | None = None)
 
 @cache
 def _list_hypotheses() -> tuple[Array, Array]:
-    """Return the curves of levels that are tried, of shape (n_hypotheses, n_levels), and the share of unusual sources."""
+    """Return the curves of levels that are tried, a row each, and the share of unusual sources that goes with each."""
     log_odds = logit(LEVELS)
     middles = log_odds[LEVELS <= HIGHEST_USUAL_LEVEL]
     bells = []

@@ -12,18 +12,18 @@ weigh more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaincinv, expit, logit, logsumexp
+from scipy.special import betainc, betaincinv, logsumexp
 
 from untwist.arguments import Array, check_numbers
+from untwist.noise.components import Component, Components, find_log_odds, take_components
 from untwist.noise.hierarchy import SourcePrior, learn_prior
 from untwist.noise.matrix import MatrixUntwisting, invert_matrices
-from untwist.noise.untwisting import Untwisting, untwist_log_odds
+from untwist.noise.untwisting import Untwisting
 from untwist.noise.votes import Votes, arrange_votes
 
 __all__ = ["FALSE_DISCOVERY_RATE", "NoiseBySource", "estimate_by_source"]
@@ -35,8 +35,6 @@ NOISIER = 1.5
 MUCH_NOISIER = 0.05
 # The tails of all intervals, which are of 95 %.
 TAILS = (0.025, 0.975)
-# A posterior nearer to 0 or 1 than this counts as this near.
-POSTERIOR_FLOOR = 1e-4
 # A probability that is divided by, or whose logarithm is taken, is kept above this.
 SAFE_MARGIN = 1e-12
 # A row of a source's matrix has no entry below this.
@@ -52,12 +50,15 @@ STEPS_PER_ROUND = 12
 LEAST_MOVE = 1e-5
 # A step may be lengthened so many times.
 LONGEST_STEP = 32.0
-# What votes make of the features: the prior mean and standard deviation of the slope of their log-odds, and of offsets.
+# The prior mean and standard deviation of the slope of a clean posterior that votes are to judge, and its limits.
 USUAL_SLOPE = 1.0
 SLOPE_SPREAD = 0.5
-OFFSET_SPREAD = 1.0
-# Slope and offsets are found by so many of Newton's steps at a time.
-NEWTON_STEPS = 3
+LEAST_SLOPE = 0.02
+LARGEST_SLOPE = 5.0
+# The prior standard deviation of its offsets.
+OFFSET_SPREAD = 0.5
+# Slope and offsets are found by so many of Newton's steps at most.
+NEWTON_STEPS = 10
 # A component of less weight than this is left out.
 LEAST_WEIGHT = 1e-6
 # The variance of a label is taken to be this at least where sources are weighed for training: beyond that it is the
@@ -167,7 +168,7 @@ class NoiseBySource:
         twisted = np.asarray(posterior, dtype=np.float64)
         if isinstance(self.untwisting, MatrixUntwisting):
             return self.untwisting.clean(twisted)
-        positive = self.untwisting.clean(_find_log_odds(twisted))
+        positive = self.untwisting.clean(find_log_odds(twisted))
         return np.column_stack([1.0 - positive, positive])
 
     def twist(self, clean: ArrayLike, sources: ArrayLike) -> Array:
@@ -277,11 +278,13 @@ def estimate_by_source(
     if not ((row_weight > 0) & (by >= 0)).any():
         raise ValueError("sources must be known for at least one row of positive weight")
     votes = arrange_votes(twisted, given, by, of, row_weight, in_training, len(all_names))
-    candidates = _list_candidates(noise, votes)
-    fits = [_fit_sources(votes, candidate) for candidate in candidates]
-    gains = np.array([fit.evidence - fit.pooled_evidence for fit in fits])
-    log_weights = np.log([candidate.weight for candidate in candidates]) + gains
-    evidence = float(logsumexp(log_weights) - np.log(sum(candidate.weight for candidate in candidates)))
+    components = take_components(noise, votes.posterior)
+    most = FEWEST_COMPONENTS if votes.has_several else MOST_COMPONENTS
+    most = int(np.clip(MOST_CELLS // len(votes.label), FEWEST_COMPONENTS, most))
+    fits = [_fit_sources(votes, components, each) for each in components.list_components(most)]
+    before = np.array([fit.component.weight for fit in fits])
+    log_weights = np.log(before) + [fit.gain for fit in fits]
+    evidence = float(logsumexp(log_weights) - np.log(before.sum()))
     weights = np.exp(log_weights - logsumexp(log_weights))
     summary = _summarise(votes, fits, weights)
     back = np.argsort(votes.original, kind="stable")
@@ -299,106 +302,7 @@ def estimate_by_source(
         stands_out=summary.stands_out[back],
         reliability=summary.reliability[back],
         evidence=evidence,
-        untwisting=_weigh_again(noise, candidates, weights),
-    )
-
-
-# ---- candidates: the noise of all labels together ----
-
-
-class _Candidate(NamedTuple):
-    """One noise of all labels: its weight, its matrix, the clean posterior of each item, and the components it is."""
-
-    weight: float
-    matrix: Array
-    clean: Array
-    members: NDArray[np.intp]
-
-
-def _list_candidates(noise: Untwisting | MatrixUntwisting, votes: Votes) -> list[_Candidate]:
-    """Return the components of the noise, or fewer in their place where there are many votes."""
-    if isinstance(noise, MatrixUntwisting):
-        parts = zip(noise.weights, noise.matrices, noise.slopes, noise.offsets, strict=True)
-        return [
-            _Candidate(
-                float(weight), matrix, _untwist(votes.posterior, matrix, slope, offset, noise.least), np.array([index])
-            )
-            for index, (weight, matrix, slope, offset) in enumerate(parts)
-        ]
-    most = int(np.clip(MOST_CELLS // max(len(votes.label), 1), FEWEST_COMPONENTS, MOST_COMPONENTS))
-    calibrated = noise.scale * _find_log_odds(votes.posterior) + noise.offset
-    candidates = []
-    for members in _group_pairs(noise, most):
-        heaviest = members[int(np.argmax(noise.weights[members]))]
-        rate_neg, rate_pos = noise.rates_neg[heaviest], noise.rates_pos[heaviest]
-        pair = np.array([[rate_neg], [rate_pos]])
-        log_odds = noise.slopes[heaviest] * untwist_log_odds(calibrated, pair, noise.clearest)[0]
-        candidates.append(
-            _Candidate(
-                float(noise.weights[members].sum()),
-                np.array([[1.0 - rate_neg, rate_neg], [rate_pos, 1.0 - rate_pos]]),
-                np.column_stack([expit(-log_odds), expit(log_odds)]),
-                members,
-            )
-        )
-    return candidates
-
-
-def _untwist(twisted: Array, matrix: Array, slope: Array, offset: Array, least: float) -> Array:
-    """Return the clean posterior under one component, without a library whose bits depend on threads."""
-    one = MatrixUntwisting(
-        weights=np.ones(1),
-        matrices=matrix[None],
-        slopes=slope[None],
-        offsets=offset[None],
-        least=least,
-        evidence=0.0,
-        found=True,
-        share=0.0,
-        interval=(0.0, 1.0),
-        class_shares=np.zeros(len(matrix)),
-        class_intervals=np.zeros((len(matrix), 2)),
-        uneven_limit=1.0,
-    )
-    return one.clean(twisted)
-
-
-def _group_pairs(noise: Untwisting, most: int) -> Iterator[NDArray[np.intp]]:
-    """Yield pairs of rates in groups of neighbours, at most so many groups."""
-    width = 0.01
-    while True:
-        cells = np.rint(np.stack([noise.rates_neg, noise.rates_pos]) / width).astype(np.intp)
-        _, index = np.unique(cells, axis=1, return_inverse=True)
-        index = np.asarray(index).ravel()
-        if index.max() < most:
-            break
-        width *= 2.0
-    for group in range(int(index.max()) + 1):
-        yield np.flatnonzero(index == group)
-
-
-def _weigh_again(
-    noise: Untwisting | MatrixUntwisting, candidates: list[_Candidate], weights: Array
-) -> Untwisting | MatrixUntwisting:
-    """Return the noise of all labels, its components weighed by the labels of each source."""
-    new = np.zeros(len(noise.weights))
-    for candidate, weight in zip(candidates, weights.tolist(), strict=True):
-        new[candidate.members] = weight * noise.weights[candidate.members] / candidate.weight
-    if isinstance(noise, MatrixUntwisting):
-        kept = new > LEAST_WEIGHT
-        new = new[kept] / new[kept].sum()
-        class_shares = 1.0 - np.einsum("m,mkk->k", new, noise.matrices[kept])
-        return replace(
-            noise,
-            weights=new,
-            matrices=noise.matrices[kept],
-            slopes=noise.slopes[kept],
-            offsets=noise.offsets[kept],
-            class_shares=class_shares,
-        )
-    grid = np.stack([noise.rates_neg, noise.rates_pos])
-    return Untwisting.from_grid(
-        grid, new, noise.slopes, noise.evidence, noise.found, noise.clearest, noise.scale, noise.offset, noise.n_classes
+        untwisting=components.combine([fit.component for fit in fits], weights),
     )
 
 
@@ -412,39 +316,40 @@ class _Fit(NamedTuple):
     are among a source's items, `shares` the share of wrong labels of each source.
     """
 
+    component: Component
     matrices: Array
     prior: SourcePrior
     covariance: Array
     class_shares: Array
     shares: Array
     clean: Array
-    evidence: float
-    pooled_evidence: float
+    gain: float
 
 
-def _fit_sources(votes: Votes, candidate: _Candidate) -> _Fit:
-    """Find the matrices of sources under one noise of all labels, and the prior that they share."""
-    log_clean = np.log(np.maximum(candidate.clean, SAFE_MARGIN))
-    pooled = np.maximum(candidate.matrix, LEAST_ENTRY)
-    pooled = pooled / pooled.sum(axis=1, keepdims=True)
-    pooled_evidence = _rate_pooled(votes, candidate.clean, pooled)
+def _fit_sources(votes: Votes, components: Components, component: Component) -> _Fit:
+    """Find the matrices of sources under one noise of all labels, and the prior that they share.
+
+    Where items have several votes, these tell the noise of all labels as well, and it is moved to where they have it.
+    """
+    features = components.untwist(component)
+    pooled = _keep_entries(component.matrix)
+    pooled_evidence = _rate_pooled(votes, np.exp(features), pooled)
     matrices = np.repeat(pooled[None], votes.n_sources, axis=0)
-    features = log_clean
-    if votes.has_several:
-        truth = _count_votes(votes)
-        calibration = _calibrate(votes, log_clean, truth, None)
-        features = _apply(calibration, log_clean)
-        counts = _count(votes, truth)
-        matrices = (counts + pooled) / (counts + pooled).sum(axis=2, keepdims=True)
     truth = _find_truth(votes, features, matrices)[0]
+    if votes.has_several:
+        truth = np.where(votes.has_several_votes[:, None], _count_votes(votes), truth)
+        component = _move(votes, components, component, truth)
+        features = components.untwist(component)
+        matrices = _keep_entries(_count(votes, truth) + pooled)
+        truth = _find_truth(votes, features, matrices)[0]
     counts = _count(votes, truth)
     prior = learn_prior(_discount(votes, truth, counts, matrices)[0], pooled)
     for _ in range(ROUNDS):
         matrices = _climb(votes, features, matrices, prior.counts)
         truth = _find_truth(votes, features, matrices)[0]
         if votes.has_several:
-            calibration = _calibrate(votes, log_clean, truth, calibration)
-            features = _apply(calibration, log_clean)
+            component = _move(votes, components, component, truth)
+            features = components.untwist(component)
             truth = _find_truth(votes, features, matrices)[0]
         counts = _count(votes, truth)
         before = prior.counts
@@ -456,9 +361,9 @@ def _fit_sources(votes: Votes, candidate: _Candidate) -> _Fit:
     counts = _count(votes, truth)
     told, information = _discount(votes, truth, counts, matrices)
     wrong = _find_wrong(matrices)
-    diagonal = np.arange(votes.n_classes)
-    information[:, diagonal, diagonal] += prior.counts.sum(axis=2) * wrong * (1.0 - wrong)
     scale = wrong * (1.0 - wrong)
+    diagonal = np.arange(votes.n_classes)
+    information[:, diagonal, diagonal] += prior.counts.sum(axis=2) * scale
     covariance = scale[:, :, None] * invert_matrices(information) * scale[:, None, :] + prior.find_spread(told)
     evidence = likelihood - float(np.sort((told * np.log(matrices)).sum(axis=(1, 2))).sum()) + prior.evidence
     totals = counts.sum(axis=(1, 2))
@@ -467,8 +372,62 @@ def _fit_sources(votes: Votes, candidate: _Candidate) -> _Fit:
     class_shares = np.where(totals[:, None] > 0, by_class, 1.0 / votes.n_classes)
     expected = (class_shares * wrong).sum(axis=1)
     shares = np.where(totals > 0, 1.0 - right / np.maximum(totals, SAFE_MARGIN), expected)
-    clean = np.exp(features)
-    return _Fit(matrices, prior, covariance, class_shares, shares, clean, evidence, pooled_evidence)
+    gain = evidence - pooled_evidence
+    return _Fit(component, matrices, prior, covariance, class_shares, shares, np.exp(features), gain)
+
+
+def _move(votes: Votes, components: Components, component: Component, truth: Array) -> Component:
+    """Return the noise of all labels as the truths of items have it, with the slope and offsets that fit them best."""
+    weight = votes.vote_weight * votes.pooled_weight
+    summed = [np.bincount(votes.label, weight * column[votes.item], votes.n_classes) for column in truth.T]
+    plain = replace(
+        component,
+        matrix=_keep_entries(np.array(summed) + component.matrix),
+        slopes=np.ones(votes.n_classes),
+        offsets=np.zeros(votes.n_classes),
+        members=np.zeros(0, dtype=np.intp),
+    )
+    slope, offsets = _calibrate(votes, components.untwist(plain), truth, components.has_offsets)
+    return replace(plain, slopes=np.full(votes.n_classes, slope), offsets=offsets)
+
+
+def _calibrate(votes: Votes, log_clean: Array, truth: Array, has_offsets: bool) -> tuple[float, Array]:
+    """Return the slope and the offsets of a posterior that fit the truths best: of c they make c^slope e^offset."""
+    n_classes = votes.n_classes
+    prior_mean = np.concatenate([[USUAL_SLOPE], np.zeros(n_classes)])
+    precision = np.concatenate([[SLOPE_SPREAD**-2.0], np.full(n_classes, OFFSET_SPREAD**-2.0)])
+    centred = log_clean - log_clean.mean(axis=1, keepdims=True)
+    weight = votes.weight[:, None]
+    parameters = prior_mean
+    n_free = 1 + n_classes if has_offsets else 1
+    for _ in range(NEWTON_STEPS):
+        logs = parameters[0] * centred + parameters[1:]
+        expected = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+        residual = weight * (truth - expected)
+        gradient = np.concatenate([[(residual * centred).sum()], residual.sum(axis=0)])
+        gradient -= precision * (parameters - prior_mean)
+        away = centred - (expected * centred).sum(axis=1, keepdims=True)
+        hessian = np.diag(precision)
+        hessian[0, 0] += (weight * expected * away**2).sum()
+        mixed = (weight * expected * away).sum(axis=0)
+        hessian[0, 1:] += mixed
+        hessian[1:, 0] += mixed
+        hessian[1:, 1:] += np.diag((weight * expected).sum(axis=0)) - np.einsum(
+            "nj,nk->jk", weight * expected, expected
+        )
+        move = np.zeros_like(parameters)
+        move[:n_free] = np.linalg.solve(hessian[:n_free, :n_free], gradient[:n_free])
+        parameters = parameters + np.clip(move, -1.0, 1.0)
+        parameters[0] = np.clip(parameters[0], LEAST_SLOPE, LARGEST_SLOPE)
+        if float(np.abs(move).max()) < LEAST_MOVE:
+            break
+    return float(parameters[0]), parameters[1:]
+
+
+def _keep_entries(matrices: Array) -> Array:
+    """Return matrices, or counts, with rows that sum to 1 and have no entry that is next to nothing."""
+    kept = np.maximum(matrices / matrices.sum(axis=-1, keepdims=True), LEAST_ENTRY)
+    return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
 
 
 def _climb(votes: Votes, features: Array, matrices: Array, prior_counts: Array) -> Array:
@@ -482,8 +441,7 @@ def _climb(votes: Votes, features: Array, matrices: Array, prior_counts: Array) 
         truth, likelihood = _find_truth(votes, features, before)
         value = likelihood + float(np.sort((prior_counts * np.log(before)).sum(axis=(1, 2))).sum())
         counts = _count(votes, truth) + prior_counts
-        after = np.maximum(counts / counts.sum(axis=2, keepdims=True), LEAST_ENTRY)
-        return after / after.sum(axis=2, keepdims=True), value
+        return _keep_entries(counts), value
 
     value_before = -np.inf
     longest = 4.0
@@ -512,49 +470,14 @@ def _climb(votes: Votes, features: Array, matrices: Array, prior_counts: Array) 
 
 def _find_wrong(matrices: Array) -> Array:
     """Return the share of each class that bears another label, by source."""
-    return np.clip(1.0 - np.einsum("skk->sk", matrices), LEAST_ENTRY, 1.0 - LEAST_ENTRY)
+    return np.asarray(np.clip(1.0 - np.einsum("skk->sk", matrices), LEAST_ENTRY, 1.0 - LEAST_ENTRY))
 
 
 def _count_votes(votes: Votes) -> Array:
     """Return the share of each item's votes that each class has."""
     truth = np.zeros(votes.posterior.shape)
     np.add.at(truth, (votes.item, votes.label), 1.0)
-    return truth / truth.sum(axis=1, keepdims=True)
-
-
-def _calibrate(votes: Votes, log_clean: Array, truth: Array, before: Array | None) -> Array:
-    """Return the slope and the offsets of features that fit the truth best: of a posterior c, c^slope e^offset.
-
-    Truths that votes have found tell how far features can be trusted; where they tell nothing the slope is 0, and what
-    is left are the shares of classes.
-    """
-    n_classes = votes.n_classes
-    prior_mean = np.concatenate([[USUAL_SLOPE], np.zeros(n_classes)])
-    precision = np.concatenate([[SLOPE_SPREAD**-2.0], np.full(n_classes, OFFSET_SPREAD**-2.0)])
-    centred = log_clean - log_clean.mean(axis=1, keepdims=True)
-    parameters = prior_mean if before is None else before
-    for _ in range(NEWTON_STEPS):
-        expected = np.exp(_apply(parameters, log_clean))
-        residual = votes.weight[:, None] * (truth - expected)
-        gradient = np.concatenate([[(residual * centred).sum()], residual.sum(axis=0)])
-        gradient -= precision * (parameters - prior_mean)
-        mean = (expected * centred).sum(axis=1)
-        hessian = np.diag(precision)
-        hessian[0, 0] += (votes.weight * ((expected * centred**2).sum(axis=1) - mean**2)).sum()
-        mixed = (votes.weight[:, None] * expected * (centred - mean[:, None])).sum(axis=0)
-        hessian[0, 1:] += mixed
-        hessian[1:, 0] += mixed
-        weighted = votes.weight[:, None] * expected
-        hessian[1:, 1:] += np.diag(weighted.sum(axis=0)) - np.einsum("nj,nk->jk", weighted, expected)
-        parameters = parameters + np.clip(np.linalg.solve(hessian, gradient), -1.0, 1.0)
-    parameters[0] = max(parameters[0], 0.0)
-    return parameters
-
-
-def _apply(calibration: Array, log_clean: Array) -> Array:
-    """Return the logarithm of the clean posterior with a slope and offsets."""
-    logs = calibration[0] * log_clean + calibration[1:]
-    return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True))
+    return np.asarray(truth / truth.sum(axis=1, keepdims=True))
 
 
 def _find_truth(votes: Votes, log_clean: Array, matrices: Array) -> tuple[Array, float]:
@@ -731,10 +654,6 @@ def _check_weight(name: str, values: ArrayLike | None, n_rows: int) -> Array:
     if weight.shape != (n_rows,) or not ((weight >= 0).all() and np.isfinite(weight.sum())):
         raise ValueError(f"{name} must be finite and non-negative, one per row, with a finite sum")
     return weight
-
-
-def _find_log_odds(posterior: Array) -> Array:
-    return np.asarray(logit(np.clip(posterior[:, 1], POSTERIOR_FLOOR, 1.0 - POSTERIOR_FLOOR)))
 
 
 def _normalise_logs(logs: Array) -> Array:
