@@ -150,7 +150,7 @@ def test_good_sources_are_not_accused():
     X, y, branch, _ = draw_branches(1500, seed=3, rate=0.03)
     audit = audit_labels(X, y, source=branch)
     assert not any(one.stands_out for one in audit.list_sources())
-    assert "no source stands out among 5" in str(audit)
+    assert "no source stands out among 5: " in str(audit)
 
 
 def test_neither_the_order_of_rows_nor_the_names_of_sources_matter(branches):
