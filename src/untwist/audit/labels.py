@@ -734,7 +734,7 @@ def _check_sources(fitted: FittedModel, source: Any, item: Any) -> LabelSources 
     if item is not None:
         _, named = read_names("item", item, n_rows)
         # Rows are of one item in both cases, or in neither.
-        pairs = len(np.unique(np.column_stack([named, votes.items])[named >= 0], axis=0))
+        pairs = len(np.unique((named * votes.n_items + votes.items)[named >= 0]))
         if not pairs == len(np.unique(named[named >= 0])) == len(np.unique(votes.items[named >= 0])):
             raise ValueError("item must be that of the rows that the model was fitted to, in the same order")
     return votes

@@ -71,7 +71,9 @@ def _introduce(findings: Findings) -> str:
 def _write_advice(sources: list[SourceQuality]) -> str:
     bad = [one for one in sources if one.stands_out]
     if not bad:
-        return "<p>No source stands out: none is noisier than the others by more than chance.</p>"
+        worst, best = sources[0], sources[-1]
+        span = f"{format_percent(best.share_wrong)} ({for_page(best.name, 40)}) to {format_percent(worst.share_wrong)}"
+        return f"<p>No source stands out: from {span} ({for_page(worst.name, 40)}) of their labels are wrong.</p>"
     lines = [_advise(one) for one in bad[:MOST_TOLD]]
     if len(bad) > MOST_TOLD:
         lines.append(f"<li>{len(bad) - MOST_TOLD:,} more sources stand out.</li>")
