@@ -13,6 +13,7 @@ from untwist.audit import audit_labels, sources
 from untwist.audit.judging import find_unseen_share, judge_by_source, move_interval
 from untwist.audit.sources import Disagreement, SourceQuality, find_disagreements, rate_sources
 from untwist.data.sources import LabelSources
+from untwist.noise.rates import estimate_noise
 from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.transitions import estimate_transitions
 from untwist.noise.untwisting import Untwisting
@@ -150,7 +151,7 @@ def test_good_sources_are_not_accused():
     X, y, branch, _ = draw_branches(1500, seed=3, rate=0.03)
     audit = audit_labels(X, y, source=branch)
     assert not any(one.stands_out for one in audit.list_sources())
-    assert "no source stands out among 5" in str(audit)
+    assert "no source stands out among 5: " in str(audit)
 
 
 def test_neither_the_order_of_rows_nor_the_names_of_sources_matter(branches):
@@ -443,6 +444,29 @@ def test_labels_are_judged_by_source_as_bayes_would(seed, n_classes):
     shares = np.diag(1 - judged.noise.matrix) if n_classes == 2 else judged.noise.class_shares
     for k in range(n_classes):
         assert by_class[k].min() <= shares[k] <= by_class[k].max()
+
+
+def test_the_share_of_all_labels_lies_in_its_interval():
+    covered, widths = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        clean = rng.beta(0.15, 0.15, 1500)
+        who = rng.integers(0, 6, 1500)
+        rates = np.append(rng.uniform(0, 0.08, 5), 0.4)
+        truth = rng.random(1500) < clean
+        wrong = rng.random(1500) < rates[who]
+        labels = (truth ^ wrong).astype(np.intp)
+        twisted = clean + rates.mean() * (1 - 2 * clean)
+        posterior = np.column_stack([1 - twisted, twisted])
+        votes = LabelSources(np.arange(6), who, np.arange(1500))
+        noise = estimate_by_source(posterior, labels, who, names=votes.names, noise=estimate_noise(twisted, labels))
+        judged = judge_by_source(noise, votes, posterior, labels, np.ones(1500))
+        shares = [judged.share, *judged.share_by_label]
+        truths = [wrong.mean(), wrong[labels == 0].mean(), wrong[labels == 1].mean()]
+        covered.append([low <= true <= high for (_, low, high), true in zip(shares, truths, strict=True)])
+        widths.append(judged.share[2] - judged.share[1])
+    assert np.sum(covered, axis=0).min() >= 5
+    assert np.median(widths) < 0.08
 
 
 def test_a_label_that_stands_alone_says_nothing_of_what_the_row_looks_like():

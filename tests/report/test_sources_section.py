@@ -35,9 +35,10 @@ def test_the_worst_source_comes_first_with_what_to_do(found):
     share = f"{100 * first.share_wrong:.1f} % ({100 * first.low:.1f} to {100 * first.high:.1f})"
     assert f"Of the labels of Leipzig {share} are wrong; of the others {100 * first.others:.1f} %" in text
     assert f"about {first.expected_wrong:,.0f} of {first.labels:,}. Review them first, or leave them out" in text
-    assert f"Leipzig {first.labels:,} {share} {first.expected_wrong:,.0f} yes" in text
+    assert f"Leipzig stands out {first.labels:,} {share} {first.expected_wrong:,.0f} " in text
     assert text.count("Review them first") == 1
-    places = [text.index(f"{one.name} {one.labels:,} ") for one in found.sources]
+    marks = [" stands out" if one.stands_out else "" for one in found.sources]
+    places = [text.index(f"{one.name}{mark} {one.labels:,} ") for one, mark in zip(found.sources, marks, strict=True)]
     assert places == sorted(places)
     assert "Who disagrees with whom" not in text
 
@@ -50,7 +51,9 @@ def test_the_page_has_the_section_and_points_to_it(found):
         "sources",
         "review",
     ]
-    assert "Labels of Leipzig are wrong more often than those of the others: by source." in read_text(page)
+    text = read_text(page)
+    assert "Labels of Leipzig are wrong more often than those of the others: by source." in text
+    assert f"one for all, by {found.audit.by_source.evidence:,.1f} units of log-likelihood." in text
     assert page == report(found.audit, title="branches")
 
 

@@ -22,6 +22,9 @@ __all__ = ["Disagreement", "JudgedItem", "SourceQuality", "find_disagreements", 
 #: Of the pairs that are said to disagree too often, this share at most is expected to do so by chance.
 FALSE_DISCOVERY_RATE = 0.05
 
+#: The matrices of so many pairs are compared together.
+PAIRS_PER_BLOCK = 10_000
+
 #: Beyond this many times as often nobody counts any more.
 MOST_TIMES = 20.0
 
@@ -232,7 +235,10 @@ def find_disagreements(
     key = sources[first] * n_sources + sources[second]
     pairs, pair = np.unique(key, return_inverse=True)
     one, other = np.divmod(pairs, n_sources)
-    agree = np.einsum("pkl,pkl->pk", by_source.matrices[one], by_source.matrices[other])
+    agree = np.empty((len(pairs), truth.shape[1]))
+    for start in range(0, len(pairs), PAIRS_PER_BLOCK):
+        here = slice(start, start + PAIRS_PER_BLOCK)
+        agree[here] = np.einsum("pkl,pkl->pk", by_source.matrices[one[here]], by_source.matrices[other[here]])
     expected_here = 1.0 - (truth[first] * agree[pair]).sum(axis=1)
     order = np.lexsort((expected_here, pair))  # Sums then do not depend on the order of the rows.
     n_items = np.bincount(pair)
