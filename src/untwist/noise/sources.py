@@ -39,8 +39,8 @@ TAILS = (0.025, 0.975)
 SAFE_MARGIN = 1e-12
 # A row of a source's matrix has no entry below this.
 LEAST_ENTRY = 1e-4
-# Components of the noise of all labels are joined where so many cells would be worked on: one for each vote, and so many
-# for each source. There are no fewer components than the third number, and no more than the last.
+# Components of the noise of all labels are joined where so many cells would be worked on: one for each vote, so many
+# more for each source. There are no fewer components than the third number, and no more than the last.
 MOST_CELLS = 1_000_000
 CELLS_PER_SOURCE = 20
 FEWEST_COMPONENTS = 4
