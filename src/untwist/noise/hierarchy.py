@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, gammaln, logit, logsumexp
@@ -22,13 +23,13 @@ __all__ = ["SourcePrior", "learn_prior"]
 # The levels that a source may have.
 LEVELS = expit(np.linspace(logit(0.002), logit(0.95), 24))
 # How many labels of a class it takes to outweigh what the level of a source says of that class.
-CONCENTRATIONS = (8.0, 32.0, 128.0, 512.0)
+CONCENTRATIONS = np.array([8.0, 32.0, 128.0, 512.0])
 # The middle of the levels of usual sources is one of the levels up to this one.
 HIGHEST_USUAL_LEVEL = 0.5
 # The standard deviation of the log-odds of the levels of usual sources is one of these.
 SPREADS = (0.3, 0.6, 1.0, 1.6)
 # The share of unusual sources is one of these.
-UNUSUAL_SHARES = (0.01, 0.05, 0.15)
+UNUSUAL_SHARES = np.array([0.01, 0.05, 0.15])
 # The common matrix is drawn towards that of all labels together by so many labels of each class.
 POOLED_LABELS = 2.0
 # No entry of the common matrix is below this.
@@ -38,6 +39,10 @@ MOST_UNEVEN = 3.0
 # The common matrix is learned in so many turns at most, until no entry moves by more than the second number.
 TURNS = 10
 LEAST_MOVE = 1e-4
+# Of more sources than this, what they are like is learned from so many.
+MOST_TELLING_SOURCES = 300
+# A hypothesis of less weight than this is left out for all others.
+LEAST_WEIGHT = 1e-3
 # So many entries of matrices are worked on at a time.
 CELLS_PER_BLOCK = 1 << 18
 
@@ -56,8 +61,6 @@ class SourcePrior:
         How likely each source is of each kind.
     unusual : ndarray of shape (n_sources,)
         The probability of each source to be unlike the others.
-    rated : ndarray of shape (n_sources,)
-        The logarithm of the probability of the counts of each source, given those of the others.
     evidence : float
         The logarithm of the probability of all counts.
     """
@@ -101,7 +104,8 @@ def learn_prior(counts: Array, pooled: Array, before: SourcePrior | None = None)
     Parameters
     ----------
     counts : ndarray of shape (n_sources, n_classes, n_classes)
-        How many items of a class bear each label, by source; as many as their labels really tell.
+        How many items of a class bear each label, by source; as many as their labels really tell. Where there are many
+        sources, the first ones stand for all.
     pooled : ndarray of shape (n_classes, n_classes)
         The transition matrix of all labels.
     before : SourcePrior, optional
@@ -112,64 +116,88 @@ def learn_prior(counts: Array, pooled: Array, before: SourcePrior | None = None)
     SourcePrior
         The mean over all that may be, by how likely it makes the counts.
     """
-    totals = counts.sum(axis=2)
-    common = np.maximum(pooled if before is None else before.common, LEAST_ENTRY)
-    bells, shares = _list_hypotheses()
-    flat = LEVELS * (1.0 - LEVELS) / (LEVELS * (1.0 - LEVELS)).sum()
+    telling = counts[:MOST_TELLING_SOURCES]
+    common = pooled if before is None else before.common
     for _ in range(TURNS):
-        shapes = _shape_levels(common)
-        log_likely = np.stack([_rate_counts(counts, each * shapes) for each in CONCENTRATIONS])
-        highest = log_likely.max(axis=(0, 2))
-        likely = np.exp(log_likely - highest[:, None])
-        # The probability of each source, by concentration, under each usual curve and under the flat one.
-        usual = np.einsum("csj,hj->csh", likely, bells) * (1.0 - shares)
-        other = np.einsum("csj,j->cs", likely, flat)[:, :, None] * shares
-        rated = np.log(usual + other)
-        evidence = np.sort(rated, axis=1).sum(axis=1)
-        of_hypothesis = np.exp(evidence - logsumexp(evidence))
-        unusual = np.einsum("ch,csh->s", of_hypothesis, other / (usual + other))
-        # By concentration and level, how likely each source is of it.
-        by_curve = np.einsum("ch,csh,hj->csj", of_hypothesis, (1.0 - shares) / (usual + other), bells)
-        by_flat = np.einsum("ch,csh->cs", of_hypothesis, shares / (usual + other))[:, :, None] * flat
-        weights = likely * (by_curve + by_flat)
-        by_concentration = np.einsum("csj->sc", weights)
+        learned = _weigh_hypotheses(telling, _shape_levels(common))
         # A source counts for as many labels as its own differences from the common matrix allow.
-        allowed = np.array(CONCENTRATIONS)[:, None, None] / (np.array(CONCENTRATIONS)[:, None, None] + totals)
-        firmness = (1.0 - unusual)[:, None] * np.einsum("sc,csk->sk", by_concentration, allowed)
-        summed = np.sort(firmness[:, :, None] * counts, axis=0).sum(axis=0) + POOLED_LABELS * pooled
-        moved = np.maximum(summed / summed.sum(axis=1, keepdims=True), LEAST_ENTRY)
-        moved /= moved.sum(axis=1, keepdims=True)
+        allowed = CONCENTRATIONS[:, None, None] / (CONCENTRATIONS[:, None, None] + telling.sum(axis=2))
+        firmness = (1.0 - learned.unusual)[:, None] * np.einsum("csj,csk->sk", learned.weights, allowed)
+        summed = np.einsum("sk,skl->kl", firmness, telling) + POOLED_LABELS * pooled
+        moved = summed / summed.sum(axis=1, keepdims=True)
         change = float(np.abs(moved - common).max())
         common = moved
         if change < LEAST_MOVE:
             break
-    kinds = (np.array(CONCENTRATIONS)[:, None, None, None] * shapes).reshape(-1, *pooled.shape)
-    level = np.einsum("ch,hj->j", of_hypothesis, bells)
+    shapes = _shape_levels(common)
+    learned = _weigh_hypotheses(telling, shapes)
+    level = np.einsum("chu,hj->j", learned.hypotheses, _list_bells())
+    if len(counts) > len(telling):
+        learned = _weigh_hypotheses(counts, shapes, learned.hypotheses)
     return SourcePrior(
         common=np.einsum("j,jkl->kl", level, shapes),
-        kinds=kinds,
-        weights=weights.transpose(1, 0, 2).reshape(len(counts), -1),
-        unusual=unusual,
-        evidence=float(logsumexp(evidence) - np.log(evidence.size) + np.sort(highest).sum()),
+        kinds=(CONCENTRATIONS[:, None, None, None] * shapes).reshape(-1, *pooled.shape),
+        weights=learned.weights.transpose(1, 0, 2).reshape(len(counts), -1),
+        unusual=learned.unusual,
+        evidence=learned.evidence,
     )
 
 
+class _Learned(NamedTuple):
+    """What counts say: of hypotheses (concentration, curve, unusual share), and of sources (concentration, level)."""
+
+    hypotheses: Array
+    weights: Array
+    unusual: Array
+    evidence: float
+
+
+def _weigh_hypotheses(counts: Array, shapes: Array, given: Array | None = None) -> _Learned:
+    """Weigh all hypotheses by the counts of sources, unless their weights are given, and then the levels of sources."""
+    bells = _list_bells()
+    tried = np.ones(len(CONCENTRATIONS), dtype=np.bool_)
+    if given is not None:
+        # Hypotheses of next to no weight are left out, as there are many sources.
+        tried, some = given.max(axis=(1, 2)) > LEAST_WEIGHT, given.max(axis=(0, 2)) > LEAST_WEIGHT
+        bells, given = bells[some], given[np.ix_(tried, some)]
+        given = given / given.sum()
+    log_likely = np.stack([_rate_counts(counts, each * shapes) for each in CONCENTRATIONS[tried]])
+    highest = log_likely.max(axis=(0, 2))
+    likely = np.exp(log_likely - highest[:, None])
+    flat = LEVELS * (1.0 - LEVELS) / (LEVELS * (1.0 - LEVELS)).sum()
+    # The probability of each source, by concentration, under each curve and share of unusual ones.
+    usual = np.einsum("csj,hj->csh", likely, bells)[:, :, :, None] * (1.0 - UNUSUAL_SHARES)
+    other = np.einsum("csj,j->cs", likely, flat)[:, :, None, None] * UNUSUAL_SHARES
+    both = usual + other
+    if given is None:
+        rated = np.log(both).sum(axis=1)
+        hypotheses = np.exp(rated - logsumexp(rated))
+        evidence = float(logsumexp(rated) - np.log(rated.size))
+    else:
+        hypotheses = given
+        evidence = float(np.log(np.einsum("chu,cshu->s", hypotheses, both)).sum())
+    weighed = hypotheses[:, None] / both
+    by_bell = np.einsum("cshu,u,hj->csj", weighed, 1.0 - UNUSUAL_SHARES, bells)
+    by_flat = np.einsum("cshu,u->cs", weighed, UNUSUAL_SHARES)[:, :, None] * flat
+    unusual = np.einsum("cs,csj->s", np.einsum("cshu,u->cs", weighed, UNUSUAL_SHARES), likely * flat)
+    weights = np.zeros((len(tried), *likely.shape[1:]))
+    weights[tried] = likely * (by_bell + by_flat)
+    return _Learned(hypotheses, weights, unusual, evidence + float(highest.sum()))
+
+
 @cache
-def _list_hypotheses() -> tuple[Array, Array]:
-    """Return the curves of levels that are tried, a row each, and the share of unusual sources that goes with each."""
+def _list_bells() -> Array:
+    """Return the curves of levels of usual sources that are tried, a row each."""
     log_odds = logit(LEVELS)
     middles = log_odds[LEVELS <= HIGHEST_USUAL_LEVEL]
-    bells = []
-    shares = []
-    for middle, spread, share in product(middles, SPREADS, UNUSUAL_SHARES):
-        bell = np.exp(-(((log_odds - middle) / spread) ** 2) / 2.0)
-        bells.append(bell / bell.sum())
-        shares.append(share)
-    return np.array(bells), np.array(shares)
+    bells = [np.exp(-(((log_odds - middle) / spread) ** 2) / 2.0) for middle, spread in product(middles, SPREADS)]
+    return np.array([bell / bell.sum() for bell in bells])
 
 
 def _shape_levels(common: Array) -> Array:
     """Return what the common matrix is at each level: the log-odds of all classes' wrong labels move alike."""
+    common = np.maximum(common, LEAST_ENTRY)
+    common = common / common.sum(axis=1, keepdims=True)
     wrong = 1.0 - np.diag(common)
     split = common - np.diag(np.diag(common))
     split /= split.sum(axis=1, keepdims=True)

@@ -39,15 +39,19 @@ TAILS = (0.025, 0.975)
 SAFE_MARGIN = 1e-12
 # A row of a source's matrix has no entry below this.
 LEAST_ENTRY = 1e-4
-# So many votes times components are worked on, at most; fewer components where there are many votes.
-MOST_CELLS = 2_000_000
-FEWEST_COMPONENTS = 6
+# Components of the noise of all labels are joined where so many cells would be worked on: one for each vote, so many
+# more for each source. There are no fewer components than the third number, and no more than the last.
+MOST_CELLS = 1_000_000
+CELLS_PER_SOURCE = 20
+FEWEST_COMPONENTS = 4
 MOST_COMPONENTS = 24
 # The prior of sources is learned anew in so many rounds, each of so many steps at most.
 ROUNDS = 6
 STEPS_PER_ROUND = 12
 # Steps end where none moves an entry by more than this.
-LEAST_MOVE = 1e-5
+LEAST_MOVE = 1e-4
+# Rounds end where one of them moves no entry by more than this.
+LEAST_CHANGE = 1e-3
 # A step may be lengthened so many times.
 LONGEST_STEP = 32.0
 # The prior mean and standard deviation of the slope of a clean posterior that votes are to judge, and its limits.
@@ -280,7 +284,8 @@ def estimate_by_source(
     votes = arrange_votes(twisted, given, by, of, row_weight, in_training, len(all_names))
     components = take_components(noise, votes.posterior)
     most = FEWEST_COMPONENTS if votes.has_several else MOST_COMPONENTS
-    most = int(np.clip(MOST_CELLS // len(votes.label), FEWEST_COMPONENTS, most))
+    cells = len(votes.label) + CELLS_PER_SOURCE * votes.n_sources
+    most = int(np.clip(MOST_CELLS // cells, FEWEST_COMPONENTS, most))
     fits = [_fit_sources(votes, components, each) for each in components.list_components(most)]
     before = np.array([fit.component.weight for fit in fits])
     log_weights = np.log(before) + [fit.gain for fit in fits]
@@ -345,6 +350,7 @@ def _fit_sources(votes: Votes, components: Components, component: Component) -> 
     counts = _count(votes, truth)
     prior = learn_prior(_discount(votes, truth, counts, matrices)[0], pooled)
     for _ in range(ROUNDS):
+        before = matrices
         matrices = _climb(votes, features, matrices, prior.counts)
         truth = _find_truth(votes, features, matrices)[0]
         if votes.has_several:
@@ -352,9 +358,8 @@ def _fit_sources(votes: Votes, components: Components, component: Component) -> 
             features = components.untwist(component)
             truth = _find_truth(votes, features, matrices)[0]
         counts = _count(votes, truth)
-        before = prior.counts
         prior = learn_prior(_discount(votes, truth, counts, matrices)[0], pooled, prior)
-        if float(np.abs(prior.counts - before).max()) < LEAST_MOVE:
+        if float(np.abs(matrices - before).max()) < LEAST_CHANGE:
             break
     matrices = _climb(votes, features, matrices, prior.counts)
     truth, likelihood = _find_truth(votes, features, matrices)
@@ -365,7 +370,7 @@ def _fit_sources(votes: Votes, components: Components, component: Component) -> 
     diagonal = np.arange(votes.n_classes)
     information[:, diagonal, diagonal] += prior.counts.sum(axis=2) * scale
     covariance = scale[:, :, None] * invert_matrices(information) * scale[:, None, :] + prior.find_spread(told)
-    evidence = likelihood - float(np.sort((told * np.log(matrices)).sum(axis=(1, 2))).sum()) + prior.evidence
+    evidence = likelihood - float((told * np.log(matrices)).sum()) + prior.evidence
     totals = counts.sum(axis=(1, 2))
     right = votes.sum_by_source_and_label(votes.vote_weight * truth[votes.item, votes.label]).sum(axis=1)
     by_class = counts.sum(axis=2) / np.maximum(totals, SAFE_MARGIN)[:, None]
@@ -439,7 +444,7 @@ def _climb(votes: Votes, features: Array, matrices: Array, prior_counts: Array) 
 
     def step(before: Array) -> tuple[Array, float]:
         truth, likelihood = _find_truth(votes, features, before)
-        value = likelihood + float(np.sort((prior_counts * np.log(before)).sum(axis=(1, 2))).sum())
+        value = likelihood + float((prior_counts * np.log(before)).sum())
         counts = _count(votes, truth) + prior_counts
         return _keep_entries(counts), value
 
@@ -517,10 +522,21 @@ def _discount(votes: Votes, truth: Array, counts: Array, matrices: Array) -> tup
     by_class = np.einsum("skk->sk", information)
     part = information.sum(axis=(1, 2)) / np.maximum(by_class.sum(axis=1), SAFE_MARGIN)
     told = by_class * np.clip(part, 0.0, 1.0)[:, None] / (wrong * (1.0 - wrong))
-    totals = counts.sum(axis=2)
-    # More than there is cannot be taken off.
-    missing = np.clip(totals - told, 0.0, (counts / matrices).min(axis=2))
-    return counts - missing[:, :, None] * matrices, information
+    right = np.einsum("skk->sk", counts)
+    others = counts.sum(axis=2) - right
+    missing = np.maximum(counts.sum(axis=2) - told, 0.0)
+    told_wrong = others - missing * wrong
+    told_right = right - missing * (1.0 - wrong)
+    # Where less than no label would be wrong, none is, and more labels that are right say the same.
+    told_right += np.maximum(-told_wrong, 0.0) / wrong
+    told_wrong = np.maximum(told_wrong, 0.0)
+    # The same where less than none would be right.
+    told_wrong += np.maximum(-told_right, 0.0) / (1.0 - wrong)
+    told_right = np.maximum(told_right, 0.0)
+    told_counts = counts * (told_wrong / np.maximum(others, SAFE_MARGIN))[:, :, None]
+    diagonal = np.arange(n_classes)
+    told_counts[:, diagonal, diagonal] = told_right
+    return told_counts, information
 
 
 def _rate_pooled(votes: Votes, clean: Array, matrix: Array) -> float:
@@ -551,15 +567,20 @@ def _summarise(votes: Votes, fits: list[_Fit], weights: Array) -> _Summary:
     common = common / common.sum(axis=1, keepdims=True)
     wrong = np.array([_find_wrong(fit.matrices) for fit in chosen])
     variance = np.array([np.einsum("skk->sk", fit.covariance) for fit in chosen])
-    class_intervals = _find_intervals(weights, wrong, variance)[1]
+    class_intervals = _find_intervals(weights, wrong, variance)
     shares = np.array([fit.shares for fit in chosen])
     share_variance = np.array(
         [np.einsum("sj,sjk,sk->s", fit.class_shares, fit.covariance, fit.class_shares) for fit in chosen]
     )
-    mean_share, intervals = _find_intervals(weights, shares, share_variance)
+    rates = np.array([(fit.class_shares * each).sum(axis=1) for fit, each in zip(chosen, wrong, strict=True)])
+    # The interval holds both what the source is like and how many of its labels happen to be wrong.
+    both = [_find_intervals(weights, each, share_variance) for each in (rates, shares)]
+    intervals = np.column_stack(
+        [np.minimum(*(each[:, 0] for each in both)), np.maximum(*(each[:, 1] for each in both))]
+    )
     not_noisier = np.zeros(votes.n_sources)
     reliability = np.zeros(votes.n_sources)
-    for w, fit, *each in zip(weights, chosen, shares, share_variance, strict=True):
+    for w, fit, *each in zip(weights, chosen, rates, share_variance, strict=True):
         typical = (fit.class_shares * (1.0 - np.diag(fit.prior.common))).sum(axis=1)
         least = np.minimum(np.maximum(NOISIER * typical, typical + MUCH_NOISIER), 1.0)
         not_noisier += w * betainc(*_match_beta(*each), least)
@@ -567,18 +588,24 @@ def _summarise(votes: Votes, fits: list[_Fit], weights: Array) -> _Summary:
     best = float(reliability.max())
     reliability = np.clip(reliability / best, LEAST_RELIABILITY, 1.0) if best > 0 else np.ones(votes.n_sources)
     return _Summary(
-        np.asarray(matrices), common, mean_share, intervals, class_intervals, _choose(not_noisier), reliability
+        np.asarray(matrices),
+        common,
+        np.einsum("m,ms->s", weights, shares),
+        intervals,
+        class_intervals,
+        _choose(not_noisier),
+        reliability,
     )
 
 
-def _find_intervals(weights: Array, means: Array, variances: Array) -> tuple[Array, Array]:
-    """Return the mean share over all fits and its interval, that of a beta distribution of the same variance."""
+def _find_intervals(weights: Array, means: Array, variances: Array) -> Array:
+    """Return the interval of each share over all fits, that of a beta distribution of the same mean and variance."""
     mean = np.einsum("m,m...->...", weights, means)
     variance = np.einsum("m,m...->...", weights, variances + (means - mean) ** 2)
     right, wrong = _match_beta(mean, variance)
     low, high = (betaincinv(right, wrong, tail) for tail in TAILS)
     low = np.where(low > LEAST_ENTRY, np.minimum(low, mean), 0.0)
-    return mean, np.stack([low, np.where(high < 1.0 - LEAST_ENTRY, np.maximum(high, mean), 1.0)], axis=-1)
+    return np.stack([low, np.where(high < 1.0 - LEAST_ENTRY, np.maximum(high, mean), 1.0)], axis=-1)
 
 
 def _match_beta(mean: Array, variance: Array) -> tuple[Array, Array]:
