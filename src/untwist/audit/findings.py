@@ -17,14 +17,11 @@ from untwist.audit.confusions import Confusion
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation
 from untwist.audit.slices import Slice
-from untwist.automatic.search import Search
-from untwist.classifier import list_parameters
+from untwist.audit.training import train_again
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting
-from untwist.settings import resolve
 from untwist.theory.several_classes import SoftmaxLink
-from untwist.training_data import TrainingData
 
 __all__ = [
     "BoundedPeer",
@@ -438,30 +435,7 @@ def compare_importances(audit: LabelAudit, suspects: NDArray[np.intp]) -> tuple[
     nothing_changes = not (labels != audit.given)[counted].any()
     if nothing_changes or len(np.unique(labels[counted])) < len(audit.classes):
         return before, None
-    return before, train_again(audit, labels).importances("gain")
-
-
-def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
-    """Train the chosen candidate on other labels, by folds of its own, with nothing left to choose.
-
-    Parameters
-    ----------
-    audit : LabelAudit
-        What `audit_labels` found.
-    labels : array
-        The other labels.
-
-    Returns
-    -------
-    FittedModel
-    """
-    model = audit.fitted
-    assert model.choice is not None  # A model that can be audited has chosen by folds.
-    settings = resolve(list_parameters(audit.model), seed=model.seed).narrow_to(model.choice.best)
-    fit = Search(TrainingData.collect(settings, audit.X, labels, audit.weight)).run()
-    if fit.interrupt is not None:
-        raise fit.interrupt
-    return fit.model
+    return before, train_again(audit.model, audit.X, labels, audit.weight).importances("gain")
 
 
 # ---- calibration ----

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from untwist.arguments import Array, check_count, check_share
 from untwist.audit.confusions import Confusion, find_confusions
 from untwist.audit.reasons import Explanation, ReasonFinder
-from untwist.audit.slices import JudgedRows, Slice, find_slices, find_slices_of_classes
+from untwist.audit.slices import FALSE_DISCOVERY_RATE, JudgedRows, Slice, find_slices
+from untwist.audit.training import find_label_posterior
 from untwist.classifier import PILBoostClassifier
 from untwist.data.tables import compute_fingerprint
 from untwist.model import FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.posterior import ClassesPosterior, Posterior
 from untwist.noise.untwisting import Untwisting
 from untwist.optional import import_optional
 
@@ -339,32 +339,35 @@ class LabelAudit:
             return 0
         return int(np.count_nonzero(self.given[similar] == self.predicted[row]))
 
-    def slices(self, columns: ArrayLike | None = None) -> list[Slice]:
-        """Return where wrong labels concentrate: parts whose noise, by itself, is clearly above that of all rows.
+    def slices(
+        self, columns: ArrayLike | None = None, *, false_discovery_rate: float = FALSE_DISCOVERY_RATE
+    ) -> list[Slice]:
+        """Return where wrong labels concentrate: parts whose labels are wrong more often than those of all rows.
 
-        A part is a category, a missing value, or a quarter of a column of numbers; the largest excess comes first. Of
-        several classes a part is named if its labels are wrong more often than its classes explain.
+        A part is a category, a missing value, or a quarter of a column of numbers; the clearest comes first. Rows that
+        are only harder than others, or of some class more often, make no slice: labels must contradict clear rows.
 
         Parameters
         ----------
         columns : array-like or None
             The positions of those to look at, by default all.
+        false_discovery_rate : float, default 0.05
+            The share of the slices that is expected to be named by chance, at most.
 
         Returns
         -------
         list of Slice
         """
+        rate = check_share("false_discovery_rate", false_discovery_rate)
         judged = JudgedRows(
             table=self.numbers,
-            posterior=self.posterior[:, 1] if len(self.classes) == 2 else self.posterior,
+            posterior=self.posterior,
             labels=self.label_indices,
-            disagrees=self.given != self.predicted,
             weight=self.weight,
+            noise=self.noise,
         )
         chosen = range(self.numbers.shape[1]) if columns is None else np.asarray(columns, dtype=np.intp).tolist()
-        if isinstance(self.noise, MatrixUntwisting):
-            return find_slices_of_classes(judged, self.fitted.encoder, chosen, self.noise)
-        return find_slices(judged, self.fitted.encoder, chosen, self.noise_rate, self.noise.found)
+        return find_slices(judged, self.fitted.encoder, chosen, rate)
 
     # ---- other forms ----
 
@@ -459,13 +462,11 @@ def audit_labels(
     assert fitted.out_of_fold is not None  # The posterior comes from there.
     weight = fitted.out_of_fold.row_weights()
     noise = fitted.noise if isinstance(fitted.noise, (Untwisting, MatrixUntwisting)) else fitted.estimate_noise()
+    posterior = find_label_posterior(fitted, posterior)
     if isinstance(noise, Untwisting):
-        assert isinstance(fitted.posterior, Posterior)
-        posterior = _shift_log_odds(posterior, -fitted.posterior.shift)
         twisted = logit(posterior[:, 1])  # Of two classes the noise takes log-odds.
         predicted = (noise.clean_log_odds(twisted) > 0).astype(np.intp)
     else:
-        posterior = ClassesPosterior(fitted.link, fitted.posterior.floor, fitted.class_weights).unweigh(posterior)
         twisted = posterior
         predicted = noise.clean(posterior).argmax(axis=1)
     return LabelAudit(
@@ -521,9 +522,3 @@ def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.uint32]
     if rows.shape[0] != len(labels) or compute_fingerprint(rows, labels) != fitted.out_of_fold.fingerprint:
         raise ValueError("X and y must be the rows that the model was fitted to, in the same order")
     return labels
-
-
-def _shift_log_odds(posterior: Array, shift: float) -> Array:
-    """Return posteriors of two classes with `shift` added to their log-odds."""
-    positive = expit(logit(posterior[:, 1]) + shift)
-    return np.column_stack([1.0 - positive, positive])

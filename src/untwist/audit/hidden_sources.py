@@ -1,0 +1,438 @@
+"""A column that is no feature but tells who or what gave the labels, some of whose values gave worse ones.
+
+Where a bad branch is a column of the table, the model learns that its labels are next to random, and its rows look
+merely hard: nobody doubts a label there. Three steps find such a column.
+
+1. `screen_columns` asks what the model would have said had each row come with the other values of a column. A source
+   leaves its rows as they were, with more wrong labels at some values; a feature makes other rows of them, which no
+   noise explains. Nothing is fitted for that.
+2. The model is trained again without a column, for the two best columns at most, and the noise of each of its values
+   is estimated as that of a source.
+3. The labels decide, by their likelihood under models that have not seen them. The column is taken for a source where
+   noise by its values explains them clearly better than the column as a feature does: either as the model has learned
+   it, or as an offset to each class and a slope for each value, which says that rows are otherwise or harder there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from untwist.arguments import Array
+from untwist.audit.reasons import describe_value
+from untwist.audit.slices import LEAST_POSTERIOR, OFFSET_SPREAD, SLOPE_SPREAD, calibrate
+from untwist.audit.training import find_label_posterior, train_without_column
+from untwist.data.encoding import TableEncoder
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.sources import NoiseBySource, estimate_by_source
+from untwist.noise.untwisting import Untwisting
+
+if TYPE_CHECKING:
+    from untwist.audit.labels import LabelAudit
+
+__all__ = ["HiddenSource", "find_hidden_source", "group_values", "screen_columns"]
+
+#: Columns that are screened, the most important ones.
+MOST_SCREENED = 20
+
+#: Rows that columns are screened by, at most.
+MOST_ROWS = 10_000
+
+#: Tables with more cells than this are not searched: all of their cells would have to be in memory as numbers.
+MOST_CELLS = 50_000_000
+
+#: Columns that the model is trained without, at most.
+MOST_TRAINED = 2
+
+#: With this many different values or fewer, each value of a column of numbers is a group of its own.
+MOST_VALUES = 12
+
+#: A column of more numbers is cut into this many groups of about equal size.
+N_GROUPS = 8
+
+#: Values of a column that the screen puts in the place of others, at most: the most frequent ones.
+MOST_REPLACED = 8
+
+#: Shares of additional wrong labels that the screen tries.
+TRIED_SHARES = np.arange(1, 11) / 20.0
+
+#: Fewer nats than this, for one value of a column, are left to chance by the screen.
+NATS_BY_CHANCE = 2.0
+
+#: The screen asks for so many nats that noise by the values of a column explains.
+LEAST_GAIN = 5.0
+
+#: What a column explains as a feature beyond that, relative to what it would explain as a source, is at most this.
+MOST_LOST = 1.5
+
+#: A column is a source where it explains so many nats more as a source than as a feature.
+LEAST_MARGIN = 5.0
+
+#: Steps of Fisher's scoring that find the effect of a feature, and how often one is halved, at most.
+MOST_STEPS = 20
+MOST_HALVINGS = 12
+
+#: Fisher's scoring ends where a step gains fewer nats than this.
+LEAST_STEP = 1e-4
+
+#: Values that begin like this are taken for dates, which have an order.
+DATE = re.compile(r"\d{4}-\d{2}")
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenSource:
+    """A column some of whose values gave worse labels than the others: it acts as a source, not as a feature.
+
+    Parameters
+    ----------
+    column : object
+        The name of the column, or its number.
+    position : int
+        Its position.
+    where : str
+        At which values labels look wrong more often, in words: "is Leipzig", "is above 310".
+    rows : int
+        How many rows are there.
+    share_there, share_elsewhere : float
+        The shares of labels that look wrong there and elsewhere, with the column taken for a source.
+    share_as_feature : float
+        The share of all labels that look wrong with the column taken for a feature.
+    share_as_source : float
+        The same with the column taken for a source.
+    suspects_as_feature, suspects_as_source : tuple of int
+        Labels that are more likely wrong than right: there, and in all.
+    margin : float
+        How many nats of log-likelihood the column explains more as a source than as a feature.
+    by_value : NoiseBySource
+        The noise of each group of values.
+    group_of_row : array of int
+        The group of each row, an index of `by_value.names`.
+    posterior : array of shape (n_rows, n_classes)
+        The twisted posterior by models that have seen neither the row nor the column.
+    noise : Untwisting or MatrixUntwisting
+        The noise of all labels that these models show.
+    """
+
+    column: Any
+    position: int
+    where: str
+    rows: int
+    share_there: float
+    share_elsewhere: float
+    share_as_feature: float
+    share_as_source: float
+    suspects_as_feature: tuple[int, int]
+    suspects_as_source: tuple[int, int]
+    margin: float
+    by_value: NoiseBySource
+    group_of_row: NDArray[np.intp]
+    posterior: Array
+    noise: Untwisting | MatrixUntwisting
+
+    @property
+    def times(self) -> float:
+        """How many times as often labels look wrong there as elsewhere."""
+        return self.share_there / max(self.share_elsewhere, LEAST_POSTERIOR)
+
+    def __str__(self) -> str:
+        there, _ = self.suspects_as_feature
+        there_as_source, _ = self.suspects_as_source
+        return (
+            f"labels where {self.column} {self.where} look wrong {self._describe_times()} "
+            f"({self.share_there:.0%} of {self.rows} against {self.share_elsewhere:.0%} elsewhere). "
+            f"As a feature, {self.column} hides this: {there} of the suspects are there, {there_as_source} if it is "
+            f"taken for the source of the labels"
+        )
+
+    def _describe_times(self) -> str:
+        if self.share_elsewhere < 0.005 or self.times >= 20:
+            return "far more often"
+        return f"{self.times:.0f} times as often" if self.times >= 2.5 else f"{self.times:.1f} times as often"
+
+
+def find_hidden_source(audit: LabelAudit) -> HiddenSource | None:
+    """Look for a column that acts as a source of labels: some of its values gave worse ones than the others.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What is known of the labels with all columns taken for features.
+
+    Returns
+    -------
+    HiddenSource or None
+        The column that explains most as a source; None where none does so clearly better than as a feature.
+    """
+    n_rows, n_columns = len(audit.given), audit.fitted.encoder.n_features
+    if n_rows * max(n_columns, len(audit.classes) ** 2) > MOST_CELLS or n_columns < 2:
+        return None
+    as_feature = _explain_by_feature(audit.posterior, audit.noise, audit.label_indices, audit.weight)
+    found = [
+        source
+        for column in screen_columns(audit)
+        for source in [_judge_without(audit, column, as_feature)]
+        if source is not None
+    ]
+    return max(found, key=lambda source: source.margin, default=None)
+
+
+# ---- groups of values ----
+
+
+def group_values(encoder: TableEncoder, column: int, values: Array) -> tuple[NDArray[np.intp], list[str], Array]:
+    """Return the group of each row by its value in a column: a category, a number, a range of numbers, or missing.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        What the columns are.
+    column : int
+        The position of the column.
+    values : array
+        Its numbers.
+
+    Returns
+    -------
+    group_of_row : array of int
+        From 0; ranges rise, and what is missing comes last.
+    names : list of str
+        What each group is called.
+    upper : array
+        The largest value of each group; NaN for what is missing.
+    """
+    missing = np.isnan(values)
+    known = np.unique(values[~missing])
+    if column in encoder.schema.categories or len(known) <= MOST_VALUES:
+        upper = known
+        names = [describe_value(encoder.decode(column, value)) for value in known.tolist()]
+    else:
+        edges = np.quantile(values[~missing], np.arange(1, N_GROUPS) / N_GROUPS, method="lower")
+        upper = np.unique(np.append(edges, known[-1]))
+        names = [
+            " and ".join(([f"above {low:g}"] if index else []) + ([f"at most {high:g}"] if high < known[-1] else []))
+            for index, (low, high) in enumerate(zip(np.append(-np.inf, upper[:-1]), upper, strict=True))
+        ]
+    group_of_row = np.where(missing, len(upper), np.searchsorted(upper, values)).astype(np.intp)
+    if missing.any():
+        names, upper = [*names, "missing"], np.append(upper, np.nan)
+    return group_of_row, names, upper
+
+
+def _describe_groups(encoder: TableEncoder, column: int, values: Array, chosen: NDArray[np.bool_]) -> str:
+    """Say at which groups of values a column is; neighbouring ranges of numbers, and dates, are put together."""
+    _, names, upper = group_values(encoder, column, values)
+    known = np.flatnonzero(~np.isnan(upper))
+    there = np.flatnonzero(chosen)
+    run = bool(len(there)) and set(there.tolist()) == set(range(there[0], there[-1] + 1)) and there[-1] <= known[-1]
+    is_range = column not in encoder.schema.categories and len(known) == len(np.unique(upper[known]))
+    if run and is_range and any(" most " in name or "above" in name for name in names):
+        low = f"above {upper[there[0] - 1]:g}" if there[0] else ""
+        high = f"at most {upper[there[-1]]:g}" if there[-1] < known[-1] else ""
+        return "is " + " and ".join(filter(None, (low, high)))
+    if run and len(there) > 1 and all(DATE.match(names[index]) for index in known):
+        if there[-1] == known[-1]:
+            return f"is {names[there[0]]} or later"
+        return f"is from {names[there[0]]} to {names[there[-1]]}"
+    return "is " + " or ".join(names[index] for index in there)
+
+
+# ---- the screen ----
+
+
+def screen_columns(audit: LabelAudit) -> list[int]:
+    """Return the columns that may be sources, the likeliest first, and `MOST_TRAINED` of them at most.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What is known of the labels with all columns taken for features.
+
+    Returns
+    -------
+    list of int
+        Positions of columns.
+    """
+    rows = _choose_rows(audit)
+    labels, weight = audit.label_indices[rows], audit.weight[rows]
+    at_label = np.arange(len(rows)), labels
+    as_feature = float(weight @ np.log(calibrate(audit.posterior[rows], labels, weight)[at_label]))
+    importances = audit.fitted.importances("gain")
+    found = []
+    for column in np.argsort(-importances, kind="stable")[:MOST_SCREENED].tolist():
+        group_of_row, _, _ = group_values(audit.fitted.encoder, column, audit.numbers[rows, column])
+        imagined = audit.posterior[rows]
+        if importances[column] > 0:
+            imagined = _imagine_other_values(audit, rows, column, group_of_row)
+        p = calibrate(imagined, labels, weight)[at_label]
+        others = (1.0 - p) / (len(audit.classes) - 1)
+        plain = np.bincount(group_of_row, weight * np.log(p))
+        noisy = np.max(
+            [np.bincount(group_of_row, weight * np.log(p + share * (others - p))) for share in TRIED_SHARES], axis=0
+        )
+        gains = noisy - plain
+        gain = float(gains[gains > NATS_BY_CHANCE].sum())
+        lost = as_feature - float(plain.sum()) - gain
+        # What the column explains as a feature must not be much more than what it would explain as a source.
+        if gain >= LEAST_GAIN and lost < MOST_LOST * gain:
+            found.append((lost - gain, column))
+    return [column for _, column in sorted(found)[:MOST_TRAINED]]
+
+
+def _choose_rows(audit: LabelAudit) -> NDArray[np.intp]:
+    """Return some rows of positive weight, spread over all posteriors, that do not depend on the order of the rows."""
+    rows = np.flatnonzero(audit.weight > 0)
+    if len(rows) > MOST_ROWS:
+        order = np.lexsort((*audit.numbers[rows].T, audit.label_indices[rows], audit.posterior[rows, 0]))
+        rows = rows[order[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.intp)]]
+    return rows
+
+
+def _imagine_other_values(
+    audit: LabelAudit, rows: NDArray[np.intp], column: int, group_of_row: NDArray[np.intp]
+) -> Array:
+    """Return the posteriors of rows if their value in a column were any other, as frequent as it is.
+
+    The trees have seen most rows. What they say of a row as it is and of the row with another value differs by what the
+    column does to the trees, and that difference is added to what models say that have not seen the row.
+    """
+    fitted, table = audit.fitted, audit.numbers[rows]
+    n_jobs = audit.model.n_jobs
+    as_it_is = _find_logs(fitted.posterior.twisted(fitted.scores(table, n_jobs)))
+    times = np.bincount(group_of_row)
+    frequent = np.argsort(-times, kind="stable")[:MOST_REPLACED]
+    imagined = np.zeros_like(as_it_is)
+    for group in frequent[times[frequent] > 0].tolist():
+        values = np.sort(table[group_of_row == group, column])
+        changed = table.copy()
+        changed[:, column] = values[(len(values) - 1) // 2]
+        logs = _find_logs(fitted.posterior.twisted(fitted.scores(changed, n_jobs)))
+        imagined += times[group] / times[frequent].sum() * logs
+    logs = _find_logs(audit.posterior[rows]) + imagined - as_it_is
+    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _find_logs(posterior: Array) -> Array:
+    return np.asarray(np.log(np.maximum(posterior, LEAST_POSTERIOR)))
+
+
+# ---- the judgement ----
+
+
+def _judge_without(audit: LabelAudit, column: int, as_feature: float) -> HiddenSource | None:
+    """Judge the labels again without a column; None where it explains them no better as a source than as a feature."""
+    labels, weight, encoder = audit.label_indices, audit.weight, audit.fitted.encoder
+    fitted = train_without_column(audit.model, audit.numbers, column, audit.given, weight)
+    posterior = fitted.out_of_fold_posterior()
+    assert posterior is not None  # It was trained by folds.
+    posterior = find_label_posterior(fitted, posterior)
+    noise = fitted.estimate_noise()
+    values = audit.numbers[:, column]
+    group_of_row, names, _ = group_values(encoder, column, values)
+    by_value = estimate_by_source(posterior, labels, group_of_row, names=names, noise=noise, weight=weight)
+    stands_out = by_value.stands_out
+    if not stands_out.any() or stands_out.all() or by_value.evidence < LEAST_MARGIN:
+        return None
+    followed = by_value.twist(by_value.clean(posterior), group_of_row)
+    rows = np.arange(len(labels))
+    as_source = float(weight @ np.log(np.maximum(followed[rows, labels], LEAST_POSTERIOR)))
+    as_feature_by_value = sum(
+        _explain_by_feature(posterior[here], noise, labels[here], weight[here])
+        for group in range(len(names))
+        for here in [np.flatnonzero((group_of_row == group) & (weight > 0))]
+        if len(here)
+    )
+    margin = as_source - max(as_feature, as_feature_by_value)
+    if margin < LEAST_MARGIN:
+        return None
+    is_there = stands_out[group_of_row] & (weight > 0)
+    wrong = 1.0 - by_value.find_truth(posterior, labels, group_of_row)[rows, labels]
+    suspects = wrong > 0.5
+    if isinstance(noise, MatrixUntwisting):
+        suspects = noise.choose_suspects(wrong)
+    suspects_before = np.zeros(len(labels), dtype=np.bool_)
+    suspects_before[audit.suspects()] = True
+    return HiddenSource(
+        column=encoder.feature_labels[column],
+        position=column,
+        where=_describe_groups(encoder, column, values, stands_out),
+        rows=int(np.count_nonzero(is_there)),
+        share_there=_average(by_value, stands_out),
+        share_elsewhere=_average(by_value, ~stands_out),
+        share_as_feature=audit.noise_rate[0],
+        share_as_source=_average(by_value, np.ones(len(names), dtype=np.bool_)),
+        suspects_as_feature=(int(np.count_nonzero(suspects_before & is_there)), int(np.count_nonzero(suspects_before))),
+        suspects_as_source=(int(np.count_nonzero(suspects & is_there)), int(np.count_nonzero(suspects))),
+        margin=margin,
+        by_value=by_value,
+        group_of_row=group_of_row,
+        posterior=posterior,
+        noise=noise,
+    )
+
+
+def _average(by_value: NoiseBySource, chosen: NDArray[np.bool_]) -> float:
+    """Return the share of wrong labels of some sources together."""
+    return float(by_value.shares[chosen] @ by_value.counts[chosen] / by_value.counts[chosen].sum())
+
+
+def _explain_by_feature(
+    posterior: Array, noise: Untwisting | MatrixUntwisting, labels: NDArray[np.intp], weight: Array
+) -> float:
+    """Return the log-likelihood of labels under the noise of all rows, after an offset to each class and a slope.
+
+    Offset and slope are those of the clean posterior. They are normal variables, as in `slices`, whose log-density is
+    part of what is returned, and made largest by Fisher's scoring.
+    """
+    logs = _find_logs(_clean(posterior, noise))
+    order = np.lexsort((weight, labels, *logs.T))
+    logs, labels, weight = logs[order], labels[order], weight[order]
+    n_classes = logs.shape[1]
+    rows = np.arange(len(labels))
+    prior = np.append(np.full(n_classes, OFFSET_SPREAD**-2.0), SLOPE_SPREAD**-2.0)
+    start = np.append(np.zeros(n_classes), 1.0)
+
+    def explain(parameters: Array) -> tuple[float, Array, Array]:
+        exponents = parameters[-1] * logs + parameters[:-1]
+        clean = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        clean /= clean.sum(axis=1, keepdims=True)
+        followed = np.maximum(np.einsum("nj,jk->nk", clean, noise.matrix), LEAST_POSTERIOR)
+        likelihood = float(weight @ np.log(followed[rows, labels]))
+        return likelihood - 0.5 * float(prior @ (parameters - start) ** 2), clean, followed
+
+    parameters = start
+    explained, clean, followed = explain(parameters)
+    for _ in range(MOST_STEPS):
+        directions = [clean * ((np.arange(n_classes) == index) - clean[:, [index]]) for index in range(n_classes)]
+        directions.append(clean * (logs - (clean * logs).sum(axis=1, keepdims=True)))
+        changes = np.stack([np.einsum("nj,jk->nk", each, noise.matrix) for each in directions])
+        gradient = (weight * changes[:, rows, labels] / followed[rows, labels]).sum(axis=1)
+        gradient = gradient - prior * (parameters - start)
+        information = np.einsum("ank,bnk,nk->ab", changes, changes, weight[:, None] / followed) + np.diag(prior)
+        step = np.linalg.solve(information, gradient)
+        before = explained
+        for _ in range(MOST_HALVINGS):
+            moved = explain(parameters + step)
+            if moved[0] >= before:
+                break
+            step = step / 2.0
+        else:
+            break
+        parameters = parameters + step
+        explained, clean, followed = moved
+        if explained - before < LEAST_STEP:
+            break
+    return explained
+
+
+def _clean(posterior: Array, noise: Untwisting | MatrixUntwisting) -> Array:
+    """Return the clean posterior of every class."""
+    if isinstance(noise, MatrixUntwisting):
+        return noise.clean(posterior)
+    positive = noise.clean(logit(posterior[:, 1]))
+    return np.column_stack([1.0 - positive, positive])
