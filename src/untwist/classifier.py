@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from untwist.arguments import Array
 from untwist.automatic.search import Search
+from untwist.automatic.sources import fit_by_source
 from untwist.data.encoding import AcceptedTables
 from untwist.fitting import boost_given_settings, replay_rounds
 from untwist.model import FittedModel
@@ -22,12 +23,16 @@ from untwist.settings import choose_engine, resolve
 from untwist.theory.certificate import Certificate, certify
 from untwist.theory.links import Link
 from untwist.theory.losses import Loss
-from untwist.training_data import TrainingData, ValidationTable
+from untwist.theory.twists import alpha_star
+from untwist.training_data import SourceColumns, TrainingData, ValidationTable
 
 __all__ = ["PILBoostClassifier", "find_model", "list_parameters"]
 
 #: Why `oof_proba_` may be missing.
 NO_OUT_OF_FOLD = "not every training row has been judged by a model that has not seen it: that takes a choice by folds"
+
+#: Why `sources_` may be missing.
+NO_SOURCES = "fit was not told the sources of the labels, or Ctrl-C came before every row was judged"
 
 
 def _expose(find: Callable[[FittedModel], Any]) -> Any:
@@ -167,6 +172,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     noise_ : NoiseEstimate, MatrixUntwisting or None
         How noisy the labels are and how sure that is, None where nothing was estimated. It can be printed, and
         `noise_.matrix` tells which class bears which label how often.
+    sources_ : NoiseBySource
+        How noisy the labels of each source are, where `fit` was given sources. It can be printed. `noise_` is then that
+        of all labels together, as they weighed in the training.
     oof_proba_ : array
         The twisted posterior of every class for the training rows, each by models that have not seen the row; where
         something was chosen by folds.
@@ -284,6 +292,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: ArrayLike | None = None,
+        *,
+        source: Any = None,
+        item: Any = None,
     ) -> Self:
         """Boost on (X, y).
 
@@ -299,18 +310,36 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             weight: rows that weigh a millionth of the heaviest count for little or nothing.
         X_val, y_val, sample_weight_val
             Validation rows. They serve to follow the loss and to stop early, never to train.
+        source : array-like or None
+            Who or what gave the label of each row: an annotator, a branch, a month. Text, numbers or categories; None
+            or NaN where that is not known, and such a row is judged as one of all sources together. Every source then
+            has noise rates of its own (`sources_`), and where some are much less reliable than others, what was chosen
+            is boosted once more with their labels weighing less. It is no feature: leave its column out of X. It asks
+            for alpha and noise_rates "auto", and goes with neither X_val nor a distributed fit.
+        item : array-like or None
+            Which thing each row is a label of, where several sources have labelled the same ones: names, like those of
+            sources, and None for a row by itself. Without it rows with equal features are one item where their sources
+            all differ. The labels of an item lie in the same fold, and what models say of it is the mean over its rows.
 
         Returns
         -------
         self
         """
+        if source is not None and self.warm_start:
+            raise ValueError("source must be None with warm_start=True: sources are judged by folds, which begin anew")
         previous = self._find_previous()
         settings = resolve(list_parameters(self), seed=None if previous is None else previous.seed)
         if previous is None:
             self.__dict__.pop("model_", None)  # A fit that fails on its data leaves no older model behind.
         validation = ValidationTable(X_val, y_val, sample_weight_val)
-        data = TrainingData.collect(settings, X, y, sample_weight, validation, previous=previous, estimator=self)
-        fit = Search(data).run() if settings.automatic else boost_given_settings(data, previous, self._hold)
+        sources = SourceColumns(source, item)
+        data = TrainingData.collect(
+            settings, X, y, sample_weight, validation, sources=sources, previous=previous, estimator=self
+        )
+        if data.sources is not None:
+            fit = fit_by_source(data)
+        else:
+            fit = Search(data).run() if settings.automatic else boost_given_settings(data, previous, self._hold)
         self.model_ = fit.model
         if fit.interrupt is not None:
             raise fit.interrupt
@@ -351,6 +380,36 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Of two classes it is positive where `predict` says classes_[1]; of more the largest speaks for its class.
         """
         return find_model(self).posterior.decision(self._scores(X))
+
+    def alpha_star(self, X: Any, source: Any = None) -> Array:
+        """Return the paper's pointwise alpha*(x), which undoes the noise of each row's label. Two classes only.
+
+        It is the log-odds of the clean posterior over those of the posterior that labels follow: 1 where labels are
+        clean, larger the more noise there is, negative where most labels are wrong (`untwist.twists.alpha_star`).
+
+        Parameters
+        ----------
+        X : table
+            As for `predict`.
+        source : array-like or None
+            Who gives the label of each row, among the sources that `fit` was told. None, here or for a row: nobody
+            knows, and the noise is that of all sources together; without sources, that of all labels.
+
+        Returns
+        -------
+        array
+            One alpha per row.
+        """
+        model = find_model(self)
+        if len(model.classes) != 2:
+            raise ValueError(f"alpha_star is for two classes, got a model of {len(model.classes)}")
+        scores = self._scores(X)
+        clean = model.unweigh(model.posterior.clean(model.posterior.decision(scores)))
+        if source is None and model.sources is None:
+            twisted = model.unweigh(model.posterior.twisted(scores))
+        else:
+            twisted = model.find_source_labels_follow(clean, source)
+        return alpha_star(clean[:, 1], twisted[:, 1])
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """Yield `decision_function` after each round; a class whose rounds have ended keeps its scores."""
@@ -405,6 +464,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     noise_ = _expose(lambda model: model.noise)
     choice_ = _expose(lambda model: _require(model.choice, "nothing was left to choose from the data"))
     oof_proba_ = _expose(lambda model: _require(model.out_of_fold_posterior(), NO_OUT_OF_FOLD))
+    sources_ = _expose(lambda model: _require(model.sources, NO_SOURCES))
     validation_rows_ = _expose(lambda model: model.validation_rows)
     estimators_ = _expose(lambda model: model.by_class("hypotheses"))
     leverages_ = _expose(lambda model: model.by_class("leverages"))

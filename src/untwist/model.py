@@ -18,11 +18,13 @@ from untwist.boosting.forest import Forest, iterate_row_blocks
 from untwist.data.batches import Encoded
 from untwist.data.encoding import TableEncoder
 from untwist.data.labels import encode_labels, list_positive_classes
+from untwist.data.sources import UNKNOWN, LabelSources, look_up_sources
 from untwist.data.workers import Workers, solo
 from untwist.noise.estimate import NoiseEstimate
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.posterior import ClassesPosterior, Posterior, find_posterior_floor
 from untwist.noise.rates import estimate_noise
+from untwist.noise.sources import NoiseBySource
 from untwist.noise.transitions import estimate_transitions
 from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import Link
@@ -117,6 +119,8 @@ class OutOfFold:
         The index of each row's class.
     fingerprint : int or None
         Tells the training table from others; None where not every training row has been set aside.
+    sources : LabelSources or None
+        Who gave the label of each training row, where that is known.
     """
 
     rows: NDArray[np.intp]
@@ -124,6 +128,7 @@ class OutOfFold:
     scores: Array
     labels: NDArray[np.uint32]
     fingerprint: int | None = None
+    sources: LabelSources | None = None
 
     def mean_scores(self) -> Array:
         """Return the scores of every training row; the mean where several folds had a part of it."""
@@ -173,6 +178,8 @@ class FittedModel:
         The training rows that `fit` held out for validation, and the share of each one's weight.
     out_of_fold : OutOfFold or None
         What models said of rows that they had not seen; None where nothing was chosen by folds.
+    sources : NoiseBySource or None
+        How noisy the labels of each source are; None where `fit` was given no sources.
     """
 
     classes: NDArray[Any]
@@ -191,6 +198,7 @@ class FittedModel:
     validation_rows: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     validation_shares: Array = field(default_factory=lambda: np.zeros(0))
     out_of_fold: OutOfFold | None = None
+    sources: NoiseBySource | None = None
 
     # ---- what it is made of ----
 
@@ -320,6 +328,57 @@ class FittedModel:
             return None
         return self.posterior.twisted(self.out_of_fold.mean_scores())
 
+    def out_of_fold_posterior_of_labels(self) -> Array:
+        """Return the twisted posterior that the labels of training rows follow, without the weights of classes.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+            A row for each training row, by models that have not seen it. Where sources are known it is the same for
+            all rows of an item: the mean over them.
+        """
+        if self.out_of_fold is None or self.out_of_fold.fingerprint is None:
+            raise ValueError("not every training row has been judged by a model that has not seen it")
+        posterior = self.unweigh(self.posterior.twisted(self.out_of_fold.mean_scores()))
+        sources = self.out_of_fold.sources
+        if sources is None or not sources.has_repeated_items:
+            return posterior
+        return _average_by_item(posterior, sources.items)
+
+    def unweigh(self, posterior: Array) -> Array:
+        """Return posteriors of labels that class weights have multiplied as they are without them.
+
+        Parameters
+        ----------
+        posterior : array of shape (n_rows, n_classes)
+            Posteriors of every class.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+        """
+        return ClassesPosterior(self.link, self.posterior.floor, self.class_weights).unweigh(posterior)
+
+    def find_source_labels_follow(self, clean: Array, source: Any = None) -> Array:
+        """Return the posterior that labels of given sources follow where the clean one is known.
+
+        Parameters
+        ----------
+        clean : array of shape (n_rows, n_classes)
+            The clean posterior, without the weights of classes.
+        source : array-like of shape (n_rows,) or None
+            Who gives each label; None for a source that nobody knows, which errs as all of them together do.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+        """
+        if self.sources is None:
+            raise ValueError("source must be None: fit was not told the sources of its labels")
+        unknown = np.full(len(clean), UNKNOWN, dtype=np.intp)
+        index = unknown if source is None else look_up_sources(source, self.sources.names, len(clean))
+        return self.sources.twist(clean, index)
+
     def estimate_noise(
         self, known: tuple[float, float] | Array | None = None, workers: Workers = solo
     ) -> Untwisting | MatrixUntwisting:
@@ -351,6 +410,17 @@ class FittedModel:
 def _join(columns: list[Array]) -> Array:
     """Return one column as it is, several as a table."""
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def _average_by_item(posterior: Array, items: NDArray[np.intp]) -> Array:
+    """Return the mean posterior of each row's item; the same for any order of the rows."""
+    order = np.lexsort((*posterior.T, items))
+    starts = np.flatnonzero(np.append(True, np.diff(items[order]) != 0))
+    counts = np.diff(np.append(starts, len(order)))
+    means = np.add.reduceat(posterior[order], starts, axis=0) / counts[:, None]
+    averaged = np.empty_like(posterior)
+    averaged[order] = np.repeat(means, counts, axis=0)
+    return averaged
 
 
 def _gather_sorted(workers: Workers, *columns: NDArray[Any]) -> list[NDArray[Any]]:

@@ -6,6 +6,7 @@ dataset they agree on bins.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,10 +24,13 @@ from sklearn.utils.validation import (
 
 from untwist.arguments import Array
 from untwist.boosting.engines.engine import Dataset, Growth, Rows, Task
+from untwist.boosting.forest import iterate_row_blocks
 from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
 from untwist.data.encoding import TableEncoder
+from untwist.data.folds import split_items_into_folds
 from untwist.data.labels import encode_labels, find_classes, list_positive_classes, refuse_missing, weigh_classes
+from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
 from untwist.data.tables import Schema
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
@@ -35,10 +39,16 @@ from untwist.noise.posterior import find_posterior_floor
 from untwist.settings import Settings
 from untwist.theory.links import Link
 
-__all__ = ["N_FOLDS", "TrainingData", "ValidationTable"]
+__all__ = ["NO_SOURCES_FOR_WORKERS", "N_FOLDS", "SourceColumns", "TrainingData", "ValidationTable"]
 
 #: Folds that candidates are compared by.
 N_FOLDS = 5
+
+#: What workers of a distributed fit are told that were given sources.
+NO_SOURCES_FOR_WORKERS = (
+    "source and item must be None in a distributed fit, as sources are judged by all rows at once: "
+    "fit PILBoostClassifier on one machine"
+)
 
 #: Sums of weights are kept below this, up to which float64 holds all whole numbers.
 MOST_WEIGHT = 2.0**53
@@ -58,6 +68,33 @@ class ValidationTable:
             raise ValueError("X_val and y_val must be given together")
         if self.X is None and self.sample_weight is not None:
             raise ValueError("sample_weight_val must come with X_val and y_val")
+
+
+@dataclass(frozen=True, eq=False)
+class SourceColumns:
+    """Who gave each label and which item it is of, as `fit` was told; all None where it was not."""
+
+    source: Any = None
+    item: Any = None
+
+    def check_allowed(self, settings: Settings, validation: ValidationTable, workers: Workers) -> None:
+        """Raise an error where sources are given that nothing can be told of."""
+        if self.item is not None and self.source is None:
+            raise ValueError("item must come with source: who gave each of the labels of an item")
+        if any(workers.gather(self.source is not None)) and workers.size > 1:
+            raise ValueError(NO_SOURCES_FOR_WORKERS)
+        if self.source is None:
+            return
+        if not settings.automatic or not settings.untwists_posteriors or settings.known_noise is not None:
+            raise ValueError(
+                "source must be None with settings that estimate no noise, as sources are judged by how their labels "
+                'disagree with models that have not seen them: leave alpha="auto" and noise_rates="auto", and take no '
+                "other loss, estimator or engine than those that grow trees"
+            )
+        if validation.X is not None:
+            raise ValueError(
+                "source must be None with X_val: sources are judged by folds over all rows; leave out X_val, or source"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +129,8 @@ class TrainingData:
         How trees grow, with the seed and the directions of monotone columns.
     workers : Workers
         Who else has training rows.
+    sources : LabelSources or None
+        Who gave the label of each training row, if that was told.
     """
 
     settings: Settings
@@ -109,6 +148,7 @@ class TrainingData:
     n_effective_rows: float
     growth: Growth
     workers: Workers
+    sources: LabelSources | None = None
 
     @classmethod
     def collect(
@@ -119,6 +159,7 @@ class TrainingData:
         sample_weight: ArrayLike | None = None,
         validation: ValidationTable | None = None,
         *,
+        sources: SourceColumns | None = None,
         previous: FittedModel | None = None,
         estimator: Any = None,
     ) -> TrainingData:
@@ -132,6 +173,8 @@ class TrainingData:
             As `PILBoostClassifier.fit` takes them.
         validation : ValidationTable or None
             The validation rows that were given.
+        sources : SourceColumns or None
+            Who gave each label.
         previous : FittedModel or None
             The model to go on from: the rows must have its columns and classes.
         estimator : object or None
@@ -140,8 +183,11 @@ class TrainingData:
         validation = ValidationTable() if validation is None else validation
         validation.check_complete()
         workers = find_workers() if settings.engine.joins_workers else solo
+        sources = SourceColumns() if sources is None else sources
+        sources.check_allowed(settings, validation, workers)
         seed = workers.broadcast_first(settings.seed)
         table = _TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
+        label_sources = table.read_sources(sources)
         rows, validation_weight = table.append_validation(validation, estimator)
         growth = replace(settings.growth, seed=seed, monotone=table.find_directions(estimator))
         dataset = settings.engine.make_dataset(rows, replace(settings.engine_options, growth=growth))
@@ -154,7 +200,11 @@ class TrainingData:
             validation_weight = weight * validation_share
             weight = weight * (1.0 - validation_share)
         folds = None
-        if settings.automatic and not validation_was_given:
+        if label_sources is not None and label_sources.has_repeated_items:
+            folds = split_items_into_folds(
+                dataset.hashes(), label_sources.items, rows.labels, rows.weight, N_FOLDS, seed
+            )
+        elif settings.automatic and not validation_was_given:
             folds = settings.engine.make_folds(dataset, rows, N_FOLDS, seed)
         return cls(
             settings=settings,
@@ -172,6 +222,7 @@ class TrainingData:
             n_effective_rows=_count_effective_rows(weight[: table.n_rows], workers),
             growth=growth,
             workers=workers,
+            sources=label_sources,
         )
 
     @property
@@ -265,6 +316,42 @@ class _TrainingTable:
     @property
     def n_rows(self) -> int:
         return len(self.labels)
+
+    def read_sources(self, columns: SourceColumns) -> LabelSources | None:
+        """Return who gave each label and which rows are of one item, if that was told."""
+        if columns.source is None:
+            return None
+        names, index = read_names("source", columns.source, self.n_rows)
+        if not (self.weight[index != UNKNOWN] > 0).any():
+            raise ValueError("source must be known for some of the rows with a weight, got none but unknown ones")
+        named = None if columns.item is None else read_names("item", columns.item, self.n_rows)[1]
+        contents = np.concatenate([hash_rows(block) for _, block in iterate_row_blocks(self.X)])
+        self._warn_of_source_among_columns(index, len(names))
+        return LabelSources(names, index, find_items(contents, index, self.labels, self.weight, named))
+
+    def _warn_of_source_among_columns(self, index: NDArray[np.intp], n_sources: int) -> None:
+        """Warn of a column that tells sources apart: the model would learn the noise of each as if it were truth."""
+        if n_sources < 2 or n_sources == self.n_rows:
+            return
+        first_value: Array = np.full((n_sources + 1, self.X.shape[1]), np.inf)  # Encoded tables hold no infinity.
+        is_source = np.ones(self.X.shape[1], dtype=np.bool_)
+        for rows, block in iterate_row_blocks(self.X):
+            here, first = np.unique(index[rows], return_index=True)
+            new = np.isinf(first_value[here])
+            first_value[here] = np.where(new, block[first], first_value[here])
+            expected = first_value[index[rows]][:, is_source]
+            found = block[:, is_source]
+            is_source[is_source] = ((found == expected) | (np.isnan(found) & np.isnan(expected))).all(axis=0)
+        for column in np.flatnonzero(is_source).tolist():
+            known = first_value[:, column][~np.isinf(first_value[:, column])]
+            if len(np.unique(known)) == len(known):
+                name = self.encoder.feature_labels[column]
+                warnings.warn(
+                    f"column {name!r} of X is the source: leave it out of X, or the model takes the errors of a source "
+                    "for what its rows are like, and its wrong labels look right",
+                    UserWarning,
+                    stacklevel=5,
+                )
 
     def append_validation(self, validation: ValidationTable, estimator: Any) -> tuple[Rows, Array | None]:
         """Return the training rows, then the validation rows, and what each weighs in the validation loss."""

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from untwist.data.folds import FREQUENT, draw_folds, draw_share, hold_out_share, mix_bits, split_into_folds
+from untwist.data.folds import (
+    FREQUENT,
+    draw_folds,
+    draw_share,
+    hold_out_share,
+    mix_bits,
+    split_into_folds,
+    split_items_into_folds,
+)
 
 
 def numbers(*values):
@@ -126,3 +134,77 @@ def test_draws_without_looking_at_other_rows():
     np.testing.assert_allclose(folds.sum(axis=1) / 40_000, 0.2, atol=0.015)
     np.testing.assert_array_equal(folds[0] > 0, draw_share(contents, 0.2, 1) > 0)
     assert (draw_share(contents, 0.3, 2) != draw_share(contents, 0.3, 1)).any()
+
+
+# Items with several labels
+
+
+def draw_items(n_items=200, seed=0, values=None, classes=2):
+    """Items with one to five labels each: hashes, items, labels, weights."""
+    rng = np.random.default_rng(seed)
+    content = rng.integers(0, 2**63, n_items) if values is None else rng.integers(0, values, n_items)
+    items = np.repeat(np.arange(n_items), rng.integers(1, 6, n_items))
+    labels = rng.integers(0, classes, len(items)).astype(np.uint32)
+    return content.astype(np.uint64)[items], items, labels, rng.integers(0, 3, len(items)).astype(float)
+
+
+@pytest.mark.parametrize("values", [None, 1000, 30, 3, 1])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_all_labels_of_an_item_lie_in_one_fold(values, classes):
+    for seed in range(5):
+        hashes, items, labels, weight = draw_items(seed=seed, values=values, classes=classes)
+        folds = split_items_into_folds(hashes, items, labels, weight, 5, seed)
+        assert folds.shape == (5, len(items))
+        np.testing.assert_array_equal(folds.sum(axis=0), weight)
+        assert np.count_nonzero(folds, axis=0).max() == 1
+        for item in np.unique(items):
+            assert np.count_nonzero(folds[:, items == item].sum(axis=1)) <= 1
+
+
+def test_copies_stay_together_unless_they_are_a_sample_of_their_own():
+    hashes = np.repeat(np.arange(40, dtype=np.uint64), 3)
+    items, labels = np.arange(120), (np.arange(120) % 2).astype(np.uint32)
+    folds = split_items_into_folds(hashes, items, labels, np.ones(120), 5, 0)
+    for content in range(40):
+        assert np.count_nonzero(folds[:, hashes == content].sum(axis=1)) == 1
+    frequent = np.repeat(np.arange(10, dtype=np.uint64), 12)
+    folds = split_items_into_folds(frequent, items, labels, np.ones(120), 5, 0)
+    for content in range(10):
+        assert np.count_nonzero(folds[:, frequent == content].sum(axis=1)) == 5
+    heavy = np.zeros(120, np.uint64)
+    folds = split_items_into_folds(heavy, items, np.zeros(120, np.uint32), np.ones(120), 5, 0)
+    np.testing.assert_array_equal(folds.sum(axis=1), 24)
+
+
+def test_every_fold_has_about_as_many_items_of_each_kind():
+    rng = np.random.default_rng(0)
+    items = np.repeat(np.arange(300), 3)
+    truth = rng.random(300) < 0.2
+    labels = np.where(rng.random(900) < 0.2, ~truth[items], truth[items]).astype(np.uint32)
+    folds = split_items_into_folds(items.astype(np.uint64), items, labels, np.ones(900), 5, 7)
+    n_positive = np.bincount(items, labels).astype(int)
+    fold_of_item = folds[:, ::3].argmax(axis=0)
+    for votes in range(4):
+        counts = np.bincount(fold_of_item[n_positive == votes], minlength=5)
+        assert counts.max() - counts.min() <= 1
+    np.testing.assert_array_equal(folds.sum(axis=1), 180)
+
+
+def test_folds_of_items_know_no_order_of_rows_and_no_absent_rows():
+    hashes, items, labels, weight = draw_items(seed=3, values=60)
+    folds = split_items_into_folds(hashes, items, labels, weight, 5, 1)
+    order = np.random.default_rng(1).permutation(len(items))
+    again = split_items_into_folds(hashes[order], items[order], labels[order], weight[order], 5, 1)
+    np.testing.assert_array_equal(again, folds[:, order])
+    present = weight > 0
+    without = split_items_into_folds(hashes[present], items[present], labels[present], weight[present], 5, 1)
+    np.testing.assert_array_equal(without, folds[:, present])
+    other = split_items_into_folds(hashes, items, labels, weight, 5, 2)
+    assert (other != folds).any()
+
+
+def test_there_are_as_many_folds_as_items_and_two_at_least():
+    items, labels = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1], np.uint32)
+    assert split_items_into_folds(items.astype(np.uint64), items, labels, np.ones(5), 5, 0).shape == (3, 5)
+    with pytest.raises(ValueError, match="two different items at least"):
+        split_items_into_folds(numbers(1, 1), np.array([0, 0]), labels[:2], np.ones(2), 5, 0)

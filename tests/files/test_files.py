@@ -47,7 +47,8 @@ def assert_same_answers(model, other, X):
 
 OF_FORMAT_1 = ["automatic", "several", "negative", "exact", "given"]
 OF_FORMAT_2 = ["together", "matrices", "matrix"]
-NAMES = OF_FORMAT_1 + OF_FORMAT_2
+OF_FORMAT_3 = ["branches", "months"]
+NAMES = OF_FORMAT_1 + OF_FORMAT_2 + OF_FORMAT_3
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -218,6 +219,7 @@ def test_what_the_first_format_can_hold_is_written_in_it(contents):
     assert {name: read_version(content) for name, content in contents.items()} == {
         **dict.fromkeys(OF_FORMAT_1, 1),
         **dict.fromkeys(OF_FORMAT_2, 2),
+        **dict.fromkeys(OF_FORMAT_3, 3),
     }
 
 
@@ -266,7 +268,7 @@ def test_other_files_are_refused_with_their_name(tmp_path, contents):
         (contents["negative"][:20], "ends too early"),
         (contents["negative"][:-1], "damaged"),
         (contents["negative"] + b"\0", "damaged"),
-        (set_version(contents["negative"], 3), "of a newer untwist .format 3, known are 1 to 2.: update"),
+        (set_version(contents["negative"], 4), "of a newer untwist .format 4, known are 1 to 3.: update"),
         (set_version(contents["negative"], 0), "does not make sense"),
     ]:
         path.write_bytes(content)
@@ -585,7 +587,7 @@ def test_errors_say_what_is_not_so(contents):
 
     assert_refused(lambda one: one.update(model="Other"), "it holds a PILBoostClassifier")
     assert_refused(lambda one: one["columns"].update(names=["a"]), "there is a name for each column")
-    assert_refused(lambda one: one["classes"].update(type="M8"), "'M8' is a type of labels")
+    assert_refused(lambda one: one["classes"].update(type="M8"), "'M8' is a type of classes")
     first_array = header["ensembles"][0]["offset"]
     inside = f"array {first_array} lies inside the file"
     assert_refused(lambda one: one["arrays"][first_array].__setitem__(2, 10**9), inside)

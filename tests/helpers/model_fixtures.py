@@ -12,6 +12,8 @@ import numpy as np
 from helpers.shared_models import make_shared_model
 from untwist import PILBoostClassifier, files
 from untwist.model import Candidate, Choice, Mixture
+from untwist.noise import Untwisting
+from untwist.noise.sources import NoiseBySource
 
 FOLDER = Path(__file__).parents[1] / "fixtures"
 
@@ -49,7 +51,7 @@ def fit_models():
     fitted = {
         name: PILBoostClassifier(**one).fit(X, draw_labels(X, classes)) for name, (one, classes) in settings.items()
     }
-    return fitted | make_models_of_format_2()
+    return fitted | make_models_of_format_2() | make_models_of_format_3()
 
 
 def make_models_of_format_2():
@@ -72,9 +74,47 @@ def make_models_of_format_2():
     return models
 
 
+def make_models_of_format_3():
+    """By name: a model that knows the noise of sources, which no earlier format can hold."""
+    X = draw_rows()
+    plain = {"n_estimators": 3, "max_depth": 3, "categorical_features": [1]}
+    given = PILBoostClassifier(1.0, noise_rates=(0.1, 0.2), random_state=0, n_jobs=1, **plain)
+    models = {
+        "branches": given.fit(X, draw_labels(X, ["no", "yes"])),
+        "months": make_shared_model(X, draw_labels(X, [1, 2, 5]), n_classes=3, alpha=1.0, components=2, **plain),
+    }
+    sources = {"branches": np.array(["", "Lübeck", "☃"]), "months": np.array([-1, 202401, 202402, 2**40])}
+    for name, model in models.items():
+        noise = draw_noise_by_source(sources[name], model.model_.untwisting)
+        model.model_ = replace(model.model_, sources=noise)
+    return models
+
+
+def draw_noise_by_source(names, untwisting, seed=0):
+    """What an estimate might say of sources."""
+    rng = np.random.default_rng(seed)
+    n_classes = 2 if isinstance(untwisting, Untwisting) else untwisting.n_classes
+    matrices = 0.7 * np.eye(n_classes) + 0.3 * rng.dirichlet(np.ones(n_classes), (len(names), n_classes))
+    wrong = 1.0 - np.diagonal(matrices, axis1=1, axis2=2)
+    shares = wrong.mean(axis=1)
+    return NoiseBySource(
+        names=names,
+        counts=rng.integers(1, 99, len(names)).astype(float),
+        matrices=matrices,
+        common=matrices.mean(axis=0),
+        shares=shares,
+        intervals=np.column_stack([shares / 2, (1 + shares) / 2]),
+        class_intervals=np.stack([wrong / 2, (1 + wrong) / 2], axis=-1),
+        stands_out=shares == shares.max(),
+        reliability=(1 - shares) / (1 - shares).max(),
+        evidence=3.25,
+        untwisting=untwisting,
+    )
+
+
 if __name__ == "__main__":
     expected = {}
-    for name, model in make_models_of_format_2().items():
+    for name, model in make_models_of_format_3().items():
         path = FOLDER / f"format-{files.VERSION}-{name}.untwist"
         files.save(model, path)
         proba = model.predict_proba(draw_rows(20, seed=7))

@@ -3,16 +3,33 @@
 The room judges labels and computes everything that a report shows:
 
 - `labels`: the audit itself;
+- `judging`: how likely each label is wrong, and how many are;
+- `sources`: how good the labels of each source are, and what several labels of an item say;
 - `reasons`: why a label is doubted;
 - `confusions`: which class bears which label how often;
 - `slices`: where wrong labels concentrate;
+- `hidden_sources`: a column that acts as a source, not as a feature;
+- `training`: the chosen candidate once more, on other labels or without a column;
 - `findings`: the numbers of a report;
 - `comparison`, `peers`: how other boosters do on the same folds.
 """
 
 from untwist.audit.confusions import Confusion
+from untwist.audit.hidden_sources import HiddenSource
 from untwist.audit.labels import LabelAudit, audit_labels
 from untwist.audit.reasons import Explanation, Reason
 from untwist.audit.slices import Slice
+from untwist.audit.sources import Disagreement, JudgedItem, SourceQuality
 
-__all__ = ["Confusion", "Explanation", "LabelAudit", "Reason", "Slice", "audit_labels"]
+__all__ = [
+    "Confusion",
+    "Disagreement",
+    "Explanation",
+    "HiddenSource",
+    "JudgedItem",
+    "LabelAudit",
+    "Reason",
+    "Slice",
+    "SourceQuality",
+    "audit_labels",
+]

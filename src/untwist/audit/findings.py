@@ -14,14 +14,16 @@ from scipy.special import logit, ndtri
 from untwist.arguments import Array
 from untwist.audit.comparison import Peer
 from untwist.audit.confusions import Confusion
-from untwist.audit.labels import LabelAudit
+from untwist.audit.labels import LEAST_REPEATED, LabelAudit
 from untwist.audit.reasons import Explanation
 from untwist.audit.slices import Slice
+from untwist.audit.sources import Disagreement, SourceQuality
 from untwist.audit.training import train_again
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.theory.several_classes import SoftmaxLink
+from untwist.training_data import SourceColumns
 
 __all__ = [
     "BoundedPeer",
@@ -36,9 +38,6 @@ __all__ = [
 
 #: Suspects that are explained, at most.
 MOST_EXPLAINED = 250
-
-#: Columns in which slices are looked for, the most important ones.
-MOST_SLICED = 20
 
 #: Groups of rows that predicted and counted labels are compared by, at most.
 MOST_GROUPS = 12
@@ -174,6 +173,10 @@ class Findings:
         Which class bears which label, the pair with most rows first.
     slices : list of Slice
         Where wrong labels concentrate.
+    sources : list of SourceQuality
+        How good the labels of each source are, the worst first; none where no sources were told.
+    disagreements : list of Disagreement
+        Who disagrees with whom; none where hardly any item has several labels.
     training : TrainingFacts
         What was trained on what.
     losses, errors : arrays
@@ -200,6 +203,8 @@ class Findings:
     n_rows_corrected: NDArray[np.intp]
     confusions: list[CountedConfusion]
     slices: list[Slice]
+    sources: list[SourceQuality]
+    disagreements: list[Disagreement]
     training: TrainingFacts
     losses: Array
     errors: Array
@@ -242,7 +247,9 @@ def collect_findings(
         n_rows_given=_count_rows(audit, audit.given),
         n_rows_corrected=_count_rows(audit, audit.corrected(audit.find_likely_wrong(listed))),
         confusions=count_confusions(audit, listed),
-        slices=_find_slices(audit),
+        slices=audit.slices(),
+        sources=audit.list_sources(),
+        disagreements=audit.list_disagreements() if audit.share_repeated >= LEAST_REPEATED else [],
         training=describe_training(audit),
         losses=losses,
         errors=errors,
@@ -338,11 +345,6 @@ def count_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> list[Coun
     return [CountedConfusion(one, times[one.truth, one.label]) for one in audit.confusions()]
 
 
-def _find_slices(audit: LabelAudit) -> list[Slice]:
-    important = np.argsort(-audit.fitted.importances("gain"), kind="stable")[:MOST_SLICED]
-    return audit.slices(np.sort(important))
-
-
 def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> list[Point]:
     """Return how many wrong labels a review is expected to find, the worst rows first.
 
@@ -435,7 +437,8 @@ def compare_importances(audit: LabelAudit, suspects: NDArray[np.intp]) -> tuple[
     nothing_changes = not (labels != audit.given)[counted].any()
     if nothing_changes or len(np.unique(labels[counted])) < len(audit.classes):
         return before, None
-    return before, train_again(audit.model, audit.X, labels, audit.weight).importances("gain")
+    sources = SourceColumns(audit.source, audit.item)
+    return before, train_again(audit.model, audit.X, labels, audit.weight, sources).importances("gain")
 
 
 # ---- calibration ----

@@ -17,25 +17,30 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 
 from untwist.arguments import Array
+from untwist.audit.judging import untwist
 from untwist.audit.reasons import describe_value
-from untwist.audit.slices import LEAST_POSTERIOR, OFFSET_SPREAD, SLOPE_SPREAD, calibrate
-from untwist.audit.training import find_label_posterior, train_without_column
+from untwist.audit.slices import LEAST_POSTERIOR, OFFSET_SPREAD, SLOPE_SPREAD, JudgedRows, calibrate
+from untwist.audit.training import train_without_column
+from untwist.classifier import PILBoostClassifier
 from untwist.data.encoding import TableEncoder
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.untwisting import Untwisting
 
-if TYPE_CHECKING:
-    from untwist.audit.labels import LabelAudit
-
-__all__ = ["HiddenSource", "find_hidden_source", "group_values", "screen_columns"]
+__all__ = [
+    "HiddenSource",
+    "describe_groups",
+    "explain_by_feature",
+    "find_hidden_source",
+    "group_values",
+    "screen_columns",
+]
 
 #: Columns that are screened, the most important ones.
 MOST_SCREENED = 20
@@ -43,7 +48,7 @@ MOST_SCREENED = 20
 #: Rows that columns are screened by, at most.
 MOST_ROWS = 10_000
 
-#: Tables with more cells than this are not searched: all of their cells would have to be in memory as numbers.
+#: Tables with more cells than this, as numbers or for the classes of the labels, are not searched.
 MOST_CELLS = 50_000_000
 
 #: Columns that the model is trained without, at most.
@@ -79,6 +84,13 @@ MOST_HALVINGS = 12
 
 #: Fisher's scoring ends where a step gains fewer nats than this.
 LEAST_STEP = 1e-4
+
+#: Beside a share below this one, or from this many times on, the number of times says nothing.
+CLOSE_TO_NONE = 0.005
+MOST_TIMES = 20.0
+
+#: From this many times on, whole numbers of times will do.
+COUNTED_TIMES = 2.5
 
 #: Values that begin like this are taken for dates, which have an order.
 DATE = re.compile(r"\d{4}-\d{2}")
@@ -140,45 +152,63 @@ class HiddenSource:
         return self.share_there / max(self.share_elsewhere, LEAST_POSTERIOR)
 
     def __str__(self) -> str:
-        there, _ = self.suspects_as_feature
-        there_as_source, _ = self.suspects_as_source
+        return f"{self.describe()}; run again with it as source: source=X[{self.column!r}], or --source {self.column}"
+
+    def describe(self) -> str:
+        """Say in words where labels look wrong more often, and what follows if the column is taken for a source.
+
+        Returns
+        -------
+        str
+            The words, without a full stop.
+        """
+        there, everywhere = self.suspects_as_feature
+        there_as_source, everywhere_as_source = self.suspects_as_source
         return (
             f"labels where {self.column} {self.where} look wrong {self._describe_times()} "
-            f"({self.share_there:.0%} of {self.rows} against {self.share_elsewhere:.0%} elsewhere). "
-            f"As a feature, {self.column} hides this: {there} of the suspects are there, {there_as_source} if it is "
-            f"taken for the source of the labels"
+            f"({self.share_there:.0%} of {self.rows:,}, {self.share_elsewhere:.0%} elsewhere): {self.column} acts as a "
+            f"source, not as a feature, and hides them: {there_as_source:,} of {everywhere_as_source:,} suspects are "
+            f"there if it is taken for one, {there:,} of {everywhere:,} as it is"
         )
 
     def _describe_times(self) -> str:
-        if self.share_elsewhere < 0.005 or self.times >= 20:
+        if self.share_elsewhere < CLOSE_TO_NONE or self.times >= MOST_TIMES:
             return "far more often"
-        return f"{self.times:.0f} times as often" if self.times >= 2.5 else f"{self.times:.1f} times as often"
+        return f"{self.times:.0f} times as often" if self.times >= COUNTED_TIMES else f"{self.times:.1f} times as often"
 
 
-def find_hidden_source(audit: LabelAudit) -> HiddenSource | None:
+def find_hidden_source(
+    judged: JudgedRows, model: PILBoostClassifier, suspects: NDArray[np.intp], share_wrong: float
+) -> HiddenSource | None:
     """Look for a column that acts as a source of labels: some of its values gave worse ones than the others.
 
     Parameters
     ----------
-    audit : LabelAudit
-        What is known of the labels with all columns taken for features.
+    judged : JudgedRows
+        All rows, with what is known of their labels where all columns are taken for features.
+    model : PILBoostClassifier
+        The classifier that judged them.
+    suspects : array of int
+        The rows that it doubts.
+    share_wrong : float
+        The share of labels that look wrong to it.
 
     Returns
     -------
     HiddenSource or None
         The column that explains most as a source; None where none does so clearly better than as a feature.
     """
-    n_rows, n_columns = len(audit.given), audit.fitted.encoder.n_features
-    if n_rows * max(n_columns, len(audit.classes) ** 2) > MOST_CELLS or n_columns < 2:
+    n_rows, n_columns = judged.table.shape
+    if n_columns < 2:
         return None
-    as_feature = _explain_by_feature(audit.posterior, audit.noise, audit.label_indices, audit.weight)
-    found = [
-        source
-        for column in screen_columns(audit)
-        for source in [_judge_without(audit, column, as_feature)]
-        if source is not None
-    ]
-    return max(found, key=lambda source: source.margin, default=None)
+    columns = screen_columns(judged, model)
+    if not columns:
+        return None
+    as_feature = explain_by_feature(judged.posterior, judged.noise, judged.labels, judged.weight)
+    doubted = np.zeros(n_rows, dtype=np.bool_)
+    doubted[suspects] = True
+    found = [_judge_without(judged, model, column, as_feature, doubted, share_wrong) for column in columns]
+    return max((one for one in found if one is not None), key=lambda source: source.margin, default=None)
 
 
 # ---- groups of values ----
@@ -223,8 +253,25 @@ def group_values(encoder: TableEncoder, column: int, values: Array) -> tuple[NDA
     return group_of_row, names, upper
 
 
-def _describe_groups(encoder: TableEncoder, column: int, values: Array, chosen: NDArray[np.bool_]) -> str:
-    """Say at which groups of values a column is; neighbouring ranges of numbers, and dates, are put together."""
+def describe_groups(encoder: TableEncoder, column: int, values: Array, chosen: NDArray[np.bool_]) -> str:
+    """Say at which groups of values a column is; neighbouring ranges of numbers, and dates, are put together.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        What the columns are.
+    column : int
+        The position of the column.
+    values : array
+        Its numbers.
+    chosen : array of bool
+        Which of the groups of `group_values`.
+
+    Returns
+    -------
+    str
+        Such as "is above 310".
+    """
     _, names, upper = group_values(encoder, column, values)
     known = np.flatnonzero(~np.isnan(upper))
     there = np.flatnonzero(chosen)
@@ -244,37 +291,42 @@ def _describe_groups(encoder: TableEncoder, column: int, values: Array, chosen: 
 # ---- the screen ----
 
 
-def screen_columns(audit: LabelAudit) -> list[int]:
+def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
     """Return the columns that may be sources, the likeliest first, and `MOST_TRAINED` of them at most.
 
     Parameters
     ----------
-    audit : LabelAudit
-        What is known of the labels with all columns taken for features.
+    judged : JudgedRows
+        All rows, with what is known of their labels where all columns are taken for features.
+    model : PILBoostClassifier
+        The classifier that judged them.
 
     Returns
     -------
     list of int
         Positions of columns.
     """
-    rows = _choose_rows(audit)
-    labels, weight = audit.label_indices[rows], audit.weight[rows]
+    fitted = model.model_
+    rows = _choose_rows(judged)
+    table, posterior, labels = judged.table[rows], judged.posterior[rows], judged.labels[rows]
+    weight = judged.weight[rows]
     at_label = np.arange(len(rows)), labels
-    as_feature = float(weight @ np.log(calibrate(audit.posterior[rows], labels, weight)[at_label]))
-    importances = audit.fitted.importances("gain")
+    as_feature = float(weight @ np.log(calibrate(posterior, labels, weight)[at_label]))
+    importances = fitted.importances("gain")
+    logs_as_they_are = _find_logs(fitted.posterior.twisted(fitted.scores(table, model.n_jobs)))
     found = []
     for column in np.argsort(-importances, kind="stable")[:MOST_SCREENED].tolist():
-        group_of_row, _, _ = group_values(audit.fitted.encoder, column, audit.numbers[rows, column])
-        imagined = audit.posterior[rows]
+        group_of_row, _, _ = group_values(fitted.encoder, column, table[:, column])
+        imagined = posterior
         if importances[column] > 0:
-            imagined = _imagine_other_values(audit, rows, column, group_of_row)
+            change = _imagine_other_values(model, table, column, group_of_row) - logs_as_they_are
+            powers = np.exp(_find_logs(posterior) + change)
+            imagined = powers / powers.sum(axis=1, keepdims=True)
         p = calibrate(imagined, labels, weight)[at_label]
-        others = (1.0 - p) / (len(audit.classes) - 1)
+        others = (1.0 - p) / (posterior.shape[1] - 1)
         plain = np.bincount(group_of_row, weight * np.log(p))
-        noisy = np.max(
-            [np.bincount(group_of_row, weight * np.log(p + share * (others - p))) for share in TRIED_SHARES], axis=0
-        )
-        gains = noisy - plain
+        noisy = [np.bincount(group_of_row, weight * np.log(p + share * (others - p))) for share in TRIED_SHARES]
+        gains = np.max(noisy, axis=0) - plain
         gain = float(gains[gains > NATS_BY_CHANCE].sum())
         lost = as_feature - float(plain.sum()) - gain
         # What the column explains as a feature must not be much more than what it would explain as a source.
@@ -283,38 +335,34 @@ def screen_columns(audit: LabelAudit) -> list[int]:
     return [column for _, column in sorted(found)[:MOST_TRAINED]]
 
 
-def _choose_rows(audit: LabelAudit) -> NDArray[np.intp]:
-    """Return some rows of positive weight, spread over all posteriors, that do not depend on the order of the rows."""
-    rows = np.flatnonzero(audit.weight > 0)
+def _choose_rows(judged: JudgedRows) -> NDArray[np.intp]:
+    """Return rows of positive weight in an order of their own; of many, some that are spread over all posteriors."""
+    rows = np.flatnonzero(judged.weight > 0)
+    rows = rows[np.lexsort((*judged.table[rows].T, judged.labels[rows], judged.posterior[rows, 0]))]
     if len(rows) > MOST_ROWS:
-        order = np.lexsort((*audit.numbers[rows].T, audit.label_indices[rows], audit.posterior[rows, 0]))
-        rows = rows[order[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.intp)]]
+        rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.intp)]
     return rows
 
 
 def _imagine_other_values(
-    audit: LabelAudit, rows: NDArray[np.intp], column: int, group_of_row: NDArray[np.intp]
+    model: PILBoostClassifier, table: Array, column: int, group_of_row: NDArray[np.intp]
 ) -> Array:
-    """Return the posteriors of rows if their value in a column were any other, as frequent as it is.
+    """Return the logarithms of the posteriors of rows if their value in a column were any, as frequent as it is.
 
     The trees have seen most rows. What they say of a row as it is and of the row with another value differs by what the
-    column does to the trees, and that difference is added to what models say that have not seen the row.
+    column does to the trees, and only that difference is added to what models say that have not seen the row.
     """
-    fitted, table = audit.fitted, audit.numbers[rows]
-    n_jobs = audit.model.n_jobs
-    as_it_is = _find_logs(fitted.posterior.twisted(fitted.scores(table, n_jobs)))
+    fitted = model.model_
     times = np.bincount(group_of_row)
     frequent = np.argsort(-times, kind="stable")[:MOST_REPLACED]
-    imagined = np.zeros_like(as_it_is)
+    imagined = np.zeros((len(table), len(fitted.classes)))
     for group in frequent[times[frequent] > 0].tolist():
         values = np.sort(table[group_of_row == group, column])
         changed = table.copy()
         changed[:, column] = values[(len(values) - 1) // 2]
-        logs = _find_logs(fitted.posterior.twisted(fitted.scores(changed, n_jobs)))
+        logs = _find_logs(fitted.posterior.twisted(fitted.scores(changed, model.n_jobs)))
         imagined += times[group] / times[frequent].sum() * logs
-    logs = _find_logs(audit.posterior[rows]) + imagined - as_it_is
-    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+    return imagined
 
 
 def _find_logs(posterior: Array) -> Array:
@@ -324,15 +372,20 @@ def _find_logs(posterior: Array) -> Array:
 # ---- the judgement ----
 
 
-def _judge_without(audit: LabelAudit, column: int, as_feature: float) -> HiddenSource | None:
+def _judge_without(
+    judged: JudgedRows,
+    model: PILBoostClassifier,
+    column: int,
+    as_feature: float,
+    doubted: NDArray[np.bool_],
+    share_wrong: float,
+) -> HiddenSource | None:
     """Judge the labels again without a column; None where it explains them no better as a source than as a feature."""
-    labels, weight, encoder = audit.label_indices, audit.weight, audit.fitted.encoder
-    fitted = train_without_column(audit.model, audit.numbers, column, audit.given, weight)
-    posterior = fitted.out_of_fold_posterior()
-    assert posterior is not None  # It was trained by folds.
-    posterior = find_label_posterior(fitted, posterior)
+    labels, weight, encoder = judged.labels, judged.weight, model.model_.encoder
+    fitted = train_without_column(model, judged.table, column, model.model_.classes[labels], weight)
+    posterior = fitted.out_of_fold_posterior_of_labels()
     noise = fitted.estimate_noise()
-    values = audit.numbers[:, column]
+    values = judged.table[:, column]
     group_of_row, names, _ = group_values(encoder, column, values)
     by_value = estimate_by_source(posterior, labels, group_of_row, names=names, noise=noise, weight=weight)
     stands_out = by_value.stands_out
@@ -342,7 +395,7 @@ def _judge_without(audit: LabelAudit, column: int, as_feature: float) -> HiddenS
     rows = np.arange(len(labels))
     as_source = float(weight @ np.log(np.maximum(followed[rows, labels], LEAST_POSTERIOR)))
     as_feature_by_value = sum(
-        _explain_by_feature(posterior[here], noise, labels[here], weight[here])
+        explain_by_feature(posterior[here], noise, labels[here], weight[here])
         for group in range(len(names))
         for here in [np.flatnonzero((group_of_row == group) & (weight > 0))]
         if len(here)
@@ -352,21 +405,17 @@ def _judge_without(audit: LabelAudit, column: int, as_feature: float) -> HiddenS
         return None
     is_there = stands_out[group_of_row] & (weight > 0)
     wrong = 1.0 - by_value.find_truth(posterior, labels, group_of_row)[rows, labels]
-    suspects = wrong > 0.5
-    if isinstance(noise, MatrixUntwisting):
-        suspects = noise.choose_suspects(wrong)
-    suspects_before = np.zeros(len(labels), dtype=np.bool_)
-    suspects_before[audit.suspects()] = True
+    suspects = noise.choose_suspects(wrong) if isinstance(noise, MatrixUntwisting) else wrong > 0.5
     return HiddenSource(
         column=encoder.feature_labels[column],
         position=column,
-        where=_describe_groups(encoder, column, values, stands_out),
+        where=describe_groups(encoder, column, values, stands_out),
         rows=int(np.count_nonzero(is_there)),
         share_there=_average(by_value, stands_out),
         share_elsewhere=_average(by_value, ~stands_out),
-        share_as_feature=audit.noise_rate[0],
+        share_as_feature=share_wrong,
         share_as_source=_average(by_value, np.ones(len(names), dtype=np.bool_)),
-        suspects_as_feature=(int(np.count_nonzero(suspects_before & is_there)), int(np.count_nonzero(suspects_before))),
+        suspects_as_feature=(int(np.count_nonzero(doubted & is_there)), int(np.count_nonzero(doubted))),
         suspects_as_source=(int(np.count_nonzero(suspects & is_there)), int(np.count_nonzero(suspects))),
         margin=margin,
         by_value=by_value,
@@ -381,15 +430,31 @@ def _average(by_value: NoiseBySource, chosen: NDArray[np.bool_]) -> float:
     return float(by_value.shares[chosen] @ by_value.counts[chosen] / by_value.counts[chosen].sum())
 
 
-def _explain_by_feature(
+def explain_by_feature(
     posterior: Array, noise: Untwisting | MatrixUntwisting, labels: NDArray[np.intp], weight: Array
 ) -> float:
     """Return the log-likelihood of labels under the noise of all rows, after an offset to each class and a slope.
 
     Offset and slope are those of the clean posterior. They are normal variables, as in `slices`, whose log-density is
     part of what is returned, and made largest by Fisher's scoring.
+
+    Parameters
+    ----------
+    posterior : array of shape (n_rows, n_classes)
+        The twisted posterior of models that have not seen the labels.
+    noise : Untwisting or MatrixUntwisting
+        The noise.
+    labels : array of int
+        The index of each row's label.
+    weight : array
+        How much each row counts.
+
+    Returns
+    -------
+    float
+        In nats.
     """
-    logs = _find_logs(_clean(posterior, noise))
+    logs = _find_logs(untwist(noise, posterior))
     order = np.lexsort((weight, labels, *logs.T))
     logs, labels, weight = logs[order], labels[order], weight[order]
     n_classes = logs.shape[1]
@@ -428,11 +493,3 @@ def _explain_by_feature(
         if explained - before < LEAST_STEP:
             break
     return explained
-
-
-def _clean(posterior: Array, noise: Untwisting | MatrixUntwisting) -> Array:
-    """Return the clean posterior of every class."""
-    if isinstance(noise, MatrixUntwisting):
-        return noise.clean(posterior)
-    positive = noise.clean(logit(posterior[:, 1]))
-    return np.column_stack([1.0 - positive, positive])

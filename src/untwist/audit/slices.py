@@ -113,6 +113,8 @@ class JudgedRows:
         The sample weights.
     noise : Untwisting or MatrixUntwisting
         The noise of all rows.
+    followed : array of shape (n_rows, n_classes)
+        What the label of each row follows by all that is known: the posterior, unless its source says otherwise.
     without : mapping of int to tuple
         The posterior and the noise of a model that was trained without a column, where there is such a model: the parts
         of that column are judged by them.
@@ -123,6 +125,7 @@ class JudgedRows:
     labels: NDArray[np.intp]
     weight: Array
     noise: Untwisting | MatrixUntwisting
+    followed: Array
     without: Mapping[int, tuple[Array, Untwisting | MatrixUntwisting]] = field(default_factory=dict)
 
 
@@ -175,7 +178,7 @@ def find_slices(
 
 def _group_by_posterior(judged: JudgedRows, columns: list[int]) -> Iterator[tuple[Array, list[int]]]:
     """Yield each posterior that parts are judged by, with the indices of these parts, by the column of each part."""
-    yield judged.posterior, [index for index, column in enumerate(columns) if column not in judged.without]
+    yield judged.followed, [index for index, column in enumerate(columns) if column not in judged.without]
     for left_out, (posterior, _) in judged.without.items():
         yield posterior, [index for index, column in enumerate(columns) if column == left_out]
 
@@ -310,10 +313,13 @@ def measure_parts(
     noise -= (p * noise).sum(axis=1, keepdims=True)
     weight = weight / weight[weight > 0].mean()
     prior = np.append(np.full(n_classes, OFFSET_SPREAD**-2.0), SLOPE_SPREAD**-2.0)
+    # Sums of rows in this order do not depend on the order that they were given in.
+    order = np.lexsort((weight, labels, *posterior.T))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
     measured = []
     for part in parts:
-        # Sums of rows in this order do not depend on the order that they were given in.
-        rows = part[np.lexsort((weight[part], labels[part], *posterior[part].T))]
+        rows = order[np.sort(place[part])]
         here, squared = p[rows], weight[rows] ** 2
         with_noise = np.append(
             (squared[:, None] * here * noise[rows]).sum(axis=0),

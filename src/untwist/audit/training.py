@@ -5,23 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 from sklearn.utils.validation import _check_monotonic_cst
 
 from untwist.arguments import Array
 from untwist.automatic.search import Search
 from untwist.classifier import PILBoostClassifier, list_parameters
 from untwist.model import FittedModel
-from untwist.noise.posterior import ClassesPosterior, Posterior
 from untwist.settings import Settings, resolve
-from untwist.training_data import TrainingData
+from untwist.training_data import SourceColumns, TrainingData
 
-__all__ = ["find_label_posterior", "train_again", "train_without_column"]
+__all__ = ["train_again", "train_without_column"]
 
 
-def train_again(model: PILBoostClassifier, X: Any, labels: NDArray[Any], weight: Array) -> FittedModel:
+def train_again(
+    model: PILBoostClassifier, X: Any, labels: NDArray[Any], weight: Array, sources: SourceColumns
+) -> FittedModel:
     """Train the chosen candidate on other labels, by folds of its own, with nothing left to choose.
 
     Parameters
@@ -32,12 +31,14 @@ def train_again(model: PILBoostClassifier, X: Any, labels: NDArray[Any], weight:
         Its rows.
     labels, weight : arrays
         What to train it on.
+    sources : SourceColumns
+        Who gave the labels.
 
     Returns
     -------
     FittedModel
     """
-    return _train(_narrow_settings(model), X, labels, weight)
+    return _train(model, _resolve(model), X, labels, weight, sources)
 
 
 def train_without_column(
@@ -61,7 +62,7 @@ def train_without_column(
     FittedModel
     """
     encoder = model.model_.encoder
-    settings = _narrow_settings(model)
+    settings = _resolve(model)
     settings = replace(settings, categorical_features=sorted(encoder.schema.categories.keys() - {column}))
     if settings.monotonic_cst is not None:
         # These rows are an array, whose columns have no names.
@@ -69,39 +70,21 @@ def train_without_column(
         settings = replace(settings, monotonic_cst=directions)
     blanked = numbers.copy()
     blanked[:, column] = 0.0
-    return _train(settings, blanked, labels, weight)
+    return _train(model, settings, blanked, labels, weight, SourceColumns())
 
 
-def _narrow_settings(model: PILBoostClassifier) -> Settings:
-    """Return the settings of a fit that tries the chosen candidate only."""
-    fitted = model.model_
-    assert fitted.choice is not None  # A model that can be audited has chosen by folds.
-    return resolve(list_parameters(model), seed=fitted.seed).narrow_to(fitted.choice.best)
+def _resolve(model: PILBoostClassifier) -> Settings:
+    return resolve(list_parameters(model), seed=model.model_.seed)
 
 
-def _train(settings: Settings, X: Any, labels: NDArray[Any], weight: Array) -> FittedModel:
-    fit = Search(TrainingData.collect(settings, X, labels, weight)).run()
+def _train(
+    model: PILBoostClassifier, settings: Settings, X: Any, labels: NDArray[Any], weight: Array, sources: SourceColumns
+) -> FittedModel:
+    """Train the candidate that a model has chosen."""
+    choice = model.model_.choice
+    assert choice is not None  # A model that can be audited has chosen by folds.
+    data = TrainingData.collect(settings, X, labels, weight, sources=sources)
+    fit = Search(replace(data, settings=settings.narrow_to(choice.best))).run()
     if fit.interrupt is not None:
         raise fit.interrupt
     return fit.model
-
-
-def find_label_posterior(fitted: FittedModel, posterior: Array) -> Array:
-    """Return what labels follow, without the weights of their classes, by the twisted posterior of a model.
-
-    Parameters
-    ----------
-    fitted : FittedModel
-        The model.
-    posterior : array of shape (n_rows, n_classes)
-        Its twisted posterior.
-
-    Returns
-    -------
-    array of shape (n_rows, n_classes)
-        Each row sums to 1.
-    """
-    if isinstance(fitted.posterior, Posterior) and len(fitted.classes) == 2:
-        positive = expit(logit(posterior[:, 1]) - fitted.posterior.shift)
-        return np.column_stack([1.0 - positive, positive])
-    return ClassesPosterior(fitted.link, fitted.posterior.floor, fitted.class_weights).unweigh(posterior)

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from untwist.commands.steps import describe_noise, encode_json, print_result
+from untwist.commands.steps import describe_noise, encode_json, find_matrix, list_sources, print_result
 from untwist.files import header, load
 
 __all__ = ["main"]
+
+#: The sources that are listed, at most, the noisiest first; --json has them all.
+MOST_SOURCES = 10
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,7 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
         "trees": sum(map(len, model.model_.ensembles)),
         "alpha": model.alpha_,
         "noise": describe_noise(model),
-        "matrix": None if model.noise_ is None else model.noise_.matrix,
+        "matrix": find_matrix(model),
+        "sources": list_sources(model),
         "columns": [
             {"name": name, "kind": f"{len(known[i])} categories" if i in known else "numbers", "importance": share}
             for i, (name, share) in enumerate(zip(names, importances.tolist(), strict=True))
@@ -58,6 +62,9 @@ def main(arguments: list[str] | None = None) -> int:
     classes = ", ".join(str(label) for label in model.classes_)
     print_result(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.alpha_:g}")
     print_result(f"noise: {found['noise']}")
+    if model.model_.sources is not None:
+        print_result(f"sources: {model.model_.sources.describe()}")
+        _print_sources(found["sources"])
     if hasattr(model, "choice_"):
         print_result(str(model.choice_))
     width = max(map(len, names))
@@ -65,3 +72,12 @@ def main(arguments: list[str] | None = None) -> int:
         column: Any = found["columns"][i]
         print_result(f"  {column['name']:<{width}}  {column['kind']:<16} {column['importance']:6.1%}")
     return 0
+
+
+def _print_sources(sources: list[dict[str, Any]]) -> None:
+    width = max(len(str(one["source"])) for one in sources[:MOST_SOURCES])
+    for one in sources[:MOST_SOURCES]:
+        what = f"{one['share']:6.1%} wrong ({one['low']:.1%} to {one['high']:.1%}) of {one['labels']:g} labels"
+        print_result(f"  {one['source']!s:<{width}}  {what}{', stands out' if one['stands_out'] else ''}")
+    if len(sources) > MOST_SOURCES:
+        print_result(f"  and {len(sources) - MOST_SOURCES} sources more")

@@ -4,21 +4,25 @@ Copies of a row stay together, and a row of weight 2 is two copies: what was tra
 Only where a content is frequent and has several labels, as in a table of few values, its copies are a sample of their
 own, and part of them is drawn.
 
-`hold_out_share` and `split_into_folds` see all rows and share every class out evenly. `draw_share` and `draw_folds` go
-row by row, for workers that each see a part of the rows only.
+`hold_out_share` and `split_into_folds` see all rows and share every class out evenly. `split_items_into_folds` keeps
+all labels of an item in one fold. `draw_share` and `draw_folds` go row by row, for workers that each see a part of the
+rows only.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import binom
 
 from untwist.arguments import Array
 
-__all__ = ["draw_folds", "draw_share", "hold_out_share", "mix_bits", "split_into_folds"]
+__all__ = ["draw_folds", "draw_share", "hold_out_share", "mix_bits", "split_into_folds", "split_items_into_folds"]
 
 # A content with several labels and at least this many copies is a sample of its own.
 FREQUENT = 10
@@ -133,6 +137,95 @@ def split_into_folds(
     filled = held_out.any(axis=1)
     # To leave out empty folds takes a copy, which is large where rows are many.
     return held_out if filled.all() else np.asarray(held_out[filled])
+
+
+def split_items_into_folds(
+    hashes: NDArray[np.uint64],
+    items: NDArray[np.intp],
+    labels: NDArray[np.uint32],
+    weight: Array,
+    n_folds: int,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Share items out over folds, each with all its rows, whatever their labels.
+
+    Items of the same contents stay together too, unless these are a sample of their own: frequent with several labels,
+    or heavier than a fold. What stays together is dealt out in the order of its most frequent label, of that label's
+    share, and then by chance, so that every fold has about as many of each kind.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64 of shape (n_rows,)
+        Equal for rows of the same contents.
+    items : ndarray of int of shape (n_rows,)
+        The number of each row's item, which must not depend on the order of the rows.
+    labels : ndarray of uint32 of shape (n_rows,)
+        The class of each row.
+    weight : ndarray of shape (n_rows,)
+        How many copies each row stands for.
+    n_folds : int
+        How many folds to make.
+    seed : int
+        Another seed gives other folds.
+
+    Returns
+    -------
+    ndarray of shape (n_folds, n_rows)
+        The weight of each row that each fold sets aside. There are fewer folds where there is not an item for each, and
+        a ValueError where there are not two.
+
+    Examples
+    --------
+    >>> items, labels = np.array([0, 0, 1, 1, 1, 2]), np.array([0, 1, 1, 1, 0, 0], dtype=np.uint32)
+    >>> split_items_into_folds(items.astype(np.uint64), items, labels, np.ones(6), 2, seed=0)
+    array([[1., 1., 1., 1., 1., 0.],
+           [0., 0., 0., 0., 0., 1.]])
+    """
+    present = np.flatnonzero(weight)
+    unit = _join_copies(hashes[present], items[present], labels[present], weight[present], n_folds)
+    n_units = int(unit.max(initial=-1)) + 1
+    if n_units < 2:
+        raise ValueError("rows must be of two different items at least: one is set aside to judge what others teach")
+    classes, label = np.unique(labels[present], return_inverse=True)
+    mass = np.zeros((n_units, len(classes)))
+    # Copies are ordered by weight, so that the order of the rows does not matter.
+    order = np.lexsort((weight[present], label, unit))
+    np.add.at(mass, (unit[order], label[order]), weight[present][order])
+    chance = np.full(n_units, np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(chance, unit, _salt(hashes[present], seed))
+    first_item = np.full(n_units, np.iinfo(np.intp).max)
+    np.minimum.at(first_item, unit, items[present])
+    share = mass.max(axis=1) / mass.sum(axis=1)
+    fold_of_unit = np.empty(n_units, dtype=np.intp)
+    fold_of_unit[np.lexsort((first_item, chance, share, mass.argmax(axis=1)))] = np.arange(n_units) % n_folds
+    held_out = np.zeros((min(n_folds, n_units), len(weight)))
+    held_out[fold_of_unit[unit], present] = weight[present]
+    return held_out
+
+
+def _join_copies(
+    hashes: NDArray[np.uint64], items: NDArray[np.intp], labels: NDArray[np.uint32], weight: Array, n_folds: int
+) -> NDArray[np.intp]:
+    """Return a number for each row that is the same for rows that stay together: of one item, or copies."""
+    keys, content = np.unique(hashes, return_inverse=True)
+    names, item = np.unique(items, return_inverse=True)
+    mass = np.bincount(content, weight)
+    n_labels, n_items = (_count_different(content, other) for other in (labels, item))
+    is_frequent = mass >= FREQUENT * (1 - ROUNDING)
+    is_heavy = mass > weight.sum() / n_folds * (1 + ROUNDING)
+    is_sample = is_frequent & (n_labels > 1) | is_heavy
+    joins = ~(is_sample & (n_items > 1))[content]
+    edges = (np.ones(np.count_nonzero(joins)), (item[joins], len(names) + content[joins]))
+    n_nodes = len(names) + len(keys)
+    _, unit_of_node = connected_components(coo_array(edges, shape=(n_nodes, n_nodes)), directed=False)
+    return np.asarray(np.unique(unit_of_node[item], return_inverse=True)[1], dtype=np.intp)
+
+
+def _count_different(group: NDArray[np.intp], values: NDArray[Any]) -> NDArray[np.intp]:
+    """Return how many different values each group has."""
+    order = np.lexsort((values, group))
+    is_new = np.append(True, (np.diff(group[order]) != 0) | (values[order][1:] != values[order][:-1]))
+    return np.bincount(group[order][is_new])
 
 
 def draw_share(hashes: NDArray[np.uint64], share: float, seed: int) -> Array:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from untwist.classifier import PILBoostClassifier
 from untwist.distributed.shard import end_tracker, fit_shard, make_worker_model, start_tracker
 from untwist.optional import import_optional
-from untwist.training_data import ValidationTable
+from untwist.training_data import NO_SOURCES_FOR_WORKERS, ValidationTable
 
 __all__ = ["DaskPILBoostClassifier"]
 
@@ -47,6 +47,9 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
+        *,
+        source: Any = None,
+        item: Any = None,
     ) -> Self:
         """Boost on Dask collections.
 
@@ -56,11 +59,15 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             Dask arrays or data frames, partitioned alike.
         X_val, y_val, sample_weight_val
             Validation rows, which stay with their workers; those of workers that do not train go to the first one.
+        source, item
+            Not for distributed rows: sources are judged by all rows at once.
 
         Returns
         -------
         self
         """
+        if source is not None or item is not None:
+            raise ValueError(NO_SOURCES_FOR_WORKERS)
         ValidationTable(X_val, y_val, sample_weight_val).check_complete()
         try:
             client = _import_dask("distributed").get_client()

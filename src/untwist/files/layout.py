@@ -23,14 +23,20 @@ __all__ = [
     "FOREST_ARRAYS",
     "LABEL_TYPES",
     "MATRIX_ARRAYS",
+    "MOST_SOURCE_LETTERS",
+    "SECOND_VERSION",
+    "SOURCE_ARRAYS",
     "UNTWISTING_ARRAYS",
     "VERSION",
     "pack",
     "unpack",
 ]
 
-#: The newest version of the format, for leaves with a value per class and for transition matrices.
-VERSION = 2
+#: The newest version of the format, for models that know the noise of sources.
+VERSION = 3
+
+#: The version for leaves with a value per class and for transition matrices.
+SECOND_VERSION = 2
 
 #: The version for all other models: whatever it can hold is written in it, so that an older untwist can read it.
 FIRST_VERSION = 1
@@ -68,6 +74,21 @@ MATRIX_ARRAYS = {
     "class_shares": "k",
     "class_intervals": "k2",
 }
+
+#: The arrays of a `NoiseBySource` and their axes: sources (s), classes (k), the two ends of an interval (2).
+SOURCE_ARRAYS = {
+    "counts": "s",
+    "matrices": "skk",
+    "common": "kk",
+    "shares": "s",
+    "intervals": "s2",
+    "class_intervals": "sk2",
+    "stands_out": "s",
+    "reliability": "s",
+}
+
+#: Letters of all sources, as an array holds them, at most: their number times the longest name.
+MOST_SOURCE_LETTERS = 1 << 24
 
 
 def pack(header: dict[str, Any], arrays: bytes, version: int) -> bytes:

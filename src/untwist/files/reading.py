@@ -19,7 +19,15 @@ from untwist.boosting.forest import WORDS_PER_SET, Forest
 from untwist.classifier import PILBoostClassifier
 from untwist.data.encoding import AcceptedTables, TableEncoder
 from untwist.data.tables import KNOWN_CATEGORIES, Schema
-from untwist.files.layout import FOREST_ARRAYS, LABEL_TYPES, MATRIX_ARRAYS, UNTWISTING_ARRAYS, unpack
+from untwist.files.layout import (
+    FOREST_ARRAYS,
+    LABEL_TYPES,
+    MATRIX_ARRAYS,
+    MOST_SOURCE_LETTERS,
+    SOURCE_ARRAYS,
+    UNTWISTING_ARRAYS,
+    unpack,
+)
 from untwist.files.values import (
     ArrayReader,
     check_finite,
@@ -33,6 +41,7 @@ from untwist.files.values import (
 from untwist.model import Candidate, Choice, FittedModel, Mixture
 from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting
 from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.sources import NoiseBySource
 from untwist.settings import choose_engine
 from untwist.theory.links import CanonicalLink, ClippedLink, Link
 from untwist.theory.losses import AlphaLoss
@@ -196,6 +205,7 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
     encoder = _read_columns(about["columns"], n_scores, accepted)
     classes = _read_classes(about["classes"], n_scores)
     noise = _read_noise(about["noise"], arrays, len(classes))
+    untwisting = _find_untwisting(about["untwists"], noise)
     validation_rows, validation_shares = _read_held_out(about["held_out"], arrays)
     model = FittedModel(
         classes=classes,
@@ -210,9 +220,10 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
         n_effective_rows=read_number(about["weight"], low=0.0, high=MOST_WEIGHT),
         choice=None if about["choice"] is None else _read_choice(about["choice"]),
         noise=noise,
-        untwisting=_find_untwisting(about["untwists"], noise),
+        untwisting=untwisting,
         validation_rows=validation_rows,
         validation_shares=validation_shares,
+        sources=_read_sources(about["sources"], arrays, len(classes), untwisting) if "sources" in about else None,
     )
     require(n_scores == len(model.positive_classes), "there are trees for each class")
     is_shared = n_scores > len(model.ensembles)
@@ -258,22 +269,29 @@ def _is_category(value: Any) -> bool:
 
 
 def _read_classes(about: Any, n_scores: int) -> NDArray[Any]:
+    classes = _read_names("classes", about, MOST_LETTERS)
+    require(len(classes) >= 2, "there are two classes")
+    require(len(classes) <= max(2, n_scores), "there are trees for each class")
+    return classes
+
+
+def _read_names(what: str, about: Any, most_letters: int) -> NDArray[Any]:
+    """Return the classes, or the sources: sorted, all different."""
     kind = about["type"]
     values = read_value(about["values"])
-    require(isinstance(kind, str) and LABEL_TYPES.fullmatch(kind) is not None, f"{kind!r:.50} is a type of labels")
-    require(isinstance(values, list) and len(values) >= 2, "there are two classes")
-    require(all(isinstance(one, (bool, int, float, str)) for one in values), "classes are text or numbers")
-    require(len(values) <= max(2, n_scores), "there are trees for each class")
+    require(isinstance(kind, str) and LABEL_TYPES.fullmatch(kind) is not None, f"{kind!r:.50} is a type of {what}")
+    require(isinstance(values, list) and len(values) > 0, f"there are {what}")
+    require(all(isinstance(one, (bool, int, float, str)) for one in values), f"{what} are text or numbers")
     is_text = [isinstance(one, str) for one in values]
     if "U" in kind:
-        require(int(kind[2:]) * len(values) <= MOST_LETTERS, "names of classes are short")
-        require(all(is_text), "classes of a text type are text")
+        require(int(kind[2:]) * len(values) <= most_letters, f"names of {what} are short")
+        require(all(is_text), f"{what} of a text type are text")
     elif kind != "|O":
-        require(not any(is_text), "classes of a type of numbers are numbers")
-    classes = np.array(values, dtype=kind)
-    is_sorted = classes.tolist() == values and bool(np.all(classes[:-1] < classes[1:]))
-    require(is_sorted, "classes are sorted and different")
-    return classes
+        require(not any(is_text), f"{what} of a type of numbers are numbers")
+    names = np.array(values, dtype=kind)
+    is_sorted = names.tolist() == values and bool(np.all(names[:-1] < names[1:]))
+    require(is_sorted, f"{what} are sorted and different")
+    return names
 
 
 def _read_class_weights(about: Any, classes: NDArray[Any]) -> Array:
@@ -387,6 +405,33 @@ def _check_matrices(matrices: Array) -> None:
         except np.linalg.LinAlgError:
             largest = math.inf
         require(largest < LARGEST_INVERSE, "transition matrices are invertible")
+
+
+def _read_sources(
+    about: Any, arrays: ArrayReader, n_classes: int, untwisting: Untwisting | MatrixUntwisting | None
+) -> NoiseBySource:
+    names = _read_names("sources", about["names"], MOST_SOURCE_LETTERS)
+    lengths = {"s": len(names), "k": n_classes, "2": 2}
+    values: dict[str, Any] = {}
+    for name, axes in SOURCE_ARRAYS.items():
+        numbers = arrays.read(about[name], np.uint8 if name == "stands_out" else np.float64)
+        shape = [lengths[axis] for axis in axes]
+        require(numbers.size == math.prod(shape), f"{name} has a number for each source and class")
+        values[name] = check_finite(numbers, low=0.0).reshape(shape)
+        if name != "counts":
+            require(bool(np.all(values[name] <= 1)), f"{name} are shares")
+    for name in ("matrices", "common"):
+        require(bool(np.all(np.abs(values[name].sum(axis=-1) - 1.0) < ROUNDING)), f"the rows of {name} sum to one")
+    for name in ("intervals", "class_intervals"):
+        require(bool(np.all(values[name][..., 0] <= values[name][..., 1])), f"{name} begin before they end")
+    require(bool(np.all(values["counts"] < MOST_WEIGHT)), f"the labels of a source weigh less than {MOST_WEIGHT:g}")
+    require(bool(np.all(values["reliability"] > 0)), "a label of any source is worth something")
+    evidence = read_number(about["evidence"])
+    require(math.isfinite(evidence), "the evidence of sources is finite")
+    if untwisting is None or untwisting.n_classes != n_classes:
+        raise ValueError("not so: where there are sources, posteriors of all classes are untwisted")
+    values["stands_out"] = values["stands_out"].astype(np.bool_)
+    return NoiseBySource(names=names, evidence=evidence, untwisting=untwisting, **values)
 
 
 def _read_matrix_field(name: str, plain: Any) -> Any:

@@ -22,6 +22,9 @@ from untwist.files.layout import (
     FOREST_ARRAYS,
     LABEL_TYPES,
     MATRIX_ARRAYS,
+    MOST_SOURCE_LETTERS,
+    SECOND_VERSION,
+    SOURCE_ARRAYS,
     UNTWISTING_ARRAYS,
     VERSION,
     pack,
@@ -30,6 +33,7 @@ from untwist.files.whole_files import write_whole
 from untwist.model import Choice, FittedModel
 from untwist.noise import NoiseEstimate
 from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.sources import NoiseBySource
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss, is_alpha_loss
 from untwist.theory.several_classes import SoftmaxLink
@@ -86,9 +90,11 @@ def dumps(model: PILBoostClassifier) -> bytes:
 
 def _choose_version(model: FittedModel) -> int:
     """Return the first version of the format that can hold a model."""
+    if model.sources is not None:
+        return VERSION
     is_shared = isinstance(model.link, SoftmaxLink)
     is_mixed = model.choice is not None and model.choice.mixture is not None
-    return VERSION if is_shared or is_mixed or isinstance(model.noise, MatrixUntwisting) else FIRST_VERSION
+    return SECOND_VERSION if is_shared or is_mixed or isinstance(model.noise, MatrixUntwisting) else FIRST_VERSION
 
 
 def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
@@ -139,10 +145,7 @@ def _describe_model(model: FittedModel, arrays: _ArrayWriter) -> dict[str, Any]:
     """Return the header of a fitted model. The order of its entries, and of the arrays, belongs to the format."""
     return {
         "columns": _describe_columns(model.encoder),
-        "classes": {
-            "type": _name_label_type(model.classes),
-            "values": make_plain("a class", model.classes.tolist()),
-        },
+        "classes": _describe_names("labels", model.classes),
         "class_weights": make_plain("class_weight", model.class_weights),
         "link": _describe_link(model.link),
         "alpha": _make_number(model.alpha),
@@ -155,6 +158,7 @@ def _describe_model(model: FittedModel, arrays: _ArrayWriter) -> dict[str, Any]:
         "untwists": model.untwisting is not None,
         "held_out": [arrays.add(model.validation_rows.astype("<i8")), arrays.add(model.validation_shares)],
         "ensembles": [_describe_ensemble(ensemble, arrays) for ensemble in model.ensembles],
+        **({} if model.sources is None else {"sources": _describe_sources(model.sources, arrays)}),
     }
 
 
@@ -195,6 +199,20 @@ def _describe_noise(noise: NoiseEstimate | MatrixUntwisting | None, arrays: _Arr
     return header
 
 
+def _describe_sources(sources: NoiseBySource, arrays: _ArrayWriter) -> dict[str, Any]:
+    """Return what is known of sources; what untwists posteriors is the model's noise."""
+    header: dict[str, Any] = {"names": _describe_names("sources", sources.names)}
+    if sources.names.dtype.kind == "U" and sources.names.dtype.itemsize // 4 * len(sources.names) > MOST_SOURCE_LETTERS:
+        raise ValueError(
+            f"{len(sources.names)} sources with names of up to {sources.names.dtype.itemsize // 4} letters cannot be "
+            "written to a file: give shorter names"
+        )
+    for name in SOURCE_ARRAYS:
+        values = getattr(sources, name)
+        header[name] = arrays.add(values.astype(np.uint8) if name == "stands_out" else values)
+    return header | {"evidence": _make_number(sources.evidence)}
+
+
 def _describe_ensemble(ensemble: Ensemble, arrays: _ArrayWriter) -> dict[str, int]:
     forest = ensemble.forest
     assert forest is not None  # `dumps` has refused all others.
@@ -206,11 +224,12 @@ def _describe_ensemble(ensemble: Ensemble, arrays: _ArrayWriter) -> dict[str, in
     return header | ({"outputs": forest.n_outputs} if forest.n_outputs > 1 else {})
 
 
-def _name_label_type(classes: NDArray[Any]) -> str:
-    kind = classes.dtype.str
+def _describe_names(what: str, names: NDArray[Any]) -> dict[str, Any]:
+    """Return the type and the values of classes, or of sources."""
+    kind = names.dtype.str
     if not LABEL_TYPES.fullmatch(kind):
-        raise ValueError(f"labels of type {classes.dtype} cannot be written to a file: make text or numbers of them")
-    return kind
+        raise ValueError(f"{what} of type {names.dtype} cannot be written to a file: make text or numbers of them")
+    return {"type": kind, "values": make_plain(f"one of the {what}", names.tolist())}
 
 
 def make_plain(name: str, value: Any) -> Any:

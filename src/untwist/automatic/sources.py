@@ -1,0 +1,164 @@
+"""Labels of several sources: what was chosen is boosted once more where some of them deserve less trust.
+
+The search sees no sources. What its models say of rows they have not seen tells how noisy each source is
+(`untwist.noise.sources`). Where that differs much, the best candidate is boosted again on the same folds, with every
+label weighing as much as one of its source is worth, and the sources are judged by that.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+
+from untwist.arguments import Array
+from untwist.automatic.search import Search
+from untwist.data.sources import UNKNOWN, LabelSources
+from untwist.fitting import Fit
+from untwist.model import FittedModel
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.sources import NoiseBySource, estimate_by_source
+from untwist.noise.untwisting import Untwisting
+from untwist.training_data import TrainingData
+
+__all__ = ["fit_by_source"]
+
+#: A label of the least reliable source that is worth less than this share of one of the best calls for a second fit.
+MUCH_LESS_RELIABLE = 0.5
+
+
+def fit_by_source(data: TrainingData) -> Fit:
+    """Choose what was left open and judge the sources; where they differ much, boost again by what they are worth.
+
+    Parameters
+    ----------
+    data : TrainingData
+        The rows, with their folds and sources.
+
+    Returns
+    -------
+    Fit
+        Its model has `sources`, unless Ctrl-C came before every row was judged. What ends the second fit early, Ctrl-C
+        or a callback, leaves the model of the first.
+    """
+    search = Search(data)
+    fit = search.run()
+    model = fit.model
+    try:
+        model = judge_sources(model, data)
+        is_whole = fit.interrupt is None and not search.stopped
+        if is_whole and model.sources is not None and differ_much(model.sources):
+            model = _boost_again(data, search, model, model.sources)
+    except KeyboardInterrupt as interrupt:
+        return Fit(model, interrupt)
+    return Fit(model, fit.interrupt)
+
+
+def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | None = None) -> FittedModel:
+    """Return a model that knows how noisy the labels of each source are.
+
+    Parameters
+    ----------
+    model : FittedModel
+        A model of the rows, with its noise.
+    data : TrainingData
+        The rows and their sources.
+    reliability : array or None
+        What the weight of each training row was multiplied by, where it was.
+
+    Returns
+    -------
+    FittedModel
+        The model as it was where not every row has been judged by models that have not seen it.
+    """
+    unseen, noise, sources = model.out_of_fold, model.noise, data.sources
+    assert unseen is not None
+    assert sources is not None
+    assert isinstance(noise, (Untwisting, MatrixUntwisting))  # `SourceColumns` has refused settings without.
+    if unseen.fingerprint is None:
+        return model
+    if reliability is not None:
+        unseen = replace(unseen, weight=unseen.weight / reliability[unseen.rows])
+    model = replace(model, out_of_fold=replace(unseen, sources=sources))
+    weight = unseen.row_weights()
+    in_training = weight if reliability is None else weight * reliability
+    present = np.flatnonzero(weight)  # A row of weight 0 is an absent one.
+    found = estimate_by_source(
+        model.out_of_fold_posterior_of_labels()[present],
+        data.rows.labels[present],
+        sources.index[present],
+        names=sources.names,
+        noise=noise,
+        weight=weight[present],
+        items=np.unique(sources.items[present], return_inverse=True)[1],
+        pooled_weight=in_training[present],
+    )
+    return replace(model, sources=found, noise=found.untwisting, untwisting=found.untwisting)
+
+
+def differ_much(noise: NoiseBySource) -> bool:
+    """Tell whether some source stands out, and its labels are worth much less than those of the best.
+
+    Parameters
+    ----------
+    noise : NoiseBySource
+        How noisy each source is.
+
+    Returns
+    -------
+    bool
+    """
+    return bool(noise.stands_out.any() and noise.reliability.min() < MUCH_LESS_RELIABLE * noise.reliability.max())
+
+
+def weigh_by_reliability(noise: NoiseBySource, sources: LabelSources) -> Array:
+    """Return what one label of each row's source is worth.
+
+    Parameters
+    ----------
+    noise : NoiseBySource
+        How noisy each source is.
+    sources : LabelSources
+        Who gave each label.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+        A label of an unknown source is worth as much as labels are in the mean.
+    """
+    order = np.argsort(noise.reliability, kind="stable")  # In this order the sum does not depend on names.
+    total = max(float(np.sort(noise.counts).sum()), np.finfo(float).tiny)
+    mean = float(np.cumsum(noise.counts[order] * noise.reliability[order])[-1]) / total
+    known = sources.index != UNKNOWN
+    return np.where(known, noise.reliability[sources.index], mean)
+
+
+def _boost_again(data: TrainingData, search: Search, model: FittedModel, noise: NoiseBySource) -> FittedModel:
+    """Return the chosen candidate, boosted by what labels are worth; the model as it was where a callback ends that."""
+    assert data.sources is not None
+    assert data.folds is not None
+    assert model.choice is not None
+    settings = search.settings
+    if settings.verbose:
+        print("sources differ: the same once more, each label weighing what its source is worth", file=sys.stderr)
+    reliability = weigh_by_reliability(noise, data.sources)
+    narrowed = settings.narrow_to(model.choice.best)
+    weighed = replace(
+        data,
+        settings=replace(narrowed, callbacks=settings.callbacks, verbose=settings.verbose),
+        rows=replace(data.rows, weight=data.rows.weight * reliability),
+        weight=data.weight * reliability,
+        folds=data.folds * reliability,
+    )
+    again = Search(weighed)
+    again.started_at = search.started_at
+    fit = again.run()
+    if fit.interrupt is not None:
+        raise fit.interrupt
+    if again.stopped:
+        return model
+    assert fit.model.choice is not None
+    choice = replace(model.choice, mixture=fit.model.choice.mixture)
+    second = replace(fit.model, choice=choice, noise=fit.model.estimate_noise(None, data.workers))
+    return judge_sources(second, data, reliability)

@@ -1,0 +1,214 @@
+"""Who gave each label, and which rows are labels of one thing.
+
+A source is an annotator, a branch, a month: whoever or whatever gave a label. It is no feature. An item is a thing that
+several sources may have labelled, each in a row of its own that repeats its features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from untwist.arguments import Array, is_missing
+from untwist.data.folds import mix_bits
+from untwist.data.tables import bring_to_host
+
+__all__ = ["UNKNOWN", "LabelSources", "find_items", "hash_rows", "look_up_sources", "read_names"]
+
+#: The number of a source that nobody knows.
+UNKNOWN = -1
+
+# Where the hash of a row begins; any number will do.
+START_OF_HASH = np.uint64(0x5DEECE66D)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSources:
+    """Who gave the label of each training row.
+
+    Parameters
+    ----------
+    names : array
+        The sources, sorted, all different.
+    index : array of int
+        The number of each row's source; `UNKNOWN` where it was not given.
+    items : array of int
+        The number of each row's item. Numbers follow from names or from what rows hold, not from their order.
+    """
+
+    names: NDArray[Any]
+    index: NDArray[np.intp]
+    items: NDArray[np.intp]
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        return int(self.items.max(initial=-1)) + 1
+
+    @property
+    def has_repeated_items(self) -> bool:
+        """Whether some item has several labels."""
+        return self.n_items < len(self.items)
+
+
+def read_names(what: str, values: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the different names in a column, and the number of each row's name.
+
+    Parameters
+    ----------
+    what : str
+        What errors call the column.
+    values : array-like of shape (n_rows,)
+        Text, numbers or categories; None and NaN stand for an unknown name. Anything else, such as dates, becomes text.
+    n_rows : int
+        How many there must be.
+
+    Returns
+    -------
+    names : array
+        The names, sorted: text, whole numbers, numbers or Booleans.
+    index : array of int
+        The number of each row's name, -1 where it is unknown.
+
+    Examples
+    --------
+    >>> read_names("source", ["b", None, "a", "b"], 4)
+    (array(['a', 'b'], dtype='<U1'), array([ 1, -1,  0,  1]))
+    """
+    column = np.asarray(bring_to_host(values))
+    if column.ndim != 1:
+        raise ValueError(f"{what} must be one name per row, got an array of shape {column.shape}")
+    if len(column) != n_rows:
+        raise ValueError(f"{what} must be one name per row of X, got {len(column)} for {n_rows} rows")
+    known = ~_find_missing(column)
+    index = np.full(n_rows, UNKNOWN, dtype=np.intp)
+    try:
+        names, index[known] = np.unique(_make_plain_names(what, column[known]), return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"{what} must hold names of one kind, all text or all numbers ({error})") from error
+    return names, index
+
+
+def _find_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
+    if column.dtype == object:
+        return np.array([is_missing(value) for value in column], dtype=np.bool_)
+    return np.asarray(column != column)  # NaN, and a date that is none, differ from themselves.
+
+
+def _make_plain_names(what: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Return names as an array of text, whole numbers, numbers or Booleans, such as a model file can hold."""
+    if values.dtype == object:
+        kinds = {str if isinstance(value, str) else type(value) for value in values}
+        if str in kinds and len(kinds) > 1:
+            raise ValueError(f"{what} must hold names of one kind, all text or all numbers, got both")
+        values = np.array([*values]) if len(values) else values.astype(np.str_)
+    if values.dtype.kind in "biufU":
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise ValueError(f"{what} must hold finite numbers or text")
+        return values.astype(np.float64) if values.dtype.itemsize > 8 and values.dtype.kind == "f" else values
+    return np.array([str(value) for value in values], dtype=np.str_)
+
+
+def look_up_sources(values: Any, names: NDArray[Any], n_rows: int) -> NDArray[np.intp]:
+    """Return the numbers of sources among known ones.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows,)
+        Names of sources; None and NaN stand for an unknown one.
+    names : array
+        The known names, sorted.
+    n_rows : int
+        How many there must be.
+
+    Returns
+    -------
+    array of int
+        The number of each row's source; `UNKNOWN` where it was not given. A ValueError for a name that is not known.
+    """
+    given, index = read_names("source", values, n_rows)
+    try:
+        strange = np.setdiff1d(given, names)
+    except TypeError as error:
+        raise ValueError(f"source must hold names of the kind that fit was given ({error})") from error
+    if strange.size:
+        raise ValueError(f"source has names that fit has not seen: {strange[:5].tolist()}; give None for those")
+    return np.where(index == UNKNOWN, UNKNOWN, np.append(np.searchsorted(names, given), UNKNOWN)[index])
+
+
+def hash_rows(block: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return a hash of what each row of a dense table holds: equal rows have the same one.
+
+    Parameters
+    ----------
+    block : ndarray of shape (n_rows, n_columns)
+        Numbers; NaN equals NaN, and 0 equals -0.
+
+    Returns
+    -------
+    ndarray of uint64 of shape (n_rows,)
+        One hash per row, of 64 bits: of a million different rows two share one in a case of 30 million.
+    """
+    hashes = np.full(block.shape[0], START_OF_HASH)
+    for column in block.T:
+        numbers = column.astype(np.float64) + 0.0
+        numbers[np.isnan(numbers)] = np.nan
+        hashes = mix_bits(hashes ^ mix_bits(numbers.view(np.uint64)))
+    return hashes
+
+
+def find_items(
+    contents: NDArray[np.uint64],
+    sources: NDArray[np.intp],
+    labels: NDArray[np.uint32],
+    weight: Array,
+    named: NDArray[np.intp] | None = None,
+) -> NDArray[np.intp]:
+    """Return the number of each row's item.
+
+    Rows of one name are one item. Without names, rows with equal features are one item where their sources all differ:
+    a source that labels the same features twice has seen different things that look alike. A row without a name among
+    those that have one, and a row of weight 0 among those without, is an item of its own.
+
+    Parameters
+    ----------
+    contents : ndarray of uint64 of shape (n_rows,)
+        Equal for rows with equal features.
+    sources : ndarray of int of shape (n_rows,)
+        The number of each row's source.
+    labels : ndarray of uint32 of shape (n_rows,)
+        The class of each row's label.
+    weight : ndarray of shape (n_rows,)
+        How much each row counts.
+    named : ndarray of int of shape (n_rows,), optional
+        The number of each row's item among the names that were given, -1 where it has none.
+
+    Returns
+    -------
+    ndarray of int of shape (n_rows,)
+        Numbers from 0. Any order of the rows gives each the same number, up to rows that are alike in everything.
+
+    Examples
+    --------
+    >>> contents = np.array([7, 7, 9, 9], dtype=np.uint64)
+    >>> find_items(contents, np.array([0, 1, 2, 2]), np.zeros(4, dtype=np.uint32), np.ones(4))
+    array([0, 0, 1, 2])
+    """
+    order = np.lexsort((weight, labels, sources, contents, weight == 0))
+    if named is not None:
+        order = order[np.argsort(np.where(named[order] < 0, np.iinfo(np.intp).max, named[order]), kind="stable")]
+        starts = np.r_[True, (named[order][1:] != named[order][:-1])] | (named[order] < 0)
+    else:
+        present = weight[order] > 0
+        starts = ~present | np.r_[True, contents[order][1:] != contents[order][:-1]]
+        group = np.cumsum(starts) - 1
+        repeats = np.r_[False, (group[1:] == group[:-1]) & (sources[order][1:] == sources[order][:-1])]
+        has_repeats = np.zeros(len(order), dtype=np.bool_)
+        has_repeats[group[repeats]] = True
+        starts |= has_repeats[group]
+    items = np.empty(len(order), dtype=np.intp)
+    items[order] = np.cumsum(starts) - 1
+    return items

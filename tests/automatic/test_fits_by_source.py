@@ -1,0 +1,226 @@
+"""Fits by source: what is judged, when a second fit follows, and what ends it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from helpers.sourced_rows import draw_sourced_rows, draw_votes
+from untwist import PILBoostClassifier
+from untwist.automatic import sources as by_source
+from untwist.automatic.sources import differ_much, fit_by_source, judge_sources, weigh_by_reliability
+from untwist.data.sources import LabelSources
+from untwist.settings import resolve
+from untwist.training_data import SourceColumns, TrainingData
+
+SETTINGS = {"random_state": 0, "n_jobs": 1}
+
+
+def collect(X, y, source, item=None, weight=None, **settings):
+    parameters = PILBoostClassifier(**SETTINGS, **settings).get_params(deep=False)
+    return TrainingData.collect(resolve(parameters), X, y, weight, sources=SourceColumns(source, item))
+
+
+@pytest.fixture(scope="module")
+def uneven():
+    X, y, source, _ = draw_sourced_rows()
+    data = collect(X, y, source)
+    return data, fit_by_source(data).model
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_where_sources_differ_much_the_same_candidate_is_boosted_by_what_labels_are_worth(classes):
+    X, y, source, truth = draw_sourced_rows(900, classes=classes, bad_rate=0.6)
+    model = PILBoostClassifier(**SETTINGS).fit(X, y, source=source)
+    plain = PILBoostClassifier(**SETTINGS).fit(X, y)
+    assert model.choice_.best == plain.choice_.best
+    assert model.choice_.tried == plain.choice_.tried
+    assert model.sources_.names[model.sources_.stands_out].tolist() == ["Leipzig"]
+    assert model.sources_.shares[1] == pytest.approx(0.6, abs=0.1)
+    assert (model.decision_function(X) != plain.decision_function(X)).any()
+    assert (model.predict(X) == truth).mean() >= (plain.predict(X) == truth).mean()
+    # The first fit, weighted by hand, is the second one.
+    first = judge_sources(plain.model_, collect(X, y, source))
+    weight = first.sources.reliability[np.searchsorted(first.sources.names, source)]
+    settings = resolve(PILBoostClassifier(**SETTINGS).get_params(deep=False)).narrow_to(plain.choice_.best)
+    data = collect(X, y, source)
+    weighed = replace(data, settings=settings, weight=data.weight * weight, folds=data.folds * weight)
+    expected = by_source.Search(weighed).run().model
+    for one, other in zip(model.model_.ensembles, expected.ensembles, strict=True):
+        np.testing.assert_array_equal(one.forest.value, other.forest.value)
+
+
+def test_where_sources_are_alike_the_trees_are_those_of_a_fit_without():
+    X, y, source, _ = draw_sourced_rows(bad_rate=0.02)
+    model = PILBoostClassifier(**SETTINGS).fit(X, y, source=source)
+    plain = PILBoostClassifier(**SETTINGS).fit(X, y)
+    assert not model.sources_.stands_out.any()
+    np.testing.assert_array_equal(model.forest_.value, plain.forest_.value)
+    np.testing.assert_array_equal(model.oof_proba_, plain.oof_proba_)
+
+
+def test_noise_and_untwisting_are_those_of_the_sources(uneven):
+    _, model = uneven
+    assert model.noise is model.untwisting is model.sources.untwisting
+
+
+def test_rows_set_aside_keep_their_own_weights(uneven):
+    data, model = uneven
+    np.testing.assert_array_equal(model.out_of_fold.row_weights(), np.ones(data.n_rows))
+    assert model.out_of_fold.sources is data.sources
+    assert model.out_of_fold.fingerprint == data.fingerprint()
+
+
+def test_labels_of_unknown_sources_are_worth_the_mean(uneven):
+    _, model = uneven
+    noise = replace(model.sources, counts=np.array([1.0, 3.0, 0.0, 4.0]), reliability=np.array([1.0, 0.25, 0.5, 0.5]))
+    rows = LabelSources(noise.names, np.array([1, -1, 3, 0]), np.arange(4))
+    np.testing.assert_array_equal(weigh_by_reliability(noise, rows), [0.25, (1.0 + 0.75 + 2.0) / 8.0, 0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("reliability", "stands_out", "expected"),
+    [
+        ([1.0, 0.49], [False, True], True),
+        ([1.0, 0.5], [False, True], False),
+        ([1.0, 0.1], [False, False], False),
+        ([0.4, 0.1], [False, True], True),
+    ],
+)
+def test_when_sources_differ_much(uneven, reliability, stands_out, expected):
+    noise = replace(uneven[1].sources, reliability=np.array(reliability), stands_out=np.array(stands_out))
+    assert differ_much(noise) is expected
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_any_order_of_the_rows_gives_the_same_model(long):
+    X, y, source, *_ = draw_votes() if long else draw_sourced_rows()
+    order = np.random.default_rng(5).permutation(len(y))
+    model = PILBoostClassifier(**SETTINGS).fit(X, y, source=source)
+    other = PILBoostClassifier(**SETTINGS).fit(X[order], y[order], source=source[order])
+    np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
+    np.testing.assert_array_equal(model.oof_proba_[order], other.oof_proba_)
+    np.testing.assert_array_equal(model.sources_.matrices, other.sources_.matrices)
+    np.testing.assert_array_equal(model.sources_.intervals, other.sources_.intervals)
+
+
+def test_the_number_of_threads_makes_no_difference():
+    X, y, source, _ = draw_sourced_rows()
+    one, two = (PILBoostClassifier(random_state=0, n_jobs=n).fit(X, y, source=source) for n in (1, 2))
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+def test_labels_of_an_item_are_judged_by_one_model():
+    X, y, source, items, _ = draw_votes()
+    data = collect(X, y, source)
+    np.testing.assert_array_equal(find_pairs(data.sources.items), find_pairs(items))
+    fold_of_row = data.folds.argmax(axis=0)
+    assert all(len(set(fold_of_row[items == item])) == 1 for item in np.unique(items))
+    posterior = fit_by_source(data).model.out_of_fold_posterior_of_labels()
+    for item in np.unique(items)[:20]:
+        assert len(np.unique(posterior[items == item], axis=0)) == 1
+
+
+def find_pairs(items):
+    """Whether two rows are of one item."""
+    return items[:, None] == items[None, :]
+
+
+def test_rows_of_a_named_item_may_differ_and_are_judged_by_their_mean():
+    X, y, source, items, _ = draw_votes()
+    X = X + np.random.default_rng(1).normal(scale=1e-3, size=X.shape)
+    data = collect(X, y, source, [f"item {one}" for one in items])
+    np.testing.assert_array_equal(find_pairs(data.sources.items), find_pairs(items))
+    model = fit_by_source(data).model
+    found = model.out_of_fold_posterior_of_labels()
+    by_row = model.posterior.twisted(model.out_of_fold.mean_scores())
+    for item in np.unique(items)[:20]:
+        np.testing.assert_allclose(found[items == item], by_row[items == item].mean(axis=0)[None].repeat(3, axis=0))
+
+
+def test_verbose_fits_tell_of_the_second_one(capsys):
+    X, y, source, _ = draw_sourced_rows()
+    PILBoostClassifier(**SETTINGS, verbose=1).fit(X, y, source=source)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-2] == "sources differ: the same once more, each label weighing what its source is worth"
+    assert lines[-1].startswith("alpha ")
+
+
+def test_callbacks_hear_of_the_second_fit_and_may_end_it():
+    X, y, source, _ = draw_sourced_rows()
+    heard = []
+    whole = PILBoostClassifier(**SETTINGS, callbacks=[heard.append]).fit(X, y, source=source)
+    n_of_first = len(heard) - -(-whole.choice_.best.n_rounds // 10)
+    assert [one.round for one in heard[n_of_first:]] == [
+        min(10 * (step + 1), whole.choice_.best.n_rounds) for step in range(len(heard) - n_of_first)
+    ]
+    assert heard[n_of_first].seconds > heard[n_of_first - 1].seconds
+    calls = []
+    stopped = PILBoostClassifier(**SETTINGS, callbacks=[lambda progress: calls.append(0) or len(calls) > n_of_first])
+    stopped.fit(X, y, source=source)
+    assert len(calls) == n_of_first + 1
+    plain = PILBoostClassifier(**SETTINGS).fit(X, y)
+    np.testing.assert_array_equal(stopped.forest_.value, plain.forest_.value)
+    assert stopped.sources_.stands_out.any()
+
+
+def interrupt_after(n_calls):
+    """A callback that hears Ctrl-C at its so-and-so-manyth call."""
+    calls = []
+
+    def callback(progress):
+        calls.append(progress)
+        if len(calls) == n_calls:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+def test_ctrl_c_in_the_second_fit_keeps_the_first():
+    X, y, source, _ = draw_sourced_rows()
+    heard = []
+    whole = PILBoostClassifier(**SETTINGS, callbacks=[heard.append]).fit(X, y, source=source)
+    n_of_first = len(heard) - -(-whole.choice_.best.n_rounds // 10)
+    model = PILBoostClassifier(**SETTINGS, callbacks=[interrupt_after(n_of_first + 2)])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y, source=source)
+    plain = PILBoostClassifier(**SETTINGS).fit(X, y)
+    np.testing.assert_array_equal(model.forest_.value, plain.forest_.value)
+    assert model.sources_.stands_out.any()
+    assert model.model_.untwisting is model.sources_.untwisting
+
+
+def test_ctrl_c_in_the_search_leaves_a_model_as_ever():
+    X, y, source, _ = draw_sourced_rows()
+    model = PILBoostClassifier(**SETTINGS, callbacks=[interrupt_after(2)])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y, source=source)
+    assert np.isfinite(model.predict_proba(X)).all()
+    assert model.noise_ is not None
+
+
+def test_ctrl_c_while_sources_are_judged_leaves_the_model_without_them(monkeypatch):
+    def interrupt(*args, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(by_source, "estimate_by_source", interrupt)
+    X, y, source, _ = draw_sourced_rows()
+    model = PILBoostClassifier(**SETTINGS)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y, source=source)
+    plain = PILBoostClassifier(**SETTINGS).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
+    assert not hasattr(model, "sources_")
+
+
+def test_a_weight_of_two_is_a_label_that_counts_twice_and_one_of_zero_none():
+    X, y, source, _ = draw_sourced_rows(500)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    present = weight > 0
+    model = PILBoostClassifier(**SETTINGS).fit(X, y, weight, source=source)
+    without = PILBoostClassifier(**SETTINGS).fit(X[present], y[present], weight[present], source=source[present])
+    np.testing.assert_array_equal(model.forest_.value, without.forest_.value)
+    np.testing.assert_allclose(model.predict_proba(X), without.predict_proba(X), rtol=1e-12)
+    np.testing.assert_array_equal(
+        model.sources_.counts, [weight[source == name].sum() for name in model.sources_.names]
+    )
