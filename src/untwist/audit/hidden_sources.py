@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.audit.judging import untwist
 from untwist.audit.reasons import describe_value
-from untwist.audit.slices import LEAST_POSTERIOR, OFFSET_SPREAD, SLOPE_SPREAD, JudgedRows, calibrate
+from untwist.audit.slices import LEAST_POSTERIOR, Expectation, JudgedRows, calibrate
 from untwist.audit.training import train_without_column
 from untwist.classifier import PILBoostClassifier
 from untwist.data.encoding import TableEncoder
@@ -36,7 +36,6 @@ from untwist.noise.untwisting import Untwisting
 __all__ = [
     "HiddenSource",
     "describe_groups",
-    "explain_by_feature",
     "find_hidden_source",
     "group_values",
     "screen_columns",
@@ -78,13 +77,6 @@ MOST_LOST = 1.5
 #: A column is a source where it explains so many nats more as a source than as a feature.
 LEAST_MARGIN = 5.0
 
-#: Steps of Fisher's scoring that find the effect of a feature, and how often one is halved, at most.
-MOST_STEPS = 20
-MOST_HALVINGS = 12
-
-#: Fisher's scoring ends where a step gains fewer nats than this.
-LEAST_STEP = 1e-4
-
 #: Beside a share below this one, or from this many times on, the number of times says nothing.
 CLOSE_TO_NONE = 0.005
 MOST_TIMES = 20.0
@@ -119,7 +111,7 @@ class HiddenSource:
     suspects_as_feature, suspects_as_source : tuple of int
         Labels that are more likely wrong than right: there, and in all.
     margin : float
-        How many nats of log-likelihood the column explains more as a source than as a feature.
+        How many nats of log-likelihood the column explains more as a source than as an offset and a slope by value.
     by_value : NoiseBySource
         The noise of each group of values.
     group_of_row : array of int
@@ -204,7 +196,7 @@ def find_hidden_source(
     columns = screen_columns(judged, model)
     if not columns:
         return None
-    as_feature = explain_by_feature(judged.posterior, judged.noise, judged.labels, judged.weight)
+    _, as_feature = calibrate(judged.expected, judged.labels, judged.weight)
     doubted = np.zeros(n_rows, dtype=np.bool_)
     doubted[suspects] = True
     found = [_judge_without(judged, model, column, as_feature, doubted, share_wrong) for column in columns]
@@ -311,7 +303,9 @@ def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
     table, posterior, labels = judged.table[rows], judged.posterior[rows], judged.labels[rows]
     weight = judged.weight[rows]
     at_label = np.arange(len(rows)), labels
-    as_feature = float(weight @ np.log(calibrate(posterior, labels, weight)[at_label]))
+    as_it_is = np.eye(posterior.shape[1])
+    calibrated, _ = calibrate(Expectation.under_one_matrix(posterior, as_it_is), labels, weight)
+    as_feature = calibrated.find_likelihood(labels, weight)
     importances = fitted.importances("gain")
     logs_as_they_are = _find_logs(fitted.posterior.twisted(fitted.scores(table, model.n_jobs)))
     found = []
@@ -322,7 +316,8 @@ def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
             change = _imagine_other_values(model, table, column, group_of_row) - logs_as_they_are
             powers = np.exp(_find_logs(posterior) + change)
             imagined = powers / powers.sum(axis=1, keepdims=True)
-        p = calibrate(imagined, labels, weight)[at_label]
+        calibrated, _ = calibrate(Expectation.under_one_matrix(imagined, as_it_is), labels, weight)
+        p = calibrated.posterior[at_label]
         others = (1.0 - p) / (posterior.shape[1] - 1)
         plain = np.bincount(group_of_row, weight * np.log(p))
         noisy = [np.bincount(group_of_row, weight * np.log(p + share * (others - p))) for share in TRIED_SHARES]
@@ -394,14 +389,15 @@ def _judge_without(
     followed = by_value.twist(by_value.clean(posterior), group_of_row)
     rows = np.arange(len(labels))
     as_source = float(weight @ np.log(np.maximum(followed[rows, labels], LEAST_POSTERIOR)))
+    expected = Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix)
     as_feature_by_value = sum(
-        explain_by_feature(posterior[here], noise, labels[here], weight[here])
+        calibrate(expected.take(here), labels[here], weight[here])[1]
         for group in range(len(names))
         for here in [np.flatnonzero((group_of_row == group) & (weight > 0))]
         if len(here)
     )
-    margin = as_source - max(as_feature, as_feature_by_value)
-    if margin < LEAST_MARGIN:
+    margin = as_source - as_feature_by_value
+    if margin < LEAST_MARGIN or as_source < as_feature:
         return None
     is_there = stands_out[group_of_row] & (weight > 0)
     wrong = 1.0 - by_value.find_truth(posterior, labels, group_of_row)[rows, labels]
@@ -428,68 +424,3 @@ def _judge_without(
 def _average(by_value: NoiseBySource, chosen: NDArray[np.bool_]) -> float:
     """Return the share of wrong labels of some sources together."""
     return float(by_value.shares[chosen] @ by_value.counts[chosen] / by_value.counts[chosen].sum())
-
-
-def explain_by_feature(
-    posterior: Array, noise: Untwisting | MatrixUntwisting, labels: NDArray[np.intp], weight: Array
-) -> float:
-    """Return the log-likelihood of labels under the noise of all rows, after an offset to each class and a slope.
-
-    Offset and slope are those of the clean posterior. They are normal variables, as in `slices`, whose log-density is
-    part of what is returned, and made largest by Fisher's scoring.
-
-    Parameters
-    ----------
-    posterior : array of shape (n_rows, n_classes)
-        The twisted posterior of models that have not seen the labels.
-    noise : Untwisting or MatrixUntwisting
-        The noise.
-    labels : array of int
-        The index of each row's label.
-    weight : array
-        How much each row counts.
-
-    Returns
-    -------
-    float
-        In nats.
-    """
-    logs = _find_logs(untwist(noise, posterior))
-    order = np.lexsort((weight, labels, *logs.T))
-    logs, labels, weight = logs[order], labels[order], weight[order]
-    n_classes = logs.shape[1]
-    rows = np.arange(len(labels))
-    prior = np.append(np.full(n_classes, OFFSET_SPREAD**-2.0), SLOPE_SPREAD**-2.0)
-    start = np.append(np.zeros(n_classes), 1.0)
-
-    def explain(parameters: Array) -> tuple[float, Array, Array]:
-        exponents = parameters[-1] * logs + parameters[:-1]
-        clean = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-        clean /= clean.sum(axis=1, keepdims=True)
-        followed = np.maximum(np.einsum("nj,jk->nk", clean, noise.matrix), LEAST_POSTERIOR)
-        likelihood = float(weight @ np.log(followed[rows, labels]))
-        return likelihood - 0.5 * float(prior @ (parameters - start) ** 2), clean, followed
-
-    parameters = start
-    explained, clean, followed = explain(parameters)
-    for _ in range(MOST_STEPS):
-        directions = [clean * ((np.arange(n_classes) == index) - clean[:, [index]]) for index in range(n_classes)]
-        directions.append(clean * (logs - (clean * logs).sum(axis=1, keepdims=True)))
-        changes = np.stack([np.einsum("nj,jk->nk", each, noise.matrix) for each in directions])
-        gradient = (weight * changes[:, rows, labels] / followed[rows, labels]).sum(axis=1)
-        gradient = gradient - prior * (parameters - start)
-        information = np.einsum("ank,bnk,nk->ab", changes, changes, weight[:, None] / followed) + np.diag(prior)
-        step = np.linalg.solve(information, gradient)
-        before = explained
-        for _ in range(MOST_HALVINGS):
-            moved = explain(parameters + step)
-            if moved[0] >= before:
-                break
-            step = step / 2.0
-        else:
-            break
-        parameters = parameters + step
-        explained, clean, followed = moved
-        if explained - before < LEAST_STEP:
-            break
-    return explained

@@ -20,7 +20,7 @@ from untwist.audit.confusions import Confusion, expect_labels, find_confusions, 
 from untwist.audit.hidden_sources import MOST_CELLS, HiddenSource, find_hidden_source
 from untwist.audit.judging import find_unseen_share, judge_alike, judge_by_source, untwist
 from untwist.audit.reasons import Explanation, ReasonFinder
-from untwist.audit.slices import FALSE_DISCOVERY_RATE, JudgedRows, Slice, find_slices
+from untwist.audit.slices import FALSE_DISCOVERY_RATE, Expectation, JudgedRows, Slice, find_slices
 from untwist.audit.sources import (
     Disagreement,
     JudgedItem,
@@ -518,16 +518,17 @@ class LabelAudit:
     def _judged_rows(self) -> JudgedRows:
         """The rows with what is known of their labels; a column that acts as a source is judged without it."""
         hidden = self.hidden_source
-        followed = self.posterior
+        expected = Expectation.under_one_matrix(self.clean, self.noise.matrix)
         if self.by_source is not None:
-            followed = self.by_source.twist(self.by_source.clean(self.posterior), self.source_indices)
+            matrices = np.concatenate([self.by_source.matrices, self.by_source.common[None]])
+            expected = Expectation(self.by_source.clean(self.posterior), matrices, self.source_indices)
         return JudgedRows(
             table=self.numbers,
             posterior=self.posterior,
             labels=self.label_indices,
             weight=self.weight,
             noise=self.noise,
-            followed=followed,
+            expected=expected,
             without={} if hidden is None else {hidden.position: (hidden.posterior, hidden.noise)},
         )
 

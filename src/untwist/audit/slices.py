@@ -11,7 +11,8 @@ Hochberg's rule: of the parts that are named, no more than a stated share is exp
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincc
 
 from untwist.arguments import Array
+from untwist.audit.judging import untwist
 from untwist.audit.reasons import describe_value
 from untwist.data.encoding import TableEncoder
 from untwist.noise.matrix import MatrixUntwisting
@@ -27,6 +29,7 @@ from untwist.noise.untwisting import Untwisting
 
 __all__ = [
     "FALSE_DISCOVERY_RATE",
+    "Expectation",
     "JudgedRows",
     "Slice",
     "calibrate",
@@ -62,8 +65,12 @@ MEDIAN_SQUARE = 0.4549
 #: A sum less skewed than this is taken for a normal one.
 LEAST_SKEWNESS = 1e-3
 
-#: Steps of Fisher's scoring that calibrate posteriors.
-CALIBRATION_STEPS = 8
+#: Steps of Fisher's scoring, and how often one is halved, at most.
+MOST_STEPS = 20
+MOST_HALVINGS = 12
+
+#: Fisher's scoring ends where a step gains fewer nats than this.
+LEAST_STEP = 1e-6
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,68 @@ class Slice:
 
 
 @dataclass(frozen=True, eq=False)
+class Expectation:
+    """What labels are expected to be: the clean posterior of each row, and what becomes of it.
+
+    Parameters
+    ----------
+    clean : array of shape (n_rows, n_classes)
+        The clean posterior.
+    matrices : array of shape (n_matrices, n_classes, n_classes)
+        Transition matrices: a row per true class, a column per label.
+    matrix_of_row : array of int
+        Which of them the label of each row follows.
+    """
+
+    clean: Array
+    matrices: Array
+    matrix_of_row: NDArray[np.intp]
+
+    @classmethod
+    def under_one_matrix(cls, clean: Array, matrix: Array) -> Expectation:
+        """Return the expectation of labels that all follow the same matrix."""
+        return cls(clean, matrix[None], np.zeros(len(clean), dtype=np.intp))
+
+    def take(self, rows: NDArray[np.intp]) -> Expectation:
+        """Return the same of some rows, in their order."""
+        return replace(self, clean=self.clean[rows], matrix_of_row=self.matrix_of_row[rows])
+
+    def twist(self, values: Array) -> Array:
+        """Return what becomes of values for each true class: one for each label."""
+        if len(self.matrices) == 1:
+            return np.asarray(np.einsum("nj,jk->nk", values, self.matrices[0]))
+        return np.asarray(np.einsum("nj,njk->nk", values, self.matrices[self.matrix_of_row]))
+
+    @cached_property
+    def posterior(self) -> Array:
+        """How likely each label is, and none less than `LEAST_POSTERIOR`."""
+        return np.maximum(self.twist(self.clean), LEAST_POSTERIOR)
+
+    @cached_property
+    def logs(self) -> Array:
+        """The logarithms of the clean posterior."""
+        return np.log(np.maximum(self.clean, LEAST_POSTERIOR))
+
+    def change(self, parameters: Array) -> Expectation:
+        """Return the expectation with the logarithms of the clean posterior times a slope, the last, plus offsets."""
+        exponents = parameters[-1] * self.logs + parameters[:-1]
+        powers = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        return replace(self, clean=powers / powers.sum(axis=1, keepdims=True))
+
+    def list_directions(self, logs: Array) -> Iterator[Array]:
+        """Yield the derivatives of the labels' log-likelihood by the offset of each class, then by the slope."""
+        for index in range(self.clean.shape[1]):
+            offset = (np.arange(self.clean.shape[1]) == index) - self.clean[:, [index]]
+            yield self.twist(self.clean * offset) / self.posterior
+        slope = logs - (self.clean * logs).sum(axis=1, keepdims=True)
+        yield self.twist(self.clean * slope) / self.posterior
+
+    def find_likelihood(self, labels: NDArray[np.intp], weight: Array) -> float:
+        """Return the log-likelihood of labels."""
+        return float(weight @ np.log(self.posterior[np.arange(len(labels)), labels]))
+
+
+@dataclass(frozen=True, eq=False)
 class JudgedRows:
     """The rows with what is known of their labels.
 
@@ -113,8 +182,8 @@ class JudgedRows:
         The sample weights.
     noise : Untwisting or MatrixUntwisting
         The noise of all rows.
-    followed : array of shape (n_rows, n_classes)
-        What the label of each row follows by all that is known: the posterior, unless its source says otherwise.
+    expected : Expectation
+        What labels are expected to be by all that is known.
     without : mapping of int to tuple
         The posterior and the noise of a model that was trained without a column, where there is such a model: the parts
         of that column are judged by them.
@@ -125,7 +194,7 @@ class JudgedRows:
     labels: NDArray[np.intp]
     weight: Array
     noise: Untwisting | MatrixUntwisting
-    followed: Array
+    expected: Expectation
     without: Mapping[int, tuple[Array, Untwisting | MatrixUntwisting]] = field(default_factory=dict)
 
 
@@ -161,8 +230,8 @@ def find_slices(
         if LEAST_ROWS <= len(rows) < n_weighted
     ]
     excesses: dict[int, Excess] = {}
-    for posterior, indices in _group_by_posterior(judged, [column for column, _, _ in parts]):
-        measured = measure_parts(posterior, judged.labels, judged.weight, [parts[index][2] for index in indices])
+    for expected, indices in _group_by_expectation(judged, [column for column, _, _ in parts]):
+        measured = measure_parts(expected, judged.labels, judged.weight, [parts[index][2] for index in indices])
         excesses.update(zip(indices, measured, strict=True))
     p_values = find_p_values([excesses[index] for index in range(len(parts))])
     named = np.flatnonzero(select_discoveries(p_values, false_discovery_rate))
@@ -176,11 +245,12 @@ def find_slices(
     ]
 
 
-def _group_by_posterior(judged: JudgedRows, columns: list[int]) -> Iterator[tuple[Array, list[int]]]:
-    """Yield each posterior that parts are judged by, with the indices of these parts, by the column of each part."""
-    yield judged.followed, [index for index, column in enumerate(columns) if column not in judged.without]
-    for left_out, (posterior, _) in judged.without.items():
-        yield posterior, [index for index, column in enumerate(columns) if column == left_out]
+def _group_by_expectation(judged: JudgedRows, columns: list[int]) -> Iterator[tuple[Expectation, list[int]]]:
+    """Yield what parts are judged by, with the indices of these parts, by the column of each part."""
+    yield judged.expected, [index for index, column in enumerate(columns) if column not in judged.without]
+    for left_out, (posterior, noise) in judged.without.items():
+        expected = Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix)
+        yield expected, [index for index, column in enumerate(columns) if column == left_out]
 
 
 def _estimate_shares(
@@ -219,67 +289,64 @@ class Excess(NamedTuple):
     third: float
 
 
-def calibrate(posterior: Array, labels: NDArray[np.intp], weight: Array) -> Array:
-    """Return posteriors that labels follow: an offset for each class and one slope are fitted to all rows.
+def find_prior(n_classes: int) -> tuple[Array, Array]:
+    """Return the means of the offset of each class and of the slope, and the inverse of their variances."""
+    precision = np.append(np.full(n_classes, OFFSET_SPREAD**-2.0), SLOPE_SPREAD**-2.0)
+    return np.append(np.zeros(n_classes), 1.0), precision
+
+
+def calibrate(expected: Expectation, labels: NDArray[np.intp], weight: Array) -> tuple[Expectation, float]:
+    """Fit an offset for each class and a slope of the clean posterior to labels, by Fisher's scoring.
+
+    Offsets and slope are normal variables of the spreads `OFFSET_SPREAD` and `SLOPE_SPREAD`.
 
     Parameters
     ----------
-    posterior : array of shape (n_rows, n_classes)
-        Posteriors of models that have not seen the labels.
+    expected : Expectation
+        What labels are expected to be.
     labels : array of int
         The index of each row's label.
     weight : array
-        The sample weights.
+        How much each row counts.
 
     Returns
     -------
-    array of shape (n_rows, n_classes)
-        Each row sums to 1.
+    calibrated : Expectation
+        The same after offsets and slope.
+    explained : float
+        The log-likelihood of the labels under it plus the log-density of offsets and slope, but for a constant.
     """
-    logs = np.log(np.maximum(posterior, LEAST_POSTERIOR))
-    n_classes = posterior.shape[1]
-    counted = np.flatnonzero(weight > 0)
-    order = counted[np.lexsort((weight[counted], labels[counted], *posterior[counted].T))]
-    prior = np.append(np.full(n_classes, OFFSET_SPREAD**-2.0), SLOPE_SPREAD**-2.0)
-    start = np.append(np.zeros(n_classes), 1.0)
-    parameters = start
-    for _ in range(CALIBRATION_STEPS):
-        here = _apply(logs[order], parameters)
-        scores, information = _score_offsets_and_slope(here, logs[order], labels[order], weight[order])
-        step = np.linalg.solve(information + np.diag(prior), scores - prior * (parameters - start))
-        parameters = parameters + step
-    return _apply(logs, parameters)
-
-
-def _apply(logs: Array, parameters: Array) -> Array:
-    """Return the posteriors whose logarithms are these, times a slope, plus offsets."""
-    exponents = parameters[-1] * logs + parameters[:-1]
-    powers = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def _score_offsets_and_slope(p: Array, logs: Array, labels: NDArray[np.intp], weight: Array) -> tuple[Array, Array]:
-    """Return the derivatives of the log-likelihood by the offset of each class and the slope, and their information."""
-    rows = np.arange(len(labels))
-    slope = logs - (p * logs).sum(axis=1, keepdims=True)
-    offset_scores = np.bincount(labels, weight, p.shape[1]) - np.einsum("i,ik->k", weight, p)
-    scores = np.append(offset_scores, (weight * slope[rows, labels]).sum())
-    return scores, _covary(p, slope, weight)
-
-
-def _covary(p: Array, slope: Array, weight: Array) -> Array:
-    """Return the covariances of the scores of all offsets and the slope, over labels that follow p."""
-    n_classes = p.shape[1]
-    weighted = weight[:, None] * p
-    covariance = np.empty((n_classes + 1, n_classes + 1))
-    covariance[:-1, :-1] = np.diag(weighted.sum(axis=0)) - np.einsum("ij,ik->jk", weighted, p)
-    covariance[-1, :-1] = covariance[:-1, -1] = (weighted * slope).sum(axis=0)
-    covariance[-1, -1] = (weighted * slope**2).sum()
-    return covariance
+    start, precision = find_prior(expected.clean.shape[1])
+    # Sums of rows in this order do not depend on the order that they were given in.
+    order = np.lexsort((weight, labels, *expected.posterior.T))
+    order = order[weight[order] > 0]
+    here, labels, weight = expected.take(order), labels[order], weight[order]
+    at_label = np.arange(len(labels)), labels
+    parameters, fitted = start, here
+    explained = here.find_likelihood(labels, weight)
+    for _ in range(MOST_STEPS):
+        directions = np.stack(list(fitted.list_directions(here.logs)))
+        gradient = (weight * directions[:, *at_label]).sum(axis=1) - precision * (parameters - start)
+        information = np.einsum("ank,bnk,nk->ab", directions, directions, weight[:, None] * fitted.posterior)
+        step = np.linalg.solve(information + np.diag(precision), gradient)
+        before = explained
+        for _ in range(MOST_HALVINGS):
+            moved = here.change(parameters + step)
+            explained = moved.find_likelihood(labels, weight)
+            explained -= 0.5 * float(precision @ (parameters + step - start) ** 2)
+            if explained >= before:
+                break
+            step = step / 2.0
+        else:
+            return expected.change(parameters), before
+        parameters, fitted = parameters + step, moved
+        if explained - before < LEAST_STEP:
+            break
+    return expected.change(parameters), explained
 
 
 def measure_parts(
-    posterior: Array, labels: NDArray[np.intp], weight: Array, parts: Iterable[NDArray[np.intp]]
+    expected: Expectation, labels: NDArray[np.intp], weight: Array, parts: Iterable[NDArray[np.intp]]
 ) -> list[Excess]:
     """Measure how much the labels of parts contradict the features, beyond offsets and a slope.
 
@@ -289,12 +356,12 @@ def measure_parts(
 
     Parameters
     ----------
-    posterior : array of shape (n_rows, n_classes)
-        Posteriors of models that have not seen the labels.
+    expected : Expectation
+        What labels are expected to be.
     labels : array of int
         The index of each row's label.
     weight : array
-        The sample weights.
+        How much each row counts.
     parts : iterable of arrays of int
         The rows of each part.
 
@@ -302,37 +369,32 @@ def measure_parts(
     -------
     list of Excess
     """
-    n_classes = posterior.shape[1]
-    p = calibrate(posterior, labels, weight)
-    p = np.maximum(p, LEAST_POSTERIOR)
-    p /= p.sum(axis=1, keepdims=True)
-    logs = np.log(p)
-    slope = logs - (p * logs).sum(axis=1, keepdims=True)
-    drift = (1.0 - n_classes * p) / (n_classes - 1)
-    noise = drift / (p + EXPECTED_EXCESS * drift)
-    noise -= (p * noise).sum(axis=1, keepdims=True)
+    n_classes = expected.clean.shape[1]
+    calibrated, _ = calibrate(expected, labels, weight)
     weight = weight / weight[weight > 0].mean()
-    prior = np.append(np.full(n_classes, OFFSET_SPREAD**-2.0), SLOPE_SPREAD**-2.0)
-    # Sums of rows in this order do not depend on the order that they were given in.
-    order = np.lexsort((weight, labels, *posterior.T))
+    _, precision = find_prior(n_classes)
+    order = np.lexsort((weight, labels, *expected.posterior.T))
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     measured = []
     for part in parts:
         rows = order[np.sort(place[part])]
-        here, squared = p[rows], weight[rows] ** 2
-        with_noise = np.append(
-            (squared[:, None] * here * noise[rows]).sum(axis=0),
-            (squared[:, None] * here * noise[rows] * slope[rows]).sum(),
-        )
-        explained = np.linalg.solve(_covary(here, slope[rows], squared) + np.diag(prior), with_noise)
-        by_offsets = explained[:-1] - (here * explained[:-1]).sum(axis=1, keepdims=True)
-        left = noise[rows] - by_offsets - explained[-1] * slope[rows]
+        here, weight_here = calibrated.take(rows), weight[rows]
+        p = here.posterior
+        drift = (1.0 - n_classes * p) / (n_classes - 1)
+        noise = drift / (p + EXPECTED_EXCESS * drift)
+        noise -= (p * noise).sum(axis=1, keepdims=True)
+        variances = (weight_here**2)[:, None] * p
+        directions = np.stack(list(here.list_directions(here.logs)))
+        with_noise = np.einsum("ank,nk->a", directions, variances * noise)
+        among = np.einsum("ank,bnk,nk->ab", directions, directions, variances)
+        explained = np.linalg.solve(among + np.diag(precision), with_noise)
+        left = noise - np.einsum("a,ank->nk", explained, directions)
         measured.append(
             Excess(
-                score=float((weight[rows] * left[np.arange(len(rows)), labels[rows]]).sum()),
-                variance=float((squared[:, None] * here * noise[rows] ** 2).sum() - explained @ with_noise),
-                third=float(((weight[rows] ** 3)[:, None] * here * left**3).sum()),
+                score=float((weight_here * left[np.arange(len(rows)), labels[rows]]).sum()),
+                variance=float((variances * noise**2).sum() - explained @ with_noise),
+                third=float(((weight_here**3)[:, None] * p * left**3).sum()),
             )
         )
     return measured
