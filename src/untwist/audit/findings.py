@@ -18,7 +18,7 @@ from untwist.audit.labels import LEAST_REPEATED, LabelAudit
 from untwist.audit.reasons import Explanation
 from untwist.audit.slices import Slice
 from untwist.audit.sources import Disagreement, SourceQuality
-from untwist.audit.training import train_again
+from untwist.audit.training import train_chosen_candidate
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting
@@ -437,8 +437,25 @@ def compare_importances(audit: LabelAudit, suspects: NDArray[np.intp]) -> tuple[
     nothing_changes = not (labels != audit.given)[counted].any()
     if nothing_changes or len(np.unique(labels[counted])) < len(audit.classes):
         return before, None
+    return before, train_again(audit, labels).importances("gain")
+
+
+def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
+    """Train the chosen candidate on other labels, by folds of its own, with nothing left to choose.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+    labels : array
+        The other labels.
+
+    Returns
+    -------
+    FittedModel
+    """
     sources = SourceColumns(audit.source, audit.item)
-    return before, train_again(audit.model, audit.X, labels, audit.weight, sources).importances("gain")
+    return train_chosen_candidate(audit.model, audit.X, labels, audit.weight, sources)
 
 
 # ---- calibration ----

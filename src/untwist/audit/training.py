@@ -15,13 +15,13 @@ from untwist.model import FittedModel
 from untwist.settings import Settings, resolve
 from untwist.training_data import SourceColumns, TrainingData
 
-__all__ = ["train_again", "train_without_column"]
+__all__ = ["train_chosen_candidate", "train_without_column"]
 
 
-def train_again(
+def train_chosen_candidate(
     model: PILBoostClassifier, X: Any, labels: NDArray[Any], weight: Array, sources: SourceColumns
 ) -> FittedModel:
-    """Train the chosen candidate on other labels, by folds of its own, with nothing left to choose.
+    """Train the chosen candidate, by folds of its own, with nothing left to choose.
 
     Parameters
     ----------
