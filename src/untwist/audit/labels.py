@@ -228,7 +228,7 @@ class LabelAudit:
         """
         if self.by_source is None:
             return []
-        return rate_sources(self.by_source, self.source_indices, self.wrong, self.weight)
+        return rate_sources(self.by_source, self.classes, self.source_indices, self.wrong, self.weight)
 
     def list_disagreements(self) -> list[Disagreement]:
         """Return who disagrees with whom on items that both have labelled, and how much their quality explains.
@@ -276,9 +276,13 @@ class LabelAudit:
         unknown = int(np.count_nonzero((self.source_indices < 0) & (self.weight > 0)))
         if unknown:
             lines.append(f"{unknown:,} labels are of no known source: they are judged as those of all")
-        bad = [one for one in self.list_sources() if one.stands_out]
+        sources = self.list_sources()
+        bad = [one for one in sources if one.stands_out]
         if not bad:
-            lines.append(f"no source stands out among {len(self.by_source.names):,}")
+            worst, best = sources[0], sources[-1]
+            span = f"{best.share_wrong:.1%} ({best.name}) to {worst.share_wrong:.1%} ({worst.name})"
+            shares = f": {span} of their labels are wrong" if self.noise.found and len(sources) > 1 else ""
+            lines.append(f"no source stands out among {len(sources):,}{shares}")
         lines += map(str, bad[:MOST_SOURCES])
         if len(bad) > MOST_SOURCES:
             lines.append(f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: list_sources() has them all")
@@ -587,20 +591,17 @@ class LabelAudit:
         pandas = import_optional("pandas", "sources_to_frame", extra="frames")
         sources = self.list_sources()
         agrees = np.argmax(self.truth, axis=1) == self.label_indices
-        counted = self.weight > 0
-        shares = {
-            name: float(agrees[rows].mean()) if rows.any() else np.nan
-            for index, name in enumerate([] if self.by_source is None else self.by_source.names.tolist())
-            for rows in [counted & (self.source_indices == index)]
-        }
-        worst = [int(np.argmax([share for share, _, _ in one.class_shares])) for one in sources]
+        counted = (self.weight > 0) & (self.source_indices >= 0)
+        names = [] if self.by_source is None else self.by_source.names.tolist()
+        n_agreeing = np.bincount(self.source_indices[counted & agrees], minlength=len(names)).tolist()
+        agreeing = dict(zip(names, n_agreeing, strict=True))
         columns = {
             "annotator_quality": [1.0 - one.share_wrong for one in sources],
             "low": [1.0 - one.high for one in sources],
             "high": [1.0 - one.low for one in sources],
             "num_examples_labeled": [one.labels for one in sources],
-            "agreement_with_consensus": [shares[one.name] for one in sources],
-            "worst_class": self.classes[np.asarray(worst, dtype=np.intp)],
+            "agreement_with_consensus": [agreeing[one.name] / one.labels if one.labels else np.nan for one in sources],
+            "worst_class": [one.worst_class[0] for one in sources],
             "stands_out": [one.stands_out for one in sources],
         }
         return pandas.DataFrame(columns, index=pandas.Index([one.name for one in sources], name="source"))
@@ -771,7 +772,7 @@ def _check_sources(fitted: FittedModel, source: Any, item: Any) -> LabelSources 
     if item is not None:
         _, named = read_names("item", item, n_rows)
         # Rows are of one item in both cases, or in neither.
-        pairs = len(np.unique(np.column_stack([named, votes.items])[named >= 0], axis=0))
+        pairs = len(np.unique((named * votes.n_items + votes.items)[named >= 0]))
         if not pairs == len(np.unique(named[named >= 0])) == len(np.unique(votes.items[named >= 0])):
             raise ValueError("item must be that of the rows that the model was fitted to, in the same order")
     return votes

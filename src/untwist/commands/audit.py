@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -212,10 +213,7 @@ class _JudgedFile:
                     "others": one.others,
                     "expected_wrong": round(one.expected_wrong, 1),
                     "stands_out": one.stands_out,
-                    "by_class": [
-                        {"class": name} | _name_limits(share)
-                        for name, share in zip(audit.classes.tolist(), one.class_shares, strict=True)
-                    ],
+                    "by_class": [{"class": name} | _name_limits(limits) for name, *limits in one.class_shares],
                 }
                 for one in audit.list_sources()
             ],
@@ -274,7 +272,7 @@ class _JudgedFile:
             print(f"\n... and {len(self.suspects) - SHOWN} more{hint}")
 
 
-def _name_limits(rate: tuple[float, float, float]) -> dict[str, float]:
+def _name_limits(rate: Sequence[float]) -> dict[str, float]:
     return dict(zip(("share", "low", "high"), rate, strict=True))
 
 

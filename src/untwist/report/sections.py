@@ -244,6 +244,11 @@ def _write_certainty(audit: LabelAudit) -> str:
     )
     if not audit.noise.found:
         return words + "Here wrong labels explain no more than hard rows do: no noise is claimed, no label is doubted."
+    if audit.by_source is not None and audit.by_source.stands_out.any():
+        evidence = f"{audit.by_source.evidence:,.1f} units of log-likelihood"
+        return words + f"Here noise that differs by source explains the labels better than one for all, by {evidence}."
+    if audit.by_source is not None and not audit.by_source.untwisting.found:
+        return words + "Here it is labels of the same item that differ: they cannot all be right."
     evidence = f"{audit.noise.evidence:,.1f} units of log-likelihood"
     words += f"Here noise explains the labels better than hard rows do, by {evidence}"
     if isinstance(audit.noise, MatrixUntwisting):
