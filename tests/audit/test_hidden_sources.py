@@ -156,9 +156,8 @@ def test_the_order_of_rows_does_not_matter():
     order = np.random.default_rng(0).permutation(len(y))
     one = audit_labels(X, y).hidden_source
     other = audit_labels(X.iloc[order], y[order], n_jobs=2).hidden_source
-    assert (one.margin, one.suspects_as_source, one.share_there) == pytest.approx(
-        (other.margin, other.suspects_as_source, other.share_there), rel=1e-9
-    )
+    assert (one.margin, one.share_there) == pytest.approx((other.margin, other.share_there), rel=1e-9)
+    assert one.suspects_as_source == other.suspects_as_source
 
 
 def test_training_without_a_column_is_training_on_the_other_columns(branches):
