@@ -102,6 +102,13 @@ def test_a_source_that_is_mostly_wrong_is_asked_about_its_classes(found):
     assert "ask whether its classes were mixed up" in text
 
 
+def test_a_source_that_errs_in_one_class_is_told_which(found):
+    uneven = replace(found.sources[0], class_shares=((0, 0.1, 0.05, 0.2), ("<yes>", 0.9, 0.85, 0.95)))
+    text = read_text(write_sources(replace(found, sources=[uneven, *found.sources[1:]])))
+    assert "Most of all it mislabels what is truly <yes>, 90.0 % (85.0 to 95.0) of it." in text
+    assert "Most of all" not in read_text(write_sources(found))
+
+
 def test_labels_of_no_known_source_are_counted():
     X, y, source, _ = draw_sourced_rows(600)
     audit = audit_labels(X, y, source=np.where(np.arange(600) < 60, None, source))

@@ -70,6 +70,8 @@ def _introduce(findings: Findings) -> str:
 
 def _write_advice(sources: list[SourceQuality]) -> str:
     bad = [one for one in sources if one.stands_out]
+    if not bad and len(sources) == 1:
+        return ""
     if not bad:
         worst, best = sources[0], sources[-1]
         span = f"{format_percent(best.share_wrong)} ({for_page(best.name, 40)}) to {format_percent(worst.share_wrong)}"
@@ -87,7 +89,11 @@ def _advise(one: SourceQuality) -> str:
     words = (
         f"Of the labels of <b>{name}</b> {share} are wrong{others}: about {one.expected_wrong:,.0f} of {one.labels:,}."
     )
-    if one.low > 0.5:
+    if one.errs_in_one_class:
+        worst, *limits = one.worst_class
+        share = format_interval((limits[0], limits[1], limits[2]))
+        words += f" Most of all it mislabels what is truly <b>{for_page(worst, 40)}</b>, {share} of it."
+    if one.is_mostly_wrong:
         return f"<li>{words} Most of what it says is wrong: ask whether its classes were mixed up.</li>"
     return f"<li>{words} Review them first, or leave them out; and ask there how labels are given.</li>"
 
