@@ -79,17 +79,24 @@ def test_labels_of_unknown_sources_are_worth_the_mean(uneven):
 
 
 @pytest.mark.parametrize(
-    ("reliability", "stands_out", "expected"),
+    ("counts", "reliability", "expected"),
     [
-        ([1.0, 0.49], [False, True], True),
-        ([1.0, 0.5], [False, True], False),
-        ([1.0, 0.1], [False, False], False),
-        ([0.4, 0.1], [False, True], True),
+        ([100, 100], [1.0, 1.0], False),
+        ([100, 100], [1.0, 0.6], False),
+        ([100, 100], [1.0, 0.5], True),
+        ([700, 100], [1.0, 0.1], True),
+        ([700, 10], [1.0, 0.02], False),  # However bad, it has too few labels to matter.
+        ([700, 0], [1.0, 0.02], False),
+        ([0, 0], [1.0, 0.02], False),
+        ([1, 1], [1e-3, 1.0], True),
     ],
 )
-def test_when_sources_differ_much(uneven, reliability, stands_out, expected):
-    noise = replace(uneven[1].sources, reliability=np.array(reliability), stands_out=np.array(stands_out))
+def test_when_sources_differ_much(uneven, counts, reliability, expected):
+    noise = replace(uneven[1].sources, counts=np.array(counts, dtype=float), reliability=np.array(reliability))
     assert differ_much(noise) is expected
+    weight = np.repeat(reliability, counts)
+    if len(weight):
+        assert (weight.sum() ** 2 / (weight**2).sum() < 0.92 * len(weight)) == expected
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -220,7 +227,19 @@ def test_a_weight_of_two_is_a_label_that_counts_twice_and_one_of_zero_none():
     model = PILBoostClassifier(**SETTINGS).fit(X, y, weight, source=source)
     without = PILBoostClassifier(**SETTINGS).fit(X[present], y[present], weight[present], source=source[present])
     np.testing.assert_array_equal(model.forest_.value, without.forest_.value)
-    np.testing.assert_allclose(model.predict_proba(X), without.predict_proba(X), rtol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(X), without.predict_proba(X), rtol=1e-9)
     np.testing.assert_array_equal(
         model.sources_.counts, [weight[source == name].sum() for name in model.sources_.names]
     )
+
+
+def test_class_weights_are_no_part_of_what_is_said_of_sources():
+    X, y, source, _ = draw_sourced_rows(900)
+    kept = (y == 0) | (np.arange(len(y)) % 4 == 0)  # One class is rare.
+    X, y, source = X[kept], y[kept], source[kept]
+    plain = PILBoostClassifier(**SETTINGS).fit(X, y, source=source)
+    balanced = PILBoostClassifier(**SETTINGS, class_weight="balanced").fit(X, y, source=source)
+    np.testing.assert_allclose(balanced.sources_.counts, plain.sources_.counts, rtol=1e-12)
+    np.testing.assert_allclose(balanced.model_.out_of_fold.row_weights(), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(balanced.sources_.shares, plain.sources_.shares, atol=0.06)
+    assert balanced.sources_.stands_out.tolist() == plain.sources_.stands_out.tolist() == [False, True, False, False]
