@@ -5,7 +5,7 @@ import pytest
 
 from untwist import PILBoostClassifier
 from untwist.settings import resolve
-from untwist.training_data import N_FOLDS, TrainingData, ValidationTable
+from untwist.training_data import N_FOLDS, SourceColumns, TrainingData, ValidationTable
 
 
 @pytest.fixture(scope="module")
@@ -15,10 +15,10 @@ def table():
     return X, np.where(X[:, 0] > 0, "yes", "no"), rng.integers(1, 4, size=120).astype(float)
 
 
-def collect(table, *args, validation=None, weighted=True, **settings):
+def collect(table, *args, validation=None, weighted=True, sources=None, **settings):
     X, y, weight = table
     parameters = PILBoostClassifier(*args, random_state=0, **settings).get_params(deep=False)
-    return TrainingData.collect(resolve(parameters), X, y, weight if weighted else None, validation)
+    return TrainingData.collect(resolve(parameters), X, y, weight if weighted else None, validation, sources=sources)
 
 
 def test_an_automatic_fit_gets_folds_that_set_every_row_aside_once(table):
@@ -86,3 +86,40 @@ def test_incomplete_validation_rows_are_refused(table):
         collect(table, validation=ValidationTable(sample_weight=weight))
     with pytest.raises(ValueError, match="validation rows: X has 2 features"):
         collect(table, validation=ValidationTable(X[:, :2], y))
+
+
+def test_sources_without_repeated_items_leave_the_folds_as_they_are(table):
+    data = collect(table, sources=SourceColumns(["a", "b"] * 60))
+    assert np.array_equal(data.folds, collect(table).folds)
+    assert data.sources.names.tolist() == ["a", "b"]
+    assert np.array_equal(data.sources.index, [0, 1] * 60)
+    assert data.sources.n_items == 120
+    assert collect(table).sources is None
+
+
+def test_rows_that_repeat_features_are_items_of_one_fold(table):
+    X, y, weight = table
+    long = (np.repeat(X, 2, axis=0), np.repeat(y, 2), np.repeat(weight, 2))
+    long[1][::2] = np.where(long[1][::2] == "yes", "no", "yes")  # The first label of each item is wrong.
+    data = collect(long, sources=SourceColumns(["a", "b"] * 120))
+    assert data.sources.n_items == 120
+    assert np.array_equal(data.sources.items[::2], data.sources.items[1::2])
+    assert np.array_equal(data.folds.sum(axis=0), long[2])
+    assert np.array_equal(data.folds[:, ::2] > 0, data.folds[:, 1::2] > 0)
+    same_source = collect(long, sources=SourceColumns(["a", "a"] * 120))
+    assert same_source.sources.n_items == 240
+
+
+def test_items_go_by_features_not_by_their_bins():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 1))
+    data = collect((X, X[:, 0] > 0, None), weighted=False, max_bins=4, sources=SourceColumns(np.arange(2000) % 400))
+    assert data.sources.n_items == 2000
+    named = collect(
+        (X, X[:, 0] > 0, None),
+        weighted=False,
+        max_bins=4,
+        sources=SourceColumns(np.arange(2000) % 2, np.arange(2000) // 2),
+    )
+    assert named.sources.n_items == 1000
+    assert np.array_equal(named.folds[:, ::2] > 0, named.folds[:, 1::2] > 0)

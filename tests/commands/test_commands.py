@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from helpers.command_line import untwist
+from helpers.sourced_rows import draw_sourced_rows
 from helpers.tickets import make_tickets
 from untwist import PILBoostClassifier, load, progress, save
 from untwist.audit import audit_labels
-from untwist.commands import columns, doctor, sheets, steps
+from untwist.commands import columns, doctor, inspect, sheets, steps
 from untwist.commands import main as cli
 from untwist.explain import explain
 from untwist.twisters import ClassNoise
@@ -632,6 +633,27 @@ def test_inspect_tells_columns_classes_and_size(trained, capsys):
     model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(np.arange(20.0)[:, None], np.arange(20) > 9)
     save(model, trained / "plain.untwist")
     assert untwist(capsys, "inspect", "plain.untwist")[0] == 0  # This model has no names, no choice and no noise.
+
+
+def test_inspect_tells_the_sources_the_noisiest_first(folder, capsys, monkeypatch):
+    X, y, source, _ = draw_sourced_rows()
+    model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, y, source=np.char.add(source, "\x1b[31m"))
+    save(model, folder / "sources.untwist")
+    status, out, _ = untwist(capsys, "inspect", "sources.untwist")
+    assert status == 0
+    assert "\x1b" not in out  # What comes from data cannot steer the terminal.
+    lines = out.splitlines()
+    (first,) = (place for place, line in enumerate(lines) if line.startswith("sources: noisier than the others"))
+    assert lines[first + 1].strip().startswith("Leipzig")
+    assert lines[first + 1].endswith(f"of {np.count_nonzero(source == 'Leipzig')} labels, stands out")
+    assert not any(line.endswith("stands out") for line in lines[first + 2 : first + 5])
+    found = json.loads(untwist(capsys, "inspect", "sources.untwist", "--json")[1])["sources"]
+    shares = [one["share_wrong"] for one in found]
+    assert shares == sorted(model.sources_.shares, reverse=True)
+    assert found[0]["stands_out"] is True
+    np.testing.assert_allclose(found[0]["matrix"], model.sources_.matrices[1])
+    monkeypatch.setattr(inspect, "MOST_SOURCES", 3)
+    assert "  and 1 sources more" in untwist(capsys, "inspect", "sources.untwist")[1].splitlines()
 
 
 def test_explain_tells_what_speaks_for_a_prediction(trained, capsys):

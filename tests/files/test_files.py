@@ -7,7 +7,7 @@ import os
 import pickle
 import stat
 import struct
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +16,15 @@ from sklearn.exceptions import NotFittedError
 
 import untwist
 from helpers.model_bytes import put_together, read_version, sign, take_apart
-from helpers.model_fixtures import FOLDER, draw_labels, draw_rows, fit_models
+from helpers.model_fixtures import FOLDER, draw_labels, draw_noise_by_source, draw_rows, fit_models
+from helpers.sourced_rows import draw_sourced_rows
 from untwist import PILBoostClassifier, files
 from untwist.audit import audit_labels
-from untwist.files import dumps, load, loads, reading, save
+from untwist.files import dumps, load, loads, reading, save, writing
+from untwist.files.layout import SOURCE_ARRAYS
 from untwist.losses import AlphaLoss
 from untwist.noise import Untwisting
+from untwist.noise.sources import NoiseBySource
 
 ROOT = Path(__file__).parents[2]
 
@@ -718,3 +721,113 @@ def test_huge_scores_of_classes_that_share_trees_are_refused(contents):
     header, data = take_apart(contents["together"])
     hostile = overwrite(header, data, header["ensembles"][0]["value"], set_first(1e200))
     assert_refused(header, hostile, "scores are finite")
+
+
+# What only the third format holds
+
+
+@pytest.mark.parametrize("name", OF_FORMAT_3)
+def test_what_is_known_of_sources_survives(name, fitted, contents):
+    before, after = fitted[name].model_, loads(contents[name]).model_
+    for field in fields(NoiseBySource):
+        one, other = getattr(before.sources, field.name), getattr(after.sources, field.name)
+        if isinstance(one, np.ndarray):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+    assert after.sources.evidence == before.sources.evidence
+    assert after.sources.untwisting is after.untwisting is after.noise
+    assert str(after.sources) == str(before.sources)
+
+
+@pytest.mark.parametrize("classes", [["no", "yes"], [1, 2, 3]])
+def test_a_fit_by_source_is_saved_and_loaded(classes):
+    X, y, source, _ = draw_sourced_rows(400, classes=len(classes))
+    model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, np.array(classes)[y], source=source)
+    content = dumps(model)
+    other = loads(content)
+    assert read_version(content) == 3
+    assert_same_answers(model, other, X)
+    assert dumps(other) == content
+    np.testing.assert_array_equal(other.sources_.matrices, model.sources_.matrices)
+    if len(classes) == 2:
+        np.testing.assert_array_equal(other.alpha_star(X, source), model.alpha_star(X, source))
+    without = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, np.array(classes)[y])
+    assert read_version(dumps(without)) == len(classes) - 1
+    assert "sources" not in files.header(dumps(without))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["a", "b", "c"], [-1, 0, 2**62], [0.25, 0.5, 1e300], [False, True], np.array(["x"], dtype="<U9")],
+    ids=str,
+)
+def test_names_of_sources_keep_their_type(names, fitted):
+    names, model = np.asarray(names), loads(dumps(fitted["branches"]))
+    model.model_ = replace(model.model_, sources=draw_noise_by_source(names, model.model_.untwisting))
+    other = loads(dumps(model))
+    assert other.sources_.names.dtype == names.dtype
+    assert other.sources_.names.tolist() == names.tolist()
+
+
+def test_names_that_take_much_memory_are_not_written(fitted, monkeypatch):
+    monkeypatch.setattr(writing, "MOST_SOURCE_LETTERS", 17)
+    with pytest.raises(ValueError, match="3 sources with names of up to 6 letters cannot be written to a file"):
+        dumps(fitted["branches"])
+    monkeypatch.setattr(writing, "MOST_SOURCE_LETTERS", 18)
+    assert loads(dumps(fitted["branches"])).sources_.names.tolist() == ["", "Lübeck", "☃"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("matrices", 0.99, "the rows of matrices sum to one"),
+        ("matrices", -0.1, "numbers are finite and at least 0"),
+        ("matrices", math.nan, "numbers are finite and at least 0"),
+        ("common", 0.99, "the rows of common sum to one"),
+        ("counts", math.inf, "numbers are finite and at least 0"),
+        ("counts", 1e300, "the labels of a source weigh less than"),
+        ("shares", 1.5, "shares are shares"),
+        ("intervals", 0.999, "intervals begin before they end"),
+        ("class_intervals", 0.999, "class_intervals begin before they end"),
+        ("class_intervals", 1.001, "class_intervals are shares"),
+        ("stands_out", 2, "stands_out are shares"),
+        ("reliability", 0.0, "a label of any source is worth something"),
+        ("reliability", 1.1, "reliability are shares"),
+    ],
+)
+@pytest.mark.parametrize("model", OF_FORMAT_3)
+def test_sources_that_make_no_sense_are_refused(model, name, value, message, contents):
+    header, data = take_apart(contents[model])
+    assert_refused(header, overwrite(header, data, header["sources"][name], set_first(value)), message)
+
+
+@pytest.mark.parametrize("name", SOURCE_ARRAYS)
+def test_arrays_of_sources_have_a_number_for_each(name, contents):
+    header, data = take_apart(contents["months"])
+    header["arrays"][header["sources"][name]][1] -= 1
+    assert_refused(header, data, f"{name} has a number for each source and class")
+
+
+def test_what_is_said_beside_the_arrays_of_sources_is_checked(contents):
+    header, data = take_apart(contents["branches"])
+    names = header["sources"]["names"]
+    for values, message in [
+        ({"names": {**names, "values": ["a", "a", "b"]}}, "sources are sorted and different"),
+        ({"names": {**names, "values": ["b", "a", "c"]}}, "sources are sorted and different"),
+        ({"names": {**names, "values": ["a", "b"]}}, "counts has a number for each source and class"),
+        ({"names": {**names, "values": []}}, "there are sources"),
+        ({"names": {**names, "values": [1, 2, 3]}}, "sources of a text type are text"),
+        ({"names": {**names, "type": "<i8"}}, "sources of a type of numbers are numbers"),
+        ({"names": {**names, "type": "<M8"}}, "'<M8' is a type of sources"),
+        ({"names": {**names, "values": [[], "a", "b"]}}, "sources are text or numbers"),
+        ({"evidence": {"number": "nan"}}, "the evidence of sources is finite"),
+    ]:
+        assert_refused(change(header, sources={**header["sources"], **values}), data, message)
+    long = {"type": "<U9999", "values": [f"{number:04}" for number in range(2000)]}
+    assert_refused(change(header, sources={**header["sources"], "names": long}), data, "names of sources are short")
+    assert_refused(
+        change(header, untwists=False), data, "where there are sources, posteriors of all classes are untwist"
+    )
+    assert_refused(
+        change(header, noise={**header["noise"], "n_classes": 3}), data, "where there are sources, posteriors of all"
+    )

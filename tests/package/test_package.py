@@ -18,7 +18,17 @@ ROOT = Path(__file__).parents[2]
 #: The public names of the public modules: what README and docs show, and what users may import.
 PUBLIC = {
     "untwist": ["PILBoostClassifier", "__version__", "load", "save"],
-    "untwist.audit": ["Confusion", "Explanation", "LabelAudit", "Reason", "Slice", "audit_labels"],
+    "untwist.audit": [
+        "Confusion",
+        "Disagreement",
+        "Explanation",
+        "JudgedItem",
+        "LabelAudit",
+        "Reason",
+        "Slice",
+        "SourceQuality",
+        "audit_labels",
+    ],
     "untwist.batches": ["Batches", "Encoded"],
     "untwist.certificate": ["Certificate", "StepCondition", "SurrogateCertificate", "certify", "step_condition"],
     "untwist.checkpoints": ["Checkpoint", "resumed"],

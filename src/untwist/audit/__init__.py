@@ -3,6 +3,8 @@
 The room judges labels and computes everything that a report shows:
 
 - `labels`: the audit itself;
+- `judging`: how likely each label is wrong, and how many are;
+- `sources`: how good the labels of each source are, and what several labels of an item say;
 - `reasons`: why a label is doubted;
 - `confusions`: which class bears which label how often;
 - `slices`: where wrong labels concentrate;
@@ -14,5 +16,16 @@ from untwist.audit.confusions import Confusion
 from untwist.audit.labels import LabelAudit, audit_labels
 from untwist.audit.reasons import Explanation, Reason
 from untwist.audit.slices import Slice
+from untwist.audit.sources import Disagreement, JudgedItem, SourceQuality
 
-__all__ = ["Confusion", "Explanation", "LabelAudit", "Reason", "Slice", "audit_labels"]
+__all__ = [
+    "Confusion",
+    "Disagreement",
+    "Explanation",
+    "JudgedItem",
+    "LabelAudit",
+    "Reason",
+    "Slice",
+    "SourceQuality",
+    "audit_labels",
+]

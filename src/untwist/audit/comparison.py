@@ -16,7 +16,7 @@ from untwist.audit.labels import LabelAudit
 from untwist.audit.peers import LEARNING_RATE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
 from untwist.classifier import list_parameters
 from untwist.settings import resolve
-from untwist.training_data import TrainingData
+from untwist.training_data import SourceColumns, TrainingData
 
 __all__ = ["Peer", "compare"]
 
@@ -72,7 +72,7 @@ def compare(audit: LabelAudit) -> dict[str, Peer]:
         By the name of the method.
     """
     held_out_shares = _find_folds(audit)
-    measured = {"untwist": _measure(audit, audit.posterior, np.searchsorted(audit.classes, audit.predicted))}
+    measured = {"untwist": _measure(audit, audit.posterior, audit.clean.argmax(axis=1))}
     for name, (package, fit) in PEERS.items():
         if importlib.util.find_spec(package) is None:
             continue
@@ -88,7 +88,8 @@ def compare(audit: LabelAudit) -> dict[str, Peer]:
 def _find_folds(audit: LabelAudit) -> Array:
     """Return, for every fold of the audited model, the share of each row's weight that it set aside."""
     settings = resolve(list_parameters(audit.model), seed=audit.fitted.seed)
-    data = TrainingData.collect(settings, audit.X, audit.given, audit.weight)
+    sources = SourceColumns(audit.source, audit.item)
+    data = TrainingData.collect(settings, audit.X, audit.given, audit.weight, sources=sources)
     assert data.folds is not None  # A model that can be audited has chosen by folds.
     shares = data.folds / np.where(data.weight > 0, data.weight, 1.0)
     return np.where(shares > 1.0 - ROUNDING, 1.0, shares)

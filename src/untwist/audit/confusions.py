@@ -10,19 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
+from untwist.audit.judging import move_interval
 from untwist.noise.matrix import SAFE_MARGIN, MatrixUntwisting, find_interval, untwist_by_matrix
 from untwist.noise.untwisting import Untwisting
 
-__all__ = ["Confusion", "find_confusions", "iterate_truths"]
+__all__ = ["Confusion", "expect_labels", "find_confusions", "iterate_truths"]
 
 #: A pair of which fewer rows than this are expected is left out.
 LEAST_ROWS = 0.5
 
 #: A pair whose share is smaller does not stand out.
 LEAST_STANDING_OUT = 0.02
-
-#: This many rows are looked at together.
-ROWS_PER_BLOCK = 10_000
 
 
 @dataclass(frozen=True)
@@ -83,9 +81,9 @@ def iterate_truths(noise: MatrixUntwisting, posterior: Array, labels: NDArray[np
 def find_confusions(
     noise: Untwisting | MatrixUntwisting,
     classes: NDArray[Any],
-    posterior: Array,
+    matrix: Array,
+    truth: Array,
     labels: NDArray[np.intp],
-    wrong: Array,
     counted: NDArray[np.bool_],
 ) -> list[Confusion]:
     """Return which class bears which other label, the pair with most rows first.
@@ -96,12 +94,12 @@ def find_confusions(
         The noise that fits.
     classes : array
         The labels that there are.
-    posterior : array of shape (n_rows, n_classes)
-        The twisted posterior, out of fold.
+    matrix : array of shape (n_classes, n_classes)
+        The transition matrix of all labels; that of the noise, unless sources are told apart.
+    truth : array of shape (n_rows, n_classes)
+        The probability of each class to be the truth, given a row and its label.
     labels : array of int
         The index of each row's label.
-    wrong : array
-        The probability that each label is wrong.
     counted : array of bool
         The rows that count.
 
@@ -111,57 +109,65 @@ def find_confusions(
         The pairs of which at least half a row is expected.
     """
     n_classes = len(classes)
-    matrix = noise.matrix
     off_diagonal = ~np.eye(n_classes, dtype=np.bool_)
+    rows = np.where(off_diagonal, expect_labels(truth, labels, counted.astype(np.float64)), 0.0)
     if isinstance(noise, Untwisting):
-        # Of two classes a wrong label says which class is the true one.
-        rows = np.where(off_diagonal, np.bincount(labels[counted], wrong[counted], minlength=2)[None], 0.0)
         intervals = {(0, 1): noise.interval_neg, (1, 0): noise.interval_pos}
         even_share = 1.0
     else:
-        rows = np.where(off_diagonal, _expect_rows(noise, posterior[counted], labels[counted]), 0.0)
         intervals = {
-            (truth, label): _bound_entry(noise, truth, label)
-            for truth, label in np.argwhere(rows >= LEAST_ROWS).tolist()
+            (true, label): _bound_entry(noise, matrix, true, label)
+            for true, label in np.argwhere(rows >= LEAST_ROWS).tolist()
         }
         even_share = float(matrix[off_diagonal].mean())
     names = classes.tolist()
     order = np.argsort(-rows, axis=None, kind="stable")
     found = []
-    for truth, label in zip(*(each.tolist() for each in np.unravel_index(order, rows.shape)), strict=True):
-        if rows[truth, label] < LEAST_ROWS:
+    for true, label in zip(*(each.tolist() for each in np.unravel_index(order, rows.shape)), strict=True):
+        if rows[true, label] < LEAST_ROWS:
             break
-        low, high = intervals[truth, label]
+        low, high = intervals[true, label]
         found.append(
             Confusion(
-                truth=names[truth],
+                truth=names[true],
                 label=names[label],
-                share=float(matrix[truth, label]),
+                share=float(matrix[true, label]),
                 low=low,
                 high=high,
-                rows=float(rows[truth, label]),
-                stands_out=bool(low > even_share and matrix[truth, label] >= LEAST_STANDING_OUT),
+                rows=float(rows[true, label]),
+                stands_out=bool(low > even_share and matrix[true, label] >= LEAST_STANDING_OUT),
             )
         )
     return found
 
 
-def _bound_entry(noise: MatrixUntwisting, truth: int, label: int) -> tuple[float, float]:
+def expect_labels(truth: Array, labels: NDArray[np.intp], weight: Array) -> Array:
+    """Return how much of each true class, one per row of the table, is expected to bear each label, one per column.
+
+    Parameters
+    ----------
+    truth : array of shape (n_rows, n_classes)
+        The probability of each class to be the truth, given a row and its label.
+    labels : array of int
+        The index of each row's label.
+    weight : array
+        How much each row counts.
+
+    Returns
+    -------
+    array of shape (n_classes, n_classes)
+    """
+    n_classes = truth.shape[1]
+    columns = [np.bincount(labels, weight * of_class, minlength=n_classes) for of_class in truth.T]
+    return np.asarray(columns)
+
+
+def _bound_entry(noise: MatrixUntwisting, matrix: Array, truth: int, label: int) -> tuple[float, float]:
     """Return the interval of an entry of the matrix: what the components say of it, and the interval of its class."""
-    entry = float(noise.matrix[truth, label])
+    entry = float(matrix[truth, label])
     low, high = find_interval(noise.matrices[:, truth, label], noise.weights)
+    if matrix is not noise.matrix:
+        low, high = move_interval(entry, (float(noise.matrix[truth, label]), low, high))
     scale = entry / max(float(noise.class_shares[truth]), SAFE_MARGIN)
     lowest, highest = (scale * noise.class_intervals[truth]).tolist()
     return max(0.0, min(low, lowest, entry)), min(1.0, max(high, highest, entry))
-
-
-def _expect_rows(noise: MatrixUntwisting, posterior: Array, labels: NDArray[np.intp]) -> Array:
-    """Return how many rows of each true class, one per row of the table, bear each label, one per column."""
-    n_classes = noise.n_classes
-    expected = np.zeros((n_classes, n_classes))
-    for first in range(0, len(labels), ROWS_PER_BLOCK):
-        block = slice(first, first + ROWS_PER_BLOCK)
-        bears = np.eye(n_classes)[labels[block]]
-        for weight, truths in zip(noise.weights, iterate_truths(noise, posterior[block], labels[block]), strict=True):
-            expected += weight * (truths.T @ bears)
-    return expected

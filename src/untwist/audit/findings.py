@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,10 @@ from scipy.special import logit, ndtri
 from untwist.arguments import Array
 from untwist.audit.comparison import Peer
 from untwist.audit.confusions import Confusion
-from untwist.audit.labels import LabelAudit
+from untwist.audit.labels import LEAST_REPEATED, LabelAudit
 from untwist.audit.reasons import Explanation
 from untwist.audit.slices import Slice
+from untwist.audit.sources import Disagreement, SourceQuality
 from untwist.automatic.search import Search
 from untwist.classifier import list_parameters
 from untwist.model import Choice, FittedModel
@@ -24,7 +25,7 @@ from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.settings import resolve
 from untwist.theory.several_classes import SoftmaxLink
-from untwist.training_data import TrainingData
+from untwist.training_data import SourceColumns, TrainingData
 
 __all__ = [
     "BoundedPeer",
@@ -177,6 +178,10 @@ class Findings:
         Which class bears which label, the pair with most rows first.
     slices : list of Slice
         Where wrong labels concentrate.
+    sources : list of SourceQuality
+        How good the labels of each source are, the worst first; none where no sources were told.
+    disagreements : list of Disagreement
+        Who disagrees with whom; none where hardly any item has several labels.
     training : TrainingFacts
         What was trained on what.
     losses, errors : arrays
@@ -203,6 +208,8 @@ class Findings:
     n_rows_corrected: NDArray[np.intp]
     confusions: list[CountedConfusion]
     slices: list[Slice]
+    sources: list[SourceQuality]
+    disagreements: list[Disagreement]
     training: TrainingFacts
     losses: Array
     errors: Array
@@ -246,6 +253,8 @@ def collect_findings(
         n_rows_corrected=_count_rows(audit, audit.corrected(audit.find_likely_wrong(listed))),
         confusions=count_confusions(audit, listed),
         slices=_find_slices(audit),
+        sources=audit.list_sources(),
+        disagreements=audit.list_disagreements() if audit.share_repeated >= LEAST_REPEATED else [],
         training=describe_training(audit),
         losses=losses,
         errors=errors,
@@ -457,8 +466,10 @@ def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
     """
     model = audit.fitted
     assert model.choice is not None  # A model that can be audited has chosen by folds.
-    settings = resolve(list_parameters(audit.model), seed=model.seed).narrow_to(model.choice.best)
-    fit = Search(TrainingData.collect(settings, audit.X, labels, audit.weight)).run()
+    settings = resolve(list_parameters(audit.model), seed=model.seed)
+    sources = SourceColumns(audit.source, audit.item)
+    data = TrainingData.collect(settings, audit.X, labels, audit.weight, sources=sources)
+    fit = Search(replace(data, settings=settings.narrow_to(model.choice.best))).run()
     if fit.interrupt is not None:
         raise fit.interrupt
     return fit.model

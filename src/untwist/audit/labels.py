@@ -2,7 +2,8 @@
 
 No row is judged by a model that has seen it: the posteriors are out of fold. How much doubt a disagreement deserves
 follows from the noise that the data show as a whole (`untwist.noise`): where there is no evidence of noise there are
-no suspects, however hard the rows.
+no suspects, however hard the rows. Where it is known who gave each label, every source has noise of its own, and where
+several sources have labelled an item, all of its labels judge each of them (`untwist.noise.sources`).
 """
 
 from __future__ import annotations
@@ -13,28 +14,43 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
 
 from untwist.arguments import Array, check_count, check_share
-from untwist.audit.confusions import Confusion, find_confusions
+from untwist.audit.confusions import Confusion, expect_labels, find_confusions, iterate_truths
+from untwist.audit.judging import find_unseen_share, judge_alike, judge_by_source, untwist
 from untwist.audit.reasons import Explanation, ReasonFinder
 from untwist.audit.slices import JudgedRows, Slice, find_slices, find_slices_of_classes
+from untwist.audit.sources import (
+    Disagreement,
+    JudgedItem,
+    SourceQuality,
+    find_disagreements,
+    judge_items,
+    rate_sources,
+)
 from untwist.classifier import PILBoostClassifier
+from untwist.data.sources import LabelSources, look_up_sources, read_names
 from untwist.data.tables import compute_fingerprint
 from untwist.model import FittedModel
-from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.posterior import ClassesPosterior, Posterior
+from untwist.noise.sources import NoiseBySource
 from untwist.noise.untwisting import Untwisting
 from untwist.optional import import_optional
+from untwist.theory import twists
 
-__all__ = ["LabelAudit", "audit_labels", "find_unseen_share"]
+__all__ = ["LabelAudit", "audit_labels"]
 
 #: Labels whose share of wrong ones is printed, at most: the noisiest.
 MOST_LABELS = 12
 
 #: Pairs of a class and a label that are printed, at most.
 MOST_CONFUSIONS = 4
+
+#: Where fewer rows share their item with others it is not worth a word: some rows look alike by chance.
+LEAST_REPEATED = 0.1
+
+#: Sources that stand out, or pairs of them, that are printed, at most.
+MOST_SOURCES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +62,15 @@ class LabelAudit:
     classes : array
         The labels that there are.
     given, predicted : arrays
-        The label of each row, and the one that the other rows speak for.
+        The label of each row, and the one that the other rows speak for; where its item has several labels, or its own
+        is likelier wrong than right, the one that the features and all labels of the item speak for.
     posterior : array
         The twisted posterior of each class, out of fold.
     wrong : array
         The probability that the label is wrong.
     noise : Untwisting or MatrixUntwisting
         The rates, or of several classes the transition matrices, that fit; `noise.found` says whether there is evidence
-        of noise at all, `noise.matrix` which class bears which label how often.
+        of noise at all, `matrix` which class bears which label how often.
     noise_rate : tuple of float
         The share of wrong labels, with its 95 % interval.
     rate_by_label : dict
@@ -64,6 +81,12 @@ class LabelAudit:
         The classifier whose folds judged the labels; `fitted` is the `FittedModel` that it holds.
     X : table
         The rows.
+    source : array or None
+        Who or what gave each label, None where that is not known of a row; None where no sources were given.
+    item : array or None
+        The item of each row: its name, or the position of its first row where items have no names.
+    by_source : NoiseBySource or None
+        What each source gets wrong.
 
     Examples
     --------
@@ -88,11 +111,15 @@ class LabelAudit:
     weight: Array
     model: PILBoostClassifier
     X: Any
+    source: NDArray[Any] | None = None
+    item: NDArray[Any] | None = None
+    by_source: NoiseBySource | None = None
 
     def __str__(self) -> str:
         n_rows = len(self.given)
         if not self.noise.found:
-            return f"{n_rows} labels: {self.describe_noise()}; suspects(budget=...) are the rows to look at first"
+            words = f"{n_rows} labels: {self.describe_noise()}; suspects(budget=...) are the rows to look at first"
+            return "\n".join([words, *(f"  {one}" for one in self.describe_sources())])
         rate, low, high = self.noise_rate
         wrong = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
         suspects = self.suspects()
@@ -106,8 +133,8 @@ class LabelAudit:
             lines.append(f"  of those that say {label}: {rate:.1%} ({low:.1%} to {high:.1%})")
         if n_others := len(self.classes) - len(noisiest):
             lines.append(f"  ... and less of the {n_others} other labels")
-        standing_out = [one for one in self.confusions() if one.stands_out]
-        return "\n".join(lines + [f"  {one}" for one in standing_out[:MOST_CONFUSIONS]])
+        lines += [f"  {one}" for one in self.confusions() if one.stands_out][:MOST_CONFUSIONS]
+        return "\n".join(lines + [f"  {one}" for one in self.describe_sources()])
 
     # ---- how noisy ----
 
@@ -119,7 +146,18 @@ class LabelAudit:
         str
             Where no noise was found, what is not excluded.
         """
-        return self.noise.describe(self.classes)
+        if self.by_source is None or not self.noise.found or isinstance(self.noise, Untwisting):
+            return self.noise.describe(self.classes)
+        share, low, high = self.noise_rate
+        return f"wrong labels: {share:.1%} ({low:.1%} to {high:.1%}) of all"
+
+    @cached_property
+    def matrix(self) -> Array:
+        """The transition matrix of all labels together: a row per true class, a column per label."""
+        if self.by_source is None or isinstance(self.noise, Untwisting):
+            return self.noise.matrix
+        expected = expect_labels(self.truth, self.label_indices, self.weight)
+        return np.asarray(expected / np.maximum(expected.sum(axis=1, keepdims=True), np.finfo(float).tiny))
 
     @property
     def highest_share(self) -> float:
@@ -139,9 +177,7 @@ class LabelAudit:
         list of Confusion
             The pair with most rows first; pairs of which less than half a row is expected are left out.
         """
-        return find_confusions(
-            self.noise, self.classes, self.posterior, self.label_indices, self.wrong, self.weight > 0
-        )
+        return find_confusions(self.noise, self.classes, self.matrix, self.truth, self.label_indices, self.weight > 0)
 
     def list_class_shares(self) -> list[tuple[float, float, float]]:
         """Return the share of each true class that bears another label, with its 95 % interval.
@@ -175,6 +211,102 @@ class LabelAudit:
         float
         """
         return float(self.wrong[self.find_positions(rows)].sum())
+
+    # ---- who gave the labels ----
+
+    def list_sources(self) -> list[SourceQuality]:
+        """Return how good the labels of every source are: "45% of the labels of Leipzig are wrong".
+
+        Returns
+        -------
+        list of SourceQuality
+            Those that stand out first, and of each kind the worst first; none where no sources were given.
+        """
+        if self.by_source is None:
+            return []
+        return rate_sources(self.by_source, self.source_indices, self.wrong, self.weight)
+
+    def list_disagreements(self) -> list[Disagreement]:
+        """Return who disagrees with whom on items that both have labelled, and how much their quality explains.
+
+        Returns
+        -------
+        list of Disagreement
+            Those that stand out first, and of each kind the one with most disagreements that quality does not explain.
+        """
+        if self.by_source is None:
+            return []
+        counted = self.weight > 0
+        return find_disagreements(
+            self.by_source,
+            self.truth[counted],
+            self.label_indices[counted],
+            self.source_indices[counted],
+            self.item_indices[counted],
+        )
+
+    def list_items(self) -> list[JudgedItem]:
+        """Return every item with the class that it most likely is, and who said what of it.
+
+        Returns
+        -------
+        list of JudgedItem
+            In the order of the names of items; none where no sources were given.
+        """
+        if self.source is None or self.item is None:
+            return []
+        names = np.unique(self.item)
+        return judge_items(self.classes, self.truth, self.label_indices, self.source, self.item_indices, names)
+
+    def describe_sources(self) -> list[str]:
+        """Say in words which sources stand out, and what several labels of an item add.
+
+        Returns
+        -------
+        list of str
+            A line for each finding; none where no sources were given.
+        """
+        if self.by_source is None:
+            return []
+        lines = []
+        unknown = int(np.count_nonzero((self.source_indices < 0) & (self.weight > 0)))
+        if unknown:
+            lines.append(f"{unknown:,} labels are of no known source: they are judged as those of all")
+        bad = [one for one in self.list_sources() if one.stands_out]
+        if not bad:
+            lines.append(f"no source stands out among {len(self.by_source.names):,}")
+        lines += map(str, bad[:MOST_SOURCES])
+        if len(bad) > MOST_SOURCES:
+            lines.append(f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: list_sources() has them all")
+        if self.share_repeated >= LEAST_REPEATED:
+            lines.append(
+                f"the truth of each item comes from its features and {self.labels_per_item:.2g} labels on average"
+            )
+            lines += [str(one) for one in self.list_disagreements() if one.stands_out][:MOST_SOURCES]
+        return lines
+
+    @property
+    def labels_per_item(self) -> float:
+        """How many labels an item has on average."""
+        return len(self.given) / (int(self.item_indices.max(initial=0)) + 1)
+
+    @property
+    def share_repeated(self) -> float:
+        """The share of rows whose item has several labels."""
+        return float(np.mean(np.bincount(self.item_indices)[self.item_indices] > 1))
+
+    @property
+    def alpha_star(self) -> Array:
+        """The alpha that undoes the noise of each row's source there: the paper's pointwise alpha*, for two classes.
+
+        It is the quotient of the log-odds of the clean posterior and of the posterior that labels of that source
+        follow, both by the features alone; see `untwist.twists.alpha_star`.
+        """
+        if len(self.classes) != 2:
+            raise ValueError(f"alpha_star is for two classes, and there are {len(self.classes)}")
+        clean = self.clean
+        twisted = self.posterior if self.by_source is None else self.by_source.twist(clean, self.source_indices)
+        return twists.alpha_star(clean[:, 1], twisted[:, 1])
 
     # ---- which rows to look at ----
 
@@ -227,13 +359,16 @@ class LabelAudit:
         Parameters
         ----------
         rows : array-like or None
-            Indices or Booleans, by default those of `suspects()` that are more likely wrong than right.
+            Indices or Booleans, by default those of `suspects()` that are more likely wrong than right. All rows of an
+            item are replaced where one is, as an item has one truth.
 
         Returns
         -------
         array
         """
         chosen = self.find_likely_wrong(self.suspects()) if rows is None else self.find_positions(rows)
+        if self.item is not None:
+            chosen = np.flatnonzero(np.isin(self.item_indices, self.item_indices[chosen]))
         labels = self.given.copy()
         labels[chosen] = self.predicted[chosen]
         return labels
@@ -374,20 +509,70 @@ class LabelAudit:
         Returns
         -------
         pandas.DataFrame
-            `label_quality` is the probability of a right label.
+            `label_quality` is the probability of a right label. Where sources were given, `source` and `item` follow.
         """
         pandas = import_optional("pandas", "to_frame", extra="frames")
         is_suspect = np.zeros(len(self.given), dtype=np.bool_)
         is_suspect[self.suspects()] = True
-        return pandas.DataFrame(
-            {
-                "is_label_issue": is_suspect,
-                "label_quality": 1.0 - self.wrong,
-                "given_label": self.given,
-                "predicted_label": self.predicted,
-            },
-            index=getattr(self.X, "index", None),
-        )
+        columns = {
+            "is_label_issue": is_suspect,
+            "label_quality": 1.0 - self.wrong,
+            "given_label": self.given,
+            "predicted_label": self.predicted,
+        }
+        if self.source is not None and self.item is not None:
+            columns |= {"source": self.source, "item": self.item}
+        return pandas.DataFrame(columns, index=getattr(self.X, "index", None))
+
+    def items_to_frame(self) -> Any:
+        """Return the items as a pandas DataFrame, with the columns that cleanlab gives for several annotators.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line per item: `consensus_label` is its truth, `consensus_quality_score` the probability of that,
+            `annotator_agreement` the share of its labels that say so, `num_annotations` how many it has.
+        """
+        pandas = import_optional("pandas", "items_to_frame", extra="frames")
+        items = self.list_items()
+        columns = {
+            "consensus_label": [one.truth for one in items],
+            "consensus_quality_score": [one.probability for one in items],
+            "annotator_agreement": [one.agreement for one in items],
+            "num_annotations": [len(one.votes) for one in items],
+        }
+        return pandas.DataFrame(columns, index=pandas.Index([one.item for one in items], name="item"))
+
+    def sources_to_frame(self) -> Any:
+        """Return the sources as a pandas DataFrame, with the columns that cleanlab gives for annotators.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line per source, the worst first: `annotator_quality` is the share of its labels that are right, with
+            `low` and `high`, `agreement_with_consensus` the share that names the truth of its item, and `worst_class`
+            the true class that it mislabels most often.
+        """
+        pandas = import_optional("pandas", "sources_to_frame", extra="frames")
+        sources = self.list_sources()
+        agrees = np.argmax(self.truth, axis=1) == self.label_indices
+        counted = self.weight > 0
+        shares = {
+            name: float(agrees[rows].mean()) if rows.any() else np.nan
+            for index, name in enumerate([] if self.by_source is None else self.by_source.names.tolist())
+            for rows in [counted & (self.source_indices == index)]
+        }
+        worst = [int(np.argmax([share for share, _, _ in one.class_shares])) for one in sources]
+        columns = {
+            "annotator_quality": [1.0 - one.share_wrong for one in sources],
+            "low": [1.0 - one.high for one in sources],
+            "high": [1.0 - one.low for one in sources],
+            "num_examples_labeled": [one.labels for one in sources],
+            "agreement_with_consensus": [shares[one.name] for one in sources],
+            "worst_class": self.classes[np.asarray(worst, dtype=np.intp)],
+            "stands_out": [one.stands_out for one in sources],
+        }
+        return pandas.DataFrame(columns, index=pandas.Index([one.name for one in sources], name="source"))
 
     @property
     def fitted(self) -> FittedModel:
@@ -404,12 +589,47 @@ class LabelAudit:
         """The index of each row's label among the classes."""
         return np.searchsorted(self.classes, self.given)
 
+    @cached_property
+    def source_indices(self) -> NDArray[np.intp]:
+        """The index of each row's source among `by_source.names`; -1 where it is not known, or none were given."""
+        if self.by_source is None or self.source is None:
+            return np.full(len(self.given), -1, dtype=np.intp)
+        return look_up_sources(self.source, self.by_source.names, len(self.given))
+
+    @cached_property
+    def item_indices(self) -> NDArray[np.intp]:
+        """The number of each row's item, in the order of their names; without items every row is one."""
+        if self.item is None:
+            return np.arange(len(self.given))
+        return np.unique(self.item, return_inverse=True)[1]
+
+    @cached_property
+    def clean(self) -> Array:
+        """The clean posterior of each class by the features alone, out of fold."""
+        return untwist(self.noise, self.posterior)
+
+    @cached_property
+    def truth(self) -> Array:
+        """The probability of each class to be the truth, row by row, by the features and all labels of the item."""
+        if self.by_source is not None:
+            by_item = self.by_source.find_truth(
+                self.posterior, self.label_indices, self.source_indices, self.item_indices
+            )
+            return by_item[self.item_indices]
+        if isinstance(self.noise, MatrixUntwisting):
+            parts = zip(self.noise.weights, iterate_truths(self.noise, self.posterior, self.label_indices), strict=True)
+            return np.asarray(sum(weight * part for weight, part in parts))
+        # Of two classes a wrong label says which class is the true one.
+        return np.abs(np.eye(2)[self.label_indices] - self.wrong[:, None])
+
 
 def audit_labels(
     X: Any,
     y: Any,
     model: PILBoostClassifier | None = None,
     *,
+    source: Any = None,
+    item: Any = None,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
@@ -418,11 +638,12 @@ def audit_labels(
 
     Parameters
     ----------
-    X, y, sample_weight
-        As `PILBoostClassifier.fit` takes them.
+    X, y, source, item, sample_weight
+        As `PILBoostClassifier.fit` takes them. `source` says who or what gave each label, and `item` which rows are
+        labels of one thing; neither is a feature.
     model : PILBoostClassifier or None
         A classifier that chose by folds (as `PILBoostClassifier()` does) and was fitted to the very same rows, so that
-        nothing has to be fitted again. None: one is fitted.
+        nothing has to be fitted again, with the same sources if any. None: one is fitted.
     n_jobs, random_state
         Those of the classifier that is fitted.
 
@@ -443,7 +664,8 @@ def audit_labels(
     True
     """
     if model is None:
-        model = PILBoostClassifier(n_jobs=n_jobs, random_state=random_state).fit(X, y, sample_weight=sample_weight)
+        model = PILBoostClassifier(n_jobs=n_jobs, random_state=random_state)
+        model.fit(X, y, sample_weight=sample_weight, source=source, item=item)
     elif sample_weight is not None:
         raise ValueError("sample_weight belongs to the fit of the model that is given: leave it out")
     posterior = getattr(model, "oof_proba_", None)
@@ -454,65 +676,37 @@ def audit_labels(
         )
     fitted = model.model_
     labels = _check_rows(model, X, y)
+    votes = _check_sources(fitted, source, item)
     if isinstance(fitted.alpha, float) and fitted.alpha < 0:
         raise ValueError(f"model must have a positive alpha, got {fitted.alpha}: it takes most labels for wrong")
+    posterior = fitted.out_of_fold_posterior_of_labels()
     assert fitted.out_of_fold is not None  # The posterior comes from there.
     weight = fitted.out_of_fold.row_weights()
-    noise = fitted.noise if isinstance(fitted.noise, (Untwisting, MatrixUntwisting)) else fitted.estimate_noise()
-    if isinstance(noise, Untwisting):
-        assert isinstance(fitted.posterior, Posterior)
-        posterior = _shift_log_odds(posterior, -fitted.posterior.shift)
-        twisted = logit(posterior[:, 1])  # Of two classes the noise takes log-odds.
-        predicted = (noise.clean_log_odds(twisted) > 0).astype(np.intp)
+    if votes is None:
+        noise = fitted.noise if isinstance(fitted.noise, (Untwisting, MatrixUntwisting)) else fitted.estimate_noise()
+        judged = judge_alike(noise, posterior, labels, weight)
     else:
-        posterior = ClassesPosterior(fitted.link, fitted.posterior.floor, fitted.class_weights).unweigh(posterior)
-        twisted = posterior
-        predicted = noise.clean(posterior).argmax(axis=1)
+        assert fitted.sources is not None  # Sources that were given are estimated.
+        judged = judge_by_source(fitted.sources, votes, posterior, labels, weight)
     return LabelAudit(
         classes=fitted.classes,
         given=fitted.classes[labels],
-        predicted=fitted.classes[predicted],
+        predicted=fitted.classes[judged.predicted],
         posterior=posterior,
-        wrong=noise.probability_wrong(twisted, labels),
-        noise=noise,
-        noise_rate=_bound_share_wrong(noise, twisted, labels, weight),
-        rate_by_label={
-            label: _bound_share_wrong(noise, twisted, labels, np.where(labels == index, weight, 0.0))
-            for index, label in enumerate(fitted.classes.tolist())
-        },
+        wrong=judged.wrong,
+        noise=judged.noise,
+        noise_rate=judged.share,
+        rate_by_label=dict(zip(fitted.classes.tolist(), judged.share_by_label, strict=True)),
         weight=weight,
         model=model,
         X=X,
+        source=None if votes is None else _name_sources(votes),
+        item=None if votes is None else _name_items(votes, item),
+        by_source=fitted.sources,
     )
 
 
-def find_unseen_share(n_rows: int) -> float:
-    """Return the share of wrong labels that would show in none of so many rows in one case of twenty.
-
-    Parameters
-    ----------
-    n_rows : int
-        The number of rows.
-
-    Returns
-    -------
-    float
-        About three by the number of rows: no estimate from so many rows excludes less.
-    """
-    return -float(np.expm1(np.log(1.0 - CONFIDENCE) / max(1, n_rows)))
-
-
-def _bound_share_wrong(
-    noise: Untwisting | MatrixUntwisting, twisted: Array, labels: NDArray[np.uint32], weight: Array
-) -> tuple[float, float, float]:
-    """Return the share of wrong labels with its interval, which ends no lower than rows can tell."""
-    share, low, high = noise.share_wrong(twisted, labels, weight)
-    if noise.is_given:
-        return share, low, high  # The noise was given: nothing has to be told by rows.
-    return share, low, max(high, find_unseen_share(int(np.count_nonzero(weight))))
-
-
-def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.uint32]:
+def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.intp]:
     """Return the labels as indices of classes; a ValueError where the rows are not those of the fit."""
     fitted = model.model_
     rows = fitted.encoder.encode(X, model)
@@ -520,10 +714,44 @@ def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.uint32]
     assert fitted.out_of_fold is not None
     if rows.shape[0] != len(labels) or compute_fingerprint(rows, labels) != fitted.out_of_fold.fingerprint:
         raise ValueError("X and y must be the rows that the model was fitted to, in the same order")
-    return labels
+    return labels.astype(np.intp)
 
 
-def _shift_log_odds(posterior: Array, shift: float) -> Array:
-    """Return posteriors of two classes with `shift` added to their log-odds."""
-    positive = expit(logit(posterior[:, 1]) + shift)
-    return np.column_stack([1.0 - positive, positive])
+def _check_sources(fitted: FittedModel, source: Any, item: Any) -> LabelSources | None:
+    """Return who gave each label; a ValueError where sources and items are not those of the fit."""
+    assert fitted.out_of_fold is not None
+    votes = fitted.out_of_fold.sources
+    if votes is None:
+        if source is not None or item is not None:
+            raise ValueError("the model was fitted without source: fit it with source=..., or leave model out")
+        return None
+    n_rows = len(votes.index)
+    if source is not None:
+        names, index = read_names("source", source, n_rows)
+        if not (np.array_equal(names, votes.names) and np.array_equal(index, votes.index)):
+            raise ValueError("source must be that of the rows that the model was fitted to, in the same order")
+    if item is not None:
+        _, named = read_names("item", item, n_rows)
+        # Rows are of one item in both cases, or in neither.
+        pairs = len(np.unique(np.column_stack([named, votes.items])[named >= 0], axis=0))
+        if not pairs == len(np.unique(named[named >= 0])) == len(np.unique(votes.items[named >= 0])):
+            raise ValueError("item must be that of the rows that the model was fitted to, in the same order")
+    return votes
+
+
+def _name_sources(votes: LabelSources) -> NDArray[Any]:
+    """Return the name of each row's source, None where it is not known."""
+    names = np.array([*votes.names.tolist(), None], dtype=object)
+    return np.asarray(names[votes.index])
+
+
+def _name_items(votes: LabelSources, item: Any) -> NDArray[Any]:
+    """Return the name of each row's item; where it has none, the position of its first row."""
+    _, first = np.unique(votes.items, return_index=True)
+    positions = first[votes.items]
+    if item is None:
+        return positions
+    names, named = read_names("item", item, len(positions))
+    if (named >= 0).all():
+        return np.asarray(names[named])
+    return np.where(named >= 0, names[named].astype(np.str_), np.char.add("row ", positions.astype(np.str_)))

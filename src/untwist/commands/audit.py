@@ -26,6 +26,8 @@ SHOWN = 5
 EXPLAINED = 500
 #: Pairs of a class and a label in the JSON, at most.
 MOST_CONFUSIONS = 100
+#: Pairs of sources in the JSON, at most.
+MOST_DISAGREEMENTS = 100
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     done = fit(table, options)
     if done.was_stopped:
         raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
-    audit = audit_labels(table.X, table.y, done.model)
+    audit = audit_labels(table.X, table.y, done.model, source=table.source, item=table.item)
     suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
     judged = _JudgedFile(sheet, table, audit, suspects)
     listed = judged.list_suspects()
@@ -116,6 +118,7 @@ class _JudgedFile:
             print_status(f"reasons are given for the first {EXPLAINED} of {len(suspects)} suspects")
         columns = {
             self.sheet.row_word: self.sheet.lines[self.table.rows[suspects]],
+            **({} if self.audit.source is None else {"source": self.audit.source[suspects]}),
             "label": self.audit.given[suspects],
             "looks_like": self.audit.predicted[suspects],
             "probability_wrong": np.round(self.audit.wrong[suspects], 4),
@@ -133,9 +136,9 @@ class _JudgedFile:
     def write_corrected(self, path: Path, label: str) -> None:
         """Write a copy of the file in which suspect labels that are likelier wrong than right are replaced."""
         audit = self.audit
-        likely_wrong = audit.find_likely_wrong(self.suspects)
-        changed = likely_wrong[audit.predicted[likely_wrong] != audit.given[likely_wrong]]
-        content = self.sheet.replace_labels(label, self.table.rows[changed], audit.predicted[changed].tolist())
+        corrected = audit.corrected(audit.find_likely_wrong(self.suspects))
+        changed = np.flatnonzero(corrected != audit.given)
+        content = self.sheet.replace_labels(label, self.table.rows[changed], corrected[changed].tolist())
         compress = COMPRESS.get(path.suffix.lower(), bytes)
         write_whole(path, compress(content))
         print_status(f"{len(changed)} labels replaced in {path}")
@@ -167,17 +170,54 @@ class _JudgedFile:
                 {"class": name} | _name_limits(rate)
                 for name, rate in zip(audit.classes.tolist(), audit.list_class_shares(), strict=True)
             ],
-            "matrix": audit.noise.matrix,
+            "matrix": audit.matrix,
             "confusions": [
                 {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
                 | _name_limits((one.share, one.low, one.high))
                 for one in audit.confusions()[:MOST_CONFUSIONS]
             ],
+            **self._list_sources(),
             "notes": self.table.notes,
             "expected_wrong_among_suspects": round(audit.expect_wrong(self.suspects), 1),
             "suspects": listed.to_dict(orient="records"),
         }
         print(encode_json(found))
+
+    def _list_sources(self) -> dict[str, Any]:
+        """Who gave the labels, and who disagrees with whom; nothing where no sources were told."""
+        audit = self.audit
+        if audit.by_source is None:
+            return {}
+        return {
+            "sources": [
+                {
+                    "source": one.name,
+                    "labels": one.labels,
+                    "share": one.share_wrong,
+                    "low": one.low,
+                    "high": one.high,
+                    "others": one.others,
+                    "expected_wrong": round(one.expected_wrong, 1),
+                    "stands_out": one.stands_out,
+                    "by_class": [
+                        {"class": name} | _name_limits(share)
+                        for name, share in zip(audit.classes.tolist(), one.class_shares, strict=True)
+                    ],
+                }
+                for one in audit.list_sources()
+            ],
+            "labels_per_item": audit.labels_per_item,
+            "disagreements": [
+                {
+                    "sources": [one.first, one.second],
+                    "items": one.items,
+                    "share": one.share,
+                    "expected": one.expected,
+                    "stands_out": one.stands_out,
+                }
+                for one in audit.list_disagreements()[:MOST_DISAGREEMENTS]
+            ],
+        }
 
     def print_words(self, hint: str) -> None:
         """Print the noise and the first suspects for people; `hint` follows the number of the others."""
@@ -187,6 +227,8 @@ class _JudgedFile:
         else:
             ask = "" if n_suspects else "; --budget 50 lists the rows to look at first"
             print_result(f"{len(self.table.y)} labels: {self.audit.describe_noise()}{ask}")
+            for line in self.audit.describe_sources():
+                print_result(f"  {line}")
         expected = f"about {self.audit.expect_wrong(self.suspects):,.0f}"
         if n_suspects and f"{n_suspects} are suspects, {expected} of" not in str(self.audit):
             rows = f"these {n_suspects} rows" if n_suspects > 1 else "this row"

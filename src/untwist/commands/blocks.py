@@ -94,7 +94,13 @@ def _to_frame(table: Any) -> Any:
 
 
 def prepare_in_blocks(
-    path: Path, label: str, *, drop: Collection[str] = (), keep: Collection[str] = ()
+    path: Path,
+    label: str,
+    *,
+    drop: Collection[str] = (),
+    keep: Collection[str] = (),
+    source: str | None = None,
+    item: str | None = None,
 ) -> PreparedTable:
     """Make the table of a file ready to fit, as `columns.prepare` does with one in memory.
 
@@ -102,7 +108,7 @@ def prepare_in_blocks(
     ----------
     path : Path
         A Parquet file.
-    label, drop, keep
+    label, drop, keep, source, item
         As for `columns.prepare`.
 
     Returns
@@ -111,7 +117,7 @@ def prepare_in_blocks(
         Its features are `Batches`.
     """
     file = _ParquetFile(path)
-    found = decide_columns(file.names, file.column, label, drop=drop, keep=keep)
+    found = decide_columns(file.names, file.column, label, drop=drop, keep=keep, source=source, item=item)
 
     def prepare(table: Any) -> Any:
         frame = _to_frame(table)
@@ -120,9 +126,8 @@ def prepare_in_blocks(
     rows = None if found.present.all() else found.present
     X = Batches(file.batches, list(found.features), rows=rows, prepare=prepare)
     sample = draw_sample(found.y)
-    return PreparedTable(
-        X, found.y, np.flatnonzero(found.present), found.notes + find_leaks(_pick_rows(X, sample), found.y, sample)
-    )
+    notes = found.notes + find_leaks(_pick_rows(X, sample), found.y, sample)
+    return PreparedTable(X, found.y, np.flatnonzero(found.present), notes, found.source, found.item)
 
 
 def _pick_rows(X: Batches, rows: Any) -> Any:

@@ -76,15 +76,29 @@ WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 
 @dataclass(frozen=True, eq=False)
 class PreparedTable:
-    """Features, labels, the rows of the file that they come from (from 0), and what was done, in words."""
+    """Features, labels, the rows of the file that they come from (from 0), and what was done, in words.
+
+    `source` is who gave each label and `item` what it is a label of, None where no column says so; None in a cell where
+    the file has none there.
+    """
 
     X: Any
     y: NDArray[Any]
     rows: NDArray[np.intp]
     notes: list[str] = field(default_factory=list)
+    source: NDArray[Any] | None = None
+    item: NDArray[Any] | None = None
 
 
-def prepare(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collection[str] = ()) -> PreparedTable:
+def prepare(
+    frame: Any,
+    label: str,
+    *,
+    drop: Collection[str] = (),
+    keep: Collection[str] = (),
+    source: str | None = None,
+    item: str | None = None,
+) -> PreparedTable:
     """Make the table of a file ready to fit; columns that are no features are left out, unless they are to be kept.
 
     Parameters
@@ -95,6 +109,8 @@ def prepare(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collect
         The column to predict.
     drop, keep : collections of str
         Columns to leave out, and columns to use though they look odd.
+    source, item : str or None
+        The columns that say who gave each label, and what it is a label of.
 
     Returns
     -------
@@ -102,12 +118,19 @@ def prepare(frame: Any, label: str, *, drop: Collection[str] = (), keep: Collect
     """
     features: dict[str, Any] = {}
     found = decide_columns(
-        list(frame.columns), lambda name: frame[name], label, drop=drop, keep=keep, store=features.__setitem__
+        list(frame.columns),
+        lambda name: frame[name],
+        label,
+        drop=drop,
+        keep=keep,
+        source=source,
+        item=item,
+        store=features.__setitem__,
     )
     X = import_pandas().DataFrame(features)
     sample = draw_sample(found.y)
     notes = found.notes + find_leaks(X.iloc[sample], found.y, sample)
-    return PreparedTable(X, found.y, np.flatnonzero(found.present), notes)
+    return PreparedTable(X, found.y, np.flatnonzero(found.present), notes, found.source, found.item)
 
 
 #: Makes numbers or categories of a column.
@@ -116,12 +139,17 @@ Conversion = Callable[[Any], Any]
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """Which rows have a label, their labels, how each feature becomes numbers or categories, and why, in words."""
+    """Which rows have a label, their labels, how each feature becomes numbers or categories, and why, in words.
+
+    `source` and `item` are as in a `PreparedTable`.
+    """
 
     present: NDArray[np.bool_]
     y: NDArray[Any]
     features: dict[str, Conversion]
     notes: list[str]
+    source: NDArray[Any] | None = None
+    item: NDArray[Any] | None = None
 
 
 def decide_columns(
@@ -131,6 +159,8 @@ def decide_columns(
     *,
     drop: Collection[str],
     keep: Collection[str],
+    source: str | None = None,
+    item: str | None = None,
     store: Callable[[str, Any], None] = lambda _name, _column: None,
 ) -> Decisions:
     """Decide what is to be done with each column, seen one at a time; what is done treats every row by itself.
@@ -141,7 +171,7 @@ def decide_columns(
         The columns.
     column_of : callable
         Takes a name and returns that column.
-    label, drop, keep
+    label, drop, keep, source, item
         As for `prepare`.
     store : callable
         Takes the name of each feature and the feature made ready.
@@ -150,11 +180,19 @@ def decide_columns(
     -------
     Decisions
     """
-    for name in [label, *drop, *keep]:
+    given = {"label": label, "source": source, "item": item}
+    special = {name: word for word, name in given.items() if name is not None}
+    for name in [*special, *drop, *keep]:
         if name not in names:
             near = difflib.get_close_matches(name, names, 1)
             hint = f": did you mean {near[0]!r}?" if near else f": the columns are {_list_names(names)}"
             raise ValueError(f"there is no column {name!r}{hint}")
+    if item is not None and source is None:
+        raise ValueError("an item needs a source too: the column that says who gave each of its labels")
+    if len(special) < sum(name is not None for name in given.values()):
+        raise ValueError("label, source and item must be different columns")
+    if kept := [name for name in keep if name in special]:
+        raise ValueError(f"column {kept[0]!r} is the {special[kept[0]]} and no feature: it cannot be kept")
     present, y = _attempt(_read_labels, column_of(label))
     notes = [] if present.all() else [f"{(~present).sum()} rows have no label and are left out"]
     if not present.any():
@@ -166,9 +204,14 @@ def decide_columns(
         raise ValueError(f"column {label!r} holds {classes.size} different values in {len(y)} rows: is it the label?")
     if _is_continuous(classes):
         raise ValueError(f"column {label!r} holds {classes.size} different numbers, not classes: this is for classes")
+    who, what = (None if name is None else _attempt(_read_names, column_of(name)[present]) for name in (source, item))
+    if who is not None:
+        notes.append(f"{source}: who gave the label, one of {_count_names(who)}; no feature, left out")
+    if what is not None:
+        notes.append(f"{item}: what the label is of, one of {_count_names(what)}; no feature, left out")
     features: dict[str, Conversion] = {}
     for name in names:
-        if name == label or name in drop:
+        if name in special or name in drop:
             continue
         column = column_of(name)
         column = column if present.all() else column[present]
@@ -184,7 +227,7 @@ def decide_columns(
             notes.append(f"{name}: {note}")
     if not features:
         raise ValueError("no column is left to learn from")
-    return Decisions(present, y, features, notes)
+    return Decisions(present, y, features, notes, who, what)
 
 
 def _attempt(reading: Callable[[Any], Any], column: Any) -> Any:
@@ -220,6 +263,26 @@ def _read_labels(column: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     if all(WHOLE.fullmatch(one) for one in set(labels)):
         return present, labels.astype(np.int64)
     return present, labels.astype(str)
+
+
+def _read_names(column: Any) -> NDArray[Any]:
+    """The names in a column as text without blanks around, None where a cell is empty. "NA" is a name."""
+
+    def plain(one: Any) -> str | None:
+        if isinstance(one, (float, np.floating)) and float(one).is_integer():
+            one = int(one)
+        return str(one).strip() or None
+
+    known = {one: plain(one) for one in column.dropna().unique()}
+    values, present = column.to_numpy(dtype=object), column.notna().to_numpy()
+    names = np.full(len(values), None, dtype=object)
+    names[present] = [known[one] for one in values[present]]
+    return names
+
+
+def _count_names(names: NDArray[Any]) -> str:
+    unknown = sum(one is None for one in names)
+    return f"{len(set(names) - {None}):,}" + (f" ({unknown:,} cells are empty)" if unknown else "")
 
 
 def _is_continuous(classes: NDArray[Any]) -> bool:

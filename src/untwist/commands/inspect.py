@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from untwist.commands.steps import describe_noise, encode_json, print_result
+from untwist.commands.steps import describe_noise, encode_json, find_matrix, list_sources, print_result
 from untwist.files import header, load
-from untwist.noise.sources import NoiseBySource
 
 __all__ = ["main"]
 
@@ -48,8 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
         "trees": sum(map(len, model.model_.ensembles)),
         "alpha": model.alpha_,
         "noise": describe_noise(model),
-        "matrix": None if model.noise_ is None else model.noise_.matrix,
-        "sources": None if model.model_.sources is None else _list_sources(model.model_.sources),
+        "matrix": find_matrix(model),
+        "sources": list_sources(model),
         "columns": [
             {"name": name, "kind": f"{len(known[i])} categories" if i in known else "numbers", "importance": share}
             for i, (name, share) in enumerate(zip(names, importances.tolist(), strict=True))
@@ -75,28 +74,10 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _list_sources(noise: NoiseBySource) -> list[dict[str, Any]]:
-    """Return what is known of each source, the noisiest first."""
-    names = noise.names.tolist()
-    return [
-        {
-            "name": names[i],
-            "labels": noise.counts[i],
-            "share_wrong": noise.shares[i],
-            "interval": noise.intervals[i],
-            "stands_out": bool(noise.stands_out[i]),
-            "reliability": noise.reliability[i],
-            "matrix": noise.matrices[i],
-        }
-        for i in np.argsort(-noise.shares, kind="stable").tolist()
-    ]
-
-
 def _print_sources(sources: list[dict[str, Any]]) -> None:
-    width = max(len(str(one["name"])) for one in sources[:MOST_SOURCES])
+    width = max(len(str(one["source"])) for one in sources[:MOST_SOURCES])
     for one in sources[:MOST_SOURCES]:
-        low, high = one["interval"]
-        what = f"{one['share_wrong']:6.1%} wrong ({low:.1%} to {high:.1%}) of {one['labels']:g} labels"
-        print_result(f"  {one['name']!s:<{width}}  {what}{', stands out' if one['stands_out'] else ''}")
+        what = f"{one['share']:6.1%} wrong ({one['low']:.1%} to {one['high']:.1%}) of {one['labels']:g} labels"
+        print_result(f"  {one['source']!s:<{width}}  {what}{', stands out' if one['stands_out'] else ''}")
     if len(sources) > MOST_SOURCES:
         print_result(f"  and {len(sources) - MOST_SOURCES} sources more")

@@ -27,7 +27,9 @@ __all__ = [
     "announce",
     "describe_noise",
     "encode_json",
+    "find_matrix",
     "fit",
+    "list_sources",
     "print_result",
     "read_table",
     "refuse_same_files",
@@ -58,6 +60,10 @@ def add_table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> Non
     parser.add_argument("table", type=Path, metavar="TABLE", help="CSV (may be compressed), Parquet or Arrow file")
     if labelled:
         parser.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
+        parser.add_argument(
+            "--source", metavar="COLUMN", help="who gave the label: annotator, branch, month; no feature"
+        )
+        parser.add_argument("--item", metavar="COLUMN", help="what the label is of, where several sources labelled it")
         parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
         parser.add_argument(
             "--keep", nargs="+", default=[], metavar="COLUMN", help="columns to use though they look odd"
@@ -85,7 +91,14 @@ def read_table(options: argparse.Namespace) -> tuple[Sheet, PreparedTable]:
         What a model is fitted to.
     """
     sheet = read(options.table, options.separator, options.encoding)
-    table = prepare(sheet.frame, options.label, drop=options.drop, keep=options.keep)
+    table = prepare(
+        sheet.frame,
+        options.label,
+        drop=options.drop,
+        keep=options.keep,
+        source=options.source,
+        item=options.item,
+    )
     announce(table)
     return sheet, table
 
@@ -158,7 +171,7 @@ def fit(table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "a
     settings = {"n_jobs": options.threads, "random_state": options.seed, "noise_rates": noise_rates}
     model = PILBoostClassifier(**settings, callbacks=[show])
     try:
-        return CommandFit(model.fit(table.X, table.y))
+        return CommandFit(model.fit(table.X, table.y, source=table.source, item=table.item))
     except KeyboardInterrupt:
         if not hasattr(model, "model_"):
             raise
@@ -183,7 +196,61 @@ def describe_noise(model: PILBoostClassifier) -> str:
     str
         The words, without a full stop.
     """
+    sources = model.model_.sources
+    if sources is not None and sources.stands_out.any():
+        # The noise of the model is that of labels as they weighed in training, those of bad sources less.
+        return f"wrong labels: {np.average(sources.shares, weights=sources.counts):.1%} of all"
     return "not estimated" if model.noise_ is None else str(model.noise_.describe(model.classes_))
+
+
+def find_matrix(model: PILBoostClassifier) -> Any:
+    """Find out which class bears which label how often, whatever the labels of each source weighed in training.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A fitted classifier.
+
+    Returns
+    -------
+    array of shape (n_classes, n_classes) or None
+        A row per true class, a column per label; None where nothing was estimated.
+    """
+    sources = model.model_.sources
+    if sources is not None:
+        return np.average(sources.matrices, axis=0, weights=sources.counts)
+    return None if model.noise_ is None else model.noise_.matrix
+
+
+def list_sources(model: PILBoostClassifier) -> list[dict[str, Any]] | None:
+    """List how good the labels of each source are, the worst first.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A fitted classifier.
+
+    Returns
+    -------
+    list of dict or None
+        What JSON says of each; None where no sources were told.
+    """
+    noise = model.model_.sources
+    if noise is None:
+        return None
+    return [
+        {
+            "source": noise.names[i],
+            "labels": noise.counts[i],
+            "share": noise.shares[i],
+            "low": noise.intervals[i, 0],
+            "high": noise.intervals[i, 1],
+            "stands_out": noise.stands_out[i],
+            "reliability": noise.reliability[i],
+            "matrix": noise.matrices[i],
+        }
+        for i in np.lexsort((-noise.shares, ~noise.stands_out)).tolist()
+    ]
 
 
 def encode_json(value: Any) -> str:

@@ -17,7 +17,9 @@ from untwist.commands.steps import (
     announce,
     describe_noise,
     encode_json,
+    find_matrix,
     fit,
+    list_sources,
     print_result,
     read_table,
     refuse_same_files,
@@ -48,6 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--believe-labels", action="store_true", help="correct nothing: rows are hard, not mislabelled")
     options = parser.parse_args(arguments)
     refuse_same_files([options.table], [options.output])
+    if options.believe_labels and options.source:
+        parser.error("--believe-labels and --source exclude each other: sources are told apart by their wrong labels")
     table = _read_large_table(options) if reads_in_blocks(options) else read_table(options)[1]
     done = fit(table, options, noise_rates=None if options.believe_labels else "auto")
     model = done.model
@@ -64,7 +68,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _read_large_table(options: argparse.Namespace) -> PreparedTable:
     print_status(f"{options.table} is read in blocks of rows; first one column after the other, to see what they are")
-    table = prepare_in_blocks(options.table, options.label, drop=options.drop, keep=options.keep)
+    table = prepare_in_blocks(
+        options.table,
+        options.label,
+        drop=options.drop,
+        keep=options.keep,
+        source=options.source,
+        item=options.item,
+    )
     announce(table)
     return table
 
@@ -89,6 +100,7 @@ def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]
     order = np.argsort(-importances, kind="stable")
     best = model.choice_.best
     noise = model.noise_
+    sources = list_sources(model)
     return {
         "rows": len(table.y),
         "columns": len(names),
@@ -98,9 +110,10 @@ def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]
         "rounds": best.n_rounds,
         "agrees_with_labels": _measure_agreement(model, table),
         "log_loss": best.loss,
-        "noise_found": bool(noise is not None and noise.found),
+        "noise_found": bool(noise is not None and noise.found) or any(one["stands_out"] for one in sources or []),
         "noise": describe_noise(model),
-        "matrix": None if noise is None else noise.matrix,
+        "matrix": find_matrix(model),
+        "sources": sources,
         "importances": {str(names[i]): float(importances[i]) for i in order},
         "notes": table.notes,
     }
@@ -124,6 +137,7 @@ def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
         f"Settings, chosen by cross-validation: {settings}.",
         *([agrees] if math.isfinite(found["agrees_with_labels"]) else []),
         f"Noise: {found['noise']}.",
+        *([] if model.model_.sources is None else [f"Sources: {model.model_.sources.describe()}."]),
         f"What it looks at: {', '.join(top)}." if top else "No column tells anything of the label.",
         f"Model: {found['model']}",
     ]

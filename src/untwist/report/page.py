@@ -15,6 +15,7 @@ from untwist.audit.labels import LabelAudit
 from untwist.report import sections
 from untwist.report.markup import Section, write_page
 from untwist.report.review import write_review
+from untwist.report.sources import write_sources
 from untwist.text import for_page
 
 __all__ = ["report", "write_report"]
@@ -23,6 +24,7 @@ __all__ = ["report", "write_report"]
 HEADINGS = {
     "summary": ("In short", "In short"),
     "noise": ("How noisy the labels are", "Noise"),
+    "sources": ("By source", "Sources"),
     "review": ("Labels to review", "Review"),
     "training": ("What was trained", "Training"),
     "calibration": ("The labels and the truth", "Calibration"),
@@ -87,6 +89,7 @@ def write_report(findings: Findings, *, title: str, rows: Sequence[Any] | None =
     bodies = {
         "summary": sections.write_summary(findings, row_name),
         "noise": sections.write_noise(findings),
+        "sources": write_sources(findings),
         "review": write_review(findings, names, row_name),
         "training": sections.write_training(findings),
         "calibration": sections.write_calibration(findings),

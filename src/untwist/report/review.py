@@ -133,11 +133,18 @@ def _write_line(audit: LabelAudit, rank: int, name: Any, one: Explanation) -> st
     )
     return (
         f"<tr data-i={rank} data-g={given} data-l={like}><th scope=row{number}>{for_page(name, 40)}</th>"
-        f"<td>{for_page(one.given, 40)}</td><td>{for_page(one.predicted, 40)}</td>"
+        f"<td>{for_page(one.given, 40)}{_name_source(audit, one.row)}</td><td>{for_page(one.predicted, 40)}</td>"
         f'<td data-v="{one.wrong:.6f}">{meter}{format_probability(one.wrong)}</td>'
         f"<td data-v={one.n_disagreeing}>{one.n_disagreeing} of {one.n_similar}</td>"
         f"<td><ul>{reasons or '<li>no single column stands out</li>'}</ul></td></tr>\n"
     )
+
+
+def _name_source(audit: LabelAudit, row: int) -> str:
+    """Who gave the label, below it."""
+    if audit.source is None or audit.source[row] is None:
+        return ""
+    return f" <small>by {for_page(audit.source[row], 40)}</small>"
 
 
 def _write_reason(reason: Reason) -> str:

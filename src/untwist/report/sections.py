@@ -75,7 +75,8 @@ def write_summary(findings: Findings, row_name: str) -> str:
     picture = charts.draw_waffle(
         (rate, low, high), f"A hundred squares for a hundred labels: between {low:.0%} and {high:.0%} of them are wrong"
     )
-    steps = "".join(f"<li>{step}</li>" for step in _write_next_steps(findings, row_name))
+    to_do = [*_point_to_sources(findings), *_write_next_steps(findings, row_name)]
+    steps = "".join(f"<li>{step}</li>" for step in to_do)
     return (
         f'<div class=hero><div><p class="verdict{mood}">{number}</p><p class=lead>{words}</p></div>'
         + write_figure(picture, "A hundred labels. Full colour: wrong; faint: perhaps.")
@@ -117,6 +118,16 @@ def _is_clean(audit: LabelAudit) -> bool:
     if isinstance(audit.noise, MatrixUntwisting) or audit.noise.found:
         return False
     return max(audit.noise.interval_neg[1], audit.noise.interval_pos[1], audit.highest_share) < CLEAN_LIMIT
+
+
+def _point_to_sources(findings: Findings) -> list[str]:
+    """Whose labels to look at first, if some stand out."""
+    bad = [one for one in findings.sources if one.stands_out]
+    if not bad:
+        return []
+    names = ", ".join(f"<b>{for_page(one.name, 40)}</b>" for one in bad[:MOST_STANDING_OUT])
+    more = f" and {len(bad) - MOST_STANDING_OUT:,} more" if len(bad) > MOST_STANDING_OUT else ""
+    return [f'Labels of {names}{more} are wrong more often than those of the others: <a href="#sources">by source</a>.']
 
 
 def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
@@ -249,7 +260,7 @@ def _write_matrix(audit: LabelAudit) -> str:
         "Who is labelled as what: of each true class, the labels that it bears, in %",
         "truly ↓ labelled →",
         names,
-        noise.matrix.tolist(),
+        audit.matrix.tolist(),
         "labelled wrongly",
         intervals,
     )

@@ -1,0 +1,277 @@
+"""How likely each label is wrong, and how many are: of labels that are all alike, or by who gave them.
+
+Both ways start from the twisted posterior of every row, out of fold, and from the noise that was estimated from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from untwist.arguments import Array
+from untwist.data.sources import LabelSources
+from untwist.noise.estimate import CONFIDENCE
+from untwist.noise.matrix import SAFE_MARGIN, MatrixUntwisting
+from untwist.noise.sources import NoiseBySource
+from untwist.noise.untwisting import Untwisting
+
+__all__ = ["Interval", "Judgement", "find_unseen_share", "judge_alike", "judge_by_source", "move_interval", "untwist"]
+
+#: A share with its lower and upper limit.
+Interval = tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """What is known of the labels of some rows.
+
+    Parameters
+    ----------
+    noise : Untwisting or MatrixUntwisting
+        The noise of all labels together.
+    predicted : array of int
+        The class that each row most likely is.
+    wrong : array
+        The probability that its label is wrong.
+    share : Interval
+        The share of wrong labels.
+    share_by_label : list of Interval
+        The same among the rows of each given label.
+    """
+
+    noise: Untwisting | MatrixUntwisting
+    predicted: NDArray[np.intp]
+    wrong: Array
+    share: Interval
+    share_by_label: list[Interval]
+
+
+# ---- labels that are all alike ----
+
+
+def judge_alike(
+    noise: Untwisting | MatrixUntwisting, posterior: Array, labels: NDArray[np.intp], weight: Array
+) -> Judgement:
+    """Judge labels of which nobody knows who gave them: one noise is that of all.
+
+    Parameters
+    ----------
+    noise : Untwisting or MatrixUntwisting
+        That noise.
+    posterior : array of shape (n_rows, n_classes)
+        The twisted posterior, out of fold.
+    labels : array of int
+        The index of each row's label.
+    weight : array
+        How much each row counts.
+
+    Returns
+    -------
+    Judgement
+    """
+    # Of two classes the noise takes log-odds.
+    twisted = np.asarray(logit(posterior[:, 1])) if isinstance(noise, Untwisting) else posterior
+
+    def bound(weight_here: Array) -> Interval:
+        share, low, high = noise.share_wrong(twisted, labels, weight_here)
+        return share, low, high if noise.is_given else _keep_unseen(high, weight_here)
+
+    return Judgement(
+        noise=noise,
+        predicted=untwist(noise, posterior).argmax(axis=1),
+        wrong=noise.probability_wrong(twisted, labels),
+        share=bound(weight),
+        share_by_label=[bound(np.where(labels == label, weight, 0.0)) for label in range(posterior.shape[1])],
+    )
+
+
+def untwist(noise: Untwisting | MatrixUntwisting, posterior: Array) -> Array:
+    """Return the clean posterior of each class.
+
+    Parameters
+    ----------
+    noise : Untwisting or MatrixUntwisting
+        The noise.
+    posterior : array of shape (n_rows, n_classes)
+        The twisted posterior.
+
+    Returns
+    -------
+    array of shape (n_rows, n_classes)
+    """
+    if isinstance(noise, MatrixUntwisting):
+        return noise.clean(posterior)
+    log_odds = noise.clean_log_odds(logit(posterior[:, 1]))
+    return np.column_stack([expit(-log_odds), expit(log_odds)])
+
+
+# ---- labels by their sources ----
+
+
+def judge_by_source(
+    by_source: NoiseBySource, votes: LabelSources, posterior: Array, labels: NDArray[np.intp], weight: Array
+) -> Judgement:
+    """Judge every label by the noise of its source, and by all labels of its item.
+
+    A label that is the only one of its item, and likelier right than wrong, says nothing of what the row looks like.
+
+    Parameters
+    ----------
+    by_source : NoiseBySource
+        What each source gets wrong.
+    votes : LabelSources
+        The source and the item of each row.
+    posterior : array of shape (n_rows, n_classes)
+        The twisted posterior, out of fold, the same for all rows of an item.
+    labels : array of int
+        The index of each row's label.
+    weight : array
+        How much each row counts.
+
+    Returns
+    -------
+    Judgement
+        Its noise is that of all labels as they are, whatever they weighed where the posterior was learned.
+    """
+    truth = by_source.find_truth(posterior, labels, votes.index, votes.items)[votes.items]
+    wrong = np.clip(1.0 - truth[np.arange(len(labels)), labels], 0.0, 1.0)
+    has_several = np.bincount(votes.items)[votes.items] > 1
+    by_features = untwist(by_source.untwisting, posterior).argmax(axis=1)
+    noise = _pool_noise(by_source, votes, truth, labels, weight)
+    share = _average(wrong, weight)
+    pooled = noise.share_wrong(
+        np.asarray(logit(posterior[:, 1])) if isinstance(noise, Untwisting) else posterior, labels, weight
+    )
+    low, high = _bound_mean(share, pooled, by_source.shares, by_source.intervals, by_source.counts)
+    overall = share, low, _keep_unseen(high, weight)
+    by_label = []
+    for label in range(posterior.shape[1]):
+        here = np.where(labels == label, weight, 0.0)
+        share_here = _average(wrong, here)
+        low, high = move_interval(share_here, overall)
+        by_label.append((share_here, low, _keep_unseen(high, here)))
+    return Judgement(
+        noise=noise,
+        predicted=np.where(has_several | (wrong > 0.5), truth.argmax(axis=1), by_features),
+        wrong=wrong,
+        share=overall,
+        share_by_label=by_label,
+    )
+
+
+def _pool_noise(
+    by_source: NoiseBySource, votes: LabelSources, truth: Array, labels: NDArray[np.intp], weight: Array
+) -> Untwisting | MatrixUntwisting:
+    """Return the noise of all labels as they are.
+
+    Labels may have weighed more or less where the posterior was learned, which changes the share of wrong ones. That a
+    source stands out is evidence of noise, and so are two labels of an item that differ, as an item has one truth.
+    """
+    noise = by_source.untwisting
+    disagree = np.bincount(votes.items, labels != labels[_find_first(votes.items)][votes.items]).any()
+    found = bool(noise.found or by_source.stands_out.any() or disagree)
+    n_sources, n_classes = len(by_source.names), truth.shape[1]
+    rows = np.lexsort((*truth.T, votes.index))  # Sums then do not depend on the order of the rows.
+    mass = np.zeros((n_sources + 1, n_classes))
+    np.add.at(mass, votes.index[rows], truth[rows] * weight[rows, None])
+    class_shares = 1.0 - np.diagonal(by_source.matrices, axis1=1, axis2=2)
+    shares = [_average(class_shares[:, k], mass[:n_sources, k]) for k in range(n_classes)]
+
+    def bound(label: int, pooled: Interval) -> tuple[float, float]:
+        own = class_shares[:, label], by_source.class_intervals[:, label], mass[:n_sources, label]
+        return _bound_mean(shares[label], pooled, *own)
+
+    if isinstance(noise, Untwisting):
+        return replace(
+            noise,
+            rate_neg=shares[0],
+            rate_pos=shares[1],
+            interval_neg=bound(0, (noise.rate_neg, *noise.interval_neg)),
+            interval_pos=bound(1, (noise.rate_pos, *noise.interval_pos)),
+            found=found,
+        )
+    pooled = [(share, low, high) for share, (low, high) in zip(noise.class_shares, noise.class_intervals, strict=True)]
+    share = _average(np.array(shares), mass.sum(axis=0))
+    return replace(
+        noise,
+        share=share,
+        interval=_bound_mean(
+            share, (noise.share, *noise.interval), by_source.shares, by_source.intervals, by_source.counts
+        ),
+        class_shares=np.array(shares),
+        class_intervals=np.array([bound(label, one) for label, one in enumerate(pooled)]),
+        found=found,
+    )
+
+
+def _find_first(items: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the first row of each item."""
+    first = np.zeros(int(items.max(initial=-1)) + 1, dtype=np.intp)
+    first[items[::-1]] = np.arange(len(items))[::-1]
+    return first
+
+
+def _bound_mean(mean: float, pooled: Interval, shares: Array, intervals: Array, mass: Array) -> tuple[float, float]:
+    """Return the interval of the mean of the shares of sources, each with its mass.
+
+    The noise of all labels together may be off, which moves all sources at once, by as many points or by as much in
+    log-odds, whichever is less. And each source may be off by itself. Both add up as independent errors do.
+    """
+    low, high = move_interval(mean, pooled)
+    low, high = max(low, mean + pooled[1] - pooled[0]), min(high, mean + pooled[2] - pooled[0])
+    part = mass / max(float(np.sort(mass).sum()), SAFE_MARGIN)
+    below = np.hypot(mean - low, np.sqrt(np.sort((part * (shares - intervals[:, 0])) ** 2).sum()))
+    above = np.hypot(high - mean, np.sqrt(np.sort((part * (intervals[:, 1] - shares)) ** 2).sum()))
+    return max(0.0, mean - float(below)), min(1.0, mean + float(above))
+
+
+# ---- shares and their intervals ----
+
+
+def move_interval(share: float, other: Interval) -> tuple[float, float]:
+    """Return an interval that is as far from a share, in log-odds, as another one is from its own.
+
+    Parameters
+    ----------
+    share : float
+        The share.
+    other : Interval
+        Another share with its limits.
+
+    Returns
+    -------
+    low, high : float
+    """
+    here, there, low, high = logit(np.clip([share, *other], SAFE_MARGIN, 1.0 - SAFE_MARGIN))
+    return min(float(expit(here + low - there)), share), max(float(expit(here + high - there)), share)
+
+
+def find_unseen_share(n_rows: int) -> float:
+    """Return the share of wrong labels that would show in none of so many rows in one case of twenty.
+
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows.
+
+    Returns
+    -------
+    float
+        About three by the number of rows: no estimate from so many rows excludes less.
+    """
+    return -float(np.expm1(np.log(1.0 - CONFIDENCE) / max(1, n_rows)))
+
+
+def _keep_unseen(high: float, weight: Array) -> float:
+    """Return the upper limit of a share, which ends no lower than rows can tell."""
+    return max(high, find_unseen_share(int(np.count_nonzero(weight))))
+
+
+def _average(values: Array, weight: Array) -> float:
+    """Return a mean that does not depend on the order of the rows; 0 where nothing counts."""
+    order = np.lexsort((values, weight))
+    total = float(weight[order].sum())
+    return float((values[order] * weight[order]).sum()) / total if total > 0 else 0.0

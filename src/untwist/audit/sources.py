@@ -1,0 +1,326 @@
+"""Who gave the labels: how good every source is, what several labels of an item say together, and who disagrees.
+
+A source is whoever or whatever gave a label. An item is a thing that several sources may have labelled. What each
+source gets wrong is estimated in `untwist.noise.sources`; here it becomes what a person asks for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from untwist.arguments import Array
+from untwist.noise.sources import NoiseBySource
+
+__all__ = ["Disagreement", "JudgedItem", "SourceQuality", "find_disagreements", "judge_items", "rate_sources"]
+
+#: Of the pairs that are said to disagree too often, this share at most is expected to do so by chance.
+FALSE_DISCOVERY_RATE = 0.05
+
+#: Beyond this many times as often nobody counts any more.
+MOST_TIMES = 20.0
+
+#: Below this many times as often it is not worth a word.
+LEAST_TIMES = 1.5
+
+
+@dataclass(frozen=True)
+class SourceQuality:
+    """How good the labels of a source are.
+
+    Parameters
+    ----------
+    name : object
+        The source.
+    labels : int
+        How many labels it gave.
+    share_wrong : float
+        The share of them that is wrong.
+    low, high : float
+        The 95 % interval of that share.
+    expected_wrong : float
+        How many of them are expected to be wrong, by what is known of each.
+    others : float
+        The share of wrong labels among those of all other sources; NaN where there is no other.
+    class_shares : tuple of tuples of float
+        For each true class the share that it gives another label, with its 95 % interval.
+    stands_out : bool
+        Whether it is noisier than the others, at the false discovery rate of `untwist.noise.sources`.
+    """
+
+    name: Any
+    labels: int
+    share_wrong: float
+    low: float
+    high: float
+    expected_wrong: float
+    others: float
+    class_shares: tuple[tuple[float, float, float], ...]
+    stands_out: bool
+
+    @property
+    def times_as_often(self) -> float:
+        """How many times as often as those of the other sources its labels are wrong; NaN where there is no other."""
+        return self.share_wrong / self.others if self.others > 0 else math.inf if self.others == 0 else math.nan
+
+    def __str__(self) -> str:
+        share = f"{self.share_wrong:.1%} of the labels of {self.name} are wrong ({self.low:.1%} to {self.high:.1%})"
+        return f"{share}{self._compare()}: about {self.expected_wrong:,.0f} of {self.labels:,}{self._advise()}"
+
+    def _compare(self) -> str:
+        times = self.times_as_often
+        if math.isnan(times) or times < LEAST_TIMES:
+            return ""
+        number = f"{times:.1f}".removesuffix(".0") if times <= MOST_TIMES else f"more than {MOST_TIMES:g}"
+        return f", {number} times as often as those of the others"
+
+    def _advise(self) -> str:
+        if not self.stands_out:
+            return ""
+        if self.low > 0.5:
+            return "; most of what it says is wrong: were its classes mixed up?"
+        return "; review them first, or leave them out"
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Two sources that labelled the same items.
+
+    Parameters
+    ----------
+    first, second : object
+        The sources.
+    items : int
+        How many items both have labelled.
+    share : float
+        The share of these on which they disagree.
+    expected : float
+        The share that the quality of both explains.
+    stands_out : bool
+        Whether they disagree on more than that, by more than chance.
+    """
+
+    first: Any
+    second: Any
+    items: int
+    share: float
+    expected: float
+    stands_out: bool
+
+    def __str__(self) -> str:
+        shared = f"{self.items:,} items" if self.items > 1 else "1 item"
+        words = f"{self.first} and {self.second} disagree on {self.share:.1%} of {shared}"
+        return f"{words}; their quality explains {self.expected:.1%}"
+
+
+@dataclass(frozen=True)
+class JudgedItem:
+    """An item with all of its labels.
+
+    Parameters
+    ----------
+    item : object
+        Its name, or the position of its first row where items have none.
+    truth : object
+        The class that it most likely is, by its features and its labels.
+    probability : float
+        The probability of that class.
+    agreement : float
+        The share of its labels that say so.
+    votes : tuple of tuples
+        Each source with its label; None where the source is not known.
+    """
+
+    item: Any
+    truth: Any
+    probability: float
+    agreement: float
+    votes: tuple[tuple[Any, Any], ...]
+
+    def __str__(self) -> str:
+        votes = ", ".join(f"{label} by {'an unknown source' if name is None else name}" for name, label in self.votes)
+        return f"{self.item}: {self.truth} ({self.probability:.0%} sure), from {votes}"
+
+
+def rate_sources(
+    by_source: NoiseBySource, sources: NDArray[np.intp], wrong: Array, weight: Array
+) -> list[SourceQuality]:
+    """Return how good every source is, those that stand out first, and of each kind the worst first.
+
+    Parameters
+    ----------
+    by_source : NoiseBySource
+        What each source gets wrong.
+    sources : array of int
+        The index of each row's source; -1 where it is not known.
+    wrong, weight : arrays
+        The probability that each label is wrong, and what it weighs; labels of weight 0 do not count.
+
+    Returns
+    -------
+    list of SourceQuality
+    """
+    n_sources = len(by_source.names)
+    known = (sources >= 0) & (weight > 0)
+    labels = np.bincount(sources[known], minlength=n_sources)
+    order = np.lexsort((wrong[known], sources[known]))  # Sums then do not depend on the order of the rows.
+    expected = np.bincount(sources[known][order], wrong[known][order], minlength=n_sources)
+    mass = by_source.counts
+    n_others = mass.sum() - mass
+    wrong_elsewhere = mass @ by_source.shares - mass * by_source.shares
+    others = np.divide(wrong_elsewhere, n_others, out=np.full(n_sources, math.nan), where=n_others > 0).clip(0.0, 1.0)
+    class_shares = 1.0 - np.diagonal(by_source.matrices, axis1=1, axis2=2)
+    worst_first = np.lexsort((np.arange(n_sources), -by_source.shares, ~by_source.stands_out))
+    names = by_source.names.tolist()
+    return [
+        SourceQuality(
+            name=names[one],
+            labels=int(labels[one]),
+            share_wrong=float(by_source.shares[one]),
+            low=float(by_source.intervals[one, 0]),
+            high=float(by_source.intervals[one, 1]),
+            expected_wrong=float(expected[one]),
+            others=float(others[one]),
+            class_shares=tuple(
+                (share, low, high)
+                for share, (low, high) in zip(
+                    class_shares[one].tolist(), by_source.class_intervals[one].tolist(), strict=True
+                )
+            ),
+            stands_out=bool(by_source.stands_out[one]),
+        )
+        for one in worst_first.tolist()
+    ]
+
+
+def find_disagreements(
+    by_source: NoiseBySource,
+    truth: Array,
+    labels: NDArray[np.intp],
+    sources: NDArray[np.intp],
+    items: NDArray[np.intp],
+) -> list[Disagreement]:
+    """Return who disagrees with whom: pairs of sources that labelled the same items.
+
+    If each errs by itself, two sources disagree on an item of class k with probability 1 - sum_l T[k, l] T'[k, l],
+    where T and T' are their matrices. More than that, beyond chance, means that they do not mean the same by the
+    classes, or that they see other things. A pair stands out by a binomial test and the rule of Benjamini and Hochberg.
+
+    Parameters
+    ----------
+    by_source : NoiseBySource
+        What each source gets wrong.
+    truth : array of shape (n_rows, n_classes)
+        The probability of each class to be the truth, row by row.
+    labels, sources, items : arrays of int
+        The label, the source (-1 where it is not known) and the item of each row.
+
+    Returns
+    -------
+    list of Disagreement
+        Those that stand out first, and of each kind the one with most disagreements beyond what quality explains.
+    """
+    first, second = _pair_rows(sources, items)
+    if not len(first):
+        return []
+    n_sources = len(by_source.names)
+    key = sources[first] * n_sources + sources[second]
+    pairs, pair = np.unique(key, return_inverse=True)
+    one, other = np.divmod(pairs, n_sources)
+    agree = np.einsum("pkl,pkl->pk", by_source.matrices[one], by_source.matrices[other])
+    expected_here = 1.0 - (truth[first] * agree[pair]).sum(axis=1)
+    order = np.lexsort((expected_here, pair))  # Sums then do not depend on the order of the rows.
+    n_items = np.bincount(pair)
+    n_disagreeing = np.bincount(pair, labels[first] != labels[second])
+    expected = (np.bincount(pair[order], expected_here[order]) / n_items).clip(0.0, 1.0)
+    stands_out = _discover(binom.sf(n_disagreeing - 1, n_items, expected))
+    excess = n_disagreeing - n_items * expected
+    names = by_source.names.tolist()
+    return [
+        Disagreement(
+            first=names[one[index]],
+            second=names[other[index]],
+            items=int(n_items[index]),
+            share=float(n_disagreeing[index] / n_items[index]),
+            expected=float(expected[index]),
+            stands_out=bool(stands_out[index]),
+        )
+        for index in np.lexsort((np.arange(len(pairs)), -excess, ~stands_out)).tolist()
+    ]
+
+
+def _pair_rows(sources: NDArray[np.intp], items: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return all pairs of rows of one item by two known sources, the source with the lower index first."""
+    known = np.flatnonzero(sources >= 0)
+    rows = known[np.lexsort((sources[known], items[known]))]
+    _, starts, sizes = np.unique(items[rows], return_index=True, return_counts=True)
+    found = []
+    for size in np.unique(sizes[sizes > 1]).tolist():
+        upper = np.stack(np.triu_indices(size, k=1))
+        places = starts[sizes == size][None, :, None] + upper[:, None, :]
+        found.append(rows[places.reshape(2, -1)])
+    if not found:
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    first, second = np.concatenate(found, axis=1)
+    differ = sources[first] != sources[second]
+    return first[differ], second[differ]
+
+
+def _discover(p_values: Array) -> NDArray[np.bool_]:
+    """Return which of many findings hold at `FALSE_DISCOVERY_RATE`, by Benjamini and Hochberg."""
+    rising = np.sort(p_values)
+    holds = np.flatnonzero(rising <= FALSE_DISCOVERY_RATE * np.arange(1, len(rising) + 1) / len(rising))
+    return np.asarray(p_values <= (rising[holds[-1]] if len(holds) else -1.0))
+
+
+def judge_items(
+    classes: NDArray[Any],
+    truth: Array,
+    labels: NDArray[np.intp],
+    sources: NDArray[Any],
+    items: NDArray[np.intp],
+    names: NDArray[Any],
+) -> list[JudgedItem]:
+    """Return every item with the class that it most likely is.
+
+    Parameters
+    ----------
+    classes : array
+        The labels that there are.
+    truth : array of shape (n_rows, n_classes)
+        The probability of each class to be the truth, row by row; the same in all rows of an item.
+    labels : array of int
+        The index of each row's label.
+    sources : array
+        The name of each row's source; None where it is not known.
+    items : array of int
+        The item of each row.
+    names : array
+        The name of each item.
+
+    Returns
+    -------
+    list of JudgedItem
+        In the order of their names.
+    """
+    rows = np.argsort(items, kind="stable")
+    likeliest = truth.argmax(axis=1)
+    found = []
+    for of_item in np.split(rows, np.flatnonzero(np.diff(items[rows])) + 1):
+        here = of_item[0]
+        best = int(likeliest[here])
+        found.append(
+            JudgedItem(
+                item=names[items[here]],
+                truth=classes[best],
+                probability=float(truth[here, best]),
+                agreement=float(np.mean(labels[of_item] == best)),
+                votes=tuple(zip(sources[of_item].tolist(), classes[labels[of_item]].tolist(), strict=True)),
+            )
+        )
+    return found

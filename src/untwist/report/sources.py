@@ -1,0 +1,140 @@
+"""The section of a report about who gave the labels: the worst sources first, and what to do about them."""
+
+from __future__ import annotations
+
+import math
+
+from untwist.audit.findings import Findings
+from untwist.audit.labels import LEAST_REPEATED
+from untwist.audit.sources import Disagreement, SourceQuality
+from untwist.report import charts
+from untwist.report.markup import format_interval, format_percent, place_beside, write_figure, write_table
+from untwist.text import clip, for_page
+
+__all__ = ["write_sources"]
+
+#: Sources in a chart, and in a table, at most: the worst.
+MOST_BARS = 12
+MOST_SOURCES = 25
+#: Sources that are told in a sentence each, at most.
+MOST_TOLD = 6
+#: Pairs of sources in a table, at most.
+MOST_PAIRS = 12
+
+
+def write_sources(findings: Findings) -> str:
+    """Write how good the labels of each source are, what to do about bad ones, and who disagrees with whom.
+
+    Parameters
+    ----------
+    findings : Findings
+        What `collect_findings` computed.
+
+    Returns
+    -------
+    str
+        HTML; nothing where no sources were told.
+    """
+    sources = findings.sources
+    if not sources:
+        return ""
+    return "".join(
+        [
+            f"<p>{_introduce(findings)}</p>",
+            _write_advice(sources),
+            place_beside(_draw(findings), _write_table(findings)),
+            _write_disagreements(findings.disagreements),
+        ]
+    )
+
+
+def _introduce(findings: Findings) -> str:
+    audit = findings.audit
+    n_sources = len(findings.sources)
+    words = f"The labels come from {n_sources:,} sources" if n_sources > 1 else "The labels come from one source"
+    words += (
+        ". Every source has a share of wrong labels of its own, drawn towards that of all as far as it has few labels."
+    )
+    if audit.share_repeated >= LEAST_REPEATED:
+        words += (
+            f" An item has {audit.labels_per_item:.2g} labels on average: its features tell its truth, and all of "
+            "these, each by as much as its source is worth."
+        )
+    unknown = int((audit.source_indices < 0).sum())
+    if unknown:
+        words += f" {unknown:,} labels are of no known source and are judged as those of all."
+    return words
+
+
+def _write_advice(sources: list[SourceQuality]) -> str:
+    bad = [one for one in sources if one.stands_out]
+    if not bad:
+        return "<p>No source stands out: none is noisier than the others by more than chance.</p>"
+    lines = [_advise(one) for one in bad[:MOST_TOLD]]
+    if len(bad) > MOST_TOLD:
+        lines.append(f"<li>{len(bad) - MOST_TOLD:,} more sources stand out.</li>")
+    return f"<h3>What to do</h3><ul class=steps>{''.join(lines)}</ul>"
+
+
+def _advise(one: SourceQuality) -> str:
+    name = for_page(one.name, 40)
+    share = format_interval((one.share_wrong, one.low, one.high))
+    others = "" if math.isnan(one.others) else f"; of the others {format_percent(one.others)}"
+    words = (
+        f"Of the labels of <b>{name}</b> {share} are wrong{others}: about {one.expected_wrong:,.0f} of {one.labels:,}."
+    )
+    if one.low > 0.5:
+        return f"<li>{words} Most of what it says is wrong: ask whether its classes were mixed up.</li>"
+    return f"<li>{words} Review them first, or leave them out; and ask there how labels are given.</li>"
+
+
+def _draw(findings: Findings) -> str:
+    rows = [(str(one.name), (one.share_wrong, one.low, one.high)) for one in findings.sources[:MOST_BARS]]
+    described = "; ".join(f"{clip(name, 30)} {share[0]:.1%}" for name, share in rows)
+    chart = charts.draw_intervals(
+        rows,
+        f"Share of wrong labels by source: {described}",
+        x_words="share of wrong labels; shaded: all labels",
+        band=findings.audit.noise_rate,
+    )
+    n_more = len(findings.sources) - len(rows)
+    caption = "The share of its labels that are wrong. The lines are 95&nbsp;% intervals."
+    return write_figure(chart, caption + (f" The worst {len(rows)} of {len(findings.sources):,}." if n_more else ""))
+
+
+def _write_table(findings: Findings) -> str:
+    shown = findings.sources[:MOST_SOURCES]
+    lines = [
+        [
+            for_page(one.name, 40),
+            f"{one.labels:,}",
+            format_interval((one.share_wrong, one.low, one.high)),
+            f"{one.expected_wrong:,.0f}",
+            "yes" if one.stands_out else "",
+        ]
+        for one in shown
+    ]
+    table = write_table("Sources, the worst first", ["source", "labels", "wrong", "expected", "stands out"], lines)
+    n_more = len(findings.sources) - len(shown)
+    return table + (f"<p class=aside>... and {n_more:,} more, each better than these.</p>" if n_more else "")
+
+
+def _write_disagreements(pairs: list[Disagreement]) -> str:
+    lines = [
+        [
+            f"{for_page(one.first, 30)} and {for_page(one.second, 30)}",
+            f"{one.items:,}",
+            format_percent(one.share),
+            format_percent(one.expected),
+            "yes" if one.stands_out else "",
+        ]
+        for one in pairs[:MOST_PAIRS]
+    ]
+    if not lines:
+        return ""
+    header = ["sources", "items of both", "disagree on", "explained", "stands out"]
+    words = (
+        "<p class=aside>Explained: how often two sources of their quality disagree, each erring by itself. More than "
+        "that means that the two do not mean the same by the classes.</p>"
+    )
+    return write_table("Who disagrees with whom", header, lines) + words

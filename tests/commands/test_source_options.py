@@ -1,0 +1,187 @@
+"""Sources and items on the command line: columns that are no features."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from helpers.command_line import untwist
+from helpers.sourced_rows import draw_sourced_rows, draw_votes
+from untwist import load
+from untwist.audit import audit_labels
+from untwist.commands import columns
+
+pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
+
+
+def make_branches(n=1000, **settings):
+    X, y, source, truth = draw_sourced_rows(n, **settings)
+    frame = pd.DataFrame(X.round(3), columns=list("abcd"))
+    return frame.assign(branch=source, churn=np.array(["leaves", "stays"])[y]), np.array(["leaves", "stays"])[truth]
+
+
+def make_votes(n_items=250):
+    X, y, source, items, truth = draw_votes(n_items)
+    frame = pd.DataFrame(X.round(3), columns=list("abcd"))
+    who = np.array(["Ann", "Bea", "Cid", "Dov", "Eve"])[source]
+    return frame.assign(picture=items + 100, who=who, says=np.array(["cat", "dog"])[y]), truth
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder with a table of branches and one of votes."""
+    monkeypatch.chdir(tmp_path)
+    make_branches()[0].to_csv("branches.csv", index=False)
+    make_votes()[0].to_csv("votes.csv", index=False)
+    return tmp_path
+
+
+def test_an_audit_by_source_names_the_bad_branch(folder, capsys):
+    status, out, err = untwist(capsys, "audit", "branches.csv", "--label", "churn", "--source", "branch", "--suspects",
+                               "s.csv", "-o", "r.html")  # fmt: skip
+    assert status == 0
+    assert "branch: who gave the label, one of 4; no feature, left out" in err
+    assert "1000 rows, 4 columns, 2 classes" in err
+    assert "of the labels of Leipzig are wrong" in out
+    assert "review them first, or leave them out" in out
+    suspects = pd.read_csv("s.csv")
+    assert list(suspects)[:3] == ["line", "source", "label"]
+    assert (suspects["source"] == suspects["branch"]).all()
+    assert (suspects["source"] == "Leipzig").mean() > 0.6
+    page = (folder / "r.html").read_text()
+    assert 'id=sources aria-labelledby="sources-title"' in page
+    assert "<small>by Leipzig</small>" in page
+
+
+def test_json_has_the_sources(folder, capsys):
+    frame, _ = make_branches()
+    status, out, _ = untwist(capsys, "audit", "branches.csv", "--label", "churn", "--source", "branch", "--json")
+    found = json.loads(out)
+    assert status == 0
+    audit = audit_labels(frame[list("abcd")], frame["churn"], source=frame["branch"])
+    first = found["sources"][0]
+    expected = audit.list_sources()[0]
+    assert [one["source"] for one in found["sources"]] == [one.name for one in audit.list_sources()]
+    assert (first["source"], first["labels"], first["stands_out"]) == ("Leipzig", expected.labels, True)
+    assert first["share"] == pytest.approx(expected.share_wrong)
+    assert first["low"] < first["share"] < first["high"]
+    assert [one["class"] for one in first["by_class"]] == ["leaves", "stays"]
+    assert found["labels_per_item"] == 1.0
+    assert found["disagreements"] == []
+    assert all(one["source"] in set(frame["branch"]) for one in found["suspects"])
+    plain = json.loads(untwist(capsys, "audit", "branches.csv", "--label", "churn", "--json")[1])
+    assert "sources" not in plain
+    listed = json.loads(untwist(capsys, "audit", "branches.csv", "--label", "churn", "--budget", "2", "--json")[1])
+    assert [sorted({"source", "label"} & set(one)) for one in listed["suspects"]] == [["label"], ["label"]]
+
+
+def test_a_model_trained_by_source_predicts_files_with_and_without_the_column(folder, capsys):
+    status, out, err = untwist(capsys, "train", "branches.csv", "--label", "churn", "--source", "branch", "-o", "m.u")
+    assert status == 0
+    assert "branch: who gave the label" in err
+    assert "Sources: noisier than the others" in out
+    assert "Leipzig" in out
+    assert "wrong labels: " in out
+    frame, truth = make_branches()
+    frame.drop(columns=["branch", "churn"]).to_csv("new.csv", index=False)
+    with_column = untwist(capsys, "predict", "m.u", "branches.csv")
+    assert with_column[0] == 0
+    assert with_column[1:] == untwist(capsys, "predict", "m.u", "new.csv")[1:]
+    assert np.mean(pd.read_csv(io.StringIO(with_column[1]))["prediction"] == truth) > 0.9
+    model = load("m.u")
+    assert model.feature_names_in_.tolist() == list("abcd")
+    trained = json.loads(
+        untwist(capsys, "train", "branches.csv", "--label", "churn", "--source", "branch", "--json")[1]
+    )
+    inspected = json.loads(untwist(capsys, "inspect", "m.u", "--json")[1])
+    assert trained["noise_found"]
+    assert trained["sources"] == inspected["sources"]
+    assert trained["sources"][0]["source"] == "Leipzig"
+    assert trained["matrix"] == inspected["matrix"]
+    assert np.sum(trained["matrix"], axis=1) == pytest.approx([1.0, 1.0])
+    shares = [one["share"] for one in trained["sources"]]
+    assert min(shares) < 1 - trained["matrix"][0][0] < max(shares)
+    plain = json.loads(untwist(capsys, "train", "branches.csv", "--label", "churn", "--json")[1])
+    assert plain["sources"] is None
+
+
+def test_the_corrected_copy_has_the_truth_in_every_row_of_an_item(folder, capsys):
+    frame, truth = make_votes()
+    arguments = ["votes.csv", "--label", "says", "--source", "who", "--item", "picture", "--corrected", "c.csv"]
+    status, out, err = untwist(capsys, "audit", *arguments)
+    assert status == 0
+    assert "picture: what the label is of, one of 250; no feature, left out" in err
+    assert "the truth of each item comes from its features and 3 labels on average" in out
+    corrected = pd.read_csv("c.csv")
+    assert (corrected.groupby("picture")["says"].nunique() == 1).all()
+    right = corrected["says"] == np.array(["cat", "dog"])[truth]
+    assert right.mean() > (frame["says"] == np.array(["cat", "dog"])[truth]).mean() + 0.1
+    pd.testing.assert_frame_equal(corrected.drop(columns="says"), frame.drop(columns="says"))
+    few = untwist(capsys, "audit", *arguments, "--budget", "1")
+    assert few[0] == 0
+    changed = pd.read_csv("c.csv")["says"] != frame["says"]
+    assert frame.loc[changed, "picture"].nunique() == 1
+
+
+def test_json_tells_who_disagrees_with_whom(folder, capsys):
+    found = json.loads(
+        untwist(capsys, "audit", "votes.csv", "--label", "says", "--source", "who", "--item", "picture", "--json")[1]
+    )
+    assert found["labels_per_item"] == 3.0
+    assert {name for one in found["disagreements"] for name in one["sources"]} == {"Ann", "Bea", "Cid", "Dov", "Eve"}
+    assert all(0 <= one["share"] <= 1 and 0 <= one["expected"] <= 1 for one in found["disagreements"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--source", "brnch"], "there is no column 'brnch': did you mean 'branch'?"),
+        (["--source", "zzz"], "there is no column 'zzz': the columns are 'a', 'b', 'c', 'd', 'branch', 'churn'"),
+        (["--item", "a"], "an item needs a source too: the column that says who gave each of its labels"),
+        (["--source", "churn"], "label, source and item must be different columns"),
+        (["--source", "branch", "--item", "branch"], "label, source and item must be different columns"),
+        (["--source", "branch", "--keep", "branch"], "column 'branch' is the source and no feature: it cannot be kept"),
+    ],
+)
+def test_columns_that_cannot_be_sources_are_named(folder, capsys, arguments, message):
+    for command in ("audit", "train"):
+        status, out, err = untwist(capsys, command, "branches.csv", "--label", "churn", *arguments)
+        assert (status, out) == (1, "")
+        assert message in err
+
+
+def test_believing_all_labels_and_telling_sources_apart_exclude_each_other(folder, capsys):
+    arguments = ["branches.csv", "--label", "churn", "--source", "branch", "--believe-labels"]
+    status, _, err = untwist(capsys, "train", *arguments)
+    assert status == 2
+    assert "--believe-labels and --source exclude each other" in err
+
+
+def test_sources_are_names_whatever_they_look_like():
+    frame = pd.DataFrame(
+        {
+            "x": np.arange(8.0),
+            "who": [" Ann", "Ann ", "", None, "NA", "Ann", "7", "7"],
+            "month": [3.0, 3.0, np.nan, 4.0, 4.0, 12.0, 12.0, 3.0],
+            "y": ["a", "b", "a", "b", None, "b", "a", "b"],
+        }
+    )
+    table = columns.prepare(frame, "y", source="who", item="month")
+    assert table.source.tolist() == ["Ann", "Ann", None, None, "Ann", "7", "7"]  # The row without a label is left out.
+    assert table.item.tolist() == ["3", "3", None, "4", "12", "12", "3"]
+    assert list(table.X) == ["x"]
+    assert "who: who gave the label, one of 2 (2 cells are empty); no feature, left out" in table.notes
+    assert columns.prepare(frame.assign(y=list("abababab")), "y", source="who").source[4] == "NA"
+    assert columns.prepare(frame, "y").source is None
+
+
+def test_a_file_read_in_blocks_has_its_sources_too(folder, capsys):
+    pytest.importorskip("pyarrow")
+    make_branches()[0].to_parquet("branches.parquet")
+    for blocks in ("--blocks", "--no-blocks"):
+        arguments = ["branches.parquet", "--label", "churn", "--source", "branch", "-o", f"m{blocks}.untwist", blocks]
+        status, out, _ = untwist(capsys, "train", *arguments)
+        assert status == 0
+        assert "Leipzig" in out
+    assert (folder / "m--blocks.untwist").read_bytes() == (folder / "m--no-blocks.untwist").read_bytes()
