@@ -166,7 +166,7 @@ class LabelAudit:
         A few wrong labels are never excluded: see `find_unseen_share`.
         """
         unseen = find_unseen_share(int(np.count_nonzero(self.weight)))
-        uneven = self.noise.uneven_limit if isinstance(self.noise, MatrixUntwisting) and not self.noise.found else 0.0
+        uneven = 0.0 if self.noise.found else self.noise.uneven_limit
         return max(self.noise_rate[2], uneven, unseen)
 
     def confusions(self) -> list[Confusion]:

@@ -23,7 +23,7 @@ from scipy.special import betaincinv, expit, logit, logsumexp
 from untwist.arguments import Array, check_numbers
 from untwist.noise.hierarchy import SourcePrior, learn_prior
 from untwist.noise.matrix import MatrixUntwisting, invert_matrices
-from untwist.noise.untwisting import Untwisting, untwist_log_odds
+from untwist.noise.untwisting import Untwisting
 from untwist.noise.votes import Votes, arrange_votes
 
 __all__ = ["FALSE_DISCOVERY_RATE", "NoiseBySource", "estimate_by_source"]
@@ -315,13 +315,12 @@ def _list_candidates(noise: Untwisting | MatrixUntwisting, votes: Votes) -> list
             for index, (weight, matrix, slope, offset) in enumerate(parts)
         ]
     most = int(np.clip(MOST_CELLS // max(len(votes.label), 1), FEWEST_COMPONENTS, MOST_COMPONENTS))
-    calibrated = noise.scale * _find_log_odds(votes.posterior) + noise.offset
+    twisted = _find_log_odds(votes.posterior)
     candidates = []
     for members in _group_pairs(noise, most):
         heaviest = members[int(np.argmax(noise.weights[members]))]
         rate_neg, rate_pos = noise.rates_neg[heaviest], noise.rates_pos[heaviest]
-        pair = np.array([[rate_neg], [rate_pos]])
-        log_odds = noise.slopes[heaviest] * untwist_log_odds(calibrated, pair, noise.clearest)[0]
+        log_odds = noise.list_clean_log_odds(twisted, [heaviest])[0]
         candidates.append(
             _Candidate(
                 float(noise.weights[members].sum()),
@@ -385,10 +384,7 @@ def _weigh_again(
             offsets=noise.offsets[kept],
             class_shares=class_shares,
         )
-    grid = np.stack([noise.rates_neg, noise.rates_pos])
-    return Untwisting.from_grid(
-        grid, new, noise.slopes, noise.evidence, noise.found, noise.clearest, noise.scale, noise.offset, noise.n_classes
-    )
+    return noise.weigh_again(new)
 
 
 # ---- one candidate: the matrices of sources by expectation and maximisation ----

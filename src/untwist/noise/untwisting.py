@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, logit
 
 from untwist.arguments import Array, check_fraction
@@ -73,8 +73,8 @@ class Untwisting(NoiseEstimate):
     n_classes : int
         The number of classes among which a wrong label is any other.
     bends : ndarray or None
-        The bend of the clean posterior of each pair. None in model files of versions without: there are no bends, and
-        `clearest` limits the clean posterior even where there is no noise.
+        The bend of the clean posterior of each pair. None where there are none, as in model files of old versions:
+        `clearest` limits the clean posterior even where there is no noise then.
     uneven_limit : float
         The share of wrong labels that uneven noise may reach without a trace, as it looks like hard rows: the mean of
         min(t, 1 - t) over the rows, t the calibrated twisted posterior; 0 in model files of versions without.
@@ -112,9 +112,7 @@ class Untwisting(NoiseEstimate):
             With one pair of rates.
         """
         one = np.ones(1)
-        return cls.from_grid(
-            check_rates(rates), one, one, math.nan, True, clearest=CLEAREST_BY_KNOWN_RATES, bends=np.zeros(1)
-        )
+        return cls.from_grid(check_rates(rates), one, one, math.nan, True, clearest=CLEAREST_BY_KNOWN_RATES)
 
     @classmethod
     def from_grid(
@@ -336,13 +334,63 @@ class Untwisting(NoiseEstimate):
         twisted = np.clip(rate_neg + (1.0 - rate_neg - rate_pos) * clean, SAFE_MARGIN, 1.0 - SAFE_MARGIN)
         return rate_pos * clean / (1.0 - twisted), rate_neg * (1.0 - clean) / twisted
 
+    def list_clean_log_odds(self, log_odds: ArrayLike, pairs: ArrayLike) -> Array:
+        """Return the clean log-odds under single pairs of rates.
+
+        Parameters
+        ----------
+        log_odds : array_like of shape (n_points,)
+            Log-odds of the twisted posterior.
+        pairs : array_like of int of shape (n_pairs,)
+            Which of the pairs, by their indices.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_points)
+            Rising in the log-odds.
+        """
+        return self._untwist(np.clip(self._calibrate(log_odds), -REACH, REACH), np.asarray(pairs, dtype=np.intp))
+
+    def weigh_again(self, weights: ArrayLike) -> Untwisting:
+        """Return the same pairs of rates with other weights, and the rates and intervals that follow.
+
+        Parameters
+        ----------
+        weights : array_like of shape (n_pairs,)
+            How likely each pair is.
+
+        Returns
+        -------
+        Untwisting
+            Without the pairs of next to no weight; noise is found where it was.
+        """
+        return Untwisting.from_grid(
+            np.stack([self.rates_neg, self.rates_pos]),
+            np.asarray(weights, dtype=np.float64),
+            self.slopes,
+            self.evidence,
+            self.found,
+            self.clearest,
+            self.scale,
+            self.offset,
+            self.n_classes,
+            self.bends,
+            self.uneven_limit,
+        )
+
     def _tabulate_log_odds(self) -> Array:
         """Return the clean log-odds over the table, for each pair of rates."""
-        pairs = np.stack([self.rates_neg, self.rates_pos])
+        return self._untwist(TABLE, np.arange(len(self.weights)))
+
+    def _untwist(self, calibrated: Array, pairs: NDArray[np.intp]) -> Array:
+        """Return the clean log-odds under some pairs of rates."""
+        grid = np.stack([self.rates_neg[pairs], self.rates_pos[pairs]])
+        slopes = self.slopes[pairs][:, None]
         if self.bends is None:
-            return self.slopes[:, None] * untwist_log_odds(TABLE, pairs, self.clearest, has_limits_without_noise=True)
-        below, above = split_at_half(untwist_log_odds(TABLE, pairs, self.clearest))
-        return (self.slopes - self.bends)[:, None] * below + (self.slopes + self.bends)[:, None] * above
+            return slopes * untwist_log_odds(calibrated, grid, self.clearest, has_limits_without_noise=True)
+        bends = self.bends[pairs][:, None]
+        below, above = split_at_half(untwist_log_odds(calibrated, grid, self.clearest))
+        return np.asarray((slopes - bends) * below + (slopes + bends) * above)
 
     def _calibrate(self, log_odds: ArrayLike) -> Array:
         return self.scale * np.asarray(log_odds, dtype=np.float64) + self.offset
