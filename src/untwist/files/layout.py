@@ -64,10 +64,10 @@ LABEL_TYPES = re.compile(r"\|b1|<[iuf][248]|\|[iu]1|<U\d{1,4}|\|O")
 FOREST_ARRAYS = tuple(field.name for field in fields(Forest) if field.name != "n_features")
 
 #: The arrays of an `Untwisting`; its other fields are in the header.
-UNTWISTING_ARRAYS = ("weights", "rates_neg", "rates_pos", "slopes", "bends")
+UNTWISTING_ARRAYS = ("weights", "rates_neg", "rates_pos", "slopes", "bends", "shortfalls")
 
 #: The fields of an `Untwisting` that older versions do not know; they are left out where there are no bends.
-UNTWISTING_ADDITIONS = ("bends", "uneven_limit")
+UNTWISTING_ADDITIONS = ("bends", "shortfalls", "uneven_limit")
 
 #: The arrays of a `MatrixUntwisting` and their axes: matrices (m), classes (k), the two ends of an interval (2).
 MATRIX_ARRAYS = {

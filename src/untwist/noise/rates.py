@@ -21,9 +21,10 @@ from untwist.noise.untwisting import SAFE_MARGIN, Untwisting, check_rates, split
 
 __all__ = ["estimate_noise"]
 
-# Noise is found where it makes the labels likelier than no noise does by this many nats: the best rates by themselves,
-# and all rates together by their prior.
-ENOUGH_EVIDENCE = 1.0
+# Noise is found where it explains this many nats of log-likelihood, which is about the usual 5 %, ...
+ENOUGH_EVIDENCE = 2.0
+# ... and where it has at least this chance, by all rates that fit and the prior.
+LEAST_CHANCE = 0.75
 #: The prior probability that no label is wrong: what probabilities are not to lose on clean data.
 PRIOR_OF_NO_NOISE = 0.5
 # The prior probability, if there is noise, that both classes are equally noisy.
@@ -154,23 +155,24 @@ def estimate_noise(
         if n_classes > 2:
             raise ValueError("rates must be None where there are more than two classes")
         curves = _fit_curves(bins, pair, clearest)
-        return Untwisting.from_grid(pair, np.ones(1), curves.slope, math.nan, True, bends=curves.bend, **common)
+        return Untwisting.from_grid(
+            pair, np.ones(1), curves.slope, math.nan, True, bends=curves.bend, shortfalls=np.zeros(1), **common
+        )
     grid, curves = _search_rates(bins, clearest, n_classes)
     plausibility = curves.plausibility + _weigh_by_prior(grid, n_classes, prior_of_no_noise)
-    is_noise = grid.any(axis=0)
-    prior_odds = math.log(prior_of_no_noise) - math.log1p(-prior_of_no_noise)
-    by_all_rates = np.logaddexp.reduce(plausibility[is_noise]) - plausibility[~is_noise][0] + prior_odds
-    by_best_rates = curves.likelihood[is_noise].max() - curves.likelihood[~is_noise][0]
-    evidence = float(min(by_all_rates, by_best_rates))
     weights = np.exp(plausibility - plausibility.max())
+    weights /= weights.sum()
+    is_noise = grid.any(axis=0)
+    evidence = float(curves.likelihood[is_noise].max() - curves.likelihood[~is_noise][0])
     return Untwisting.from_grid(
         grid,
-        weights / weights.sum(),
+        weights,
         curves.slope,
         evidence,
-        evidence >= ENOUGH_EVIDENCE,
+        bool(evidence >= ENOUGH_EVIDENCE and weights[is_noise].sum() >= LEAST_CHANCE),
         n_classes=n_classes,
         bends=curves.bend,
+        shortfalls=curves.likelihood.max() - curves.likelihood,
         **common,
     )
 

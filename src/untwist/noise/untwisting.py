@@ -37,6 +37,10 @@ SAFE_MARGIN = 1e-15
 LEAST_CORRECTION = 0.005
 # Where the rates are known, or 0, a clean posterior may come this close to 0 and 1.
 CLEAREST_BY_KNOWN_RATES = 1e-9
+# Rates that fall short of the best ones by so many nats of log-likelihood are within its interval of 95 %.
+TOLERATED_SHORTFALL = 1.92
+# A normal distribution has 95 % of its weight within so many standard deviations of its mean.
+DEVIATIONS = 1.96
 # The points of a normal distribution, in standard deviations, and their shares, that stand for it in an interval.
 NORMAL_POINTS, NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 
@@ -64,8 +68,8 @@ class Untwisting(NoiseEstimate):
     slopes : ndarray
         The slope of the clean posterior of each pair.
     evidence : float
-        By how many nats noise makes the labels likelier than no noise does: the best rates by themselves, or all rates
-        together by their prior, whichever is less; NaN if the rates were given.
+        The log-likelihood that noise explains, in nats, negative where no noise explains more; NaN if the rates were
+        given.
     clearest : float
         How close to 0 and 1 a clean posterior may come, before the slope, where there is noise.
     scale, offset : float
@@ -75,6 +79,8 @@ class Untwisting(NoiseEstimate):
     bends : ndarray or None
         The bend of the clean posterior of each pair. None where there are none, as in model files of old versions:
         `clearest` limits the clean posterior even where there is no noise then.
+    shortfalls : ndarray or None
+        By how many nats of log-likelihood each pair falls short of the best one; None where it is not known.
     uneven_limit : float
         The share of wrong labels that uneven noise may reach without a trace, as it looks like hard rows: the mean of
         min(t, 1 - t) over the rows, t the calibrated twisted posterior; 0 in model files of versions without.
@@ -95,6 +101,7 @@ class Untwisting(NoiseEstimate):
     offset: float = 0.0
     n_classes: int = 2
     bends: Array | None = None
+    shortfalls: Array | None = None
     uneven_limit: float = 0.0
 
     @classmethod
@@ -127,6 +134,7 @@ class Untwisting(NoiseEstimate):
         offset: float = 0.0,
         n_classes: int = 2,
         bends: Array | None = None,
+        shortfalls: Array | None = None,
         uneven_limit: float = 0.0,
     ) -> Untwisting:
         """Return the untwisting by many pairs of rates, the mean of which are its `rate_neg` and `rate_pos`.
@@ -138,10 +146,10 @@ class Untwisting(NoiseEstimate):
         weights, slopes : ndarray of shape (n_pairs,)
             How likely each pair is, and the slope of its clean posterior.
         evidence : float
-            By how many nats noise makes the labels likelier than no noise does; NaN if the rates are given.
+            The log-likelihood that noise explains, in nats; NaN if the rates are given.
         found : bool
             Whether there is evidence of noise.
-        clearest, scale, offset, n_classes, bends, uneven_limit
+        clearest, scale, offset, n_classes, bends, shortfalls, uneven_limit
             The attributes of these names.
 
         Returns
@@ -156,7 +164,11 @@ class Untwisting(NoiseEstimate):
         grid = grid[:, kept]
         if_noise = _condition_on_noise(weights, grid)
         rate_neg, rate_pos = (float(rates @ (if_noise if found else weights)) for rates in grid)
-        interval_neg, interval_pos = (_find_interval(rates, if_noise, found) for rates in grid)
+        shortfalls = None if shortfalls is None else shortfalls[kept]
+        interval_neg, interval_pos = (
+            _reach_fitting(_find_interval(rates, if_noise, found), rates + _find_half_step(rates), shortfalls)
+            for rates in grid
+        )
         return cls(
             rate_neg=rate_neg,
             rate_pos=rate_pos,
@@ -173,6 +185,7 @@ class Untwisting(NoiseEstimate):
             offset=offset,
             n_classes=n_classes,
             bends=None if bends is None else bends[kept],
+            shortfalls=shortfalls,
             uneven_limit=uneven_limit,
         )
 
@@ -314,6 +327,7 @@ class Untwisting(NoiseEstimate):
         drawn = np.clip(shares[:, None] + spread[:, None] * NORMAL_POINTS, 0.0, 1.0)
         if_noise = _condition_on_noise(self.weights, np.stack([self.rates_neg, self.rates_pos]))
         interval = _find_interval(drawn.ravel(), np.outer(if_noise, NORMAL_WEIGHTS).ravel(), self.found)
+        interval = _reach_fitting(interval, np.minimum(shares + DEVIATIONS * spread, 1.0), self.shortfalls)
         return share, *_widen(interval, share)
 
     @cached_property
@@ -375,6 +389,7 @@ class Untwisting(NoiseEstimate):
             self.offset,
             self.n_classes,
             self.bends,
+            self.shortfalls,
             self.uneven_limit,
         )
 
@@ -465,6 +480,22 @@ def _condition_on_noise(weights: Array, grid: Array) -> Array:
     """Return the weights of pairs of rates, given that there is noise; as they are where no pair has any."""
     of_noise = weights * grid.any(axis=0)
     return np.asarray(of_noise / of_noise.sum() if of_noise.any() else weights)
+
+
+def _reach_fitting(interval: tuple[float, float], values: Array, shortfalls: Array | None) -> tuple[float, float]:
+    """Return the interval with an upper end that no pair of rates that fits about as well as the best lies beyond.
+
+    Where labels are clear, the true rates are the highest that fit, and the middle of all weight ends before them.
+    """
+    if shortfalls is None:
+        return interval
+    return interval[0], max(interval[1], float(values[shortfalls <= TOLERATED_SHORTFALL].max(initial=0.0)))
+
+
+def _find_half_step(rates: Array) -> float:
+    """Return half the distance between neighbours on the grid, for which a rate stands."""
+    distinct = np.unique(rates)
+    return float(np.diff(distinct).min() / 2.0) if len(distinct) > 1 else 0.0
 
 
 def _widen(interval: tuple[float, float], rate: float) -> tuple[float, float]:

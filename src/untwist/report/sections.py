@@ -113,7 +113,8 @@ def _write_headline(audit: LabelAudit) -> tuple[str, str]:
 def _is_clean(audit: LabelAudit) -> bool:
     """Tell whether there is no noise to speak of, and not only none that can be told from hard data.
 
-    Uneven noise looks like hard rows, so that few of them must be in doubt (`LabelAudit.highest_share`). Of several classes nobody can say so: noise between two of them may show in too few rows.
+    Uneven noise looks like hard rows, so that few of them must be in doubt (`LabelAudit.highest_share`). Of several
+    classes nobody can say so: noise between two of them may show in too few rows.
     """
     if isinstance(audit.noise, MatrixUntwisting) or audit.noise.found:
         return False
