@@ -20,7 +20,7 @@ CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
-  sanitize-module valgrind fuzz leaks coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena several-classes clean
+  sanitize-module valgrind fuzz leaks coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena several-classes trust clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -150,6 +150,11 @@ arena: $(READY)  ## Who learns the truth from twisted data? UNTWIST_DATA=FOLDER 
 several-classes: $(READY)  ## Several classes: fits and audits beside their peers; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)
 	@$(BIN)/python -c "import catboost, cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost cleanlab || true
 	@$(BIN)/python -m experiments.several_classes $(if $(QUICK),--quick)
+
+trust: $(READY)  ## Is what is claimed true? Intervals, hard data, sources, annotators, slices (QUICK=1: seconds); UNTWIST_DATA=FOLDER
+	@$(BIN)/python -c "import cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check cleanlab || true
+	@$(BIN)/python -c "import crowdkit.aggregation" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps crowd-kit attrs nltk regex || true  # Dawid-Skene needs no more
+	@OMP_NUM_THREADS=1 $(BIN)/python -m experiments.trust $(if $(QUICK),--quick)
 
 clean:  ## Remove what make made
 	rm -rf .venv build dist results .mypy_cache .pytest_cache .ruff_cache .hypothesis

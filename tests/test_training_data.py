@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers.sourced_rows import draw_sourced_rows
 from untwist import PILBoostClassifier
 from untwist.settings import resolve
 from untwist.training_data import N_FOLDS, SourceColumns, TrainingData, ValidationTable
@@ -123,3 +124,17 @@ def test_items_go_by_features_not_by_their_bins():
     )
     assert named.sources.n_items == 1000
     assert np.array_equal(named.folds[:, ::2] > 0, named.folds[:, 1::2] > 0)
+
+
+def test_no_other_column_is_taken_for_the_source():
+    """Warnings are errors."""
+    X, y, source, _ = draw_sourced_rows(200)
+    code = np.unique(source, return_inverse=True)[1]
+    almost = np.where(np.arange(200) == 7, (code + 1) % 4, code)
+    coarse = code == 1  # It does not tell all sources apart.
+    fine = code + X[:, 0] / 100  # It tells more than the source.
+    collect((np.column_stack([X, almost, coarse, fine, np.zeros(200)]), y, None), sources=SourceColumns(source))
+    collect((X, y, None), sources=SourceColumns(np.arange(200)))  # A source and a number of its own for every row.
+    collect((np.zeros((200, 1)), y, None), sources=SourceColumns(["me"] * 200))
+    with pytest.warns(UserWarning, match="column 1 of X is the source"):
+        collect((np.column_stack([X[:, 0], -3.0 * code]), y, None), sources=SourceColumns(source))

@@ -1,7 +1,8 @@
 """The methods that meet in the arena: each learns from the twisted training data alone and gives probabilities.
 
 All follow the same rules: one thread, no clean label, nothing tuned by hand to a data set; whatever stops early does so
-on a stratified fifth of its own noisy training data (HistGradientBoosting by its own rules, on a tenth).
+on a stratified fifth of its own noisy training data (HistGradientBoosting by its own rules, on a tenth). Where a table
+has a column that says who gave the label, all methods have it; ours is told that it is the source.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from sklearn.ensemble import AdaBoostClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 
 from experiments.peers import XGBOOST, find_version, fit_catboost, fit_cleanlab, fit_on_numbers, hold_out
+from experiments.protocol import SOURCE
 from untwist.arguments import Array
 from untwist.audit.peers import LEARNING_RATE, PATIENCE, ROUNDS, fit_lightgbm, fit_xgboost
 from untwist.classifier import PILBoostClassifier
@@ -50,8 +52,24 @@ class Method:
         return find_version(self.packages)
 
 
+@dataclass(frozen=True)
+class _WithoutSource:
+    """A model that was told the sources of its training rows, which are no feature."""
+
+    model: PILBoostClassifier
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.model.predict_proba(X.drop(columns=SOURCE))
+
+    def predict(self, X: Any) -> Any:
+        return self.model.predict(X.drop(columns=SOURCE))
+
+
 def _fit_untwist(X: Any, y: Any, seed: int) -> Model:
-    return PILBoostClassifier(n_jobs=1, random_state=seed).fit(X, y)
+    model = PILBoostClassifier(n_jobs=1, random_state=seed)
+    if SOURCE in getattr(X, "columns", ()):
+        return _WithoutSource(model.fit(X.drop(columns=SOURCE), y, source=X[SOURCE]))
+    return model.fit(X, y)
 
 
 def _fit_as_in_the_paper(X: Any, y: Any, seed: int) -> Model:

@@ -13,6 +13,7 @@ from untwist.audit import audit_labels, sources
 from untwist.audit.judging import find_unseen_share, judge_by_source, move_interval
 from untwist.audit.sources import Disagreement, SourceQuality, find_disagreements, rate_sources
 from untwist.data.sources import LabelSources
+from untwist.noise.rates import estimate_noise
 from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.transitions import estimate_transitions
 from untwist.noise.untwisting import Untwisting
@@ -384,7 +385,7 @@ def test_sources_are_rated_by_the_definition(seed):
     wrong = rng.random(len(labels))
     weight = rng.integers(0, 3, len(labels)).astype(float)
     noise = replace(noise, counts=np.bincount(who[who >= 0], weight[who >= 0], minlength=6))
-    found = rate_sources(noise, who, wrong, weight)
+    found = rate_sources(noise, np.array(list("xyz")), who, wrong, weight)
     assert [one.name for one in found] == [
         noise.names[i] for i in sorted(range(6), key=lambda i: (not noise.stands_out[i], -noise.shares[i], i))
     ]
@@ -396,7 +397,7 @@ def test_sources_are_rated_by_the_definition(seed):
         assert one.expected_wrong == pytest.approx(sum(wrong[row] for row in mine))
         assert one.others == pytest.approx(np.average(noise.shares[others], weights=noise.counts[others]))
         assert (one.share_wrong, one.low, one.high) == (noise.shares[i], *noise.intervals[i])
-        assert [share for share, _, _ in one.class_shares] == pytest.approx(
+        assert [share for _, share, _, _ in one.class_shares] == pytest.approx(
             [1 - noise.matrices[i, k, k] for k in range(3)]
         )
 
@@ -405,7 +406,7 @@ def test_many_small_sources_are_rated_in_no_time():
     rng = np.random.default_rng(0)
     who = rng.integers(0, 5000, 30_000)
     noise = make_noise(np.arange(5000), np.tile(np.eye(2), (5000, 1, 1)), np.bincount(who, minlength=5000), rng)
-    found = rate_sources(noise, who, rng.random(30_000), np.ones(30_000))
+    found = rate_sources(noise, np.arange(2), who, rng.random(30_000), np.ones(30_000))
     assert len(found) == 5000
     assert sum(one.labels for one in found) == 30_000
 
@@ -445,6 +446,29 @@ def test_labels_are_judged_by_source_as_bayes_would(seed, n_classes):
         assert by_class[k].min() <= shares[k] <= by_class[k].max()
 
 
+def test_the_share_of_all_labels_lies_in_its_interval():
+    covered, widths = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        clean = rng.beta(0.15, 0.15, 1500)
+        who = rng.integers(0, 6, 1500)
+        rates = np.append(rng.uniform(0, 0.08, 5), 0.4)
+        truth = rng.random(1500) < clean
+        wrong = rng.random(1500) < rates[who]
+        labels = (truth ^ wrong).astype(np.intp)
+        twisted = clean + rates.mean() * (1 - 2 * clean)
+        posterior = np.column_stack([1 - twisted, twisted])
+        votes = LabelSources(np.arange(6), who, np.arange(1500))
+        noise = estimate_by_source(posterior, labels, who, names=votes.names, noise=estimate_noise(twisted, labels))
+        judged = judge_by_source(noise, votes, posterior, labels, np.ones(1500))
+        shares = [judged.share, *judged.share_by_label]
+        truths = [wrong.mean(), wrong[labels == 0].mean(), wrong[labels == 1].mean()]
+        covered.append([low <= true <= high for (_, low, high), true in zip(shares, truths, strict=True)])
+        widths.append(judged.share[2] - judged.share[1])
+    assert np.sum(covered, axis=0).min() >= 5
+    assert np.median(widths) < 0.08
+
+
 def test_a_label_that_stands_alone_says_nothing_of_what_the_row_looks_like():
     posterior = np.array([[0.45, 0.55], [0.02, 0.98], [0.98, 0.02]])
     labels = np.array([0, 0, 0])
@@ -470,7 +494,7 @@ def test_an_interval_is_moved_by_log_odds(share):
 
 
 def quality(**changes):
-    plain = SourceQuality("Ulm", 700, 0.44, 0.38, 0.52, 312.2, 0.11, ((0.4, 0.3, 0.5),), stands_out=True)
+    plain = SourceQuality("Ulm", 700, 0.44, 0.38, 0.52, 312.2, 0.11, (("no", 0.4, 0.3, 0.5),), stands_out=True)
     return replace(plain, **changes)
 
 
@@ -488,6 +512,12 @@ def test_words_about_a_source():
     assert str(quality(share_wrong=0.8, low=0.7, high=0.9)).endswith(
         "most of what it says is wrong: were its classes mixed up?"
     )
+    assert "mixed up" not in str(quality(share_wrong=0.99, low=0.98, high=1.0, labels=1))
+    in_one_class = (("no", 0.1, 0.05, 0.2), ("yes", 0.7, 0.6, 0.8))
+    assert "about 312 of 700, most of all what is truly yes, 70.0% (60.0% to 80.0%) of it; review them" in str(
+        quality(class_shares=in_one_class)
+    )
+    assert "most of all" not in str(quality(class_shares=in_one_class, stands_out=False))
 
 
 def test_words_about_a_pair():

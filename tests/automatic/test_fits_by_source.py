@@ -79,17 +79,24 @@ def test_labels_of_unknown_sources_are_worth_the_mean(uneven):
 
 
 @pytest.mark.parametrize(
-    ("reliability", "stands_out", "expected"),
+    ("counts", "reliability", "expected"),
     [
-        ([1.0, 0.49], [False, True], True),
-        ([1.0, 0.5], [False, True], False),
-        ([1.0, 0.1], [False, False], False),
-        ([0.4, 0.1], [False, True], True),
+        ([100, 100], [1.0, 1.0], False),
+        ([100, 100], [1.0, 0.6], False),
+        ([100, 100], [1.0, 0.5], True),
+        ([700, 100], [1.0, 0.1], True),
+        ([700, 10], [1.0, 0.02], False),  # However bad, it has too few labels to matter.
+        ([700, 0], [1.0, 0.02], False),
+        ([0, 0], [1.0, 0.02], False),
+        ([1, 1], [1e-3, 1.0], True),
     ],
 )
-def test_when_sources_differ_much(uneven, reliability, stands_out, expected):
-    noise = replace(uneven[1].sources, reliability=np.array(reliability), stands_out=np.array(stands_out))
+def test_when_sources_differ_much(uneven, counts, reliability, expected):
+    noise = replace(uneven[1].sources, counts=np.array(counts, dtype=float), reliability=np.array(reliability))
     assert differ_much(noise) is expected
+    weight = np.repeat(reliability, counts)
+    if len(weight):
+        assert (weight.sum() ** 2 / (weight**2).sum() < 0.92 * len(weight)) == expected
 
 
 @pytest.mark.parametrize("long", [False, True])

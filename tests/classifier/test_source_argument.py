@@ -161,17 +161,6 @@ def test_a_column_that_is_the_source_is_warned_of(kind):
         make_model().fit(table, y, source=source)
 
 
-@pytest.mark.filterwarnings("error")
-def test_no_other_column_is_taken_for_the_source():
-    X, y, source, _ = draw_sourced_rows(200)
-    almost = np.unique(source, return_inverse=True)[1].astype(float)
-    almost[0] = (almost[0] + 1) % 4
-    coarse = (source == "Leipzig").astype(float)  # It does not tell all sources apart.
-    fine = np.unique(source, return_inverse=True)[1] + X[:, 0] / 100
-    make_model().fit(np.column_stack([X, almost, coarse, fine, np.zeros(200)]), y, source=source)
-    make_model().fit(X, y, source=np.arange(200))  # Every row has a source of its own, and a number of its own.
-
-
 # What it says
 
 

@@ -581,11 +581,11 @@ def test_without_pandas_one_line_says_what_to_install(folder, capsys, monkeypatc
 def test_ctrl_c_keeps_the_rounds_done(folder, capsys, monkeypatch):
     fit = PILBoostClassifier.fit
 
-    def interrupted(self, X, y):
+    def interrupted(self, X, y, **_):
         fit(self, X, y)
         raise KeyboardInterrupt
 
-    def at_once(self, X, y):
+    def at_once(self, X, y, **_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(PILBoostClassifier, "fit", interrupted)

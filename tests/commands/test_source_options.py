@@ -185,3 +185,17 @@ def test_a_file_read_in_blocks_has_its_sources_too(folder, capsys):
         assert status == 0
         assert "Leipzig" in out
     assert (folder / "m--blocks.untwist").read_bytes() == (folder / "m--no-blocks.untwist").read_bytes()
+
+
+def test_names_of_sources_cannot_steer_the_terminal(folder, capsys):
+    frame, _ = make_branches(600)
+    frame["branch"] = frame["branch"].replace("Leipzig", "\x1b[31mLeipzig\u202e").replace("Ulm", "=1+1")
+    frame.to_csv("odd.csv", index=False)
+    arguments = ["odd.csv", "--label", "churn", "--source", "branch"]
+    _, out, err = untwist(capsys, "audit", *arguments, "--suspects", "s.csv")
+    assert "Leipzig" in out
+    assert not {"\x1b", "\u202e"} & set(out + err)
+    assert "\x1b" not in untwist(capsys, "audit", *arguments, "--json")[1]
+    assert "\x1b" not in untwist(capsys, "train", *arguments)[1]
+    cells = pd.read_csv("s.csv")["source"]
+    assert not cells.str.startswith("=").any()

@@ -35,9 +35,10 @@ def test_the_worst_source_comes_first_with_what_to_do(found):
     share = f"{100 * first.share_wrong:.1f} % ({100 * first.low:.1f} to {100 * first.high:.1f})"
     assert f"Of the labels of Leipzig {share} are wrong; of the others {100 * first.others:.1f} %" in text
     assert f"about {first.expected_wrong:,.0f} of {first.labels:,}. Review them first, or leave them out" in text
-    assert f"Leipzig {first.labels:,} {share} {first.expected_wrong:,.0f} yes" in text
+    assert f"Leipzig stands out {first.labels:,} {share} {first.expected_wrong:,.0f} " in text
     assert text.count("Review them first") == 1
-    places = [text.index(f"{one.name} {one.labels:,} ") for one in found.sources]
+    marks = [" stands out" if one.stands_out else "" for one in found.sources]
+    places = [text.index(f"{one.name}{mark} {one.labels:,} ") for one, mark in zip(found.sources, marks, strict=True)]
     assert places == sorted(places)
     assert "Who disagrees with whom" not in text
 
@@ -50,7 +51,9 @@ def test_the_page_has_the_section_and_points_to_it(found):
         "sources",
         "review",
     ]
-    assert "Labels of Leipzig are wrong more often than those of the others: by source." in read_text(page)
+    text = read_text(page)
+    assert "Labels of Leipzig are wrong more often than those of the others: by source." in text
+    assert f"one for all, by {found.audit.by_source.evidence:,.1f} units of log-likelihood." in text
     assert page == report(found.audit, title="branches")
 
 
@@ -97,6 +100,13 @@ def test_a_source_that_is_mostly_wrong_is_asked_about_its_classes(found):
     swapped = replace(found.sources[0], share_wrong=0.9, low=0.85, high=0.95)
     text = read_text(write_sources(replace(found, sources=[swapped, *found.sources[1:]])))
     assert "ask whether its classes were mixed up" in text
+
+
+def test_a_source_that_errs_in_one_class_is_told_which(found):
+    uneven = replace(found.sources[0], class_shares=((0, 0.1, 0.05, 0.2), ("<yes>", 0.9, 0.85, 0.95)))
+    text = read_text(write_sources(replace(found, sources=[uneven, *found.sources[1:]])))
+    assert "Most of all it mislabels what is truly <yes>, 90.0 % (85.0 to 95.0) of it." in text
+    assert "Most of all" not in read_text(write_sources(found))
 
 
 def test_labels_of_no_known_source_are_counted():

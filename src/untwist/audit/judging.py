@@ -217,15 +217,20 @@ def _find_first(items: NDArray[np.intp]) -> NDArray[np.intp]:
 def _bound_mean(mean: float, pooled: Interval, shares: Array, intervals: Array, mass: Array) -> tuple[float, float]:
     """Return the interval of the mean of the shares of sources, each with its mass.
 
-    The noise of all labels together may be off, which moves all sources at once, by as many points or by as much in
-    log-odds, whichever is less. And each source may be off by itself. Both add up as independent errors do.
+    Each source may be off by itself, and all may be off together, as they are where the noise of all labels is: by as
+    many points as that, by as much in log-odds, or by as much as the intervals of the sources allow, whichever is
+    least. Both errors add up as independent ones do.
     """
     low, high = move_interval(mean, pooled)
-    low, high = max(low, mean + pooled[1] - pooled[0]), min(high, mean + pooled[2] - pooled[0])
     part = mass / max(float(np.sort(mass).sum()), SAFE_MARGIN)
-    below = np.hypot(mean - low, np.sqrt(np.sort((part * (shares - intervals[:, 0])) ** 2).sum()))
-    above = np.hypot(high - mean, np.sqrt(np.sort((part * (intervals[:, 1] - shares)) ** 2).sum()))
-    return max(0.0, mean - float(below)), min(1.0, mean + float(above))
+
+    def add_errors(together: float, own: Array) -> float:
+        errors = np.sort(part * own)
+        return float(np.hypot(min(together, errors.sum()), np.sqrt((errors**2).sum())))
+
+    below = add_errors(min(mean - low, pooled[0] - pooled[1]), shares - intervals[:, 0])
+    above = add_errors(min(high - mean, pooled[2] - pooled[0]), intervals[:, 1] - shares)
+    return max(0.0, mean - below), min(1.0, mean + above)
 
 
 # ---- shares and their intervals ----

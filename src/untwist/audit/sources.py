@@ -22,6 +22,12 @@ __all__ = ["Disagreement", "JudgedItem", "SourceQuality", "find_disagreements", 
 #: Of the pairs that are said to disagree too often, this share at most is expected to do so by chance.
 FALSE_DISCOVERY_RATE = 0.05
 
+#: The matrices of so many pairs are compared together.
+PAIRS_PER_BLOCK = 10_000
+
+#: With fewer labels nobody asks whether a source has mixed up its classes.
+ENOUGH_LABELS = 10
+
 #: Beyond this many times as often nobody counts any more.
 MOST_TIMES = 20.0
 
@@ -47,8 +53,8 @@ class SourceQuality:
         How many of them are expected to be wrong, by what is known of each.
     others : float
         The share of wrong labels among those of all other sources; NaN where there is no other.
-    class_shares : tuple of tuples of float
-        For each true class the share that it gives another label, with its 95 % interval.
+    class_shares : tuple of tuples
+        For each true class its name, the share of it that gets another label, and the 95 % interval of that share.
     stands_out : bool
         Whether it is noisier than the others, at the false discovery rate of `untwist.noise.sources`.
     """
@@ -60,7 +66,7 @@ class SourceQuality:
     high: float
     expected_wrong: float
     others: float
-    class_shares: tuple[tuple[float, float, float], ...]
+    class_shares: tuple[tuple[Any, float, float, float], ...]
     stands_out: bool
 
     @property
@@ -68,9 +74,31 @@ class SourceQuality:
         """How many times as often as those of the other sources its labels are wrong; NaN where there is no other."""
         return self.share_wrong / self.others if self.others > 0 else math.inf if self.others == 0 else math.nan
 
+    @property
+    def worst_class(self) -> tuple[Any, float, float, float]:
+        """The true class that it mislabels most often, with that share and its interval."""
+        return max(self.class_shares, key=lambda one: one[1])
+
+    @property
+    def errs_in_one_class(self) -> bool:
+        """Whether it is noisier than the others, and in one class clearly more than in all."""
+        return self.stands_out and self.worst_class[2] > self.high
+
+    @property
+    def is_mostly_wrong(self) -> bool:
+        """Whether more than a few labels show that most of them are wrong."""
+        return self.labels >= ENOUGH_LABELS and self.low > 0.5
+
     def __str__(self) -> str:
         share = f"{self.share_wrong:.1%} of the labels of {self.name} are wrong ({self.low:.1%} to {self.high:.1%})"
-        return f"{share}{self._compare()}: about {self.expected_wrong:,.0f} of {self.labels:,}{self._advise()}"
+        number = f"about {self.expected_wrong:,.0f} of {self.labels:,}"
+        return f"{share}{self._compare()}: {number}{self._name_worst_class()}{self._advise()}"
+
+    def _name_worst_class(self) -> str:
+        if not self.errs_in_one_class:
+            return ""
+        name, share, low, high = self.worst_class
+        return f", most of all what is truly {name}, {share:.1%} ({low:.1%} to {high:.1%}) of it"
 
     def _compare(self) -> str:
         times = self.times_as_often
@@ -82,7 +110,7 @@ class SourceQuality:
     def _advise(self) -> str:
         if not self.stands_out:
             return ""
-        if self.low > 0.5:
+        if self.is_mostly_wrong:
             return "; most of what it says is wrong: were its classes mixed up?"
         return "; review them first, or leave them out"
 
@@ -148,7 +176,7 @@ class JudgedItem:
 
 
 def rate_sources(
-    by_source: NoiseBySource, sources: NDArray[np.intp], wrong: Array, weight: Array
+    by_source: NoiseBySource, classes: NDArray[Any], sources: NDArray[np.intp], wrong: Array, weight: Array
 ) -> list[SourceQuality]:
     """Return how good every source is, those that stand out first, and of each kind the worst first.
 
@@ -156,6 +184,8 @@ def rate_sources(
     ----------
     by_source : NoiseBySource
         What each source gets wrong.
+    classes : array
+        The labels that there are.
     sources : array of int
         The index of each row's source; -1 where it is not known.
     wrong, weight : arrays
@@ -187,9 +217,9 @@ def rate_sources(
             expected_wrong=float(expected[one]),
             others=float(others[one]),
             class_shares=tuple(
-                (share, low, high)
-                for share, (low, high) in zip(
-                    class_shares[one].tolist(), by_source.class_intervals[one].tolist(), strict=True
+                (name, share, low, high)
+                for name, share, (low, high) in zip(
+                    classes.tolist(), class_shares[one].tolist(), by_source.class_intervals[one].tolist(), strict=True
                 )
             ),
             stands_out=bool(by_source.stands_out[one]),
@@ -232,7 +262,10 @@ def find_disagreements(
     key = sources[first] * n_sources + sources[second]
     pairs, pair = np.unique(key, return_inverse=True)
     one, other = np.divmod(pairs, n_sources)
-    agree = np.einsum("pkl,pkl->pk", by_source.matrices[one], by_source.matrices[other])
+    agree = np.empty((len(pairs), truth.shape[1]))
+    for start in range(0, len(pairs), PAIRS_PER_BLOCK):
+        here = slice(start, start + PAIRS_PER_BLOCK)
+        agree[here] = np.einsum("pkl,pkl->pk", by_source.matrices[one[here]], by_source.matrices[other[here]])
     expected_here = 1.0 - (truth[first] * agree[pair]).sum(axis=1)
     order = np.lexsort((expected_here, pair))  # Sums then do not depend on the order of the rows.
     n_items = np.bincount(pair)

@@ -12,15 +12,15 @@ weigh more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, expit, logit, logsumexp
+from scipy.special import betainc, betaincinv, logsumexp
 
 from untwist.arguments import Array, check_numbers
+from untwist.noise.components import Component, Components, find_log_odds, take_components
 from untwist.noise.hierarchy import SourcePrior, learn_prior
 from untwist.noise.matrix import MatrixUntwisting, invert_matrices
 from untwist.noise.untwisting import Untwisting
@@ -30,23 +30,39 @@ __all__ = ["FALSE_DISCOVERY_RATE", "NoiseBySource", "estimate_by_source"]
 
 #: Of the sources that are said to stand out, this share is expected not to.
 FALSE_DISCOVERY_RATE = 0.05
+# A source stands out that is wrong so many times as often as a common one, and by this much more.
+NOISIER = 1.5
+MUCH_NOISIER = 0.05
 # The tails of all intervals, which are of 95 %.
 TAILS = (0.025, 0.975)
-# A posterior nearer to 0 or 1 than this counts as this near.
-POSTERIOR_FLOOR = 1e-4
 # A probability that is divided by, or whose logarithm is taken, is kept above this.
 SAFE_MARGIN = 1e-12
 # A row of a source's matrix has no entry below this.
 LEAST_ENTRY = 1e-4
-# So many votes times components are worked on, at most; fewer components where there are many votes.
-MOST_CELLS = 2_000_000
-FEWEST_COMPONENTS = 6
-MOST_COMPONENTS = 64
-# The prior of sources is learned anew after each round of so many steps, in so many rounds.
-ROUNDS = 8
-STEPS_PER_ROUND = 15
-# A step that moves no entry by more than this is the last one of its round.
-LEAST_MOVE = 1e-5
+# Components of the noise of all labels are joined where so many cells would be worked on: one for each vote, so many
+# more for each source. There are no fewer components than the third number, and no more than the last.
+MOST_CELLS = 1_000_000
+CELLS_PER_SOURCE = 20
+FEWEST_COMPONENTS = 4
+MOST_COMPONENTS = 24
+# The prior of sources is learned anew in so many rounds, each of so many steps at most.
+ROUNDS = 6
+STEPS_PER_ROUND = 12
+# Steps end where none moves an entry by more than this.
+LEAST_MOVE = 1e-4
+# Rounds end where one of them moves no entry by more than this.
+LEAST_CHANGE = 1e-3
+# A step may be lengthened so many times.
+LONGEST_STEP = 32.0
+# The prior mean and standard deviation of the slope of a clean posterior that votes are to judge, and its limits.
+USUAL_SLOPE = 1.0
+SLOPE_SPREAD = 0.5
+LEAST_SLOPE = 0.02
+LARGEST_SLOPE = 5.0
+# The prior standard deviation of its offsets.
+OFFSET_SPREAD = 0.5
+# Slope and offsets are found by so many of Newton's steps at most.
+NEWTON_STEPS = 10
 # A component of less weight than this is left out.
 LEAST_WEIGHT = 1e-6
 # The variance of a label is taken to be this at least where sources are weighed for training: beyond that it is the
@@ -156,7 +172,7 @@ class NoiseBySource:
         twisted = np.asarray(posterior, dtype=np.float64)
         if isinstance(self.untwisting, MatrixUntwisting):
             return self.untwisting.clean(twisted)
-        positive = self.untwisting.clean(_find_log_odds(twisted))
+        positive = self.untwisting.clean(find_log_odds(twisted))
         return np.column_stack([1.0 - positive, positive])
 
     def twist(self, clean: ArrayLike, sources: ArrayLike) -> Array:
@@ -266,11 +282,14 @@ def estimate_by_source(
     if not ((row_weight > 0) & (by >= 0)).any():
         raise ValueError("sources must be known for at least one row of positive weight")
     votes = arrange_votes(twisted, given, by, of, row_weight, in_training, len(all_names))
-    candidates = _list_candidates(noise, votes)
-    fits = [_fit_sources(votes, candidate) for candidate in candidates]
-    gains = np.array([fit.evidence - fit.pooled_evidence for fit in fits])
-    log_weights = np.log([candidate.weight for candidate in candidates]) + gains
-    evidence = float(logsumexp(log_weights) - np.log(sum(candidate.weight for candidate in candidates)))
+    components = take_components(noise, votes.posterior)
+    most = FEWEST_COMPONENTS if votes.has_several else MOST_COMPONENTS
+    cells = len(votes.label) + CELLS_PER_SOURCE * votes.n_sources
+    most = int(np.clip(MOST_CELLS // cells, FEWEST_COMPONENTS, most))
+    fits = [_fit_sources(votes, components, each) for each in components.list_components(most)]
+    before = np.array([fit.component.weight for fit in fits])
+    log_weights = np.log(before) + [fit.gain for fit in fits]
+    evidence = float(logsumexp(log_weights) - np.log(before.sum()))
     weights = np.exp(log_weights - logsumexp(log_weights))
     summary = _summarise(votes, fits, weights)
     back = np.argsort(votes.original, kind="stable")
@@ -288,103 +307,8 @@ def estimate_by_source(
         stands_out=summary.stands_out[back],
         reliability=summary.reliability[back],
         evidence=evidence,
-        untwisting=_weigh_again(noise, candidates, weights),
+        untwisting=components.combine([fit.component for fit in fits], weights),
     )
-
-
-# ---- candidates: the noise of all labels together ----
-
-
-class _Candidate(NamedTuple):
-    """One noise of all labels: its weight, its matrix, the clean posterior of each item, and the components it is."""
-
-    weight: float
-    matrix: Array
-    clean: Array
-    members: NDArray[np.intp]
-
-
-def _list_candidates(noise: Untwisting | MatrixUntwisting, votes: Votes) -> list[_Candidate]:
-    """Return the components of the noise, or fewer in their place where there are many votes."""
-    if isinstance(noise, MatrixUntwisting):
-        parts = zip(noise.weights, noise.matrices, noise.slopes, noise.offsets, strict=True)
-        return [
-            _Candidate(
-                float(weight), matrix, _untwist(votes.posterior, matrix, slope, offset, noise.least), np.array([index])
-            )
-            for index, (weight, matrix, slope, offset) in enumerate(parts)
-        ]
-    most = int(np.clip(MOST_CELLS // max(len(votes.label), 1), FEWEST_COMPONENTS, MOST_COMPONENTS))
-    twisted = _find_log_odds(votes.posterior)
-    candidates = []
-    for members in _group_pairs(noise, most):
-        heaviest = members[int(np.argmax(noise.weights[members]))]
-        rate_neg, rate_pos = noise.rates_neg[heaviest], noise.rates_pos[heaviest]
-        log_odds = noise.list_clean_log_odds(twisted, [heaviest])[0]
-        candidates.append(
-            _Candidate(
-                float(noise.weights[members].sum()),
-                np.array([[1.0 - rate_neg, rate_neg], [rate_pos, 1.0 - rate_pos]]),
-                np.column_stack([expit(-log_odds), expit(log_odds)]),
-                members,
-            )
-        )
-    return candidates
-
-
-def _untwist(twisted: Array, matrix: Array, slope: Array, offset: Array, least: float) -> Array:
-    """Return the clean posterior under one component, without a library whose bits depend on threads."""
-    one = MatrixUntwisting(
-        weights=np.ones(1),
-        matrices=matrix[None],
-        slopes=slope[None],
-        offsets=offset[None],
-        least=least,
-        evidence=0.0,
-        found=True,
-        share=0.0,
-        interval=(0.0, 1.0),
-        class_shares=np.zeros(len(matrix)),
-        class_intervals=np.zeros((len(matrix), 2)),
-        uneven_limit=1.0,
-    )
-    return one.clean(twisted)
-
-
-def _group_pairs(noise: Untwisting, most: int) -> Iterator[NDArray[np.intp]]:
-    """Yield pairs of rates in groups of neighbours, at most so many groups."""
-    width = 0.01
-    while True:
-        cells = np.rint(np.stack([noise.rates_neg, noise.rates_pos]) / width).astype(np.intp)
-        _, index = np.unique(cells, axis=1, return_inverse=True)
-        index = np.asarray(index).ravel()
-        if index.max() < most:
-            break
-        width *= 2.0
-    for group in range(int(index.max()) + 1):
-        yield np.flatnonzero(index == group)
-
-
-def _weigh_again(
-    noise: Untwisting | MatrixUntwisting, candidates: list[_Candidate], weights: Array
-) -> Untwisting | MatrixUntwisting:
-    """Return the noise of all labels, its components weighed by the labels of each source."""
-    new = np.zeros(len(noise.weights))
-    for candidate, weight in zip(candidates, weights.tolist(), strict=True):
-        new[candidate.members] = weight * noise.weights[candidate.members] / candidate.weight
-    if isinstance(noise, MatrixUntwisting):
-        kept = new > LEAST_WEIGHT
-        new = new[kept] / new[kept].sum()
-        class_shares = 1.0 - np.einsum("m,mkk->k", new, noise.matrices[kept])
-        return replace(
-            noise,
-            weights=new,
-            matrices=noise.matrices[kept],
-            slopes=noise.slopes[kept],
-            offsets=noise.offsets[kept],
-            class_shares=class_shares,
-        )
-    return noise.weigh_again(new)
 
 
 # ---- one candidate: the matrices of sources by expectation and maximisation ----
@@ -393,59 +317,172 @@ def _weigh_again(
 class _Fit(NamedTuple):
     """What the votes say of sources under one noise of all labels.
 
-    `spread` is the covariance of the log-odds of each class's share of wrong labels, `class_shares` how frequent true
-    classes are among a source's items, `shares` the share of wrong labels of each source.
+    `covariance` is that of the shares of each class that bear another label, `class_shares` how frequent true classes
+    are among a source's items, `shares` the share of wrong labels of each source.
     """
 
+    component: Component
     matrices: Array
     prior: SourcePrior
-    spread: Array
+    covariance: Array
     class_shares: Array
     shares: Array
     clean: Array
-    evidence: float
-    pooled_evidence: float
+    gain: float
 
 
-def _fit_sources(votes: Votes, candidate: _Candidate) -> _Fit:
-    log_clean = np.log(np.maximum(candidate.clean, SAFE_MARGIN))
-    pooled = np.maximum(candidate.matrix, LEAST_ENTRY)
-    pooled = pooled / pooled.sum(axis=1, keepdims=True)
+def _fit_sources(votes: Votes, components: Components, component: Component) -> _Fit:
+    """Find the matrices of sources under one noise of all labels, and the prior that they share.
+
+    Where items have several votes, these tell the noise of all labels as well, and it is moved to where they have it.
+    """
+    features = components.untwist(component)
+    pooled = _keep_entries(component.matrix)
+    pooled_evidence = _rate_pooled(votes, np.exp(features), pooled)
     matrices = np.repeat(pooled[None], votes.n_sources, axis=0)
-    pooled_evidence = _rate_pooled(votes, candidate.clean, pooled)
-    prior = None
+    truth = _find_truth(votes, features, matrices)[0]
+    if votes.has_several:
+        truth = np.where(votes.has_several_votes[:, None], _count_votes(votes), truth)
+        component = _move(votes, components, component, truth)
+        features = components.untwist(component)
+        matrices = _keep_entries(_count(votes, truth) + pooled)
+        truth = _find_truth(votes, features, matrices)[0]
+    counts = _count(votes, truth)
+    prior = learn_prior(_discount(votes, truth, counts, matrices)[0], pooled)
     for _ in range(ROUNDS):
-        truth, _ = _find_truth(votes, log_clean, matrices)
+        before = matrices
+        matrices = _climb(votes, features, matrices, prior.counts)
+        truth = _find_truth(votes, features, matrices)[0]
+        if votes.has_several:
+            component = _move(votes, components, component, truth)
+            features = components.untwist(component)
+            truth = _find_truth(votes, features, matrices)[0]
         counts = _count(votes, truth)
-        told = _discount(votes, truth, counts, matrices)[0]
-        before = prior
-        prior = learn_prior(told, pooled, before)
-        for _ in range(STEPS_PER_ROUND):
-            moved = prior.draw(counts)[0]
-            moved = np.maximum(moved, LEAST_ENTRY)
-            moved /= moved.sum(axis=2, keepdims=True)
-            change = float(np.abs(moved - matrices).max())
-            matrices = moved
-            truth, likelihood = _find_truth(votes, log_clean, matrices)
-            counts = _count(votes, truth)
-            if change < LEAST_MOVE:
-                break
-    assert prior is not None
+        prior = learn_prior(_discount(votes, truth, counts, matrices)[0], pooled, prior)
+        if float(np.abs(matrices - before).max()) < LEAST_CHANGE:
+            break
+    matrices = _climb(votes, features, matrices, prior.counts)
+    truth, likelihood = _find_truth(votes, features, matrices)
+    counts = _count(votes, truth)
     told, information = _discount(votes, truth, counts, matrices)
-    prior_counts = prior.draw(counts)[1].sum(axis=2)
-    wrong = np.clip(1.0 - np.einsum("skk->sk", matrices), LEAST_ENTRY, 1.0 - LEAST_ENTRY)
+    wrong = _find_wrong(matrices)
+    scale = wrong * (1.0 - wrong)
     diagonal = np.arange(votes.n_classes)
-    information[:, diagonal, diagonal] += prior_counts * wrong * (1.0 - wrong)
-    spread = invert_matrices(information)
-    occam = prior.rate(told) - (told * np.log(matrices)).sum(axis=(1, 2))
-    evidence = likelihood + float(np.sort(occam).sum())
+    information[:, diagonal, diagonal] += prior.counts.sum(axis=2) * scale
+    covariance = scale[:, :, None] * invert_matrices(information) * scale[:, None, :] + prior.find_spread(told)
+    evidence = likelihood - float((told * np.log(matrices)).sum()) + prior.evidence
     totals = counts.sum(axis=(1, 2))
     right = votes.sum_by_source_and_label(votes.vote_weight * truth[votes.item, votes.label]).sum(axis=1)
     by_class = counts.sum(axis=2) / np.maximum(totals, SAFE_MARGIN)[:, None]
     class_shares = np.where(totals[:, None] > 0, by_class, 1.0 / votes.n_classes)
     expected = (class_shares * wrong).sum(axis=1)
     shares = np.where(totals > 0, 1.0 - right / np.maximum(totals, SAFE_MARGIN), expected)
-    return _Fit(matrices, prior, spread, class_shares, shares, candidate.clean, evidence, pooled_evidence)
+    gain = evidence - pooled_evidence
+    return _Fit(component, matrices, prior, covariance, class_shares, shares, np.exp(features), gain)
+
+
+def _move(votes: Votes, components: Components, component: Component, truth: Array) -> Component:
+    """Return the noise of all labels as the truths of items have it, with the slope and offsets that fit them best."""
+    weight = votes.vote_weight * votes.pooled_weight
+    summed = [np.bincount(votes.label, weight * column[votes.item], votes.n_classes) for column in truth.T]
+    plain = replace(
+        component,
+        matrix=_keep_entries(np.array(summed) + component.matrix),
+        slopes=np.ones(votes.n_classes),
+        offsets=np.zeros(votes.n_classes),
+        members=np.zeros(0, dtype=np.intp),
+    )
+    slope, offsets = _calibrate(votes, components.untwist(plain), truth, components.has_offsets)
+    return replace(plain, slopes=np.full(votes.n_classes, slope), offsets=offsets)
+
+
+def _calibrate(votes: Votes, log_clean: Array, truth: Array, has_offsets: bool) -> tuple[float, Array]:
+    """Return the slope and the offsets of a posterior that fit the truths best: of c they make c^slope e^offset."""
+    n_classes = votes.n_classes
+    prior_mean = np.concatenate([[USUAL_SLOPE], np.zeros(n_classes)])
+    precision = np.concatenate([[SLOPE_SPREAD**-2.0], np.full(n_classes, OFFSET_SPREAD**-2.0)])
+    centred = log_clean - log_clean.mean(axis=1, keepdims=True)
+    weight = votes.weight[:, None]
+    parameters = prior_mean
+    n_free = 1 + n_classes if has_offsets else 1
+    for _ in range(NEWTON_STEPS):
+        logs = parameters[0] * centred + parameters[1:]
+        expected = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+        residual = weight * (truth - expected)
+        gradient = np.concatenate([[(residual * centred).sum()], residual.sum(axis=0)])
+        gradient -= precision * (parameters - prior_mean)
+        away = centred - (expected * centred).sum(axis=1, keepdims=True)
+        hessian = np.diag(precision)
+        hessian[0, 0] += (weight * expected * away**2).sum()
+        mixed = (weight * expected * away).sum(axis=0)
+        hessian[0, 1:] += mixed
+        hessian[1:, 0] += mixed
+        hessian[1:, 1:] += np.diag((weight * expected).sum(axis=0)) - np.einsum(
+            "nj,nk->jk", weight * expected, expected
+        )
+        move = np.zeros_like(parameters)
+        move[:n_free] = np.linalg.solve(hessian[:n_free, :n_free], gradient[:n_free])
+        parameters = parameters + np.clip(move, -1.0, 1.0)
+        parameters[0] = np.clip(parameters[0], LEAST_SLOPE, LARGEST_SLOPE)
+        if float(np.abs(move).max()) < LEAST_MOVE:
+            break
+    return float(parameters[0]), parameters[1:]
+
+
+def _keep_entries(matrices: Array) -> Array:
+    """Return matrices, or counts, with rows that sum to 1 and have no entry that is next to nothing."""
+    kept = np.maximum(matrices / matrices.sum(axis=-1, keepdims=True), LEAST_ENTRY)
+    return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
+
+
+def _climb(votes: Votes, features: Array, matrices: Array, prior_counts: Array) -> Array:
+    """Return the likeliest matrices, by expectation and maximisation with steps that are lengthened.
+
+    Two steps tell how fast each source moves and slows down, and where it is going (Varadhan and Roland's SQUAREM). A
+    long step that makes the votes less likely is not taken.
+    """
+
+    def step(before: Array) -> tuple[Array, float]:
+        truth, likelihood = _find_truth(votes, features, before)
+        value = likelihood + float((prior_counts * np.log(before)).sum())
+        counts = _count(votes, truth) + prior_counts
+        return _keep_entries(counts), value
+
+    value_before = -np.inf
+    longest = 4.0
+    safe = matrices
+    for _ in range(STEPS_PER_ROUND):
+        first, value = step(matrices)
+        if value < value_before:
+            longest = max(longest / 4.0, 1.0)
+            matrices = safe
+            first, value = step(matrices)
+        value_before = value
+        second = step(first)[0]
+        safe = second
+        if float(np.abs(second - matrices).max()) < LEAST_MOVE:
+            break
+        move = np.log(first) - np.log(matrices)
+        bend = np.log(second) - np.log(first) - move
+        speed, slowing = (np.sqrt((each**2).sum(axis=(1, 2))) for each in (move, bend))
+        length = np.clip(speed / np.maximum(slowing, SAFE_MARGIN), 1.0, longest)[:, None, None]
+        ahead = np.log(matrices) + 2.0 * length * move + length**2 * bend
+        ahead = np.exp(np.clip(ahead, np.log(LEAST_ENTRY), 0.0))
+        matrices = ahead / ahead.sum(axis=2, keepdims=True)
+        longest = min(2.0 * longest, LONGEST_STEP)
+    return safe
+
+
+def _find_wrong(matrices: Array) -> Array:
+    """Return the share of each class that bears another label, by source."""
+    return np.asarray(np.clip(1.0 - np.einsum("skk->sk", matrices), LEAST_ENTRY, 1.0 - LEAST_ENTRY))
+
+
+def _count_votes(votes: Votes) -> Array:
+    """Return the share of each item's votes that each class has."""
+    truth = np.zeros(votes.posterior.shape)
+    np.add.at(truth, (votes.item, votes.label), 1.0)
+    return np.asarray(truth / truth.sum(axis=1, keepdims=True))
 
 
 def _find_truth(votes: Votes, log_clean: Array, matrices: Array) -> tuple[Array, float]:
@@ -471,7 +508,7 @@ def _discount(votes: Votes, truth: Array, counts: Array, matrices: Array) -> tup
     The likelihood of an item is a straight line in the matrix of a source, so that the information is the sum of
     squared scores. What is missing to that of known truths was counted as the matrix has it, and is taken off again.
     """
-    wrong = np.clip(1.0 - np.einsum("skk->sk", matrices), LEAST_ENTRY, 1.0 - LEAST_ENTRY)
+    wrong = _find_wrong(matrices)
     is_other = votes.label[:, None] != np.arange(votes.n_classes)
     scores = truth[votes.item] * (is_other - wrong[votes.source])
     weight = votes.vote_weight
@@ -481,11 +518,25 @@ def _discount(votes: Votes, truth: Array, counts: Array, matrices: Array) -> tup
         for k in range(j + 1):
             summed = np.bincount(votes.source, weight * scores[:, j] * scores[:, k], votes.n_sources)
             information[:, j, k] = information[:, k, j] = summed
+    # Rows that might be of either class tell less of both together than of each: what counts is the level of a source.
+    by_class = np.einsum("skk->sk", information)
+    part = information.sum(axis=(1, 2)) / np.maximum(by_class.sum(axis=1), SAFE_MARGIN)
+    told = by_class * np.clip(part, 0.0, 1.0)[:, None] / (wrong * (1.0 - wrong))
+    right = np.einsum("skk->sk", counts)
+    others = counts.sum(axis=2) - right
+    missing = np.maximum(counts.sum(axis=2) - told, 0.0)
+    told_wrong = others - missing * wrong
+    told_right = right - missing * (1.0 - wrong)
+    # Where less than no label would be wrong, none is, and more labels that are right say the same.
+    told_right += np.maximum(-told_wrong, 0.0) / wrong
+    told_wrong = np.maximum(told_wrong, 0.0)
+    # The same where less than none would be right.
+    told_wrong += np.maximum(-told_right, 0.0) / (1.0 - wrong)
+    told_right = np.maximum(told_right, 0.0)
+    told_counts = counts * (told_wrong / np.maximum(others, SAFE_MARGIN))[:, :, None]
     diagonal = np.arange(n_classes)
-    told = information[:, diagonal, diagonal] / (wrong * (1.0 - wrong))
-    totals = counts.sum(axis=2)
-    missing = np.maximum(totals - told, 0.0)
-    return np.maximum(counts - missing[:, :, None] * matrices, 0.0), information
+    told_counts[:, diagonal, diagonal] = told_right
+    return told_counts, information
 
 
 def _rate_pooled(votes: Votes, clean: Array, matrix: Array) -> float:
@@ -514,38 +565,54 @@ def _summarise(votes: Votes, fits: list[_Fit], weights: Array) -> _Summary:
     matrices = sum(w * fit.matrices for w, fit in zip(weights, chosen, strict=True))
     common = np.asarray(sum(w * fit.prior.common for w, fit in zip(weights, chosen, strict=True)))
     common = common / common.sum(axis=1, keepdims=True)
-    wrong = np.array([1.0 - np.einsum("skk->sk", fit.matrices) for fit in chosen])
-    variance = np.array(
-        [(each * (1.0 - each)) ** 2 * np.einsum("skk->sk", fit.spread) for each, fit in zip(wrong, chosen, strict=True)]
-    )
-    class_intervals = _find_intervals(weights, wrong, variance)[1]
+    wrong = np.array([_find_wrong(fit.matrices) for fit in chosen])
+    variance = np.array([np.einsum("skk->sk", fit.covariance) for fit in chosen])
+    class_intervals = _find_intervals(weights, wrong, variance)
     shares = np.array([fit.shares for fit in chosen])
-    share_variance = []
-    for each, fit in zip(wrong, chosen, strict=True):
-        slope = fit.class_shares * each * (1.0 - each)
-        share_variance.append(np.einsum("sj,sjk,sk->s", slope, fit.spread, slope))
-    mean_share, intervals = _find_intervals(weights, shares, np.array(share_variance))
+    share_variance = np.array(
+        [np.einsum("sj,sjk,sk->s", fit.class_shares, fit.covariance, fit.class_shares) for fit in chosen]
+    )
+    rates = np.array([(fit.class_shares * each).sum(axis=1) for fit, each in zip(chosen, wrong, strict=True)])
+    # The interval holds both what the source is like and how many of its labels happen to be wrong.
+    both = [_find_intervals(weights, each, share_variance) for each in (rates, shares)]
+    intervals = np.column_stack(
+        [np.minimum(*(each[:, 0] for each in both)), np.maximum(*(each[:, 1] for each in both))]
+    )
     not_noisier = np.zeros(votes.n_sources)
     reliability = np.zeros(votes.n_sources)
-    for w, fit in zip(weights, chosen, strict=True):
+    for w, fit, *each in zip(weights, chosen, rates, share_variance, strict=True):
         typical = (fit.class_shares * (1.0 - np.diag(fit.prior.common))).sum(axis=1)
-        not_noisier += w * np.where(fit.shares > typical, fit.prior.usual, 1.0)
+        least = np.minimum(np.maximum(NOISIER * typical, typical + MUCH_NOISIER), 1.0)
+        not_noisier += w * betainc(*_match_beta(*each), least)
         reliability += w * _rate_reliability(votes, fit)
     best = float(reliability.max())
     reliability = np.clip(reliability / best, LEAST_RELIABILITY, 1.0) if best > 0 else np.ones(votes.n_sources)
     return _Summary(
-        np.asarray(matrices), common, mean_share, intervals, class_intervals, _choose(not_noisier), reliability
+        np.asarray(matrices),
+        common,
+        np.einsum("m,ms->s", weights, shares),
+        intervals,
+        class_intervals,
+        _choose(not_noisier),
+        reliability,
     )
 
 
-def _find_intervals(weights: Array, means: Array, variances: Array) -> tuple[Array, Array]:
-    """Return the mean share over all fits and its interval, that of a beta distribution of the same variance."""
-    mean = np.clip(np.einsum("m,m...->...", weights, means), LEAST_ENTRY, 1.0 - LEAST_ENTRY)
+def _find_intervals(weights: Array, means: Array, variances: Array) -> Array:
+    """Return the interval of each share over all fits, that of a beta distribution of the same mean and variance."""
+    mean = np.einsum("m,m...->...", weights, means)
     variance = np.einsum("m,m...->...", weights, variances + (means - mean) ** 2)
-    size = np.maximum(mean * (1.0 - mean) / np.maximum(variance, SAFE_MARGIN) - 1.0, 1.0)
-    low, high = (betaincinv(size * mean, size * (1.0 - mean), tail) for tail in TAILS)
+    right, wrong = _match_beta(mean, variance)
+    low, high = (betaincinv(right, wrong, tail) for tail in TAILS)
     low = np.where(low > LEAST_ENTRY, np.minimum(low, mean), 0.0)
-    return mean, np.stack([low, np.where(high < 1.0 - LEAST_ENTRY, np.maximum(high, mean), 1.0)], axis=-1)
+    return np.stack([low, np.where(high < 1.0 - LEAST_ENTRY, np.maximum(high, mean), 1.0)], axis=-1)
+
+
+def _match_beta(mean: Array, variance: Array) -> tuple[Array, Array]:
+    """Return the two parameters of beta distributions with these means and variances."""
+    kept = np.clip(mean, LEAST_ENTRY, 1.0 - LEAST_ENTRY)
+    size = np.maximum(kept * (1.0 - kept) / np.maximum(variance, SAFE_MARGIN) - 1.0, 1.0)
+    return size * kept, size * (1.0 - kept)
 
 
 def _choose(not_noisier: Array) -> NDArray[np.bool_]:
@@ -614,10 +681,6 @@ def _check_weight(name: str, values: ArrayLike | None, n_rows: int) -> Array:
     if weight.shape != (n_rows,) or not ((weight >= 0).all() and np.isfinite(weight.sum())):
         raise ValueError(f"{name} must be finite and non-negative, one per row, with a finite sum")
     return weight
-
-
-def _find_log_odds(posterior: Array) -> Array:
-    return np.asarray(logit(np.clip(posterior[:, 1], POSTERIOR_FLOOR, 1.0 - POSTERIOR_FLOOR)))
 
 
 def _normalise_logs(logs: Array) -> Array:

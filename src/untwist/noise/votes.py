@@ -70,6 +70,11 @@ class Votes(NamedTuple):
         """Whether any item has several votes."""
         return len(self.first) < len(self.item)
 
+    @property
+    def has_several_votes(self) -> NDArray[np.bool_]:
+        """Whether each item has several votes."""
+        return np.asarray(np.diff(np.append(self.first, len(self.item))) > 1)
+
     def sum_by_source_and_label(self, values: Array) -> Array:
         """Return sums over votes, of shape (n_sources, n_labels)."""
         cell = self.source * self.n_classes + self.label

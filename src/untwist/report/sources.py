@@ -20,6 +20,8 @@ MOST_SOURCES = 25
 MOST_TOLD = 6
 #: Pairs of sources in a table, at most.
 MOST_PAIRS = 12
+#: What follows the name of what stands out.
+STANDS_OUT = " <small>stands out</small>"
 
 
 def write_sources(findings: Findings) -> str:
@@ -68,8 +70,12 @@ def _introduce(findings: Findings) -> str:
 
 def _write_advice(sources: list[SourceQuality]) -> str:
     bad = [one for one in sources if one.stands_out]
+    if not bad and len(sources) == 1:
+        return ""
     if not bad:
-        return "<p>No source stands out: none is noisier than the others by more than chance.</p>"
+        worst, best = sources[0], sources[-1]
+        span = f"{format_percent(best.share_wrong)} ({for_page(best.name, 40)}) to {format_percent(worst.share_wrong)}"
+        return f"<p>No source stands out: from {span} ({for_page(worst.name, 40)}) of their labels are wrong.</p>"
     lines = [_advise(one) for one in bad[:MOST_TOLD]]
     if len(bad) > MOST_TOLD:
         lines.append(f"<li>{len(bad) - MOST_TOLD:,} more sources stand out.</li>")
@@ -83,7 +89,11 @@ def _advise(one: SourceQuality) -> str:
     words = (
         f"Of the labels of <b>{name}</b> {share} are wrong{others}: about {one.expected_wrong:,.0f} of {one.labels:,}."
     )
-    if one.low > 0.5:
+    if one.errs_in_one_class:
+        worst, *limits = one.worst_class
+        share = format_interval((limits[0], limits[1], limits[2]))
+        words += f" Most of all it mislabels what is truly <b>{for_page(worst, 40)}</b>, {share} of it."
+    if one.is_mostly_wrong:
         return f"<li>{words} Most of what it says is wrong: ask whether its classes were mixed up.</li>"
     return f"<li>{words} Review them first, or leave them out; and ask there how labels are given.</li>"
 
@@ -106,15 +116,14 @@ def _write_table(findings: Findings) -> str:
     shown = findings.sources[:MOST_SOURCES]
     lines = [
         [
-            for_page(one.name, 40),
+            for_page(one.name, 40) + (STANDS_OUT if one.stands_out else ""),
             f"{one.labels:,}",
             format_interval((one.share_wrong, one.low, one.high)),
             f"{one.expected_wrong:,.0f}",
-            "yes" if one.stands_out else "",
         ]
         for one in shown
     ]
-    table = write_table("Sources, the worst first", ["source", "labels", "wrong", "expected", "stands out"], lines)
+    table = write_table("Sources, the worst first", ["source", "labels", "wrong", "expected"], lines)
     n_more = len(findings.sources) - len(shown)
     return table + (f"<p class=aside>... and {n_more:,} more, each better than these.</p>" if n_more else "")
 
@@ -122,17 +131,16 @@ def _write_table(findings: Findings) -> str:
 def _write_disagreements(pairs: list[Disagreement]) -> str:
     lines = [
         [
-            f"{for_page(one.first, 30)} and {for_page(one.second, 30)}",
+            f"{for_page(one.first, 30)} and {for_page(one.second, 30)}" + (STANDS_OUT if one.stands_out else ""),
             f"{one.items:,}",
             format_percent(one.share),
             format_percent(one.expected),
-            "yes" if one.stands_out else "",
         ]
         for one in pairs[:MOST_PAIRS]
     ]
     if not lines:
         return ""
-    header = ["sources", "items of both", "disagree on", "explained", "stands out"]
+    header = ["sources", "items of both", "disagree on", "explained"]
     words = (
         "<p class=aside>Explained: how often two sources of their quality disagree, each erring by itself. More than "
         "that means that the two do not mean the same by the classes.</p>"
