@@ -66,7 +66,7 @@ FOREST_ARRAYS = tuple(field.name for field in fields(Forest) if field.name != "n
 #: The arrays of an `Untwisting`; its other fields are in the header.
 UNTWISTING_ARRAYS = ("weights", "rates_neg", "rates_pos", "slopes", "bends", "shortfalls")
 
-#: The fields of an `Untwisting` that older versions do not know; they are left out where there are no bends.
+#: The fields of an `Untwisting` that older versions do not know; a file leaves them out where they have their defaults.
 UNTWISTING_ADDITIONS = ("bends", "shortfalls", "uneven_limit")
 
 #: The arrays of a `MatrixUntwisting` and their axes: matrices (m), classes (k), the two ends of an interval (2).

@@ -342,9 +342,7 @@ def _read_noise(about: Any, arrays: ArrayReader, n_classes: int) -> NoiseEstimat
     if about["kind"] == "MatrixUntwisting":
         return _read_matrices(about, arrays, n_classes)
     kind = NOISE_KINDS[about["kind"]]
-    names = [field.name for field in fields(kind)]
-    if "bends" not in about:
-        names = [name for name in names if name not in UNTWISTING_ADDITIONS]
+    names = [field.name for field in fields(kind) if field.name in about or field.name not in UNTWISTING_ADDITIONS]
     values = {name: _read_noise_field(name, about[name], arrays) for name in names}
     if kind is Untwisting:
         _check_untwisting(values)

@@ -196,11 +196,12 @@ def _describe_noise(noise: NoiseEstimate | MatrixUntwisting | None, arrays: _Arr
         return None
     header: dict[str, Any] = {"kind": type(noise).__name__}
     in_arrays = MATRIX_ARRAYS if isinstance(noise, MatrixUntwisting) else UNTWISTING_ARRAYS
-    left_out = UNTWISTING_ADDITIONS if isinstance(noise, Untwisting) and noise.bends is None else ()
     for field in fields(noise):
-        if field.name in left_out:
-            continue
         value = getattr(noise, field.name)
+        if value is None or (
+            field.name in UNTWISTING_ADDITIONS and isinstance(value, float) and value == field.default
+        ):
+            continue
         header[field.name] = arrays.add(value) if field.name in in_arrays else make_plain(field.name, value)
     return header
 

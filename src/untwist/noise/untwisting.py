@@ -34,7 +34,7 @@ LEAST_WEIGHT = 1e-6
 # A posterior that is divided by, or whose logarithm is taken, is kept this far from 0 and 1.
 SAFE_MARGIN = 1e-15
 # Where the chance of noise is below this, nobody is told that probabilities are corrected by it.
-LEAST_CORRECTION = 0.005
+LEAST_CORRECTION = 0.05
 # Where the rates are known, or 0, a clean posterior may come this close to 0 and 1.
 CLEAREST_BY_KNOWN_RATES = 1e-9
 # Rates that fall short of the best ones by so many nats of log-likelihood are within its interval of 95 %.
@@ -206,6 +206,11 @@ class Untwisting(NoiseEstimate):
     def chance_of_noise(self) -> float:
         """The probability that there is noise that is the same everywhere: how far probabilities are corrected."""
         return float(self.weights @ ((self.rates_neg > 0) | (self.rates_pos > 0)))
+
+    @property
+    def even_limit(self) -> float:
+        """The highest rate of either class that would fit."""
+        return max(self.interval_neg[1], self.interval_pos[1])
 
     def __str__(self) -> str:
         low, high = self.interval_pos
