@@ -1,19 +1,17 @@
 """The audit of labels: wrong ones come first, as many as promised, and for reasons that can be checked."""
 
 import math
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import logit
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 from untwist import PILBoostClassifier
 from untwist.audit import LabelAudit, audit_labels
-from untwist.audit.slices import split_column
 from untwist.noise import Untwisting, estimate_noise
 from untwist.twisters import ClassConditionalNoise, ClassNoise
 
@@ -160,14 +158,6 @@ def test_clean_data_have_no_suspects(kind):
             assert "would fit" in str(audit)
             assert not audit.to_frame()["is_label_issue"].any()
     assert suspects <= 0.01 * 2000
-
-
-def test_clean_but_hard_data_have_no_slices():
-    rng = np.random.default_rng(2)
-    y = rng.integers(0, 2, 500)
-    audit = audit_labels(rng.normal(size=(500, 3)) + 0.7 * y[:, None], y)
-    assert not audit.noise.found
-    assert audit.slices() == []
 
 
 def test_several_classes(three):
@@ -322,77 +312,6 @@ def test_similar_rows_are_looked_for_among_some_where_there_are_many(monkeypatch
     assert some.n_disagreeing > 10
 
 
-# ---- slices ----
-
-
-def draw_rows_of_sites(rate_here, rate_elsewhere, seed=0, n=3000):
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n), "site": rng.choice(list("PQRS"), n)})
-    truth = (X["a"] > 0).to_numpy()
-    flipped = rng.random(n) < np.where(X["site"] == "P", rate_here, rate_elsewhere)
-    return X, (truth ^ flipped).astype(int)
-
-
-def test_a_noisy_slice_is_the_first_and_its_share_is_that_of_its_own_noise():
-    for seed in range(6):  # Not each of the seeds shows it.
-        audit = audit_labels(*draw_rows_of_sites(0.4, 0.1, seed))
-        here = (audit.X["site"] == "P").to_numpy()
-        found = [one for one in audit.slices() if (one.column, one.where) == ("site", "P")]
-        if found:
-            break
-    first = audit.slices()[0]
-    assert found == [first]
-    assert first.rows == int(here.sum())
-    assert first.share_wrong == pytest.approx(0.4, abs=0.08)
-    assert first.share_wrong > audit.noise_rate[0] + 0.05
-    assert str(first) == f"{first.share_wrong:.1%} of the {here.sum()} rows where site is P"
-    assert audit.slices([2])[0] == first
-    assert "site" not in {one.column for one in audit.slices([0, 1])}
-
-
-def test_a_noisy_slice_is_found_where_it_is_evident():
-    found = [[one.where for one in audit_labels(*draw_rows_of_sites(0.4, 0.1, seed)).slices()] for seed in range(5)]
-    # There would be 18 of 20 if no evidence were asked for, at the price of false ones.
-    assert sum("P" in each for each in found) >= 2
-
-
-@pytest.mark.parametrize("rate", [0.2, 0.3])
-def test_uniform_noise_has_no_slices(rate):
-    for seed in range(2):
-        audit = audit_labels(*draw_rows_of_sites(rate, rate, seed))
-        assert audit.noise.found
-        assert [one for one in audit.slices() if one.column in ("b", "site")] == []
-
-
-def test_slices_leave_out_rows_of_weight_0():
-    X, y = draw_rows_of_sites(0.1, 0.1, n=1500)
-    weight = np.ones(1500)
-    absent = np.flatnonzero(X["site"] == "P")[:200]
-    weight[absent] = 0.0
-    y[absent] = X["a"].iloc[absent] < 0  # All of these labels are wrong.
-    audit = audit_labels(X, y, sample_weight=weight)
-    assert [one for one in audit.slices() if one.column == "site"] == []
-
-
-def test_slices_are_quarters_categories_and_what_is_missing():
-    X, y = draw_rows_of_sites(0.2, 0.2, n=400)
-    X.loc[::10, "b"] = np.nan
-    audit = audit_labels(X, y)
-    values = audit.numbers
-    for column, name in enumerate(X):
-        parts = list(split_column(audit.fitted.encoder, column, values[:, column]))
-        np.testing.assert_array_equal(sum(rows.astype(int) for _, rows in parts), 1)  # Every row is in one part.
-        if name == "site":
-            assert [where for where, _ in parts] == list("PQRS")
-        if name == "b":
-            assert parts[0][0] == "missing"
-            assert parts[0][1].sum() == 40
-            assert [rows.sum() for _, rows in parts[1:]] == [90, 90, 90, 90]
-            edge = np.nanquantile(X["b"], 0.25)
-            assert parts[1][0] == f"at most {edge:g}"
-            assert parts[2][0].startswith(f"above {edge:g} and at most ")
-
-
 # ---- one audit for the same data ----
 
 
@@ -473,41 +392,6 @@ def test_weight_2_is_a_repeated_row():
     weighted = audit_labels(X, noisy, sample_weight=weight)
     copies = audit_labels(np.repeat(X, weight, axis=0), np.repeat(noisy, weight))
     assert weighted.noise_rate == pytest.approx(copies.noise_rate, abs=0.02)
-
-
-def audit_planted_site(size, rate_here, rate_elsewhere):
-    """An audit of 1000 rows by a posterior that is .99 for the truth; the first `size` are of site P."""
-    rng = np.random.default_rng(0)
-    here = np.arange(1000) < size
-    truth = rng.integers(0, 2, 1000)
-    X = pd.DataFrame({"a": truth + rng.normal(scale=0.1, size=1000), "site": np.where(here, "P", "Q")})
-    posterior = np.array([[0.99, 0.01], [0.01, 0.99]])[truth]
-    given = truth ^ (rng.random(1000) < np.where(here, rate_here, rate_elsewhere))
-    noise = replace(estimate_noise(posterior[:, 1], given), found=True)
-    share = noise.share_wrong(logit(posterior[:, 1]), given, 1.0)
-    audit = audit_labels(X, truth)
-    return LabelAudit(
-        **{
-            **{field.name: getattr(audit, field.name) for field in fields(audit)},
-            "given": given,
-            "posterior": posterior,
-            "noise": noise,
-            "noise_rate": share,
-        }
-    ), here
-
-
-def test_a_slice_is_judged_by_its_own_noise():
-    audit, here = audit_planted_site(300, 0.4, 0.1)
-    first, *others = audit.slices()
-    assert (first.column, first.where, first.rows) == ("site", "P", 300)
-    alone = estimate_noise(audit.posterior[here, 1], audit.given[here])
-    assert first.share_wrong == alone.share_wrong(logit(audit.posterior[here, 1]), audit.given[here], 1.0)[0]
-    assert first.share_wrong == pytest.approx(0.4, abs=0.05)
-    assert "site" not in [one.column for one in others]
-    for size, rate, rows in [(300, 0.2, []), (100, 0.4, [100]), (99, 0.4, [])]:  # Fewer than 100 rows tell little.
-        slices = audit_planted_site(size, rate, min(rate, 0.2))[0].slices()
-        assert [one.rows for one in slices if one.column == "site"] == rows
 
 
 # ---- what is refused ----

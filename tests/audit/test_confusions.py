@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from helpers.report_fixtures import read_text
@@ -13,7 +12,6 @@ from untwist.audit import audit_labels
 from untwist.audit.confusions import iterate_truths
 from untwist.noise.estimate import NoiseEstimate, describe_range
 from untwist.noise.matrix import find_interval
-from untwist.noise.transitions import estimate_transitions
 from untwist.report import report
 
 
@@ -233,48 +231,6 @@ def test_words_tell_how_many_similar_rows_bear_the_predicted_label(tickets):
     one = replace(audit.explain(audit.ranking[0]), n_disagreeing=15, n_similar=20, n_predicted=11)
     assert "  15 of the 20 most similar rows bear another label, 11 of them billing" in str(one)
     assert "of them" not in str(replace(one, n_predicted=15))
-
-
-# ---- where ----
-
-
-def make_sites(seed, rate_here, rate_elsewhere, n=2000):
-    """The audit of four classes at four sites, noise that is the same in every class, and which labels are wrong."""
-    rng = np.random.default_rng(seed)
-    truth = rng.choice(4, n, p=[0.2, 0.3, 0.3, 0.2])
-    X = pd.DataFrame(rng.normal(size=(n, 4)) + 1.8 * rng.normal(size=(4, 4))[truth], columns=list("abcd"))
-    X["site"] = rng.choice(list("PQRS"), n)
-    wrong = rng.random(n) < np.where(X["site"] == "P", rate_here, rate_elsewhere)
-    given = np.where(wrong, (truth + rng.integers(1, 4, n)) % 4, truth)
-    return audit_labels(X, given, PILBoostClassifier(max_depth=3, random_state=0).fit(X, given)), wrong
-
-
-def test_a_noisy_part_is_named_first_with_its_own_noise(monkeypatch):
-    audit, wrong = make_sites(0, 0.4, 0.08)
-    (first,) = audit.slices()
-    here = (audit.X["site"] == "P").to_numpy()
-    assert (first.column, first.where, first.rows) == ("site", "P", here.sum())
-    assert first.share_wrong == pytest.approx(wrong[here].mean(), abs=0.06)
-    labels = audit.label_indices[here]
-    own = estimate_transitions(audit.posterior[here], labels)
-    expected = own.share_wrong(audit.posterior[here], labels, 1.0)[0]
-    assert first.share_wrong == pytest.approx(expected, rel=1e-9)
-    assert audit.slices([0, 1]) == []
-    absent = replace(audit, weight=np.where(here & (np.cumsum(here) > 90), 0.0, 1.0))
-    assert "site" not in [one.column for one in absent.slices()]  # Fewer than 100 rows tell little.
-    # Where all rows show no noise, the evidence of a part must outweigh the number of parts.
-    silent = replace(audit, noise=replace(audit.noise, found=False, class_intervals=np.array([[0.0, 0.1]] * 4)))
-    for evidence, named in ((np.log(20) + 0.1, [first]), (np.log(20) - 0.1, [])):
-        known = replace(own, evidence=evidence)
-        monkeypatch.setattr("untwist.audit.slices.estimate_transitions", lambda *_, known=known: known)
-        assert [one for one in silent.slices() if one.column == "site"] == named
-
-
-def test_even_noise_and_noise_of_a_class_have_no_slices(tickets):
-    assert make_sites(1, 0.15, 0.15)[0].slices() == []
-    assert make_sites(1, 0.0, 0.0)[0].slices() == []
-    # Rows that look like billing have most wrong labels, which the matrix says already.
-    assert tickets[0].slices() == []
 
 
 # ---- weights of classes ----

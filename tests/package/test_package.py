@@ -22,6 +22,7 @@ PUBLIC = {
         "Confusion",
         "Disagreement",
         "Explanation",
+        "HiddenSource",
         "JudgedItem",
         "LabelAudit",
         "Reason",

@@ -8,11 +8,14 @@ The room judges labels and computes everything that a report shows:
 - `reasons`: why a label is doubted;
 - `confusions`: which class bears which label how often;
 - `slices`: where wrong labels concentrate;
+- `hidden_sources`: a column that acts as a source, not as a feature;
+- `training`: the chosen candidate once more, on other labels or without a column;
 - `findings`: the numbers of a report;
 - `comparison`, `peers`: how other boosters do on the same folds.
 """
 
 from untwist.audit.confusions import Confusion
+from untwist.audit.hidden_sources import HiddenSource
 from untwist.audit.labels import LabelAudit, audit_labels
 from untwist.audit.reasons import Explanation, Reason
 from untwist.audit.slices import Slice
@@ -22,6 +25,7 @@ __all__ = [
     "Confusion",
     "Disagreement",
     "Explanation",
+    "HiddenSource",
     "JudgedItem",
     "LabelAudit",
     "Reason",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,12 @@ from untwist.audit.labels import LEAST_REPEATED, LabelAudit
 from untwist.audit.reasons import Explanation
 from untwist.audit.slices import Slice
 from untwist.audit.sources import Disagreement, SourceQuality
-from untwist.automatic.search import Search
-from untwist.classifier import list_parameters
+from untwist.audit.training import train_chosen_candidate
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting
-from untwist.settings import resolve
 from untwist.theory.several_classes import SoftmaxLink
-from untwist.training_data import SourceColumns, TrainingData
+from untwist.training_data import SourceColumns
 
 __all__ = [
     "BoundedPeer",
@@ -40,9 +38,6 @@ __all__ = [
 
 #: Suspects that are explained, at most.
 MOST_EXPLAINED = 250
-
-#: Columns in which slices are looked for, the most important ones.
-MOST_SLICED = 20
 
 #: Groups of rows that predicted and counted labels are compared by, at most.
 MOST_GROUPS = 12
@@ -252,7 +247,7 @@ def collect_findings(
         n_rows_given=_count_rows(audit, audit.given),
         n_rows_corrected=_count_rows(audit, audit.corrected(audit.find_likely_wrong(listed))),
         confusions=count_confusions(audit, listed),
-        slices=_find_slices(audit),
+        slices=audit.slices(),
         sources=audit.list_sources(),
         disagreements=audit.list_disagreements() if audit.share_repeated >= LEAST_REPEATED else [],
         training=describe_training(audit),
@@ -348,11 +343,6 @@ def count_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> list[Coun
     """
     times = Counter(zip(audit.predicted[suspects].tolist(), audit.given[suspects].tolist(), strict=True))
     return [CountedConfusion(one, times[one.truth, one.label]) for one in audit.confusions()]
-
-
-def _find_slices(audit: LabelAudit) -> list[Slice]:
-    important = np.argsort(-audit.fitted.importances("gain"), kind="stable")[:MOST_SLICED]
-    return audit.slices(np.sort(important))
 
 
 def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> list[Point]:
@@ -464,15 +454,8 @@ def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
     -------
     FittedModel
     """
-    model = audit.fitted
-    assert model.choice is not None  # A model that can be audited has chosen by folds.
-    settings = resolve(list_parameters(audit.model), seed=model.seed)
     sources = SourceColumns(audit.source, audit.item)
-    data = TrainingData.collect(settings, audit.X, labels, audit.weight, sources=sources)
-    fit = Search(replace(data, settings=settings.narrow_to(model.choice.best))).run()
-    if fit.interrupt is not None:
-        raise fit.interrupt
-    return fit.model
+    return train_chosen_candidate(audit.model, audit.X, labels, audit.weight, sources)
 
 
 # ---- calibration ----

@@ -8,7 +8,7 @@ several sources have labelled an item, all of its labels judge each of them (`un
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from untwist.arguments import Array, check_count, check_share
 from untwist.audit.confusions import Confusion, expect_labels, find_confusions, iterate_truths
+from untwist.audit.hidden_sources import MOST_CELLS, HiddenSource, find_hidden_source
 from untwist.audit.judging import find_unseen_share, judge_alike, judge_by_source, untwist
 from untwist.audit.reasons import Explanation, ReasonFinder
-from untwist.audit.slices import JudgedRows, Slice, find_slices, find_slices_of_classes
+from untwist.audit.slices import FALSE_DISCOVERY_RATE, Expectation, JudgedRows, Slice, find_slices
 from untwist.audit.sources import (
     Disagreement,
     JudgedItem,
@@ -87,6 +88,8 @@ class LabelAudit:
         The item of each row: its name, or the position of its first row where items have no names.
     by_source : NoiseBySource or None
         What each source gets wrong.
+    hidden_source : HiddenSource or None
+        A column of X that acts as a source, not as a feature: labels are wrong more often at some of its values.
 
     Examples
     --------
@@ -114,6 +117,7 @@ class LabelAudit:
     source: NDArray[Any] | None = None
     item: NDArray[Any] | None = None
     by_source: NoiseBySource | None = None
+    hidden_source: HiddenSource | None = None
 
     def __str__(self) -> str:
         n_rows = len(self.given)
@@ -264,10 +268,10 @@ class LabelAudit:
         Returns
         -------
         list of str
-            A line for each finding; none where no sources were given.
+            A line for each finding. Where no sources were given, one about a column that acts as a source, if any.
         """
         if self.by_source is None:
-            return []
+            return [] if self.hidden_source is None else [str(self.hidden_source)]
         lines = []
         unknown = int(np.count_nonzero((self.source_indices < 0) & (self.weight > 0)))
         if unknown:
@@ -478,32 +482,59 @@ class LabelAudit:
             return 0
         return int(np.count_nonzero(self.given[similar] == self.predicted[row]))
 
-    def slices(self, columns: ArrayLike | None = None) -> list[Slice]:
-        """Return where wrong labels concentrate: parts whose noise, by itself, is clearly above that of all rows.
+    def slices(
+        self, columns: ArrayLike | None = None, *, false_discovery_rate: float = FALSE_DISCOVERY_RATE
+    ) -> list[Slice]:
+        """Return where wrong labels concentrate: parts whose labels are wrong more often than those of all rows.
 
-        A part is a category, a missing value, or a quarter of a column of numbers; the largest excess comes first. Of
-        several classes a part is named if its labels are wrong more often than its classes explain.
+        A part is a category, a missing value, or a quarter of a column of numbers; the clearest comes first. Rows that
+        are only harder than others, or of some class more often, make no slice: labels must contradict clear rows.
 
         Parameters
         ----------
         columns : array-like or None
             The positions of those to look at, by default all.
+        false_discovery_rate : float, default 0.05
+            The share of the slices that is expected to be named by chance, at most.
 
         Returns
         -------
         list of Slice
         """
-        judged = JudgedRows(
-            table=self.numbers,
-            posterior=self.posterior[:, 1] if len(self.classes) == 2 else self.posterior,
-            labels=self.label_indices,
-            disagrees=self.given != self.predicted,
-            weight=self.weight,
-        )
+        rate = check_share("false_discovery_rate", false_discovery_rate)
         chosen = range(self.numbers.shape[1]) if columns is None else np.asarray(columns, dtype=np.intp).tolist()
-        if isinstance(self.noise, MatrixUntwisting):
-            return find_slices_of_classes(judged, self.fitted.encoder, chosen, self.noise)
-        return find_slices(judged, self.fitted.encoder, chosen, self.noise_rate, self.noise.found)
+        return find_slices(self._judged_rows, self.fitted.encoder, chosen, rate)
+
+    def find_hidden_source(self) -> HiddenSource | None:
+        """Look for a column of X that acts as a source, not as a feature; `audit_labels` has done so by default.
+
+        Returns
+        -------
+        HiddenSource or None
+            None where no column clearly does, and where the table is too large to look.
+        """
+        n_rows, n_columns = len(self.given), self.fitted.encoder.n_features
+        if n_rows * max(n_columns, len(self.classes) ** 2) > MOST_CELLS:
+            return None
+        return find_hidden_source(self._judged_rows, self.model, self.suspects(), self.noise_rate[0])
+
+    @property
+    def _judged_rows(self) -> JudgedRows:
+        """The rows with what is known of their labels; a column that acts as a source is judged without it."""
+        hidden = self.hidden_source
+        expected = Expectation.under_one_matrix(self.clean, self.noise.matrix)
+        if self.by_source is not None:
+            matrices = np.concatenate([self.by_source.matrices, self.by_source.common[None]])
+            expected = Expectation(self.by_source.clean(self.posterior), matrices, self.source_indices)
+        return JudgedRows(
+            table=self.numbers,
+            posterior=self.posterior,
+            labels=self.label_indices,
+            weight=self.weight,
+            noise=self.noise,
+            expected=expected,
+            without={} if hidden is None else {hidden.position: (hidden.posterior, hidden.noise)},
+        )
 
     # ---- other forms ----
 
@@ -634,6 +665,7 @@ def audit_labels(
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
+    seeks_sources: bool = True,
 ) -> LabelAudit:
     """Judge every label of (X, y) by models that have not seen it.
 
@@ -647,6 +679,9 @@ def audit_labels(
         nothing has to be fitted again, with the same sources if any. None: one is fitted.
     n_jobs, random_state
         Those of the classifier that is fitted.
+    seeks_sources : bool, default True
+        Where no source is given, whether to look for a column that acts as one: see `HiddenSource`. Where some column
+        may be one, the chosen candidate is trained again without it, of two columns at most.
 
     Returns
     -------
@@ -689,7 +724,7 @@ def audit_labels(
     else:
         assert fitted.sources is not None  # Sources that were given are estimated.
         judged = judge_by_source(fitted.sources, votes, posterior, labels, weight)
-    return LabelAudit(
+    audit = LabelAudit(
         classes=fitted.classes,
         given=fitted.classes[labels],
         predicted=fitted.classes[judged.predicted],
@@ -705,6 +740,9 @@ def audit_labels(
         item=None if votes is None else _name_items(votes, item),
         by_source=fitted.sources,
     )
+    if not seeks_sources or votes is not None:
+        return audit
+    return replace(audit, hidden_source=audit.find_hidden_source())
 
 
 def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.intp]:

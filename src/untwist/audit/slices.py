@@ -1,24 +1,45 @@
-"""Where wrong labels concentrate: parts of the data whose noise is clearly above that of all rows."""
+"""Where wrong labels concentrate: parts of the data whose labels are wrong more often than those of all rows.
+
+A part is a category, what is missing, or a quarter of a column of numbers. Were its labels as good as all others, they
+would follow the posteriors of models that have not seen them, up to what differs everywhere: rows of a part may be of
+some class more often than the features say (an offset of its log-odds), and harder or easier (a slope). A wrong label
+is another thing, as it contradicts even rows that are clear. The score test of `measure_parts` asks how much
+of that is left once offsets and a slope are allowed for, and the p-values of all parts are compared by Benjamini and
+Hochberg's rule: of the parts that are named, no more than a stated share is expected to be named by chance.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit, ndtri
+from scipy.special import gammaincc
 
 from untwist.arguments import Array
+from untwist.audit.judging import untwist
 from untwist.audit.reasons import describe_value
 from untwist.data.encoding import TableEncoder
-from untwist.noise import estimate_noise
-from untwist.noise.estimate import CONFIDENCE
-from untwist.noise.matrix import MatrixUntwisting, untwist_by_matrix
-from untwist.noise.transitions import estimate_transitions
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.sources import estimate_by_source
+from untwist.noise.untwisting import Untwisting
 
-__all__ = ["JudgedRows", "Slice", "find_slices", "find_slices_of_classes", "split_column"]
+__all__ = [
+    "FALSE_DISCOVERY_RATE",
+    "Expectation",
+    "JudgedRows",
+    "Slice",
+    "calibrate",
+    "find_slices",
+    "measure_parts",
+    "split_column",
+]
+
+#: Of the parts that are named, this share is expected to be named by chance, unless said otherwise.
+FALSE_DISCOVERY_RATE = 0.05
 
 #: Fewer rows tell little of their noise.
 LEAST_ROWS = 100
@@ -26,14 +47,30 @@ LEAST_ROWS = 100
 #: With this many different values or fewer, each value of a column of numbers is a part.
 MOST_VALUES = 4
 
-#: How likely it is that any part at all counts as noisy by chance alone.
-FALSE_ALARM = 0.05
+#: The share of additional wrong labels that the test is sharpest for.
+EXPECTED_EXCESS = 0.15
 
-#: An interval that is right with probability `CONFIDENCE` is this many standard deviations wide.
-INTERVAL_WIDTH = 2.0 * float(ndtri((1.0 + CONFIDENCE) / 2.0))
+#: The standard deviation of the offset that a part may have to each class, in log-odds, without being noisy.
+OFFSET_SPREAD = 1.0
 
-#: The noise of a part is estimated where its rows disagree by so many standard deviations more than all rows do.
-DEVIATIONS_WORTH_A_LOOK = 2.0
+#: The standard deviation of the slope that a part may have, around 1, without being noisy.
+SLOPE_SPREAD = 0.2
+
+#: No label is taken to be less likely than this.
+LEAST_POSTERIOR = 1e-6
+
+#: The median of the square of a standard normal variable.
+MEDIAN_SQUARE = 0.4549
+
+#: A sum less skewed than this is taken for a normal one.
+LEAST_SKEWNESS = 1e-3
+
+#: Steps of Fisher's scoring, and how often one is halved, at most.
+MOST_STEPS = 20
+MOST_HALVINGS = 12
+
+#: Fisher's scoring ends where a step gains fewer nats than this.
+LEAST_STEP = 1e-6
 
 
 @dataclass(frozen=True)
@@ -48,17 +85,85 @@ class Slice:
         What it is there.
     rows : int
         The number of rows.
-    share_wrong : float
-        How many of their labels are wrong.
+    share_wrong, low, high : float
+        How many of their labels are wrong, with the 95 % interval.
+    p_value : float
+        How likely the labels of a part that is as good as all others contradict the features so much.
     """
 
     column: Any
     where: str
     rows: int
     share_wrong: float
+    low: float
+    high: float
+    p_value: float
 
     def __str__(self) -> str:
-        return f"{self.share_wrong:.1%} of the {self.rows} rows where {self.column} is {self.where}"
+        share = f"{self.share_wrong:.1%} ({self.low:.1%} to {self.high:.1%})"
+        return f"{share} of the {self.rows} rows where {self.column} is {self.where}"
+
+
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """What labels are expected to be: the clean posterior of each row, and what becomes of it.
+
+    Parameters
+    ----------
+    clean : array of shape (n_rows, n_classes)
+        The clean posterior.
+    matrices : array of shape (n_matrices, n_classes, n_classes)
+        Transition matrices: a row per true class, a column per label.
+    matrix_of_row : array of int
+        Which of them the label of each row follows.
+    """
+
+    clean: Array
+    matrices: Array
+    matrix_of_row: NDArray[np.intp]
+
+    @classmethod
+    def under_one_matrix(cls, clean: Array, matrix: Array) -> Expectation:
+        """Return the expectation of labels that all follow the same matrix."""
+        return cls(clean, matrix[None], np.zeros(len(clean), dtype=np.intp))
+
+    def take(self, rows: NDArray[np.intp]) -> Expectation:
+        """Return the same of some rows, in their order."""
+        return replace(self, clean=self.clean[rows], matrix_of_row=self.matrix_of_row[rows])
+
+    def twist(self, values: Array) -> Array:
+        """Return what becomes of values for each true class: one for each label."""
+        if len(self.matrices) == 1:
+            return np.asarray(np.einsum("nj,jk->nk", values, self.matrices[0]))
+        return np.asarray(np.einsum("nj,njk->nk", values, self.matrices[self.matrix_of_row]))
+
+    @cached_property
+    def posterior(self) -> Array:
+        """How likely each label is, and none less than `LEAST_POSTERIOR`."""
+        return np.maximum(self.twist(self.clean), LEAST_POSTERIOR)
+
+    @cached_property
+    def logs(self) -> Array:
+        """The logarithms of the clean posterior."""
+        return np.log(np.maximum(self.clean, LEAST_POSTERIOR))
+
+    def change(self, parameters: Array) -> Expectation:
+        """Return the expectation with the logarithms of the clean posterior times a slope, the last, plus offsets."""
+        exponents = parameters[-1] * self.logs + parameters[:-1]
+        powers = np.exp(exponents - exponents.max(axis=1, keepdims=True))
+        return replace(self, clean=powers / powers.sum(axis=1, keepdims=True))
+
+    def list_directions(self, logs: Array) -> Iterator[Array]:
+        """Yield the derivatives of the labels' log-likelihood by the offset of each class, then by the slope."""
+        for index in range(self.clean.shape[1]):
+            offset = (np.arange(self.clean.shape[1]) == index) - self.clean[:, [index]]
+            yield self.twist(self.clean * offset) / self.posterior
+        slope = logs - (self.clean * logs).sum(axis=1, keepdims=True)
+        yield self.twist(self.clean * slope) / self.posterior
+
+    def find_likelihood(self, labels: NDArray[np.intp], weight: Array) -> float:
+        """Return the log-likelihood of labels."""
+        return float(weight @ np.log(self.posterior[np.arange(len(labels)), labels]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,51 +172,39 @@ class JudgedRows:
 
     Parameters
     ----------
-    table : array
+    table : array of shape (n_rows, n_columns)
         The rows as numbers.
-    posterior : array
-        The twisted posterior, out of fold: of two classes that of the second, of several a column for each.
+    posterior : array of shape (n_rows, n_classes)
+        The twisted posterior, out of fold.
     labels : array of int
         The index of each row's label.
-    disagrees : array of bool
-        Whether the other rows speak for another label.
     weight : array
         The sample weights.
+    noise : Untwisting or MatrixUntwisting
+        The noise of all rows.
+    expected : Expectation
+        What labels are expected to be by all that is known.
+    without : mapping of int to tuple
+        The posterior and the noise of a model that was trained without a column, where there is such a model: the parts
+        of that column are judged by them.
     """
 
     table: Array
     posterior: Array
     labels: NDArray[np.intp]
-    disagrees: NDArray[np.bool_]
     weight: Array
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Some rows, by what a column is there."""
-
-    column: int
-    where: str
-    rows: NDArray[np.intp]
-
-
-def _list_parts(judged: JudgedRows, encoder: TableEncoder, columns: Iterable[int]) -> list[_Part]:
-    """Return all parts of all columns, without the rows of weight 0."""
-    return [
-        _Part(column, where, np.flatnonzero(in_part & (judged.weight > 0)))
-        for column in columns
-        for where, in_part in split_column(encoder, column, judged.table[:, column])
-    ]
+    noise: Untwisting | MatrixUntwisting
+    expected: Expectation
+    without: Mapping[int, tuple[Array, Untwisting | MatrixUntwisting]] = field(default_factory=dict)
 
 
 def find_slices(
     judged: JudgedRows,
     encoder: TableEncoder,
     columns: Iterable[int],
-    noise_rate: tuple[float, float, float],
-    noise_found: bool,
+    false_discovery_rate: float = FALSE_DISCOVERY_RATE,
 ) -> list[Slice]:
-    """Return the parts whose noise, estimated by itself, is clearly above that of all rows; the largest excess first.
+    """Return the parts whose labels are wrong more often than those of all rows, the clearest first.
 
     Parameters
     ----------
@@ -121,108 +214,240 @@ def find_slices(
         What the columns are.
     columns : iterable of int
         The columns to look at.
-    noise_rate : tuple of float
-        The share of wrong labels among all rows, with its 95 % interval.
-    noise_found : bool
-        Whether there is evidence of noise among all rows.
+    false_discovery_rate : float
+        The share of the named parts that is expected to be named by chance, at most.
 
     Returns
     -------
     list of Slice
     """
-    parts = _list_parts(judged, encoder, columns)
-    overall_rate, _, highest_overall = noise_rate
-    overall_disagreement = judged.disagrees.mean()
     n_weighted = np.count_nonzero(judged.weight)
-    # Of many parts some look noisy by chance, so that the limit is the higher the more parts there are.
-    deviations = ndtri(1.0 - FALSE_ALARM / max(1, len(parts)))
-    found = []
-    for part in parts:
-        rows = part.rows
-        if not LEAST_ROWS <= len(rows) < n_weighted:
-            continue
-        if judged.disagrees[rows].mean() <= overall_disagreement:
-            continue
-        weight = judged.weight[rows]
-        noise = estimate_noise(judged.posterior[rows], judged.labels[rows], sample_weight=weight)
-        rate, low, high = noise.share_wrong(logit(judged.posterior[rows]), judged.labels[rows], weight)
-        deviation = (high - low) / INTERVAL_WIDTH
-        is_noisier = low > highest_overall and rate - deviations * deviation > overall_rate
-        if is_noisier and (noise_found or noise.found):
-            excess = weight.sum() * (rate - overall_rate)
-            found.append((excess, Slice(encoder.feature_labels[part.column], part.where, len(rows), rate)))
-    return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
+    parts = [
+        (column, where, rows)
+        for column in columns
+        for where, in_part in split_column(encoder, column, judged.table[:, column])
+        for rows in [np.flatnonzero(in_part & (judged.weight > 0))]
+        if LEAST_ROWS <= len(rows) < n_weighted
+    ]
+    excesses: dict[int, Excess] = {}
+    for expected, indices in _group_by_expectation(judged, [column for column, _, _ in parts]):
+        measured = measure_parts(expected, judged.labels, judged.weight, [parts[index][2] for index in indices])
+        excesses.update(zip(indices, measured, strict=True))
+    p_values = find_p_values([excesses[index] for index in range(len(parts))])
+    named = np.flatnonzero(select_discoveries(p_values, false_discovery_rate))
+    named = named[np.argsort(p_values[named], kind="stable")]
+    shares = _estimate_shares(judged, encoder, dict.fromkeys(parts[index][0] for index in named.tolist()))
+    return [
+        Slice(encoder.feature_labels[column], where, len(rows), *shares[column, where], float(p_values[index]))
+        for index in named.tolist()
+        for column, where, rows in [parts[index]]
+        if (column, where) in shares
+    ]
 
 
-def find_slices_of_classes(
-    judged: JudgedRows, encoder: TableEncoder, columns: Iterable[int], noise: MatrixUntwisting
-) -> list[Slice]:
-    """Return the parts whose noise, estimated by itself, is clearly above what their classes explain.
+def _group_by_expectation(judged: JudgedRows, columns: list[int]) -> Iterator[tuple[Expectation, list[int]]]:
+    """Yield what parts are judged by, with the indices of these parts, by the column of each part."""
+    yield judged.expected, [index for index, column in enumerate(columns) if column not in judged.without]
+    for left_out, (posterior, noise) in judged.without.items():
+        expected = Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix)
+        yield expected, [index for index, column in enumerate(columns) if column == left_out]
 
-    The transition matrices of all rows say how many wrong labels there should be among rows of such classes. A part
-    is named if its own noise is above that, and above that of all rows, by more than chance makes of so many parts.
-    Where all rows show no noise, the evidence of a part must outweigh the number of parts as well.
+
+def _estimate_shares(
+    judged: JudgedRows, encoder: TableEncoder, columns: Iterable[int]
+) -> dict[tuple[int, str], tuple[float, float, float]]:
+    """Return the share of wrong labels in those parts of some columns where it is above that of the whole column.
+
+    The parts of a column are taken for sources.
+    """
+    shares = {}
+    for column in columns:
+        names = []
+        part_of_row = np.full(len(judged.labels), -1, dtype=np.intp)
+        for index, (where, in_part) in enumerate(split_column(encoder, column, judged.table[:, column])):
+            names.append(where)
+            part_of_row[in_part] = index
+        posterior, noise = judged.without.get(column, (judged.posterior, judged.noise))
+        by_part = estimate_by_source(
+            posterior, judged.labels, part_of_row, names=names, noise=noise, weight=judged.weight
+        )
+        overall = float(by_part.shares @ by_part.counts / by_part.counts.sum())
+        for where, share, (low, high) in zip(names, by_part.shares.tolist(), by_part.intervals.tolist(), strict=True):
+            if share > overall:
+                shares[column, where] = (share, low, high)
+    return shares
+
+
+# ---- the test ----
+
+
+class Excess(NamedTuple):
+    """By how much the labels of a part contradict the features: the score, its variance and third cumulant."""
+
+    score: float
+    variance: float
+    third: float
+
+
+def find_prior(n_classes: int) -> tuple[Array, Array]:
+    """Return the means of the offset of each class and of the slope, and the inverse of their variances."""
+    precision = np.append(np.full(n_classes, OFFSET_SPREAD**-2.0), SLOPE_SPREAD**-2.0)
+    return np.append(np.zeros(n_classes), 1.0), precision
+
+
+def calibrate(expected: Expectation, labels: NDArray[np.intp], weight: Array) -> tuple[Expectation, float]:
+    """Fit an offset for each class and a slope of the clean posterior to labels, by Fisher's scoring.
+
+    Offsets and slope are normal variables of the spreads `OFFSET_SPREAD` and `SLOPE_SPREAD`.
 
     Parameters
     ----------
-    judged : JudgedRows
-        All rows, of several classes.
-    encoder : TableEncoder
-        What the columns are.
-    columns : iterable of int
-        The columns to look at.
-    noise : MatrixUntwisting
-        The transition matrices that fit all rows.
+    expected : Expectation
+        What labels are expected to be.
+    labels : array of int
+        The index of each row's label.
+    weight : array
+        How much each row counts.
 
     Returns
     -------
-    list of Slice
-        The largest excess first.
+    calibrated : Expectation
+        The same after offsets and slope.
+    explained : float
+        The log-likelihood of the labels under it plus the log-density of offsets and slope, but for a constant.
     """
-    parts = _list_parts(judged, encoder, columns)
-    overall_rate, _, highest_overall = noise.share_wrong(judged.posterior, judged.labels, judged.weight)
-    explained = _explain_by_classes(judged.posterior, noise)
-    unexplained = judged.disagrees - explained
-    n_weighted = np.count_nonzero(judged.weight)
-    deviations = ndtri(1.0 - FALSE_ALARM / max(1, len(parts)))
-    least_evidence = 0.0 if noise.found else np.log(max(1, len(parts)))
-    found = []
+    start, precision = find_prior(expected.clean.shape[1])
+    # Sums of rows in this order do not depend on the order that they were given in.
+    order = np.lexsort((weight, labels, *expected.posterior.T))
+    order = order[weight[order] > 0]
+    here, labels, weight = expected.take(order), labels[order], weight[order]
+    at_label = np.arange(len(labels)), labels
+    parameters, fitted = start, here
+    explained = here.find_likelihood(labels, weight)
+    for _ in range(MOST_STEPS):
+        directions = np.stack(list(fitted.list_directions(here.logs)))
+        gradient = (weight * directions[:, *at_label]).sum(axis=1) - precision * (parameters - start)
+        information = np.einsum("ank,bnk,nk->ab", directions, directions, weight[:, None] * fitted.posterior)
+        step = np.linalg.solve(information + np.diag(precision), gradient)
+        before = explained
+        for _ in range(MOST_HALVINGS):
+            moved = here.change(parameters + step)
+            explained = moved.find_likelihood(labels, weight)
+            explained -= 0.5 * float(precision @ (parameters + step - start) ** 2)
+            if explained >= before:
+                break
+            step = step / 2.0
+        else:
+            return expected.change(parameters), before
+        parameters, fitted = parameters + step, moved
+        if explained - before < LEAST_STEP:
+            break
+    return expected.change(parameters), explained
+
+
+def measure_parts(
+    expected: Expectation, labels: NDArray[np.intp], weight: Array, parts: Iterable[NDArray[np.intp]]
+) -> list[Excess]:
+    """Measure how much the labels of parts contradict the features, beyond offsets and a slope.
+
+    The score is that of additional wrong labels, a share e of them: a posterior p becomes (1 - e) p + e q, with q equal
+    for all other classes; it is weighed as e = `EXPECTED_EXCESS` makes best. What of it offsets and a slope
+    explain is taken out; these are normal variables of the spreads `OFFSET_SPREAD` and `SLOPE_SPREAD`.
+
+    Parameters
+    ----------
+    expected : Expectation
+        What labels are expected to be.
+    labels : array of int
+        The index of each row's label.
+    weight : array
+        How much each row counts.
+    parts : iterable of arrays of int
+        The rows of each part.
+
+    Returns
+    -------
+    list of Excess
+    """
+    n_classes = expected.clean.shape[1]
+    calibrated, _ = calibrate(expected, labels, weight)
+    weight = weight / weight[weight > 0].mean()
+    _, precision = find_prior(n_classes)
+    order = np.lexsort((weight, labels, *expected.posterior.T))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    measured = []
     for part in parts:
-        rows = part.rows
-        if not LEAST_ROWS <= len(rows) < n_weighted or not _exceeds_whole(unexplained, judged.weight, rows):
-            continue
-        weight = judged.weight[rows]
-        here = judged.posterior[rows], judged.labels[rows], weight
-        own_noise = estimate_transitions(*here)
-        rate, low, high = own_noise.share_wrong(*here)
-        by_classes = float(np.average(explained[rows], weights=weight))
-        n_rows = weight.sum() ** 2 / (weight**2).sum()
-        deviation = np.hypot((high - low) / INTERVAL_WIDTH, np.sqrt(rate * (1.0 - rate) / n_rows))
-        expected_rate = max(overall_rate, by_classes)
-        is_noisier = low > max(highest_overall, by_classes) and rate - deviations * deviation > expected_rate
-        if is_noisier and own_noise.found and own_noise.evidence >= least_evidence:
-            excess = weight.sum() * (rate - expected_rate)
-            found.append((excess, Slice(encoder.feature_labels[part.column], part.where, len(rows), rate)))
-    return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
-
-
-def _exceeds_whole(values: Array, weight: Array, rows: NDArray[np.intp]) -> bool:
-    """Tell whether the mean of some rows is so far above that of all that it is worth a look."""
-    overall = np.average(values, weights=weight)
-    variance = np.average((values - overall) ** 2, weights=weight)
-    here = np.average(values[rows], weights=weight[rows])
-    return bool(here - overall >= DEVIATIONS_WORTH_A_LOOK * np.sqrt(variance / len(rows)))
-
-
-def _explain_by_classes(posterior: Array, noise: MatrixUntwisting) -> Array:
-    """Return how likely a wrong label is in each row, by its clean posterior and the noise of the classes alone."""
-    by_component = (
-        weight * (untwist_by_matrix(posterior, matrix, slope, offset, noise.least) @ (1.0 - np.diag(matrix)))
-        for weight, matrix, slope, offset in zip(
-            noise.weights, noise.matrices, noise.slopes, noise.offsets, strict=True
+        rows = order[np.sort(place[part])]
+        here, weight_here = calibrated.take(rows), weight[rows]
+        p = here.posterior
+        drift = (1.0 - n_classes * p) / (n_classes - 1)
+        noise = drift / (p + EXPECTED_EXCESS * drift)
+        noise -= (p * noise).sum(axis=1, keepdims=True)
+        variances = (weight_here**2)[:, None] * p
+        directions = np.stack(list(here.list_directions(here.logs)))
+        with_noise = np.einsum("ank,nk->a", directions, variances * noise)
+        among = np.einsum("ank,bnk,nk->ab", directions, directions, variances)
+        explained = np.linalg.solve(among + np.diag(precision), with_noise)
+        left = noise - np.einsum("a,ank->nk", explained, directions)
+        measured.append(
+            Excess(
+                score=float((weight_here * left[np.arange(len(rows)), labels[rows]]).sum()),
+                variance=float((variances * noise**2).sum() - explained @ with_noise),
+                third=float(((weight_here**3)[:, None] * p * left**3).sum()),
+            )
         )
-    )
-    return np.asarray(sum(by_component))
+    return measured
+
+
+def find_p_values(excesses: list[Excess]) -> Array:
+    """Return how likely it is that parts which are as good as all others contradict the features so much.
+
+    Where the scores of all parts are larger than their variances allow, as posteriors are a little wrong everywhere,
+    they are made smaller: the median of their squares is that of a normal variable then. A sum of few unlikely labels
+    is skewed, so that a gamma variable with its three moments is asked.
+
+    Parameters
+    ----------
+    excesses : list of Excess
+        Those of all parts.
+
+    Returns
+    -------
+    array
+        One for each part.
+    """
+    if not excesses:
+        return np.zeros(0)
+    score, variance, third = np.array(excesses).T
+    deviations = score / np.sqrt(variance)
+    inflation = max(1.0, float(np.median(deviations**2)) / MEDIAN_SQUARE)
+    skewness = np.maximum(third / variance**1.5, LEAST_SKEWNESS)
+    shape = 4.0 / skewness**2
+    return np.asarray(gammaincc(shape, np.maximum(shape + deviations / np.sqrt(inflation) * np.sqrt(shape), 0.0)))
+
+
+def select_discoveries(p_values: Array, false_discovery_rate: float) -> NDArray[np.bool_]:
+    """Return which p-values are small enough, by Benjamini and Hochberg's rule.
+
+    Parameters
+    ----------
+    p_values : array
+        One for each hypothesis.
+    false_discovery_rate : float
+        The share of the selected ones that is expected to be selected by chance, at most.
+
+    Returns
+    -------
+    array of bool
+    """
+    n_tests = len(p_values)
+    rising = np.sort(p_values)
+    small = np.flatnonzero(rising <= false_discovery_rate * np.arange(1, n_tests + 1) / max(1, n_tests))
+    return p_values <= (rising[small[-1]] if small.size else -1.0)
+
+
+# ---- parts ----
 
 
 def split_column(encoder: TableEncoder, column: int, values: Array) -> Iterator[tuple[str, NDArray[np.bool_]]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.audit import LabelAudit, audit_labels
+from untwist.audit import LabelAudit, Slice, audit_labels
 from untwist.commands.columns import PreparedTable
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, refuse_unwritable, write
 from untwist.commands.steps import add_table_options, encode_json, fit, print_result, read_table, refuse_same_files
@@ -110,6 +111,11 @@ class _JudgedFile:
     audit: LabelAudit
     suspects: NDArray[np.intp]
 
+    @cached_property
+    def slices(self) -> list[Slice]:
+        """Where wrong labels concentrate."""
+        return self.audit.slices()
+
     def list_suspects(self) -> Any:
         """Return a frame of the suspects with their reasons."""
         suspects = self.suspects
@@ -178,6 +184,13 @@ class _JudgedFile:
                 for one in audit.confusions()[:MOST_CONFUSIONS]
             ],
             **self._list_sources(),
+            "hidden_source": self._describe_hidden_source(),
+            "slices": [
+                {"column": one.column, "where": one.where, "rows": one.rows}
+                | _name_limits((one.share_wrong, one.low, one.high))
+                | {"p_value": one.p_value}
+                for one in self.slices
+            ],
             "notes": self.table.notes,
             "expected_wrong_among_suspects": round(audit.expect_wrong(self.suspects), 1),
             "suspects": listed.to_dict(orient="records"),
@@ -217,6 +230,24 @@ class _JudgedFile:
             ],
         }
 
+    def _describe_hidden_source(self) -> dict[str, Any] | None:
+        """The column that acts as a source, if there is one."""
+        hidden = self.audit.hidden_source
+        if hidden is None:
+            return None
+        return {
+            "column": hidden.column,
+            "where": hidden.where,
+            "rows": hidden.rows,
+            "share": hidden.share_there,
+            "elsewhere": hidden.share_elsewhere,
+            "wrong_as_feature": hidden.share_as_feature,
+            "wrong_as_source": hidden.share_as_source,
+            "suspects_as_feature": dict(zip(("there", "in_all"), hidden.suspects_as_feature, strict=True)),
+            "suspects_as_source": dict(zip(("there", "in_all"), hidden.suspects_as_source, strict=True)),
+            "advice": hidden.describe(),
+        }
+
     def print_words(self, hint: str) -> None:
         """Print the noise and the first suspects for people; `hint` follows the number of the others."""
         n_suspects = len(self.suspects)
@@ -227,6 +258,8 @@ class _JudgedFile:
             print_result(f"{len(self.table.y)} labels: {self.audit.describe_noise()}{ask}")
             for line in self.audit.describe_sources():
                 print_result(f"  {line}")
+        for one in self.slices[:SHOWN]:
+            print_result(f"  wrong labels concentrate: {one}")
         expected = f"about {self.audit.expect_wrong(self.suspects):,.0f}"
         if n_suspects and f"{n_suspects} are suspects, {expected} of" not in str(self.audit):
             rows = f"these {n_suspects} rows" if n_suspects > 1 else "this row"

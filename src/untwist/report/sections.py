@@ -75,7 +75,7 @@ def write_summary(findings: Findings, row_name: str) -> str:
     picture = charts.draw_waffle(
         (rate, low, high), f"A hundred squares for a hundred labels: between {low:.0%} and {high:.0%} of them are wrong"
     )
-    to_do = [*_point_to_sources(findings), *_write_next_steps(findings, row_name)]
+    to_do = [*_point_to_sources(findings), *_point_to_slices(findings), *_write_next_steps(findings, row_name)]
     steps = "".join(f"<li>{step}</li>" for step in to_do)
     return (
         f'<div class=hero><div><p class="verdict{mood}">{number}</p><p class=lead>{words}</p></div>'
@@ -121,13 +121,42 @@ def _is_clean(audit: LabelAudit) -> bool:
 
 
 def _point_to_sources(findings: Findings) -> list[str]:
-    """Whose labels to look at first, if some stand out."""
+    """Whose labels to look at first, if some stand out, or which column acts as a source."""
+    hidden = findings.audit.hidden_source
+    if hidden is not None:
+        column = for_page(name_column(hidden.column), 40)
+        there, everywhere = hidden.suspects_as_feature
+        there_as_source, everywhere_as_source = hidden.suspects_as_source
+        words = (
+            f"Labels where <b>{column} {for_page(hidden.where, 60)}</b> look wrong in "
+            f"{format_percent(hidden.share_there)} of {hidden.rows:,} rows, elsewhere in "
+            f"{format_percent(hidden.share_elsewhere)}. {column} acts as who gave the labels, not as a feature, and "
+            f"as a feature it hides them: {there:,} of the {everywhere:,} suspects are there, and "
+            f"{there_as_source:,} of {everywhere_as_source:,} if it is taken for the source. Run again with it as "
+            "source (<code>source=</code> in Python, <code>--source</code> on the command line)."
+        )
+        return [words]
     bad = [one for one in findings.sources if one.stands_out]
     if not bad:
         return []
     names = ", ".join(f"<b>{for_page(one.name, 40)}</b>" for one in bad[:MOST_STANDING_OUT])
     more = f" and {len(bad) - MOST_STANDING_OUT:,} more" if len(bad) > MOST_STANDING_OUT else ""
     return [f'Labels of {names}{more} are wrong more often than those of the others: <a href="#sources">by source</a>.']
+
+
+def _point_to_slices(findings: Findings) -> list[str]:
+    """Where wrong labels concentrate, beyond a column that acts as a source."""
+    hidden = findings.audit.hidden_source
+    slices = [one for one in findings.slices if hidden is None or one.column != hidden.column]
+    if not slices:
+        return []
+    places = "; ".join(
+        f"<b>{for_page(name_column(one.column), 40)} is {for_page(one.where, 60)}</b> "
+        f"({format_interval((one.share_wrong, one.low, one.high))} of {one.rows:,} rows)"
+        for one in slices[:MOST_STANDING_OUT]
+    )
+    more = f"; and in {len(slices) - MOST_STANDING_OUT:,} more parts" if len(slices) > MOST_STANDING_OUT else ""
+    return [f'Wrong labels <a href="#noise">concentrate</a> where {places}{more}: look there first.']
 
 
 def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
@@ -294,11 +323,16 @@ def _write_slices(findings: Findings) -> str:
         [
             f"{for_page(name_column(one.column), 40)} is {for_page(one.where, 60)}",
             f"{one.rows:,}",
-            format_percent(one.share_wrong),
+            format_interval((one.share_wrong, one.low, one.high)),
+            f"{one.p_value:.1g}",
         ]
         for one in findings.slices[:MOST_PARTS]
     ]
-    return write_table("Where wrong labels concentrate", ["rows where", "rows", "wrong"], lines) if lines else ""
+    return (
+        write_table("Where wrong labels concentrate", ["rows where", "rows", "wrong", "p-value"], lines)
+        if lines
+        else ""
+    )
 
 
 # ---- the model ----

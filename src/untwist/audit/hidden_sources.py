@@ -1,0 +1,426 @@
+"""A column that is no feature but tells who or what gave the labels, some of whose values gave worse ones.
+
+Where a bad branch is a column of the table, the model learns that its labels are next to random, and its rows look
+merely hard: nobody doubts a label there. Three steps find such a column.
+
+1. `screen_columns` asks what the model would have said had each row come with the other values of a column. A source
+   leaves its rows as they were, with more wrong labels at some values; a feature makes other rows of them, which no
+   noise explains. Nothing is fitted for that.
+2. The model is trained again without a column, for the two best columns at most, and the noise of each of its values
+   is estimated as that of a source.
+3. The labels decide, by their likelihood under models that have not seen them. The column is taken for a source where
+   noise by its values explains them clearly better than the column as a feature does: either as the model has learned
+   it, or as an offset to each class and a slope for each value, which says that rows are otherwise or harder there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from untwist.arguments import Array
+from untwist.audit.judging import untwist
+from untwist.audit.reasons import describe_value
+from untwist.audit.slices import LEAST_POSTERIOR, Expectation, JudgedRows, calibrate
+from untwist.audit.training import train_without_column
+from untwist.classifier import PILBoostClassifier
+from untwist.data.encoding import TableEncoder
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.sources import NoiseBySource, estimate_by_source
+from untwist.noise.untwisting import Untwisting
+
+__all__ = [
+    "HiddenSource",
+    "describe_groups",
+    "find_hidden_source",
+    "group_values",
+    "screen_columns",
+]
+
+#: Columns that are screened, the most important ones.
+MOST_SCREENED = 20
+
+#: Rows that columns are screened by, at most.
+MOST_ROWS = 10_000
+
+#: Tables with more cells than this, as numbers or for the classes of the labels, are not searched.
+MOST_CELLS = 50_000_000
+
+#: Columns that the model is trained without, at most.
+MOST_TRAINED = 2
+
+#: With this many different values or fewer, each value of a column of numbers is a group of its own.
+MOST_VALUES = 12
+
+#: A column of more numbers is cut into this many groups of about equal size.
+N_GROUPS = 8
+
+#: Values of a column that the screen puts in the place of others, at most: the most frequent ones.
+MOST_REPLACED = 8
+
+#: Shares of additional wrong labels that the screen tries.
+TRIED_SHARES = np.arange(1, 11) / 20.0
+
+#: Fewer nats than this, for one value of a column, are left to chance by the screen.
+NATS_BY_CHANCE = 2.0
+
+#: The screen asks for so many nats that noise by the values of a column explains.
+LEAST_GAIN = 5.0
+
+#: What a column explains as a feature beyond that, relative to what it would explain as a source, is at most this.
+MOST_LOST = 1.5
+
+#: A column is a source where it explains so many nats more as a source than as a feature.
+LEAST_MARGIN = 5.0
+
+#: Beside a share below this one, or from this many times on, the number of times says nothing.
+CLOSE_TO_NONE = 0.005
+MOST_TIMES = 20.0
+
+#: From this many times on, whole numbers of times will do.
+COUNTED_TIMES = 2.5
+
+#: Values that begin like this are taken for dates, which have an order.
+DATE = re.compile(r"\d{4}-\d{2}")
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenSource:
+    """A column some of whose values gave worse labels than the others: it acts as a source, not as a feature.
+
+    Parameters
+    ----------
+    column : object
+        The name of the column, or its number.
+    position : int
+        Its position.
+    where : str
+        At which values labels look wrong more often, in words: "is Leipzig", "is above 310".
+    rows : int
+        How many rows are there.
+    share_there, share_elsewhere : float
+        The shares of labels that look wrong there and elsewhere, with the column taken for a source.
+    share_as_feature : float
+        The share of all labels that look wrong with the column taken for a feature.
+    share_as_source : float
+        The same with the column taken for a source.
+    suspects_as_feature, suspects_as_source : tuple of int
+        Labels that are more likely wrong than right: there, and in all.
+    margin : float
+        How many nats of log-likelihood the column explains more as a source than as an offset and a slope by value.
+    by_value : NoiseBySource
+        The noise of each group of values.
+    group_of_row : array of int
+        The group of each row, an index of `by_value.names`.
+    posterior : array of shape (n_rows, n_classes)
+        The twisted posterior by models that have seen neither the row nor the column.
+    noise : Untwisting or MatrixUntwisting
+        The noise of all labels that these models show.
+    """
+
+    column: Any
+    position: int
+    where: str
+    rows: int
+    share_there: float
+    share_elsewhere: float
+    share_as_feature: float
+    share_as_source: float
+    suspects_as_feature: tuple[int, int]
+    suspects_as_source: tuple[int, int]
+    margin: float
+    by_value: NoiseBySource
+    group_of_row: NDArray[np.intp]
+    posterior: Array
+    noise: Untwisting | MatrixUntwisting
+
+    @property
+    def times(self) -> float:
+        """How many times as often labels look wrong there as elsewhere."""
+        return self.share_there / max(self.share_elsewhere, LEAST_POSTERIOR)
+
+    def __str__(self) -> str:
+        return f"{self.describe()}; run again with it as source: source=X[{self.column!r}], or --source {self.column}"
+
+    def describe(self) -> str:
+        """Say in words where labels look wrong more often, and what follows if the column is taken for a source.
+
+        Returns
+        -------
+        str
+            The words, without a full stop.
+        """
+        there, everywhere = self.suspects_as_feature
+        there_as_source, everywhere_as_source = self.suspects_as_source
+        return (
+            f"labels where {self.column} {self.where} look wrong {self._describe_times()} "
+            f"({self.share_there:.0%} of {self.rows:,}, {self.share_elsewhere:.0%} elsewhere): {self.column} acts as a "
+            f"source, not as a feature, and hides them: {there_as_source:,} of {everywhere_as_source:,} suspects are "
+            f"there if it is taken for one, {there:,} of {everywhere:,} as it is"
+        )
+
+    def _describe_times(self) -> str:
+        if self.share_elsewhere < CLOSE_TO_NONE or self.times >= MOST_TIMES:
+            return "far more often"
+        return f"{self.times:.0f} times as often" if self.times >= COUNTED_TIMES else f"{self.times:.1f} times as often"
+
+
+def find_hidden_source(
+    judged: JudgedRows, model: PILBoostClassifier, suspects: NDArray[np.intp], share_wrong: float
+) -> HiddenSource | None:
+    """Look for a column that acts as a source of labels: some of its values gave worse ones than the others.
+
+    Parameters
+    ----------
+    judged : JudgedRows
+        All rows, with what is known of their labels where all columns are taken for features.
+    model : PILBoostClassifier
+        The classifier that judged them.
+    suspects : array of int
+        The rows that it doubts.
+    share_wrong : float
+        The share of labels that look wrong to it.
+
+    Returns
+    -------
+    HiddenSource or None
+        The column that explains most as a source; None where none does so clearly better than as a feature.
+    """
+    n_rows, n_columns = judged.table.shape
+    if n_columns < 2:
+        return None
+    columns = screen_columns(judged, model)
+    if not columns:
+        return None
+    _, as_feature = calibrate(judged.expected, judged.labels, judged.weight)
+    doubted = np.zeros(n_rows, dtype=np.bool_)
+    doubted[suspects] = True
+    found = [_judge_without(judged, model, column, as_feature, doubted, share_wrong) for column in columns]
+    return max((one for one in found if one is not None), key=lambda source: source.margin, default=None)
+
+
+# ---- groups of values ----
+
+
+def group_values(encoder: TableEncoder, column: int, values: Array) -> tuple[NDArray[np.intp], list[str], Array]:
+    """Return the group of each row by its value in a column: a category, a number, a range of numbers, or missing.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        What the columns are.
+    column : int
+        The position of the column.
+    values : array
+        Its numbers.
+
+    Returns
+    -------
+    group_of_row : array of int
+        From 0; ranges rise, and what is missing comes last.
+    names : list of str
+        What each group is called.
+    upper : array
+        The largest value of each group; NaN for what is missing.
+    """
+    missing = np.isnan(values)
+    known = np.unique(values[~missing])
+    if column in encoder.schema.categories or len(known) <= MOST_VALUES:
+        upper = known
+        names = [describe_value(encoder.decode(column, value)) for value in known.tolist()]
+    else:
+        edges = np.quantile(values[~missing], np.arange(1, N_GROUPS) / N_GROUPS, method="lower")
+        upper = np.unique(np.append(edges, known[-1]))
+        names = [
+            " and ".join(([f"above {low:g}"] if index else []) + ([f"at most {high:g}"] if high < known[-1] else []))
+            for index, (low, high) in enumerate(zip(np.append(-np.inf, upper[:-1]), upper, strict=True))
+        ]
+    group_of_row = np.where(missing, len(upper), np.searchsorted(upper, values)).astype(np.intp)
+    if missing.any():
+        names, upper = [*names, "missing"], np.append(upper, np.nan)
+    return group_of_row, names, upper
+
+
+def describe_groups(encoder: TableEncoder, column: int, values: Array, chosen: NDArray[np.bool_]) -> str:
+    """Say at which groups of values a column is; neighbouring ranges of numbers, and dates, are put together.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        What the columns are.
+    column : int
+        The position of the column.
+    values : array
+        Its numbers.
+    chosen : array of bool
+        Which of the groups of `group_values`.
+
+    Returns
+    -------
+    str
+        Such as "is above 310".
+    """
+    _, names, upper = group_values(encoder, column, values)
+    known = np.flatnonzero(~np.isnan(upper))
+    there = np.flatnonzero(chosen)
+    run = bool(len(there)) and set(there.tolist()) == set(range(there[0], there[-1] + 1)) and there[-1] <= known[-1]
+    is_range = column not in encoder.schema.categories and len(known) == len(np.unique(upper[known]))
+    if run and is_range and any(" most " in name or "above" in name for name in names):
+        low = f"above {upper[there[0] - 1]:g}" if there[0] else ""
+        high = f"at most {upper[there[-1]]:g}" if there[-1] < known[-1] else ""
+        return "is " + " and ".join(filter(None, (low, high)))
+    if run and len(there) > 1 and all(DATE.match(names[index]) for index in known):
+        if there[-1] == known[-1]:
+            return f"is {names[there[0]]} or later"
+        return f"is from {names[there[0]]} to {names[there[-1]]}"
+    return "is " + " or ".join(names[index] for index in there)
+
+
+# ---- the screen ----
+
+
+def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
+    """Return the columns that may be sources, the likeliest first, and `MOST_TRAINED` of them at most.
+
+    Parameters
+    ----------
+    judged : JudgedRows
+        All rows, with what is known of their labels where all columns are taken for features.
+    model : PILBoostClassifier
+        The classifier that judged them.
+
+    Returns
+    -------
+    list of int
+        Positions of columns.
+    """
+    fitted = model.model_
+    rows = _choose_rows(judged)
+    table, posterior, labels = judged.table[rows], judged.posterior[rows], judged.labels[rows]
+    weight = judged.weight[rows]
+    at_label = np.arange(len(rows)), labels
+    as_it_is = np.eye(posterior.shape[1])
+    calibrated, _ = calibrate(Expectation.under_one_matrix(posterior, as_it_is), labels, weight)
+    as_feature = calibrated.find_likelihood(labels, weight)
+    importances = fitted.importances("gain")
+    logs_as_they_are = _find_logs(fitted.posterior.twisted(fitted.scores(table, model.n_jobs)))
+    found = []
+    for column in np.argsort(-importances, kind="stable")[:MOST_SCREENED].tolist():
+        group_of_row, _, _ = group_values(fitted.encoder, column, table[:, column])
+        imagined = posterior
+        if importances[column] > 0:
+            change = _imagine_other_values(model, table, column, group_of_row) - logs_as_they_are
+            powers = np.exp(_find_logs(posterior) + change)
+            imagined = powers / powers.sum(axis=1, keepdims=True)
+        calibrated, _ = calibrate(Expectation.under_one_matrix(imagined, as_it_is), labels, weight)
+        p = calibrated.posterior[at_label]
+        others = (1.0 - p) / (posterior.shape[1] - 1)
+        plain = np.bincount(group_of_row, weight * np.log(p))
+        noisy = [np.bincount(group_of_row, weight * np.log(p + share * (others - p))) for share in TRIED_SHARES]
+        gains = np.max(noisy, axis=0) - plain
+        gain = float(gains[gains > NATS_BY_CHANCE].sum())
+        lost = as_feature - float(plain.sum()) - gain
+        # What the column explains as a feature must not be much more than what it would explain as a source.
+        if gain >= LEAST_GAIN and lost < MOST_LOST * gain:
+            found.append((lost - gain, column))
+    return [column for _, column in sorted(found)[:MOST_TRAINED]]
+
+
+def _choose_rows(judged: JudgedRows) -> NDArray[np.intp]:
+    """Return rows of positive weight in an order of their own; of many, some that are spread over all posteriors."""
+    rows = np.flatnonzero(judged.weight > 0)
+    rows = rows[np.lexsort((*judged.table[rows].T, judged.labels[rows], judged.posterior[rows, 0]))]
+    if len(rows) > MOST_ROWS:
+        rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.intp)]
+    return rows
+
+
+def _imagine_other_values(
+    model: PILBoostClassifier, table: Array, column: int, group_of_row: NDArray[np.intp]
+) -> Array:
+    """Return the logarithms of the posteriors of rows if their value in a column were any, as frequent as it is.
+
+    The trees have seen most rows. What they say of a row as it is and of the row with another value differs by what the
+    column does to the trees, and only that difference is added to what models say that have not seen the row.
+    """
+    fitted = model.model_
+    times = np.bincount(group_of_row)
+    frequent = np.argsort(-times, kind="stable")[:MOST_REPLACED]
+    imagined = np.zeros((len(table), len(fitted.classes)))
+    for group in frequent[times[frequent] > 0].tolist():
+        values = np.sort(table[group_of_row == group, column])
+        changed = table.copy()
+        changed[:, column] = values[(len(values) - 1) // 2]
+        logs = _find_logs(fitted.posterior.twisted(fitted.scores(changed, model.n_jobs)))
+        imagined += times[group] / times[frequent].sum() * logs
+    return imagined
+
+
+def _find_logs(posterior: Array) -> Array:
+    return np.asarray(np.log(np.maximum(posterior, LEAST_POSTERIOR)))
+
+
+# ---- the judgement ----
+
+
+def _judge_without(
+    judged: JudgedRows,
+    model: PILBoostClassifier,
+    column: int,
+    as_feature: float,
+    doubted: NDArray[np.bool_],
+    share_wrong: float,
+) -> HiddenSource | None:
+    """Judge the labels again without a column; None where it explains them no better as a source than as a feature."""
+    labels, weight, encoder = judged.labels, judged.weight, model.model_.encoder
+    fitted = train_without_column(model, judged.table, column, model.model_.classes[labels], weight)
+    posterior = fitted.out_of_fold_posterior_of_labels()
+    noise = fitted.estimate_noise()
+    values = judged.table[:, column]
+    group_of_row, names, _ = group_values(encoder, column, values)
+    by_value = estimate_by_source(posterior, labels, group_of_row, names=names, noise=noise, weight=weight)
+    stands_out = by_value.stands_out
+    if not stands_out.any() or stands_out.all() or by_value.evidence < LEAST_MARGIN:
+        return None
+    followed = by_value.twist(by_value.clean(posterior), group_of_row)
+    rows = np.arange(len(labels))
+    as_source = float(weight @ np.log(np.maximum(followed[rows, labels], LEAST_POSTERIOR)))
+    expected = Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix)
+    as_feature_by_value = sum(
+        calibrate(expected.take(here), labels[here], weight[here])[1]
+        for group in range(len(names))
+        for here in [np.flatnonzero((group_of_row == group) & (weight > 0))]
+        if len(here)
+    )
+    margin = as_source - as_feature_by_value
+    if margin < LEAST_MARGIN or as_source < as_feature:
+        return None
+    is_there = stands_out[group_of_row] & (weight > 0)
+    wrong = 1.0 - by_value.find_truth(posterior, labels, group_of_row)[rows, labels]
+    suspects = noise.choose_suspects(wrong) if isinstance(noise, MatrixUntwisting) else wrong > 0.5
+    return HiddenSource(
+        column=encoder.feature_labels[column],
+        position=column,
+        where=describe_groups(encoder, column, values, stands_out),
+        rows=int(np.count_nonzero(is_there)),
+        share_there=_average(by_value, stands_out),
+        share_elsewhere=_average(by_value, ~stands_out),
+        share_as_feature=share_wrong,
+        share_as_source=_average(by_value, np.ones(len(names), dtype=np.bool_)),
+        suspects_as_feature=(int(np.count_nonzero(doubted & is_there)), int(np.count_nonzero(doubted))),
+        suspects_as_source=(int(np.count_nonzero(suspects & is_there)), int(np.count_nonzero(suspects))),
+        margin=margin,
+        by_value=by_value,
+        group_of_row=group_of_row,
+        posterior=posterior,
+        noise=noise,
+    )
+
+
+def _average(by_value: NoiseBySource, chosen: NDArray[np.bool_]) -> float:
+    """Return the share of wrong labels of some sources together."""
+    return float(by_value.shares[chosen] @ by_value.counts[chosen] / by_value.counts[chosen].sum())

@@ -1,0 +1,90 @@
+"""The chosen candidate, trained once more: on other labels, or on a table without one of its columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_monotonic_cst
+
+from untwist.arguments import Array
+from untwist.automatic.search import Search
+from untwist.classifier import PILBoostClassifier, list_parameters
+from untwist.model import FittedModel
+from untwist.settings import Settings, resolve
+from untwist.training_data import SourceColumns, TrainingData
+
+__all__ = ["train_chosen_candidate", "train_without_column"]
+
+
+def train_chosen_candidate(
+    model: PILBoostClassifier, X: Any, labels: NDArray[Any], weight: Array, sources: SourceColumns
+) -> FittedModel:
+    """Train the chosen candidate, by folds of its own, with nothing left to choose.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A classifier that chose by folds.
+    X : table
+        Its rows.
+    labels, weight : arrays
+        What to train it on.
+    sources : SourceColumns
+        Who gave the labels.
+
+    Returns
+    -------
+    FittedModel
+    """
+    return _train(model, _resolve(model), X, labels, weight, sources)
+
+
+def train_without_column(
+    model: PILBoostClassifier, numbers: Array, column: int, labels: NDArray[Any], weight: Array
+) -> FittedModel:
+    """Train the chosen candidate on rows in which a column says nothing, as it is 0 everywhere.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A classifier that chose by folds.
+    numbers : array
+        Its rows as numbers.
+    column : int
+        The position of the column.
+    labels, weight : arrays
+        Their labels and weights.
+
+    Returns
+    -------
+    FittedModel
+    """
+    encoder = model.model_.encoder
+    settings = _resolve(model)
+    settings = replace(settings, categorical_features=sorted(encoder.schema.categories.keys() - {column}))
+    if settings.monotonic_cst is not None:
+        # These rows are an array, whose columns have no names.
+        directions = _check_monotonic_cst(encoder.stand_in_for(model), settings.monotonic_cst)
+        settings = replace(settings, monotonic_cst=directions)
+    blanked = numbers.copy()
+    blanked[:, column] = 0.0
+    return _train(model, settings, blanked, labels, weight, SourceColumns())
+
+
+def _resolve(model: PILBoostClassifier) -> Settings:
+    return resolve(list_parameters(model), seed=model.model_.seed)
+
+
+def _train(
+    model: PILBoostClassifier, settings: Settings, X: Any, labels: NDArray[Any], weight: Array, sources: SourceColumns
+) -> FittedModel:
+    """Train the candidate that a model has chosen."""
+    choice = model.model_.choice
+    assert choice is not None  # A model that can be audited has chosen by folds.
+    data = TrainingData.collect(settings, X, labels, weight, sources=sources)
+    fit = Search(replace(data, settings=settings.narrow_to(choice.best))).run()
+    if fit.interrupt is not None:
+        raise fit.interrupt
+    return fit.model

@@ -1,0 +1,313 @@
+"""Slices: the test of parts against slow twins, its error rates by simulation, and what audits name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.special import ndtr
+from scipy.stats import kstest, poisson
+from sklearn.datasets import make_classification
+
+from untwist import PILBoostClassifier
+from untwist.audit import audit_labels
+from untwist.audit.slices import (
+    EXPECTED_EXCESS,
+    LEAST_POSTERIOR,
+    OFFSET_SPREAD,
+    SLOPE_SPREAD,
+    Excess,
+    Expectation,
+    calibrate,
+    find_p_values,
+    measure_parts,
+    select_discoveries,
+    split_column,
+)
+
+SHAPES = [(2, 1, "plain"), (2, 3, "weighted"), (3, 1, "weighted"), (4, 2, "extreme")]
+
+
+def draw_expectation(n_rows, n_classes, n_matrices, seed, spread=2.0):
+    rng = np.random.default_rng(seed)
+    clean = np.exp(spread * rng.normal(size=(n_rows, n_classes)))
+    clean /= clean.sum(axis=1, keepdims=True)
+    noise = rng.uniform(0.02, 0.3, n_matrices)[:, None, None]
+    matrices = (1 - noise) * np.eye(n_classes) + noise * rng.dirichlet(np.ones(n_classes), (n_matrices, n_classes))
+    expected = Expectation(clean, matrices, rng.integers(0, n_matrices, n_rows))
+    labels = np.array([rng.choice(n_classes, p=p / p.sum()) for p in expected.posterior])
+    return expected, labels
+
+
+def draw_case(n_classes, n_matrices, kind, n_rows=150):
+    expected, labels = draw_expectation(n_rows, n_classes, n_matrices, 3, spread=9.0 if kind == "extreme" else 2.0)
+    rng = np.random.default_rng(4)
+    weight = np.ones(n_rows) if kind == "plain" else rng.choice([0.0, 0.5, 1.0, 3.0], n_rows)
+    return expected, labels, weight
+
+
+# ---- slow twins ----
+
+
+def find_label_posterior_slowly(expected, row, parameters, excess=0.0):
+    """How likely each label of a row is after offsets, a slope and additional wrong labels, one sum after the other."""
+    clean = [max(value, LEAST_POSTERIOR) for value in expected.clean[row]]
+    n_classes = len(clean)
+    powers = [value ** parameters[-1] * np.exp(parameters[index]) for index, value in enumerate(clean)]
+    matrix = expected.matrices[expected.matrix_of_row[row]]
+    p = [sum(powers[j] / sum(powers) * matrix[j, k] for j in range(n_classes)) for k in range(n_classes)]
+    return [(1 - excess) * one + excess * (1 - one) / (n_classes - 1) for one in p]
+
+
+def find_cost_slowly(parameters, expected, labels, weight):
+    cost = ((parameters[-1] - 1) / SLOPE_SPREAD) ** 2 / 2 + sum((parameters[:-1] / OFFSET_SPREAD) ** 2) / 2
+    for row, label in enumerate(labels):
+        cost -= weight[row] * np.log(find_label_posterior_slowly(expected, row, parameters)[label])
+    return cost
+
+
+def measure_slowly(expected, parameters, labels, weight, rows):
+    """The score of a part by derivatives that are differences, and moments that are sums over all labels."""
+    n_classes = expected.clean.shape[1]
+    step = 1e-5
+    scores, chances, values = [], [], []
+    for row in rows:
+        p = np.array(find_label_posterior_slowly(expected, row, parameters))
+        derivatives = []
+        for index in range(n_classes + 1):
+            moves = np.eye(n_classes + 1)[index] * step * (parameters[-1] if index == n_classes else 1.0)
+            up, down = (find_label_posterior_slowly(expected, row, parameters + sign * moves) for sign in (1, -1))
+            derivatives.append((np.log(up) - np.log(down)) / (2 * step))
+        more = np.array(find_label_posterior_slowly(expected, row, parameters, EXPECTED_EXCESS))
+        noise = (1 - n_classes * p) / (n_classes - 1) / more
+        noise -= sum(p * noise)
+        values.append(weight[row] * np.array([*derivatives, noise]))
+        chances.append(p)
+        scores.append(values[-1][:, labels[row]])
+    covariance = sum(p * value @ value.T for p, value in zip(chances, values, strict=True))
+    prior = np.diag([OFFSET_SPREAD**-2.0] * n_classes + [SLOPE_SPREAD**-2.0])
+    explained = np.linalg.inv(covariance[:-1, :-1] + prior) @ covariance[:-1, -1]
+    left = np.append(-explained, 1.0)
+    return (
+        sum(left @ score for score in scores),
+        covariance[-1, -1] - explained @ covariance[:-1, -1],
+        sum(sum(p * (left @ value) ** 3) for p, value in zip(chances, values, strict=True)),
+    )
+
+
+@pytest.mark.parametrize(("n_classes", "n_matrices", "kind"), SHAPES)
+def test_offsets_and_slope_are_the_likeliest(n_classes, n_matrices, kind):
+    expected, labels, weight = draw_case(n_classes, n_matrices, kind)
+    calibrated, explained = calibrate(expected, labels, weight)
+    start = np.append(np.zeros(n_classes), 1.0)
+    best = minimize(find_cost_slowly, start, args=(expected, labels, weight), method="BFGS")
+    assert explained == pytest.approx(-best.fun, abs=2e-3)
+    assert explained >= -find_cost_slowly(start, expected, labels, weight)
+    slowly = [find_label_posterior_slowly(expected, row, best.x) for row in range(len(labels))]
+    np.testing.assert_allclose(calibrated.posterior, slowly, atol=0.01)
+
+
+@pytest.mark.parametrize(("n_classes", "n_matrices", "kind"), SHAPES)
+def test_the_score_of_a_part_is_that_of_a_slow_twin(n_classes, n_matrices, kind):
+    expected, labels, weight = draw_case(n_classes, n_matrices, kind)
+    parts = [np.arange(60), np.arange(40, 150, 3), np.array([7])]
+    fast = measure_parts(expected, labels, weight, parts)
+    calibrated, _ = calibrate(expected, labels, weight)
+    scaled = weight / weight[weight > 0].mean()
+    start = np.append(np.zeros(n_classes), 1.0)
+    for part, found in zip(parts, fast, strict=True):
+        slow = measure_slowly(calibrated, start, labels, scaled, part)
+        assert found == pytest.approx(slow, rel=1e-4, abs=1e-4)
+
+
+def test_neither_calibration_nor_scores_depend_on_the_order_of_rows():
+    expected, labels, weight = draw_case(3, 2, "weighted")
+    order = np.random.default_rng(0).permutation(len(labels))
+    part = np.arange(50)
+    there = np.flatnonzero(np.isin(order, part))
+    turned = expected.take(order), labels[order], weight[order]
+    assert calibrate(*turned)[1] == calibrate(expected, labels, weight)[1]
+    assert measure_parts(*turned, [there]) == measure_parts(expected, labels, weight, [part])
+
+
+def select_slowly(p_values, rate):
+    """By the definition: the largest k with k p-values at or below rate * k / n."""
+    n = len(p_values)
+    limits = [rate * k / n for k in range(1, n + 1) if sum(p <= rate * k / n for p in p_values) >= k]
+    return [bool(limits) and p <= max(limits) for p in p_values]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_discoveries_are_those_of_the_definition(seed):
+    rng = np.random.default_rng(seed)
+    p_values = np.round(rng.random(rng.integers(1, 12)) ** rng.integers(1, 8), 3)
+    for rate in (0.0, 0.05, 0.3, 1.0):
+        assert select_discoveries(p_values, rate).tolist() == select_slowly(p_values.tolist(), rate)
+    assert select_discoveries(np.zeros(0), 0.05).tolist() == []
+
+
+# ---- p-values ----
+
+
+def test_p_values_are_normal_where_nothing_is_skewed():
+    deviations = np.linspace(-4, 4, 81)
+    found = find_p_values([Excess(5.0 * z, 25.0, 0.0) for z in 0.3 * deviations])
+    np.testing.assert_allclose(found, ndtr(-0.3 * deviations), atol=2e-3)
+    assert find_p_values([]).shape == (0,)
+
+
+@pytest.mark.parametrize("mean", [0.3, 1.0, 3.0])
+def test_p_values_of_few_unlikely_labels_are_about_those_of_poisson(mean):
+    counts = np.arange(1, 7)
+    found = find_p_values([Excess(count - mean, mean, mean) for count in [mean] * 20 + counts.tolist()])[20:]
+    # A gamma variable has no gaps: about half of the probability of the number itself belongs to it.
+    assert (found > 0.35 * poisson.sf(counts - 1, mean)).all()
+    assert (found[:3] < poisson.sf(counts - 1, mean)[:3]).all()
+
+
+def test_where_all_parts_deviate_too_much_none_is_named_for_it():
+    rng = np.random.default_rng(0)
+    excesses = [Excess(3.0 * z, 1.0, 0.0) for z in rng.normal(size=400)]
+    assert not select_discoveries(find_p_values(excesses), 0.05).any()
+    assert (find_p_values([*excesses, Excess(30.0, 1.0, 0.0)])[-1]) < 1e-12
+
+
+def simulate_part(rng, kind, n=900):
+    """Posteriors and labels of rows, and which of them are in a part that is of this kind."""
+    z = rng.normal(scale=2.5, size=n)
+    here = np.arange(n) < n // 3
+    truth = z.copy()
+    if kind == "harder":
+        truth[here] *= rng.normal(1.0, SLOPE_SPREAD)
+    if kind == "shifted":
+        truth[here] += rng.normal(0.0, OFFSET_SPREAD)
+    clean = 1 / (1 + np.exp(-z))
+    y = rng.random(n) < 1 / (1 + np.exp(-truth))
+    y ^= rng.random(n) < np.where(here & (kind == "noisy"), 0.35, 0.1)
+    expected = Expectation.under_one_matrix(np.column_stack([1 - clean, clean]), np.array([[0.9, 0.1], [0.1, 0.9]]))
+    return expected, y.astype(int), np.flatnonzero(here)
+
+
+@pytest.mark.parametrize("kind", ["like all", "harder", "shifted", "noisy"])
+def test_p_values_are_even_unless_labels_are_wrong(kind):
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(200):
+        expected, y, part = simulate_part(rng, kind)
+        found += find_p_values([*measure_parts(expected, y, np.ones(len(y)), [part]), *[Excess(0.0, 1.0, 0.0)] * 3])[
+            :1
+        ].tolist()
+    if kind == "noisy":
+        assert np.mean(np.array(found) < 0.001) > 0.8
+        return
+    assert np.mean(np.array(found) < 0.05) < 0.08
+    assert np.mean(np.array(found) < 0.001) < 0.01
+    if kind == "like all":
+        assert kstest(found, "uniform").pvalue > 0.001
+
+
+# ---- audits ----
+
+
+def draw_rows_of_sites(rate_here, rate_elsewhere, seed=0, n=3000):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n), "site": rng.choice(list("PQRS"), n)})
+    truth = (X["a"] > 0).to_numpy()
+    flipped = rng.random(n) < np.where(X["site"] == "P", rate_here, rate_elsewhere)
+    return X, (truth ^ flipped).astype(int)
+
+
+def draw_classes_at_sites(seed, rate_here, rate_elsewhere, n=2000):
+    """Four classes at four sites, noise that is the same in every class, and which labels are wrong."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(4, n, p=[0.2, 0.3, 0.3, 0.2])
+    X = pd.DataFrame(rng.normal(size=(n, 4)) + 1.8 * rng.normal(size=(4, 4))[truth], columns=list("abcd"))
+    X["site"] = rng.choice(list("PQRS"), n)
+    wrong = rng.random(n) < np.where(X["site"] == "P", rate_here, rate_elsewhere)
+    return X, np.where(wrong, (truth + rng.integers(1, 4, n)) % 4, truth), wrong
+
+
+@pytest.fixture(scope="module")
+def sites():
+    return audit_labels(*draw_rows_of_sites(0.4, 0.1))
+
+
+def test_a_noisy_slice_is_named_with_its_share(sites):
+    audit = sites
+    here = (audit.X["site"] == "P").to_numpy()
+    (first,) = audit.slices()
+    assert (first.column, first.where, first.rows) == ("site", "P", int(here.sum()))
+    assert first.share_wrong == pytest.approx(0.4, abs=0.08)
+    assert first.low < first.share_wrong < first.high
+    assert first.p_value < 1e-4
+    words = f"{first.share_wrong:.1%} ({first.low:.1%} to {first.high:.1%}) of the {here.sum()} rows where site is P"
+    assert str(first) == words
+    assert audit.slices([0, 1]) == []
+    assert audit.slices(false_discovery_rate=first.p_value / 100) == []
+    with pytest.raises(ValueError, match="false_discovery_rate must lie in"):
+        audit.slices(false_discovery_rate=2)
+
+
+def test_a_noisy_slice_of_several_classes_is_named_with_its_share():
+    X, given, wrong = draw_classes_at_sites(0, 0.4, 0.08)
+    audit = audit_labels(X, given, PILBoostClassifier(max_depth=3, random_state=0).fit(X, given))
+    (first,) = audit.slices()
+    here = (X["site"] == "P").to_numpy()
+    assert (first.column, first.where, first.rows) == ("site", "P", here.sum())
+    assert first.share_wrong == pytest.approx(wrong[here].mean(), abs=0.08)
+    absent = replace(audit, weight=np.where(here & (np.cumsum(here) > 90), 0.0, 1.0))
+    assert "site" not in [one.column for one in absent.slices()]  # Fewer than 100 rows tell little.
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2, 0.3])
+def test_uniform_noise_has_no_slices(rate):
+    for seed in range(2):
+        assert audit_labels(*draw_rows_of_sites(rate, rate, seed)).slices() == []
+    assert audit_labels(*draw_classes_at_sites(1, rate, rate)[:2]).slices() == []
+
+
+def test_clean_but_hard_data_have_no_slices():
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, 500)
+    assert audit_labels(rng.normal(size=(500, 3)) + 0.7 * y[:, None], y).slices() == []
+    X, y = make_classification(1000, 6, n_informative=4, n_redundant=0, class_sep=0.6, flip_y=0, random_state=3)
+    assert audit_labels(X, y).slices() == []
+
+
+def test_what_sources_explain_is_no_slice():
+    X, y = draw_rows_of_sites(0.4, 0.1, n=2000)
+    X = X.assign(room=np.where(X["site"] == "P", "cellar", "hall"))
+    named = audit_labels(X[["a", "b", "room"]], y).slices()
+    assert [(one.column, one.where) for one in named] == [("room", "cellar")]
+    assert audit_labels(X[["a", "b", "room"]], y, source=X["site"]).slices() == []
+
+
+def test_slices_leave_out_rows_of_weight_0():
+    X, y = draw_rows_of_sites(0.1, 0.1, n=1500)
+    weight = np.ones(1500)
+    absent = np.flatnonzero(X["site"] == "P")[:200]
+    weight[absent] = 0.0
+    y[absent] = X["a"].iloc[absent] < 0  # All of these labels are wrong.
+    assert audit_labels(X, y, sample_weight=weight).slices() == []
+
+
+def test_slices_are_quarters_categories_and_what_is_missing():
+    X, y = draw_rows_of_sites(0.2, 0.2, n=400)
+    X.loc[::10, "b"] = np.nan
+    audit = audit_labels(X, y, seeks_sources=False)
+    values = audit.numbers
+    for column, name in enumerate(X):
+        parts = list(split_column(audit.fitted.encoder, column, values[:, column]))
+        np.testing.assert_array_equal(sum(rows.astype(int) for _, rows in parts), 1)  # Every row is in one part.
+        if name == "site":
+            assert [where for where, _ in parts] == list("PQRS")
+        if name == "b":
+            assert parts[0][0] == "missing"
+            assert parts[0][1].sum() == 40
+            assert [rows.sum() for _, rows in parts[1:]] == [90, 90, 90, 90]
+            edge = np.nanquantile(X["b"], 0.25)
+            assert parts[1][0] == f"at most {edge:g}"
+            assert parts[2][0].startswith(f"above {edge:g} and at most ")
