@@ -78,7 +78,8 @@ def read_names(what: str, values: Any, n_rows: int) -> tuple[NDArray[Any], NDArr
     >>> read_names("source", ["b", None, "a", "b"], 4)
     (array(['a', 'b'], dtype='<U1'), array([ 1, -1,  0,  1]))
     """
-    column = np.asarray(bring_to_host(values))
+    # In an array of text all names take the room of the longest, so that a list is left as it is.
+    column = np.asarray(bring_to_host(values), dtype=object if isinstance(values, list) else None)
     if column.ndim != 1:
         raise ValueError(f"{what} must be one name per row, got an array of shape {column.shape}")
     if len(column) != n_rows:
@@ -86,9 +87,11 @@ def read_names(what: str, values: Any, n_rows: int) -> tuple[NDArray[Any], NDArr
     known = ~_find_missing(column)
     index = np.full(n_rows, UNKNOWN, dtype=np.intp)
     try:
-        names, index[known] = np.unique(_make_plain_names(what, column[known]), return_inverse=True)
+        different, numbers = _find_different(column[known])
+        names, place = np.unique(_make_plain_names(what, different), return_inverse=True)
     except TypeError as error:
         raise ValueError(f"{what} must hold names of one kind, all text or all numbers ({error})") from error
+    index[known] = place[numbers]
     return names, index
 
 
@@ -96,6 +99,17 @@ def _find_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
     if column.dtype == object:
         return np.array([is_missing(value) for value in column], dtype=np.bool_)
     return np.asarray(column != column)  # NaN, and a date that is none, differ from themselves.
+
+
+def _find_different(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the different values, and the number of each value among them."""
+    if values.dtype != object:
+        return np.unique(values, return_inverse=True)
+    numbers: dict[Any, int] = {}
+    index = [numbers.setdefault(value, len(numbers)) for value in values]
+    different = np.empty(len(numbers), dtype=object)
+    different[:] = list(numbers)
+    return different, np.array(index, dtype=np.intp)
 
 
 def _make_plain_names(what: str, values: NDArray[Any]) -> NDArray[Any]:
