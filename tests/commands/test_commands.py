@@ -648,7 +648,7 @@ def test_inspect_tells_the_sources_the_noisiest_first(folder, capsys, monkeypatc
     assert lines[first + 1].endswith(f"of {np.count_nonzero(source == 'Leipzig')} labels, stands out")
     assert not any(line.endswith("stands out") for line in lines[first + 2 : first + 5])
     found = json.loads(untwist(capsys, "inspect", "sources.untwist", "--json")[1])["sources"]
-    shares = [one["share_wrong"] for one in found]
+    shares = [one["share"] for one in found]
     assert shares == sorted(model.sources_.shares, reverse=True)
     assert found[0]["stands_out"] is True
     np.testing.assert_allclose(found[0]["matrix"], model.sources_.matrices[1])
