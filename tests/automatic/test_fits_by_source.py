@@ -227,7 +227,19 @@ def test_a_weight_of_two_is_a_label_that_counts_twice_and_one_of_zero_none():
     model = PILBoostClassifier(**SETTINGS).fit(X, y, weight, source=source)
     without = PILBoostClassifier(**SETTINGS).fit(X[present], y[present], weight[present], source=source[present])
     np.testing.assert_array_equal(model.forest_.value, without.forest_.value)
-    np.testing.assert_allclose(model.predict_proba(X), without.predict_proba(X), rtol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(X), without.predict_proba(X), rtol=1e-9)
     np.testing.assert_array_equal(
         model.sources_.counts, [weight[source == name].sum() for name in model.sources_.names]
     )
+
+
+def test_class_weights_are_no_part_of_what_is_said_of_sources():
+    X, y, source, _ = draw_sourced_rows(900)
+    kept = (y == 0) | (np.arange(len(y)) % 4 == 0)  # One class is rare.
+    X, y, source = X[kept], y[kept], source[kept]
+    plain = PILBoostClassifier(**SETTINGS).fit(X, y, source=source)
+    balanced = PILBoostClassifier(**SETTINGS, class_weight="balanced").fit(X, y, source=source)
+    np.testing.assert_allclose(balanced.sources_.counts, plain.sources_.counts, rtol=1e-12)
+    np.testing.assert_allclose(balanced.model_.out_of_fold.row_weights(), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(balanced.sources_.shares, plain.sources_.shares, atol=0.06)
+    assert balanced.sources_.stands_out.tolist() == plain.sources_.stands_out.tolist() == [False, True, False, False]

@@ -208,3 +208,63 @@ def test_there_are_as_many_folds_as_items_and_two_at_least():
     assert split_items_into_folds(items.astype(np.uint64), items, labels, np.ones(5), 5, 0).shape == (3, 5)
     with pytest.raises(ValueError, match="two different items at least"):
         split_items_into_folds(numbers(1, 1), np.array([0, 0]), labels[:2], np.ones(2), 5, 0)
+
+
+def split_items_slowly(hashes, items, labels, weight, n_folds, seed):
+    """Folds of items, one row after the other."""
+    rows = [row for row in range(len(items)) if weight[row] > 0]
+    total = sum(weight[row] for row in rows)
+    group = {row: {row} for row in rows}
+
+    def join(one, other):
+        if group[one] is not group[other]:
+            group[one] |= group[other]
+            for row in group[other]:
+                group[row] = group[one]
+
+    for content in {int(hashes[row]) for row in rows}:
+        copies = [row for row in rows if hashes[row] == content]
+        mass = sum(weight[row] for row in copies)
+        several_labels = len({labels[row] for row in copies}) > 1
+        several_items = len({items[row] for row in copies}) > 1
+        if not (several_items and ((mass >= FREQUENT and several_labels) or mass > total / n_folds * (1 + 1e-9))):
+            for row in copies:
+                join(copies[0], row)
+    for item in {items[row] for row in rows}:
+        own = [row for row in rows if items[row] == item]
+        for row in own:
+            join(own[0], row)
+    units = {id(one): one for one in group.values()}.values()
+    salted = mix_bits(hashes ^ mix_bits(numbers(seed)))
+
+    def find_key(unit):
+        mass = [sum(weight[row] for row in unit if labels[row] == label) for label in range(max(labels) + 1)]
+        most = max(mass)
+        return (
+            mass.index(most),
+            most / sum(mass),
+            min(int(salted[row]) for row in unit),
+            min(items[row] for row in unit),
+        )
+
+    folds = np.zeros((min(n_folds, len(units)), len(items)))
+    for place, unit in enumerate(sorted(units, key=find_key)):
+        for row in unit:
+            folds[place % n_folds, row] = weight[row]
+    return folds
+
+
+@pytest.mark.parametrize("values", [2, 5, 20, 1000])
+@pytest.mark.parametrize("n_items", [3, 12, 60])
+def test_folds_of_items_are_those_of_a_slow_twin(n_items, values):
+    for seed in range(8):
+        hashes, items, labels, weight = draw_items(n_items, seed, values, classes=3)
+        rng = np.random.default_rng(seed)
+        wandering = rng.random(len(items)) < 0.1  # Rows of an item need not be alike.
+        hashes = np.where(wandering, rng.integers(0, values, len(items)).astype(np.uint64), hashes)
+        expected = split_items_slowly(hashes, items, labels, weight, 5, seed)
+        if len(expected) < 2:
+            with pytest.raises(ValueError, match="two different items"):
+                split_items_into_folds(hashes, items, labels, weight, 5, seed)
+            continue
+        np.testing.assert_array_equal(split_items_into_folds(hashes, items, labels, weight, 5, seed), expected)

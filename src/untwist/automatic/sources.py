@@ -66,7 +66,8 @@ def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | N
     data : TrainingData
         The rows and their sources.
     reliability : array or None
-        What the weight of each training row was multiplied by, where it was.
+        What the weight of each training row was multiplied by in training, where it was; rows set aside have weights
+        without that.
 
     Returns
     -------
@@ -79,8 +80,6 @@ def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | N
     assert isinstance(noise, (Untwisting, MatrixUntwisting))  # `SourceColumns` has refused settings without.
     if unseen.fingerprint is None:
         return model
-    if reliability is not None:
-        unseen = replace(unseen, weight=unseen.weight / reliability[unseen.rows])
     model = replace(model, out_of_fold=replace(unseen, sources=sources))
     weight = unseen.row_weights()
     in_training = weight if reliability is None else weight * reliability
@@ -167,6 +166,13 @@ def _boost_again(data: TrainingData, search: Search, model: FittedModel, noise: 
     if again.stopped:
         return model
     assert fit.model.choice is not None
-    choice = replace(model.choice, mixture=fit.model.choice.mixture)
-    second = replace(fit.model, choice=choice, noise=fit.model.estimate_noise(None, data.workers))
+    assert fit.model.out_of_fold is not None
+    assert model.out_of_fold is not None
+    second = replace(
+        fit.model,
+        choice=replace(model.choice, mixture=fit.model.choice.mixture),
+        noise=fit.model.estimate_noise(None, data.workers),
+        # The folds are the same, and with them the rows set aside, which weigh what they weighed before.
+        out_of_fold=replace(fit.model.out_of_fold, weight=model.out_of_fold.weight),
+    )
     return judge_sources(second, data, reliability)

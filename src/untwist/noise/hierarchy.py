@@ -1,9 +1,10 @@
 """The prior of sources: most are about as noisy as each other, a few are unlike the rest; learned from all of them.
 
 A source has a level, the share of its labels that are wrong. Levels of usual sources follow a bell curve in log-odds,
-those of unusual ones are anything from 0 to 1. Around what its level makes of the common matrix the rows of a source's
-own matrix follow Dirichlet distributions. Where the curve lies, how wide it is, how many sources are unusual and how
-much rows vary is not known: all combinations on a grid are weighed by how likely they make the labels.
+those of unusual ones are anything from 0 to 1. The share of each class that bears a wrong label follows a beta
+distribution around what the level makes of the common one, and which wrong label it is a Dirichlet distribution around
+the common split. Where the curve lies, how wide it is, how many sources are unusual and how closely classes follow is
+not known: all combinations on a grid are weighed by how likely they make the labels.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaln, logit, logsumexp
+from scipy.special import betaln, expit, gammaln, logit, logsumexp
 
 from untwist.arguments import Array
 
-__all__ = ["SourcePrior", "learn_prior"]
+__all__ = ["LEAST_ENTRY", "SourcePrior", "keep_entries", "learn_prior"]
 
 # The levels that a source may have.
 LEVELS = expit(np.linspace(logit(0.002), logit(0.95), 24))
 # How many labels of a class it takes to outweigh what the level of a source says of that class.
 CONCENTRATIONS = np.array([8.0, 32.0, 128.0, 512.0])
+# How many wrong labels of a class it takes to outweigh the common split. It is not learned: counts that are expected
+# have less variance than those of known truths, and with few wrong labels a class all sources would look alike.
+SPLIT_CONCENTRATION = 4.0
 # The middle of the levels of usual sources is one of the levels up to this one.
 HIGHEST_USUAL_LEVEL = 0.5
 # The standard deviation of the log-odds of the levels of usual sources is one of these.
@@ -32,8 +36,10 @@ SPREADS = (0.3, 0.6, 1.0, 1.6)
 UNUSUAL_SHARES = np.array([0.01, 0.05, 0.15])
 # The common matrix is drawn towards that of all labels together by so many labels of each class.
 POOLED_LABELS = 2.0
+#: No entry of a source's matrix is below this.
+LEAST_ENTRY = 1e-4
 # No entry of the common matrix is below this.
-LEAST_ENTRY = 1e-3
+LEAST_COMMON_ENTRY = 1e-3
 # The log-odds of a class's wrong labels are no farther than this from those of all classes.
 MOST_UNEVEN = 3.0
 # The common matrix is learned in so many turns at most, until no entry moves by more than the second number.
@@ -43,22 +49,24 @@ LEAST_MOVE = 1e-4
 MOST_TELLING_SOURCES = 300
 # A hypothesis of less weight than this is left out for all others.
 LEAST_WEIGHT = 1e-3
-# So many entries of matrices are worked on at a time.
-CELLS_PER_BLOCK = 1 << 18
 
 
 @dataclass(frozen=True)
 class SourcePrior:
-    """What is known of each source's transition matrix before the labels of that source are looked at once more.
+    """What is known of each source's transition matrix before its own labels are counted.
 
     Attributes
     ----------
     common : ndarray of shape (n_classes, n_classes)
         The mean matrix of usual sources.
-    kinds : ndarray of shape (n_kinds, n_classes, n_classes)
-        The Dirichlet distributions of rows: all levels, at each concentration.
+    levels : ndarray of shape (n_kinds, n_classes)
+        The share of wrong labels of each class, for all levels at each concentration.
+    concentrations : ndarray of shape (n_kinds,)
+        How many labels that is worth.
     weights : ndarray of shape (n_sources, n_kinds)
         How likely each source is of each kind.
+    split : ndarray of shape (n_classes, n_classes)
+        How many wrong labels of each class the common split is worth, 0 on the diagonal.
     unusual : ndarray of shape (n_sources,)
         The probability of each source to be unlike the others.
     evidence : float
@@ -66,18 +74,57 @@ class SourcePrior:
     """
 
     common: Array
-    kinds: Array
+    levels: Array
+    concentrations: Array
     weights: Array
+    split: Array
     unusual: Array
     evidence: float
 
     @property
-    def counts(self) -> Array:
-        """The labels that the prior adds to those of each source, of shape (n_sources, n_classes, n_classes)."""
-        return np.asarray(np.einsum("sj,jkl->skl", self.weights, self.kinds))
+    def wrong(self) -> Array:
+        """The wrong labels that the prior adds to those of each source and class."""
+        return np.asarray(np.einsum("sj,jk->sk", self.weights, self.concentrations[:, None] * self.levels))
+
+    @property
+    def all(self) -> Array:
+        """The labels that the prior adds to those of each class, by source."""
+        return np.asarray(self.weights @ self.concentrations)
+
+    def draw(self, counts: Array) -> Array:
+        """Return the mean matrix of sources that have these counts.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_sources, n_classes, n_classes)
+            How many items of a class (second index) bear each label (third).
+
+        Returns
+        -------
+        ndarray of shape (n_sources, n_classes, n_classes)
+            Rows sum to 1.
+        """
+        others = _leave_out_diagonal(counts)
+        n_wrong = others.sum(axis=2)
+        wrong = (n_wrong + self.wrong) / (counts.sum(axis=2) + self.all[:, None])
+        matrices = wrong[:, :, None] * (others + self.split) / (n_wrong + self.split.sum(axis=1))[:, :, None]
+        diagonal = np.arange(counts.shape[1])
+        matrices[:, diagonal, diagonal] = 1.0 - wrong
+        return keep_entries(matrices)
+
+    def rate(self, matrices: Array) -> float:
+        """Return the logarithm of the density of matrices, in coordinates in which `draw` gives its mode."""
+        diagonal = np.arange(matrices.shape[1])
+        right = matrices[:, diagonal, diagonal]
+        logs = np.log(matrices)
+        logs[:, diagonal, diagonal] = 0.0
+        log_wrong = np.log1p(-right)
+        of_levels = self.wrong * log_wrong + (self.all[:, None] - self.wrong) * np.log(right)
+        of_splits = (self.split * logs).sum(axis=2) - self.split.sum(axis=1) * log_wrong
+        return float((of_levels + of_splits).sum())
 
     def find_spread(self, counts: Array) -> Array:
-        """Return how uncertain the kind of a source leaves the share of wrong labels of each class, as a variance.
+        """Return how uncertain the kind of a source leaves the share of wrong labels of each class.
 
         Parameters
         ----------
@@ -89,12 +136,11 @@ class SourcePrior:
         ndarray of shape (n_sources, n_classes, n_classes)
             The covariance of the means over kinds.
         """
-        diagonal = np.einsum("jkk->jk", self.kinds)
-        totals = self.kinds.sum(axis=2)
-        right = np.einsum("skk->sk", counts)[:, None] + diagonal
-        wrong = 1.0 - right / (counts.sum(axis=2)[:, None] + totals)
-        mean = np.einsum("sj,sjk->sk", self.weights, wrong)
-        away = wrong - mean[:, None]
+        n_wrong = _leave_out_diagonal(counts).sum(axis=2)
+        added = self.concentrations[:, None] * self.levels
+        totals = counts.sum(axis=2)[:, None] + self.concentrations[:, None]
+        wrong = (n_wrong[:, None] + added) / totals
+        away = wrong - np.einsum("sj,sjk->sk", self.weights, wrong)[:, None]
         return np.asarray(np.einsum("sj,sjk,sjl->skl", self.weights, away, away))
 
 
@@ -129,18 +175,39 @@ def learn_prior(counts: Array, pooled: Array, before: SourcePrior | None = None)
         common = moved
         if change < LEAST_MOVE:
             break
-    shapes = _shape_levels(common)
-    learned = _weigh_hypotheses(telling, shapes)
-    level = np.einsum("chu,hj->j", learned.hypotheses, _list_bells())
+    levels = _shape_levels(common)
+    learned = _weigh_hypotheses(telling, levels)
+    at_level = np.einsum("chu,hj->j", learned.hypotheses, _list_bells())
     if len(counts) > len(telling):
-        learned = _weigh_hypotheses(counts, shapes, learned.hypotheses)
+        learned = _weigh_hypotheses(counts, levels, learned.hypotheses)
+    split = SPLIT_CONCENTRATION * _find_split(common)
+    wrong = at_level @ levels
     return SourcePrior(
-        common=np.einsum("j,jkl->kl", level, shapes),
-        kinds=(CONCENTRATIONS[:, None, None, None] * shapes).reshape(-1, *pooled.shape),
+        common=np.diag(1.0 - wrong) + wrong[:, None] * _find_split(common),
+        levels=np.tile(levels, (len(CONCENTRATIONS), 1)),
+        concentrations=np.repeat(CONCENTRATIONS, len(LEVELS)),
         weights=learned.weights.transpose(1, 0, 2).reshape(len(counts), -1),
+        split=split,
         unusual=learned.unusual,
-        evidence=learned.evidence,
+        evidence=learned.evidence + _rate_splits(counts, split),
     )
+
+
+def keep_entries(matrices: Array) -> Array:
+    """Return matrices, or counts, with rows that sum to 1 and have no entry that is next to nothing.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (..., n_classes, n_classes)
+        Non-negative, with no row of zeros.
+
+    Returns
+    -------
+    ndarray of the same shape
+        Transition matrices.
+    """
+    kept = np.maximum(matrices / matrices.sum(axis=-1, keepdims=True), LEAST_ENTRY)
+    return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
 
 
 class _Learned(NamedTuple):
@@ -152,7 +219,7 @@ class _Learned(NamedTuple):
     evidence: float
 
 
-def _weigh_hypotheses(counts: Array, shapes: Array, given: Array | None = None) -> _Learned:
+def _weigh_hypotheses(counts: Array, levels: Array, given: Array | None = None) -> _Learned:
     """Weigh all hypotheses by the counts of sources, unless their weights are given, and then the levels of sources."""
     bells = _list_bells()
     tried = np.ones(len(CONCENTRATIONS), dtype=np.bool_)
@@ -161,7 +228,7 @@ def _weigh_hypotheses(counts: Array, shapes: Array, given: Array | None = None) 
         tried, some = given.max(axis=(1, 2)) > LEAST_WEIGHT, given.max(axis=(0, 2)) > LEAST_WEIGHT
         bells, given = bells[some], given[np.ix_(tried, some)]
         given = given / given.sum()
-    log_likely = np.stack([_rate_counts(counts, each * shapes) for each in CONCENTRATIONS[tried]])
+    log_likely = np.stack([_rate_levels(counts, levels, each) for each in CONCENTRATIONS[tried]])
     highest = log_likely.max(axis=(0, 2))
     likely = np.exp(log_likely - highest[:, None])
     flat = LEVELS * (1.0 - LEVELS) / (LEVELS * (1.0 - LEVELS)).sum()
@@ -179,9 +246,9 @@ def _weigh_hypotheses(counts: Array, shapes: Array, given: Array | None = None) 
     weighed = hypotheses[:, None] / both
     by_bell = np.einsum("cshu,u,hj->csj", weighed, 1.0 - UNUSUAL_SHARES, bells)
     by_flat = np.einsum("cshu,u->cs", weighed, UNUSUAL_SHARES)[:, :, None] * flat
-    unusual = np.einsum("cs,csj->s", np.einsum("cshu,u->cs", weighed, UNUSUAL_SHARES), likely * flat)
     weights = np.zeros((len(tried), *likely.shape[1:]))
     weights[tried] = likely * (by_bell + by_flat)
+    unusual = np.einsum("csj,csj->s", likely, by_flat)
     return _Learned(hypotheses, weights, unusual, evidence + float(highest.sum()))
 
 
@@ -194,33 +261,40 @@ def _list_bells() -> Array:
     return np.array([bell / bell.sum() for bell in bells])
 
 
-def _shape_levels(common: Array) -> Array:
-    """Return what the common matrix is at each level: the log-odds of all classes' wrong labels move alike."""
-    common = np.maximum(common, LEAST_ENTRY)
-    common = common / common.sum(axis=1, keepdims=True)
-    wrong = 1.0 - np.diag(common)
-    split = common - np.diag(np.diag(common))
-    split /= split.sum(axis=1, keepdims=True)
-    uneven = np.clip(logit(wrong) - logit(wrong.mean()), -MOST_UNEVEN, MOST_UNEVEN)
-    at_level = expit(logit(LEVELS)[:, None] + uneven)
-    shapes = at_level[:, :, None] * np.maximum(split, LEAST_ENTRY)
-    diagonal = np.arange(len(common))
-    shapes[:, diagonal, diagonal] = 1.0 - at_level
-    return np.asarray(shapes / shapes.sum(axis=2, keepdims=True))
-
-
-def _rate_counts(counts: Array, priors: Array) -> Array:
-    """Return the log-probability of each source's counts under each prior, of shape (n_sources, n_priors).
-
-    That is the Dirichlet-multinomial one, of the labels one by one, summed over true classes.
-    """
-    rated = np.empty((len(counts), len(priors)))
-    totals = counts.sum(axis=2)[:, None]
-    whole = priors.sum(axis=2)
-    step = max(1, CELLS_PER_BLOCK // counts.size)
-    for first in range(0, len(priors), step):
-        some = slice(first, first + step)
-        entries = gammaln(counts[:, None] + priors[some]) - gammaln(priors[some])
-        rows = gammaln(whole[some]) - gammaln(totals + whole[some])
-        rated[:, some] = (rows + entries.sum(axis=3)).sum(axis=2)
+def _rate_levels(counts: Array, levels: Array, concentration: float) -> Array:
+    """Return the log-probability of each source's right and wrong labels at each level, one label after the other."""
+    n_wrong = _leave_out_diagonal(counts).sum(axis=2)
+    n_right = np.einsum("skk->sk", counts)
+    rated = np.empty((len(counts), len(levels)))
+    for index, level in enumerate(levels):
+        wrong, right = concentration * level, concentration * (1.0 - level)
+        rated[:, index] = (betaln(n_wrong + wrong, n_right + right) - betaln(wrong, right)).sum(axis=1)
     return rated
+
+
+def _rate_splits(counts: Array, split: Array) -> float:
+    """Return the log-probability of which wrong label each wrong label is, one label after the other."""
+    others = _leave_out_diagonal(counts)
+    off_diagonal = ~np.eye(len(split), dtype=np.bool_)
+    added = split[off_diagonal]
+    totals = split.sum(axis=1)
+    rows = gammaln(totals) - gammaln(others.sum(axis=2) + totals)
+    return float(rows.sum() + (gammaln(others[:, off_diagonal] + added) - gammaln(added)).sum())
+
+
+def _shape_levels(common: Array) -> Array:
+    """Return the share of wrong labels of each class at each level: the log-odds of all classes move alike."""
+    wrong = 1.0 - np.diag(keep_entries(np.maximum(common, LEAST_COMMON_ENTRY)))
+    uneven = np.clip(logit(wrong) - logit(wrong.mean()), -MOST_UNEVEN, MOST_UNEVEN)
+    return np.asarray(expit(logit(LEVELS)[:, None] + uneven))
+
+
+def _find_split(common: Array) -> Array:
+    """Return how the wrong labels of each class are shared out over the other labels."""
+    others = _leave_out_diagonal(np.maximum(common, LEAST_COMMON_ENTRY)[None])[0]
+    return np.asarray(others / others.sum(axis=1, keepdims=True))
+
+
+def _leave_out_diagonal(counts: Array) -> Array:
+    """Return counts with none on the diagonal."""
+    return np.asarray(np.where(np.eye(counts.shape[1], dtype=np.bool_), 0.0, counts))

@@ -21,7 +21,7 @@ from scipy.special import betainc, betaincinv, logsumexp
 
 from untwist.arguments import Array, check_numbers
 from untwist.noise.components import Component, Components, find_log_odds, take_components
-from untwist.noise.hierarchy import SourcePrior, learn_prior
+from untwist.noise.hierarchy import LEAST_ENTRY, SourcePrior, keep_entries, learn_prior
 from untwist.noise.matrix import MatrixUntwisting, invert_matrices
 from untwist.noise.untwisting import Untwisting
 from untwist.noise.votes import Votes, arrange_votes
@@ -37,8 +37,6 @@ MUCH_NOISIER = 0.05
 TAILS = (0.025, 0.975)
 # A probability that is divided by, or whose logarithm is taken, is kept above this.
 SAFE_MARGIN = 1e-12
-# A row of a source's matrix has no entry below this.
-LEAST_ENTRY = 1e-4
 # Components of the noise of all labels are joined where so many cells would be worked on: one for each vote, so many
 # more for each source. There are no fewer components than the third number, and no more than the last.
 MOST_CELLS = 1_000_000
@@ -337,7 +335,7 @@ def _fit_sources(votes: Votes, components: Components, component: Component) -> 
     Where items have several votes, these tell the noise of all labels as well, and it is moved to where they have it.
     """
     features = components.untwist(component)
-    pooled = _keep_entries(component.matrix)
+    pooled = keep_entries(component.matrix)
     pooled_evidence = _rate_pooled(votes, np.exp(features), pooled)
     matrices = np.repeat(pooled[None], votes.n_sources, axis=0)
     truth = _find_truth(votes, features, matrices)[0]
@@ -345,13 +343,13 @@ def _fit_sources(votes: Votes, components: Components, component: Component) -> 
         truth = np.where(votes.has_several_votes[:, None], _count_votes(votes), truth)
         component = _move(votes, components, component, truth)
         features = components.untwist(component)
-        matrices = _keep_entries(_count(votes, truth) + pooled)
+        matrices = keep_entries(_count(votes, truth) + pooled)
         truth = _find_truth(votes, features, matrices)[0]
     counts = _count(votes, truth)
     prior = learn_prior(_discount(votes, truth, counts, matrices)[0], pooled)
     for _ in range(ROUNDS):
         before = matrices
-        matrices = _climb(votes, features, matrices, prior.counts)
+        matrices = _climb(votes, features, matrices, prior)
         truth = _find_truth(votes, features, matrices)[0]
         if votes.has_several:
             component = _move(votes, components, component, truth)
@@ -361,14 +359,14 @@ def _fit_sources(votes: Votes, components: Components, component: Component) -> 
         prior = learn_prior(_discount(votes, truth, counts, matrices)[0], pooled, prior)
         if float(np.abs(matrices - before).max()) < LEAST_CHANGE:
             break
-    matrices = _climb(votes, features, matrices, prior.counts)
+    matrices = _climb(votes, features, matrices, prior)
     truth, likelihood = _find_truth(votes, features, matrices)
     counts = _count(votes, truth)
     told, information = _discount(votes, truth, counts, matrices)
     wrong = _find_wrong(matrices)
     scale = wrong * (1.0 - wrong)
     diagonal = np.arange(votes.n_classes)
-    information[:, diagonal, diagonal] += prior.counts.sum(axis=2) * scale
+    information[:, diagonal, diagonal] += prior.all[:, None] * scale
     covariance = scale[:, :, None] * invert_matrices(information) * scale[:, None, :] + prior.find_spread(told)
     evidence = likelihood - float((told * np.log(matrices)).sum()) + prior.evidence
     totals = counts.sum(axis=(1, 2))
@@ -387,7 +385,7 @@ def _move(votes: Votes, components: Components, component: Component, truth: Arr
     summed = [np.bincount(votes.label, weight * column[votes.item], votes.n_classes) for column in truth.T]
     plain = replace(
         component,
-        matrix=_keep_entries(np.array(summed) + component.matrix),
+        matrix=keep_entries(np.array(summed) + component.matrix),
         slopes=np.ones(votes.n_classes),
         offsets=np.zeros(votes.n_classes),
         members=np.zeros(0, dtype=np.intp),
@@ -429,13 +427,7 @@ def _calibrate(votes: Votes, log_clean: Array, truth: Array, has_offsets: bool) 
     return float(parameters[0]), parameters[1:]
 
 
-def _keep_entries(matrices: Array) -> Array:
-    """Return matrices, or counts, with rows that sum to 1 and have no entry that is next to nothing."""
-    kept = np.maximum(matrices / matrices.sum(axis=-1, keepdims=True), LEAST_ENTRY)
-    return np.asarray(kept / kept.sum(axis=-1, keepdims=True))
-
-
-def _climb(votes: Votes, features: Array, matrices: Array, prior_counts: Array) -> Array:
+def _climb(votes: Votes, features: Array, matrices: Array, prior: SourcePrior) -> Array:
     """Return the likeliest matrices, by expectation and maximisation with steps that are lengthened.
 
     Two steps tell how fast each source moves and slows down, and where it is going (Varadhan and Roland's SQUAREM). A
@@ -444,9 +436,7 @@ def _climb(votes: Votes, features: Array, matrices: Array, prior_counts: Array) 
 
     def step(before: Array) -> tuple[Array, float]:
         truth, likelihood = _find_truth(votes, features, before)
-        value = likelihood + float((prior_counts * np.log(before)).sum())
-        counts = _count(votes, truth) + prior_counts
-        return _keep_entries(counts), value
+        return prior.draw(_count(votes, truth)), likelihood + prior.rate(before)
 
     value_before = -np.inf
     longest = 4.0
@@ -533,8 +523,10 @@ def _discount(votes: Votes, truth: Array, counts: Array, matrices: Array) -> tup
     # The same where less than none would be right.
     told_wrong += np.maximum(-told_right, 0.0) / (1.0 - wrong)
     told_right = np.maximum(told_right, 0.0)
-    told_counts = counts * (told_wrong / np.maximum(others, SAFE_MARGIN))[:, :, None]
+    told_counts = np.maximum(counts - missing[:, :, None] * matrices, 0.0)
     diagonal = np.arange(n_classes)
+    told_counts[:, diagonal, diagonal] = 0.0
+    told_counts *= (told_wrong / np.maximum(told_counts.sum(axis=2), SAFE_MARGIN))[:, :, None]
     told_counts[:, diagonal, diagonal] = told_right
     return told_counts, information
 
