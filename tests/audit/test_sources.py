@@ -276,6 +276,19 @@ def test_items_without_names_are_rows_that_are_equal():
     np.testing.assert_allclose(named.wrong, audit.wrong, atol=1e-9)
 
 
+def test_a_row_without_the_name_of_an_item_is_one_by_itself():
+    X, y, who, item, _ = draw_annotators(200)
+    some = np.where(item < 3, None, np.char.add("i", item.astype(str)))
+    audit = audit_labels(X, y, source=who, item=some)
+    found = {one.item: one for one in audit.list_items()}
+    assert len(found) == 197 + 9
+    assert [len(found[f"row {row}"].votes) for row in range(9)] == [1] * 9
+    assert len(found["i3"].votes) == 3
+    assert audit.item[9:12].tolist() == ["i3"] * 3
+    again = audit_labels(X, y, audit.model, source=who, item=some)
+    np.testing.assert_array_equal(again.item, audit.item)
+
+
 def test_annotators_who_mean_something_else_disagree():
     X, y, who, item, _ = draw_annotators(600, seed=5)
     # Two of the better ones turn the classes over, each in another part of the items.

@@ -432,7 +432,7 @@ def test_a_budget_is_told_what_it_should_find(folder, capsys):
     clean, _ = make_people(noise=0)
     clean.to_csv("clean.csv", index=False)
     _, out, _ = untwist(capsys, "audit", "clean.csv", "--label", "churn")
-    assert "would fit); --budget 50 lists the rows to look at first" in out.replace("\n", " ")
+    assert "is not excluded; --budget 50 lists the rows to look at first" in out.replace("\n", " ")
     assert "0% to 0%" not in out
     found = json.loads(untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 1, "--json")[1])
     assert found["wrong"]["not_excluded"] >= max(found["wrong"]["high"], 0.007)
@@ -648,7 +648,7 @@ def test_inspect_tells_the_sources_the_noisiest_first(folder, capsys, monkeypatc
     assert lines[first + 1].endswith(f"of {np.count_nonzero(source == 'Leipzig')} labels, stands out")
     assert not any(line.endswith("stands out") for line in lines[first + 2 : first + 5])
     found = json.loads(untwist(capsys, "inspect", "sources.untwist", "--json")[1])["sources"]
-    shares = [one["share_wrong"] for one in found]
+    shares = [one["share"] for one in found]
     assert shares == sorted(model.sources_.shares, reverse=True)
     assert found[0]["stands_out"] is True
     np.testing.assert_allclose(found[0]["matrix"], model.sources_.matrices[1])

@@ -343,14 +343,15 @@ def judge_items(
     """
     rows = np.argsort(items, kind="stable")
     likeliest = truth.argmax(axis=1)
+    item_names, class_names = names.tolist(), classes.tolist()
     found = []
     for of_item in np.split(rows, np.flatnonzero(np.diff(items[rows])) + 1):
         here = of_item[0]
         best = int(likeliest[here])
         found.append(
             JudgedItem(
-                item=names[items[here]],
-                truth=classes[best],
+                item=item_names[items[here]],
+                truth=class_names[best],
                 probability=float(truth[here, best]),
                 agreement=float(np.mean(labels[of_item] == best)),
                 votes=tuple(zip(sources[of_item].tolist(), classes[labels[of_item]].tolist(), strict=True)),
