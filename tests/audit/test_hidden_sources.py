@@ -77,6 +77,9 @@ def test_its_words_say_where_how_often_and_what_to_do(branches):
     assert f"  {found}" in str(audit).splitlines()
     quiet = replace(audit, noise=replace(audit.noise, found=False))
     assert str(found) in str(quiet)
+    unnamed = str(replace(found, column=4))
+    assert unnamed.startswith("labels where column 4 is Leipzig look wrong")
+    assert unnamed.endswith("; run again with it as source: source=X[:, 4]")
     assert "look wrong far more often" in str(replace(found, share_elsewhere=0.001))
     assert "look wrong 1.5 times as often" in str(replace(found, share_there=0.3, share_elsewhere=0.2))
 

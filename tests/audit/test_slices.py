@@ -262,6 +262,7 @@ def test_a_noisy_slice_is_named_with_its_share(sites):
     assert first.p_value < 1e-4
     words = f"{first.share_wrong:.1%} ({first.low:.1%} to {first.high:.1%}) of the {here.sum()} rows where site is P"
     assert str(first) == words
+    assert str(replace(first, column=2)) == words.replace("site", "column 2")
     assert audit.slices([0, 1]) == []
     assert audit.slices(false_discovery_rate=first.p_value / 100) == []
     with pytest.raises(ValueError, match="false_discovery_rate must lie in"):

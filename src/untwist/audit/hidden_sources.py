@@ -146,7 +146,10 @@ class HiddenSource:
         return self.share_there / max(self.share_elsewhere, LEAST_POSTERIOR)
 
     def __str__(self) -> str:
-        return f"{self.describe()}; run again with it as source: source=X[{self.column!r}], or --source {self.column}"
+        remedy = f"source=X[{self.column!r}], or --source {self.column}"
+        if isinstance(self.column, int):
+            remedy = f"source=X[:, {self.column}]"
+        return f"{self.describe()}; run again with it as source: {remedy}"
 
     def describe(self) -> str:
         """Say in words where labels look wrong more often, and what follows if the column is taken for a source.
@@ -156,11 +159,12 @@ class HiddenSource:
         str
             The words, without a full stop.
         """
+        name = f"column {self.column}" if isinstance(self.column, int) else str(self.column)
         there, everywhere = self.suspects_as_feature
         there_as_source, everywhere_as_source = self.suspects_as_source
         return (
-            f"labels where {self.column} {self.where} look wrong {self._describe_times()} "
-            f"({self.share_there:.0%} of {self.rows:,}, {self.share_elsewhere:.0%} elsewhere): {self.column} acts as a "
+            f"labels where {name} {self.where} look wrong {self._describe_times()} "
+            f"({self.share_there:.0%} of {self.rows:,}, {self.share_elsewhere:.0%} elsewhere): {name} acts as a "
             f"source, not as a feature, and hides them: {there_as_source:,} of {everywhere_as_source:,} suspects are "
             f"there if it is taken for one, {there:,} of {everywhere:,} as it is"
         )

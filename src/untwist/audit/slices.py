@@ -104,7 +104,8 @@ class Slice:
 
     def __str__(self) -> str:
         share = f"{self.share_wrong:.1%} ({self.low:.1%} to {self.high:.1%})"
-        return f"{share} of the {self.rows} rows where {self.column} is {self.where}"
+        name = f"column {self.column}" if isinstance(self.column, int) else self.column
+        return f"{share} of the {self.rows} rows where {name} is {self.where}"
 
 
 @dataclass(frozen=True, eq=False)
