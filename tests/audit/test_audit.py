@@ -362,7 +362,8 @@ def test_a_model_without_an_estimate_of_its_own_is_audited_by_its_posteriors(set
     noise = audit_labels(X, noisy, model).noise
     assert isinstance(noise, Untwisting)
     expected = estimate_noise(model.oof_proba_[:, 1], noisy)
-    assert (noise.rate_neg, noise.rate_pos, noise.found) == (expected.rate_neg, expected.rate_pos, expected.found)
+    assert (noise.rate_neg, noise.rate_pos) == pytest.approx((expected.rate_neg, expected.rate_pos), abs=1e-3)
+    assert noise.found == expected.found
     assert noise.evidence == pytest.approx(expected.evidence, abs=0.1)
 
 

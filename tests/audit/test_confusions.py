@@ -159,7 +159,7 @@ def test_no_words_exclude_every_rate():
     assert describe_range(0.0, 0.0) == describe_range(0.0, 0.004) == "rates below 1%"
     assert describe_range(0.0, 0.012) == "rates from 0% to 1%"
     silent = NoiseEstimate(0.0, 0.0, (0.0, 0.0), (0.0, 0.0), found=False)
-    assert str(silent) == "no evidence of label noise (rates below 1% would fit)"
+    assert str(silent) == "no sign of noise that is the same everywhere (rates below 1% would fit)"
     assert silent.describe(["a", "b"]) == str(silent)
     found = NoiseEstimate(0.1, 0.2, (0.05, 0.15), (0.1, 0.3), found=True)
     assert found.describe(["a", "b"]) == (

@@ -432,7 +432,7 @@ def test_a_budget_is_told_what_it_should_find(folder, capsys):
     clean, _ = make_people(noise=0)
     clean.to_csv("clean.csv", index=False)
     _, out, _ = untwist(capsys, "audit", "clean.csv", "--label", "churn")
-    assert "would fit); --budget 50 lists the rows to look at first" in out.replace("\n", " ")
+    assert "is not excluded; --budget 50 lists the rows to look at first" in out.replace("\n", " ")
     assert "0% to 0%" not in out
     found = json.loads(untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 1, "--json")[1])
     assert found["wrong"]["not_excluded"] >= max(found["wrong"]["high"], 0.007)

@@ -199,7 +199,7 @@ def test_noise_that_cannot_be_told_from_hard_data_is_not_claimed():
     assert not audit.noise.found
     text = read_text(report(audit, title="hard"))
     assert "Unclear" in text
-    assert f"Anything up to {100 * audit.noise_rate[2]:.1f} % of wrong labels would fit." in text
+    assert f"Anything up to {100 * audit.highest_share:.1f} % of wrong labels would fit." in text
 
 
 def test_more_than_two_classes(three):

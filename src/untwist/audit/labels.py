@@ -97,8 +97,8 @@ class LabelAudit:
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> audit = audit_labels(X, y)
     >>> print(audit)
-    569 labels: no evidence of label noise (rates from 0% to 1% would fit); suspects(budget=...) are the rows to look at
-    first
+    569 labels: no sign of noise that is the same everywhere (rates from 0% to 2% would fit); uneven noise of up to 3.0%
+    of the labels is not excluded; suspects(budget=...) are the rows to look at first
     >>> audit.suspects(budget=3)
     array([..., ..., ...])
     """
@@ -170,7 +170,7 @@ class LabelAudit:
         A few wrong labels are never excluded: see `find_unseen_share`.
         """
         unseen = find_unseen_share(int(np.count_nonzero(self.weight)))
-        uneven = self.noise.uneven_limit if isinstance(self.noise, MatrixUntwisting) and not self.noise.found else 0.0
+        uneven = 0.0 if self.noise.found else self.noise.uneven_limit
         return max(self.noise_rate[2], uneven, unseen)
 
     def confusions(self) -> list[Confusion]:

@@ -26,13 +26,14 @@ __all__ = [
     "MOST_SOURCE_LETTERS",
     "SECOND_VERSION",
     "SOURCE_ARRAYS",
+    "UNTWISTING_ADDITIONS",
     "UNTWISTING_ARRAYS",
     "VERSION",
     "pack",
     "unpack",
 ]
 
-#: The newest version of the format, for models that know the noise of sources.
+#: The newest version of the format, for models that know the noise of sources or clean posteriors with bends.
 VERSION = 3
 
 #: The version for leaves with a value per class and for transition matrices.
@@ -63,7 +64,10 @@ LABEL_TYPES = re.compile(r"\|b1|<[iuf][248]|\|[iu]1|<U\d{1,4}|\|O")
 FOREST_ARRAYS = tuple(field.name for field in fields(Forest) if field.name != "n_features")
 
 #: The arrays of an `Untwisting`; its other fields are in the header.
-UNTWISTING_ARRAYS = ("weights", "rates_neg", "rates_pos", "slopes")
+UNTWISTING_ARRAYS = ("weights", "rates_neg", "rates_pos", "slopes", "bends", "shortfalls")
+
+#: The fields of an `Untwisting` that older versions do not know; a file leaves them out where they have their defaults.
+UNTWISTING_ADDITIONS = ("bends", "shortfalls", "uneven_limit")
 
 #: The arrays of a `MatrixUntwisting` and their axes: matrices (m), classes (k), the two ends of an interval (2).
 MATRIX_ARRAYS = {

@@ -25,6 +25,7 @@ from untwist.files.layout import (
     MATRIX_ARRAYS,
     MOST_SOURCE_LETTERS,
     SOURCE_ARRAYS,
+    UNTWISTING_ADDITIONS,
     UNTWISTING_ARRAYS,
     unpack,
 )
@@ -341,7 +342,8 @@ def _read_noise(about: Any, arrays: ArrayReader, n_classes: int) -> NoiseEstimat
     if about["kind"] == "MatrixUntwisting":
         return _read_matrices(about, arrays, n_classes)
     kind = NOISE_KINDS[about["kind"]]
-    values = {field.name: _read_noise_field(field.name, about[field.name], arrays) for field in fields(kind)}
+    names = [field.name for field in fields(kind) if field.name in about or field.name not in UNTWISTING_ADDITIONS]
+    values = {name: _read_noise_field(name, about[name], arrays) for name in names}
     if kind is Untwisting:
         _check_untwisting(values)
     return kind(**values)
@@ -349,18 +351,20 @@ def _read_noise(about: Any, arrays: ArrayReader, n_classes: int) -> NoiseEstimat
 
 def _read_noise_field(name: str, plain: Any, arrays: ArrayReader) -> Any:
     if name in UNTWISTING_ARRAYS:
-        return check_finite(arrays.read(plain), low=0.0)
+        return check_finite(arrays.read(plain), low=-math.inf if name == "bends" else 0.0)
     if name.startswith("interval"):
         low, high = map(read_number, plain["tuple"])
         return low, high
     if name == "found":
         require(isinstance(plain, bool), "found is true or false")
         return plain
+    if name == "uneven_limit":
+        return read_number(plain, low=0.0, high=1.0)
     return read_whole(plain, 2) if name == "n_classes" else read_number(plain)
 
 
 def _check_untwisting(values: dict[str, Any]) -> None:
-    sizes = {len(values[name]) for name in UNTWISTING_ARRAYS}
+    sizes = {len(values[name]) for name in UNTWISTING_ARRAYS if name in values}
     require(len(sizes) == 1 and 1 <= sizes.pop() <= MOST_RATES, "there is a weight per pair of rates")
     require(bool(np.all(values["weights"] > 0)), "weights of rates are positive")
     require(bool(np.all(values["rates_neg"] + values["rates_pos"] < 1)), "rates sum to less than one")
@@ -368,6 +372,8 @@ def _check_untwisting(values: dict[str, Any]) -> None:
     require(values["scale"] > 0, "the scale of the calibration is positive")
     require(math.isfinite(values["scale"]) and math.isfinite(values["offset"]), "the calibration is finite")
     require(bool(np.all(values["slopes"] < LARGEST_SLOPE)), f"slopes are below {LARGEST_SLOPE}")
+    is_rising = bool(np.all(np.abs(values.get("bends", 0.0)) <= values["slopes"]))
+    require(is_rising, "clean posteriors rise: bends are no larger than slopes")
     require(values["scale"] < LARGEST_SCALE, f"the scale of the calibration is below {LARGEST_SCALE}")
 
 

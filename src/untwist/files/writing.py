@@ -25,6 +25,7 @@ from untwist.files.layout import (
     MOST_SOURCE_LETTERS,
     SECOND_VERSION,
     SOURCE_ARRAYS,
+    UNTWISTING_ADDITIONS,
     UNTWISTING_ARRAYS,
     VERSION,
     pack,
@@ -34,6 +35,7 @@ from untwist.model import Choice, FittedModel
 from untwist.noise import NoiseEstimate
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
+from untwist.noise.untwisting import Untwisting
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss, is_alpha_loss
 from untwist.theory.several_classes import SoftmaxLink
@@ -90,7 +92,8 @@ def dumps(model: PILBoostClassifier) -> bytes:
 
 def _choose_version(model: FittedModel) -> int:
     """Return the first version of the format that can hold a model."""
-    if model.sources is not None:
+    has_bends = isinstance(model.noise, Untwisting) and model.noise.bends is not None
+    if model.sources is not None or has_bends:
         return VERSION
     is_shared = isinstance(model.link, SoftmaxLink)
     is_mixed = model.choice is not None and model.choice.mixture is not None
@@ -195,6 +198,10 @@ def _describe_noise(noise: NoiseEstimate | MatrixUntwisting | None, arrays: _Arr
     in_arrays = MATRIX_ARRAYS if isinstance(noise, MatrixUntwisting) else UNTWISTING_ARRAYS
     for field in fields(noise):
         value = getattr(noise, field.name)
+        if value is None or (
+            field.name in UNTWISTING_ADDITIONS and isinstance(value, float) and value == field.default
+        ):
+            continue
         header[field.name] = arrays.add(value) if field.name in in_arrays else make_plain(field.name, value)
     return header
 

@@ -1,6 +1,6 @@
 """The noise of all labels together, as components that can be weighed again and moved.
 
-An `Untwisting` of two classes holds pairs of rates with a slope, a `MatrixUntwisting` of several holds matrices with
+An `Untwisting` of two classes holds pairs of rates with slopes, a `MatrixUntwisting` of several holds matrices with
 slopes and offsets. Both are lists of components here: each makes a clean posterior of the twisted one.
 """
 
@@ -16,7 +16,7 @@ from scipy.special import log_expit, logit
 
 from untwist.arguments import Array
 from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.untwisting import Untwisting, untwist_log_odds
+from untwist.noise.untwisting import Untwisting, split_at_half, untwist_log_odds
 
 __all__ = ["Component", "Components", "find_log_odds", "take_components"]
 
@@ -43,7 +43,8 @@ class Component:
     matrix : ndarray of shape (n_classes, n_classes)
         Its transition matrix.
     slopes, offsets : ndarray of shape (n_classes,)
-        What is made of the logarithm of the posterior that the matrix alone makes.
+        What is made of the logarithm of the posterior that the matrix alone makes. Of two classes, the slopes are those
+        of the log-odds below and above 0.
     members : ndarray of int
         Which components of the estimate it stands for; none once it was moved.
     """
@@ -114,11 +115,12 @@ class _Pairs(Components):
         for members in self._group(most):
             heaviest = members[int(np.argmax(noise.weights[members]))]
             rate_neg, rate_pos = noise.rates_neg[heaviest], noise.rates_pos[heaviest]
+            bend = 0.0 if noise.bends is None else noise.bends[heaviest]
             components.append(
                 Component(
                     weight=float(noise.weights[members].sum()),
                     matrix=np.array([[1.0 - rate_neg, rate_neg], [rate_pos, 1.0 - rate_pos]]),
-                    slopes=np.full(2, noise.slopes[heaviest]),
+                    slopes=noise.slopes[heaviest] + np.array([-bend, bend]),
                     offsets=np.zeros(2),
                     members=members,
                 )
@@ -140,7 +142,8 @@ class _Pairs(Components):
     def untwist(self, component: Component) -> Array:
         rates = np.array([[component.matrix[0, 1]], [component.matrix[1, 0]]])
         rates *= min(1.0, (1.0 - LEAST_SIGNAL) / max(float(rates.sum()), LEAST_SIGNAL))
-        log_odds = component.slopes[0] * untwist_log_odds(self.log_odds, rates, self.noise.clearest)[0]
+        below, above = split_at_half(untwist_log_odds(self.log_odds, rates, self.noise.clearest)[0])
+        log_odds = component.slopes[0] * below + component.slopes[1] * above
         return np.column_stack([log_expit(-log_odds), log_expit(log_odds)])
 
     def combine(self, components: list[Component], weights: Array) -> Untwisting:
@@ -148,22 +151,21 @@ class _Pairs(Components):
         if not any(len(each.members) for each in components):
             grid = np.array([[each.matrix[0, 1], each.matrix[1, 0]] for each in components]).T
             grid *= np.minimum(1.0, (1.0 - LEAST_SIGNAL) / np.maximum(grid.sum(axis=0), LEAST_SIGNAL))
-            slopes = np.array([each.slopes[0] for each in components])
-        else:
-            grid = np.stack([noise.rates_neg, noise.rates_pos])
-            slopes = noise.slopes
-            weights = _share_out(components, weights, noise.weights)
-        return Untwisting.from_grid(
-            grid,
-            weights,
-            slopes,
-            noise.evidence,
-            noise.found,
-            noise.clearest,
-            noise.scale,
-            noise.offset,
-            noise.n_classes,
-        )
+            low, high = np.array([each.slopes for each in components]).T
+            return Untwisting.from_grid(
+                grid,
+                weights,
+                (low + high) / 2.0,
+                noise.evidence,
+                noise.found,
+                noise.clearest,
+                noise.scale,
+                noise.offset,
+                noise.n_classes,
+                bends=(high - low) / 2.0,
+                uneven_limit=noise.uneven_limit,
+            )
+        return noise.weigh_again(_share_out(components, weights, noise.weights))
 
 
 class _Matrices(Components):

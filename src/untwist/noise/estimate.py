@@ -24,7 +24,7 @@ class NoiseEstimate:
     Attributes
     ----------
     rate_neg, rate_pos : float
-        The likeliest share of the negatives and of the positives.
+        The estimated share of the negatives and of the positives.
     interval_neg, interval_pos : tuple of float
         Intervals of these shares, with a confidence of 95 %.
     found : bool
@@ -42,12 +42,13 @@ class NoiseEstimate:
             return f"wrong labels{self._source}: {self._describe_classes()}"
         low = min(self.interval_neg[0], self.interval_pos[0])
         high = max(self.interval_neg[1], self.interval_pos[1])
-        what = "no evidence of label noise" if high < CLEAN_LIMIT else "label noise cannot be told from hard data here"
-        return f"{what} ({describe_range(low, high)} would fit)"
+        if high < CLEAN_LIMIT:
+            return f"no sign of noise that is the same everywhere ({describe_range(low, high)} would fit)"
+        return f"hard rows or wrong labels: {describe_range(low, high)} would fit"
 
     @property
     def matrix(self) -> Array:
-        """The transition matrix of the likeliest rates: a row per true class, a column per label."""
+        """The transition matrix of the rates: a row per true class, a column per label."""
         return np.array([[1.0 - self.rate_neg, self.rate_neg], [self.rate_pos, 1.0 - self.rate_pos]])
 
     def describe(self, classes: ArrayLike) -> str:

@@ -1,9 +1,10 @@
 """How many labels of each class are wrong, from posteriors of rows that a model has not seen.
 
 The posterior of the twisted labels lies between rate_neg and 1 - rate_pos, however clear the features: it has plateaus.
-`estimate_noise` weighs all rates by what out-of-fold posteriors say of them: rows beyond a plateau must not be more
-certain than the plateau is, and clean labels should follow from the features. On hard but clean data the extremes speak
-against noise; where they do not reach far enough to tell, the answer says so.
+`estimate_noise` weighs all rates, and no noise at all, by what out-of-fold posteriors say of them: rows beyond a
+plateau must not be more certain than the plateau is, and clean labels should follow from the features. Hard rows and
+wrong labels often look alike, so that this is a decision: docs/hard-or-noisy.md has its prior, its likelihood and what
+it costs.
 """
 
 from __future__ import annotations
@@ -15,15 +16,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, logit
 
-from untwist.arguments import Array, check_count, check_numbers, check_probabilities
-from untwist.noise.untwisting import SAFE_MARGIN, Untwisting, check_rates, untwist_log_odds
+from untwist.arguments import Array, check_count, check_fraction, check_numbers, check_probabilities
+from untwist.noise.untwisting import SAFE_MARGIN, Untwisting, check_rates, split_at_half, untwist_log_odds
 
 __all__ = ["estimate_noise"]
 
-# Noise is found where it explains this many nats of log-likelihood, which is about the usual 5 %.
+# Noise is found where it explains this many nats of log-likelihood, which is about the usual 5 %, ...
 ENOUGH_EVIDENCE = 2.0
-# The prior probability that both classes are equally noisy.
-PRIOR_OF_EQUAL_RATES = 0.9
+# ... and where it has at least this chance, by all rates that fit and the prior.
+LEAST_CHANCE = 0.75
+#: The prior probability that no label is wrong: what probabilities are not to lose on clean data.
+PRIOR_OF_NO_NOISE = 0.5
+# The prior probability, if there is noise, that both classes are equally noisy.
+PRIOR_OF_EQUAL_RATES = 0.4
+# The prior probability, if there is noise, that one class is noisy and the other is not: hard data look just like that.
+PRIOR_OF_ONE_NOISY_CLASS = 0.2
 # The prior mean of the share of the variance of clean labels that features leave unexplained.
 UNEXPLAINED = 0.15
 # The highest rate that is considered.
@@ -44,11 +51,12 @@ OFFSET_SPREAD = 1.0
 LEAST_SCALE = 0.05
 # Rows of more weight than this in all would say nothing new.
 MOST_TELLING_WEIGHT = 1e7
+# However many rows there are, they count for fewer than this: the shape of the curve is an assumption, and its error
+# does not fall with the number of rows.
+MOST_EFFECTIVE_ROWS = 1e4
 # A posterior nearer to 0 or 1 than this counts as this near.
 POSTERIOR_FLOOR = 1e-4
-# The slopes of the clean posterior that are tried.
-SLOPES = np.geomspace(0.35, 3.5, 25)
-# The prior standard deviation of the logarithm of the slope, around 0, that of a calibrated posterior.
+# The prior standard deviation of the logarithm of either slope, around 0, that of a calibrated posterior.
 SLOPE_SPREAD = 0.5
 # A clean posterior is not taken to be nearer to 0 or 1 than this, before the slope.
 CLEAREST = 0.005
@@ -60,12 +68,14 @@ CLEAREST_OF_ALL = 1e-6
 LARGEST_EXACT_SUM = 2.0**53
 # Numbers that differ by less than this count as equal.
 ROUNDING = 1e-9
-# The calibration takes at most this many steps of Newton's method.
+# The calibration, and the search for slopes, take at most this many steps of Newton's method.
 MOST_STEPS = 100
-# A step of the calibration is halved at most this often; after that it is below rounding.
+# A step is halved at most this often; after that it is below rounding.
 MOST_HALVINGS = 60
 # The calibration ends where a step moves its parameters by less than this.
 LEAST_MOVE = 1e-13
+# The search for slopes ends where a step moves their logarithms by less than this.
+LEAST_MOVE_OF_SLOPES = 1e-4
 
 
 def estimate_noise(
@@ -75,13 +85,17 @@ def estimate_noise(
     sample_weight: ArrayLike | None = None,
     rates: tuple[float, float] | None = None,
     n_classes: int = 2,
+    prior_of_no_noise: float = PRIOR_OF_NO_NOISE,
 ) -> Untwisting:
     """Estimate the noise of labels, from posteriors of a model that has not seen them: out of fold.
 
-    The twisted labels follow rate_neg + (1 - rate_neg - rate_pos) * clean, with `clean` as `Untwisting` has it. All
-    pairs of rates on a grid are weighed by their likelihood at the best slope, and by a prior: nine to one, both
-    classes are equally noisy; and features explain most of the clean labels (the unexplained share of their variance is
-    exponential with mean 0.15), so that of a disagreement that would fit either, noise gets more than bad luck.
+    The twisted labels follow rate_neg + (1 - rate_neg - rate_pos) * clean, with `clean` as `Untwisting` has it. No
+    noise and all pairs of rates on a grid are weighed by their likelihood at the best slopes, and by a prior: the odds
+    are even that there is no noise at all; noise is the same in both classes (0.4), in one class only (0.2), or
+    anything (0.4); and features explain most of the clean labels (the unexplained share of their variance is
+    exponential with mean 0.15), so that of a disagreement that would fit either, noise gets more than bad luck. The
+    mean of the clean posteriors under these weights has the least expected log-loss: where the data cannot tell hard
+    rows from wrong labels, probabilities are corrected only as far as that pays.
 
     Parameters
     ----------
@@ -96,6 +110,8 @@ def estimate_noise(
     n_classes : int, default 2
         Above 2, y says whether a row bears one label of this many, and a wrong label is as likely any other: rate_neg
         is then rate_pos / (n_classes - 1).
+    prior_of_no_noise : float, default 0.5
+        The probability that no label is wrong, before the labels are looked at; above 0 and below 1.
 
     Returns
     -------
@@ -108,10 +124,13 @@ def estimate_noise(
     >>> twisted = 0.1 + (1.0 - 0.1 - 0.3) * expit(8.0 * rng.normal(size=4000))
     >>> y = rng.random(4000) < twisted
     >>> print(estimate_noise(expit(logit(twisted) + rng.normal(scale=0.5, size=4000)), y))
-    wrong labels: 10.0% (8.2% to 12.4%) of the negatives, 32.0% (28.3% to 34.3%) of the positives
+    wrong labels: 9.4% (0.0% to 12.5%) of the negatives, 31.3% (27.5% to 34.7%) of the positives
     """
     p, labels, weight = _check_rows(posterior, y, sample_weight)
     n_classes = check_count("n_classes", n_classes, low=2)
+    prior_of_no_noise = check_fraction("prior_of_no_noise", prior_of_no_noise)
+    if not 0.0 < prior_of_no_noise < 1.0:
+        raise ValueError(f"prior_of_no_noise must lie between 0 and 1, got {prior_of_no_noise!r}")
     if (weight % 1.0 != 0).any() or weight.sum() > LARGEST_EXACT_SUM:
         # Only sums of whole numbers do not depend on the order of the rows.
         order = np.lexsort((weight, labels, p))
@@ -128,19 +147,33 @@ def estimate_noise(
     clearest = max(min(CLEAREST, CLEAREST_OF_RARE * share, CLEAREST_OF_RARE * (1.0 - share)), CLEAREST_OF_ALL)
     scale, offset = _calibrate(values, total, positives)
     bins = _sum_in_bins(scale * values + offset, total, positives)
+    in_doubt = float(bins[1] @ expit(-np.abs(bins[0])) / bins[1].sum())
+    bins[1:] /= 1.0 + bins[1].sum() / MOST_EFFECTIVE_ROWS
+    common: dict[str, Any] = {"clearest": clearest, "scale": scale, "offset": offset, "uneven_limit": in_doubt}
     if rates is not None:
         pair = check_rates(rates)
         if n_classes > 2:
             raise ValueError("rates must be None where there are more than two classes")
-        slope = _fit_slopes(bins, pair, clearest).slope
-        return Untwisting.from_grid(pair, np.ones(1), slope, math.nan, True, clearest, scale, offset)
+        curves = _fit_curves(bins, pair, clearest)
+        return Untwisting.from_grid(
+            pair, np.ones(1), curves.slope, math.nan, True, bends=curves.bend, shortfalls=np.zeros(1), **common
+        )
     grid, curves = _search_rates(bins, clearest, n_classes)
-    weights = _weigh_by_prior(grid, n_classes) * np.exp(curves.plausibility - curves.plausibility.max())
-    no_noise = _fit_slopes(bins, np.zeros((2, 1)), clearest)
-    evidence = float(curves.likelihood.max() - no_noise.likelihood[0])
-    found = evidence >= ENOUGH_EVIDENCE
+    plausibility = curves.plausibility + _weigh_by_prior(grid, n_classes, prior_of_no_noise)
+    weights = np.exp(plausibility - plausibility.max())
+    weights /= weights.sum()
+    is_noise = grid.any(axis=0)
+    evidence = float(curves.likelihood[is_noise].max() - curves.likelihood[~is_noise][0])
     return Untwisting.from_grid(
-        grid, weights / weights.sum(), curves.slope, evidence, found, clearest, scale, offset, n_classes
+        grid,
+        weights,
+        curves.slope,
+        evidence,
+        bool(evidence >= ENOUGH_EVIDENCE and weights[is_noise].sum() >= LEAST_CHANCE),
+        n_classes=n_classes,
+        bends=curves.bend,
+        shortfalls=curves.likelihood.max() - curves.likelihood,
+        **common,
     )
 
 
@@ -169,10 +202,11 @@ def _limit_weight(weight: Array, n_classes: int) -> Array:
 
 
 class _BestCurves(NamedTuple):
-    """For each pair of rates the best curve: its log-likelihood, its slope, and what it leaves unexplained."""
+    """For each pair of rates the best curve: its log-likelihood, its slope and bend, and what it leaves unexplained."""
 
     likelihood: Array
     slope: Array
+    bend: Array
     unexplained: Array
 
     @property
@@ -182,16 +216,16 @@ class _BestCurves(NamedTuple):
 
 
 def _search_rates(bins: Array, clearest: float, n_classes: int) -> tuple[Array, _BestCurves]:
-    """Return pairs of rates and their curves; where few fit, only those, on a finer grid."""
+    """Return pairs of rates and their curves; where few fit, only those and no noise, on a finer grid."""
     coarse = _list_rates(STEP, n_classes)
     fine = _list_rates(FINE_STEP, n_classes)
-    curves = _fit_slopes(bins, coarse, clearest)
+    curves = _fit_curves(bins, coarse, clearest)
     plausible = coarse[:, curves.plausibility >= curves.plausibility.max() - PLAUSIBLE_GAP]
     distance = np.abs(fine[:, :, None] - plausible[:, None, :]).max(axis=0).min(axis=1)
-    near = fine[:, distance <= STEP / 2 + ROUNDING]
+    near = fine[:, (distance <= STEP / 2 + ROUNDING) | ~fine.any(axis=0)]
     if near.shape[1] > 2 * coarse.shape[1]:
         return coarse, curves
-    return near, _fit_slopes(bins, near, clearest)
+    return near, _fit_curves(bins, near, clearest)
 
 
 def _list_rates(step: float, n_classes: int) -> Array:
@@ -202,14 +236,20 @@ def _list_rates(step: float, n_classes: int) -> Array:
     return np.stack(np.meshgrid(each, each, indexing="ij")).reshape(2, -1)
 
 
-def _weigh_by_prior(grid: Array, n_classes: int) -> Array:
-    """Return the prior weight of each pair of rates."""
-    are_equal = grid[0] == grid[1] if n_classes == 2 else np.ones(grid.shape[1], dtype=np.bool_)
+def _weigh_by_prior(grid: Array, n_classes: int, prior_of_no_noise: float) -> Array:
+    """Return the logarithm of the prior weight of each pair of rates."""
     spacing = np.diff(np.unique(grid[1]))
-    step = spacing.min() if spacing.size else STEP
-    n_rates = HIGHEST_RATE / step + 1.0
-    n_unequal_pairs = n_rates * (n_rates - 1.0)
-    return np.where(are_equal, PRIOR_OF_EQUAL_RATES / n_rates, (1.0 - PRIOR_OF_EQUAL_RATES) / n_unequal_pairs)
+    n_rates = HIGHEST_RATE / (spacing.min() if spacing.size else STEP)
+    is_noise = grid.any(axis=0)
+    are_equal = grid[0] == grid[1] if n_classes == 2 else is_noise
+    share_of_equal = PRIOR_OF_EQUAL_RATES if n_classes == 2 else 1.0
+    share_of_any = 1.0 - PRIOR_OF_EQUAL_RATES - PRIOR_OF_ONE_NOISY_CLASS
+    if_noise = np.select(
+        [are_equal, (grid == 0).any(axis=0)],
+        [share_of_equal / n_rates, PRIOR_OF_ONE_NOISY_CLASS / (2.0 * n_rates)],
+        share_of_any / (n_rates * (n_rates - 1.0)),
+    )
+    return np.asarray(np.log(np.where(is_noise, (1.0 - prior_of_no_noise) * if_noise, prior_of_no_noise)))
 
 
 def _sum_in_bins(z: Array, total: Array, positives: Array) -> Array:
@@ -260,22 +300,65 @@ def _calibrate(z: Array, total: Array, positives: Array) -> tuple[float, float]:
     return float(parameters[0]), float(parameters[1])
 
 
-def _fit_slopes(bins: Array, grid: Array, clearest: float) -> _BestCurves:
-    """Find the best slope for each pair of rates."""
+def _fit_curves(bins: Array, grid: Array, clearest: float) -> _BestCurves:
+    """Find the best slopes for each pair of rates: one far below a clean posterior of one half, one far above it.
+
+    Newton's steps by Fisher's information in the logarithms of the slopes, for all pairs at once; those of a pair that
+    would lose by its step are halved until it does not.
+    """
     z, total, positives = bins
-    clean_log_odds = untwist_log_odds(z, grid, clearest)
     rate_neg = grid[0][:, None]
     span = (1.0 - grid.sum(axis=0))[:, None]
-    likelihood = np.full(grid.shape[1], -np.inf)
-    slope = np.ones(grid.shape[1])
-    for candidate in SLOPES:
-        twisted = np.clip(rate_neg + span * expit(candidate * clean_log_odds), SAFE_MARGIN, 1.0 - SAFE_MARGIN)
-        fit = np.log(twisted) @ positives + np.log1p(-twisted) @ (total - positives)
-        fit = fit - 0.5 * (math.log(candidate) / SLOPE_SPREAD) ** 2
-        slope = np.where(fit > likelihood, candidate, slope)
-        likelihood = np.maximum(likelihood, fit)
+    below, above = split_at_half(untwist_log_odds(z, grid, clearest))
+
+    def fit(logarithms: Array) -> tuple[Array, Array]:
+        low, high = np.exp(logarithms)[:, :, None]
+        clean = expit(low * below + high * above)
+        twisted = np.clip(rate_neg + span * clean, SAFE_MARGIN, 1.0 - SAFE_MARGIN)
+        likelihood = np.log(twisted) @ positives + np.log1p(-twisted) @ (total - positives)
+        return clean, likelihood - 0.5 * ((logarithms / SLOPE_SPREAD) ** 2).sum(axis=0)
+
+    logarithms = np.zeros((2, grid.shape[1]))
+    clean, likelihood = fit(logarithms)
+    for _ in range(MOST_STEPS):
+        step = _find_step(bins, logarithms, clean, grid, (below, above))
+        for _ in range(MOST_HALVINGS):
+            moved_clean, moved_likelihood = fit(logarithms + step)
+            loses = moved_likelihood < likelihood - ROUNDING
+            if not loses.any():
+                break
+            step = np.where(loses, step / 2.0, step)
+        else:
+            step = np.where(loses, 0.0, step)
+            moved_clean, moved_likelihood = fit(logarithms + step)
+        logarithms = logarithms + step
+        clean, likelihood = moved_clean, moved_likelihood
+        if np.abs(step).max() < LEAST_MOVE_OF_SLOPES:
+            break
     share = total / total.sum()
-    clean = expit(slope[:, None] * clean_log_odds)
     mean = np.clip(clean @ share, SAFE_MARGIN, 1.0 - SAFE_MARGIN)
     unexplained = (clean * (1.0 - clean)) @ share / (mean * (1.0 - mean))
-    return _BestCurves(likelihood, slope, unexplained)
+    low, high = np.exp(logarithms)
+    return _BestCurves(likelihood, (low + high) / 2.0, (high - low) / 2.0, unexplained)
+
+
+def _find_step(bins: Array, logarithms: Array, clean: Array, grid: Array, sides: tuple[Array, Array]) -> Array:
+    """Return Newton's step of the logarithms of the two slopes of each pair of rates, of at most 1 each."""
+    _, total, positives = bins
+    span = (1.0 - grid.sum(axis=0))[:, None]
+    twisted = np.clip(grid[0][:, None] + span * clean, SAFE_MARGIN, 1.0 - SAFE_MARGIN)
+    variance = twisted * (1.0 - twisted)
+    rise = span * clean * (1.0 - clean)
+    pull = (positives - total * twisted) / variance * rise
+    information = total * rise**2 / variance
+    of_low, of_high = (np.exp(one)[:, None] * side for one, side in zip(logarithms, sides, strict=True))
+    low, high = (
+        (pull * one).sum(axis=1) - logarithm / SLOPE_SPREAD**2
+        for one, logarithm in zip((of_low, of_high), logarithms, strict=True)
+    )
+    low_low = (information * of_low**2).sum(axis=1) + SLOPE_SPREAD**-2.0
+    high_high = (information * of_high**2).sum(axis=1) + SLOPE_SPREAD**-2.0
+    low_high = (information * of_low * of_high).sum(axis=1)
+    step = np.stack([high_high * low - low_high * high, low_low * high - low_high * low])
+    step /= low_low * high_high - low_high**2
+    return np.asarray(step / np.maximum(1.0, np.abs(step).max(axis=0)))

@@ -98,11 +98,13 @@ def _write_headline(audit: LabelAudit) -> tuple[str, str]:
         return "Clean", (
             f"as far as can be seen: no evidence of wrong labels. At most {not_excluded} of them may be wrong."
         )
-    if isinstance(audit.noise, MatrixUntwisting) and audit.noise.even_limit < CLEAN_LIMIT:
-        even_limit = format_percent(audit.noise.even_limit)
+    if audit.noise.even_limit < CLEAN_LIMIT:
+        is_of_several = isinstance(audit.noise, MatrixUntwisting)
+        where = "in every class" if is_of_several else "everywhere"
+        kind = "of one class or between two" if is_of_several else "more of it where rows are hard"
         return "No sign", (
-            f"of noise that is the same in every class: up to {even_limit} would fit. "
-            f"Uneven noise, of one class or between two, of up to {not_excluded} of the labels is not excluded."
+            f"of noise that is the same {where}: up to {format_percent(audit.noise.even_limit)} would fit. "
+            f"Uneven noise, {kind}, of up to {not_excluded} of the labels is not excluded."
         )
     return "Unclear", (
         "whether labels are wrong or rows just hard to tell apart: nothing here shows which. "
@@ -113,11 +115,12 @@ def _write_headline(audit: LabelAudit) -> tuple[str, str]:
 def _is_clean(audit: LabelAudit) -> bool:
     """Tell whether there is no noise to speak of, and not only none that can be told from hard data.
 
-    Of several classes nobody can say so: noise between two of them may show in too few rows.
+    Uneven noise looks like hard rows, so that few of them must be in doubt (`LabelAudit.highest_share`). Of several
+    classes nobody can say so: noise between two of them may show in too few rows.
     """
     if isinstance(audit.noise, MatrixUntwisting) or audit.noise.found:
         return False
-    return max(audit.noise.interval_neg[1], audit.noise.interval_pos[1], audit.highest_share) < CLEAN_LIMIT
+    return max(audit.noise.even_limit, audit.highest_share) < CLEAN_LIMIT
 
 
 def _point_to_sources(findings: Findings) -> list[str]:
