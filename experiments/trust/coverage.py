@@ -21,7 +21,7 @@ NAN = math.nan
 #: The rates of the first and of the second class, in per cent.
 RATES = ("0-0", "10-10", "20-20", "35-35", "10-30", "30-10", "0-30", "5-20")
 #: By the number of rows, how many samples there are of each world and rates.
-SAMPLES = {50_000: 1, 10_000: 3, 2_000: 6, 500: 6}
+SAMPLES = {50_000: 4, 10_000: 8, 2_000: 16, 500: 16}
 QUICK_SAMPLES = {500: 1}
 #: An interval of 95 % that covers less often than this is lost.
 PROMISED = 0.9

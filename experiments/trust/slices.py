@@ -26,7 +26,7 @@ PLANTED = ("branch-45", "branch-20", "branch-45-hidden", "time")
 #: How real sets are twisted; a slice is then false, as noise is the same everywhere.
 REAL_TWIST = "symmetric-0.2"
 WORLDS = (*DESIGN_WORLDS, *JUDGING_WORLDS, *FOUR_WORLDS)
-SEEDS = 5
+SEEDS = 10
 ROWS = 4_000
 QUICK_ROWS = 400
 #: The categories of the column that may be worse in one of them, and the share of wrong labels of all others.
