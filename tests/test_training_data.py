@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from helpers.sourced_rows import draw_sourced_rows
 from untwist import PILBoostClassifier
@@ -138,3 +139,13 @@ def test_no_other_column_is_taken_for_the_source():
     collect((np.zeros((200, 1)), y, None), sources=SourceColumns(["me"] * 200))
     with pytest.warns(UserWarning, match="column 1 of X is the source"):
         collect((np.column_stack([X[:, 0], -3.0 * code]), y, None), sources=SourceColumns(source))
+
+
+def test_the_source_is_found_in_wide_sparse_tables_sorted_by_it():
+    source = np.sort(np.arange(600) % 3)
+    X = sparse.random_array((600, 3000), density=0.01, rng=np.random.default_rng(0)).tolil()
+    X[:, [2999]] = 2.0 * source[:, None]
+    y = np.arange(600) % 2
+    with pytest.warns(UserWarning, match="column 2999 of X is the source") as warned:
+        collect((X.tocsr(), y, None), sources=SourceColumns(source))
+    assert len(warned) == 1

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from experiments.datasets import (
     Table,
@@ -163,7 +164,8 @@ def predict_by_prior(model: PILBoostClassifier, X: Any, prior_of_no_noise: float
     fitted = model.model_
     unseen = fitted.out_of_fold
     assert unseen is not None
-    twisted = Posterior(fitted.link, fitted.posterior.floor).twisted(unseen.scores[:, 0])[:, 1]
+    assert isinstance(fitted.posterior, Posterior), "a model of two classes"
+    twisted = expit(fitted.posterior.twisted_log_odds(unseen.scores[:, 0]))
     noise = estimate_noise(twisted, unseen.labels, sample_weight=unseen.weight, prior_of_no_noise=prior_of_no_noise)
     other = replace(fitted, untwisting=noise)
     scores = other.scores(other.encoder.encode(X, model), 1)

@@ -111,7 +111,7 @@ def judge(job: Job, folder: str | None) -> list[SlicesRow]:
     audit = audit_labels(X, labels, n_jobs=1, random_state=seed)
     slices = audit.slices()
     true = [one for one in slices if one.column == bad_column and where in str(one.where)]
-    hidden: Any = getattr(audit, "hidden_source", None)
+    hidden = audit.hidden_source
     return [
         replace(
             SlicesRow(*job),

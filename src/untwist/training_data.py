@@ -30,7 +30,7 @@ from untwist.data.batches import Batches, Encoded
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import split_items_into_folds
 from untwist.data.labels import encode_labels, find_classes, list_positive_classes, refuse_missing, weigh_classes
-from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
+from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
 from untwist.data.tables import Schema
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
@@ -325,33 +325,21 @@ class _TrainingTable:
         if not (self.weight[index != UNKNOWN] > 0).any():
             raise ValueError("source must be known for some of the rows with a weight, got none but unknown ones")
         named = None if columns.item is None else read_names("item", columns.item, self.n_rows)[1]
-        contents = np.concatenate([hash_rows(block) for _, block in iterate_row_blocks(self.X)])
-        self._warn_of_source_among_columns(index, len(names))
+        blocks = [self.X] if sparse.issparse(self.X) else (block for _, block in iterate_row_blocks(self.X))
+        contents = np.concatenate([hash_rows(block) for block in blocks])
+        self._warn_of_source_among_columns(index)
         return LabelSources(names, index, find_items(contents, index, self.labels, self.weight, named))
 
-    def _warn_of_source_among_columns(self, index: NDArray[np.intp], n_sources: int) -> None:
-        """Warn of a column that tells sources apart: the model would learn the noise of each as if it were truth."""
-        if n_sources < 2 or n_sources == self.n_rows:
-            return
-        first_value: Array = np.full((n_sources + 1, self.X.shape[1]), np.inf)  # Encoded tables hold no infinity.
-        is_source = np.ones(self.X.shape[1], dtype=np.bool_)
-        for rows, block in iterate_row_blocks(self.X):
-            here, first = np.unique(index[rows], return_index=True)
-            new = np.isinf(first_value[here])
-            first_value[here] = np.where(new, block[first], first_value[here])
-            expected = first_value[index[rows]][:, is_source]
-            found = block[:, is_source]
-            is_source[is_source] = ((found == expected) | (np.isnan(found) & np.isnan(expected))).all(axis=0)
-        for column in np.flatnonzero(is_source).tolist():
-            known = first_value[:, column][~np.isinf(first_value[:, column])]
-            if len(np.unique(known)) == len(known):
-                name = self.encoder.feature_labels[column]
-                warnings.warn(
-                    f"column {name!r} of X is the source: leave it out of X, or the model takes the errors of a source "
-                    "for what its rows are like, and its wrong labels look right",
-                    UserWarning,
-                    stacklevel=5,
-                )
+    def _warn_of_source_among_columns(self, index: NDArray[np.intp]) -> None:
+        """Warn of a column that is the source: the model would learn the noise of each as if it were the truth."""
+        for column in _find_source_columns(self.X, index):
+            name = self.encoder.feature_labels[column]
+            warnings.warn(
+                f"column {name!r} of X is the source: leave it out of X, or the model takes the errors of a source for "
+                "what its rows are like, and its wrong labels look right",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def append_validation(self, validation: ValidationTable, estimator: Any) -> tuple[Rows, Array | None]:
         """Return the training rows, then the validation rows, and what each weighs in the validation loss."""
@@ -412,6 +400,28 @@ class _TrainingTable:
                 raise ValueError(f"monotonic_cst must be 0 for column {name!r}, which holds categories")
         sign = -1 if self.settings.turns_labels_over else 1
         return tuple(int(sign * direction) for direction in directions)
+
+
+def _find_source_columns(X: Any, index: NDArray[np.intp]) -> list[int]:
+    """Return the columns of a table that tell sources apart, and nothing else."""
+    numbers, counts = np.unique(index, return_counts=True)
+    if len(numbers) < 2 or counts.max() == 1:
+        return []
+    columns = np.arange(X.shape[1])
+    if sparse.issparse(X):
+        # Such a column is 0 for the rows of one source at most, which rules nearly all of them out.
+        by_column = X.tocsc()
+        columns = np.flatnonzero(np.diff(by_column.indptr) >= len(index) - counts.max())
+        X = by_column[:, columns].tocsr()
+    kept = []
+    found = None
+    for rows, block in iterate_row_blocks(X):
+        if found is None:
+            found = find_source_columns(block, index[rows])
+        kept.append(block[:, found])
+    assert found is not None
+    is_source = find_source_columns(np.concatenate(kept), index)
+    return [int(column) for column in columns[found][is_source]]
 
 
 def _read_column_names(X: Any) -> list[Any]:

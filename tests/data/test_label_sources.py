@@ -8,8 +8,17 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
-from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, look_up_sources, read_names
+from untwist.data.sources import (
+    UNKNOWN,
+    LabelSources,
+    find_items,
+    find_source_columns,
+    hash_rows,
+    look_up_sources,
+    read_names,
+)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +95,20 @@ def test_a_hash_knows_no_sign_of_zero_and_no_kind_of_nan():
     np.testing.assert_array_equal(hash_rows(whole), hash_rows(whole.astype(np.float64)))
 
 
+def test_a_sparse_table_has_the_hashes_of_the_dense_one():
+    rng = np.random.default_rng(0)
+    table = rng.integers(-1, 2, (300, 7)).astype(float)
+    table[rng.random(table.shape) < 0.1] = np.nan
+    wide = sparse.csr_matrix(table)
+    wide.data[:20] = 0.0  # Zeros that are there, and cells in two parts.
+    cells = wide.tocoo()
+    twice = [np.repeat(one, 2) for one in (cells.data / 2, cells.row, cells.col)]
+    halves = sparse.coo_matrix((twice[0], twice[1:]), shape=wide.shape)
+    for form in (wide, wide.tocsc(), sparse.csr_array(wide), halves):
+        np.testing.assert_array_equal(hash_rows(form), hash_rows(wide.toarray()))
+    assert len(np.unique(hash_rows(wide))) == len(np.unique(np.nan_to_num(wide.toarray(), nan=9.0), axis=0))
+
+
 def find_groups_slowly(contents, sources, weight, named):
     """The rows of each item, as sets: what `find_items` does, row by row."""
     groups = defaultdict(list)
@@ -137,3 +160,29 @@ def test_sources_know_whether_items_have_several_labels():
     assert not LabelSources(names, index, np.array([0, 1, 2])).has_repeated_items
     assert LabelSources(names, index, np.array([0, 0, 1])).has_repeated_items
     assert LabelSources(names, index, np.array([0, 0, 1])).n_items == 2
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(-1, 2), st.sampled_from([0.0, -0.0, 1.0, 2.0, np.nan]), st.sampled_from([0.0, 1.0])),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_a_column_is_the_source_where_values_and_sources_are_pairs(rows):
+    sources, *columns = (np.array(column) for column in zip(*rows, strict=True))
+    columns = [*columns, sources / 3.0, np.where(sources == -1, np.nan, sources)]
+    found = find_source_columns(np.column_stack(columns), sources)
+    for column, is_source in zip(columns, found.tolist(), strict=True):
+        values = ["missing" if value != value else value for value in column.tolist()]
+        pairs = set(zip(values, sources.tolist(), strict=True))
+        assert is_source is (len(pairs) == len(set(values)) == len(set(sources.tolist())))
+    assert found[-2:].all()
+
+
+def test_a_column_may_differ_from_the_source_in_its_last_row_alone():
+    sources = np.arange(5000) % 7
+    almost = sources.copy()
+    almost[-1] += 1
+    assert find_source_columns(np.column_stack([sources, almost]).astype(float), sources).tolist() == [True, False]

@@ -9,8 +9,9 @@ merely hard: nobody doubts a label there. Three steps find such a column.
 2. The model is trained again without a column, for the two best columns at most, and the noise of each of its values
    is estimated as that of a source.
 3. The labels decide, by their likelihood under models that have not seen them. The column is taken for a source where
-   noise by its values explains them clearly better than the column as a feature does: either as the model has learned
-   it, or as an offset to each class and a slope for each value, which says that rows are otherwise or harder there.
+   noise by its values explains them clearly better than an offset to each class and a slope for each value, which says
+   that rows are otherwise or harder there. What the model that has the column explains beyond that noise counts
+   against it: a feature is explained far better by that model.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ MOST_TRAINED = 2
 MOST_VALUES = 12
 
 #: A column of more numbers is cut into this many groups of about equal size.
-N_GROUPS = 8
+N_GROUPS = 16
 
 #: Values of a column that the screen puts in the place of others, at most: the most frequent ones.
 MOST_REPLACED = 8
@@ -111,7 +112,8 @@ class HiddenSource:
     suspects_as_feature, suspects_as_source : tuple of int
         Labels that are more likely wrong than right: there, and in all.
     margin : float
-        How many nats of log-likelihood the column explains more as a source than as an offset and a slope by value.
+        How many nats of log-likelihood the column explains more as a source than as an offset and a slope by value,
+        less what the model that has the column explains beyond that.
     by_value : NoiseBySource
         The noise of each group of values.
     group_of_row : array of int
@@ -196,7 +198,7 @@ def find_hidden_source(
     columns = screen_columns(judged, model)
     if not columns:
         return None
-    _, as_feature = calibrate(judged.expected, judged.labels, judged.weight)
+    as_feature = calibrate(judged.expected, judged.labels, judged.weight).explained
     doubted = np.zeros(n_rows, dtype=np.bool_)
     doubted[suspects] = True
     found = [_judge_without(judged, model, column, as_feature, doubted, share_wrong) for column in columns]
@@ -304,7 +306,7 @@ def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
     weight = judged.weight[rows]
     at_label = np.arange(len(rows)), labels
     as_it_is = np.eye(posterior.shape[1])
-    calibrated, _ = calibrate(Expectation.under_one_matrix(posterior, as_it_is), labels, weight)
+    calibrated = calibrate(Expectation.under_one_matrix(posterior, as_it_is), labels, weight).expected
     as_feature = calibrated.find_likelihood(labels, weight)
     importances = fitted.importances("gain")
     logs_as_they_are = _find_logs(fitted.posterior.twisted(fitted.scores(table, model.n_jobs)))
@@ -316,7 +318,7 @@ def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
             change = _imagine_other_values(model, table, column, group_of_row) - logs_as_they_are
             powers = np.exp(_find_logs(posterior) + change)
             imagined = powers / powers.sum(axis=1, keepdims=True)
-        calibrated, _ = calibrate(Expectation.under_one_matrix(imagined, as_it_is), labels, weight)
+        calibrated = calibrate(Expectation.under_one_matrix(imagined, as_it_is), labels, weight).expected
         p = calibrated.posterior[at_label]
         others = (1.0 - p) / (posterior.shape[1] - 1)
         plain = np.bincount(group_of_row, weight * np.log(p))
@@ -391,13 +393,14 @@ def _judge_without(
     as_source = float(weight @ np.log(np.maximum(followed[rows, labels], LEAST_POSTERIOR)))
     expected = Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix)
     as_feature_by_value = sum(
-        calibrate(expected.take(here), labels[here], weight[here])[1]
+        calibrate(expected.take(here), labels[here], weight[here]).explained
         for group in range(len(names))
         for here in [np.flatnonzero((group_of_row == group) & (weight > 0))]
         if len(here)
     )
-    margin = as_source - as_feature_by_value
-    if margin < LEAST_MARGIN or as_source < as_feature:
+    # The model that has the column may know where in a range bad values begin, and explain a little more for that.
+    margin = as_source - as_feature_by_value - max(0.0, as_feature - as_source)
+    if margin < LEAST_MARGIN:
         return None
     is_there = stands_out[group_of_row] & (weight > 0)
     wrong = 1.0 - by_value.find_truth(posterior, labels, group_of_row)[rows, labels]

@@ -11,18 +11,27 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from untwist.arguments import Array, is_missing
 from untwist.data.folds import mix_bits
 from untwist.data.tables import bring_to_host
 
-__all__ = ["UNKNOWN", "LabelSources", "find_items", "hash_rows", "look_up_sources", "read_names"]
+__all__ = [
+    "UNKNOWN",
+    "LabelSources",
+    "find_items",
+    "find_source_columns",
+    "hash_rows",
+    "look_up_sources",
+    "read_names",
+]
 
 #: The number of a source that nobody knows.
 UNKNOWN = -1
 
-# Where the hash of a row begins; any number will do.
-START_OF_HASH = np.uint64(0x5DEECE66D)
+# So many rows are looked at first, which rule out nearly every column that is not the source.
+FIRST_ROWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,12 +162,12 @@ def look_up_sources(values: Any, names: NDArray[Any], n_rows: int) -> NDArray[np
     return np.where(index == UNKNOWN, UNKNOWN, np.append(np.searchsorted(names, given), UNKNOWN)[index])
 
 
-def hash_rows(block: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return a hash of what each row of a dense table holds: equal rows have the same one.
+def hash_rows(block: Any) -> NDArray[np.uint64]:
+    """Return a hash of what each row of a table holds: equal rows have the same one, dense or sparse.
 
     Parameters
     ----------
-    block : ndarray of shape (n_rows, n_columns)
+    block : ndarray or sparse matrix of shape (n_rows, n_columns)
         Numbers; NaN equals NaN, and 0 equals -0.
 
     Returns
@@ -166,12 +175,56 @@ def hash_rows(block: NDArray[Any]) -> NDArray[np.uint64]:
     ndarray of uint64 of shape (n_rows,)
         One hash per row, of 64 bits: of a million different rows two share one in a case of 30 million.
     """
-    hashes = np.full(block.shape[0], START_OF_HASH)
-    for column in block.T:
-        numbers = column.astype(np.float64) + 0.0
-        numbers[np.isnan(numbers)] = np.nan
-        hashes = mix_bits(hashes ^ mix_bits(numbers.view(np.uint64)))
-    return hashes
+    hashes = np.zeros(block.shape[0], dtype=np.uint64)
+    if sparse.issparse(block):
+        cells = block.tocsr(copy=True)
+        cells.sum_duplicates()
+        rows = np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
+        np.add.at(hashes, rows, _hash_cells(cells.data, cells.indices.astype(np.uint64)))
+        return mix_bits(hashes)
+    for number, column in enumerate(block.T):
+        hashes += _hash_cells(column, np.array([number], dtype=np.uint64))
+    return mix_bits(hashes)
+
+
+def _hash_cells(values: NDArray[Any], columns: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return a hash of each cell by its column and value; 0 for a value of 0, which sparse tables leave out."""
+    numbers = np.array(values, dtype=np.float64)
+    numbers[np.isnan(numbers)] = np.nan
+    return np.where(numbers == 0, np.uint64(0), mix_bits(numbers.view(np.uint64) ^ mix_bits(columns)))
+
+
+def find_source_columns(block: NDArray[Any], sources: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Tell which columns have one value for each source, and another one for every other source.
+
+    Parameters
+    ----------
+    block : ndarray of shape (n_rows, n_columns)
+        Numbers; NaN equals NaN.
+    sources : ndarray of int of shape (n_rows,)
+        The number of each row's source.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_columns,)
+        Whether a column is the source, perhaps by other names.
+
+    Examples
+    --------
+    >>> find_source_columns(np.array([[5.0, 1.0], [7.0, 2.0], [5.0, 3.0]]), np.array([0, 1, 0]))
+    array([ True, False])
+    """
+    _, first, number = np.unique(sources, return_index=True, return_inverse=True)
+
+    def is_source(column: NDArray[Any]) -> bool:
+        values = column[first]
+        for rows in (slice(FIRST_ROWS), slice(None)):
+            expected = values[number[rows]]
+            if not ((column[rows] == expected) | (np.isnan(column[rows]) & np.isnan(expected))).all():
+                return False
+        return len(np.unique(values)) == len(values)
+
+    return np.array([is_source(column) for column in block.T], dtype=np.bool_)
 
 
 def find_items(

@@ -51,7 +51,7 @@ MOST_TELLING_SOURCES = 300
 LEAST_WEIGHT = 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SourcePrior:
     """What is known of each source's transition matrix before its own labels are counted.
 
