@@ -91,7 +91,7 @@ class SourcePrior:
     @property
     def all(self) -> Array:
         """The labels that the prior adds to those of each class, by source."""
-        return np.asarray(self.weights @ self.concentrations)
+        return np.asarray(np.einsum("sj,j->s", self.weights, self.concentrations))
 
     def draw(self, counts: Array) -> Array:
         """Return the mean matrix of sources that have these counts.
@@ -183,7 +183,7 @@ def learn_prior(counts: Array, pooled: Array, before: SourcePrior | None = None)
     if len(counts) > len(telling):
         learned = _weigh_hypotheses(counts, levels, learned.hypotheses)
     split = SPLIT_CONCENTRATION * _find_split(common)
-    wrong = at_level @ levels
+    wrong = np.einsum("j,jk->k", at_level, levels)
     return SourcePrior(
         common=np.diag(1.0 - wrong) + wrong[:, None] * _find_split(common),
         levels=np.tile(levels, (len(CONCENTRATIONS), 1)),

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv, logsumexp
+from threadpoolctl import threadpool_limits
 
 from untwist.arguments import Array, check_numbers
 from untwist.noise.components import Component, Components, find_log_odds, take_components
@@ -284,7 +285,9 @@ def estimate_by_source(
     most = FEWEST_COMPONENTS if votes.has_several else MOST_COMPONENTS
     cells = len(votes.label) + CELLS_PER_SOURCE * votes.n_sources
     most = int(np.clip(MOST_CELLS // cells, FEWEST_COMPONENTS, most))
-    fits = [_fit_sources(votes, components, each) for each in components.list_components(most)]
+    # The number of threads of a matrix product may change its last bit.
+    with threadpool_limits(limits=1, user_api="blas"):
+        fits = [_fit_sources(votes, components, each) for each in components.list_components(most)]
     before = np.array([fit.component.weight for fit in fits])
     # One source alone is all labels together, and says nothing new of them.
     gains = np.array([fit.gain if len(np.unique(votes.source)) > 1 else 0.0 for fit in fits])
