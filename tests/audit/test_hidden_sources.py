@@ -133,6 +133,14 @@ def test_a_feature_with_values_that_are_harder_is_no_source():
     assert audit_labels(X, y).hidden_source is None
 
 
+def test_a_few_odd_rows_are_no_source():
+    X, y, _ = draw_branches(seed=5, bad=0.02, good=0.02)
+    X["wing"] = np.where(np.arange(len(y)) < 40, "new", "old")
+    odd = np.arange(len(y)) < 40
+    X["a"] = np.where(odd, np.abs(X["a"]) + 2, X["a"])
+    assert audit_labels(X, np.where(odd & (np.arange(len(y)) % 2 == 0), "no", y)).hidden_source is None
+
+
 def test_nothing_is_sought_where_it_is_not_wanted_or_cannot_be_found(monkeypatch):
     X, y, _ = draw_branches(n=600)
     assert audit_labels(X, y, seeks_sources=False).hidden_source is None

@@ -78,6 +78,9 @@ MOST_LOST = 1.5
 #: A column is a source where it explains so many nats more as a source than as a feature.
 LEAST_MARGIN = 5.0
 
+#: Fewer rows than this do not tell a bad source from a rare kind of row.
+LEAST_ROWS = 50
+
 #: Beside a share below this one, or from this many times on, the number of times says nothing.
 CLOSE_TO_NONE = 0.005
 MOST_TIMES = 20.0
@@ -390,7 +393,8 @@ def _judge_without(
     group_of_row, names, _ = group_values(encoder, column, values)
     by_value = estimate_by_source(posterior, labels, group_of_row, names=names, noise=noise, weight=weight)
     stands_out = by_value.stands_out
-    if not stands_out.any() or stands_out.all() or by_value.evidence < LEAST_MARGIN:
+    is_there = stands_out[group_of_row] & (weight > 0)
+    if np.count_nonzero(is_there) < LEAST_ROWS or stands_out.all() or by_value.evidence < LEAST_MARGIN:
         return None
     followed = by_value.twist(by_value.clean(posterior), group_of_row)
     rows = np.arange(len(labels))
@@ -406,7 +410,6 @@ def _judge_without(
     margin = as_source - as_feature_by_value - max(0.0, as_feature - as_source)
     if margin < LEAST_MARGIN:
         return None
-    is_there = stands_out[group_of_row] & (weight > 0)
     wrong = 1.0 - by_value.find_truth(posterior, labels, group_of_row)[rows, labels]
     suspects = noise.choose_suspects(wrong) if isinstance(noise, MatrixUntwisting) else wrong > 0.5
     return HiddenSource(
