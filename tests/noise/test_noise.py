@@ -67,6 +67,7 @@ class Twin:
         of_noise = sum(one for pair, one in raw.items() if pair != (0, 0))
         total = sum(raw.values())
         self.evidence = max(self.fit(pair)[0] for pair in self.grid if pair != (0, 0)) - self.fit((0.0, 0.0))[0]
+        self.evidence *= 1 + sum(mass for _, mass, _ in self.bins) / 1e4
         self.found = self.evidence >= ENOUGH_EVIDENCE and of_noise / total >= LEAST_CHANCE
         kept = {pair: one for pair, one in raw.items() if one > 1e-6 * (total if pair == (0, 0) else of_noise)}
         self.weights = {pair: one / sum(kept.values()) for pair, one in kept.items()}
