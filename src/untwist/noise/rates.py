@@ -148,7 +148,8 @@ def estimate_noise(
     scale, offset = _calibrate(values, total, positives)
     bins = _sum_in_bins(scale * values + offset, total, positives)
     in_doubt = float(bins[1] @ expit(-np.abs(bins[0])) / bins[1].sum())
-    bins[1:] /= 1.0 + bins[1].sum() / MOST_EFFECTIVE_ROWS
+    rows_per_effective_row = 1.0 + float(bins[1].sum()) / MOST_EFFECTIVE_ROWS
+    bins[1:] /= rows_per_effective_row
     common: dict[str, Any] = {"clearest": clearest, "scale": scale, "offset": offset, "uneven_limit": in_doubt}
     if rates is not None:
         pair = check_rates(rates)
@@ -163,7 +164,8 @@ def estimate_noise(
     weights = np.exp(plausibility - plausibility.max())
     weights /= weights.sum()
     is_noise = grid.any(axis=0)
-    evidence = float(curves.likelihood[is_noise].max() - curves.likelihood[~is_noise][0])
+    # Evidence is that of all rows; what it is worth is a matter of the chance.
+    evidence = float(curves.likelihood[is_noise].max() - curves.likelihood[~is_noise][0]) * rows_per_effective_row
     return Untwisting.from_grid(
         grid,
         weights,
