@@ -33,8 +33,8 @@ PRIOR_OF_EQUAL_RATES = 0.4
 PRIOR_OF_ONE_NOISY_CLASS = 0.2
 # The prior mean of the share of the variance of clean labels that features leave unexplained.
 UNEXPLAINED = 0.15
-# The highest rate that is considered.
-HIGHEST_RATE = 0.48
+# The highest rate that is considered: with more, the little that hopeless features tell would pass for certainty.
+HIGHEST_RATE = 0.44
 # The distance between the rates of the first search.
 STEP = 0.04
 # The distance between the rates of the second search, near the best of the first.
