@@ -1,7 +1,9 @@
 """Does untwisting hurt where labels are clean, and what does it win where they are not? Data sets x twists x splits.
 
 The default is compared with noise_rates=None, which is the same model without the correction of its posteriors, so that
-one fit gives both. Rows of an earlier version of the estimate, where there are any, say how much of its gain is kept.
+one fit gives both. Of two classes it also gives what other priors of the decision would have made of it: their curve
+is what clean sets lose and what noisy ones win. Rows of an earlier version of the estimate say how much of its gain is
+kept.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from experiments.datasets import (
     Table,
@@ -31,8 +34,10 @@ from experiments.tables import TextTable
 from experiments.trust.parts import Job, Part, write_mean, write_number, write_share
 from untwist.arguments import Array
 from untwist.classifier import PILBoostClassifier
+from untwist.noise import estimate_noise
+from untwist.noise.posterior import Posterior
 
-__all__ = ["CLEAN", "CleanRow", "predict_both"]
+__all__ = ["CLEAN", "CleanRow", "predict_both", "predict_by_prior"]
 
 NAN = math.nan
 #: The twists of two classes and of several; clean ones come first.
@@ -53,6 +58,8 @@ PROMISED_MEAN = 0.01
 PROMISED_SET = 0.04
 #: How much of the gain under class-conditional noise is to be kept.
 PROMISED_GAIN = 0.9
+#: Prior probabilities of no noise, in per cent, for the curve of the decision.
+PRIORS = (10, 25, 50, 75, 90, 97)
 #: What an earlier version of the estimate gave.
 REFERENCE = Path(__file__).parents[2] / "docs" / "trust" / "clean-before.csv"
 
@@ -61,7 +68,8 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "trust" / "clean-before.csv"
 class CleanRow:
     """One fit, judged on clean test rows with and without the correction.
 
-    `found` is 1 where noise is said to have been found.
+    `found` is 1 where noise is said to have been found; `prior_50` is the log-loss with a prior probability of no noise
+    of 50 %, of two classes.
     """
 
     data: str
@@ -75,6 +83,12 @@ class CleanRow:
     none_accuracy: float = NAN
     default_accuracy: float = NAN
     found: float = NAN
+    prior_10: float = NAN
+    prior_25: float = NAN
+    prior_50: float = NAN
+    prior_75: float = NAN
+    prior_90: float = NAN
+    prior_97: float = NAN
     error: str = ""
 
     @property
@@ -131,6 +145,33 @@ def predict_both(model: PILBoostClassifier, X: Any) -> tuple[Any, Any]:
     return plain.posterior.clean(plain.posterior.decision(scores)), model.predict_proba(X)
 
 
+def predict_by_prior(model: PILBoostClassifier, X: Any, prior_of_no_noise: float) -> Array:
+    """Predict posteriors of two classes as they would be with another prior probability that no label is wrong.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A model of two classes that was fitted with its defaults.
+    X : table
+        The rows.
+    prior_of_no_noise : float
+        That of `untwist.noise.estimate_noise`.
+
+    Returns
+    -------
+    array of shape (n_rows, 2)
+    """
+    fitted = model.model_
+    unseen = fitted.out_of_fold
+    assert unseen is not None
+    assert isinstance(fitted.posterior, Posterior), "a model of two classes"
+    twisted = expit(fitted.posterior.twisted_log_odds(unseen.scores[:, 0]))
+    noise = estimate_noise(twisted, unseen.labels, sample_weight=unseen.weight, prior_of_no_noise=prior_of_no_noise)
+    other = replace(fitted, untwisting=noise)
+    scores = other.scores(other.encoder.encode(X, model), 1)
+    return other.posterior.clean(other.posterior.decision(scores))
+
+
 def judge(job: Job, folder: str | None) -> list[CleanRow]:
     """Fit once and judge both posteriors."""
     data, classes, twist, seed, max_rows = job
@@ -143,7 +184,14 @@ def judge(job: Job, folder: str | None) -> list[CleanRow]:
     accuracies = [float(np.mean(one.argmax(axis=1) == part.y_test)) for one in both]
     row = replace(CleanRow(*job), n_rows=len(part.y), found=float(model.noise_.found))
     row = replace(row, none_loss=losses[0], default_loss=losses[1])
-    return [replace(row, none_accuracy=accuracies[0], default_accuracy=accuracies[1])]
+    row = replace(row, none_accuracy=accuracies[0], default_accuracy=accuracies[1])
+    by_prior: dict[str, Any] = {}
+    if len(table.classes) == 2:
+        by_prior = {
+            f"prior_{prior}": compute_log_loss(part.y_test, predict_by_prior(model, part.X_test, prior / 100))
+            for prior in PRIORS
+        }
+    return [replace(row, **by_prior)]
 
 
 def make_tables(rows: list[CleanRow]) -> list[TextTable]:
@@ -157,7 +205,33 @@ def make_tables(rows: list[CleanRow]) -> list[TextTable]:
     if clean:
         tables.append(_tabulate_clean(clean, halves))
     tables.append(_tabulate_gains(rows, halves))
+    curved = [row for row in rows if not np.isnan(row.prior_50)]
+    if curved:
+        tables.append(_tabulate_curve(curved, halves))
     return tables
+
+
+def _tabulate_curve(rows: list[CleanRow], halves: dict[Any, str]) -> TextTable:
+    """Say for each prior what clean sets lose by it and what noisy ones win."""
+    lines = []
+    for half in (JUDGING, DESIGN):
+        here = [row for row in rows if halves[row.data, row.classes] == half]
+        for prior in PRIORS:
+            moved = [replace(row, default_loss=getattr(row, f"prior_{prior}")) for row in here]
+            clean = _average(row for row in moved if row.twist == "none")
+            cells = [
+                [row.none_loss - row.default_loss for row in moved if row.twist.startswith(kind)]
+                for kind in ("class", "symmetric", REAL)
+            ]
+            if not clean:
+                continue
+            none, default = np.mean(list(clean.values()), axis=0)
+            worst = max(float(one[1] / one[0] - 1.0) for one in clean.values())
+            won = [write_mean(cell, 4) for cell in cells]
+            lines.append([f"{half}, {prior} %", f"{default / none - 1.0:+.2%}", f"{worst:+.1%}", *won])
+    header = ["half, prior of no noise", "clean, mean", "clean, worst", "won: by class", "won: symmetric", "won: real"]
+    note = "Two classes: what log-loss clean sets lose, relative to noise_rates=None, and how much noisy ones win."
+    return TextTable("the curve of the decision", note, header, lines)
 
 
 def _tabulate_clean(rows: list[CleanRow], halves: dict[Any, str]) -> TextTable:

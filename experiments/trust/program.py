@@ -27,6 +27,11 @@ NAME = "python -m experiments.trust"
 PARTS: dict[str, Part[Any]] = {part.name: part for part in (SOURCES, ANNOTATORS, SLICES, CLEAN, COVERAGE)}
 #: Where rows and tables go, as a whole and in a quick run.
 OUT = {False: Path("results/trust"), True: Path("results/trust-quick")}
+#: The beginning of a page of all parts.
+INTRODUCTION = """\
+`make trust` made this page: every part is a program of `experiments/trust`, with fixed seeds. What is lost comes first.
+Worlds and data sets that the methods were designed by stand apart from those that judge.
+"""
 #: Peers that may be missing, and what brings them.
 OPTIONAL = {
     "crowd-kit": "Dawid-Skene is left out: pip install --no-deps crowd-kit attrs nltk regex brings it.",
@@ -48,6 +53,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, default=cores, help=f"processes (default {cores}, the cores there are)")
     parser.add_argument("--show", action="store_true", help="run nothing, show what the results files have")
     parser.add_argument("--out", type=Path, help=f"folder of rows and tables (default {OUT[False]})")
+    parser.add_argument("--page", type=Path, help="write the tables of all parts to this Markdown file too")
     return parser
 
 
@@ -68,16 +74,19 @@ def main(arguments: list[str] | None = None) -> None:
         for package, words in OPTIONAL.items():
             if not find_version((package,)):
                 print(words, file=sys.stderr)
+    pages = []
     for part in chosen:
         path = out / f"{part.name}.csv"
         jobs = part.list_jobs(options.quick, options.data)
         if not options.show:
             part.measure(jobs, path, options.data, options.workers)
-        _show(part, part.read(jobs, path), path)
+        pages.append(_show(part, part.read(jobs, path), path))
+    if options.page:
+        options.page.write_text("\n".join(["# Is what is claimed true?", "", INTRODUCTION, *pages]), encoding="utf-8")
 
 
-def _show(part: Part[Any], rows: list[Any], path: Path) -> None:
-    """Print the tables of a part, and write them as a page of Markdown beside the rows."""
+def _show(part: Part[Any], rows: list[Any], path: Path) -> str:
+    """Print the tables of a part, and write them as Markdown beside the rows; return that as a section."""
     failed = [row for row in rows if row.error]
     good = [row for row in rows if not row.error]
     tables = part.make_tables(good) if good else []
@@ -87,8 +96,9 @@ def _show(part: Part[Any], rows: list[Any], path: Path) -> None:
         tables.insert(0, TextTable(f"{part.name}: failures, {len(failed)}", note, ["what", "error"], lines))
     if not tables:
         print(f"{part.name}: nothing has been run yet.", file=sys.stderr)
-        return
+        return ""
     print(f"{part.words}\n", *tables, sep="\n")
     page = path.with_suffix(".md")
     page.write_text("\n".join([f"# {part.words}", "", *(table.to_markdown() for table in tables)]), encoding="utf-8")
     print(f"Rows: {path}\nPage: {page}\n")
+    return "\n".join([f"## {part.words}", "", *(table.to_markdown(level=3) for table in tables)])

@@ -26,7 +26,7 @@ PLANTED = ("branch-45", "branch-20", "branch-45-hidden", "time")
 #: How real sets are twisted; a slice is then false, as noise is the same everywhere.
 REAL_TWIST = "symmetric-0.2"
 WORLDS = (*DESIGN_WORLDS, *JUDGING_WORLDS, *FOUR_WORLDS)
-SEEDS = 5
+SEEDS = 10
 ROWS = 4_000
 QUICK_ROWS = 400
 #: The categories of the column that may be worse in one of them, and the share of wrong labels of all others.
@@ -111,7 +111,7 @@ def judge(job: Job, folder: str | None) -> list[SlicesRow]:
     audit = audit_labels(X, labels, n_jobs=1, random_state=seed)
     slices = audit.slices()
     true = [one for one in slices if one.column == bad_column and where in str(one.where)]
-    hidden: Any = getattr(audit, "hidden_source", None)
+    hidden = audit.hidden_source
     return [
         replace(
             SlicesRow(*job),

@@ -320,7 +320,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         item : array-like or None
             Which thing each row is a label of, where several sources have labelled the same ones: names, like those of
             sources, and None for a row by itself. Without it rows with equal features are one item where their sources
-            all differ. The labels of an item lie in the same fold, and what models say of it is the mean over its rows.
+            all differ, if at least half of all rows repeat so. The labels of an item lie in the same fold, and what
+            models say of it is the mean over its rows.
 
         Returns
         -------

@@ -77,6 +77,9 @@ def test_its_words_say_where_how_often_and_what_to_do(branches):
     assert f"  {found}" in str(audit).splitlines()
     quiet = replace(audit, noise=replace(audit.noise, found=False))
     assert str(found) in str(quiet)
+    unnamed = str(replace(found, column=4))
+    assert unnamed.startswith("labels where column 4 is Leipzig look wrong")
+    assert unnamed.endswith("; run again with it as source: source=X[:, 4]")
     assert "look wrong far more often" in str(replace(found, share_elsewhere=0.001))
     assert "look wrong 1.5 times as often" in str(replace(found, share_there=0.3, share_elsewhere=0.2))
 
@@ -128,6 +131,20 @@ def test_a_feature_with_values_that_are_harder_is_no_source():
     score = np.select([X["plant"] == "p", X["plant"] == "q"], [5 * X["b"], 3 * X["a"]], 6 * X["a"])
     y = rng.random(n) < 1 / (1 + np.exp(-score))
     assert audit_labels(X, y).hidden_source is None
+
+
+def test_a_few_rows_are_no_source(branches, monkeypatch):
+    audit, _ = branches
+    n_there = audit.hidden_source.rows
+    for least, is_found in ((n_there, True), (n_there + 1, False)):
+        monkeypatch.setattr("untwist.audit.hidden_sources.LEAST_ROWS", least)
+        assert (audit.find_hidden_source() is not None) == is_found
+
+
+def test_labels_that_are_wrong_in_one_direction_are_no_source():
+    X, y, _ = draw_branches(seed=6, bad=0.02, good=0.02)
+    more_often = (X["branch"] == "Leipzig") & (np.random.default_rng(0).random(len(y)) < 0.5)
+    assert audit_labels(X, np.where(more_often, "yes", y)).hidden_source is None
 
 
 def test_nothing_is_sought_where_it_is_not_wanted_or_cannot_be_found(monkeypatch):
@@ -202,15 +219,15 @@ def test_groups_are_values_ranges_and_what_is_missing():
     audit = audit_labels(X, y, seeks_sources=False)
     encoder, numbers = audit.fitted.encoder, audit.numbers
     group, names, upper = group_values(encoder, 5, numbers[:, 5])
-    assert len(names) == len(upper) == 9
+    assert len(names) == len(upper) == 17
     assert names[0].startswith("at most ")
-    assert names[7].startswith("above ")
-    assert names[8] == "missing"
-    np.testing.assert_array_equal(group == 8, np.isnan(X["day"]))
-    for index in range(8):
+    assert names[15].startswith("above ")
+    assert names[16] == "missing"
+    np.testing.assert_array_equal(group == 16, np.isnan(X["day"]))
+    for index in range(16):
         values = X["day"][group == index]
         assert values.max() == upper[index]
-        assert len(values) == pytest.approx(45, abs=6)
+        assert len(values) == pytest.approx(22, abs=6)
     assert group_values(encoder, 4, numbers[:, 4])[1] == CITIES
     assert group_values(encoder, 6, numbers[:, 6])[1] == ["0", "1", "2"]
 
@@ -218,10 +235,10 @@ def test_groups_are_values_ranges_and_what_is_missing():
         names = group_values(encoder, column, numbers[:, column])[1]
         return describe_groups(encoder, column, numbers[:, column], np.isin(np.arange(len(names)), chosen))
 
-    assert describe(5, 6, 7) == f"is above {upper[5]:g}"
+    assert describe(5, 14, 15) == f"is above {upper[13]:g}"
     assert describe(5, 0) == f"is at most {upper[0]:g}"
     assert describe(5, 2, 3) == f"is above {upper[1]:g} and at most {upper[3]:g}"
-    assert describe(5, 0, 8) == f"is at most {upper[0]:g} or missing"
+    assert describe(5, 0, 16) == f"is at most {upper[0]:g} or missing"
     assert describe(4, 1, 3) == "is Jena or Leipzig"
     assert describe(6, 1, 2) == "is 1 or 2"
     assert describe(7, 2, 3) == "is 2024-03 or later"

@@ -19,6 +19,7 @@ from untwist.audit.slices import (
     LEAST_POSTERIOR,
     OFFSET_SPREAD,
     SLOPE_SPREAD,
+    WORTH_FITTING,
     Excess,
     Expectation,
     calibrate,
@@ -69,8 +70,24 @@ def find_cost_slowly(parameters, expected, labels, weight):
     return cost
 
 
-def measure_slowly(expected, parameters, labels, weight, rows):
-    """The score of a part by derivatives that are differences, and moments that are sums over all labels."""
+def measure_slowly(expected, labels, weight, rows):
+    """The score of a part, without offsets; where it is large, at the offsets that fit the part best."""
+    n_classes = expected.clean.shape[1]
+    start = np.append(np.zeros(n_classes), 1.0)
+    found = differentiate_slowly(expected, start, labels, weight, rows)
+    if found[0] <= WORTH_FITTING * np.sqrt(found[1]):
+        return found
+    part = expected.take(rows)
+
+    def find_cost(offsets):
+        return find_cost_slowly(np.append(offsets, 1.0), part, labels[rows], weight[rows])
+
+    best = minimize(find_cost, start[:-1], method="BFGS", options={"gtol": 1e-7})
+    return differentiate_slowly(expected, np.append(best.x, 1.0), labels, weight, rows)
+
+
+def differentiate_slowly(expected, parameters, labels, weight, rows):
+    """The score by derivatives that are differences, and its moments, which are sums over all labels."""
     n_classes = expected.clean.shape[1]
     step = 1e-5
     scores, chances, values = [], [], []
@@ -78,7 +95,7 @@ def measure_slowly(expected, parameters, labels, weight, rows):
         p = np.array(find_label_posterior_slowly(expected, row, parameters))
         derivatives = []
         for index in range(n_classes + 1):
-            moves = np.eye(n_classes + 1)[index] * step * (parameters[-1] if index == n_classes else 1.0)
+            moves = np.eye(n_classes + 1)[index] * step
             up, down = (find_label_posterior_slowly(expected, row, parameters + sign * moves) for sign in (1, -1))
             derivatives.append((np.log(up) - np.log(down)) / (2 * step))
         more = np.array(find_label_posterior_slowly(expected, row, parameters, EXPECTED_EXCESS))
@@ -91,8 +108,9 @@ def measure_slowly(expected, parameters, labels, weight, rows):
     prior = np.diag([OFFSET_SPREAD**-2.0] * n_classes + [SLOPE_SPREAD**-2.0])
     explained = np.linalg.inv(covariance[:-1, :-1] + prior) @ covariance[:-1, -1]
     left = np.append(-explained, 1.0)
+    moved = np.diag(prior) * (parameters - np.append(np.zeros(n_classes), 1.0))
     return (
-        sum(left @ score for score in scores),
+        sum(left @ score for score in scores) + explained @ moved,
         covariance[-1, -1] - explained @ covariance[:-1, -1],
         sum(sum(p * (left @ value) ** 3) for p, value in zip(chances, values, strict=True)),
     )
@@ -101,7 +119,7 @@ def measure_slowly(expected, parameters, labels, weight, rows):
 @pytest.mark.parametrize(("n_classes", "n_matrices", "kind"), SHAPES)
 def test_offsets_and_slope_are_the_likeliest(n_classes, n_matrices, kind):
     expected, labels, weight = draw_case(n_classes, n_matrices, kind)
-    calibrated, explained = calibrate(expected, labels, weight)
+    calibrated, explained, _ = calibrate(expected, labels, weight)
     start = np.append(np.zeros(n_classes), 1.0)
     best = minimize(find_cost_slowly, start, args=(expected, labels, weight), method="BFGS")
     assert explained == pytest.approx(-best.fun, abs=2e-3)
@@ -115,12 +133,11 @@ def test_the_score_of_a_part_is_that_of_a_slow_twin(n_classes, n_matrices, kind)
     expected, labels, weight = draw_case(n_classes, n_matrices, kind)
     parts = [np.arange(60), np.arange(40, 150, 3), np.array([7])]
     fast = measure_parts(expected, labels, weight, parts)
-    calibrated, _ = calibrate(expected, labels, weight)
+    calibrated = calibrate(expected, labels, weight).expected
     scaled = weight / weight[weight > 0].mean()
-    start = np.append(np.zeros(n_classes), 1.0)
     for part, found in zip(parts, fast, strict=True):
-        slow = measure_slowly(calibrated, start, labels, scaled, part)
-        assert found == pytest.approx(slow, rel=1e-4, abs=1e-4)
+        slow = measure_slowly(calibrated, labels, scaled, part)
+        assert found == pytest.approx(slow, rel=2e-3, abs=2e-3)
 
 
 def test_neither_calibration_nor_scores_depend_on_the_order_of_rows():
@@ -129,7 +146,7 @@ def test_neither_calibration_nor_scores_depend_on_the_order_of_rows():
     part = np.arange(50)
     there = np.flatnonzero(np.isin(order, part))
     turned = expected.take(order), labels[order], weight[order]
-    assert calibrate(*turned)[1] == calibrate(expected, labels, weight)[1]
+    assert calibrate(*turned).explained == calibrate(expected, labels, weight).explained
     assert measure_parts(*turned, [there]) == measure_parts(expected, labels, weight, [part])
 
 
@@ -245,6 +262,7 @@ def test_a_noisy_slice_is_named_with_its_share(sites):
     assert first.p_value < 1e-4
     words = f"{first.share_wrong:.1%} ({first.low:.1%} to {first.high:.1%}) of the {here.sum()} rows where site is P"
     assert str(first) == words
+    assert str(replace(first, column=2)) == words.replace("site", "column 2")
     assert audit.slices([0, 1]) == []
     assert audit.slices(false_discovery_rate=first.p_value / 100) == []
     with pytest.raises(ValueError, match="false_discovery_rate must lie in"):

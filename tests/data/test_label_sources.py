@@ -122,6 +122,9 @@ def find_groups_slowly(contents, sources, weight, named):
         by = [sources[row] for row in rows]
         together = kind != "content" or len(set(by)) == len(by)
         items |= {frozenset(rows)} if together else {frozenset([row]) for row in rows}
+    n_repeated = sum(len(rows) for rows in items if len(rows) > 1)
+    if named is None and n_repeated < 0.5 * sum(heavy > 0 for heavy in weight):
+        return {frozenset([row]) for row in range(len(contents))}
     return items
 
 

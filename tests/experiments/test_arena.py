@@ -16,7 +16,7 @@ from experiments.arena.methods import METHODS, OURS, PEER, TIMED, Method
 from experiments.arena.render import _find_cliques, draw_ranks, render
 from experiments.arena.rows import ArenaKey, ArenaRow
 from experiments.arena.standings import Standings, critical_difference, holm, make_tables, signed_rank
-from untwist import progress
+from untwist import PILBoostClassifier, progress
 from untwist.commands import main as cli
 
 pd = pytest.importorskip("pandas", reason="the arena works on pandas tables")
@@ -158,6 +158,16 @@ def test_noise_of_a_source_near_the_boundary_and_over_time():
     assert list(part.X) == list(clean.X)
     again = protocol.split(made, "boundary-0.2", 0, 2_000)
     np.testing.assert_array_equal(part.y, again.y)
+
+
+def test_ours_is_told_which_column_is_the_source():
+    part = protocol.split(table(600), "source-0.45", 0, 400)
+    model = METHODS["untwist"].fit(part.X, part.y, 0)
+    assert model.model.sources_.names.tolist() == sorted(set(part.X["source"]))
+    other = part.X_test.assign(source=part.X_test["source"].to_numpy()[::-1])
+    np.testing.assert_array_equal(model.predict_proba(part.X_test), model.predict_proba(other))
+    assert np.mean(model.predict(part.X_test) == part.y_test) > 0.7
+    assert isinstance(METHODS["untwist"].fit(part.X.drop(columns="source"), part.y, 0), PILBoostClassifier)
 
 
 def test_real_noise_comes_from_the_table():

@@ -18,6 +18,7 @@ from experiments.trust.sources import SourcesRow
 from experiments.trust.worlds import FOUR_WORLDS, TWO_WORLDS, flip, simulate
 from untwist import PILBoostClassifier
 from untwist.commands.main import run_program
+from untwist.noise.rates import PRIOR_OF_NO_NOISE
 
 
 def run(*arguments):
@@ -91,6 +92,10 @@ def test_a_part_goes_on_where_it_ended_and_errors_are_rows(tmp_path, monkeypatch
     assert len(path.read_text().splitlines()) == len(before.splitlines()) + 1
     assert "failures" not in capsys.readouterr().out
     assert (tmp_path / "coverage.md").read_text().startswith("# Small?")
+    assert run(*options, "--show", "--page", str(tmp_path / "page.md")) == 0
+    page = (tmp_path / "page.md").read_text()
+    assert page.startswith("# Is what is claimed true?")
+    assert "## Small?\n\n### coverage: losing cells" in page
 
 
 def test_what_is_wrong_is_said_in_a_line(capsys, monkeypatch):
@@ -168,7 +173,7 @@ def test_the_worst_clean_set_comes_first_and_promises_are_judged(tmp_path, monke
     monkeypatch.setattr(clean, "REFERENCE", tmp_path / "before.csv")
     noisy = make_clean("b", 0.6, 0.5, "class-0.1-0.4")
     with results.Writer(clean.REFERENCE, results.list_columns(CleanRow)) as writer:
-        writer.add([*noisy.key, 100, 0.6, 0.4, 0.8, 0.8, 1.0, ""])
+        writer.add([*noisy.key, 100, 0.6, 0.4, 0.8, 0.8, 1.0, *[math.nan] * len(clean.PRIORS), ""])
     rows = [make_clean("a", 0.5, 0.5), make_clean("b", 0.2, 0.21), make_clean("b", 0.2, 0.20, split=1), noisy]
     bars, sets, gains = clean.make_tables(rows)
     # The means of both sets are .35 and .3525.
@@ -193,6 +198,22 @@ def test_both_posteriors_come_from_one_fit():
     np.testing.assert_allclose(uncorrected, plain.predict_proba(X), atol=1e-12)
     np.testing.assert_array_equal(corrected, model.predict_proba(X))
     assert np.abs(corrected - uncorrected).max() > 0.01
+
+
+def test_the_curve_of_the_decision_is_what_each_prior_loses_and_wins():
+    X, y, _ = simulate("easy", 400, np.random.default_rng(0))
+    y = flip(y, np.array([[0.9, 0.1], [0.1, 0.9]]), np.random.default_rng(1))
+    model = PILBoostClassifier(random_state=0).fit(X, y)
+    uncorrected, corrected = clean.predict_both(model, X)
+    np.testing.assert_allclose(clean.predict_by_prior(model, X, PRIOR_OF_NO_NOISE), corrected, atol=1e-9)
+    bold, shy = (clean.predict_by_prior(model, X, prior) for prior in (0.001, 0.999))
+    assert np.abs(shy - uncorrected).mean() < np.abs(bold - uncorrected).mean()
+    priors = {f"prior_{prior}": 0.5 + prior / 1000 for prior in clean.PRIORS}
+    rows = [make_clean("a", 0.5, 0.5, **priors), make_clean("a", 0.7, 0.5, "class-0.1-0.4", **priors)]
+    curve = clean.make_tables(rows)[-1]
+    assert curve.title == "the curve of the decision"
+    assert curve.lines[0] == ["judging, 10 %", "+2.00%", "+2.0%", "0.1900", "-", "-"]
+    assert curve.lines[-1] == ["judging, 97 %", "+19.40%", "+19.4%", "0.1030", "-", "-"]
 
 
 # ---- sources, annotators, slices ----

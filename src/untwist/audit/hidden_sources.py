@@ -9,8 +9,10 @@ merely hard: nobody doubts a label there. Three steps find such a column.
 2. The model is trained again without a column, for the two best columns at most, and the noise of each of its values
    is estimated as that of a source.
 3. The labels decide, by their likelihood under models that have not seen them. The column is taken for a source where
-   noise by its values explains them clearly better than the column as a feature does: either as the model has learned
-   it, or as an offset to each class and a slope for each value, which says that rows are otherwise or harder there.
+   noise by its values explains them clearly better than an offset to each class and a slope for each value, which says
+   that rows are otherwise or harder there. What the model that has the column explains beyond that noise counts
+   against it: a feature is explained far better by that model. And labels must be wrong in both directions, as those
+   that are wrong in one cannot be told from a class that is more frequent there.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ MOST_TRAINED = 2
 MOST_VALUES = 12
 
 #: A column of more numbers is cut into this many groups of about equal size.
-N_GROUPS = 8
+N_GROUPS = 16
 
 #: Values of a column that the screen puts in the place of others, at most: the most frequent ones.
 MOST_REPLACED = 8
@@ -74,8 +76,14 @@ LEAST_GAIN = 5.0
 #: What a column explains as a feature beyond that, relative to what it would explain as a source, is at most this.
 MOST_LOST = 1.5
 
+#: The noise of the values of a source differs by so many nats, at least.
+LEAST_EVIDENCE = 5.0
+
 #: A column is a source where it explains so many nats more as a source than as a feature.
-LEAST_MARGIN = 5.0
+LEAST_MARGIN = 4.0
+
+#: Fewer rows than this do not tell a bad source from a rare kind of row.
+LEAST_ROWS = 50
 
 #: Beside a share below this one, or from this many times on, the number of times says nothing.
 CLOSE_TO_NONE = 0.005
@@ -111,7 +119,8 @@ class HiddenSource:
     suspects_as_feature, suspects_as_source : tuple of int
         Labels that are more likely wrong than right: there, and in all.
     margin : float
-        How many nats of log-likelihood the column explains more as a source than as an offset and a slope by value.
+        How many nats of log-likelihood the column explains more as a source than as an offset and a slope by value,
+        less what the model that has the column explains beyond that.
     by_value : NoiseBySource
         The noise of each group of values.
     group_of_row : array of int
@@ -144,7 +153,10 @@ class HiddenSource:
         return self.share_there / max(self.share_elsewhere, LEAST_POSTERIOR)
 
     def __str__(self) -> str:
-        return f"{self.describe()}; run again with it as source: source=X[{self.column!r}], or --source {self.column}"
+        remedy = f"source=X[{self.column!r}], or --source {self.column}"
+        if isinstance(self.column, int):
+            remedy = f"source=X[:, {self.column}]"
+        return f"{self.describe()}; run again with it as source: {remedy}"
 
     def describe(self) -> str:
         """Say in words where labels look wrong more often, and what follows if the column is taken for a source.
@@ -154,11 +166,12 @@ class HiddenSource:
         str
             The words, without a full stop.
         """
+        name = f"column {self.column}" if isinstance(self.column, int) else str(self.column)
         there, everywhere = self.suspects_as_feature
         there_as_source, everywhere_as_source = self.suspects_as_source
         return (
-            f"labels where {self.column} {self.where} look wrong {self._describe_times()} "
-            f"({self.share_there:.0%} of {self.rows:,}, {self.share_elsewhere:.0%} elsewhere): {self.column} acts as a "
+            f"labels where {name} {self.where} look wrong {self._describe_times()} "
+            f"({self.share_there:.0%} of {self.rows:,}, {self.share_elsewhere:.0%} elsewhere): {name} acts as a "
             f"source, not as a feature, and hides them: {there_as_source:,} of {everywhere_as_source:,} suspects are "
             f"there if it is taken for one, {there:,} of {everywhere:,} as it is"
         )
@@ -196,7 +209,7 @@ def find_hidden_source(
     columns = screen_columns(judged, model)
     if not columns:
         return None
-    _, as_feature = calibrate(judged.expected, judged.labels, judged.weight)
+    as_feature = calibrate(judged.expected, judged.labels, judged.weight).explained
     doubted = np.zeros(n_rows, dtype=np.bool_)
     doubted[suspects] = True
     found = [_judge_without(judged, model, column, as_feature, doubted, share_wrong) for column in columns]
@@ -304,7 +317,7 @@ def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
     weight = judged.weight[rows]
     at_label = np.arange(len(rows)), labels
     as_it_is = np.eye(posterior.shape[1])
-    calibrated, _ = calibrate(Expectation.under_one_matrix(posterior, as_it_is), labels, weight)
+    calibrated = calibrate(Expectation.under_one_matrix(posterior, as_it_is), labels, weight).expected
     as_feature = calibrated.find_likelihood(labels, weight)
     importances = fitted.importances("gain")
     logs_as_they_are = _find_logs(fitted.posterior.twisted(fitted.scores(table, model.n_jobs)))
@@ -316,7 +329,7 @@ def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
             change = _imagine_other_values(model, table, column, group_of_row) - logs_as_they_are
             powers = np.exp(_find_logs(posterior) + change)
             imagined = powers / powers.sum(axis=1, keepdims=True)
-        calibrated, _ = calibrate(Expectation.under_one_matrix(imagined, as_it_is), labels, weight)
+        calibrated = calibrate(Expectation.under_one_matrix(imagined, as_it_is), labels, weight).expected
         p = calibrated.posterior[at_label]
         others = (1.0 - p) / (posterior.shape[1] - 1)
         plain = np.bincount(group_of_row, weight * np.log(p))
@@ -383,23 +396,29 @@ def _judge_without(
     values = judged.table[:, column]
     group_of_row, names, _ = group_values(encoder, column, values)
     by_value = estimate_by_source(posterior, labels, group_of_row, names=names, noise=noise, weight=weight)
-    stands_out = by_value.stands_out
-    if not stands_out.any() or stands_out.all() or by_value.evidence < LEAST_MARGIN:
-        return None
-    followed = by_value.twist(by_value.clean(posterior), group_of_row)
-    rows = np.arange(len(labels))
-    as_source = float(weight @ np.log(np.maximum(followed[rows, labels], LEAST_POSTERIOR)))
-    expected = Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix)
-    as_feature_by_value = sum(
-        calibrate(expected.take(here), labels[here], weight[here])[1]
-        for group in range(len(names))
-        for here in [np.flatnonzero((group_of_row == group) & (weight > 0))]
-        if len(here)
-    )
-    margin = as_source - as_feature_by_value
-    if margin < LEAST_MARGIN or as_source < as_feature:
-        return None
+    stands_out = by_value.stands_out & _err_in_both_directions(by_value)
     is_there = stands_out[group_of_row] & (weight > 0)
+    if np.count_nonzero(is_there) < LEAST_ROWS or stands_out.all() or by_value.evidence < LEAST_EVIDENCE:
+        return None
+    by_source = Expectation(by_value.clean(posterior), by_value.matrices, group_of_row)
+    as_source = calibrate(by_source, labels, weight).explained
+    as_feature_by_value = max(
+        sum(
+            calibrate(expected.take(here), labels[here], weight[here]).explained
+            for group in range(len(names))
+            for here in [np.flatnonzero((group_of_row == group) & (weight > 0))]
+            if len(here)
+        )
+        for expected in (
+            Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix),
+            Expectation.under_one_matrix(posterior, np.eye(len(noise.matrix))),
+        )
+    )
+    # The model that has the column may know where in a range bad values begin, and explain a little more for that.
+    margin = as_source - as_feature_by_value - max(0.0, as_feature - as_source)
+    if margin < LEAST_MARGIN:
+        return None
+    rows = np.arange(len(labels))
     wrong = 1.0 - by_value.find_truth(posterior, labels, group_of_row)[rows, labels]
     suspects = noise.choose_suspects(wrong) if isinstance(noise, MatrixUntwisting) else wrong > 0.5
     return HiddenSource(
@@ -419,6 +438,15 @@ def _judge_without(
         posterior=posterior,
         noise=noise,
     )
+
+
+def _err_in_both_directions(by_value: NoiseBySource) -> NDArray[np.bool_]:
+    """Tell which sources mislabel two classes at least, more often than is common.
+
+    Labels that are wrong in one direction only cannot be told from rows that are of that class more often.
+    """
+    is_above = by_value.class_intervals[:, :, 0] > 1.0 - np.diag(by_value.common)
+    return np.asarray(is_above.sum(axis=1) >= 2)
 
 
 def _average(by_value: NoiseBySource, chosen: NDArray[np.bool_]) -> float:

@@ -51,7 +51,7 @@ MOST_VALUES = 4
 EXPECTED_EXCESS = 0.15
 
 #: The standard deviation of the offset that a part may have to each class, in log-odds, without being noisy.
-OFFSET_SPREAD = 1.0
+OFFSET_SPREAD = 3.0
 
 #: The standard deviation of the slope that a part may have, around 1, without being noisy.
 SLOPE_SPREAD = 0.2
@@ -64,6 +64,9 @@ MEDIAN_SQUARE = 0.4549
 
 #: A sum less skewed than this is taken for a normal one.
 LEAST_SKEWNESS = 1e-3
+
+#: The offsets of parts that deviate by so many standard deviations are fitted.
+WORTH_FITTING = 1.0
 
 #: Steps of Fisher's scoring, and how often one is halved, at most.
 MOST_STEPS = 20
@@ -101,7 +104,8 @@ class Slice:
 
     def __str__(self) -> str:
         share = f"{self.share_wrong:.1%} ({self.low:.1%} to {self.high:.1%})"
-        return f"{share} of the {self.rows} rows where {self.column} is {self.where}"
+        name = f"column {self.column}" if isinstance(self.column, int) else self.column
+        return f"{share} of the {self.rows} rows where {name} is {self.where}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +299,20 @@ def find_prior(n_classes: int) -> tuple[Array, Array]:
     return np.append(np.zeros(n_classes), 1.0), precision
 
 
-def calibrate(expected: Expectation, labels: NDArray[np.intp], weight: Array) -> tuple[Expectation, float]:
+class Calibration(NamedTuple):
+    """An expectation that is calibrated, the log-likelihood under it, and the offsets and the slope that do so.
+
+    The log-density of offsets and slope is part of the likelihood, but for a constant.
+    """
+
+    expected: Expectation
+    explained: float
+    parameters: Array
+
+
+def calibrate(
+    expected: Expectation, labels: NDArray[np.intp], weight: Array, *, fits_slope: bool = True
+) -> Calibration:
     """Fit an offset for each class and a slope of the clean posterior to labels, by Fisher's scoring.
 
     Offsets and slope are normal variables of the spreads `OFFSET_SPREAD` and `SLOPE_SPREAD`.
@@ -308,13 +325,12 @@ def calibrate(expected: Expectation, labels: NDArray[np.intp], weight: Array) ->
         The index of each row's label.
     weight : array
         How much each row counts.
+    fits_slope : bool
+        Whether the slope is fitted, or stays 1.
 
     Returns
     -------
-    calibrated : Expectation
-        The same after offsets and slope.
-    explained : float
-        The log-likelihood of the labels under it plus the log-density of offsets and slope, but for a constant.
+    Calibration
     """
     start, precision = find_prior(expected.clean.shape[1])
     # Sums of rows in this order do not depend on the order that they were given in.
@@ -328,7 +344,10 @@ def calibrate(expected: Expectation, labels: NDArray[np.intp], weight: Array) ->
         directions = np.stack(list(fitted.list_directions(here.logs)))
         gradient = (weight * directions[:, *at_label]).sum(axis=1) - precision * (parameters - start)
         information = np.einsum("ank,bnk,nk->ab", directions, directions, weight[:, None] * fitted.posterior)
-        step = np.linalg.solve(information + np.diag(precision), gradient)
+        information += np.diag(precision)
+        if not fits_slope:
+            gradient[-1] = information[-1, :-1] = information[:-1, -1] = 0.0
+        step = np.linalg.solve(information, gradient)
         before = explained
         for _ in range(MOST_HALVINGS):
             moved = here.change(parameters + step)
@@ -338,11 +357,11 @@ def calibrate(expected: Expectation, labels: NDArray[np.intp], weight: Array) ->
                 break
             step = step / 2.0
         else:
-            return expected.change(parameters), before
+            return Calibration(expected.change(parameters), before, parameters)
         parameters, fitted = parameters + step, moved
         if explained - before < LEAST_STEP:
             break
-    return expected.change(parameters), explained
+    return Calibration(expected.change(parameters), explained, parameters)
 
 
 def measure_parts(
@@ -369,35 +388,46 @@ def measure_parts(
     -------
     list of Excess
     """
-    n_classes = expected.clean.shape[1]
-    calibrated, _ = calibrate(expected, labels, weight)
+    calibrated = calibrate(expected, labels, weight).expected
     weight = weight / weight[weight > 0].mean()
-    _, precision = find_prior(n_classes)
     order = np.lexsort((weight, labels, *expected.posterior.T))
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     measured = []
     for part in parts:
         rows = order[np.sort(place[part])]
-        here, weight_here = calibrated.take(rows), weight[rows]
-        p = here.posterior
-        drift = (1.0 - n_classes * p) / (n_classes - 1)
-        noise = drift / (p + EXPECTED_EXCESS * drift)
-        noise -= (p * noise).sum(axis=1, keepdims=True)
-        variances = (weight_here**2)[:, None] * p
-        directions = np.stack(list(here.list_directions(here.logs)))
-        with_noise = np.einsum("ank,nk->a", directions, variances * noise)
-        among = np.einsum("ank,bnk,nk->ab", directions, directions, variances)
-        explained = np.linalg.solve(among + np.diag(precision), with_noise)
-        left = noise - np.einsum("a,ank->nk", explained, directions)
-        measured.append(
-            Excess(
-                score=float((weight_here * left[np.arange(len(rows)), labels[rows]]).sum()),
-                variance=float((variances * noise**2).sum() - explained @ with_noise),
-                third=float(((weight_here**3)[:, None] * p * left**3).sum()),
-            )
-        )
+        here, labels_here, weight_here = calibrated.take(rows), labels[rows], weight[rows]
+        excess = _measure(here, here.logs, labels_here, weight_here)
+        if excess.score > WORTH_FITTING * np.sqrt(excess.variance):
+            # The effect of offsets was taken to be a straight line, which that of large ones is not.
+            fitted = calibrate(here, labels_here, weight_here, fits_slope=False)
+            excess = _measure(fitted.expected, here.logs, labels_here, weight_here, fitted.parameters[:-1])
+        measured.append(excess)
     return measured
+
+
+def _measure(
+    here: Expectation, logs: Array, labels: NDArray[np.intp], weight: Array, offsets: Array | float = 0.0
+) -> Excess:
+    """Measure a part by derivatives at its expectation, which has these offsets to logarithms of clean posteriors."""
+    p = here.posterior
+    n_classes = p.shape[1]
+    drift = (1.0 - n_classes * p) / (n_classes - 1)
+    noise = drift / (p + EXPECTED_EXCESS * drift)
+    noise -= (p * noise).sum(axis=1, keepdims=True)
+    variances = (weight**2)[:, None] * p
+    directions = np.stack(list(here.list_directions(logs)))
+    with_noise = np.einsum("ank,nk->a", directions, variances * noise)
+    among = np.einsum("ank,bnk,nk->ab", directions, directions, variances)
+    _, precision = find_prior(n_classes)
+    explained = np.linalg.solve(among + np.diag(precision), with_noise)
+    left = noise - np.einsum("a,ank->nk", explained, directions)
+    drawn_back = float((explained * precision)[:-1] @ np.broadcast_to(offsets, n_classes))
+    return Excess(
+        score=float((weight * left[np.arange(len(labels)), labels]).sum()) + drawn_back,
+        variance=float((variances * noise**2).sum() - explained @ with_noise),
+        third=float(((weight**3)[:, None] * p * left**3).sum()),
+    )
 
 
 def find_p_values(excesses: list[Excess]) -> Array:

@@ -30,6 +30,10 @@ __all__ = [
 #: The number of a source that nobody knows.
 UNKNOWN = -1
 
+# Without names, rows that look alike are taken for labels of one thing only where at least this share of them repeats:
+# in a table of few values some rows are alike by chance.
+REPEATED_BY_RULE = 0.5
+
 # So many rows are looked at first, which rule out nearly every column that is not the source.
 FIRST_ROWS = 1000
 
@@ -237,8 +241,9 @@ def find_items(
     """Return the number of each row's item.
 
     Rows of one name are one item. Without names, rows with equal features are one item where their sources all differ:
-    a source that labels the same features twice has seen different things that look alike. A row without a name among
-    those that have one, and a row of weight 0 among those without, is an item of its own.
+    a source that labels the same features twice has seen different things that look alike. They are items only where
+    repeating is the rule, in at least half of the rows; where fewer repeat, that is chance, and every row is an item. A
+    row without a name among those that have one, and a row of weight 0 among those without, is an item of its own.
 
     Parameters
     ----------
@@ -263,6 +268,9 @@ def find_items(
     >>> contents = np.array([7, 7, 9, 9], dtype=np.uint64)
     >>> find_items(contents, np.array([0, 1, 2, 2]), np.zeros(4, dtype=np.uint32), np.ones(4))
     array([0, 0, 1, 2])
+    >>> contents = np.array([7, 7, 8, 9, 10], dtype=np.uint64)
+    >>> find_items(contents, np.array([0, 1, 0, 1, 2]), np.zeros(5, dtype=np.uint32), np.ones(5))
+    array([0, 1, 2, 3, 4])
     """
     order = np.lexsort((weight, labels, sources, contents, weight == 0))
     if named is not None:
@@ -276,6 +284,9 @@ def find_items(
         has_repeats = np.zeros(len(order), dtype=np.bool_)
         has_repeats[group[repeats]] = True
         starts |= has_repeats[group]
+        is_repeated = ~starts | np.r_[~starts[1:], False]
+        if is_repeated.sum() < REPEATED_BY_RULE * present.sum():
+            starts[:] = True
     items = np.empty(len(order), dtype=np.intp)
     items[order] = np.cumsum(starts) - 1
     return items

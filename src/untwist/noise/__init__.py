@@ -6,7 +6,8 @@
 - `plausibility`, `families`, `climbing`: what it maximises, over which matrices, and how.
 - `matrix`: takes the twisted posterior of several classes to the clean one, by all transition matrices that fit.
 - `sources`: estimates how noisy the labels of each source are, and the truth where several sources labelled one item.
-- `votes`, `hierarchy`: the labels by source and item, and the prior that sources share.
+- `votes`, `hierarchy`, `components`: the labels by source and item, the prior that sources share, and the noise of all
+  labels as components that the labels of sources weigh again.
 - `posterior`: takes the scores of a boosted model to twisted and clean posteriors.
 - `paper`: the three ways to alpha that the paper has.
 - `estimate`: what all of them answer for two classes.

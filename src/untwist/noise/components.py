@@ -32,7 +32,7 @@ CLOSE_RATES = 0.01
 LEAST_SIGNAL = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Component:
     """One noise of all labels.
 

@@ -30,6 +30,8 @@ CONCENTRATIONS = np.array([8.0, 32.0, 128.0, 512.0])
 SPLIT_CONCENTRATION = 4.0
 # The middle of the levels of usual sources is one of the levels up to this one.
 HIGHEST_USUAL_LEVEL = 0.5
+# Before any label, the odds of a middle fall by e with every step of this size: most sources are careful.
+USUAL_LEVEL = 0.05
 # The standard deviation of the log-odds of the levels of usual sources is one of these.
 SPREADS = (0.3, 0.6, 1.0, 1.6)
 # The share of unusual sources is one of these.
@@ -51,7 +53,7 @@ MOST_TELLING_SOURCES = 300
 LEAST_WEIGHT = 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SourcePrior:
     """What is known of each source's transition matrix before its own labels are counted.
 
@@ -89,7 +91,7 @@ class SourcePrior:
     @property
     def all(self) -> Array:
         """The labels that the prior adds to those of each class, by source."""
-        return np.asarray(self.weights @ self.concentrations)
+        return np.asarray(np.einsum("sj,j->s", self.weights, self.concentrations))
 
     def draw(self, counts: Array) -> Array:
         """Return the mean matrix of sources that have these counts.
@@ -181,7 +183,7 @@ def learn_prior(counts: Array, pooled: Array, before: SourcePrior | None = None)
     if len(counts) > len(telling):
         learned = _weigh_hypotheses(counts, levels, learned.hypotheses)
     split = SPLIT_CONCENTRATION * _find_split(common)
-    wrong = at_level @ levels
+    wrong = np.einsum("j,jk->k", at_level, levels)
     return SourcePrior(
         common=np.diag(1.0 - wrong) + wrong[:, None] * _find_split(common),
         levels=np.tile(levels, (len(CONCENTRATIONS), 1)),
@@ -237,9 +239,9 @@ def _weigh_hypotheses(counts: Array, levels: Array, given: Array | None = None) 
     other = np.einsum("csj,j->cs", likely, flat)[:, :, None, None] * UNUSUAL_SHARES
     both = usual + other
     if given is None:
-        rated = np.log(both).sum(axis=1)
+        rated = np.log(both).sum(axis=1) + _rate_bells()[:, None]
         hypotheses = np.exp(rated - logsumexp(rated))
-        evidence = float(logsumexp(rated) - np.log(rated.size))
+        evidence = float(logsumexp(rated) - np.log(hypotheses.shape[0] * hypotheses.shape[2]))
     else:
         hypotheses = given
         evidence = float(np.log(np.einsum("chu,cshu->s", hypotheses, both)).sum())
@@ -259,6 +261,14 @@ def _list_bells() -> Array:
     middles = log_odds[LEVELS <= HIGHEST_USUAL_LEVEL]
     bells = [np.exp(-(((log_odds - middle) / spread) ** 2) / 2.0) for middle, spread in product(middles, SPREADS)]
     return np.array([bell / bell.sum() for bell in bells])
+
+
+@cache
+def _rate_bells() -> Array:
+    """Return the log-probability of each curve before any label."""
+    middles = np.repeat(LEVELS[LEVELS <= HIGHEST_USUAL_LEVEL], len(SPREADS))
+    rated = -middles / USUAL_LEVEL
+    return np.asarray(rated - logsumexp(rated))
 
 
 def _rate_levels(counts: Array, levels: Array, concentration: float) -> Array:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv, logsumexp
+from threadpoolctl import threadpool_limits
 
 from untwist.arguments import Array, check_numbers
 from untwist.noise.components import Component, Components, find_log_odds, take_components
@@ -30,7 +31,7 @@ __all__ = ["FALSE_DISCOVERY_RATE", "NoiseBySource", "estimate_by_source"]
 
 #: Of the sources that are said to stand out, this share is expected not to.
 FALSE_DISCOVERY_RATE = 0.05
-# A source stands out that is wrong so many times as often as a common one, and by this much more.
+# A source stands out that is wrong so many times as often as the others, and by this much more.
 NOISIER = 1.5
 MUCH_NOISIER = 0.05
 # The tails of all intervals, which are of 95 %.
@@ -284,9 +285,13 @@ def estimate_by_source(
     most = FEWEST_COMPONENTS if votes.has_several else MOST_COMPONENTS
     cells = len(votes.label) + CELLS_PER_SOURCE * votes.n_sources
     most = int(np.clip(MOST_CELLS // cells, FEWEST_COMPONENTS, most))
-    fits = [_fit_sources(votes, components, each) for each in components.list_components(most)]
+    # The number of threads of a matrix product may change its last bit.
+    with threadpool_limits(limits=1, user_api="blas"):
+        fits = [_fit_sources(votes, components, each) for each in components.list_components(most)]
     before = np.array([fit.component.weight for fit in fits])
-    log_weights = np.log(before) + [fit.gain for fit in fits]
+    # One source alone is all labels together, and says nothing new of them.
+    gains = np.array([fit.gain if len(np.unique(votes.source)) > 1 else 0.0 for fit in fits])
+    log_weights = np.log(before) + gains
     evidence = float(logsumexp(log_weights) - np.log(before.sum()))
     weights = np.exp(log_weights - logsumexp(log_weights))
     summary = _summarise(votes, fits, weights)
@@ -370,6 +375,9 @@ def _fit_sources(votes: Votes, components: Components, component: Component) -> 
     covariance = scale[:, :, None] * invert_matrices(information) * scale[:, None, :] + prior.find_spread(told)
     evidence = likelihood - float((told * np.log(matrices)).sum()) + prior.evidence
     totals = counts.sum(axis=(1, 2))
+    # Where truths are hardly known, neither are the posteriors and the other sources that were taken for known.
+    missing = 1.0 - told.sum(axis=(1, 2)) / np.maximum(totals, SAFE_MARGIN)
+    covariance *= (1.0 + np.clip(missing, 0.0, 1.0))[:, None, None]
     right = votes.sum_by_source_and_label(votes.vote_weight * truth[votes.item, votes.label]).sum(axis=1)
     by_class = counts.sum(axis=2) / np.maximum(totals, SAFE_MARGIN)[:, None]
     class_shares = np.where(totals[:, None] > 0, by_class, 1.0 / votes.n_classes)
@@ -570,11 +578,12 @@ def _summarise(votes: Votes, fits: list[_Fit], weights: Array) -> _Summary:
     intervals = np.column_stack(
         [np.minimum(*(each[:, 0] for each in both)), np.maximum(*(each[:, 1] for each in both))]
     )
+    totals = np.bincount(votes.source, votes.vote_weight, votes.n_sources).astype(np.float64)
     not_noisier = np.zeros(votes.n_sources)
     reliability = np.zeros(votes.n_sources)
     for w, fit, *each in zip(weights, chosen, rates, share_variance, strict=True):
-        typical = (fit.class_shares * (1.0 - np.diag(fit.prior.common))).sum(axis=1)
-        least = np.minimum(np.maximum(NOISIER * typical, typical + MUCH_NOISIER), 1.0)
+        usual = _find_middle_of_others(each[0], totals)
+        least = np.minimum(np.maximum(NOISIER * usual, usual + MUCH_NOISIER), 1.0)
         not_noisier += w * betainc(*_match_beta(*each), least)
         reliability += w * _rate_reliability(votes, fit)
     best = float(reliability.max())
@@ -605,6 +614,25 @@ def _match_beta(mean: Array, variance: Array) -> tuple[Array, Array]:
     kept = np.clip(mean, LEAST_ENTRY, 1.0 - LEAST_ENTRY)
     size = np.maximum(kept * (1.0 - kept) / np.maximum(variance, SAFE_MARGIN) - 1.0, 1.0)
     return size * kept, size * (1.0 - kept)
+
+
+def _find_middle_of_others(rates: Array, totals: Array) -> Array:
+    """Return for each source the rate of the others: half of their labels come from sources with no higher one.
+
+    Where there are no others it is 1, which no source exceeds.
+    """
+    order = np.argsort(rates, kind="stable")
+    rising = rates[order]
+    until = np.cumsum(totals[order])
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    half = (until[-1] - totals) / 2.0
+    # Up to its own place a source does not count; from there on its labels are taken off.
+    below = np.searchsorted(until, half)
+    above = np.maximum(np.searchsorted(until, half + totals), place + 1)
+    middle = np.where(below < place, below, above)
+    has_others = (half > 0) & (middle < len(order))
+    return np.where(has_others, rising[np.minimum(middle, len(order) - 1)], 1.0)
 
 
 def _choose(not_noisier: Array) -> NDArray[np.bool_]:

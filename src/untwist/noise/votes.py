@@ -130,7 +130,7 @@ def arrange_votes(
     first = np.flatnonzero(np.concatenate([[True], items[1:] != items[:-1]]))
     sizes = np.diff(np.append(first, len(labels)))
     item_weight = np.add.reduceat(weight, first) / sizes
-    votes = float(item_weight @ sizes)
+    votes = float((item_weight * sizes).sum())
     item_weight = item_weight * (min(max(votes, len(labels)), MOST_TELLING_WEIGHT) / votes)
     arranged = Votes(
         posterior=posterior[first],

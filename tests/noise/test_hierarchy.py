@@ -1,0 +1,149 @@
+"""The prior of sources against slow twins, and what it must make of sources that are alike, bad or hardly known."""
+
+from itertools import product
+from math import exp, log
+
+import numpy as np
+import pytest
+
+from untwist.noise import hierarchy
+from untwist.noise.hierarchy import LEVELS, SourcePrior, learn_prior
+
+
+def draw_counts(rates, n_labels, n_classes, rng):
+    """How many labels of each class sources give that err at these rates, evenly over all other labels."""
+    counts = []
+    for rate in rates:
+        matrix = np.full((n_classes, n_classes), rate / (n_classes - 1))
+        np.fill_diagonal(matrix, 1.0 - rate)
+        counts.append([rng.multinomial(n_labels, row) for row in matrix])
+    return np.array(counts, dtype=float)
+
+
+def draw_from_urn(n_wrong, n_right, wrong, right):
+    """The log-probability of labels drawn from Polya's urn, one after the other."""
+    total = 0.0
+    for drawn in range(n_wrong):
+        total += log((wrong + drawn) / (wrong + right + drawn))
+    for drawn in range(n_right):
+        total += log((right + drawn) / (wrong + right + n_wrong + drawn))
+    return total
+
+
+def weigh_slowly(counts, levels):
+    """Every hypothesis in its turn, source by source and level by level."""
+    n_sources, n_classes = counts.shape[:2]
+    flat = [level * (1 - level) for level in LEVELS]
+    middles = [level for level in LEVELS if level <= hierarchy.HIGHEST_USUAL_LEVEL]
+    rated, weights, unusual = [], [], []
+    for concentration, middle, spread, share in product(
+        hierarchy.CONCENTRATIONS, middles, hierarchy.SPREADS, hierarchy.UNUSUAL_SHARES
+    ):
+        bell = [exp(-((log(v / (1 - v)) - log(middle / (1 - middle))) ** 2) / spread**2 / 2) for v in LEVELS]
+        value = -middle / hierarchy.USUAL_LEVEL
+        of_sources, of_unusual = [], []
+        for source in range(n_sources):
+            likely = []
+            for level in levels:
+                rate = 0.0
+                for k in range(n_classes):
+                    right = int(counts[source, k, k])
+                    wrong = int(counts[source, k].sum()) - right
+                    rate += draw_from_urn(wrong, right, concentration * level[k], concentration * (1 - level[k]))
+                likely.append(exp(rate))
+            by_bell = [(1 - share) * b / sum(bell) * p for b, p in zip(bell, likely, strict=True)]
+            by_flat = [share * f / sum(flat) * p for f, p in zip(flat, likely, strict=True)]
+            both = sum(by_bell) + sum(by_flat)
+            value += log(both)
+            of_sources.append([(b + f) / both for b, f in zip(by_bell, by_flat, strict=True)])
+            of_unusual.append(sum(by_flat) / both)
+        rated.append(value)
+        weights.append(of_sources)
+        unusual.append(of_unusual)
+    posterior = np.exp(np.array(rated) - max(rated))
+    posterior /= posterior.sum()
+    return np.einsum("h,hsj->sj", posterior, weights), posterior @ np.array(unusual)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_levels_of_sources_are_those_of_the_slow_twin(n_classes, monkeypatch):
+    monkeypatch.setattr(hierarchy, "CONCENTRATIONS", np.array([8.0, 128.0]))
+    counts = draw_counts([0.02, 0.05, 0.5], 12, n_classes, np.random.default_rng(0))
+    levels = hierarchy._shape_levels(np.full((n_classes, n_classes), 0.05) + np.eye(n_classes) * 0.8)
+    learned = hierarchy._weigh_hypotheses(counts, levels)
+    weights, unusual = weigh_slowly(counts, levels)
+    np.testing.assert_allclose(learned.weights.sum(axis=0), weights, atol=1e-9)
+    np.testing.assert_allclose(learned.unusual, unusual, atol=1e-9)
+
+
+def test_the_split_of_wrong_labels_is_rated_like_draws_from_an_urn():
+    counts = np.array([[[9, 2, 1], [0, 5, 3], [0, 0, 4]]], dtype=float)
+    split = 4.0 * np.array([[0.0, 0.25, 0.75], [0.5, 0.0, 0.5], [0.1, 0.9, 0.0]])
+    expected = draw_from_urn(2, 1, 1.0, 3.0) + draw_from_urn(0, 3, 2.0, 2.0)
+    assert hierarchy._rate_splits(counts, split) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_sources_are_drawn_towards_each_other_and_a_bad_one_is_not(n_classes):
+    rng = np.random.default_rng(1)
+    rates = [0.45, *[0.03] * 9]
+    counts = draw_counts(rates, 60, n_classes, rng)
+    prior = learn_prior(counts, counts.sum(axis=0) / counts.sum(axis=(0, 2))[:, None])
+    plain = 1.0 - np.einsum("skk->s", counts) / counts.sum(axis=(1, 2))
+    drawn = 1.0 - np.einsum("skk->sk", prior.draw(counts)).mean(axis=1)
+    assert drawn[1:].std() < 0.8 * plain[1:].std()
+    assert abs(drawn[0] - plain[0]) < 0.05
+    assert prior.unusual[0] > 5 * prior.unusual[1:].max()
+    assert (1.0 - np.diag(prior.common)).mean() < 0.1
+
+
+def test_a_source_without_labels_is_like_the_others():
+    counts = draw_counts([0.1] * 8, 100, 2, np.random.default_rng(2))
+    counts = np.concatenate([counts, np.zeros((1, 2, 2))])
+    prior = learn_prior(counts, np.array([[0.9, 0.1], [0.1, 0.9]]))
+    assert 1.0 - prior.draw(counts)[8, 0, 0] == pytest.approx(0.1, abs=0.05)
+
+
+def test_of_many_sources_the_first_ones_stand_for_all():
+    rng = np.random.default_rng(3)
+    counts = draw_counts(rng.beta(2, 30, 400), 30, 2, rng)
+    pooled = np.array([[0.94, 0.06], [0.06, 0.94]])
+    many, few = learn_prior(counts, pooled), learn_prior(counts[: hierarchy.MOST_TELLING_SOURCES], pooled)
+    np.testing.assert_allclose(many.common, few.common)
+    np.testing.assert_allclose(many.weights.sum(axis=1), 1.0)
+    np.testing.assert_allclose(many.draw(counts)[:300], few.draw(counts[:300]), atol=2e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_what_is_drawn_is_the_mode_of_what_is_rated(n_classes):
+    rng = np.random.default_rng(4)
+    counts = draw_counts([0.3, 0.05], 20, n_classes, rng) + 1.0
+    prior = learn_prior(counts, counts.sum(axis=0) / counts.sum(axis=(0, 2))[:, None])
+    matrices = prior.draw(counts)
+
+    def rate(each):
+        return prior.rate(each) + float((counts * np.log(each)).sum())
+
+    best = rate(matrices)
+    for _ in range(200):
+        moved = matrices * np.exp(rng.normal(scale=0.05, size=matrices.shape))
+        assert rate(moved / moved.sum(axis=2, keepdims=True)) < best + 1e-9
+
+
+def test_the_spread_of_kinds_is_the_covariance_of_their_means():
+    counts = draw_counts([0.3, 0.05], 15, 2, np.random.default_rng(5))
+    prior = learn_prior(counts, np.array([[0.8, 0.2], [0.2, 0.8]]))
+    for source in range(2):
+        means = []
+        for level, concentration in zip(prior.levels, prior.concentrations, strict=True):
+            n_wrong = counts[source].sum(axis=1) - np.diag(counts[source])
+            means.append((n_wrong + concentration * level) / (counts[source].sum(axis=1) + concentration))
+        expected = np.cov(np.array(means).T, aweights=prior.weights[source], ddof=0)
+        np.testing.assert_allclose(prior.find_spread(counts)[source], expected, atol=1e-12)
+
+
+def test_a_prior_keeps_what_it_was_made_of():
+    prior = learn_prior(np.ones((3, 2, 2)), np.eye(2))
+    assert isinstance(prior, SourcePrior)
+    assert np.isfinite(prior.evidence)
+    np.testing.assert_allclose(prior.common.sum(axis=1), 1.0)
