@@ -18,13 +18,13 @@ from untwist.arguments import Array
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.untwisting import Untwisting, split_at_half, untwist_log_odds
 
-__all__ = ["Component", "Components", "find_log_odds", "take_components"]
+__all__ = ["LEAST_WEIGHT", "SAFE_MARGIN", "Component", "Components", "find_log_odds", "take_components"]
 
 # A posterior nearer to 0 or 1 than this counts as this near.
 POSTERIOR_FLOOR = 1e-4
-# A probability whose logarithm is taken is kept above this.
+#: A probability that is divided by, or whose logarithm is taken, is kept above this.
 SAFE_MARGIN = 1e-12
-# A component of less weight than this is left out.
+#: A component of less weight than this is left out.
 LEAST_WEIGHT = 1e-6
 # Pairs of rates this close are one component; twice as far, and so on, where there would be too many.
 CLOSE_RATES = 0.01
