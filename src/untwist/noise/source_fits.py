@@ -97,7 +97,7 @@ def fit_sources(votes: Votes, components: Components, component: Component) -> S
     pooled_evidence = _rate_pooled(votes, np.exp(log_clean), pooled)
     matrices = np.repeat(pooled[None], votes.n_sources, axis=0)
     truth = _find_truth(votes, log_clean, matrices)[0]
-    if votes.has_several:
+    if votes.has_repeated_items:
         # The votes of an item, counted, are a better start than a noise that may be far off.
         truth = np.where(votes.has_several_votes[:, None], _share_votes(votes), truth)
         component = _move_component(votes, components, component, truth)
@@ -109,7 +109,7 @@ def fit_sources(votes: Votes, components: Components, component: Component) -> S
         before = matrices
         matrices = _climb(votes, log_clean, matrices, prior)
         truth = _find_truth(votes, log_clean, matrices)[0]
-        if votes.has_several:
+        if votes.has_repeated_items:
             component = _move_component(votes, components, component, truth)
             log_clean = components.untwist(component)
             truth = _find_truth(votes, log_clean, matrices)[0]
@@ -209,7 +209,7 @@ def _climb(votes: Votes, log_clean: Array, matrices: Array, prior: SourcePrior) 
 def _find_truth(votes: Votes, log_clean: Array, matrices: Array) -> tuple[Array, float]:
     """Return the probability of each class in each item, and the log-likelihood of all votes."""
     log_votes = np.log(matrices)[votes.source, :, votes.label]
-    joint = log_clean + (np.add.reduceat(log_votes, votes.first, axis=0) if votes.has_several else log_votes)
+    joint = log_clean + (np.add.reduceat(log_votes, votes.first, axis=0) if votes.has_repeated_items else log_votes)
     highest = joint.max(axis=1, keepdims=True)
     truth = np.exp(joint - highest)
     total = truth.sum(axis=1, keepdims=True)
@@ -288,7 +288,7 @@ def _discount(counts: Array, matrices: Array, information: Array) -> Array:
     told_counts[:, diagonal, diagonal] = 0.0
     told_counts *= (told_wrong / np.maximum(told_counts.sum(axis=2), SAFE_MARGIN))[:, :, None]
     told_counts[:, diagonal, diagonal] = told_right
-    return told_counts
+    return np.asarray(told_counts)
 
 
 # ---- the noise of all labels, where several votes of an item tell it ----

@@ -298,7 +298,7 @@ def estimate_by_source(
 def _limit_components(votes: Votes) -> int:
     """Return how many components of the noise of all labels are fitted at most, so that it takes seconds."""
     # Where items have several votes, these move every component to where they have it, so that a few will do.
-    most = FEWEST_COMPONENTS if votes.has_several else MOST_COMPONENTS
+    most = FEWEST_COMPONENTS if votes.has_repeated_items else MOST_COMPONENTS
     cells = len(votes.label) + CELLS_PER_SOURCE * votes.n_sources
     return int(np.clip(MOST_CELLS // cells, FEWEST_COMPONENTS, most))
 
