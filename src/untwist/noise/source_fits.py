@@ -151,6 +151,9 @@ def _conclude(
     information[:, diagonal, diagonal] += prior.added_labels[:, None] * scale
     covariance = scale[:, :, None] * invert_matrices(information) * scale[:, None, :] + prior.find_spread(told)
     totals = counts.sum(axis=(1, 2))
+    # Where truths are hardly known, neither are the posteriors and the other sources that were taken for known.
+    missing = 1.0 - told.sum(axis=(1, 2)) / np.maximum(totals, SAFE_MARGIN)
+    covariance *= (1.0 + np.clip(missing, 0.0, 1.0))[:, None, None]
     right = votes.sum_by_source_and_label(votes.vote_weight * truth[votes.item, votes.label]).sum(axis=1)
     by_class = counts.sum(axis=2) / np.maximum(totals, SAFE_MARGIN)[:, None]
     class_shares = np.where(totals[:, None] > 0, by_class, 1.0 / votes.n_classes)
