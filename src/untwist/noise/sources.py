@@ -44,6 +44,8 @@ MOST_CELLS = 1_000_000
 CELLS_PER_SOURCE = 20
 FEWEST_COMPONENTS = 4
 MOST_COMPONENTS = 24
+# Which noise of all labels is right more sources than this say no louder.
+MOST_TELLING_SOURCES = 20
 # The prior of sources is learned anew in so many rounds, each of so many steps at most.
 ROUNDS = 6
 STEPS_PER_ROUND = 12
@@ -289,11 +291,13 @@ def estimate_by_source(
     with threadpool_limits(limits=1, user_api="blas"):
         fits = [_fit_sources(votes, components, each) for each in components.list_components(most)]
     before = np.array([fit.component.weight for fit in fits])
-    # One source alone is all labels together, and says nothing new of them.
-    gains = np.array([fit.gain if len(np.unique(votes.source)) > 1 else 0.0 for fit in fits])
-    log_weights = np.log(before) + gains
-    evidence = float(logsumexp(log_weights) - np.log(before.sum()))
+    # One source alone is all labels together, and says nothing new of them. What is left out for each of many sources
+    # adds up, so that all of them together count for a few.
+    present = len(np.unique(votes.source))
+    trust = min(1.0, MOST_TELLING_SOURCES / present) if present > 1 else 0.0
+    log_weights = np.log(before) + trust * np.array([fit.gain for fit in fits])
     weights = np.exp(log_weights - logsumexp(log_weights))
+    evidence = float((weights * [fit.evidence for fit in fits]).sum())
     summary = _summarise(votes, fits, weights)
     back = np.argsort(votes.original, kind="stable")
     counted = by >= 0
@@ -321,7 +325,8 @@ class _Fit(NamedTuple):
     """What the votes say of sources under one noise of all labels.
 
     `covariance` is that of the shares of each class that bear another label, `class_shares` how frequent true classes
-    are among a source's items, `shares` the share of wrong labels of each source.
+    are among a source's items, `shares` the share of wrong labels of each source, `gain` what labels by source say for
+    this noise, and `evidence` what they say for matrices that differ.
     """
 
     component: Component
@@ -332,6 +337,7 @@ class _Fit(NamedTuple):
     shares: Array
     clean: Array
     gain: float
+    evidence: float
 
 
 def _fit_sources(votes: Votes, components: Components, component: Component) -> _Fit:
@@ -373,7 +379,8 @@ def _fit_sources(votes: Votes, components: Components, component: Component) -> 
     diagonal = np.arange(votes.n_classes)
     information[:, diagonal, diagonal] += prior.all[:, None] * scale
     covariance = scale[:, :, None] * invert_matrices(information) * scale[:, None, :] + prior.find_spread(told)
-    evidence = likelihood - float((told * np.log(matrices)).sum()) + prior.evidence
+    gain = likelihood - float((told * np.log(matrices)).sum()) + prior.evidence - pooled_evidence
+    evidence = prior.evidence - learn_prior(told.sum(axis=0, keepdims=True), pooled, prior).evidence
     totals = counts.sum(axis=(1, 2))
     # Where truths are hardly known, neither are the posteriors and the other sources that were taken for known.
     missing = 1.0 - told.sum(axis=(1, 2)) / np.maximum(totals, SAFE_MARGIN)
@@ -383,8 +390,7 @@ def _fit_sources(votes: Votes, components: Components, component: Component) -> 
     class_shares = np.where(totals[:, None] > 0, by_class, 1.0 / votes.n_classes)
     expected = (class_shares * wrong).sum(axis=1)
     shares = np.where(totals > 0, 1.0 - right / np.maximum(totals, SAFE_MARGIN), expected)
-    gain = evidence - pooled_evidence
-    return _Fit(component, matrices, prior, covariance, class_shares, shares, np.exp(features), gain)
+    return _Fit(component, matrices, prior, covariance, class_shares, shares, np.exp(features), gain, evidence)
 
 
 def _move(votes: Votes, components: Components, component: Component, truth: Array) -> Component:
