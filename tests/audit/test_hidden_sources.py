@@ -133,12 +133,18 @@ def test_a_feature_with_values_that_are_harder_is_no_source():
     assert audit_labels(X, y).hidden_source is None
 
 
-def test_a_few_odd_rows_are_no_source():
-    X, y, _ = draw_branches(seed=5, bad=0.02, good=0.02)
-    X["wing"] = np.where(np.arange(len(y)) < 40, "new", "old")
-    odd = np.arange(len(y)) < 40
-    X["a"] = np.where(odd, np.abs(X["a"]) + 2, X["a"])
-    assert audit_labels(X, np.where(odd & (np.arange(len(y)) % 2 == 0), "no", y)).hidden_source is None
+def test_a_few_rows_are_no_source(branches, monkeypatch):
+    audit, _ = branches
+    n_there = audit.hidden_source.rows
+    for least, is_found in ((n_there, True), (n_there + 1, False)):
+        monkeypatch.setattr("untwist.audit.hidden_sources.LEAST_ROWS", least)
+        assert (audit.find_hidden_source() is not None) == is_found
+
+
+def test_labels_that_are_wrong_in_one_direction_are_no_source():
+    X, y, _ = draw_branches(seed=6, bad=0.02, good=0.02)
+    more_often = (X["branch"] == "Leipzig") & (np.random.default_rng(0).random(len(y)) < 0.5)
+    assert audit_labels(X, np.where(more_often, "yes", y)).hidden_source is None
 
 
 def test_nothing_is_sought_where_it_is_not_wanted_or_cannot_be_found(monkeypatch):
