@@ -11,7 +11,8 @@ merely hard: nobody doubts a label there. Three steps find such a column.
 3. The labels decide, by their likelihood under models that have not seen them. The column is taken for a source where
    noise by its values explains them clearly better than an offset to each class and a slope for each value, which says
    that rows are otherwise or harder there. What the model that has the column explains beyond that noise counts
-   against it: a feature is explained far better by that model.
+   against it: a feature is explained far better by that model. And labels must be wrong in both directions, as those
+   that are wrong in one cannot be told from a class that is more frequent there.
 """
 
 from __future__ import annotations
@@ -75,8 +76,11 @@ LEAST_GAIN = 5.0
 #: What a column explains as a feature beyond that, relative to what it would explain as a source, is at most this.
 MOST_LOST = 1.5
 
+#: The noise of the values of a source differs by so many nats, at least.
+LEAST_EVIDENCE = 5.0
+
 #: A column is a source where it explains so many nats more as a source than as a feature.
-LEAST_MARGIN = 5.0
+LEAST_MARGIN = 4.0
 
 #: Fewer rows than this do not tell a bad source from a rare kind of row.
 LEAST_ROWS = 50
@@ -392,24 +396,29 @@ def _judge_without(
     values = judged.table[:, column]
     group_of_row, names, _ = group_values(encoder, column, values)
     by_value = estimate_by_source(posterior, labels, group_of_row, names=names, noise=noise, weight=weight)
-    stands_out = by_value.stands_out
+    stands_out = by_value.stands_out & _err_in_both_directions(by_value)
     is_there = stands_out[group_of_row] & (weight > 0)
-    if np.count_nonzero(is_there) < LEAST_ROWS or stands_out.all() or by_value.evidence < LEAST_MARGIN:
+    if np.count_nonzero(is_there) < LEAST_ROWS or stands_out.all() or by_value.evidence < LEAST_EVIDENCE:
         return None
-    followed = by_value.twist(by_value.clean(posterior), group_of_row)
-    rows = np.arange(len(labels))
-    as_source = float(weight @ np.log(np.maximum(followed[rows, labels], LEAST_POSTERIOR)))
-    expected = Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix)
-    as_feature_by_value = sum(
-        calibrate(expected.take(here), labels[here], weight[here]).explained
-        for group in range(len(names))
-        for here in [np.flatnonzero((group_of_row == group) & (weight > 0))]
-        if len(here)
+    by_source = Expectation(by_value.clean(posterior), by_value.matrices, group_of_row)
+    as_source = calibrate(by_source, labels, weight).explained
+    as_feature_by_value = max(
+        sum(
+            calibrate(expected.take(here), labels[here], weight[here]).explained
+            for group in range(len(names))
+            for here in [np.flatnonzero((group_of_row == group) & (weight > 0))]
+            if len(here)
+        )
+        for expected in (
+            Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix),
+            Expectation.under_one_matrix(posterior, np.eye(len(noise.matrix))),
+        )
     )
     # The model that has the column may know where in a range bad values begin, and explain a little more for that.
     margin = as_source - as_feature_by_value - max(0.0, as_feature - as_source)
     if margin < LEAST_MARGIN:
         return None
+    rows = np.arange(len(labels))
     wrong = 1.0 - by_value.find_truth(posterior, labels, group_of_row)[rows, labels]
     suspects = noise.choose_suspects(wrong) if isinstance(noise, MatrixUntwisting) else wrong > 0.5
     return HiddenSource(
@@ -429,6 +438,15 @@ def _judge_without(
         posterior=posterior,
         noise=noise,
     )
+
+
+def _err_in_both_directions(by_value: NoiseBySource) -> NDArray[np.bool_]:
+    """Tell which sources mislabel two classes at least, more often than is common.
+
+    Labels that are wrong in one direction only cannot be told from rows that are of that class more often.
+    """
+    is_above = by_value.class_intervals[:, :, 0] > 1.0 - np.diag(by_value.common)
+    return np.asarray(is_above.sum(axis=1) >= 2)
 
 
 def _average(by_value: NoiseBySource, chosen: NDArray[np.bool_]) -> float:
