@@ -90,7 +90,7 @@ def test_sources_are_drawn_towards_each_other_and_a_bad_one_is_not(n_classes):
     counts = draw_counts(rates, 60, n_classes, rng)
     prior = learn_prior(counts, counts.sum(axis=0) / counts.sum(axis=(0, 2))[:, None])
     plain = 1.0 - np.einsum("skk->s", counts) / counts.sum(axis=(1, 2))
-    drawn = 1.0 - np.einsum("skk->sk", prior.draw(counts)).mean(axis=1)
+    drawn = 1.0 - np.einsum("skk->sk", prior.find_matrices(counts)).mean(axis=1)
     assert drawn[1:].std() < 0.8 * plain[1:].std()
     assert abs(drawn[0] - plain[0]) < 0.05
     assert prior.unusual[0] > 5 * prior.unusual[1:].max()
@@ -101,7 +101,7 @@ def test_a_source_without_labels_is_like_the_others():
     counts = draw_counts([0.1] * 8, 100, 2, np.random.default_rng(2))
     counts = np.concatenate([counts, np.zeros((1, 2, 2))])
     prior = learn_prior(counts, np.array([[0.9, 0.1], [0.1, 0.9]]))
-    assert 1.0 - prior.draw(counts)[8, 0, 0] == pytest.approx(0.1, abs=0.05)
+    assert 1.0 - prior.find_matrices(counts)[8, 0, 0] == pytest.approx(0.1, abs=0.05)
 
 
 def test_of_many_sources_the_first_ones_stand_for_all():
@@ -111,7 +111,7 @@ def test_of_many_sources_the_first_ones_stand_for_all():
     many, few = learn_prior(counts, pooled), learn_prior(counts[: hierarchy.MOST_TELLING_SOURCES], pooled)
     np.testing.assert_allclose(many.common, few.common)
     np.testing.assert_allclose(many.weights.sum(axis=1), 1.0)
-    np.testing.assert_allclose(many.draw(counts)[:300], few.draw(counts[:300]), atol=2e-3)
+    np.testing.assert_allclose(many.find_matrices(counts)[:300], few.find_matrices(counts[:300]), atol=2e-3)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -119,10 +119,10 @@ def test_what_is_drawn_is_the_mode_of_what_is_rated(n_classes):
     rng = np.random.default_rng(4)
     counts = draw_counts([0.3, 0.05], 20, n_classes, rng) + 1.0
     prior = learn_prior(counts, counts.sum(axis=0) / counts.sum(axis=(0, 2))[:, None])
-    matrices = prior.draw(counts)
+    matrices = prior.find_matrices(counts)
 
     def rate(each):
-        return prior.rate(each) + float((counts * np.log(each)).sum())
+        return prior.rate_matrices(each) + float((counts * np.log(each)).sum())
 
     best = rate(matrices)
     for _ in range(200):
@@ -147,3 +147,17 @@ def test_a_prior_keeps_what_it_was_made_of():
     assert isinstance(prior, SourcePrior)
     assert np.isfinite(prior.evidence)
     np.testing.assert_allclose(prior.common.sum(axis=1), 1.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n_sources", [3, hierarchy.MOST_TELLING_SOURCES + 3])
+def test_many_labels_that_no_close_following_explains_leave_no_gaps(n_sources):
+    # Half of the classes are right throughout and half wrong throughout, which a high concentration all but excludes.
+    n_classes = 10
+    always = np.repeat([0.0, 1.0], n_classes // 2)[:, None]
+    one = 1e6 * np.where(np.eye(n_classes) == 1, 1.0 - always, always / (n_classes - 1))
+    counts = np.repeat(one[None], n_sources, axis=0)
+    prior = learn_prior(counts, np.full((n_classes, n_classes), 0.05) + 0.5 * np.eye(n_classes))
+    assert prior.weights.sum(axis=1) == pytest.approx(1.0)
+    assert np.isfinite(prior.evidence)
+    assert prior.draw(counts)[0].diagonal() == pytest.approx(1.0 - always[:, 0], abs=2e-3)

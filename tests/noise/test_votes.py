@@ -36,7 +36,7 @@ def test_votes_are_those_of_the_rows_in_any_order(n_classes, several):
         if name != "original":
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     np.testing.assert_array_equal(renamed[one.original], other.original)
-    assert one.has_several == several
+    assert one.has_repeated_items == several
     # Every label of every source is there as often as in the rows.
     counted = one.sum_by_source_and_label(np.ones(90))
     back = np.empty_like(counted)

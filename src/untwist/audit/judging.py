@@ -72,8 +72,7 @@ def judge_alike(
     -------
     Judgement
     """
-    # Of two classes the noise takes log-odds.
-    twisted = np.asarray(logit(posterior[:, 1])) if isinstance(noise, Untwisting) else posterior
+    twisted = _prepare_posterior(noise, posterior)
 
     def bound(weight_here: Array) -> Interval:
         share, low, high = noise.share_wrong(twisted, labels, weight_here)
@@ -108,6 +107,11 @@ def untwist(noise: Untwisting | MatrixUntwisting, posterior: Array) -> Array:
     return np.column_stack([expit(-log_odds), expit(log_odds)])
 
 
+def _prepare_posterior(noise: Untwisting | MatrixUntwisting, posterior: Array) -> Array:
+    """Return the posterior as methods of the noise take it: of two classes as log-odds."""
+    return np.asarray(logit(posterior[:, 1])) if isinstance(noise, Untwisting) else posterior
+
+
 # ---- labels by their sources ----
 
 
@@ -116,7 +120,8 @@ def judge_by_source(
 ) -> Judgement:
     """Judge every label by the noise of its source, and by all labels of its item.
 
-    A label that is the only one of its item, and likelier right than wrong, says nothing of what the row looks like.
+    A row is taken to be what its features alone say, unless its item has several labels or its own is likelier wrong
+    than right: a label must not be called right for the reason that it was given.
 
     Parameters
     ----------
@@ -142,9 +147,7 @@ def judge_by_source(
     by_features = untwist(by_source.untwisting, posterior).argmax(axis=1)
     noise = _pool_noise(by_source, votes, truth, labels, weight)
     share = _average(wrong, weight)
-    pooled = noise.share_wrong(
-        np.asarray(logit(posterior[:, 1])) if isinstance(noise, Untwisting) else posterior, labels, weight
-    )
+    pooled = noise.share_wrong(_prepare_posterior(noise, posterior), labels, weight)
     low, high = _bound_mean(share, pooled, by_source.shares, by_source.intervals, by_source.counts)
     overall = share, low, _keep_unseen(high, weight)
     by_label = []
@@ -171,18 +174,14 @@ def _pool_noise(
     source stands out is evidence of noise, and so are two labels of an item that differ, as an item has one truth.
     """
     noise = by_source.untwisting
-    disagree = np.bincount(votes.items, labels != labels[_find_first(votes.items)][votes.items]).any()
-    found = bool(noise.found or by_source.stands_out.any() or disagree)
-    n_sources, n_classes = len(by_source.names), truth.shape[1]
-    rows = np.lexsort((*truth.T, votes.index))  # Sums then do not depend on the order of the rows.
-    mass = np.zeros((n_sources + 1, n_classes))
-    np.add.at(mass, votes.index[rows], truth[rows] * weight[rows, None])
+    found = bool(noise.found or by_source.stands_out.any() or _has_disagreeing_labels(votes.items, labels))
+    mass = _sum_truth_by_source(len(by_source.names), votes, truth, weight)
     class_shares = 1.0 - np.diagonal(by_source.matrices, axis1=1, axis2=2)
-    shares = [_average(class_shares[:, k], mass[:n_sources, k]) for k in range(n_classes)]
+    shares = [_average(share, of_class) for share, of_class in zip(class_shares.T, mass.T, strict=True)]
 
-    def bound(label: int, pooled: Interval) -> tuple[float, float]:
-        own = class_shares[:, label], by_source.class_intervals[:, label], mass[:n_sources, label]
-        return _bound_mean(shares[label], pooled, *own)
+    def bound(true: int, pooled: Interval) -> tuple[float, float]:
+        own = class_shares[:, true], by_source.class_intervals[:, true], mass[:, true]
+        return _bound_mean(shares[true], pooled, *own)
 
     if isinstance(noise, Untwisting):
         return replace(
@@ -202,16 +201,25 @@ def _pool_noise(
             share, (noise.share, *noise.interval), by_source.shares, by_source.intervals, by_source.counts
         ),
         class_shares=np.array(shares),
-        class_intervals=np.array([bound(label, one) for label, one in enumerate(pooled)]),
+        class_intervals=np.array([bound(true, one) for true, one in enumerate(pooled)]),
         found=found,
     )
 
 
-def _find_first(items: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the first row of each item."""
-    first = np.zeros(int(items.max(initial=-1)) + 1, dtype=np.intp)
-    first[items[::-1]] = np.arange(len(items))[::-1]
-    return first
+def _has_disagreeing_labels(items: NDArray[np.intp], labels: NDArray[np.intp]) -> bool:
+    """Tell whether labels of one item differ."""
+    label_of_item = np.zeros(int(items.max(initial=-1)) + 1, dtype=np.intp)
+    label_of_item[items] = labels
+    return bool((labels != label_of_item[items]).any())
+
+
+def _sum_truth_by_source(n_sources: int, votes: LabelSources, truth: Array, weight: Array) -> Array:
+    """Return how many items of each true class each source has labelled, of shape (n_sources, n_classes)."""
+    rows = np.lexsort((*truth.T, votes.index))  # Sums then do not depend on the order of the rows.
+    # The last row is that of an unknown source, whose index is -1.
+    mass = np.zeros((n_sources + 1, truth.shape[1]))
+    np.add.at(mass, votes.index[rows], truth[rows] * weight[rows, None])
+    return mass[:n_sources]
 
 
 def _bound_mean(mean: float, pooled: Interval, shares: Array, intervals: Array, mass: Array) -> tuple[float, float]:

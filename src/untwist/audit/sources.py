@@ -25,10 +25,10 @@ FALSE_DISCOVERY_RATE = 0.05
 #: The matrices of so many pairs are compared together.
 PAIRS_PER_BLOCK = 10_000
 
-#: With fewer labels nobody asks whether a source has mixed up its classes.
+#: With fewer labels than this nobody is asked whether a source has mixed up its classes.
 ENOUGH_LABELS = 10
 
-#: Beyond this many times as often nobody counts any more.
+#: Beyond this many times as often the number says no more, as it is divided by next to nothing.
 MOST_TIMES = 20.0
 
 #: Below this many times as often it is not worth a word.
@@ -238,8 +238,9 @@ def find_disagreements(
     """Return who disagrees with whom: pairs of sources that labelled the same items.
 
     If each errs by itself, two sources disagree on an item of class k with probability 1 - sum_l T[k, l] T'[k, l],
-    where T and T' are their matrices. More than that, beyond chance, means that they do not mean the same by the
-    classes, or that they see other things. A pair stands out by a binomial test and the rule of Benjamini and Hochberg.
+    where T and T' are their matrices. More than that, beyond chance, suggests that they do not mean the same by the
+    classes, or do not see the same of an item. A pair stands out by a binomial test and the rule of Benjamini and
+    Hochberg.
 
     Parameters
     ----------

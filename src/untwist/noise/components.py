@@ -18,13 +18,13 @@ from untwist.arguments import Array
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.untwisting import Untwisting, split_at_half, untwist_log_odds
 
-__all__ = ["Component", "Components", "find_log_odds", "take_components"]
+__all__ = ["LEAST_WEIGHT", "SAFE_MARGIN", "Component", "Components", "find_log_odds", "take_components"]
 
 # A posterior nearer to 0 or 1 than this counts as this near.
 POSTERIOR_FLOOR = 1e-4
-# A probability whose logarithm is taken is kept above this.
+#: A probability that is divided by, or whose logarithm is taken, is kept above this.
 SAFE_MARGIN = 1e-12
-# A component of less weight than this is left out.
+#: A component of less weight than this is left out.
 LEAST_WEIGHT = 1e-6
 # Pairs of rates this close are one component; twice as far, and so on, where there would be too many.
 CLOSE_RATES = 0.01
@@ -96,7 +96,18 @@ def take_components(noise: Untwisting | MatrixUntwisting, posterior: Array) -> C
 
 
 def find_log_odds(posterior: Array) -> Array:
-    """Return the log-odds of the second of two classes."""
+    """Return the log-odds of the second of two classes.
+
+    Parameters
+    ----------
+    posterior : ndarray of shape (n_rows, 2)
+        Posteriors of both classes.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        None larger than those of `POSTERIOR_FLOOR`, on either side of 0.
+    """
     return np.asarray(logit(np.clip(posterior[:, 1], POSTERIOR_FLOOR, 1.0 - POSTERIOR_FLOOR)))
 
 
@@ -112,7 +123,7 @@ class _Pairs(Components):
     def list_components(self, most: int) -> list[Component]:
         noise = self.noise
         components = []
-        for members in self._group(most):
+        for members in self._group_neighbours(most):
             heaviest = members[int(np.argmax(noise.weights[members]))]
             rate_neg, rate_pos = noise.rates_neg[heaviest], noise.rates_pos[heaviest]
             bend = 0.0 if noise.bends is None else noise.bends[heaviest]
@@ -127,7 +138,7 @@ class _Pairs(Components):
             )
         return components
 
-    def _group(self, most: int) -> Iterator[NDArray[np.intp]]:
+    def _group_neighbours(self, most: int) -> Iterator[NDArray[np.intp]]:
         """Yield pairs of rates in groups of neighbours, at most so many groups."""
         width = CLOSE_RATES
         while True:
@@ -140,8 +151,7 @@ class _Pairs(Components):
             yield np.flatnonzero(index == group)
 
     def untwist(self, component: Component) -> Array:
-        rates = np.array([[component.matrix[0, 1]], [component.matrix[1, 0]]])
-        rates *= min(1.0, (1.0 - LEAST_SIGNAL) / max(float(rates.sum()), LEAST_SIGNAL))
+        rates = _list_rates([component])
         below, above = split_at_half(untwist_log_odds(self.log_odds, rates, self.noise.clearest)[0])
         log_odds = component.slopes[0] * below + component.slopes[1] * above
         return np.column_stack([log_expit(-log_odds), log_expit(log_odds)])
@@ -149,11 +159,10 @@ class _Pairs(Components):
     def combine(self, components: list[Component], weights: Array) -> Untwisting:
         noise = self.noise
         if not any(len(each.members) for each in components):
-            grid = np.array([[each.matrix[0, 1], each.matrix[1, 0]] for each in components]).T
-            grid *= np.minimum(1.0, (1.0 - LEAST_SIGNAL) / np.maximum(grid.sum(axis=0), LEAST_SIGNAL))
+            # Components that several votes of an item have moved are no longer those of the estimate.
             low, high = np.array([each.slopes for each in components]).T
             return Untwisting.from_grid(
-                grid,
+                _list_rates(components),
                 weights,
                 (low + high) / 2.0,
                 noise.evidence,
@@ -166,6 +175,12 @@ class _Pairs(Components):
                 uneven_limit=noise.uneven_limit,
             )
         return noise.weigh_again(_share_out(components, weights, noise.weights))
+
+
+def _list_rates(components: list[Component]) -> Array:
+    """Return the pair of rates of each component, a column each, made smaller where labels would tell nothing."""
+    grid = np.array([[each.matrix[0, 1], each.matrix[1, 0]] for each in components]).T
+    return np.asarray(grid * np.minimum(1.0, (1.0 - LEAST_SIGNAL) / np.maximum(grid.sum(axis=0), LEAST_SIGNAL)))
 
 
 class _Matrices(Components):
@@ -192,13 +207,13 @@ class _Matrices(Components):
         ]
 
     def untwist(self, component: Component) -> Array:
-        return np.log(np.maximum(self._take([component], np.ones(1)).clean(self.posterior), SAFE_MARGIN))
+        return np.log(np.maximum(self._make_untwisting([component], np.ones(1)).clean(self.posterior), SAFE_MARGIN))
 
     def combine(self, components: list[Component], weights: Array) -> MatrixUntwisting:
         kept = np.flatnonzero(weights > LEAST_WEIGHT)
-        return self._take([components[index] for index in kept], weights[kept] / weights[kept].sum())
+        return self._make_untwisting([components[index] for index in kept], weights[kept] / weights[kept].sum())
 
-    def _take(self, components: list[Component], weights: Array) -> MatrixUntwisting:
+    def _make_untwisting(self, components: list[Component], weights: Array) -> MatrixUntwisting:
         matrices = np.array([_keep_signal(each.matrix) for each in components])
         return replace(
             self.noise,

@@ -57,14 +57,16 @@ LEAST_WEIGHT = 1e-3
 class SourcePrior:
     """What is known of each source's transition matrix before its own labels are counted.
 
+    A source is of some kind: at one of the levels, and with one of the concentrations.
+
     Attributes
     ----------
     common : ndarray of shape (n_classes, n_classes)
         The mean matrix of usual sources.
     levels : ndarray of shape (n_kinds, n_classes)
-        The share of wrong labels of each class, for all levels at each concentration.
+        The share of wrong labels of each class that a source of each kind has in the mean.
     concentrations : ndarray of shape (n_kinds,)
-        How many labels that is worth.
+        How many labels of a class that is worth.
     weights : ndarray of shape (n_sources, n_kinds)
         How likely each source is of each kind.
     split : ndarray of shape (n_classes, n_classes)
@@ -84,17 +86,17 @@ class SourcePrior:
     evidence: float
 
     @property
-    def wrong(self) -> Array:
+    def added_wrong(self) -> Array:
         """The wrong labels that the prior adds to those of each source and class."""
         return np.asarray(np.einsum("sj,jk->sk", self.weights, self.concentrations[:, None] * self.levels))
 
     @property
-    def all(self) -> Array:
-        """The labels that the prior adds to those of each class, by source."""
+    def added_labels(self) -> Array:
+        """The labels, right and wrong, that the prior adds to those of each source, the same for every class."""
         return np.asarray(np.einsum("sj,j->s", self.weights, self.concentrations))
 
-    def draw(self, counts: Array) -> Array:
-        """Return the mean matrix of sources that have these counts.
+    def find_matrices(self, counts: Array) -> Array:
+        """Return the mean matrix of each source, drawn towards the others as far as its counts are few.
 
         Parameters
         ----------
@@ -108,20 +110,20 @@ class SourcePrior:
         """
         others = _leave_out_diagonal(counts)
         n_wrong = others.sum(axis=2)
-        wrong = (n_wrong + self.wrong) / (counts.sum(axis=2) + self.all[:, None])
+        wrong = (n_wrong + self.added_wrong) / (counts.sum(axis=2) + self.added_labels[:, None])
         matrices = wrong[:, :, None] * (others + self.split) / (n_wrong + self.split.sum(axis=1))[:, :, None]
         diagonal = np.arange(counts.shape[1])
         matrices[:, diagonal, diagonal] = 1.0 - wrong
         return keep_entries(matrices)
 
-    def rate(self, matrices: Array) -> float:
-        """Return the logarithm of the density of matrices, in coordinates in which `draw` gives its mode."""
+    def rate_matrices(self, matrices: Array) -> float:
+        """Return the logarithm of the density of matrices, in coordinates in which `find_matrices` gives its mode."""
         diagonal = np.arange(matrices.shape[1])
         right = matrices[:, diagonal, diagonal]
         logs = np.log(matrices)
         logs[:, diagonal, diagonal] = 0.0
         log_wrong = np.log1p(-right)
-        of_levels = self.wrong * log_wrong + (self.all[:, None] - self.wrong) * np.log(right)
+        of_levels = self.added_wrong * log_wrong + (self.added_labels[:, None] - self.added_wrong) * np.log(right)
         of_splits = (self.split * logs).sum(axis=2) - self.split.sum(axis=1) * log_wrong
         return float((of_levels + of_splits).sum())
 
@@ -231,20 +233,23 @@ def _weigh_hypotheses(counts: Array, levels: Array, given: Array | None = None) 
         bells, given = bells[some], given[np.ix_(tried, some)]
         given = given / given.sum()
     log_likely = np.stack([_rate_levels(counts, levels, each) for each in CONCENTRATIONS[tried]])
-    highest = log_likely.max(axis=(0, 2))
-    likely = np.exp(log_likely - highest[:, None])
+    # Each concentration has its own scale: one that is next to impossible for a source must not become 0 over 0.
+    by_concentration = log_likely.max(axis=2)
+    highest = by_concentration.max(axis=0)
+    likely = np.exp(log_likely - by_concentration[:, :, None])
+    log_scale = (by_concentration - highest)[:, :, None, None]
     flat = LEVELS * (1.0 - LEVELS) / (LEVELS * (1.0 - LEVELS)).sum()
     # The probability of each source, by concentration, under each curve and share of unusual ones.
     usual = np.einsum("csj,hj->csh", likely, bells)[:, :, :, None] * (1.0 - UNUSUAL_SHARES)
     other = np.einsum("csj,j->cs", likely, flat)[:, :, None, None] * UNUSUAL_SHARES
     both = usual + other
     if given is None:
-        rated = np.log(both).sum(axis=1) + _rate_bells()[:, None]
+        rated = (np.log(both) + log_scale).sum(axis=1) + _rate_bells()[:, None]
         hypotheses = np.exp(rated - logsumexp(rated))
         evidence = float(logsumexp(rated) - np.log(hypotheses.shape[0] * hypotheses.shape[2]))
     else:
         hypotheses = given
-        evidence = float(np.log(np.einsum("chu,cshu->s", hypotheses, both)).sum())
+        evidence = float(np.log(np.einsum("chu,cshu->s", hypotheses, both * np.exp(log_scale))).sum())
     weighed = hypotheses[:, None] / both
     by_bell = np.einsum("cshu,u,hj->csj", weighed, 1.0 - UNUSUAL_SHARES, bells)
     by_flat = np.einsum("cshu,u->cs", weighed, UNUSUAL_SHARES)[:, :, None] * flat
@@ -272,7 +277,7 @@ def _rate_bells() -> Array:
 
 
 def _rate_levels(counts: Array, levels: Array, concentration: float) -> Array:
-    """Return the log-probability of each source's right and wrong labels at each level, one label after the other."""
+    """Return the log-probability of each source's right and wrong labels at each level: a beta-binomial one."""
     n_wrong = _leave_out_diagonal(counts).sum(axis=2)
     n_right = np.einsum("skk->sk", counts)
     rated = np.empty((len(counts), len(levels)))
@@ -283,7 +288,7 @@ def _rate_levels(counts: Array, levels: Array, concentration: float) -> Array:
 
 
 def _rate_splits(counts: Array, split: Array) -> float:
-    """Return the log-probability of which wrong label each wrong label is, one label after the other."""
+    """Return the log-probability of which wrong label each wrong label is: a Dirichlet-multinomial one."""
     others = _leave_out_diagonal(counts)
     off_diagonal = ~np.eye(len(split), dtype=np.bool_)
     added = split[off_diagonal]
@@ -300,7 +305,7 @@ def _shape_levels(common: Array) -> Array:
 
 
 def _find_split(common: Array) -> Array:
-    """Return how the wrong labels of each class are shared out over the other labels."""
+    """Return the share of each other label among the wrong labels of each class."""
     others = _leave_out_diagonal(np.maximum(common, LEAST_COMMON_ENTRY)[None])[0]
     return np.asarray(others / others.sum(axis=1, keepdims=True))
 

@@ -6,14 +6,14 @@ drawn towards a common one (`hierarchy`), as far as their own labels do not say 
 
 The posterior that a model learned from all labels follows the mean of the sources' matrices. Which noise that is, is
 weighed by `Untwisting` or `MatrixUntwisting`: each of their components makes a clean posterior of it, under which the
-matrices of sources are found by expectation and maximisation. Components under which the labels by source are likely
-weigh more.
+matrices of sources are found (`source_fits`). Components under which the labels by source are likely weigh more, and
+what is said of a source is the mean over all of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,9 +21,10 @@ from scipy.special import betainc, betaincinv, logsumexp
 from threadpoolctl import threadpool_limits
 
 from untwist.arguments import Array, check_numbers
-from untwist.noise.components import Component, Components, find_log_odds, take_components
-from untwist.noise.hierarchy import LEAST_ENTRY, SourcePrior, keep_entries, learn_prior
-from untwist.noise.matrix import MatrixUntwisting, invert_matrices
+from untwist.noise.components import LEAST_WEIGHT, SAFE_MARGIN, find_log_odds, take_components
+from untwist.noise.hierarchy import LEAST_ENTRY
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.source_fits import SourceFit, find_wrong_by_class, fit_sources
 from untwist.noise.untwisting import Untwisting
 from untwist.noise.votes import Votes, arrange_votes
 
@@ -31,39 +32,21 @@ __all__ = ["FALSE_DISCOVERY_RATE", "NoiseBySource", "estimate_by_source"]
 
 #: Of the sources that are said to stand out, this share is expected not to.
 FALSE_DISCOVERY_RATE = 0.05
-# A source stands out that is wrong so many times as often as the others, and by this much more.
-NOISIER = 1.5
-MUCH_NOISIER = 0.05
+# A source stands out whose share of wrong labels is at least so many times that of the others, and above it by at least
+# so much: a smaller difference is not worth anybody's time, however certain it is.
+LEAST_TIMES_AS_NOISY = 1.5
+LEAST_EXCESS = 0.05
 # The tails of all intervals, which are of 95 %.
 TAILS = (0.025, 0.975)
-# A probability that is divided by, or whose logarithm is taken, is kept above this.
-SAFE_MARGIN = 1e-12
-# Components of the noise of all labels are joined where so many cells would be worked on: one for each vote, so many
-# more for each source. There are no fewer components than the third number, and no more than the last.
+# Every component of the noise of all labels is a fit of its own, over cells: one for each vote, and so many more for
+# each source. Neighbours are joined where all fits together would have more cells than the first number; there are no
+# fewer components than the third, and no more than the last.
 MOST_CELLS = 1_000_000
 CELLS_PER_SOURCE = 20
 FEWEST_COMPONENTS = 4
 MOST_COMPONENTS = 24
-# The prior of sources is learned anew in so many rounds, each of so many steps at most.
-ROUNDS = 6
-STEPS_PER_ROUND = 12
-# Steps end where none moves an entry by more than this.
-LEAST_MOVE = 1e-4
-# Rounds end where one of them moves no entry by more than this.
-LEAST_CHANGE = 1e-3
-# A step may be lengthened so many times.
-LONGEST_STEP = 32.0
-# The prior mean and standard deviation of the slope of a clean posterior that votes are to judge, and its limits.
-USUAL_SLOPE = 1.0
-SLOPE_SPREAD = 0.5
-LEAST_SLOPE = 0.02
-LARGEST_SLOPE = 5.0
-# The prior standard deviation of its offsets.
-OFFSET_SPREAD = 0.5
-# Slope and offsets are found by so many of Newton's steps at most.
-NEWTON_STEPS = 10
-# A component of less weight than this is left out.
-LEAST_WEIGHT = 1e-6
+# Which noise of all labels is right more sources than this say no louder.
+MOST_TELLING_SOURCES = 20
 # The variance of a label is taken to be this at least where sources are weighed for training: beyond that it is the
 # number of rows, not the noise of labels, that limits what is learned.
 LEAST_VARIANCE = 0.05
@@ -140,8 +123,7 @@ class NoiseBySource:
             Each row sums to 1.
         """
         twisted, given, by, of = _check_rows(posterior, labels, sources, items, len(self.names))
-        matrices = np.concatenate([self.matrices, self.common[None]])
-        log_votes = np.log(np.maximum(matrices[by, :, given], SAFE_MARGIN))
+        log_votes = np.log(np.maximum(self._matrices_by_index[by, :, given], SAFE_MARGIN))
         if of is None:
             return _normalise_logs(np.log(np.maximum(self.clean(twisted), SAFE_MARGIN)) + log_votes)
         n_items = int(of.max()) + 1 if len(of) else 0
@@ -193,8 +175,7 @@ class NoiseBySource:
         by = _check_indices("sources", sources, -1, len(self.names))
         if truth.shape != (len(by), self.n_classes):
             raise ValueError(f"clean must be of shape {(len(by), self.n_classes)}, got {truth.shape}")
-        matrices = np.concatenate([self.matrices, self.common[None]])
-        return np.asarray(np.einsum("nk,nkl->nl", truth, matrices[by]))
+        return np.asarray(np.einsum("nk,nkl->nl", truth, self._matrices_by_index[by]))
 
     def describe(self, most: int = 5) -> str:
         """Say in words which sources are noisier than the others.
@@ -225,6 +206,11 @@ class NoiseBySource:
 
     def __str__(self) -> str:
         return self.describe()
+
+    @property
+    def _matrices_by_index(self) -> Array:
+        """The matrices of sources, and at the end the common one, which an unknown source has: its index is -1."""
+        return np.concatenate([self.matrices, self.common[None]])
 
     @property
     def _typical_share(self) -> float:
@@ -282,321 +268,113 @@ def estimate_by_source(
         raise ValueError("sources must be known for at least one row of positive weight")
     votes = arrange_votes(twisted, given, by, of, row_weight, in_training, len(all_names))
     components = take_components(noise, votes.posterior)
-    most = FEWEST_COMPONENTS if votes.has_several else MOST_COMPONENTS
-    cells = len(votes.label) + CELLS_PER_SOURCE * votes.n_sources
-    most = int(np.clip(MOST_CELLS // cells, FEWEST_COMPONENTS, most))
+    listed = components.list_components(_limit_components(votes))
     # The number of threads of a matrix product may change its last bit.
     with threadpool_limits(limits=1, user_api="blas"):
-        fits = [_fit_sources(votes, components, each) for each in components.list_components(most)]
+        fits = [fit_sources(votes, components, each) for each in listed]
     before = np.array([fit.component.weight for fit in fits])
-    # One source alone is all labels together, and says nothing new of them.
-    gains = np.array([fit.gain if len(np.unique(votes.source)) > 1 else 0.0 for fit in fits])
-    log_weights = np.log(before) + gains
-    evidence = float(logsumexp(log_weights) - np.log(before.sum()))
+    log_weights = np.log(before) + _find_trust(votes) * np.array([fit.gain for fit in fits])
     weights = np.exp(log_weights - logsumexp(log_weights))
-    summary = _summarise(votes, fits, weights)
+    kept = np.flatnonzero(weights > LEAST_WEIGHT)
+    likely, likely_weights = [fits[index] for index in kept], weights[kept] / weights[kept].sum()
+    shares, intervals = _find_shares(likely, likely_weights)
+    # Votes have sources in an order of their own.
     back = np.argsort(votes.original, kind="stable")
-    counted = by >= 0
-    order = np.lexsort((row_weight[counted], by[counted]))
-    counts = np.bincount(by[counted][order], row_weight[counted][order], len(all_names)).astype(np.float64)
     return NoiseBySource(
         names=all_names,
-        counts=counts,
-        matrices=summary.matrices[back],
-        common=summary.common,
-        shares=summary.shares[back],
-        intervals=summary.intervals[back],
-        class_intervals=summary.class_intervals[back],
-        stands_out=summary.stands_out[back],
-        reliability=summary.reliability[back],
-        evidence=evidence,
+        counts=_sum_by_source(by, row_weight, len(all_names)),
+        matrices=_average([fit.matrices for fit in likely], likely_weights)[back],
+        common=_find_common(likely, likely_weights),
+        shares=shares[back],
+        intervals=intervals[back],
+        class_intervals=_find_class_intervals(likely, likely_weights)[back],
+        stands_out=_find_noisier(votes, likely, likely_weights)[back],
+        reliability=_find_reliability(votes, likely, likely_weights)[back],
+        evidence=float(_average([np.array(fit.evidence) for fit in likely], likely_weights)),
         untwisting=components.combine([fit.component for fit in fits], weights),
     )
 
 
-# ---- one candidate: the matrices of sources by expectation and maximisation ----
+def _find_trust(votes: Votes) -> float:
+    """Return how much the labels by source count where the noise of all labels is weighed.
 
-
-class _Fit(NamedTuple):
-    """What the votes say of sources under one noise of all labels.
-
-    `covariance` is that of the shares of each class that bear another label, `class_shares` how frequent true classes
-    are among a source's items, `shares` the share of wrong labels of each source.
+    One source alone is all labels together, and says nothing new of them. Of many, what is left out for each one adds
+    up, so that all of them together count for a few.
     """
-
-    component: Component
-    matrices: Array
-    prior: SourcePrior
-    covariance: Array
-    class_shares: Array
-    shares: Array
-    clean: Array
-    gain: float
+    present = len(np.unique(votes.source))
+    return min(1.0, MOST_TELLING_SOURCES / present) if present > 1 else 0.0
 
 
-def _fit_sources(votes: Votes, components: Components, component: Component) -> _Fit:
-    """Find the matrices of sources under one noise of all labels, and the prior that they share.
-
-    Where items have several votes, these tell the noise of all labels as well, and it is moved to where they have it.
-    """
-    features = components.untwist(component)
-    pooled = keep_entries(component.matrix)
-    pooled_evidence = _rate_pooled(votes, np.exp(features), pooled)
-    matrices = np.repeat(pooled[None], votes.n_sources, axis=0)
-    truth = _find_truth(votes, features, matrices)[0]
-    if votes.has_several:
-        truth = np.where(votes.has_several_votes[:, None], _count_votes(votes), truth)
-        component = _move(votes, components, component, truth)
-        features = components.untwist(component)
-        matrices = keep_entries(_count(votes, truth) + pooled)
-        truth = _find_truth(votes, features, matrices)[0]
-    counts = _count(votes, truth)
-    prior = learn_prior(_discount(votes, truth, counts, matrices)[0], pooled)
-    for _ in range(ROUNDS):
-        before = matrices
-        matrices = _climb(votes, features, matrices, prior)
-        truth = _find_truth(votes, features, matrices)[0]
-        if votes.has_several:
-            component = _move(votes, components, component, truth)
-            features = components.untwist(component)
-            truth = _find_truth(votes, features, matrices)[0]
-        counts = _count(votes, truth)
-        prior = learn_prior(_discount(votes, truth, counts, matrices)[0], pooled, prior)
-        if float(np.abs(matrices - before).max()) < LEAST_CHANGE:
-            break
-    matrices = _climb(votes, features, matrices, prior)
-    truth, likelihood = _find_truth(votes, features, matrices)
-    counts = _count(votes, truth)
-    told, information = _discount(votes, truth, counts, matrices)
-    wrong = _find_wrong(matrices)
-    scale = wrong * (1.0 - wrong)
-    diagonal = np.arange(votes.n_classes)
-    information[:, diagonal, diagonal] += prior.all[:, None] * scale
-    covariance = scale[:, :, None] * invert_matrices(information) * scale[:, None, :] + prior.find_spread(told)
-    evidence = likelihood - float((told * np.log(matrices)).sum()) + prior.evidence
-    totals = counts.sum(axis=(1, 2))
-    # Where truths are hardly known, neither are the posteriors and the other sources that were taken for known.
-    missing = 1.0 - told.sum(axis=(1, 2)) / np.maximum(totals, SAFE_MARGIN)
-    covariance *= (1.0 + np.clip(missing, 0.0, 1.0))[:, None, None]
-    right = votes.sum_by_source_and_label(votes.vote_weight * truth[votes.item, votes.label]).sum(axis=1)
-    by_class = counts.sum(axis=2) / np.maximum(totals, SAFE_MARGIN)[:, None]
-    class_shares = np.where(totals[:, None] > 0, by_class, 1.0 / votes.n_classes)
-    expected = (class_shares * wrong).sum(axis=1)
-    shares = np.where(totals > 0, 1.0 - right / np.maximum(totals, SAFE_MARGIN), expected)
-    gain = evidence - pooled_evidence
-    return _Fit(component, matrices, prior, covariance, class_shares, shares, np.exp(features), gain)
+def _limit_components(votes: Votes) -> int:
+    """Return how many components of the noise of all labels are fitted at most, so that it takes seconds."""
+    # Where items have several votes, these move every component to where they have it, so that a few will do.
+    most = FEWEST_COMPONENTS if votes.has_repeated_items else MOST_COMPONENTS
+    cells = len(votes.label) + CELLS_PER_SOURCE * votes.n_sources
+    return int(np.clip(MOST_CELLS // cells, FEWEST_COMPONENTS, most))
 
 
-def _move(votes: Votes, components: Components, component: Component, truth: Array) -> Component:
-    """Return the noise of all labels as the truths of items have it, with the slope and offsets that fit them best."""
-    weight = votes.vote_weight * votes.pooled_weight
-    summed = [np.bincount(votes.label, weight * column[votes.item], votes.n_classes) for column in truth.T]
-    plain = replace(
-        component,
-        matrix=keep_entries(np.array(summed) + component.matrix),
-        slopes=np.ones(votes.n_classes),
-        offsets=np.zeros(votes.n_classes),
-        members=np.zeros(0, dtype=np.intp),
-    )
-    slope, offsets = _calibrate(votes, components.untwist(plain), truth, components.has_offsets)
-    return replace(plain, slopes=np.full(votes.n_classes, slope), offsets=offsets)
+def _sum_by_source(sources: NDArray[np.intp], weight: Array, n_sources: int) -> Array:
+    """Return the weight of each source's rows, the same for any order of the rows."""
+    known = sources >= 0
+    order = np.lexsort((weight[known], sources[known]))
+    return np.bincount(sources[known][order], weight[known][order], n_sources).astype(np.float64)
 
 
-def _calibrate(votes: Votes, log_clean: Array, truth: Array, has_offsets: bool) -> tuple[float, Array]:
-    """Return the slope and the offsets of a posterior that fit the truths best: of c they make c^slope e^offset."""
-    n_classes = votes.n_classes
-    prior_mean = np.concatenate([[USUAL_SLOPE], np.zeros(n_classes)])
-    precision = np.concatenate([[SLOPE_SPREAD**-2.0], np.full(n_classes, OFFSET_SPREAD**-2.0)])
-    centred = log_clean - log_clean.mean(axis=1, keepdims=True)
-    weight = votes.weight[:, None]
-    parameters = prior_mean
-    n_free = 1 + n_classes if has_offsets else 1
-    for _ in range(NEWTON_STEPS):
-        logs = parameters[0] * centred + parameters[1:]
-        expected = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-        residual = weight * (truth - expected)
-        gradient = np.concatenate([[(residual * centred).sum()], residual.sum(axis=0)])
-        gradient -= precision * (parameters - prior_mean)
-        away = centred - (expected * centred).sum(axis=1, keepdims=True)
-        hessian = np.diag(precision)
-        hessian[0, 0] += (weight * expected * away**2).sum()
-        mixed = (weight * expected * away).sum(axis=0)
-        hessian[0, 1:] += mixed
-        hessian[1:, 0] += mixed
-        hessian[1:, 1:] += np.diag((weight * expected).sum(axis=0)) - np.einsum(
-            "nj,nk->jk", weight * expected, expected
-        )
-        move = np.zeros_like(parameters)
-        move[:n_free] = np.linalg.solve(hessian[:n_free, :n_free], gradient[:n_free])
-        parameters = parameters + np.clip(move, -1.0, 1.0)
-        parameters[0] = np.clip(parameters[0], LEAST_SLOPE, LARGEST_SLOPE)
-        if float(np.abs(move).max()) < LEAST_MOVE:
-            break
-    return float(parameters[0]), parameters[1:]
+# ---- the mean over all components ----
 
 
-def _climb(votes: Votes, features: Array, matrices: Array, prior: SourcePrior) -> Array:
-    """Return the likeliest matrices, by expectation and maximisation with steps that are lengthened.
-
-    Two steps tell how fast each source moves and slows down, and where it is going (Varadhan and Roland's SQUAREM). A
-    long step that makes the votes less likely is not taken.
-    """
-
-    def step(before: Array) -> tuple[Array, float]:
-        truth, likelihood = _find_truth(votes, features, before)
-        return prior.draw(_count(votes, truth)), likelihood + prior.rate(before)
-
-    value_before = -np.inf
-    longest = 4.0
-    safe = matrices
-    for _ in range(STEPS_PER_ROUND):
-        first, value = step(matrices)
-        if value < value_before:
-            longest = max(longest / 4.0, 1.0)
-            matrices = safe
-            first, value = step(matrices)
-        value_before = value
-        second = step(first)[0]
-        safe = second
-        if float(np.abs(second - matrices).max()) < LEAST_MOVE:
-            break
-        move = np.log(first) - np.log(matrices)
-        bend = np.log(second) - np.log(first) - move
-        speed, slowing = (np.sqrt((each**2).sum(axis=(1, 2))) for each in (move, bend))
-        length = np.clip(speed / np.maximum(slowing, SAFE_MARGIN), 1.0, longest)[:, None, None]
-        ahead = np.log(matrices) + 2.0 * length * move + length**2 * bend
-        ahead = np.exp(np.clip(ahead, np.log(LEAST_ENTRY), 0.0))
-        matrices = ahead / ahead.sum(axis=2, keepdims=True)
-        longest = min(2.0 * longest, LONGEST_STEP)
-    return safe
+def _average(arrays: list[Array], weights: Array) -> Array:
+    return np.asarray(sum(weight * each for weight, each in zip(weights, arrays, strict=True)))
 
 
-def _find_wrong(matrices: Array) -> Array:
-    """Return the share of each class that bears another label, by source."""
-    return np.asarray(np.clip(1.0 - np.einsum("skk->sk", matrices), LEAST_ENTRY, 1.0 - LEAST_ENTRY))
+def _find_common(fits: list[SourceFit], weights: Array) -> Array:
+    """Return the matrix that sources are drawn towards."""
+    common = _average([fit.prior.common for fit in fits], weights)
+    return np.asarray(common / common.sum(axis=1, keepdims=True))
 
 
-def _count_votes(votes: Votes) -> Array:
-    """Return the share of each item's votes that each class has."""
-    truth = np.zeros(votes.posterior.shape)
-    np.add.at(truth, (votes.item, votes.label), 1.0)
-    return np.asarray(truth / truth.sum(axis=1, keepdims=True))
+def _find_class_intervals(fits: list[SourceFit], weights: Array) -> Array:
+    """Return the interval of the share of each class that bears another label, by source."""
+    wrong = np.array([find_wrong_by_class(fit.matrices) for fit in fits])
+    variance = np.array([np.einsum("skk->sk", fit.covariance) for fit in fits])
+    return _find_intervals(weights, wrong, variance)
 
 
-def _find_truth(votes: Votes, log_clean: Array, matrices: Array) -> tuple[Array, float]:
-    """Return the probability of each class in each item, and the log-likelihood of all votes."""
-    log_votes = np.log(matrices)[votes.source, :, votes.label]
-    joint = log_clean + (np.add.reduceat(log_votes, votes.first, axis=0) if votes.has_several else log_votes)
-    highest = joint.max(axis=1, keepdims=True)
-    truth = np.exp(joint - highest)
-    total = truth.sum(axis=1, keepdims=True)
-    return truth / total, float((votes.weight * (np.log(total[:, 0]) + highest[:, 0])).sum())
-
-
-def _count(votes: Votes, truth: Array) -> Array:
-    """Return how many items of each class bear each label, by source."""
-    weight = votes.vote_weight
-    by_class = [votes.sum_by_source_and_label(weight * column[votes.item]) for column in truth.T]
-    return np.stack(by_class, axis=1)
-
-
-def _discount(votes: Votes, truth: Array, counts: Array, matrices: Array) -> tuple[Array, Array]:
-    """Return the counts that the votes really tell, and the information on the log-odds of each class's wrong labels.
-
-    The likelihood of an item is a straight line in the matrix of a source, so that the information is the sum of
-    squared scores. What is missing to that of known truths was counted as the matrix has it, and is taken off again.
-    """
-    wrong = _find_wrong(matrices)
-    is_other = votes.label[:, None] != np.arange(votes.n_classes)
-    scores = truth[votes.item] * (is_other - wrong[votes.source])
-    weight = votes.vote_weight
-    n_classes = votes.n_classes
-    information = np.empty((votes.n_sources, n_classes, n_classes))
-    for j in range(n_classes):
-        for k in range(j + 1):
-            summed = np.bincount(votes.source, weight * scores[:, j] * scores[:, k], votes.n_sources)
-            information[:, j, k] = information[:, k, j] = summed
-    # Rows that might be of either class tell less of both together than of each: what counts is the level of a source.
-    by_class = np.einsum("skk->sk", information)
-    part = information.sum(axis=(1, 2)) / np.maximum(by_class.sum(axis=1), SAFE_MARGIN)
-    told = by_class * np.clip(part, 0.0, 1.0)[:, None] / (wrong * (1.0 - wrong))
-    right = np.einsum("skk->sk", counts)
-    others = counts.sum(axis=2) - right
-    missing = np.maximum(counts.sum(axis=2) - told, 0.0)
-    told_wrong = others - missing * wrong
-    told_right = right - missing * (1.0 - wrong)
-    # Where less than no label would be wrong, none is, and more labels that are right say the same.
-    told_right += np.maximum(-told_wrong, 0.0) / wrong
-    told_wrong = np.maximum(told_wrong, 0.0)
-    # The same where less than none would be right.
-    told_wrong += np.maximum(-told_right, 0.0) / (1.0 - wrong)
-    told_right = np.maximum(told_right, 0.0)
-    told_counts = np.maximum(counts - missing[:, :, None] * matrices, 0.0)
-    diagonal = np.arange(n_classes)
-    told_counts[:, diagonal, diagonal] = 0.0
-    told_counts *= (told_wrong / np.maximum(told_counts.sum(axis=2), SAFE_MARGIN))[:, :, None]
-    told_counts[:, diagonal, diagonal] = told_right
-    return told_counts, information
-
-
-def _rate_pooled(votes: Votes, clean: Array, matrix: Array) -> float:
-    """Return the log-likelihood of all labels by one matrix, as they weighed where the posterior was learned."""
-    likely = np.einsum("nk,nk->n", clean[votes.item], matrix.T[votes.label])
-    return float((votes.vote_weight * votes.pooled_weight * np.log(np.maximum(likely, SAFE_MARGIN))).sum())
-
-
-# ---- all candidates together ----
-
-
-class _Summary(NamedTuple):
-    matrices: Array
-    common: Array
-    shares: Array
-    intervals: Array
-    class_intervals: Array
-    stands_out: NDArray[np.bool_]
-    reliability: Array
-
-
-def _summarise(votes: Votes, fits: list[_Fit], weights: Array) -> _Summary:
-    kept = np.flatnonzero(weights > LEAST_WEIGHT)
-    weights = weights[kept] / weights[kept].sum()
-    chosen = [fits[index] for index in kept]
-    matrices = sum(w * fit.matrices for w, fit in zip(weights, chosen, strict=True))
-    common = np.asarray(sum(w * fit.prior.common for w, fit in zip(weights, chosen, strict=True)))
-    common = common / common.sum(axis=1, keepdims=True)
-    wrong = np.array([_find_wrong(fit.matrices) for fit in chosen])
-    variance = np.array([np.einsum("skk->sk", fit.covariance) for fit in chosen])
-    class_intervals = _find_intervals(weights, wrong, variance)
-    shares = np.array([fit.shares for fit in chosen])
-    share_variance = np.array(
-        [np.einsum("sj,sjk,sk->s", fit.class_shares, fit.covariance, fit.class_shares) for fit in chosen]
-    )
-    rates = np.array([(fit.class_shares * each).sum(axis=1) for fit, each in zip(chosen, wrong, strict=True)])
+def _find_shares(fits: list[SourceFit], weights: Array) -> tuple[Array, Array]:
+    """Return the share of wrong labels of each source, and its interval."""
+    shares = np.array([fit.shares for fit in fits])
+    rates, variances = (np.array(each) for each in zip(*(_find_rates(fit) for fit in fits), strict=True))
     # The interval holds both what the source is like and how many of its labels happen to be wrong.
-    both = [_find_intervals(weights, each, share_variance) for each in (rates, shares)]
-    intervals = np.column_stack(
-        [np.minimum(*(each[:, 0] for each in both)), np.maximum(*(each[:, 1] for each in both))]
-    )
+    both = [_find_intervals(weights, each, variances) for each in (rates, shares)]
+    low, high = np.minimum(*(each[:, 0] for each in both)), np.maximum(*(each[:, 1] for each in both))
+    return np.einsum("m,ms->s", weights, shares), np.column_stack([low, high])
+
+
+def _find_rates(fit: SourceFit) -> tuple[Array, Array]:
+    """Return how often each source errs on items like its own, whatever labels it happened to give, with variances."""
+    rates = (fit.class_shares * find_wrong_by_class(fit.matrices)).sum(axis=1)
+    return rates, np.einsum("sj,sjk,sk->s", fit.class_shares, fit.covariance, fit.class_shares)
+
+
+def _find_noisier(votes: Votes, fits: list[SourceFit], weights: Array) -> NDArray[np.bool_]:
+    """Return which sources are noisier than the others, at `FALSE_DISCOVERY_RATE`."""
     totals = np.bincount(votes.source, votes.vote_weight, votes.n_sources).astype(np.float64)
     not_noisier = np.zeros(votes.n_sources)
+    for weight, fit in zip(weights, fits, strict=True):
+        rates, variances = _find_rates(fit)
+        usual = _find_middle_of_others(rates, totals)
+        least = np.minimum(np.maximum(LEAST_TIMES_AS_NOISY * usual, usual + LEAST_EXCESS), 1.0)
+        not_noisier += weight * betainc(*_match_beta(rates, variances), least)
+    return _select_noisier(not_noisier)
+
+
+def _find_reliability(votes: Votes, fits: list[SourceFit], weights: Array) -> Array:
+    """Return how much one label of each source should weigh beside one of the best."""
     reliability = np.zeros(votes.n_sources)
-    for w, fit, *each in zip(weights, chosen, rates, share_variance, strict=True):
-        usual = _find_middle_of_others(each[0], totals)
-        least = np.minimum(np.maximum(NOISIER * usual, usual + MUCH_NOISIER), 1.0)
-        not_noisier += w * betainc(*_match_beta(*each), least)
-        reliability += w * _rate_reliability(votes, fit)
+    for weight, fit in zip(weights, fits, strict=True):
+        reliability += weight * _rate_reliability(votes, fit)
     best = float(reliability.max())
-    reliability = np.clip(reliability / best, LEAST_RELIABILITY, 1.0) if best > 0 else np.ones(votes.n_sources)
-    return _Summary(
-        np.asarray(matrices),
-        common,
-        np.einsum("m,ms->s", weights, shares),
-        intervals,
-        class_intervals,
-        _choose(not_noisier),
-        reliability,
-    )
+    return np.clip(reliability / best, LEAST_RELIABILITY, 1.0) if best > 0 else np.ones(votes.n_sources)
 
 
 def _find_intervals(weights: Array, means: Array, variances: Array) -> Array:
@@ -635,7 +413,7 @@ def _find_middle_of_others(rates: Array, totals: Array) -> Array:
     return np.where(has_others, rising[np.minimum(middle, len(order) - 1)], 1.0)
 
 
-def _choose(not_noisier: Array) -> NDArray[np.bool_]:
+def _select_noisier(not_noisier: Array) -> NDArray[np.bool_]:
     """Return the largest set of sources of which no more than the stated share is expected not to stand out."""
     order = np.argsort(not_noisier, kind="stable")
     expected = np.cumsum(not_noisier[order]) / np.arange(1, len(order) + 1)
@@ -644,7 +422,7 @@ def _choose(not_noisier: Array) -> NDArray[np.bool_]:
     return chosen
 
 
-def _rate_reliability(votes: Votes, fit: _Fit) -> Array:
+def _rate_reliability(votes: Votes, fit: SourceFit) -> Array:
     """Return signal over variance of one label of each source.
 
     Where labels of several sources are averaged with weights w, the signal is the sum of w J, with J the slope from the

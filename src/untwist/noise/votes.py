@@ -18,7 +18,7 @@ __all__ = ["Votes", "arrange_votes"]
 
 # Two classes with one vote an item are summed in so many bins of the posterior.
 N_BINS = 64
-# Weights that add up to more than this say no more.
+# Weights that add up to more than this count for this much: so many labels leave no doubt that more would remove.
 MOST_TELLING_WEIGHT = 1e7
 # Numbers that differ by less than this count as equal.
 ROUNDING = 1e-9
@@ -42,7 +42,7 @@ class Votes(NamedTuple):
     n_sources : int
         How many sources there are.
     original : ndarray of int of shape (n_sources,)
-        What the caller calls each source.
+        The index that the caller has for each source, as sources are sorted here by their votes.
     """
 
     posterior: Array
@@ -66,13 +66,13 @@ class Votes(NamedTuple):
         return np.asarray(self.weight[self.item])
 
     @property
-    def has_several(self) -> bool:
-        """Whether any item has several votes."""
+    def has_repeated_items(self) -> bool:
+        """Whether some item has several votes."""
         return len(self.first) < len(self.item)
 
     @property
     def has_several_votes(self) -> NDArray[np.bool_]:
-        """Whether each item has several votes."""
+        """Of each item whether it has several votes."""
         return np.asarray(np.diff(np.append(self.first, len(self.item))) > 1)
 
     def sum_by_source_and_label(self, values: Array) -> Array:
@@ -155,7 +155,10 @@ def _encode_contents(
     n_sources: int,
     n_items: int,
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return a code of each source and of each item that depends on their votes, in any order, and not on names."""
+    """Return a code of each source and of each item by which both can be sorted, whatever they are called.
+
+    It depends on their votes, in any order, and on nothing else.
+    """
     bits = scramble_bits(np.ascontiguousarray(posterior).view(np.uint64))
     places = scramble_bits(np.arange(posterior.shape[1], dtype=np.uint64))
     content = scramble_bits((bits * (places | np.uint64(1))).sum(axis=1, dtype=np.uint64))

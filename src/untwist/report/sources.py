@@ -55,12 +55,13 @@ def _introduce(findings: Findings) -> str:
     n_sources = len(findings.sources)
     words = f"The labels come from {n_sources:,} sources" if n_sources > 1 else "The labels come from one source"
     words += (
-        ". Every source has a share of wrong labels of its own, drawn towards that of all as far as it has few labels."
+        ". The share of wrong labels is estimated for each; where a source has few labels, it is drawn towards that of "
+        "the others."
     )
     if audit.share_repeated >= LEAST_REPEATED:
         words += (
-            f" An item has {audit.labels_per_item:.2g} labels on average: its features tell its truth, and all of "
-            "these, each by as much as its source is worth."
+            f" An item has {audit.labels_per_item:.2g} labels on average: what it truly is follows from its features "
+            "and all of these, each counting as much as its source is worth."
         )
     unknown = int((audit.source_indices < 0).sum())
     if unknown:
@@ -123,9 +124,9 @@ def _write_table(findings: Findings) -> str:
         ]
         for one in shown
     ]
-    table = write_table("Sources, the worst first", ["source", "labels", "wrong", "expected"], lines)
+    table = write_table("Sources, the worst first", ["source", "labels", "share wrong", "expected wrong"], lines)
     n_more = len(findings.sources) - len(shown)
-    return table + (f"<p class=aside>... and {n_more:,} more, each better than these.</p>" if n_more else "")
+    return table + (f"<p class=aside>... and {n_more:,} more.</p>" if n_more else "")
 
 
 def _write_disagreements(pairs: list[Disagreement]) -> str:
@@ -142,7 +143,7 @@ def _write_disagreements(pairs: list[Disagreement]) -> str:
         return ""
     header = ["sources", "items of both", "disagree on", "explained"]
     words = (
-        "<p class=aside>Explained: how often two sources of their quality disagree, each erring by itself. More than "
-        "that means that the two do not mean the same by the classes.</p>"
+        "<p class=aside>Explained: how often two sources of their quality disagree, each erring by itself. Where they "
+        "disagree more, ask whether the two mean the same by the classes, and see the same of an item.</p>"
     )
     return write_table("Who disagrees with whom", header, lines) + words
