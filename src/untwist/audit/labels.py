@@ -524,8 +524,8 @@ class LabelAudit:
         hidden = self.hidden_source
         expected = Expectation.under_one_matrix(self.clean, self.noise.matrix)
         if self.by_source is not None:
-            matrices = np.concatenate([self.by_source.matrices, self.by_source.common[None]])
-            expected = Expectation(self.by_source.clean(self.posterior), matrices, self.source_indices)
+            clean = self.by_source.clean(self.posterior)
+            expected = Expectation(clean, self.by_source.matrices_by_index, self.source_indices)
         return JudgedRows(
             table=self.numbers,
             posterior=self.posterior,
