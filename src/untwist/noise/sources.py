@@ -30,7 +30,7 @@ from untwist.noise.votes import Votes, arrange_votes
 
 __all__ = ["FALSE_DISCOVERY_RATE", "NoiseBySource", "estimate_by_source"]
 
-#: Of the sources that are said to stand out, this share is expected not to.
+#: Of the sources that are said to stand out, this share at most is expected not to.
 FALSE_DISCOVERY_RATE = 0.05
 # A source stands out whose share of wrong labels is at least so many times that of the others, and above it by at least
 # so much: a smaller difference is not worth anybody's time, however certain it is.
