@@ -121,7 +121,7 @@ class NoiseBySource:
             Each row sums to 1.
         """
         twisted, given, by, of = _check_rows(posterior, labels, sources, items, len(self.names))
-        log_votes = np.log(np.maximum(self._matrices_by_index[by, :, given], SAFE_MARGIN))
+        log_votes = np.log(np.maximum(self.matrices_by_index[by, :, given], SAFE_MARGIN))
         if of is None:
             return _normalise_logs(np.log(np.maximum(self.clean(twisted), SAFE_MARGIN)) + log_votes)
         n_items = int(of.max()) + 1 if len(of) else 0
@@ -173,7 +173,7 @@ class NoiseBySource:
         by = _check_indices("sources", sources, -1, len(self.names))
         if truth.shape != (len(by), self.n_classes):
             raise ValueError(f"clean must be of shape {(len(by), self.n_classes)}, got {truth.shape}")
-        return np.asarray(np.einsum("nk,nkl->nl", truth, self._matrices_by_index[by]))
+        return np.asarray(np.einsum("nk,nkl->nl", truth, self.matrices_by_index[by]))
 
     def describe(self, most: int = 5) -> str:
         """Say in words which sources are noisier than the others.
@@ -206,7 +206,7 @@ class NoiseBySource:
         return self.describe()
 
     @property
-    def _matrices_by_index(self) -> Array:
+    def matrices_by_index(self) -> Array:
         """The matrices of sources, and at the end the common one, which an unknown source has: its index is -1."""
         return np.concatenate([self.matrices, self.common[None]])
 
