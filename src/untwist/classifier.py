@@ -209,7 +209,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     >>> model.predict(X[:3]), model.alpha_
     (array([0, 0, 0]), 1.0)
     >>> print(model.noise_)
-    no sign of noise that is the same everywhere (rates from 0% to 2% would fit);
+    no sign of noise that is the same everywhere (rates from 0% to 3% would fit);
     uneven noise of up to 3.0% of the labels is not excluded
     >>> model = PILBoostClassifier(alpha=2.0, n_estimators=50, max_depth=3).fit(X, y)  # as in the paper
     >>> model.predict(X[:3]), model.decision_function(X[:3]).round(2)

@@ -63,7 +63,9 @@ class SourceFit:
     clean : ndarray of shape (n_items, n_classes)
         The clean posterior of each item, by its features.
     gain : float
-        The log-likelihood, in nats, that different sources explain over one matrix of all labels.
+        The log-likelihood, in nats, by source less that of all labels together: what speaks for this noise.
+    evidence : float
+        The log-likelihood, in nats, that different sources explain over one common matrix.
     """
 
     component: Component
@@ -74,6 +76,7 @@ class SourceFit:
     shares: Array
     clean: Array
     gain: float
+    evidence: float
 
 
 def fit_sources(votes: Votes, components: Components, component: Component) -> SourceFit:
@@ -117,7 +120,7 @@ def fit_sources(votes: Votes, components: Components, component: Component) -> S
         if float(np.abs(matrices - before).max()) < LEAST_CHANGE:
             break
     matrices = _climb(votes, log_clean, matrices, prior)
-    return _conclude(votes, component, log_clean, matrices, prior, pooled_evidence)
+    return _conclude(votes, component, log_clean, matrices, prior, pooled, pooled_evidence)
 
 
 def find_wrong_by_class(matrices: Array) -> Array:
@@ -137,7 +140,13 @@ def find_wrong_by_class(matrices: Array) -> Array:
 
 
 def _conclude(
-    votes: Votes, component: Component, log_clean: Array, matrices: Array, prior: SourcePrior, pooled_evidence: float
+    votes: Votes,
+    component: Component,
+    log_clean: Array,
+    matrices: Array,
+    prior: SourcePrior,
+    pooled: Array,
+    pooled_evidence: float,
 ) -> SourceFit:
     """Return what follows from the likeliest matrices: how uncertain they are, and how many labels are wrong."""
     truth, likelihood = _find_truth(votes, log_clean, matrices)
@@ -145,7 +154,8 @@ def _conclude(
     wrong = find_wrong_by_class(matrices)
     information = _find_information(votes, truth, wrong)
     told = _discount(counts, matrices, information)
-    evidence = likelihood - float((told * np.log(matrices)).sum()) + prior.evidence
+    by_source = likelihood - float((told * np.log(matrices)).sum()) + prior.evidence
+    of_one_source = learn_prior(told.sum(axis=0, keepdims=True), pooled, prior).evidence
     scale = wrong * (1.0 - wrong)
     diagonal = np.arange(votes.n_classes)
     information[:, diagonal, diagonal] += prior.added_labels[:, None] * scale
@@ -166,7 +176,8 @@ def _conclude(
         class_shares=class_shares,
         shares=np.where(totals > 0, 1.0 - right / np.maximum(totals, SAFE_MARGIN), expected),
         clean=np.exp(log_clean),
-        gain=evidence - pooled_evidence,
+        gain=by_source - pooled_evidence,
+        evidence=prior.evidence - of_one_source,
     )
 
 

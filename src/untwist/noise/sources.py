@@ -45,6 +45,8 @@ MOST_CELLS = 1_000_000
 CELLS_PER_SOURCE = 20
 FEWEST_COMPONENTS = 4
 MOST_COMPONENTS = 24
+# Which noise of all labels is right more sources than this say no louder.
+MOST_TELLING_SOURCES = 20
 # The variance of a label is taken to be this at least where sources are weighed for training: beyond that it is the
 # number of rows, not the noise of labels, that limits what is learned.
 LEAST_VARIANCE = 0.05
@@ -271,9 +273,7 @@ def estimate_by_source(
     with threadpool_limits(limits=1, user_api="blas"):
         fits = [fit_sources(votes, components, each) for each in listed]
     before = np.array([fit.component.weight for fit in fits])
-    # One source alone is all labels together, and says nothing new of them.
-    gains = np.array([fit.gain if len(np.unique(votes.source)) > 1 else 0.0 for fit in fits])
-    log_weights = np.log(before) + gains
+    log_weights = np.log(before) + _find_trust(votes) * np.array([fit.gain for fit in fits])
     weights = np.exp(log_weights - logsumexp(log_weights))
     kept = np.flatnonzero(weights > LEAST_WEIGHT)
     likely, likely_weights = [fits[index] for index in kept], weights[kept] / weights[kept].sum()
@@ -290,9 +290,19 @@ def estimate_by_source(
         class_intervals=_find_class_intervals(likely, likely_weights)[back],
         stands_out=_find_noisier(votes, likely, likely_weights)[back],
         reliability=_find_reliability(votes, likely, likely_weights)[back],
-        evidence=float(logsumexp(log_weights) - np.log(before.sum())),
+        evidence=float(_average([np.array(fit.evidence) for fit in likely], likely_weights)),
         untwisting=components.combine([fit.component for fit in fits], weights),
     )
+
+
+def _find_trust(votes: Votes) -> float:
+    """Return how much the labels by source count where the noise of all labels is weighed.
+
+    One source alone is all labels together, and says nothing new of them. Of many, what is left out for each one adds
+    up, so that all of them together count for a few.
+    """
+    present = len(np.unique(votes.source))
+    return min(1.0, MOST_TELLING_SOURCES / present) if present > 1 else 0.0
 
 
 def _limit_components(votes: Votes) -> int:

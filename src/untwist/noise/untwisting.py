@@ -39,6 +39,8 @@ LEAST_CORRECTION = 0.05
 CLEAREST_BY_KNOWN_RATES = 1e-9
 # Rates that fall short of the best ones by so many nats of log-likelihood are within its interval of 95 %.
 TOLERATED_SHORTFALL = 1.92
+# The ends of an interval are moved out by this: the curve is an assumption, and no number of rows mends its error.
+ERROR_OF_CURVE = 0.01
 # A normal distribution has 95 % of its weight within so many standard deviations of its mean.
 DEVIATIONS = 1.96
 # The points of a normal distribution, in standard deviations, and their shares, that stand for it in an interval.
@@ -165,8 +167,11 @@ class Untwisting(NoiseEstimate):
         if_noise = _condition_on_noise(weights, grid)
         rate_neg, rate_pos = (float(rates @ (if_noise if found else weights)) for rates in grid)
         shortfalls = None if shortfalls is None else shortfalls[kept]
+        rates_are_given = math.isnan(evidence)
         interval_neg, interval_pos = (
-            _reach_fitting(_find_interval(rates, if_noise, found), rates + _find_half_step(rates), shortfalls)
+            (float(rates[0]), float(rates[0]))
+            if rates_are_given
+            else _reach_fitting(_find_interval(rates, if_noise, found), rates + _find_slack(rates), shortfalls)
             for rates in grid
         )
         return cls(
@@ -332,8 +337,10 @@ class Untwisting(NoiseEstimate):
         drawn = np.clip(shares[:, None] + spread[:, None] * NORMAL_POINTS, 0.0, 1.0)
         if_noise = _condition_on_noise(self.weights, np.stack([self.rates_neg, self.rates_pos]))
         interval = _find_interval(drawn.ravel(), np.outer(if_noise, NORMAL_WEIGHTS).ravel(), self.found)
-        interval = _reach_fitting(interval, np.minimum(shares + DEVIATIONS * spread, 1.0), self.shortfalls)
-        return share, *_widen(interval, share)
+        # A share moves about as the rates do.
+        slack = max(_find_slack(self.rates_neg), _find_slack(self.rates_pos))
+        highest = np.minimum(shares + DEVIATIONS * spread + slack, 1.0)
+        return share, *_widen(_reach_fitting(interval, highest, self.shortfalls), share)
 
     @cached_property
     def clean_table(self) -> Array:
@@ -497,10 +504,10 @@ def _reach_fitting(interval: tuple[float, float], values: Array, shortfalls: Arr
     return interval[0], max(interval[1], float(values[shortfalls <= TOLERATED_SHORTFALL].max(initial=0.0)))
 
 
-def _find_half_step(rates: Array) -> float:
-    """Return half the distance between neighbours on the grid, for which a rate stands."""
+def _find_slack(rates: Array) -> float:
+    """Return by how much a rate may be off: half the distance between neighbours on the grid, or the curve's error."""
     distinct = np.unique(rates)
-    return float(np.diff(distinct).min() / 2.0) if len(distinct) > 1 else 0.0
+    return max(float(np.diff(distinct).min() / 2.0) if len(distinct) > 1 else 0.0, ERROR_OF_CURVE)
 
 
 def _widen(interval: tuple[float, float], rate: float) -> tuple[float, float]:
@@ -524,4 +531,4 @@ def _find_interval(rates: Array, weights: Array, found: bool) -> tuple[float, fl
     weight_until = np.concatenate([[0.0], np.cumsum(np.bincount(index, weights))])
     shares = [(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0]
     low, high = np.interp(shares, weight_until / weight_until[-1], edges)
-    return float(low) if found else 0.0, float(high)
+    return max(0.0, float(low) - ERROR_OF_CURVE) if found else 0.0, float(high)
