@@ -297,4 +297,4 @@ def _start_items(
     is_repeated = ~starts | np.r_[~starts[1:], False]
     if is_repeated.sum() < REPEATED_BY_RULE * present.sum():
         starts[:] = True
-    return starts
+    return np.asarray(starts)

@@ -45,7 +45,8 @@ MOST_CELLS = 1_000_000
 CELLS_PER_SOURCE = 20
 FEWEST_COMPONENTS = 4
 MOST_COMPONENTS = 24
-# Which noise of all labels is right more sources than this say no louder.
+# Sources also tell which noise of all labels is right. More of them than this count for no more in that: what a fit
+# leaves out of each adds up.
 MOST_TELLING_SOURCES = 20
 # The variance of a label is taken to be this at least where sources are weighed for training: beyond that it is the
 # number of rows, not the noise of labels, that limits what is learned.
