@@ -555,3 +555,32 @@ def test_only_some_of_many_bad_sources_are_told(monkeypatch, branches):
     assert len(lines) == 2
     assert lines[1] == "... and 2 more sources stand out: list_sources() has them all"
     assert sources.FALSE_DISCOVERY_RATE == 0.05
+
+
+def test_a_row_of_weight_zero_is_absent_though_it_names_an_item():
+    X, y, who, item, _ = draw_annotators(n_items=150)
+    audit = audit_labels(X, y, source=who, item=item)
+    extra = np.arange(0, len(y), 2)
+    rows = np.concatenate([np.arange(len(y)), extra])
+    labels = np.concatenate([y, 1 - y[extra]])
+    weight = np.concatenate([np.ones(len(y)), np.zeros(len(extra))])
+    model = PILBoostClassifier(random_state=0).fit(
+        X[rows], labels, sample_weight=weight, source=who[rows], item=item[rows]
+    )
+    other = audit_labels(X[rows], labels, model, source=who[rows], item=item[rows])
+    np.testing.assert_allclose(other.posterior[: len(y)], audit.posterior, atol=1e-9)
+    np.testing.assert_allclose(other.wrong[: len(y)], audit.wrong, atol=1e-9)
+    np.testing.assert_allclose(other.truth[: len(y)], audit.truth, atol=1e-9)
+    np.testing.assert_array_equal(other.item[: len(y)], item.astype(str))
+
+
+def test_items_without_names_do_not_take_those_of_others():
+    X, y, who, item, _ = draw_annotators(n_items=60)
+    names = np.array([f"row {3 * i + 3}" for i in item], dtype=object)
+    names[::6] = None
+    model = PILBoostClassifier(random_state=0).fit(X, y, source=who, item=names)
+    audit = audit_labels(X, y, model, source=who, item=names)
+    assert len(np.unique(audit.item)) == model.model_.out_of_fold.sources.n_items
+    nameless = PILBoostClassifier(random_state=0).fit(X, y, source=who, item=[None] * len(y))
+    audit = audit_labels(X, y, nameless, source=who, item=[None] * len(y))
+    np.testing.assert_array_equal(audit.item, np.arange(len(y)))

@@ -38,10 +38,13 @@ from untwist.data.sources import (
         (pd.Series(["b", "a", None], dtype="category"), ["a", "b"], [1, 0, UNKNOWN]),
         (pd.Series([2, 1, None], dtype="Int64"), [1, 2], [1, 0, UNKNOWN]),
         (pd.Series(["b", "a", None], dtype="string"), ["a", "b"], [1, 0, UNKNOWN]),
+        (np.array(["b", "a", "b"], dtype=">U2"), ["a", "b"], [1, 0, 1]),
+        (np.array([3, 1, 3], dtype=">i4"), [1, 3], [1, 0, 1]),
     ],
 )
 def test_names_of_any_kind(values, names, index):
     found, numbers = read_names("source", values, 3)
+    assert found.dtype.isnative
     assert found.tolist() == names
     assert numbers.tolist() == index
     assert found.dtype.kind in "biufU"
@@ -115,7 +118,7 @@ def find_groups_slowly(contents, sources, weight, named):
     for row, (content, heavy) in enumerate(zip(contents, weight, strict=True)):
         key = ("content", content) if heavy > 0 else ("row", row)
         if named is not None:
-            key = ("name", named[row]) if named[row] >= 0 else ("row", row)
+            key = ("name", named[row]) if named[row] >= 0 and weight[row] > 0 else ("row", row)
         groups[key].append(row)
     items = set()
     for (kind, _), rows in groups.items():

@@ -147,3 +147,17 @@ def test_a_prior_keeps_what_it_was_made_of():
     assert isinstance(prior, SourcePrior)
     assert np.isfinite(prior.evidence)
     np.testing.assert_allclose(prior.common.sum(axis=1), 1.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n_sources", [3, hierarchy.MOST_TELLING_SOURCES + 3])
+def test_many_labels_that_no_close_following_explains_leave_no_gaps(n_sources):
+    # Half of the classes are right throughout and half wrong throughout, which a high concentration all but excludes.
+    n_classes = 10
+    always = np.repeat([0.0, 1.0], n_classes // 2)[:, None]
+    one = 1e6 * np.where(np.eye(n_classes) == 1, 1.0 - always, always / (n_classes - 1))
+    counts = np.repeat(one[None], n_sources, axis=0)
+    prior = learn_prior(counts, np.full((n_classes, n_classes), 0.05) + 0.5 * np.eye(n_classes))
+    assert prior.weights.sum(axis=1) == pytest.approx(1.0)
+    assert np.isfinite(prior.evidence)
+    assert prior.draw(counts)[0].diagonal() == pytest.approx(1.0 - always[:, 0], abs=2e-3)

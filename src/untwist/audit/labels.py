@@ -732,7 +732,7 @@ def audit_labels(
         model=model,
         X=X,
         source=None if votes is None else _name_sources(votes),
-        item=None if votes is None else _name_items(votes, item),
+        item=None if votes is None else _name_items(votes, item, weight),
         by_source=fitted.sources,
     )
     if not seeks_sources or votes is not None:
@@ -771,15 +771,17 @@ def _check_sources(fitted: FittedModel, source: Any, item: Any) -> LabelSources 
             raise ValueError("the model was fitted without source: fit it with source=..., or leave model out")
         return None
     n_rows = len(votes.index)
+    weight = fitted.out_of_fold.row_weights()
     if source is not None:
         names, index = read_names("source", source, n_rows)
         if not (np.array_equal(names, votes.names) and np.array_equal(index, votes.index)):
             raise ValueError("source must be that of the rows that the model was fitted to, in the same order")
     if item is not None:
         _, named = read_names("item", item, n_rows)
-        # Rows are of one item in both cases, or in neither.
-        pairs = len(np.unique((named * votes.n_items + votes.items)[named >= 0]))
-        if not pairs == len(np.unique(named[named >= 0])) == len(np.unique(votes.items[named >= 0])):
+        # Rows are of one item in both cases, or in neither; one of weight 0 is an item of its own.
+        counted = (named >= 0) & (weight > 0)
+        pairs = len(np.unique((named * votes.n_items + votes.items)[counted]))
+        if not pairs == len(np.unique(named[counted])) == len(np.unique(votes.items[counted])):
             raise ValueError("item must be that of the rows that the model was fitted to, in the same order")
     return votes
 
@@ -790,13 +792,20 @@ def _name_sources(votes: LabelSources) -> NDArray[Any]:
     return np.asarray(names[votes.index])
 
 
-def _name_items(votes: LabelSources, item: Any) -> NDArray[Any]:
-    """Return the name of each row's item; where it has none, the position of its first row."""
+def _name_items(votes: LabelSources, item: Any, weight: Array) -> NDArray[Any]:
+    """Return the name of each row's item; where it has none, or no weight, the position of its first row."""
     _, first = np.unique(votes.items, return_index=True)
     positions = first[votes.items]
     if item is None:
         return positions
     names, named = read_names("item", item, len(positions))
-    if (named >= 0).all():
+    has_name = (named >= 0) & (weight > 0)
+    if has_name.all():
         return np.asarray(names[named])
-    return np.where(named >= 0, names[named].astype(np.str_), np.char.add("row ", positions.astype(np.str_)))
+    if not has_name.any():
+        return positions
+    texts, numbers = names[named].astype(np.str_), positions.astype(np.str_)
+    word = "row "
+    while np.isin(np.char.add(word, numbers[~has_name]), texts[has_name]).any():
+        word += "- "  # No name that was given becomes that of another item.
+    return np.where(has_name, texts, np.char.add(word, numbers))

@@ -135,7 +135,8 @@ def _make_plain_names(what: str, values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind in "biufU":
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise ValueError(f"{what} must hold finite numbers or text")
-        return values.astype(np.float64) if values.dtype.itemsize > 8 and values.dtype.kind == "f" else values
+        values = values.astype(np.float64) if values.dtype.itemsize > 8 and values.dtype.kind == "f" else values
+        return values.astype(values.dtype.newbyteorder("="), copy=False)
     return np.array([str(value) for value in values], dtype=np.str_)
 
 
@@ -243,7 +244,8 @@ def find_items(
     Rows of one name are one item. Without names, rows with equal features are one item where their sources all differ:
     a source that labels the same features twice has seen different things that look alike. They are items only where
     repeating is the rule, in at least half of the rows; where fewer repeat, that is chance, and every row is an item. A
-    row without a name among those that have one, and a row of weight 0 among those without, is an item of its own.
+    row without a name among those that have one is an item of its own, and so is a row of weight 0: it is an absent one,
+    no fold sets it aside, and what models that have seen an item say of it must not judge the other rows of that item.
 
     Parameters
     ----------
@@ -274,6 +276,8 @@ def find_items(
     """
     order = np.lexsort((weight, labels, sources, contents, weight == 0))
     if named is not None:
+        order = np.lexsort((named, weight, labels, sources, contents, weight == 0))
+        named = np.where(weight > 0, named, UNKNOWN)
         # Rows without a name come last, and each of them begins an item.
         order = order[np.argsort(np.where(named[order] < 0, np.iinfo(np.intp).max, named[order]), kind="stable")]
         starts = np.r_[True, (named[order][1:] != named[order][:-1])] | (named[order] < 0)

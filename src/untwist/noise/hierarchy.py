@@ -233,20 +233,23 @@ def _weigh_hypotheses(counts: Array, levels: Array, given: Array | None = None) 
         bells, given = bells[some], given[np.ix_(tried, some)]
         given = given / given.sum()
     log_likely = np.stack([_rate_levels(counts, levels, each) for each in CONCENTRATIONS[tried]])
-    highest = log_likely.max(axis=(0, 2))
-    likely = np.exp(log_likely - highest[:, None])
+    # Each concentration has its own scale: one that is next to impossible for a source must not become 0 over 0.
+    by_concentration = log_likely.max(axis=2)
+    highest = by_concentration.max(axis=0)
+    likely = np.exp(log_likely - by_concentration[:, :, None])
+    log_scale = (by_concentration - highest)[:, :, None, None]
     flat = LEVELS * (1.0 - LEVELS) / (LEVELS * (1.0 - LEVELS)).sum()
     # The probability of each source, by concentration, under each curve and share of unusual ones.
     usual = np.einsum("csj,hj->csh", likely, bells)[:, :, :, None] * (1.0 - UNUSUAL_SHARES)
     other = np.einsum("csj,j->cs", likely, flat)[:, :, None, None] * UNUSUAL_SHARES
     both = usual + other
     if given is None:
-        rated = np.log(both).sum(axis=1) + _rate_bells()[:, None]
+        rated = (np.log(both) + log_scale).sum(axis=1) + _rate_bells()[:, None]
         hypotheses = np.exp(rated - logsumexp(rated))
         evidence = float(logsumexp(rated) - np.log(hypotheses.shape[0] * hypotheses.shape[2]))
     else:
         hypotheses = given
-        evidence = float(np.log(np.einsum("chu,cshu->s", hypotheses, both)).sum())
+        evidence = float(np.log(np.einsum("chu,cshu->s", hypotheses, both * np.exp(log_scale))).sum())
     weighed = hypotheses[:, None] / both
     by_bell = np.einsum("cshu,u,hj->csj", weighed, 1.0 - UNUSUAL_SHARES, bells)
     by_flat = np.einsum("cshu,u->cs", weighed, UNUSUAL_SHARES)[:, :, None] * flat
