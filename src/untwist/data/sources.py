@@ -244,7 +244,7 @@ def find_items(
     Rows of one name are one item. Without names, rows with equal features are one item where their sources all differ:
     a source that labels the same features twice has seen different things that look alike. They are items only where
     repeating is the rule, in at least half of the rows; where fewer repeat, that is chance, and every row is an item. A
-    row without a name among those that have one is an item of its own, and so is a row of weight 0: it is an absent one,
+    row without a name among those that have one is an item of its own, and so is a row of weight 0: it is absent,
     no fold sets it aside, and what models that have seen an item say of it must not judge the other rows of that item.
 
     Parameters
