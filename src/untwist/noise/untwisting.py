@@ -532,4 +532,4 @@ def _find_interval(rates: Array, weights: Array, found: bool) -> tuple[float, fl
     weight_until = np.concatenate([[0.0], np.cumsum(np.bincount(index, weights))])
     shares = [(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0]
     low, high = np.interp(shares, weight_until / weight_until[-1], edges)
-    return max(0.0, float(low) - ERROR_OF_CURVE) if found else 0.0, float(high)
+    return max(0.0, float(low) - ERROR_OF_CURVE) if found else 0.0, min(1.0, float(high))
