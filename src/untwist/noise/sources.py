@@ -30,7 +30,7 @@ from untwist.noise.votes import Votes, arrange_votes
 
 __all__ = ["FALSE_DISCOVERY_RATE", "NoiseBySource", "estimate_by_source"]
 
-#: Of the sources that are said to stand out, this share is expected not to.
+#: Of the sources that are said to stand out, this share at most is expected not to.
 FALSE_DISCOVERY_RATE = 0.05
 # A source stands out whose share of wrong labels is at least so many times that of the others, and above it by at least
 # so much: a smaller difference is not worth anybody's time, however certain it is.
@@ -45,7 +45,8 @@ MOST_CELLS = 1_000_000
 CELLS_PER_SOURCE = 20
 FEWEST_COMPONENTS = 4
 MOST_COMPONENTS = 24
-# Which noise of all labels is right more sources than this say no louder.
+# Sources also tell which noise of all labels is right. More of them than this count for no more in that: what a fit
+# leaves out of each adds up.
 MOST_TELLING_SOURCES = 20
 # The variance of a label is taken to be this at least where sources are weighed for training: beyond that it is the
 # number of rows, not the noise of labels, that limits what is learned.
@@ -123,7 +124,7 @@ class NoiseBySource:
             Each row sums to 1.
         """
         twisted, given, by, of = _check_rows(posterior, labels, sources, items, len(self.names))
-        log_votes = np.log(np.maximum(self._matrices_by_index[by, :, given], SAFE_MARGIN))
+        log_votes = np.log(np.maximum(self.matrices_by_index[by, :, given], SAFE_MARGIN))
         if of is None:
             return _normalise_logs(np.log(np.maximum(self.clean(twisted), SAFE_MARGIN)) + log_votes)
         n_items = int(of.max()) + 1 if len(of) else 0
@@ -175,7 +176,7 @@ class NoiseBySource:
         by = _check_indices("sources", sources, -1, len(self.names))
         if truth.shape != (len(by), self.n_classes):
             raise ValueError(f"clean must be of shape {(len(by), self.n_classes)}, got {truth.shape}")
-        return np.asarray(np.einsum("nk,nkl->nl", truth, self._matrices_by_index[by]))
+        return np.asarray(np.einsum("nk,nkl->nl", truth, self.matrices_by_index[by]))
 
     def describe(self, most: int = 5) -> str:
         """Say in words which sources are noisier than the others.
@@ -208,7 +209,7 @@ class NoiseBySource:
         return self.describe()
 
     @property
-    def _matrices_by_index(self) -> Array:
+    def matrices_by_index(self) -> Array:
         """The matrices of sources, and at the end the common one, which an unknown source has: its index is -1."""
         return np.concatenate([self.matrices, self.common[None]])
 
