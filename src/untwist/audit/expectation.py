@@ -30,8 +30,8 @@ __all__ = [
 #: may be far more or less frequent there than the features say.
 OFFSET_SPREAD = 3.0
 
-#: The standard deviation of the slope that some rows may have, around 1, without being noisy: they may be a little harder
-#: or easier. A larger one would take noise for hardness.
+#: The standard deviation of the slope that some rows may have, around 1, without being noisy: they may be a little
+#: harder or easier. A larger one would take noise for hardness.
 SLOPE_SPREAD = 0.2
 
 #: No label is taken to be less likely than this.
