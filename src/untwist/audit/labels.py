@@ -17,10 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from untwist.arguments import Array, check_count, check_share
 from untwist.audit.confusions import Confusion, expect_labels, find_confusions, iterate_truths
+from untwist.audit.discoveries import FALSE_DISCOVERY_RATE
+from untwist.audit.expectation import Expectation
 from untwist.audit.hidden_sources import MOST_CELLS, HiddenSource, find_hidden_source
 from untwist.audit.judging import Judgement, find_unseen_share, judge_alike, judge_by_source, untwist
 from untwist.audit.reasons import Explanation, ReasonFinder
-from untwist.audit.slices import FALSE_DISCOVERY_RATE, Expectation, JudgedRows, Slice, find_slices
+from untwist.audit.slices import JudgedRows, Slice, find_slices
 from untwist.audit.sources import (
     Disagreement,
     JudgedItem,
