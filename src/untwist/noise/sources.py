@@ -30,7 +30,7 @@ from untwist.noise.votes import Votes, arrange_votes
 
 __all__ = ["FALSE_DISCOVERY_RATE", "NoiseBySource", "estimate_by_source"]
 
-#: Of the sources that are said to stand out, this share is expected not to.
+#: Of the sources that are said to stand out, this share at most is expected not to.
 FALSE_DISCOVERY_RATE = 0.05
 # A source stands out whose share of wrong labels is at least so many times that of the others, and above it by at least
 # so much: a smaller difference is not worth anybody's time, however certain it is.
@@ -45,7 +45,8 @@ MOST_CELLS = 1_000_000
 CELLS_PER_SOURCE = 20
 FEWEST_COMPONENTS = 4
 MOST_COMPONENTS = 24
-# Which noise of all labels is right more sources than this say no louder.
+# Sources also tell which noise of all labels is right. More of them than this count for no more in that: what a fit
+# leaves out of each adds up.
 MOST_TELLING_SOURCES = 20
 # The variance of a label is taken to be this at least where sources are weighed for training: beyond that it is the
 # number of rows, not the noise of labels, that limits what is learned.

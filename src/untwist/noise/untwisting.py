@@ -232,7 +232,8 @@ class Untwisting(NoiseEstimate):
         if self.chance_of_noise < LEAST_CORRECTION:
             return f"{super().__str__()}; {uneven}"
         chance = f"{self.chance_of_noise:.0%}"
-        return f"{super().__str__()}, with a chance of {chance}, and a correction goes {chance} of the way; {uneven}"
+        decision = f"noise has a chance of {chance}, and probabilities are corrected {chance} of the way"
+        return f"{super().__str__()}; {decision}; {uneven}"
 
     @property
     def matrix(self) -> Array:
