@@ -41,7 +41,7 @@ QUICK_ITEMS = 120
 #: Annotators, and the share of labels that each gets right.
 WORKERS = 20
 SKILLS = (0.55, 0.95)
-#: Ours, ours without features, and the others, whose best counts.
+#: The methods: ours, ours without features, and the others, against the best of which ours is set.
 OURS, VOTES_ALONE, MAJORITY, DAWID_SKENE = "untwist", "untwist, votes alone", "majority", "Dawid-Skene"
 CLEANLAB = ("cleanlab on xgboost", "cleanlab on untwist", "cleanlab, ensemble")
 RIVALS = (MAJORITY, DAWID_SKENE, *CLEANLAB)
@@ -164,6 +164,7 @@ def judge(job: Job, folder: str | None) -> list[AnnotatorsRow]:  # noqa: ARG001
 
 
 def _answer(votes: Votes, job: Job) -> Iterator[Answer]:
+    """Yield the truth by ours, with features and without, by the majority, and by peers that are installed."""
     n_classes, seed = job[1], job[4]
     n_items = len(votes.truth)
     audit = audit_labels(

@@ -239,7 +239,7 @@ def _tabulate_clean(rows: list[CleanRow], halves: dict[Any, str]) -> TextTable:
     for (data, classes, max_rows), (none, default) in _average(rows).items():
         here = [row for row in rows if (row.data, row.classes, row.max_rows) == (data, classes, max_rows)]
         accuracy = np.mean([row.default_accuracy - row.none_accuracy for row in here])
-        found = write_share(row.found for row in here)
+        found = f"{write_share(row.found for row in here)} of {len(here)}"
         half = halves[data, classes]
         cell = [half, str(max_rows), write_number(none), write_number(default), f"{default / none - 1.0:+.1%}"]
         lines.append([data, *cell, f"{accuracy:+.4f}", found])
@@ -313,7 +313,7 @@ def _tabulate_gains(rows: list[CleanRow], halves: dict[Any, str]) -> TextTable:
                         write_mean(row.default_loss for row in here),
                         write_mean((row.none_loss - row.default_loss for row in here), 4),
                         write_mean((row.default_accuracy - row.none_accuracy for row in here), 4),
-                        write_share(row.found for row in here).split(" of")[0],
+                        write_share(row.found for row in here),
                     ]
                 )
     header = ["half, classes, twist", "fits", "None", "before", "default", "won", "accuracy", "found"]

@@ -131,7 +131,7 @@ def _group(rows: list[CoverageRow], key: Callable[[CoverageRow], tuple[Any, ...]
 def _tabulate(title: str, rows: list[CoverageRow], key: Callable[[CoverageRow], tuple[Any, ...]]) -> TextTable:
     lines = []
     for cell, here in _group(rows, key).items():
-        line = [" ".join(map(str, cell)), str(len(here)), write_share(row.found for row in here).split(" of")[0]]
+        line = [" ".join(map(str, cell)), str(len(here)), write_share(row.found for row in here)]
         for what in BOUNDED:
             covered = [row.covers(what) for row in here]
             widths = [row.width(what) for row in here]

@@ -15,10 +15,10 @@ from experiments.runner import run, summarise_error, work_alone
 from experiments.tables import TextTable
 from untwist.progress import ProgressLine, describe_progress
 
-__all__ = ["Part", "write_mean", "write_number", "write_share"]
+__all__ = ["Job", "Part", "write_mean", "write_number", "write_share"]
 
 R = TypeVar("R", bound=Result)
-# A job is a tuple of numbers and text: the first columns of its rows.
+#: A job is a tuple of numbers and text: the first columns of its rows.
 Job = tuple[Any, ...]
 
 
@@ -135,13 +135,13 @@ def write_number(value: float, digits: int = 3) -> str:
 
 
 def write_share(flags: Iterable[float]) -> str:
-    """Write how many of some cases were so, leaving out those that are missing.
+    """Write in which share of some cases it was so, leaving out those that are missing.
 
     >>> write_share([1.0, 0.0, 1.0, float("nan")])
-    '67 % of 3'
+    '67 %'
     """
     known = [flag for flag in flags if not np.isnan(flag)]
-    return f"{100 * np.mean(known):.0f} % of {len(known)}" if known else "-"
+    return f"{100 * np.mean(known):.0f} %" if known else "-"
 
 
 def write_mean(values: Iterable[float], digits: int = 3) -> str:

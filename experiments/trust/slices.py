@@ -13,8 +13,7 @@ from experiments.datasets import Table, list_names, load
 from experiments.protocol import applies, make_rng, split
 from experiments.tables import TextTable
 from experiments.trust.parts import Job, Part, write_mean, write_share
-from experiments.trust.worlds import DESIGN_WORLDS, FOUR_WORLDS, JUDGING_WORLDS, flip, simulate
-from untwist.arguments import Array
+from experiments.trust.worlds import DESIGN_WORLDS, FOUR_WORLDS, JUDGING_WORLDS, flip, simulate, spread_evenly
 from untwist.audit import audit_labels
 
 __all__ = ["SLICES", "SlicesRow"]
@@ -142,20 +141,13 @@ def _draw(job: Job) -> tuple[Any, Any]:
     else:
         neg, pos = (int(one) / 100 for one in noise.split("-"))
         rate = np.where(truth == 0, neg, pos)
-    labels = flip(truth, _spread(rate, n_classes), rng)
+    labels = flip(truth, spread_evenly(rate, n_classes), rng)
     frame = pd.DataFrame(X, columns=[f"x{index}" for index in range(X.shape[1])])
     frame["shape"] = pd.Categorical(rng.choice(["round", "long", "flat"], size=n_rows))
     if not noise.endswith("hidden"):
         frame["branch"] = pd.Categorical(branch)
     frame["time"] = time
     return frame, labels
-
-
-def _spread(rate: Array, n_classes: int) -> Array:
-    """Return a matrix for each row whose wrong labels are any other one equally often."""
-    correct = np.eye(n_classes)
-    wrong = rate[:, None, None] / (n_classes - 1)
-    return np.asarray((1.0 - rate)[:, None, None] * correct + wrong * (1.0 - correct))
 
 
 def make_tables(rows: list[SlicesRow]) -> list[TextTable]:
@@ -178,10 +170,10 @@ def make_tables(rows: list[SlicesRow]) -> list[TextTable]:
                         str(len(here)),
                         write_mean((row.named for row in here), 2),
                         f"{sum(row.false for row in here) / named:.2f}" if named else "-",
-                        write_share(float(row.false > 0) for row in here).split(" of")[0],
-                        write_share(row.found for row in here).split(" of")[0],
-                        write_share(row.spoke for row in here).split(" of")[0],
-                        write_share(row.spoke_right for row in here).split(" of")[0],
+                        write_share(float(row.false > 0) for row in here),
+                        write_share(row.found for row in here),
+                        write_share(row.spoke for row in here),
+                        write_share(row.spoke_right for row in here),
                     ]
                 )
     header = ["noise, where", "runs", "named", "false", "any false", "found", "spoke", "rightly"]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from experiments.datasets import Labels
 from experiments.protocol import make_rng
 from experiments.tables import TextTable
 from experiments.trust.parts import Job, Part, write_mean, write_share
-from experiments.trust.worlds import FOUR_WORLDS, flip, simulate
+from experiments.trust.worlds import FOUR_WORLDS, flip, simulate, spread_evenly
+from untwist.arguments import Array
 from untwist.audit import audit_labels
 
 __all__ = ["SOURCES", "SourcesRow"]
@@ -90,26 +94,16 @@ def list_jobs(quick: bool, folder: str | None) -> list[Job]:  # noqa: ARG001
 
 def judge(job: Job, folder: str | None) -> list[SourcesRow]:  # noqa: ARG001
     """Audit one sample with its sources, and once without."""
-    world, n_rows, seed = job
-    rng = make_rng("sources", *job)
-    X, truth, posterior = simulate(world, n_rows, rng)
-    sizes = SIZES if n_rows == sum(SIZES) else QUICK_SIZES
-    source = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    rates = rng.uniform(0.0, MOST_OF_GOOD, len(sizes))
-    bad = int(rng.integers(len(sizes)))
-    rates[bad] = BAD_RATE
-    n_classes = posterior.shape[1]
-    correct = np.eye(n_classes)
-    matrices = np.array([(1.0 - rate) * correct + rate / (n_classes - 1) * (1.0 - correct) for rate in rates])
-    labels = flip(truth, matrices[source], rng)
-    wrong = labels != truth
-    names = np.array([f"branch {index}" for index in range(len(sizes))])
+    X, labels, wrong, source, rates, bad = _plant(job)
+    seed = job[2]
+    names = np.array([f"branch {index}" for index in range(len(rates))])
     audit = audit_labels(X, labels, source=names[source], n_jobs=1, random_state=seed)
     without = audit_labels(X, labels, n_jobs=1, random_state=seed)
     noise = audit.by_source
     assert noise is not None
+    sizes = np.bincount(source)
     shares = np.array([wrong[source == index].mean() for index in range(len(sizes))])
-    small = np.flatnonzero(np.array(sizes) == min(sizes))
+    small = np.flatnonzero(sizes == min(sizes))
     errors = np.abs(noise.shares - shares)[small]
     covered = (noise.intervals[:, 0] <= shares) & (shares <= noise.intervals[:, 1])
     low, high = noise.class_intervals[..., 0], noise.class_intervals[..., 1]
@@ -133,6 +127,31 @@ def judge(job: Job, folder: str | None) -> list[SourcesRow]:  # noqa: ARG001
     ]
 
 
+class Planted(NamedTuple):
+    """Rows with the labels of sources: which are wrong, who gave them, the rate of each source, and the bad one."""
+
+    X: Array
+    labels: Labels
+    wrong: NDArray[np.bool_]
+    source: Labels
+    rates: Array
+    bad: int
+
+
+def _plant(job: Job) -> Planted:
+    """Draw a world, sources for its rows, one of which is bad, and their labels."""
+    world, n_rows, _ = job
+    rng = make_rng("sources", *job)
+    X, truth, posterior = simulate(world, n_rows, rng)
+    sizes = SIZES if n_rows == sum(SIZES) else QUICK_SIZES
+    source = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    rates = rng.uniform(0.0, MOST_OF_GOOD, len(sizes))
+    bad = int(rng.integers(len(sizes)))
+    rates[bad] = BAD_RATE
+    labels = flip(truth, spread_evenly(rates, posterior.shape[1])[source], rng)
+    return Planted(X, labels, labels != truth, source, rates, bad)
+
+
 def make_tables(rows: list[SourcesRow]) -> list[TextTable]:
     """Make the table, a line for each world."""
     lines = []
@@ -147,7 +166,7 @@ def make_tables(rows: list[SourcesRow]) -> list[TextTable]:
                 write_mean(row.precision for row in here),
                 write_mean(row.recall_without for row in here),
                 write_mean(row.small_error for row in here),
-                write_share(row.small_close for row in here).split(" of")[0],
+                write_share(row.small_close for row in here),
                 f"{sum(row.bad_covers for row in here):.0f} of {len(here)}",
                 write_mean((row.covers for row in here), 2),
                 write_mean((row.class_covers for row in here), 2),

@@ -11,7 +11,7 @@ from experiments.datasets import Labels
 from experiments.protocol import make_rng
 from untwist.arguments import Array
 
-__all__ = ["DESIGN_WORLDS", "FOUR_WORLDS", "JUDGING_WORLDS", "TWO_WORLDS", "World", "flip", "simulate"]
+__all__ = ["DESIGN_WORLDS", "FOUR_WORLDS", "JUDGING_WORLDS", "TWO_WORLDS", "World", "flip", "simulate", "spread_evenly"]
 
 #: Worlds of two classes that the methods were designed by, and those that judge.
 DESIGN_WORLDS = ("easy", "gauss", "sine", "rare")
@@ -85,6 +85,25 @@ def _find_posterior(world: str, X: Array) -> Array:
         "nothing": np.full(len(X), 0.5),
     }
     return formulas[world]
+
+
+def spread_evenly(rates: Array, n_classes: int) -> Array:
+    """Return a matrix for each rate, whose wrong labels are any other one equally often.
+
+    Parameters
+    ----------
+    rates : array of shape (n_rates,)
+        Shares of wrong labels.
+    n_classes : int
+        How many classes there are.
+
+    Returns
+    -------
+    array of shape (n_rates, n_classes, n_classes)
+    """
+    correct = np.eye(n_classes)
+    wrong = rates[:, None, None] / (n_classes - 1)
+    return np.asarray((1.0 - rates)[:, None, None] * correct + wrong * (1.0 - correct))
 
 
 def flip(y: Labels, matrices: Array, rng: np.random.Generator) -> Labels:

@@ -332,7 +332,7 @@ class _TrainingTable:
 
     def _warn_of_source_among_columns(self, index: NDArray[np.intp]) -> None:
         """Warn of a column that is the source: the model would learn the noise of each as if it were the truth."""
-        for column in _find_source_columns(self.X, index):
+        for column in _list_source_columns(self.X, index):
             name = self.encoder.feature_labels[column]
             warnings.warn(
                 f"column {name!r} of X is the source: leave it out of X, or the model takes the errors of a source for "
@@ -402,7 +402,7 @@ class _TrainingTable:
         return tuple(int(sign * direction) for direction in directions)
 
 
-def _find_source_columns(X: Any, index: NDArray[np.intp]) -> list[int]:
+def _list_source_columns(X: Any, index: NDArray[np.intp]) -> list[int]:
     """Return the columns of a table that tell sources apart, and nothing else."""
     numbers, counts = np.unique(index, return_counts=True)
     if len(numbers) < 2 or counts.max() == 1:
@@ -414,14 +414,15 @@ def _find_source_columns(X: Any, index: NDArray[np.intp]) -> list[int]:
         columns = np.flatnonzero(np.diff(by_column.indptr) >= len(index) - counts.max())
         X = by_column[:, columns].tocsr()
     kept = []
-    found = None
+    may_be = None
     for rows, block in iterate_row_blocks(X):
-        if found is None:
-            found = find_source_columns(block, index[rows])
-        kept.append(block[:, found])
-    assert found is not None
+        if may_be is None:
+            # The first rows rule out nearly all columns, so that few of them are looked at as a whole.
+            may_be = find_source_columns(block, index[rows])
+        kept.append(block[:, may_be])
+    assert may_be is not None
     is_source = find_source_columns(np.concatenate(kept), index)
-    return [int(column) for column in columns[found][is_source]]
+    return [int(column) for column in columns[may_be][is_source]]
 
 
 def _read_column_names(X: Any) -> list[Any]:

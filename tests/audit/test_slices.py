@@ -14,18 +14,14 @@ from sklearn.datasets import make_classification
 
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
+from untwist.audit.discoveries import select_discoveries
+from untwist.audit.expectation import LEAST_POSTERIOR, OFFSET_SPREAD, SLOPE_SPREAD, Expectation, calibrate
 from untwist.audit.slices import (
     EXPECTED_EXCESS,
-    LEAST_POSTERIOR,
-    OFFSET_SPREAD,
-    SLOPE_SPREAD,
     WORTH_FITTING,
     Excess,
-    Expectation,
-    calibrate,
     find_p_values,
     measure_parts,
-    select_discoveries,
     split_column,
 )
 
@@ -148,22 +144,6 @@ def test_neither_calibration_nor_scores_depend_on_the_order_of_rows():
     turned = expected.take(order), labels[order], weight[order]
     assert calibrate(*turned).explained == calibrate(expected, labels, weight).explained
     assert measure_parts(*turned, [there]) == measure_parts(expected, labels, weight, [part])
-
-
-def select_slowly(p_values, rate):
-    """By the definition: the largest k with k p-values at or below rate * k / n."""
-    n = len(p_values)
-    limits = [rate * k / n for k in range(1, n + 1) if sum(p <= rate * k / n for p in p_values) >= k]
-    return [bool(limits) and p <= max(limits) for p in p_values]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_discoveries_are_those_of_the_definition(seed):
-    rng = np.random.default_rng(seed)
-    p_values = np.round(rng.random(rng.integers(1, 12)) ** rng.integers(1, 8), 3)
-    for rate in (0.0, 0.05, 0.3, 1.0):
-        assert select_discoveries(p_values, rate).tolist() == select_slowly(p_values.tolist(), rate)
-    assert select_discoveries(np.zeros(0), 0.05).tolist() == []
 
 
 # ---- p-values ----

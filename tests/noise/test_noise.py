@@ -421,8 +421,8 @@ def test_what_was_decided_is_said_with_its_chance_and_with_what_is_not_excluded(
         uneven_limit=0.3,
     )
     assert str(hard) == (
-        "hard rows or wrong labels: rates from 0% to 14% would fit, with a chance of 25%, and a correction goes 25% of "
-        "the way; uneven noise of up to 30.0% of the labels is not excluded"
+        "hard rows or wrong labels: rates from 0% to 14% would fit; noise has a chance of 25%, and probabilities are "
+        "corrected 25% of the way; uneven noise of up to 30.0% of the labels is not excluded"
     )
     clear = replace(hard, weights=np.array([0.999, 0.001]), interval_neg=(0.0, 0.01), interval_pos=(0.0, 0.01))
     assert str(clear) == (

@@ -338,3 +338,14 @@ def test_rates_and_a_negative_alpha_exclude_each_other():
     X, y, _ = draw_sample()
     with pytest.raises(ValueError, match="noise_rates must not be given with a negative alpha"):
         make_automatic(alpha=-2.0, noise_rates=(0.1, 0.1)).fit(X, y)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_share_of_few_labels_ends_above_one(seed):
+    rng = np.random.default_rng(seed)
+    p = 0.3 + 0.4 * expit(3.0 * rng.normal(size=200))
+    y = (rng.random(200) < p).astype(int)
+    noise = estimate_noise(p, y)
+    for row in range(50):
+        share, low, high = noise.share_wrong(logit(p), y, np.arange(200) == row)
+        assert 0.0 <= low <= share <= high <= 1.0

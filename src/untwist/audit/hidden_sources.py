@@ -25,9 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
+from untwist.audit.expectation import LEAST_POSTERIOR, Expectation, calibrate
 from untwist.audit.judging import untwist
 from untwist.audit.reasons import describe_value
-from untwist.audit.slices import LEAST_POSTERIOR, Expectation, JudgedRows, calibrate
+from untwist.audit.slices import JudgedRows
 from untwist.audit.training import train_without_column
 from untwist.classifier import PILBoostClassifier
 from untwist.data.encoding import TableEncoder
@@ -403,12 +404,7 @@ def _judge_without(
     by_source = Expectation(by_value.clean(posterior), by_value.matrices, group_of_row)
     as_source = calibrate(by_source, labels, weight).explained
     as_feature_by_value = max(
-        sum(
-            calibrate(expected.take(here), labels[here], weight[here]).explained
-            for group in range(len(names))
-            for here in [np.flatnonzero((group_of_row == group) & (weight > 0))]
-            if len(here)
-        )
+        _explain_by_group(expected, judged, group_of_row)
         for expected in (
             Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix),
             Expectation.under_one_matrix(posterior, np.eye(len(noise.matrix))),
@@ -438,6 +434,13 @@ def _judge_without(
         posterior=posterior,
         noise=noise,
     )
+
+
+def _explain_by_group(expected: Expectation, judged: JudgedRows, group_of_row: NDArray[np.intp]) -> float:
+    """Return the log-likelihood of the labels where each group of rows has offsets and a slope of its own."""
+    counted = judged.weight > 0
+    groups = (np.flatnonzero((group_of_row == group) & counted) for group in np.unique(group_of_row[counted]))
+    return sum(calibrate(expected.take(rows), judged.labels[rows], judged.weight[rows]).explained for rows in groups)
 
 
 def _err_in_both_directions(by_value: NoiseBySource) -> NDArray[np.bool_]:

@@ -17,10 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from untwist.arguments import Array, check_count, check_share
 from untwist.audit.confusions import Confusion, expect_labels, find_confusions, iterate_truths
+from untwist.audit.discoveries import FALSE_DISCOVERY_RATE
+from untwist.audit.expectation import Expectation
 from untwist.audit.hidden_sources import MOST_CELLS, HiddenSource, find_hidden_source
-from untwist.audit.judging import find_unseen_share, judge_alike, judge_by_source, untwist
+from untwist.audit.judging import Judgement, find_unseen_share, judge_alike, judge_by_source, untwist
 from untwist.audit.reasons import Explanation, ReasonFinder
-from untwist.audit.slices import FALSE_DISCOVERY_RATE, Expectation, JudgedRows, Slice, find_slices
+from untwist.audit.slices import JudgedRows, Slice, find_slices
 from untwist.audit.sources import (
     Disagreement,
     JudgedItem,
@@ -524,8 +526,8 @@ class LabelAudit:
         hidden = self.hidden_source
         expected = Expectation.under_one_matrix(self.clean, self.noise.matrix)
         if self.by_source is not None:
-            matrices = np.concatenate([self.by_source.matrices, self.by_source.common[None]])
-            expected = Expectation(self.by_source.clean(self.posterior), matrices, self.source_indices)
+            clean = self.by_source.clean(self.posterior)
+            expected = Expectation(clean, self.by_source.matrices_by_index, self.source_indices)
         return JudgedRows(
             table=self.numbers,
             posterior=self.posterior,
@@ -718,12 +720,7 @@ def audit_labels(
     posterior = fitted.out_of_fold_posterior_of_labels()
     assert fitted.out_of_fold is not None  # The posterior comes from there.
     weight = fitted.out_of_fold.row_weights()
-    if votes is None:
-        noise = fitted.noise if isinstance(fitted.noise, (Untwisting, MatrixUntwisting)) else fitted.estimate_noise()
-        judged = judge_alike(noise, posterior, labels, weight)
-    else:
-        assert fitted.sources is not None  # Sources that were given are estimated.
-        judged = judge_by_source(fitted.sources, votes, posterior, labels, weight)
+    judged = _judge(fitted, votes, posterior, labels, weight)
     audit = LabelAudit(
         classes=fitted.classes,
         given=fitted.classes[labels],
@@ -743,6 +740,17 @@ def audit_labels(
     if not seeks_sources or votes is not None:
         return audit
     return replace(audit, hidden_source=audit.find_hidden_source())
+
+
+def _judge(
+    fitted: FittedModel, votes: LabelSources | None, posterior: Array, labels: NDArray[np.intp], weight: Array
+) -> Judgement:
+    """Judge labels by their sources where these are known, and all alike where not."""
+    if votes is None:
+        noise = fitted.noise if isinstance(fitted.noise, (Untwisting, MatrixUntwisting)) else fitted.estimate_noise()
+        return judge_alike(noise, posterior, labels, weight)
+    assert fitted.sources is not None  # Sources that were given are estimated.
+    return judge_by_source(fitted.sources, votes, posterior, labels, weight)
 
 
 def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.intp]:

@@ -11,8 +11,7 @@ Hochberg's rule: of the parts that are named, no more than a stated share is exp
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import gammaincc
 
 from untwist.arguments import Array
+from untwist.audit.discoveries import FALSE_DISCOVERY_RATE, select_discoveries
+from untwist.audit.expectation import Expectation, calibrate, find_prior
 from untwist.audit.judging import untwist
 from untwist.audit.reasons import describe_value
 from untwist.data.encoding import TableEncoder
@@ -28,18 +29,14 @@ from untwist.noise.sources import estimate_by_source
 from untwist.noise.untwisting import Untwisting
 
 __all__ = [
-    "FALSE_DISCOVERY_RATE",
-    "Expectation",
+    "Excess",
     "JudgedRows",
     "Slice",
-    "calibrate",
+    "find_p_values",
     "find_slices",
     "measure_parts",
     "split_column",
 ]
-
-#: Of the parts that are named, this share is expected to be named by chance, unless said otherwise.
-FALSE_DISCOVERY_RATE = 0.05
 
 #: Fewer rows tell little of their noise.
 LEAST_ROWS = 100
@@ -50,15 +47,6 @@ MOST_VALUES = 4
 #: The share of additional wrong labels that the test is sharpest for.
 EXPECTED_EXCESS = 0.15
 
-#: The standard deviation of the offset that a part may have to each class, in log-odds, without being noisy.
-OFFSET_SPREAD = 3.0
-
-#: The standard deviation of the slope that a part may have, around 1, without being noisy.
-SLOPE_SPREAD = 0.2
-
-#: No label is taken to be less likely than this.
-LEAST_POSTERIOR = 1e-6
-
 #: The median of the square of a standard normal variable.
 MEDIAN_SQUARE = 0.4549
 
@@ -67,13 +55,6 @@ LEAST_SKEWNESS = 1e-3
 
 #: The offsets of parts that deviate by so many standard deviations are fitted.
 WORTH_FITTING = 1.0
-
-#: Steps of Fisher's scoring, and how often one is halved, at most.
-MOST_STEPS = 20
-MOST_HALVINGS = 12
-
-#: Fisher's scoring ends where a step gains fewer nats than this.
-LEAST_STEP = 1e-6
 
 
 @dataclass(frozen=True)
@@ -106,68 +87,6 @@ class Slice:
         share = f"{self.share_wrong:.1%} ({self.low:.1%} to {self.high:.1%})"
         name = f"column {self.column}" if isinstance(self.column, int) else self.column
         return f"{share} of the {self.rows} rows where {name} is {self.where}"
-
-
-@dataclass(frozen=True, eq=False)
-class Expectation:
-    """What labels are expected to be: the clean posterior of each row, and what becomes of it.
-
-    Parameters
-    ----------
-    clean : array of shape (n_rows, n_classes)
-        The clean posterior.
-    matrices : array of shape (n_matrices, n_classes, n_classes)
-        Transition matrices: a row per true class, a column per label.
-    matrix_of_row : array of int
-        Which of them the label of each row follows.
-    """
-
-    clean: Array
-    matrices: Array
-    matrix_of_row: NDArray[np.intp]
-
-    @classmethod
-    def under_one_matrix(cls, clean: Array, matrix: Array) -> Expectation:
-        """Return the expectation of labels that all follow the same matrix."""
-        return cls(clean, matrix[None], np.zeros(len(clean), dtype=np.intp))
-
-    def take(self, rows: NDArray[np.intp]) -> Expectation:
-        """Return the same of some rows, in their order."""
-        return replace(self, clean=self.clean[rows], matrix_of_row=self.matrix_of_row[rows])
-
-    def twist(self, values: Array) -> Array:
-        """Return what becomes of values for each true class: one for each label."""
-        if len(self.matrices) == 1:
-            return np.asarray(np.einsum("nj,jk->nk", values, self.matrices[0]))
-        return np.asarray(np.einsum("nj,njk->nk", values, self.matrices[self.matrix_of_row]))
-
-    @cached_property
-    def posterior(self) -> Array:
-        """How likely each label is, and none less than `LEAST_POSTERIOR`."""
-        return np.maximum(self.twist(self.clean), LEAST_POSTERIOR)
-
-    @cached_property
-    def logs(self) -> Array:
-        """The logarithms of the clean posterior."""
-        return np.log(np.maximum(self.clean, LEAST_POSTERIOR))
-
-    def change(self, parameters: Array) -> Expectation:
-        """Return the expectation with the logarithms of the clean posterior times a slope, the last, plus offsets."""
-        exponents = parameters[-1] * self.logs + parameters[:-1]
-        powers = np.exp(exponents - exponents.max(axis=1, keepdims=True))
-        return replace(self, clean=powers / powers.sum(axis=1, keepdims=True))
-
-    def list_directions(self, logs: Array) -> Iterator[Array]:
-        """Yield the derivatives of the labels' log-likelihood by the offset of each class, then by the slope."""
-        for index in range(self.clean.shape[1]):
-            offset = (np.arange(self.clean.shape[1]) == index) - self.clean[:, [index]]
-            yield self.twist(self.clean * offset) / self.posterior
-        slope = logs - (self.clean * logs).sum(axis=1, keepdims=True)
-        yield self.twist(self.clean * slope) / self.posterior
-
-    def find_likelihood(self, labels: NDArray[np.intp], weight: Array) -> float:
-        """Return the log-likelihood of labels."""
-        return float(weight @ np.log(self.posterior[np.arange(len(labels)), labels]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,77 +212,6 @@ class Excess(NamedTuple):
     third: float
 
 
-def find_prior(n_classes: int) -> tuple[Array, Array]:
-    """Return the means of the offset of each class and of the slope, and the inverse of their variances."""
-    precision = np.append(np.full(n_classes, OFFSET_SPREAD**-2.0), SLOPE_SPREAD**-2.0)
-    return np.append(np.zeros(n_classes), 1.0), precision
-
-
-class Calibration(NamedTuple):
-    """An expectation that is calibrated, the log-likelihood under it, and the offsets and the slope that do so.
-
-    The log-density of offsets and slope is part of the likelihood, but for a constant.
-    """
-
-    expected: Expectation
-    explained: float
-    parameters: Array
-
-
-def calibrate(
-    expected: Expectation, labels: NDArray[np.intp], weight: Array, *, fits_slope: bool = True
-) -> Calibration:
-    """Fit an offset for each class and a slope of the clean posterior to labels, by Fisher's scoring.
-
-    Offsets and slope are normal variables of the spreads `OFFSET_SPREAD` and `SLOPE_SPREAD`.
-
-    Parameters
-    ----------
-    expected : Expectation
-        What labels are expected to be.
-    labels : array of int
-        The index of each row's label.
-    weight : array
-        How much each row counts.
-    fits_slope : bool
-        Whether the slope is fitted, or stays 1.
-
-    Returns
-    -------
-    Calibration
-    """
-    start, precision = find_prior(expected.clean.shape[1])
-    # Sums of rows in this order do not depend on the order that they were given in.
-    order = np.lexsort((weight, labels, *expected.posterior.T))
-    order = order[weight[order] > 0]
-    here, labels, weight = expected.take(order), labels[order], weight[order]
-    at_label = np.arange(len(labels)), labels
-    parameters, fitted = start, here
-    explained = here.find_likelihood(labels, weight)
-    for _ in range(MOST_STEPS):
-        directions = np.stack(list(fitted.list_directions(here.logs)))
-        gradient = (weight * directions[:, *at_label]).sum(axis=1) - precision * (parameters - start)
-        information = np.einsum("ank,bnk,nk->ab", directions, directions, weight[:, None] * fitted.posterior)
-        information += np.diag(precision)
-        if not fits_slope:
-            gradient[-1] = information[-1, :-1] = information[:-1, -1] = 0.0
-        step = np.linalg.solve(information, gradient)
-        before = explained
-        for _ in range(MOST_HALVINGS):
-            moved = here.change(parameters + step)
-            explained = moved.find_likelihood(labels, weight)
-            explained -= 0.5 * float(precision @ (parameters + step - start) ** 2)
-            if explained >= before:
-                break
-            step = step / 2.0
-        else:
-            return Calibration(expected.change(parameters), before, parameters)
-        parameters, fitted = parameters + step, moved
-        if explained - before < LEAST_STEP:
-            break
-    return Calibration(expected.change(parameters), explained, parameters)
-
-
 def measure_parts(
     expected: Expectation, labels: NDArray[np.intp], weight: Array, parts: Iterable[NDArray[np.intp]]
 ) -> list[Excess]:
@@ -455,26 +303,6 @@ def find_p_values(excesses: list[Excess]) -> Array:
     skewness = np.maximum(third / variance**1.5, LEAST_SKEWNESS)
     shape = 4.0 / skewness**2
     return np.asarray(gammaincc(shape, np.maximum(shape + deviations / np.sqrt(inflation) * np.sqrt(shape), 0.0)))
-
-
-def select_discoveries(p_values: Array, false_discovery_rate: float) -> NDArray[np.bool_]:
-    """Return which p-values are small enough, by Benjamini and Hochberg's rule.
-
-    Parameters
-    ----------
-    p_values : array
-        One for each hypothesis.
-    false_discovery_rate : float
-        The share of the selected ones that is expected to be selected by chance, at most.
-
-    Returns
-    -------
-    array of bool
-    """
-    n_tests = len(p_values)
-    rising = np.sort(p_values)
-    small = np.flatnonzero(rising <= false_discovery_rate * np.arange(1, n_tests + 1) / max(1, n_tests))
-    return p_values <= (rising[small[-1]] if small.size else -1.0)
 
 
 # ---- parts ----

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from untwist.arguments import Array
+from untwist.audit.discoveries import FALSE_DISCOVERY_RATE, select_discoveries
 from untwist.noise.sources import NoiseBySource
 
 __all__ = ["Disagreement", "JudgedItem", "SourceQuality", "find_disagreements", "judge_items", "rate_sources"]
-
-#: Of the pairs that are said to disagree too often, this share at most is expected to do so by chance.
-FALSE_DISCOVERY_RATE = 0.05
 
 #: The matrices of so many pairs are compared together.
 PAIRS_PER_BLOCK = 10_000
@@ -272,7 +270,7 @@ def find_disagreements(
     n_items = np.bincount(pair)
     n_disagreeing = np.bincount(pair, labels[first] != labels[second])
     expected = (np.bincount(pair[order], expected_here[order]) / n_items).clip(0.0, 1.0)
-    stands_out = _discover(binom.sf(n_disagreeing - 1, n_items, expected))
+    stands_out = select_discoveries(binom.sf(n_disagreeing - 1, n_items, expected), FALSE_DISCOVERY_RATE)
     excess = n_disagreeing - n_items * expected
     names = by_source.names.tolist()
     return [
@@ -303,13 +301,6 @@ def _pair_rows(sources: NDArray[np.intp], items: NDArray[np.intp]) -> tuple[NDAr
     first, second = np.concatenate(found, axis=1)
     differ = sources[first] != sources[second]
     return first[differ], second[differ]
-
-
-def _discover(p_values: Array) -> NDArray[np.bool_]:
-    """Return which of many findings hold at `FALSE_DISCOVERY_RATE`, by Benjamini and Hochberg."""
-    rising = np.sort(p_values)
-    holds = np.flatnonzero(rising <= FALSE_DISCOVERY_RATE * np.arange(1, len(rising) + 1) / len(rising))
-    return np.asarray(p_values <= (rising[holds[-1]] if len(holds) else -1.0))
 
 
 def judge_items(

@@ -244,7 +244,7 @@ def find_items(
     Rows of one name are one item. Without names, rows with equal features are one item where their sources all differ:
     a source that labels the same features twice has seen different things that look alike. They are items only where
     repeating is the rule, in at least half of the rows; where fewer repeat, that is chance, and every row is an item. A
-    row without a name among those that have one is an item of its own, and so is a row of weight 0: it is an absent one,
+    row without a name among those that have one is an item of its own, and so is a row of weight 0: it is absent,
     no fold sets it aside, and what models that have seen an item say of it must not judge the other rows of that item.
 
     Parameters
@@ -278,19 +278,27 @@ def find_items(
     if named is not None:
         order = np.lexsort((named, weight, labels, sources, contents, weight == 0))
         named = np.where(weight > 0, named, UNKNOWN)
+        # Rows without a name come last, and each of them begins an item.
         order = order[np.argsort(np.where(named[order] < 0, np.iinfo(np.intp).max, named[order]), kind="stable")]
         starts = np.r_[True, (named[order][1:] != named[order][:-1])] | (named[order] < 0)
     else:
-        present = weight[order] > 0
-        starts = ~present | np.r_[True, contents[order][1:] != contents[order][:-1]]
-        group = np.cumsum(starts) - 1
-        repeats = np.r_[False, (group[1:] == group[:-1]) & (sources[order][1:] == sources[order][:-1])]
-        has_repeats = np.zeros(len(order), dtype=np.bool_)
-        has_repeats[group[repeats]] = True
-        starts |= has_repeats[group]
-        is_repeated = ~starts | np.r_[~starts[1:], False]
-        if is_repeated.sum() < REPEATED_BY_RULE * present.sum():
-            starts[:] = True
+        starts = _start_items(contents[order], sources[order], weight[order] > 0)
     items = np.empty(len(order), dtype=np.intp)
     items[order] = np.cumsum(starts) - 1
     return items
+
+
+def _start_items(
+    contents: NDArray[np.uint64], sources: NDArray[np.intp], present: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Tell which rows begin an item, where rows are sorted by what they hold and then by source."""
+    starts = ~present | np.r_[True, contents[1:] != contents[:-1]]
+    group = np.cumsum(starts) - 1
+    is_second_by_source = np.r_[False, (group[1:] == group[:-1]) & (sources[1:] == sources[:-1])]
+    has_seconds = np.zeros(len(starts), dtype=np.bool_)
+    has_seconds[group[is_second_by_source]] = True
+    starts |= has_seconds[group]
+    is_repeated = ~starts | np.r_[~starts[1:], False]
+    if is_repeated.sum() < REPEATED_BY_RULE * present.sum():
+        starts[:] = True
+    return np.asarray(starts)

@@ -30,7 +30,7 @@ from untwist.noise.votes import Votes, arrange_votes
 
 __all__ = ["FALSE_DISCOVERY_RATE", "NoiseBySource", "estimate_by_source"]
 
-#: Of the sources that are said to stand out, this share is expected not to.
+#: Of the sources that are said to stand out, this share at most is expected not to.
 FALSE_DISCOVERY_RATE = 0.05
 # A source stands out whose share of wrong labels is at least so many times that of the others, and above it by at least
 # so much: a smaller difference is not worth anybody's time, however certain it is.
@@ -45,7 +45,8 @@ MOST_CELLS = 1_000_000
 CELLS_PER_SOURCE = 20
 FEWEST_COMPONENTS = 4
 MOST_COMPONENTS = 24
-# Which noise of all labels is right more sources than this say no louder.
+# Sources also tell which noise of all labels is right. More of them than this count for no more in that: what a fit
+# leaves out of each adds up.
 MOST_TELLING_SOURCES = 20
 # The variance of a label is taken to be this at least where sources are weighed for training: beyond that it is the
 # number of rows, not the noise of labels, that limits what is learned.
@@ -113,7 +114,7 @@ class NoiseBySource:
         labels : array_like of int of shape (n_rows,)
             The label of each row.
         sources : array_like of int of shape (n_rows,)
-            Its source, as an index of `names`; -1 for one that is not among them, which is taken for a common one.
+            Its source, as an index of `names`; -1 for one that nobody knows, which errs as all of them do together.
         items : array_like of int of shape (n_rows,), optional
             Its item, from 0 to n_items - 1; without it every row is an item.
 
@@ -123,7 +124,7 @@ class NoiseBySource:
             Each row sums to 1.
         """
         twisted, given, by, of = _check_rows(posterior, labels, sources, items, len(self.names))
-        log_votes = np.log(np.maximum(self._matrices_by_index[by, :, given], SAFE_MARGIN))
+        log_votes = np.log(np.maximum(self.matrices_by_index[by, :, given], SAFE_MARGIN))
         if of is None:
             return _normalise_logs(np.log(np.maximum(self.clean(twisted), SAFE_MARGIN)) + log_votes)
         n_items = int(of.max()) + 1 if len(of) else 0
@@ -164,7 +165,7 @@ class NoiseBySource:
         clean : array_like of shape (n_rows, n_classes)
             The clean posterior.
         sources : array_like of int of shape (n_rows,)
-            The source of each row, as an index of `names`; -1 for a common one.
+            The source of each row, as an index of `names`; -1 for one that nobody knows, as in `find_truth`.
 
         Returns
         -------
@@ -175,7 +176,7 @@ class NoiseBySource:
         by = _check_indices("sources", sources, -1, len(self.names))
         if truth.shape != (len(by), self.n_classes):
             raise ValueError(f"clean must be of shape {(len(by), self.n_classes)}, got {truth.shape}")
-        return np.asarray(np.einsum("nk,nkl->nl", truth, self._matrices_by_index[by]))
+        return np.asarray(np.einsum("nk,nkl->nl", truth, self.matrices_by_index[by]))
 
     def describe(self, most: int = 5) -> str:
         """Say in words which sources are noisier than the others.
@@ -208,9 +209,16 @@ class NoiseBySource:
         return self.describe()
 
     @property
-    def _matrices_by_index(self) -> Array:
-        """The matrices of sources, and at the end the common one, which an unknown source has: its index is -1."""
-        return np.concatenate([self.matrices, self.common[None]])
+    def overall(self) -> Array:
+        """The mean matrix of all labels, which a label has whose source nobody knows: it may be of a bad one."""
+        # The sums do not depend on what sources are called.
+        summed = np.sort((self.counts + SAFE_MARGIN)[:, None, None] * self.matrices, axis=0).sum(axis=0)
+        return np.asarray(summed / summed.sum(axis=1, keepdims=True))
+
+    @property
+    def matrices_by_index(self) -> Array:
+        """The matrices of sources, and at the end that of an unknown source: its index is -1."""
+        return np.concatenate([self.matrices, self.overall[None]])
 
     @property
     def _typical_share(self) -> float:

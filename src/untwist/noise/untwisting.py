@@ -232,7 +232,8 @@ class Untwisting(NoiseEstimate):
         if self.chance_of_noise < LEAST_CORRECTION:
             return f"{super().__str__()}; {uneven}"
         chance = f"{self.chance_of_noise:.0%}"
-        return f"{super().__str__()}, with a chance of {chance}, and a correction goes {chance} of the way; {uneven}"
+        decision = f"noise has a chance of {chance}, and probabilities are corrected {chance} of the way"
+        return f"{super().__str__()}; {decision}; {uneven}"
 
     @property
     def matrix(self) -> Array:
@@ -531,4 +532,4 @@ def _find_interval(rates: Array, weights: Array, found: bool) -> tuple[float, fl
     weight_until = np.concatenate([[0.0], np.cumsum(np.bincount(index, weights))])
     shares = [(1.0 - CONFIDENCE) / 2.0, (1.0 + CONFIDENCE) / 2.0]
     low, high = np.interp(shares, weight_until / weight_until[-1], edges)
-    return max(0.0, float(low) - ERROR_OF_CURVE) if found else 0.0, float(high)
+    return max(0.0, float(low) - ERROR_OF_CURVE) if found else 0.0, min(1.0, float(high))
