@@ -13,6 +13,7 @@ from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.audit.hidden_sources import describe_groups, group_values, screen_columns
 from untwist.audit.training import train_without_column
+from untwist.batches import Batches
 from untwist.commands.main import main
 from untwist.noise.sources import estimate_by_source
 from untwist.report import report
@@ -290,3 +291,14 @@ def test_a_page_without_a_hidden_source_points_to_slices(branches):
     assert "Run again with it as source" not in page
     assert ("concentrate</a> where <b>branch is Leipzig</b>" in page) == bool(slices)
     assert "Run again with it as source" in report(audit, title="cases")
+
+
+def test_a_table_in_blocks_is_searched_like_one_in_memory(tmp_path):
+    pytest.importorskip("pyarrow")
+    X, y, _ = draw_branches(n=600)
+    X.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    found = audit_labels(Batches(tmp_path / "rows.parquet"), y)
+    expected = audit_labels(X, y)
+    assert str(found) == str(expected)
+    assert found.hidden_source.column == expected.hidden_source.column == "branch"
+    assert list(map(str, found.slices())) == list(map(str, expected.slices()))

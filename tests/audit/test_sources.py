@@ -584,3 +584,10 @@ def test_items_without_names_do_not_take_those_of_others():
     nameless = PILBoostClassifier(random_state=0).fit(X, y, source=who, item=[None] * len(y))
     audit = audit_labels(X, y, nameless, source=who, item=[None] * len(y))
     np.testing.assert_array_equal(audit.item, np.arange(len(y)))
+
+
+def test_labels_of_unknown_sources_are_wrong_as_often_as_those_of_all():
+    X, y, branch, wrong = draw_branches(seed=3)
+    is_unknown = np.random.default_rng(0).random(len(y)) < 0.4
+    audit = audit_labels(X, y, source=np.where(is_unknown, None, branch))
+    assert audit.wrong[is_unknown].mean() == pytest.approx(wrong[is_unknown].mean(), rel=0.08)

@@ -185,7 +185,7 @@ def test_alpha_star_takes_what_labels_of_a_source_follow_to_the_truth(fitted):
     assert np.median(np.abs(alpha[sure & (source == "Leipzig")])) > 3 * np.median(alpha[sure & (source == "Ulm")])
     unknown = fitted.alpha_star(X)
     np.testing.assert_array_equal(unknown, fitted.alpha_star(X, [None] * len(X)))
-    expected = logit(clean[:, 1]) / logit((clean @ fitted.sources_.common)[:, 1])
+    expected = logit(clean[:, 1]) / logit((clean @ fitted.sources_.overall)[:, 1])
     np.testing.assert_allclose(unknown, expected, rtol=1e-8)
 
 

@@ -208,7 +208,7 @@ def test_a_label_of_weight_2_is_two_labels():
 
 def find_truth_slowly(noise, posterior, labels, sources, items):
     """Bayes's rule, item by item and class by class."""
-    matrices = [*noise.matrices, noise.common]
+    matrices = [*noise.matrices, np.average(noise.matrices, axis=0, weights=noise.counts)]
     answer = []
     for item in range(max(items) + 1):
         rows = [row for row in range(len(items)) if items[row] == item]
@@ -236,7 +236,8 @@ def test_what_labels_follow_is_the_clean_posterior_by_the_matrix_of_the_source()
     noise, _ = estimate(RATES)
     clean = np.random.default_rng(0).dirichlet(np.ones(2), 5)
     sources = np.array([0, 3, -1, 5, 0])
-    matrices = [noise.matrices[0], noise.matrices[3], noise.common, noise.matrices[5], noise.matrices[0]]
+    unknown = np.average(noise.matrices, axis=0, weights=noise.counts)
+    matrices = [noise.matrices[0], noise.matrices[3], unknown, noise.matrices[5], noise.matrices[0]]
     expected = [row @ matrix for row, matrix in zip(clean, matrices, strict=True)]
     np.testing.assert_allclose(noise.twist(clean, sources), expected)
 

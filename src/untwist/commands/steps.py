@@ -218,7 +218,7 @@ def find_matrix(model: PILBoostClassifier) -> Any:
     """
     sources = model.model_.sources
     if sources is not None:
-        return np.average(sources.matrices, axis=0, weights=sources.counts)
+        return sources.overall
     return None if model.noise_ is None else model.noise_.matrix
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_array, check_X_y
 
 from untwist.arguments import Array
-from untwist.data.batches import Batches
+from untwist.data.batches import Batches, Encoded
 from untwist.data.tables import Schema
 
 __all__ = ["AcceptedTables", "TableEncoder"]
@@ -154,7 +154,7 @@ class TableEncoder:
         Parameters
         ----------
         X : table
-            Whatever `fit` takes, in memory.
+            Whatever `fit` takes; all of it comes to memory.
         estimator : object or None
             In whose name scikit-learn's errors speak; by default this encoder's.
 
@@ -164,6 +164,8 @@ class TableEncoder:
             The rows as numbers.
         """
         rows = self.encode(X, estimator)
+        if isinstance(rows, Encoded):
+            return np.concatenate([np.asarray(block, dtype=np.float64) for block in rows.blocks()])
         return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
 
     def decode(self, column: int, number: float) -> Any:

@@ -114,7 +114,7 @@ class NoiseBySource:
         labels : array_like of int of shape (n_rows,)
             The label of each row.
         sources : array_like of int of shape (n_rows,)
-            Its source, as an index of `names`; -1 for one that is not among them, which is taken for a common one.
+            Its source, as an index of `names`; -1 for one that nobody knows, which errs as all of them do together.
         items : array_like of int of shape (n_rows,), optional
             Its item, from 0 to n_items - 1; without it every row is an item.
 
@@ -165,7 +165,7 @@ class NoiseBySource:
         clean : array_like of shape (n_rows, n_classes)
             The clean posterior.
         sources : array_like of int of shape (n_rows,)
-            The source of each row, as an index of `names`; -1 for a common one.
+            The source of each row, as an index of `names`; -1 for one that nobody knows, as in `find_truth`.
 
         Returns
         -------
@@ -209,9 +209,16 @@ class NoiseBySource:
         return self.describe()
 
     @property
+    def overall(self) -> Array:
+        """The mean matrix of all labels, which a label has whose source nobody knows: it may be of a bad one."""
+        # The sums do not depend on what sources are called.
+        summed = np.sort((self.counts + SAFE_MARGIN)[:, None, None] * self.matrices, axis=0).sum(axis=0)
+        return np.asarray(summed / summed.sum(axis=1, keepdims=True))
+
+    @property
     def matrices_by_index(self) -> Array:
-        """The matrices of sources, and at the end the common one, which an unknown source has: its index is -1."""
-        return np.concatenate([self.matrices, self.common[None]])
+        """The matrices of sources, and at the end that of an unknown source: its index is -1."""
+        return np.concatenate([self.matrices, self.overall[None]])
 
     @property
     def _typical_share(self) -> float:
