@@ -794,3 +794,11 @@ def test_bad_tables_columns_and_scales():
     ]:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rate", [1e-4, 1e-6, 1e-12])
+def test_noise_that_rises_has_its_mean_rate_however_low(rate):
+    rows = np.arange(100.0)[:, None]
+    matrices = InstanceNoise(rate, column=0).transition_matrices(rows, np.arange(100) % 2)
+    assert matrices[:, 0, 1].mean() == pytest.approx(rate)

@@ -663,7 +663,8 @@ class InstanceNoise(_RowTwister):
         if self.rate > 0.0 and present.any():
             # The middle of its rank: the mean of such a power over all of them is close to 1 / (power + 1).
             share = (rankdata(heights[present]) - 0.5) / present.sum()
-            risen = self.highest * share ** (self.highest / self.rate - 1.0)
+            # The highest rank counts as 1, so that not all of the powers vanish however low the rate.
+            risen = (share / share.max()) ** (self.highest / self.rate - 1.0)
             rates[present] = np.minimum(risen * self.rate / risen.mean(), 1.0)
         return rates
 
