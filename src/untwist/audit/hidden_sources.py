@@ -243,7 +243,7 @@ def group_values(encoder: TableEncoder, column: int, values: Array) -> tuple[NDA
     """
     missing = np.isnan(values)
     known = np.unique(values[~missing])
-    if column in encoder.schema.categories or len(known) <= MOST_VALUES:
+    if not _is_cut_into_ranges(encoder, column, values):
         upper = known
         names = [describe_value(encoder.decode(column, value)) for value in known.tolist()]
     else:
@@ -281,17 +281,21 @@ def describe_groups(encoder: TableEncoder, column: int, values: Array, chosen: N
     _, names, upper = group_values(encoder, column, values)
     known = np.flatnonzero(~np.isnan(upper))
     there = np.flatnonzero(chosen)
-    run = bool(len(there)) and set(there.tolist()) == set(range(there[0], there[-1] + 1)) and there[-1] <= known[-1]
-    is_range = column not in encoder.schema.categories and len(known) == len(np.unique(upper[known]))
-    if run and is_range and any(" most " in name or "above" in name for name in names):
+    are_neighbours = len(there) > 0 and there[-1] - there[0] == len(there) - 1 and there[-1] <= known[-1]
+    if are_neighbours and _is_cut_into_ranges(encoder, column, values):
         low = f"above {upper[there[0] - 1]:g}" if there[0] else ""
         high = f"at most {upper[there[-1]]:g}" if there[-1] < known[-1] else ""
         return "is " + " and ".join(filter(None, (low, high)))
-    if run and len(there) > 1 and all(DATE.match(names[index]) for index in known):
+    if are_neighbours and len(there) > 1 and all(DATE.match(names[index]) for index in known):
         if there[-1] == known[-1]:
             return f"is {names[there[0]]} or later"
         return f"is from {names[there[0]]} to {names[there[-1]]}"
     return "is " + " or ".join(names[index] for index in there)
+
+
+def _is_cut_into_ranges(encoder: TableEncoder, column: int, values: Array) -> bool:
+    """Tell whether the groups of a column are ranges of its numbers, as it has too many different ones."""
+    return column not in encoder.schema.categories and len(np.unique(values[~np.isnan(values)])) > MOST_VALUES
 
 
 # ---- the screen ----
@@ -316,10 +320,7 @@ def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
     rows = _choose_rows(judged)
     table, posterior, labels = judged.table[rows], judged.posterior[rows], judged.labels[rows]
     weight = judged.weight[rows]
-    at_label = np.arange(len(rows)), labels
-    as_it_is = np.eye(posterior.shape[1])
-    calibrated = calibrate(Expectation.under_one_matrix(posterior, as_it_is), labels, weight).expected
-    as_feature = calibrated.find_likelihood(labels, weight)
+    as_feature = _fit_posterior(posterior, labels, weight).find_likelihood(labels, weight)
     importances = fitted.importances("gain")
     logs_as_they_are = _find_logs(fitted.posterior.twisted(fitted.scores(table, model.n_jobs)))
     found = []
@@ -330,18 +331,31 @@ def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
             change = _imagine_other_values(model, table, column, group_of_row) - logs_as_they_are
             powers = np.exp(_find_logs(posterior) + change)
             imagined = powers / powers.sum(axis=1, keepdims=True)
-        calibrated = calibrate(Expectation.under_one_matrix(imagined, as_it_is), labels, weight).expected
-        p = calibrated.posterior[at_label]
-        others = (1.0 - p) / (posterior.shape[1] - 1)
-        plain = np.bincount(group_of_row, weight * np.log(p))
-        noisy = [np.bincount(group_of_row, weight * np.log(p + share * (others - p))) for share in TRIED_SHARES]
-        gains = np.max(noisy, axis=0) - plain
-        gain = float(gains[gains > NATS_BY_CHANCE].sum())
-        lost = as_feature - float(plain.sum()) - gain
+        without_column = _fit_posterior(imagined, labels, weight)
+        explained, gain = _explain_by_noise(without_column, labels, weight, group_of_row)
+        lost = as_feature - explained - gain
         # What the column explains as a feature must not be much more than what it would explain as a source.
         if gain >= LEAST_GAIN and lost < MOST_LOST * gain:
             found.append((lost - gain, column))
     return [column for _, column in sorted(found)[:MOST_TRAINED]]
+
+
+def _fit_posterior(posterior: Array, labels: NDArray[np.intp], weight: Array) -> Expectation:
+    """Return what labels are expected to be by a twisted posterior, which offsets and a slope fit to them."""
+    no_noise = np.eye(posterior.shape[1])
+    return calibrate(Expectation.under_one_matrix(posterior, no_noise), labels, weight).expected
+
+
+def _explain_by_noise(
+    expected: Expectation, labels: NDArray[np.intp], weight: Array, group_of_row: NDArray[np.intp]
+) -> tuple[float, float]:
+    """Return the log-likelihood of labels, and what additional noise in some groups of rows would add to it."""
+    p = expected.posterior[np.arange(len(labels)), labels]
+    others = (1.0 - p) / (expected.posterior.shape[1] - 1)
+    plain = np.bincount(group_of_row, weight * np.log(p))
+    noisy = [np.bincount(group_of_row, weight * np.log(p + share * (others - p))) for share in TRIED_SHARES]
+    gains = np.max(noisy, axis=0) - plain
+    return float(plain.sum()), float(gains[gains > NATS_BY_CHANCE].sum())
 
 
 def _choose_rows(judged: JudgedRows) -> NDArray[np.intp]:

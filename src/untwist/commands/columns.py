@@ -182,11 +182,7 @@ def decide_columns(
     """
     given = {"label": label, "source": source, "item": item}
     special = {name: word for word, name in given.items() if name is not None}
-    for name in [*special, *drop, *keep]:
-        if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f": did you mean {near[0]!r}?" if near else f": the columns are {_list_names(names)}"
-            raise ValueError(f"there is no column {name!r}{hint}")
+    _check_names(names, [*special, *drop, *keep])
     if item is not None and source is None:
         raise ValueError("an item needs a source too: the column that says who gave each of its labels")
     if len(special) < sum(name is not None for name in given.values()):
@@ -197,13 +193,7 @@ def decide_columns(
     notes = [] if present.all() else [f"{(~present).sum()} rows have no label and are left out"]
     if not present.any():
         raise ValueError(f"no row has a label in column {label!r}")
-    classes = np.unique(y)
-    if classes.size == 1:
-        raise ValueError(f"column {label!r} holds only {classes.tolist()[0]!r}: two classes are needed")
-    if classes.size > MOST_CLASSES or (len(y) > 2 * LEAST_ROWS and classes.size > len(y) / 3):
-        raise ValueError(f"column {label!r} holds {classes.size} different values in {len(y)} rows: is it the label?")
-    if _is_continuous(classes):
-        raise ValueError(f"column {label!r} holds {classes.size} different numbers, not classes: this is for classes")
+    _check_classes(label, y)
     who, what = (None if name is None else _attempt(_read_names, column_of(name)[present]) for name in (source, item))
     if who is not None:
         notes.append(f"{source}: who gave the label, one of {_count_names(who)}; no feature, left out")
@@ -228,6 +218,26 @@ def decide_columns(
     if not features:
         raise ValueError("no column is left to learn from")
     return Decisions(present, y, features, notes, who, what)
+
+
+def _check_names(names: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise a ValueError that helps where a column is asked for that there is not."""
+    for name in wanted:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f": did you mean {near[0]!r}?" if near else f": the columns are {_list_names(names)}"
+            raise ValueError(f"there is no column {name!r}{hint}")
+
+
+def _check_classes(label: str, y: NDArray[Any]) -> None:
+    """Raise a ValueError where labels are no classes."""
+    classes = np.unique(y)
+    if classes.size == 1:
+        raise ValueError(f"column {label!r} holds only {classes.tolist()[0]!r}: two classes are needed")
+    if classes.size > MOST_CLASSES or (len(y) > 2 * LEAST_ROWS and classes.size > len(y) / 3):
+        raise ValueError(f"column {label!r} holds {classes.size} different values in {len(y)} rows: is it the label?")
+    if _is_continuous(classes):
+        raise ValueError(f"column {label!r} holds {classes.size} different numbers, not classes: this is for classes")
 
 
 def _attempt(reading: Callable[[Any], Any], column: Any) -> Any:

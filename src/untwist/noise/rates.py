@@ -131,22 +131,12 @@ def estimate_noise(
     prior_of_no_noise = check_fraction("prior_of_no_noise", prior_of_no_noise)
     if not 0.0 < prior_of_no_noise < 1.0:
         raise ValueError(f"prior_of_no_noise must lie between 0 and 1, got {prior_of_no_noise!r}")
-    if (weight % 1.0 != 0).any() or weight.sum() > LARGEST_EXACT_SUM:
-        # Only sums of whole numbers do not depend on the order of the rows.
-        order = np.lexsort((weight, labels, p))
-        p = p[order]
-        labels = labels[order]
-        weight = weight[order]
-    weight = _limit_weight(weight, n_classes)
-    z = logit(np.clip(p, POSTERIOR_FLOOR, 1.0 - POSTERIOR_FLOOR))
-    # The values are sorted, so that the order of the rows does not matter.
-    values, value_index = np.unique(z, return_inverse=True)
-    total = np.bincount(value_index, weight).astype(np.float64)
-    positives = np.bincount(value_index, weight * labels).astype(np.float64)
+    values, total, positives = _sum_by_log_odds(p, labels, weight, n_classes)
     share = positives.sum() / total.sum()
     clearest = max(min(CLEAREST, CLEAREST_OF_RARE * share, CLEAREST_OF_RARE * (1.0 - share)), CLEAREST_OF_ALL)
     scale, offset = _calibrate(values, total, positives)
     bins = _sum_in_bins(scale * values + offset, total, positives)
+    # Noise that is not the same everywhere may be all of the doubt that the posteriors leave, and look like hard rows.
     in_doubt = float(bins[1] @ expit(-np.abs(bins[0])) / bins[1].sum())
     rows_per_effective_row = 1.0 + float(bins[1].sum()) / MOST_EFFECTIVE_ROWS
     bins[1:] /= rows_per_effective_row
@@ -157,21 +147,21 @@ def estimate_noise(
             raise ValueError("rates must be None where there are more than two classes")
         curves = _fit_curves(bins, pair, clearest)
         return Untwisting.from_grid(
-            pair, np.ones(1), curves.slope, math.nan, True, bends=curves.bend, shortfalls=np.zeros(1), **common
+            pair, np.ones(1), curves.slope, math.nan, found=True, bends=curves.bend, shortfalls=np.zeros(1), **common
         )
     grid, curves = _search_rates(bins, clearest, n_classes)
     plausibility = curves.plausibility + _weigh_by_prior(grid, n_classes, prior_of_no_noise)
     weights = np.exp(plausibility - plausibility.max())
     weights /= weights.sum()
     is_noise = grid.any(axis=0)
-    # Evidence is that of all rows; what it is worth is a matter of the chance.
+    # The evidence is that of all rows; that they count for fewer makes the chance of noise more careful, not this.
     evidence = float(curves.likelihood[is_noise].max() - curves.likelihood[~is_noise][0]) * rows_per_effective_row
     return Untwisting.from_grid(
         grid,
         weights,
         curves.slope,
         evidence,
-        bool(evidence >= ENOUGH_EVIDENCE and weights[is_noise].sum() >= LEAST_CHANCE),
+        found=bool(evidence >= ENOUGH_EVIDENCE and weights[is_noise].sum() >= LEAST_CHANCE),
         n_classes=n_classes,
         bends=curves.bend,
         shortfalls=curves.likelihood.max() - curves.likelihood,
@@ -193,6 +183,22 @@ def _check_rows(
     if weight.shape != p.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0, with a finite sum")
     return p, labels, weight
+
+
+def _sum_by_log_odds(p: Array, labels: NDArray[Any], weight: Array, n_classes: int) -> tuple[Array, Array, Array]:
+    """Return the log-odds that there are, rising, and the weight of all rows and of the positives at each."""
+    if (weight % 1.0 != 0).any() or weight.sum() > LARGEST_EXACT_SUM:
+        # Only sums of whole numbers do not depend on the order of the rows.
+        order = np.lexsort((weight, labels, p))
+        p = p[order]
+        labels = labels[order]
+        weight = weight[order]
+    weight = _limit_weight(weight, n_classes)
+    z = logit(np.clip(p, POSTERIOR_FLOOR, 1.0 - POSTERIOR_FLOOR))
+    # The values are sorted, so that the order of the rows does not matter.
+    values, value_index = np.unique(z, return_inverse=True)
+    total = np.bincount(value_index, weight).astype(np.float64)
+    return values, total, np.bincount(value_index, weight * labels).astype(np.float64)
 
 
 def _limit_weight(weight: Array, n_classes: int) -> Array:

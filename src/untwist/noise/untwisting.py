@@ -121,7 +121,7 @@ class Untwisting(NoiseEstimate):
             With one pair of rates.
         """
         one = np.ones(1)
-        return cls.from_grid(check_rates(rates), one, one, math.nan, True, clearest=CLEAREST_BY_KNOWN_RATES)
+        return cls.from_grid(check_rates(rates), one, one, math.nan, found=True, clearest=CLEAREST_BY_KNOWN_RATES)
 
     @classmethod
     def from_grid(
@@ -396,14 +396,14 @@ class Untwisting(NoiseEstimate):
             np.asarray(weights, dtype=np.float64),
             self.slopes,
             self.evidence,
-            self.found,
-            self.clearest,
-            self.scale,
-            self.offset,
-            self.n_classes,
-            self.bends,
-            self.shortfalls,
-            self.uneven_limit,
+            found=self.found,
+            clearest=self.clearest,
+            scale=self.scale,
+            offset=self.offset,
+            n_classes=self.n_classes,
+            bends=self.bends,
+            shortfalls=self.shortfalls,
+            uneven_limit=self.uneven_limit,
         )
 
     def _tabulate_log_odds(self) -> Array:
