@@ -26,6 +26,7 @@ from untwist.boosting.forest import Forest
 from untwist.boosting.runs import advance
 from untwist.fitting import Fit, decide_alpha
 from untwist.model import Candidate, Choice, FittedModel, OutOfFold
+from untwist.noise.matrix import MatrixUntwisting
 from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES
 from untwist.theory.links import Link
 from untwist.theory.losses import AlphaLoss
@@ -269,7 +270,9 @@ class Search:
         if not settings.untwists_posteriors:
             return model
         noise = model.estimate_noise(settings.known_noise, data.workers)
-        return replace(model, noise=noise, untwisting=noise)
+        # Of two classes no noise is one of the hypotheses that are weighed. Of several, it is decided one way or the other.
+        is_undone = noise.found or not isinstance(noise, MatrixUntwisting)
+        return replace(model, noise=noise, untwisting=noise if is_undone else None)
 
     def _score_held_out_rows(self, forests: list[list[Forest]]) -> OutOfFold:
         """Return what the models of the first folds say of the rows that they have not seen."""
