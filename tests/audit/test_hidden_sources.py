@@ -20,6 +20,7 @@ from untwist.noise.sources import estimate_by_source
 from untwist.report import report
 from untwist.report.review import write_review
 from untwist.report.sections import write_noise, write_summary
+from untwist.text import for_page
 
 CITIES = ["Bonn", "Jena", "Kiel", "Leipzig", "Ulm"]
 
@@ -79,14 +80,17 @@ def test_its_words_say_where_how_often_and_what_to_do(branches):
     words = f"labels where branch is Leipzig look wrong {found.times:.0f} times as often"
     assert found.describe().startswith(words)
     assert "branch looks like a source rather than a feature" in str(found)
-    advice = "in Python source=X['branch'] with X.drop(columns='branch'); on the command line --source branch"
+    call = "audit_labels(X.drop(columns='branch'), y, source=X['branch'])"
+    advice = f"in Python {call}; on the command line --source branch"
     assert str(found).endswith(f"; run again with it as source: {advice}")
     assert f"  {found}" in str(audit).splitlines()
     quiet = replace(audit, noise=replace(audit.noise, found=False))
     assert str(found) in str(quiet)
     unnamed = str(replace(found, column=4))
     assert unnamed.startswith("labels where column 4 is Leipzig look wrong")
-    assert unnamed.endswith("; run again with it as source: in Python source=X[:, 4] with np.delete(X, 4, axis=1)")
+    assert unnamed.endswith(
+        "; run again with it as source: in Python audit_labels(np.delete(X, 4, axis=1), y, source=X[:, 4])"
+    )
     assert "look wrong far more often" in str(replace(found, share_elsewhere=0.001))
     assert "look wrong 1.5 times as often" in str(replace(found, share_there=0.3, share_elsewhere=0.2))
 
@@ -110,9 +114,7 @@ def test_the_first_line_and_the_highest_share_allow_for_the_source(branches):
 
 def run_as_advised(advice, X, y):
     """Do what the advice says, in Python."""
-    source, rest = advice.removeprefix("source=").split(" with ")
-    names = {"X": X, "np": np}
-    return audit_labels(eval(rest, names), y, source=eval(source, names))
+    return eval(advice, {"audit_labels": audit_labels, "X": X, "y": y, "np": np})
 
 
 def test_its_advice_can_be_followed(branches):
@@ -138,17 +140,17 @@ def test_its_advice_tells_ranges_apart(branches):
         return one.advise_in_python(), one.advise_on_command_line()
 
     in_python, on_command_line = advise((251.0, np.inf))
-    assert in_python == "source=X['day'] > 251 with X.drop(columns='day')"
+    assert in_python == "audit_labels(X.drop(columns='day'), y, source=X['day'] > 251)"
     assert on_command_line == (
         "add a column that says of every row whether day is above 251, name it by --source, and leave the old one out "
         "by --drop day"
     )
-    assert advise((-np.inf, 0.5), (2.0, 1234567.25))[0].split(" with ")[0] == (
-        "source=(X['day'] <= 0.5) | ((X['day'] > 2) & (X['day'] <= 1234567.25))"
+    assert advise((-np.inf, 0.5), (2.0, 1234567.25))[0].endswith(
+        ", source=(X['day'] <= 0.5) | ((X['day'] > 2) & (X['day'] <= 1234567.25)))"
     )
-    assert advise(has_missing=True)[0].startswith("source=X['day'].isna() with ")
+    assert advise(has_missing=True)[0].endswith(", source=X['day'].isna())")
     assert advise((3.0, np.inf), column=2, has_missing=True)[0] == (
-        "source=(X[:, 2] > 3) | (np.isnan(X[:, 2])) with np.delete(X, 2, axis=1)"
+        "audit_labels(np.delete(X, 2, axis=1), y, source=(X[:, 2] > 3) | (np.isnan(X[:, 2])))"
     )
     assert advise((3.0, np.inf), column="the day")[1].endswith("--drop 'the day'")
 
@@ -395,7 +397,7 @@ def test_a_page_with_a_bad_part_says_nowhere_that_all_is_well(branches, found, p
     assert ("Uneven" in page) != found
     assert ("if branch is taken for a source" in page) == (part == "source")
     if part == "source":
-        assert "<code>source=X[&#x27;branch&#x27;] with X.drop(columns=&#x27;branch&#x27;)</code>" in page
+        assert f"<code>{for_page(audit.hidden_source.advise_in_python(), 400)}</code>" in page
     elif not found:
         assert "review some of them there" in page
     even = replace(findings, audit=replace(findings.audit, hidden_source=None), slices=[])

@@ -196,7 +196,7 @@ class HiddenSource:
         )
 
     def advise_in_python(self) -> str:
-        """Say what to give to `audit_labels` so that the column is a source and no feature.
+        """Say how to call `audit_labels` so that the column is a source and no feature.
 
         A column that was cut into ranges is a source by whether a row is in the bad ones: each number by itself would
         be a source of next to no labels. Empty cells get a name, as labels of an unknown source are judged as all are.
@@ -204,7 +204,7 @@ class HiddenSource:
         Returns
         -------
         str
-            Expressions of Python, joined by "with".
+            The call, for rows X and labels y.
         """
         is_numbered = isinstance(self.column, int)
         column = f"X[:, {self.column}]" if is_numbered else f"X[{self.column!r}]"
@@ -217,7 +217,7 @@ class HiddenSource:
             source = parts[0] if len(parts) == 1 else " | ".join(f"({part})" for part in parts)
         elif self.has_missing:
             source = f"[str(value) for value in {column}]"
-        return f"source={source} with {rest}"
+        return f"audit_labels({rest}, y, source={source})"
 
     def advise_on_command_line(self) -> str:
         """Say the same for a file.

@@ -102,7 +102,7 @@ def _write_headline(findings: Findings) -> tuple[str, str]:
     if hidden is not None:
         column = for_page(name_column(hidden.column), 40)
         share = format_interval((hidden.share_as_source, *hidden.interval_as_source))
-        as_source = f" That is with {column} taken as a feature: {share} if {column} is taken for a source."
+        as_source = f" That is with {column} taken as a feature; if {column} is taken for a source, {share} look wrong."
     if audit.noise.found and audit.noise.is_given:
         words = f"of the {n:,} labels are wrong, if the noise rates that were given are right."
         return format_percent(rate), words + as_source
