@@ -398,6 +398,9 @@ def test_a_page_with_a_bad_part_says_nowhere_that_all_is_well(branches, found, p
     assert ("if branch is taken for a source" in page) == (part == "source")
     if part == "source":
         assert f"<code>{for_page(audit.hidden_source.advise_in_python(), 400)}</code>" in page
+        assert "on the command line: --source branch." in page
+        unnamed = replace(findings, audit=replace(audit, hidden_source=replace(audit.hidden_source, column=4)))
+        assert "on the command line" not in write_summary(unnamed, "row")
     elif not found:
         assert "review some of them there" in page
     even = replace(findings, audit=replace(findings.audit, hidden_source=None), slices=[])

@@ -161,10 +161,11 @@ def _point_to_sources(findings: Findings) -> list[str]:
             f"{format_percent(hidden.share_elsewhere)}. {column} looks like who gave the labels rather than like a "
             f"feature, and as a feature it may hide them: {there:,} of the {everywhere:,} suspects are there, and "
             f"{there_as_source:,} of {everywhere_as_source:,} if it is taken for the source. Run again with it as "
-            f"source, in Python: <code>{for_page(hidden.advise_in_python(), MOST_ADVICE)}</code>; on the command line: "
-            f"{for_page(hidden.advise_on_command_line(), MOST_ADVICE)}."
+            f"source, in Python: <code>{for_page(hidden.advise_in_python(), MOST_ADVICE)}</code>"
         )
-        return [words]
+        if not isinstance(hidden.column, int):  # Columns of files have names.
+            words += f"; on the command line: {for_page(hidden.advise_on_command_line(), MOST_ADVICE)}"
+        return [f"{words}."]
     bad = [one for one in findings.sources if one.stands_out]
     if not bad:
         return []
