@@ -50,6 +50,8 @@ def write_review(findings: Findings, names: Sequence[Any], row_name: str) -> str
     """
     audit = findings.audit
     suspects = findings.suspects
+    if not len(suspects) and findings.is_uneven:
+        return f"<p>No row is listed by itself: {_point_to_parts(findings)}.</p>"
     if not len(suspects):
         found = "no label is more likely wrong than right"
         if not audit.noise.found:
@@ -80,6 +82,21 @@ for that label there; the number says how strongly, in log-odds. Similar rows sh
 <script type="application/json" id=review-list>{for_script(kept)}</script>"""
 
 
+def _point_to_parts(findings: Findings) -> str:
+    """Where to look instead, if no label stands out by itself but some part of the table does."""
+    hidden = findings.audit.hidden_source
+    if hidden is not None:
+        column = for_page(name_column(hidden.column), 40)
+        return (
+            f"with {column} taken as a feature no row is suspect. With it as a source "
+            f'{hidden.suspects_as_source[1]:,} are: run again as said under <a href="#summary">in short</a>'
+        )
+    return (
+        "no single label stands out. But labels look wrong more often (or are much harder to tell) in "
+        '<a href="#noise">parts of the table</a>: review some of them there'
+    )
+
+
 def _introduce(findings: Findings, n_kept: int) -> str:
     n_suspects = len(findings.suspects)
     n_listed = len(findings.explanations)
@@ -89,7 +106,7 @@ def _introduce(findings: Findings, n_kept: int) -> str:
     words = "The rows that were asked for" if findings.asked_for else by_doubt
     expected = findings.audit.expect_wrong(findings.suspects)
     words += f", the most doubtful first. Of these {n_suspects:,} about {expected:,.0f} are expected to be wrong."
-    if not findings.audit.noise.found:
+    if not findings.audit.noise.found and not findings.is_uneven:
         words += " As no noise was found, most of these labels are probably right."
     if n_suspects > n_listed:
         rest = "all of them" if n_kept == n_suspects else f"the first {n_kept:,}"
