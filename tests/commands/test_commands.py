@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -437,7 +438,14 @@ def test_a_budget_is_told_what_it_should_find(folder, capsys):
     found = json.loads(untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 1, "--json")[1])
     assert found["wrong"]["not_excluded"] >= max(found["wrong"]["high"], 0.007)
     assert len(found["suspects"]) == 1
-    assert found["expected_wrong_among_suspects"] < 0.5
+    assert found["expected_wrong_among_suspects"] < 0.5 < found["wrong_among_suspects_at_most"] <= 1
+    _, out, _ = untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 20)
+    table = columns.prepare(clean, "churn")
+    audit = audit_labels(table.X, table.y, PILBoostClassifier(random_state=0).fit(table.X, table.y))
+    _, most = audit.bound_wrong(audit.suspects(budget=20))
+    words = " ".join(out.split())
+    assert f"Of the labels of these 20 rows up to {math.ceil(most)} may be wrong: no noise was found that is" in words
+    assert "expected to be wrong" not in words
 
 
 def test_an_audit_of_several_classes_tells_who_is_labelled_as_what(tmp_path, monkeypatch, capsys):

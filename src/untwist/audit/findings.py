@@ -184,7 +184,8 @@ class Findings:
     calibration : Calibration
         What was predicted against what was counted.
     expected_finds : list of Point
-        Numbers of rows, the worst first, with the number of wrong labels expected among them.
+        Numbers of rows, the worst first, with the number of wrong labels expected among them; where no noise was
+        found, how many there may be at most.
     column_names : list
         The names of the columns, or their numbers.
     importances : array
@@ -360,9 +361,11 @@ def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> 
     Returns
     -------
     list of Point
-        Rows reviewed, from none to `most`, and wrong labels expected among them.
+        Rows reviewed, from none to `most`, and wrong labels expected among them; where no noise was found, how many
+        there may be at most: see `LabelAudit.bound_wrong`.
     """
-    expected = np.concatenate([[0.0], np.cumsum(audit.wrong[audit.ranking[:most]])])
+    wrong = audit.wrong if audit.noise.found else audit.wrong_at_most
+    expected = np.concatenate([[0.0], np.cumsum(wrong[audit.ranking[:most]])])
     n_reviewed = np.unique(np.linspace(0, len(expected) - 1, n_points).astype(int))
     return [(float(n), float(expected[n])) for n in n_reviewed]
 
