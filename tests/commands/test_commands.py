@@ -643,6 +643,21 @@ def test_inspect_tells_columns_classes_and_size(trained, capsys):
     assert untwist(capsys, "inspect", "plain.untwist")[0] == 0  # This model has no names, no choice and no noise.
 
 
+def test_an_audit_by_source_speaks_of_options_and_all_keys_are_documented(folder, capsys, monkeypatch):
+    X, y, source, _ = draw_sourced_rows()
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(label=y, branch=source)
+    frame.to_csv("branches.csv", index=False)
+    options = ["audit", "branches.csv", "--label", "label", "--source", "branch"]
+    monkeypatch.setattr("untwist.audit.labels.MOST_SOURCES", 0)
+    _, out, _ = untwist(capsys, *options)
+    assert "... and 1 more sources stand out: --json lists them all" in out
+    assert "list_sources()" not in out
+    documented = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text("utf-8")
+    found = json.loads(untwist(capsys, *options, "--json")[1])
+    assert {"sources", "hidden_source", "slices"} <= set(found)
+    assert [key for key in found if f"`{key}`" not in documented] == []
+
+
 def test_inspect_tells_the_sources_the_noisiest_first(folder, capsys, monkeypatch):
     X, y, source, _ = draw_sourced_rows()
     model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, y, source=np.char.add(source, "\x1b[31m"))

@@ -34,6 +34,7 @@ __all__ = [
     "Point",
     "TrainingFacts",
     "collect_findings",
+    "count_finds",
 ]
 
 #: Suspects that are explained, at most.
@@ -346,6 +347,25 @@ def count_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> list[Coun
     return [CountedConfusion(one, times[one.truth, one.label]) for one in audit.confusions()]
 
 
+def count_finds(audit: LabelAudit, rows: NDArray[np.intp]) -> float:
+    """Return how many wrong labels a review of some rows finds: about, and where no noise was found, at most.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+    rows : array of int
+        The rows.
+
+    Returns
+    -------
+    float
+        One of the two of `LabelAudit.bound_wrong`.
+    """
+    expected, at_most = audit.bound_wrong(rows)
+    return expected if audit.noise.found else at_most
+
+
 def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> list[Point]:
     """Return how many wrong labels a review is expected to find, the worst rows first.
 
@@ -362,12 +382,11 @@ def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> 
     -------
     list of Point
         Rows reviewed, from none to `most`, and wrong labels expected among them; where no noise was found, how many
-        there may be at most: see `LabelAudit.bound_wrong`.
+        there may be at most.
     """
-    wrong = audit.wrong if audit.noise.found else audit.wrong_at_most
-    expected = np.concatenate([[0.0], np.cumsum(wrong[audit.ranking[:most]])])
-    n_reviewed = np.unique(np.linspace(0, len(expected) - 1, n_points).astype(int))
-    return [(float(n), float(expected[n])) for n in n_reviewed]
+    order = audit.ranking[:most]
+    n_reviewed = np.unique(np.linspace(0, len(order), n_points).astype(int))
+    return [(float(n), count_finds(audit, order[:n])) for n in n_reviewed]
 
 
 # ---- the model ----

@@ -8,6 +8,7 @@ several sources have labelled an item, all of its labels judge each of them (`un
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -253,9 +254,14 @@ class LabelAudit:
         low : float
             What `expect_wrong` gives: the number if noise is the same everywhere.
         high : float
-            The number if all that speaks against the labels is noise: the sum of `wrong_at_most`.
+            The number if all that speaks against the labels is noise: the sum of `wrong_at_most`. Where no noise was
+            found and all weights are 1, no more than may be wrong of all labels, by `highest_share`.
         """
-        return self.expect_wrong(rows), float(self.wrong_at_most[self.find_positions(rows)].sum())
+        low = self.expect_wrong(rows)
+        high = float(self.wrong_at_most[self.find_positions(rows)].sum())
+        if not self.noise.found and np.all(self.weight == 1):
+            high = min(high, math.ceil(self.highest_share * len(self.given)))
+        return low, max(low, high)
 
     @cached_property
     def wrong_at_most(self) -> Array:

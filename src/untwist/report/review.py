@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.audit.findings import Findings
+from untwist.audit.findings import Findings, count_finds
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason, describe_value
 from untwist.report import charts
@@ -87,14 +87,14 @@ def _introduce(findings: Findings, n_kept: int) -> str:
     if len(findings.audit.classes) > 2:
         by_doubt = "Rows whose label is doubtful enough for a review to be worth it"
     words = "The rows that were asked for" if findings.asked_for else by_doubt
-    low, high = findings.audit.bound_wrong(findings.suspects)
+    number = count_finds(findings.audit, findings.suspects)
     words += f", the most doubtful first. Of these {n_suspects:,} "
     if findings.audit.noise.found:
-        words += f"about {low:,.0f} are expected to be wrong."
+        words += f"about {number:,.0f} are expected to be wrong."
     else:
         words += (
-            f"up to {math.ceil(high):,} may be wrong: no noise was found that is the same everywhere, and uneven noise "
-            "looks like hard rows. Only a review can tell."
+            f"up to {math.ceil(number):,} may be wrong: no noise was found that is the same everywhere, and uneven "
+            "noise looks like hard rows. Only a review can tell."
         )
     if n_suspects > n_listed:
         rest = "all of them" if n_kept == n_suspects else f"the first {n_kept:,}"
@@ -105,19 +105,22 @@ def _introduce(findings: Findings, n_kept: int) -> str:
 def _write_expectation(findings: Findings) -> str:
     audit = findings.audit
     suspects = findings.suspects
-    wrong = audit.wrong if audit.noise.found else audit.wrong_at_most
-    up_to = "" if audit.noise.found else "up to "
-    expected = np.cumsum(wrong[suspects])
     steps = [k for k in (10, 50, 100, 500, 1000, 5000) if k < len(suspects)] + [len(suspects)]
+    finds = [count_finds(audit, suspects[:k]) for k in steps]
+    up_to = "" if audit.noise.found else "up to "
     lines = [
-        [f"first {k:,}", f"{up_to}{expected[k - 1]:,.1f}", up_to + format_probability(expected[k - 1] / k)]
-        for k in steps
+        [
+            f"first {k:,}",
+            f"{up_to}{found:,.1f}",
+            up_to + (f"{found / k:.0%}" if up_to else format_probability(found / k)),
+        ]
+        for k, found in zip(steps, finds, strict=True)
     ]
     chart = charts.draw_finds(
         findings.expected_finds,
-        float(wrong.mean()),
+        count_finds(audit, np.arange(len(audit.given))) / len(audit.given),
         len(suspects),
-        f"Wrong labels expected to be found by a review: {up_to}{expected[-1]:,.0f} among {len(suspects):,} rows",
+        f"Wrong labels expected to be found by a review: {up_to}{finds[-1]:,.0f} among {len(suspects):,} rows",
     )
     caption = "What a review is expected to find" if audit.noise.found else "What a review may find at most"
     caption += ". The dot is the end of the list; the dashed line is a review in any order."

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.audit.findings import Findings, TrainingFacts
+from untwist.audit.findings import Findings, TrainingFacts, count_finds
 from untwist.audit.labels import LabelAudit
 from untwist.model import Candidate
 from untwist.noise.estimate import CLEAN_LIMIT
@@ -165,8 +165,8 @@ def _point_to_slices(findings: Findings) -> list[str]:
 
 def _say_how_many(audit: LabelAudit, rows: NDArray[np.intp]) -> str:
     """Say how many of some labels are wrong: about so many, and where no noise was found, at most so many."""
-    low, high = audit.bound_wrong(rows)
-    return f"about {low:,.0f}" if audit.noise.found else f"up to {math.ceil(high):,}"
+    number = count_finds(audit, rows)
+    return f"about {number:,.0f}" if audit.noise.found else f"up to {math.ceil(number):,}"
 
 
 def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
