@@ -29,8 +29,9 @@ PARTS: dict[str, Part[Any]] = {part.name: part for part in (SOURCES, ANNOTATORS,
 OUT = {False: Path("results/trust"), True: Path("results/trust-quick")}
 #: The beginning of a page of all parts.
 INTRODUCTION = """\
-`make trust` made this page: every part is a program of `experiments/trust`, with fixed seeds. What is lost comes first.
-Worlds and data sets that the methods were designed by stand apart from those that judge.
+`make trust` makes these tables: every part is a program of `experiments/trust`, with fixed seeds, and whole fits and audits
+of data whose truth is known. What is lost comes first. Worlds and data sets that the methods were designed by stand apart
+from those that judge; sources, annotators and planted slices are simulated, and the methods were designed on worlds like them.
 """
 #: Peers that may be missing, and what brings them.
 OPTIONAL = {

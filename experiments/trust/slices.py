@@ -13,7 +13,15 @@ from experiments.datasets import Table, list_names, load
 from experiments.protocol import applies, make_rng, split
 from experiments.tables import TextTable
 from experiments.trust.parts import Job, Part, write_mean, write_share
-from experiments.trust.worlds import DESIGN_WORLDS, FOUR_WORLDS, JUDGING_WORLDS, flip, simulate, spread_evenly
+from experiments.trust.worlds import (
+    DESIGN_WORLDS,
+    FOUR_WORLDS,
+    JUDGING_WORLDS,
+    RANDOM_WORLDS,
+    flip,
+    simulate,
+    spread_evenly,
+)
 from untwist.audit import audit_labels
 
 __all__ = ["SLICES", "SlicesRow"]
@@ -24,7 +32,7 @@ EVEN = ("0-0", "20-20", "10-30")
 PLANTED = ("branch-45", "branch-20", "branch-45-hidden", "time")
 #: How real sets are twisted; a slice is then false, as noise is the same everywhere.
 REAL_TWIST = "symmetric-0.2"
-WORLDS = (*DESIGN_WORLDS, *JUDGING_WORLDS, *FOUR_WORLDS)
+WORLDS = (*DESIGN_WORLDS, *JUDGING_WORLDS, *RANDOM_WORLDS, *FOUR_WORLDS)
 SEEDS = 10
 ROWS = 4_000
 QUICK_ROWS = 400
@@ -153,7 +161,7 @@ def _draw(job: Job) -> tuple[Any, Any]:
 def make_tables(rows: list[SlicesRow]) -> list[TextTable]:
     """Make the tables: false slices and false alarms first, then what was planted, by half."""
     halves = {
-        "judging": JUDGING_WORLDS,
+        "judging": (*JUDGING_WORLDS, *RANDOM_WORLDS),
         "design": DESIGN_WORLDS,
         "four classes": FOUR_WORLDS,
         "real sets": tuple({row.data for row in rows} - set(WORLDS)),

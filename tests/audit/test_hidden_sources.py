@@ -1,4 +1,4 @@
-"""A column that acts as a source: found where it is one, and silence where columns are features or noise is even."""
+"""A column that looks like a source: found where it is one, and silence where columns are features or noise is even."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ import pytest
 
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
+from untwist.audit.findings import collect_findings
 from untwist.audit.hidden_sources import describe_groups, group_values, screen_columns
 from untwist.audit.training import train_without_column
 from untwist.batches import Batches
 from untwist.commands.main import main
 from untwist.noise.sources import estimate_by_source
 from untwist.report import report
+from untwist.report.review import write_review
+from untwist.report.sections import write_noise, write_summary
+from untwist.text import for_page
 
 CITIES = ["Bonn", "Jena", "Kiel", "Leipzig", "Ulm"]
 
@@ -75,15 +79,80 @@ def test_its_words_say_where_how_often_and_what_to_do(branches):
     found = audit.hidden_source
     words = f"labels where branch is Leipzig look wrong {found.times:.0f} times as often"
     assert found.describe().startswith(words)
-    assert str(found).endswith("; run again with it as source: source=X['branch'], or --source branch")
+    assert "branch looks like a source rather than a feature" in str(found)
+    call = "audit_labels(X.drop(columns='branch'), y, source=X['branch'])"
+    advice = f"in Python {call}; on the command line --source branch"
+    assert str(found).endswith(f"; run again with it as source: {advice}")
     assert f"  {found}" in str(audit).splitlines()
     quiet = replace(audit, noise=replace(audit.noise, found=False))
     assert str(found) in str(quiet)
     unnamed = str(replace(found, column=4))
     assert unnamed.startswith("labels where column 4 is Leipzig look wrong")
-    assert unnamed.endswith("; run again with it as source: source=X[:, 4]")
+    assert unnamed.endswith(
+        "; run again with it as source: in Python audit_labels(np.delete(X, 4, axis=1), y, source=X[:, 4])"
+    )
     assert "look wrong far more often" in str(replace(found, share_elsewhere=0.001))
     assert "look wrong 1.5 times as often" in str(replace(found, share_there=0.3, share_elsewhere=0.2))
+
+
+def test_the_first_line_and_the_highest_share_allow_for_the_source(branches):
+    audit, wrong = branches
+    found = audit.hidden_source
+    low, high = found.interval_as_source
+    assert low < found.share_as_source < high
+    assert low < wrong.mean() < high
+    assert audit.highest_share >= high
+    quiet = replace(audit, noise=replace(audit.noise, found=True), noise_rate=(0.02, 0.0, 0.05))
+    assert quiet.highest_share == high
+    assert replace(quiet, hidden_source=None).highest_share == 0.05
+    share = f"{found.share_as_source:.1%} ({low:.1%} to {high:.1%})"
+    words = f", with branch taken as a feature; {share} wrong if branch is taken for a source; "
+    for one in (audit, replace(audit, noise=replace(audit.noise, found=False))):
+        assert words in str(one).splitlines()[0]
+        assert "taken for a source" not in str(replace(one, hidden_source=None))
+
+
+def run_as_advised(advice, X, y):
+    """Do what the advice says, in Python."""
+    return eval(advice, {"audit_labels": audit_labels, "X": X, "y": y, "np": np})
+
+
+def test_its_advice_can_be_followed(branches):
+    audit, _ = branches
+    again = run_as_advised(audit.hidden_source.advise_in_python(), audit.X, audit.given)
+    assert [one.name for one in again.list_sources() if one.stands_out] == ["Leipzig"]
+    X = audit.X.assign(branch=audit.X["branch"].mask(audit.X["branch"] == "Leipzig"))
+    found = audit_labels(X, audit.given).hidden_source
+    assert (found.column, found.where) == ("branch", "is missing")
+    assert found.has_missing
+    assert "once the empty cells of the column have a name" in found.advise_on_command_line()
+    again = run_as_advised(found.advise_in_python(), X, audit.given)
+    bad = [one for one in again.list_sources() if one.stands_out]
+    assert [one.labels for one in bad] == [found.rows]
+    assert bad[0].share_wrong == pytest.approx(found.share_there, abs=0.05)
+
+
+def test_its_advice_tells_ranges_apart(branches):
+    found = branches[0].hidden_source
+
+    def advise(*ranges, column="day", has_missing=False):
+        one = replace(found, column=column, where="is above 251", ranges=ranges, has_missing=has_missing)
+        return one.advise_in_python(), one.advise_on_command_line()
+
+    in_python, on_command_line = advise((251.0, np.inf))
+    assert in_python == "audit_labels(X.drop(columns='day'), y, source=X['day'] > 251)"
+    assert on_command_line == (
+        "add a column that says of every row whether day is above 251, name it by --source, and leave the old one out "
+        "by --drop day"
+    )
+    assert advise((-np.inf, 0.5), (2.0, 1234567.25))[0].endswith(
+        ", source=(X['day'] <= 0.5) | ((X['day'] > 2) & (X['day'] <= 1234567.25)))"
+    )
+    assert advise(has_missing=True)[0].endswith(", source=X['day'].isna())")
+    assert advise((3.0, np.inf), column=2, has_missing=True)[0] == (
+        "audit_labels(np.delete(X, 2, axis=1), y, source=(X[:, 2] > 3) | (np.isnan(X[:, 2])))"
+    )
+    assert advise((3.0, np.inf), column="the day")[1].endswith("--drop 'the day'")
 
 
 def test_a_hard_table_with_a_bad_branch():
@@ -110,10 +179,14 @@ def test_noise_along_a_column_of_numbers_has_a_limit():
     late = (X["day"] > 273).to_numpy()
     rng = np.random.default_rng(0)
     flipped = late & (rng.random(len(y)) < 0.45)
-    found = audit_labels(X, np.where(flipped, np.where(y == "yes", "no", "yes"), y)).hidden_source
+    labels = np.where(flipped, np.where(y == "yes", "no", "yes"), y)
+    found = audit_labels(X, labels).hidden_source
     assert found.column == "day"
     assert found.where.startswith("is above ")
     assert float(found.where.split()[-1]) == pytest.approx(273, abs=50)
+    assert found.ranges == ((float(found.where.split()[-1]), np.inf),)
+    again = run_as_advised(found.advise_in_python(), X, labels)
+    assert [(one.name, one.labels) for one in again.list_sources() if one.stands_out] == [(True, found.rows)]
 
 
 # ---- silence ----
@@ -268,7 +341,8 @@ def test_the_command_and_the_page_tell_it(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "labels where branch is Leipzig look wrong" in printed
     assert "--source branch" in printed
-    assert "wrong labels concentrate: " in printed
+    assert "labels look wrong more often (or are much harder to tell): " in printed
+    assert "wrong if branch is taken for a source" in printed.splitlines()[0]
     summary = page.read_text().split("<h2")[1]
     assert "Labels where <b>branch is Leipzig</b> look wrong in" in summary
     assert main([*arguments, "--json"]) == 0
@@ -277,6 +351,9 @@ def test_the_command_and_the_page_tell_it(tmp_path, capsys):
     assert (
         found["hidden_source"]["suspects_as_source"]["there"] > found["hidden_source"]["suspects_as_feature"]["there"]
     )
+    assert found["wrong"]["not_excluded"] >= found["hidden_source"]["wrong_as_source_high"]
+    assert found["hidden_source"]["wrong_as_source_low"] < found["hidden_source"]["wrong_as_source"]
+    assert "--source branch" in found["hidden_source"]["advice"]
     (part,) = found["slices"]
     assert (part["column"], part["where"]) == ("branch", "Leipzig")
     assert part["low"] < part["share"] < part["high"]
@@ -289,8 +366,45 @@ def test_a_page_without_a_hidden_source_points_to_slices(branches):
     slices = silent.slices()
     page = report(silent, title="cases")
     assert "Run again with it as source" not in page
-    assert ("concentrate</a> where <b>branch is Leipzig</b>" in page) == bool(slices)
+    assert ("(or are much harder to tell) where <b>branch is Leipzig</b>" in page) == bool(slices)
     assert "Run again with it as source" in report(audit, title="cases")
+
+
+@pytest.mark.parametrize("found", [True, False])
+@pytest.mark.parametrize("part", ["source", "slices"])
+def test_a_page_with_a_bad_part_says_nowhere_that_all_is_well(branches, found, part):
+    audit, _ = branches
+    slices = audit.slices()
+    assert slices
+    audit = replace(audit, noise=replace(audit.noise, found=found, uneven_limit=0.01), noise_rate=(0.0, 0.0, 0.01))
+    findings = collect_findings(audit)
+    if part == "slices":
+        findings = replace(findings, audit=replace(audit, hidden_source=None), slices=slices)
+    else:
+        findings = replace(findings, slices=[])
+    page = "".join([write_summary(findings, "row"), write_noise(findings), write_review(findings, range(2000), "row")])
+    for words in (
+        "Clean",
+        "no noise is claimed",
+        "nothing to review",
+        "no evidence of wrong labels",
+        "No label can be called wrong",
+        "can be used as it is",
+        "Nothing needs correcting",
+        "no noise was found",
+    ):
+        assert words not in page
+    assert ("Uneven" in page) != found
+    assert ("if branch is taken for a source" in page) == (part == "source")
+    if part == "source":
+        assert f"<code>{for_page(audit.hidden_source.advise_in_python(), 400)}</code>" in page
+        assert "on the command line: --source branch." in page
+        unnamed = replace(findings, audit=replace(audit, hidden_source=replace(audit.hidden_source, column=4)))
+        assert "on the command line" not in write_summary(unnamed, "row")
+    elif not found:
+        assert "review some of them there" in page
+    even = replace(findings, audit=replace(findings.audit, hidden_source=None), slices=[])
+    assert "can be used as it is" in write_summary(even, "row")
 
 
 def test_a_table_in_blocks_is_searched_like_one_in_memory(tmp_path):

@@ -275,6 +275,7 @@ def test_clean_but_hard_data_have_no_slices():
     assert audit_labels(X, y).slices() == []
 
 
+@pytest.mark.slow
 def test_what_sources_explain_is_no_slice():
     X, y = draw_rows_of_sites(0.4, 0.1, n=2000)
     X = X.assign(room=np.where(X["site"] == "P", "cellar", "hall"))

@@ -111,6 +111,7 @@ def test_any_order_of_the_rows_gives_the_same_model(long):
     np.testing.assert_array_equal(model.sources_.intervals, other.sources_.intervals)
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_makes_no_difference():
     X, y, source, _ = draw_sourced_rows()
     one, two = (PILBoostClassifier(random_state=0, n_jobs=n).fit(X, y, source=source) for n in (1, 2))
@@ -145,6 +146,7 @@ def test_rows_of_a_named_item_may_differ_and_are_judged_by_their_mean():
         np.testing.assert_allclose(found[items == item], by_row[items == item].mean(axis=0)[None].repeat(3, axis=0))
 
 
+@pytest.mark.slow
 def test_verbose_fits_tell_of_the_second_one(capsys):
     X, y, source, _ = draw_sourced_rows()
     PILBoostClassifier(**SETTINGS, verbose=1).fit(X, y, source=source)
@@ -153,6 +155,7 @@ def test_verbose_fits_tell_of_the_second_one(capsys):
     assert lines[-1].startswith("alpha ")
 
 
+@pytest.mark.slow
 def test_callbacks_hear_of_the_second_fit_and_may_end_it():
     X, y, source, _ = draw_sourced_rows()
     heard = []
@@ -220,6 +223,7 @@ def test_ctrl_c_while_sources_are_judged_leaves_the_model_without_them(monkeypat
     assert not hasattr(model, "sources_")
 
 
+@pytest.mark.slow
 def test_a_weight_of_two_is_a_label_that_counts_twice_and_one_of_zero_none():
     X, y, source, _ = draw_sourced_rows(500)
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
@@ -233,6 +237,7 @@ def test_a_weight_of_two_is_a_label_that_counts_twice_and_one_of_zero_none():
     )
 
 
+@pytest.mark.slow
 def test_class_weights_are_no_part_of_what_is_said_of_sources():
     X, y, source, _ = draw_sourced_rows(900)
     kept = (y == 0) | (np.arange(len(y)) % 4 == 0)  # One class is rare.

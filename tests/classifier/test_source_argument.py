@@ -43,6 +43,7 @@ def fitted():
     ],
     ids=["list", "series", "categories", "ints", "floats"],
 )
+@pytest.mark.thinned(2)
 def test_sources_of_any_kind_give_the_same_model(convert, fitted):
     X, y, source, _ = draw_sourced_rows()
     model = make_model().fit(X, y, source=convert(source))
@@ -73,6 +74,7 @@ def test_one_source_alone_is_no_reason_for_a_second_fit():
     np.testing.assert_array_equal(model.forest_.value, make_model().fit(X, y).forest_.value)
 
 
+@pytest.mark.slow
 def test_tables_of_other_kinds(fitted, tmp_path):
     X, y, source, _ = draw_sourced_rows()
     expected = fitted.predict_proba(X)
@@ -84,6 +86,7 @@ def test_tables_of_other_kinds(fitted, tmp_path):
     np.testing.assert_array_equal(model.predict_proba(frame), expected)
 
 
+@pytest.mark.slow
 def test_xgboost_grows_trees_by_source_too():
     pytest.importorskip("xgboost")
     X, y, source, items, truth = draw_votes()

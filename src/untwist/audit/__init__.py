@@ -8,7 +8,7 @@ The room judges labels and computes everything that a report shows:
 - `reasons`: why a label is doubted;
 - `confusions`: which class bears which label how often;
 - `slices`: where wrong labels concentrate;
-- `hidden_sources`: a column that acts as a source, not as a feature;
+- `hidden_sources`: a column that looks like a source rather than a feature;
 - `training`: the chosen candidate once more, on other labels or without a column;
 - `findings`: the numbers of a report;
 - `comparison`, `peers`: how other boosters do on the same folds.

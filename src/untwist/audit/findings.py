@@ -217,6 +217,11 @@ class Findings:
     corrected_importances: Array | None
     peers: dict[str, BoundedPeer]
 
+    @property
+    def is_uneven(self) -> bool:
+        """Whether labels look wrong more often in a part: a column looks like a source, or there are slices."""
+        return self.audit.hidden_source is not None or bool(self.slices)
+
 
 def collect_findings(
     audit: LabelAudit, suspects: ArrayLike | None = None, peers: Mapping[str, Peer] | None = None

@@ -18,6 +18,7 @@ merely hard: nobody doubts a label there. Three steps find such a column.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.audit.expectation import LEAST_POSTERIOR, Expectation, calibrate
-from untwist.audit.judging import untwist
+from untwist.audit.judging import bound_share, untwist
 from untwist.audit.reasons import describe_value
 from untwist.audit.slices import JudgedRows
 from untwist.audit.training import train_without_column
@@ -99,7 +100,9 @@ DATE = re.compile(r"\d{4}-\d{2}")
 
 @dataclass(frozen=True, eq=False)
 class HiddenSource:
-    """A column some of whose values gave worse labels than the others: it acts as a source, not as a feature.
+    """A column some of whose values gave worse labels than the others: it looks like a source rather than a feature.
+
+    Rows whose labels are right but much harder to tell at some values look the same.
 
     Parameters
     ----------
@@ -117,8 +120,15 @@ class HiddenSource:
         The share of all labels that look wrong with the column taken for a feature.
     share_as_source : float
         The same with the column taken for a source.
+    interval_as_source : tuple of float
+        Its 95 % interval.
     suspects_as_feature, suspects_as_source : tuple of int
         Labels that are more likely wrong than right: there, and in all.
+    ranges : tuple of pairs of float, or None
+        Where the column was cut into ranges of its numbers, those where labels look wrong more often: above the first
+        number, and at most the second. None where each value is a group of its own.
+    has_missing : bool
+        Whether labels look wrong more often where the column is missing.
     margin : float
         How many nats of log-likelihood the column explains more as a source than as an offset and a slope by value,
         less what the model that has the column explains beyond that.
@@ -140,8 +150,11 @@ class HiddenSource:
     share_elsewhere: float
     share_as_feature: float
     share_as_source: float
+    interval_as_source: tuple[float, float]
     suspects_as_feature: tuple[int, int]
     suspects_as_source: tuple[int, int]
+    ranges: tuple[tuple[float, float], ...] | None
+    has_missing: bool
     margin: float
     by_value: NoiseBySource
     group_of_row: NDArray[np.intp]
@@ -154,10 +167,15 @@ class HiddenSource:
         return self.share_there / max(self.share_elsewhere, LEAST_POSTERIOR)
 
     def __str__(self) -> str:
-        remedy = f"source=X[{self.column!r}], or --source {self.column}"
-        if isinstance(self.column, int):
-            remedy = f"source=X[:, {self.column}]"
+        remedy = f"in Python {self.advise_in_python()}"
+        if not isinstance(self.column, int):
+            remedy += f"; on the command line {self.advise_on_command_line()}"
         return f"{self.describe()}; run again with it as source: {remedy}"
+
+    @property
+    def name(self) -> str:
+        """What the column is called; those of an array have numbers only."""
+        return f"column {self.column}" if isinstance(self.column, int) else str(self.column)
 
     def describe(self) -> str:
         """Say in words where labels look wrong more often, and what follows if the column is taken for a source.
@@ -167,15 +185,60 @@ class HiddenSource:
         str
             The words, without a full stop.
         """
-        name = f"column {self.column}" if isinstance(self.column, int) else str(self.column)
+        name = self.name
         there, everywhere = self.suspects_as_feature
         there_as_source, everywhere_as_source = self.suspects_as_source
         return (
             f"labels where {name} {self.where} look wrong {self._describe_times()} "
-            f"({self.share_there:.0%} of {self.rows:,}, {self.share_elsewhere:.0%} elsewhere): {name} acts as a "
-            f"source, not as a feature, and hides them: {there_as_source:,} of {everywhere_as_source:,} suspects are "
-            f"there if it is taken for one, {there:,} of {everywhere:,} as it is"
+            f"({self.share_there:.0%} of {self.rows:,}, {self.share_elsewhere:.0%} elsewhere): {name} looks like a "
+            f"source rather than a feature, and may hide them: {there_as_source:,} of {everywhere_as_source:,} "
+            f"suspects are there if it is taken for one, {there:,} of {everywhere:,} as it is"
         )
+
+    def advise_in_python(self) -> str:
+        """Say how to call `audit_labels` so that the column is a source and no feature.
+
+        A column that was cut into ranges is a source by whether a row is in the bad ones: each number by itself would
+        be a source of next to no labels. Empty cells get a name, as labels of an unknown source are judged as all are.
+
+        Returns
+        -------
+        str
+            The call, for rows X and labels y.
+        """
+        is_numbered = isinstance(self.column, int)
+        column = f"X[:, {self.column}]" if is_numbered else f"X[{self.column!r}]"
+        rest = f"np.delete(X, {self.column}, axis=1)" if is_numbered else f"X.drop(columns={self.column!r})"
+        source = column
+        if self.ranges is not None:
+            parts = [_write_range(column, low, high) for low, high in self.ranges]
+            if self.has_missing:
+                parts.append(f"np.isnan({column})" if is_numbered else f"{column}.isna()")
+            source = parts[0] if len(parts) == 1 else " | ".join(f"({part})" for part in parts)
+        elif self.has_missing:
+            source = f"[str(value) for value in {column}]"
+        return f"audit_labels({rest}, y, source={source})"
+
+    def advise_on_command_line(self) -> str:
+        """Say the same for a file.
+
+        Returns
+        -------
+        str
+            Options, and what to do to the file first.
+        """
+        option = shlex.quote(str(self.column))
+        if self.ranges is not None:
+            return (
+                f"add a column that says of every row whether {self.name} {self.where}, name it by --source, and leave "
+                f"the old one out by --drop {option}"
+            )
+        if self.has_missing:
+            return (
+                f"--source {option}, once the empty cells of the column have a name, as labels of an unknown source "
+                "are judged as those of all"
+            )
+        return f"--source {option}"
 
     def _describe_times(self) -> str:
         if self.share_elsewhere < CLOSE_TO_NONE or self.times >= MOST_TIMES:
@@ -186,7 +249,7 @@ class HiddenSource:
 def find_hidden_source(
     judged: JudgedRows, model: PILBoostClassifier, suspects: NDArray[np.intp], share_wrong: float
 ) -> HiddenSource | None:
-    """Look for a column that acts as a source of labels: some of its values gave worse ones than the others.
+    """Look for a column that looks like a source of labels: some of its values gave worse ones than the others.
 
     Parameters
     ----------
@@ -291,6 +354,30 @@ def describe_groups(encoder: TableEncoder, column: int, values: Array, chosen: N
             return f"is {names[there[0]]} or later"
         return f"is from {names[there[0]]} to {names[there[-1]]}"
     return "is " + " or ".join(names[index] for index in there)
+
+
+def _find_ranges(upper: Array, chosen: NDArray[np.bool_]) -> tuple[tuple[float, float], ...]:
+    """Return the chosen ranges of a column of numbers, neighbours put together: above one number, at most another.
+
+    The first range has no lower limit, the last one no upper limit.
+    """
+    limits = upper[~np.isnan(upper)].tolist()
+    limits = [-np.inf, *limits[:-1], np.inf]
+    ranges: list[tuple[float, float]] = []
+    for index in np.flatnonzero(chosen[: len(limits) - 1]).tolist():
+        low, high = limits[index], limits[index + 1]
+        if ranges and ranges[-1][1] == low:
+            low = ranges.pop()[0]
+        ranges.append((low, high))
+    return tuple(ranges)
+
+
+def _write_range(column: str, low: float, high: float) -> str:
+    """Write in Python that a column is in a range."""
+    limits = [(">", low)] if np.isfinite(low) else []
+    limits += [("<=", high)] if np.isfinite(high) else []
+    parts = [f"{column} {sign} {repr(float(limit)).removesuffix('.0')}" for sign, limit in limits]
+    return parts[0] if len(parts) == 1 else " & ".join(f"({part})" for part in parts)
 
 
 def _is_cut_into_ranges(encoder: TableEncoder, column: int, values: Array) -> bool:
@@ -409,7 +496,7 @@ def _judge_without(
     posterior = fitted.out_of_fold_posterior_of_labels()
     noise = fitted.estimate_noise()
     values = judged.table[:, column]
-    group_of_row, names, _ = group_values(encoder, column, values)
+    group_of_row, names, upper = group_values(encoder, column, values)
     by_value = estimate_by_source(posterior, labels, group_of_row, names=names, noise=noise, weight=weight)
     stands_out = by_value.stands_out & _err_in_both_directions(by_value)
     is_there = stands_out[group_of_row] & (weight > 0)
@@ -430,6 +517,7 @@ def _judge_without(
         return None
     rows = np.arange(len(labels))
     wrong = 1.0 - by_value.find_truth(posterior, labels, group_of_row)[rows, labels]
+    share_as_source = _average(by_value, np.ones(len(names), dtype=np.bool_))
     suspects = noise.choose_suspects(wrong) if isinstance(noise, MatrixUntwisting) else wrong > 0.5
     return HiddenSource(
         column=encoder.feature_labels[column],
@@ -439,9 +527,12 @@ def _judge_without(
         share_there=_average(by_value, stands_out),
         share_elsewhere=_average(by_value, ~stands_out),
         share_as_feature=share_wrong,
-        share_as_source=_average(by_value, np.ones(len(names), dtype=np.bool_)),
+        share_as_source=share_as_source,
+        interval_as_source=bound_share(share_as_source, by_value, noise, posterior, labels, weight),
         suspects_as_feature=(int(np.count_nonzero(doubted & is_there)), int(np.count_nonzero(doubted))),
         suspects_as_source=(int(np.count_nonzero(suspects & is_there)), int(np.count_nonzero(suspects))),
+        ranges=_find_ranges(upper, stands_out) if _is_cut_into_ranges(encoder, column, values) else None,
+        has_missing=bool(stands_out[np.isnan(upper)].any()),
         margin=margin,
         by_value=by_value,
         group_of_row=group_of_row,

@@ -18,7 +18,16 @@ from untwist.noise.matrix import SAFE_MARGIN, MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
 from untwist.noise.untwisting import Untwisting
 
-__all__ = ["Interval", "Judgement", "find_unseen_share", "judge_alike", "judge_by_source", "move_interval", "untwist"]
+__all__ = [
+    "Interval",
+    "Judgement",
+    "bound_share",
+    "find_unseen_share",
+    "judge_alike",
+    "judge_by_source",
+    "move_interval",
+    "untwist",
+]
 
 #: A share with its lower and upper limit.
 Interval = tuple[float, float, float]
@@ -147,9 +156,7 @@ def judge_by_source(
     by_features = untwist(by_source.untwisting, posterior).argmax(axis=1)
     noise = _pool_noise(by_source, votes, truth, labels, weight)
     share = _average(wrong, weight)
-    pooled = noise.share_wrong(_prepare_posterior(noise, posterior), labels, weight)
-    low, high = _bound_mean(share, pooled, by_source.shares, by_source.intervals, by_source.counts)
-    overall = share, low, _keep_unseen(high, weight)
+    overall = share, *bound_share(share, by_source, noise, posterior, labels, weight)
     by_label = []
     for label in range(posterior.shape[1]):
         here = np.where(labels == label, weight, 0.0)
@@ -163,6 +170,40 @@ def judge_by_source(
         share=overall,
         share_by_label=by_label,
     )
+
+
+def bound_share(
+    share: float,
+    by_source: NoiseBySource,
+    noise: Untwisting | MatrixUntwisting,
+    posterior: Array,
+    labels: NDArray[np.intp],
+    weight: Array,
+) -> tuple[float, float]:
+    """Return the 95 % interval of the share of wrong labels of all sources together.
+
+    Parameters
+    ----------
+    share : float
+        That share.
+    by_source : NoiseBySource
+        What each source gets wrong.
+    noise : Untwisting or MatrixUntwisting
+        The noise of all labels together.
+    posterior : array of shape (n_rows, n_classes)
+        The twisted posterior, out of fold.
+    labels : array of int
+        The index of each row's label.
+    weight : array
+        How much each row counts.
+
+    Returns
+    -------
+    low, high : float
+    """
+    pooled = noise.share_wrong(_prepare_posterior(noise, posterior), labels, weight)
+    low, high = _bound_mean(share, pooled, by_source.shares, by_source.intervals, by_source.counts)
+    return low, _keep_unseen(high, weight)
 
 
 def _pool_noise(

@@ -95,7 +95,8 @@ class LabelAudit:
     by_source : NoiseBySource or None
         What each source gets wrong.
     hidden_source : HiddenSource or None
-        A column of X that acts as a source, not as a feature: labels are wrong more often at some of its values.
+        A column of X that looks like a source rather than a feature: at some of its values labels look wrong more
+        often.
 
     Examples
     --------
@@ -146,7 +147,8 @@ class LabelAudit:
         n_rows = len(self.given)
         sources = [f"  {one}" for one in self.describe_sources(where_all_sources)]
         if not self.noise.found:
-            words = f"{n_rows} labels: {self.describe_noise()}; suspects(budget=...) are the rows to look at first"
+            words = f"{n_rows} labels: {self.describe_noise()}{self.describe_as_source()}"
+            words += "; suspects(budget=...) are the rows to look at first"
             return "\n".join([words, *sources])
         rate, low, high = self.noise_rate
         wrong = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
@@ -154,7 +156,7 @@ class LabelAudit:
         doubted = f"{len(suspects)} are more likely wrong than right"
         if isinstance(self.noise, MatrixUntwisting):
             doubted = f"{len(suspects)} are suspects, about {self.expect_wrong(suspects):,.0f} of them truly wrong"
-        lines = [f"{n_rows} labels, {wrong}; {doubted}"]
+        lines = [f"{n_rows} labels, {wrong}{self.describe_as_source()}; {doubted}"]
         noisiest = sorted(self.rate_by_label, key=lambda label: -self.rate_by_label[label][0])[:MOST_LABELS]
         for label in (one for one in self.rate_by_label if one in noisiest):
             rate, low, high = self.rate_by_label[label]
@@ -177,6 +179,21 @@ class LabelAudit:
         share, low, high = self.noise_rate
         return f"wrong labels: {share:.1%} ({low:.1%} to {high:.1%}) of all"
 
+    def describe_as_source(self) -> str:
+        """Say how many labels look wrong if a column that looks like a source is taken for one.
+
+        Returns
+        -------
+        str
+            Words that go on from how noisy the labels are; none where no such column was found.
+        """
+        hidden = self.hidden_source
+        if hidden is None:
+            return ""
+        low, high = hidden.interval_as_source
+        share = f"{hidden.share_as_source:.1%} ({low:.1%} to {high:.1%})"
+        return f", with {hidden.name} taken as a feature; {share} wrong if {hidden.name} is taken for a source"
+
     @cached_property
     def matrix(self) -> Array:
         """The transition matrix of all labels together: a row per true class, a column per label."""
@@ -189,11 +206,13 @@ class LabelAudit:
     def highest_share(self) -> float:
         """The largest share of wrong labels that is not excluded, by noise of any kind that is looked for.
 
-        A few wrong labels are never excluded: see `find_unseen_share`.
+        A few wrong labels are never excluded: see `find_unseen_share`. Where a column looks like a source, neither is
+        what would be wrong if it is one.
         """
         unseen = find_unseen_share(int(np.count_nonzero(self.weight)))
         uneven = 0.0 if self.noise.found else self.noise.uneven_limit
-        return max(self.noise_rate[2], uneven, unseen)
+        as_source = 0.0 if self.hidden_source is None else self.hidden_source.interval_as_source[1]
+        return max(self.noise_rate[2], uneven, unseen, as_source)
 
     def confusions(self) -> list[Confusion]:
         """Return which class bears which other label how often: "billing is often labelled bug".
@@ -331,7 +350,7 @@ class LabelAudit:
         Returns
         -------
         list of str
-            A line for each finding. Where no sources were given, one about a column that acts as a source, if any.
+            A line for each finding. Where no sources were given, one about a column that looks like one, if any.
         """
         if self.by_source is None:
             return [] if self.hidden_source is None else [str(self.hidden_source)]
@@ -550,10 +569,11 @@ class LabelAudit:
     def slices(
         self, columns: ArrayLike | None = None, *, false_discovery_rate: float = FALSE_DISCOVERY_RATE
     ) -> list[Slice]:
-        """Return where wrong labels concentrate: parts whose labels are wrong more often than those of all rows.
+        """Return where wrong labels concentrate: parts whose labels look wrong more often than those of all rows.
 
         A part is a category, a missing value, or a quarter of a column of numbers; the clearest comes first. Rows that
-        are only harder than others, or of some class more often, make no slice: labels must contradict clear rows.
+        are modestly harder than others, or of some class more often, make no slice; much harder ones can look the same
+        as wrong labels.
 
         Parameters
         ----------
@@ -571,7 +591,7 @@ class LabelAudit:
         return find_slices(self._judged_rows, self.fitted.encoder, chosen, rate)
 
     def find_hidden_source(self) -> HiddenSource | None:
-        """Look for a column of X that acts as a source, not as a feature; `audit_labels` has done so by default.
+        """Look for a column of X that looks like a source rather than a feature; `audit_labels` does so by default.
 
         Returns
         -------
@@ -585,7 +605,7 @@ class LabelAudit:
 
     @property
     def _judged_rows(self) -> JudgedRows:
-        """The rows with what is known of their labels; a column that acts as a source is judged without it."""
+        """The rows with what is known of their labels; one that looks like a source is judged without it."""
         hidden = self.hidden_source
         expected = Expectation.under_one_matrix(self.clean, self.noise.matrix)
         if self.by_source is not None:
@@ -745,8 +765,8 @@ def audit_labels(
     n_jobs, random_state
         Those of the classifier that is fitted.
     seeks_sources : bool, default True
-        Where no source is given, whether to look for a column that acts as one: see `HiddenSource`. Where some column
-        may be one, the chosen candidate is trained again without it, of two columns at most.
+        Where no source is given, whether to look for a column that looks like one: see `HiddenSource`. Where some
+        column may be one, the chosen candidate is trained again without it, of two columns at most.
 
     Returns
     -------

@@ -270,7 +270,7 @@ class Search:
         if not settings.untwists_posteriors:
             return model
         noise = model.estimate_noise(settings.known_noise, data.workers)
-        # Of two classes no noise is one of the hypotheses that are weighed. Of several, it is decided one way or the other.
+        # Of two classes, no noise is one of the hypotheses that are weighed. Of several it is all or nothing.
         is_undone = noise.found or not isinstance(noise, MatrixUntwisting)
         return replace(model, noise=noise, untwisting=noise if is_undone else None)
 

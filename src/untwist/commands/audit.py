@@ -236,7 +236,7 @@ class _JudgedFile:
         }
 
     def _describe_hidden_source(self) -> dict[str, Any] | None:
-        """The column that acts as a source, if there is one."""
+        """The column that looks like a source, if there is one."""
         hidden = self.audit.hidden_source
         if hidden is None:
             return None
@@ -248,9 +248,11 @@ class _JudgedFile:
             "elsewhere": hidden.share_elsewhere,
             "wrong_as_feature": hidden.share_as_feature,
             "wrong_as_source": hidden.share_as_source,
+            "wrong_as_source_low": hidden.interval_as_source[0],
+            "wrong_as_source_high": hidden.interval_as_source[1],
             "suspects_as_feature": dict(zip(("there", "in_all"), hidden.suspects_as_feature, strict=True)),
             "suspects_as_source": dict(zip(("there", "in_all"), hidden.suspects_as_source, strict=True)),
-            "advice": hidden.describe(),
+            "advice": str(hidden),
         }
 
     def print_words(self, hint: str) -> None:
@@ -260,11 +262,12 @@ class _JudgedFile:
             print_result(self.audit.describe(ALL_SOURCES))
         else:
             ask = "" if n_suspects else "; --budget 50 lists the rows to look at first"
-            print_result(f"{len(self.table.y)} labels: {self.audit.describe_noise()}{ask}")
+            noise = f"{self.audit.describe_noise()}{self.audit.describe_as_source()}"
+            print_result(f"{len(self.table.y)} labels: {noise}{ask}")
             for line in self.audit.describe_sources(ALL_SOURCES):
                 print_result(f"  {line}")
         for one in self.slices[:SHOWN]:
-            print_result(f"  wrong labels concentrate: {one}")
+            print_result(f"  labels look wrong more often (or are much harder to tell): {one}")
         if n_suspects:
             self._print_expectation()
         for row in self.suspects[:SHOWN].tolist():

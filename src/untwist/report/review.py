@@ -50,6 +50,8 @@ def write_review(findings: Findings, names: Sequence[Any], row_name: str) -> str
     """
     audit = findings.audit
     suspects = findings.suspects
+    if not len(suspects) and findings.is_uneven:
+        return f"<p>No row is listed by itself: {_point_to_parts(findings)}.</p>"
     if not len(suspects):
         found = "no label is more likely wrong than right"
         if not audit.noise.found:
@@ -78,6 +80,21 @@ def write_review(findings: Findings, names: Sequence[Any], row_name: str) -> str
 <p class=aside>Why: a column speaks against the label if the row would look more like its label with what is usual
 for that label there; the number says how strongly, in log-odds. Similar rows share most leaves of the trees.</p>
 <script type="application/json" id=review-list>{for_script(kept)}</script>"""
+
+
+def _point_to_parts(findings: Findings) -> str:
+    """Where to look instead, if no label stands out by itself but some part of the table does."""
+    hidden = findings.audit.hidden_source
+    if hidden is not None:
+        column = for_page(name_column(hidden.column), 40)
+        return (
+            f"with {column} taken as a feature no row is suspect. With it as a source "
+            f'{hidden.suspects_as_source[1]:,} are: run again as said under <a href="#summary">in short</a>'
+        )
+    return (
+        "no single label stands out. But labels look wrong more often (or are much harder to tell) in "
+        '<a href="#noise">parts of the table</a>: review some of them there'
+    )
 
 
 def _introduce(findings: Findings, n_kept: int) -> str:

@@ -34,6 +34,8 @@ MOST_BARS = 12
 MOST_LABELS = 100
 #: Slices, or confusions, in a table, at most.
 MOST_PARTS = 6
+#: Characters of what to do about a column, at most.
+MOST_ADVICE = 400
 #: Pairs of a class and a label that are told in a sentence each, at most.
 MOST_STANDING_OUT = 4
 
@@ -59,14 +61,20 @@ def write_summary(findings: Findings, row_name: str) -> str:
     suspects = findings.suspects
     n = len(audit.given)
     rate, low, high = audit.noise_rate
-    number, words = _write_headline(audit)
-    mood = "" if audit.noise.found else " calm" if _is_clean(audit) else " open"
+    number, words = _write_headline(findings)
+    mood = "" if audit.noise.found else " calm" if _is_clean(findings) else " open"
     worth = f"{_say_how_many(audit, suspects)} of them truly wrong" if len(suspects) else "no suspects"
     wrong = ("expected wrong", f"{rate * n:,.0f}", f"between {low * n:,.0f} and {high * n:,.0f}")
     if not audit.noise.found:
         low = 0.0
         high = audit.highest_share
-        wrong = ("may be wrong", f"0 to {math.ceil(high * n):,}", "no noise was found")
+        reason = "more in some parts than in others" if findings.is_uneven else "no noise was found"
+        wrong = ("may be wrong", f"0 to {math.ceil(high * n):,}", reason)
+    if audit.hidden_source is not None:
+        high = audit.highest_share
+        name, number_wrong, _ = wrong
+        column = for_page(name_column(audit.hidden_source.column), 40)
+        wrong = (name, number_wrong, f"about {audit.hidden_source.share_as_source * n:,.0f} if {column} is a source")
     tiles = [
         ("labels judged", f"{n:,}", f"{len(audit.classes)} classes, {findings.training.n_columns:,} columns"),
         wrong,
@@ -85,17 +93,32 @@ def write_summary(findings: Findings, row_name: str) -> str:
     )
 
 
-def _write_headline(audit: LabelAudit) -> tuple[str, str]:
+def _write_headline(findings: Findings) -> tuple[str, str]:
     """The answer, and the sentence that goes on from it."""
+    audit = findings.audit
     n = len(audit.given)
+    hidden = audit.hidden_source
     rate, low, high = audit.noise_rate
+    as_source = ""
+    if hidden is not None:
+        column = for_page(name_column(hidden.column), 40)
+        share = format_interval((hidden.share_as_source, *hidden.interval_as_source))
+        as_source = f" That is with {column} taken as a feature; if {column} is taken for a source, {share} look wrong."
     if audit.noise.found and audit.noise.is_given:
-        return format_percent(rate), f"of the {n:,} labels are wrong, if the noise rates that were given are right."
+        words = f"of the {n:,} labels are wrong, if the noise rates that were given are right."
+        return format_percent(rate), words + as_source
     if audit.noise.found:
         sure = f"We are 95&nbsp;% sure that it is between {format_percent(low)} and {format_percent(high)}."
-        return format_percent(rate), f"of the {n:,} labels look wrong. {sure}"
+        return format_percent(rate), f"of the {n:,} labels look wrong. {sure}{as_source}"
     not_excluded = format_percent(audit.highest_share)
-    if _is_clean(audit):
+    if hidden is not None:
+        return "Uneven", f"No noise that is the same everywhere was found.{as_source}"
+    if findings.is_uneven:
+        return "Uneven", (
+            "No noise that is the same everywhere was found, but labels look wrong more often (or are much harder to "
+            f'tell) in <a href="#noise">parts of the table</a>. Up to {not_excluded} of wrong labels would fit.'
+        )
+    if _is_clean(findings):
         return "Clean", (
             f"as far as can be seen: no evidence of wrong labels. At most {not_excluded} of them may be wrong."
         )
@@ -113,19 +136,21 @@ def _write_headline(audit: LabelAudit) -> tuple[str, str]:
     )
 
 
-def _is_clean(audit: LabelAudit) -> bool:
+def _is_clean(findings: Findings) -> bool:
     """Tell whether there is no noise to speak of, and not only none that can be told from hard data.
 
     Uneven noise looks like hard rows, so that few of them must be in doubt (`LabelAudit.highest_share`). Of several
-    classes nobody can say so: noise between two of them may show in too few rows.
+    classes nobody can say so: noise between two of them may show in too few rows. Nor can it be said where labels look
+    wrong more often in some part.
     """
-    if isinstance(audit.noise, MatrixUntwisting) or audit.noise.found:
+    audit = findings.audit
+    if isinstance(audit.noise, MatrixUntwisting) or audit.noise.found or findings.is_uneven:
         return False
     return max(audit.noise.even_limit, audit.highest_share) < CLEAN_LIMIT
 
 
 def _point_to_sources(findings: Findings) -> list[str]:
-    """Whose labels to look at first, if some stand out, or which column acts as a source."""
+    """Whose labels to look at first, if some stand out, or which column looks like a source."""
     hidden = findings.audit.hidden_source
     if hidden is not None:
         column = for_page(name_column(hidden.column), 40)
@@ -134,12 +159,14 @@ def _point_to_sources(findings: Findings) -> list[str]:
         words = (
             f"Labels where <b>{column} {for_page(hidden.where, 60)}</b> look wrong in "
             f"{format_percent(hidden.share_there)} of {hidden.rows:,} rows, elsewhere in "
-            f"{format_percent(hidden.share_elsewhere)}. {column} acts as who gave the labels, not as a feature, and "
-            f"as a feature it hides them: {there:,} of the {everywhere:,} suspects are there, and "
+            f"{format_percent(hidden.share_elsewhere)}. {column} looks like who gave the labels rather than like a "
+            f"feature, and as a feature it may hide them: {there:,} of the {everywhere:,} suspects are there, and "
             f"{there_as_source:,} of {everywhere_as_source:,} if it is taken for the source. Run again with it as "
-            "source (<code>source=</code> in Python, <code>--source</code> on the command line)."
+            f"source, in Python: <code>{for_page(hidden.advise_in_python(), MOST_ADVICE)}</code>"
         )
-        return [words]
+        if not isinstance(hidden.column, int):  # Columns of files have names.
+            words += f"; on the command line: {for_page(hidden.advise_on_command_line(), MOST_ADVICE)}"
+        return [f"{words}."]
     bad = [one for one in findings.sources if one.stands_out]
     if not bad:
         return []
@@ -149,7 +176,7 @@ def _point_to_sources(findings: Findings) -> list[str]:
 
 
 def _point_to_slices(findings: Findings) -> list[str]:
-    """Where wrong labels concentrate, beyond a column that acts as a source."""
+    """Where wrong labels concentrate, beyond a column that looks like a source."""
     hidden = findings.audit.hidden_source
     slices = [one for one in findings.slices if hidden is None or one.column != hidden.column]
     if not slices:
@@ -160,7 +187,8 @@ def _point_to_slices(findings: Findings) -> list[str]:
         for one in slices[:MOST_STANDING_OUT]
     )
     more = f"; and in {len(slices) - MOST_STANDING_OUT:,} more parts" if len(slices) > MOST_STANDING_OUT else ""
-    return [f'Wrong labels <a href="#noise">concentrate</a> where {places}{more}: look there first.']
+    words = '<a href="#noise">look wrong more often</a> (or are much harder to tell)'
+    return [f"Labels {words} where {places}{more}: look there first."]
 
 
 def _say_how_many(audit: LabelAudit, rows: NDArray[np.intp]) -> str:
@@ -172,8 +200,10 @@ def _say_how_many(audit: LabelAudit, rows: NDArray[np.intp]) -> str:
 def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
     audit = findings.audit
     suspects = findings.suspects
+    if not len(suspects) and findings.is_uneven:
+        return ["No row is listed by itself. Look into the above before the labels, and the model, are relied on."]
     if not len(suspects):
-        if audit.noise.found or _is_clean(audit):
+        if audit.noise.found or _is_clean(findings):
             return ["Nothing needs correcting: no label stands out as wrong. The model can be used as it is."]
         return [
             "No label can be called wrong with confidence, so none is listed. The model can be used as it is.",
@@ -181,6 +211,8 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
         ]
     k = min(len(suspects), 50)
     first = f"the first {k} {for_page(row_name, 20)}s" if k > 1 else f"the {for_page(row_name, 20)}"
+    until_then = " Until then the model can be used as it is"
+    until_then += ": it allows for the noise." if findings.training.untwists else "."
     many = f"{_say_how_many(audit, suspects[:k])} of the labels there may be wrong, or none"
     if audit.noise.found:
         nearly_all = audit.expect_wrong(suspects[:k]) >= k - 0.5
@@ -189,8 +221,7 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
     return [
         f'Look at {first} of the <a href="#review">list</a>: {many}.',
         "Where a label is wrong, correct it at its source; where it is right, keep it: a hard case is worth having.",
-        "Train again on the corrected data. Until then the model can be used as it is"
-        + (": it allows for the noise." if findings.training.untwists else "."),
+        "Train again on the corrected data." + ("" if findings.is_uneven else until_then),
     ]
 
 
@@ -235,9 +266,10 @@ def write_noise(findings: Findings) -> str:
         table = f"<details><summary>{which}</summary>{table}</details>"
     caption = "Of the rows that bear a label, how many bear it wrongly. The lines are 95&nbsp;% intervals."
     if not audit.noise.found:
-        caption += " No noise was found: this is what would fit if there were some."
+        alike = " that is the same everywhere" if findings.is_uneven else ""
+        caption += f" No noise{alike} was found: this is what would fit if there were some."
     parts = [
-        f"<p>{_write_certainty(audit)}</p>",
+        f"<p>{_write_certainty(findings)}</p>",
         _write_true_rates(audit),
         _write_matrix(audit),
         place_beside(write_figure(chart, caption), table),
@@ -248,13 +280,25 @@ def write_noise(findings: Findings) -> str:
     return "".join(parts)
 
 
-def _write_certainty(audit: LabelAudit) -> str:
+def _write_certainty(findings: Findings) -> str:
+    audit = findings.audit
     if audit.noise.is_given:
         return "The noise rates were given, not estimated, so that there are no intervals."
     words = (
         "No row was judged by a model that had seen it. If labels contradict what similar rows say even where rows are "
         "as clear as can be, the labels must be wrong; if only unclear rows are contradicted, they are just hard. "
     )
+    if not audit.noise.found and audit.hidden_source is not None:
+        column = for_page(name_column(audit.hidden_source.column), 40)
+        return words + (
+            f"Here wrong labels explain no more than hard rows do with {column} taken as a feature, and clearly more "
+            "with it taken for a source."
+        )
+    if not audit.noise.found and findings.is_uneven:
+        return words + (
+            "Here noise that is the same everywhere explains no more than hard rows do, but in the parts below labels "
+            "look wrong more often, or are much harder to tell."
+        )
     if not audit.noise.found:
         return words + "Here wrong labels explain no more than hard rows do: no noise is claimed, no label is doubted."
     if audit.by_source is not None and audit.by_source.stands_out.any():
@@ -342,7 +386,11 @@ def _write_slices(findings: Findings) -> str:
         for one in findings.slices[:MOST_PARTS]
     ]
     return (
-        write_table("Where wrong labels concentrate", ["rows where", "rows", "wrong", "p-value"], lines)
+        write_table(
+            "Where labels look wrong more often (or are much harder to tell)",
+            ["rows where", "rows", "wrong", "p-value"],
+            lines,
+        )
         if lines
         else ""
     )
