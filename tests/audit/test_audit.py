@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score
 from untwist import PILBoostClassifier
 from untwist.audit import LabelAudit, audit_labels
 from untwist.noise import Untwisting, estimate_noise
-from untwist.twisters import ClassConditionalNoise, ClassNoise
+from untwist.twisters import ClassConditionalNoise, ClassNoise, InstanceNoise
 
 TWISTERS = [ClassNoise(0.2), ClassNoise(0.35), ClassConditionalNoise(rate_neg=0.1, rate_pos=0.3)]
 
@@ -158,6 +158,51 @@ def test_clean_data_have_no_suspects(kind):
             assert "would fit" in str(audit)
             assert not audit.to_frame()["is_label_issue"].any()
     assert suspects <= 0.01 * 2000
+
+
+def bound_wrong_slowly(audit, rows):
+    """The bounds of `LabelAudit.bound_wrong`, row by row."""
+    low = high = 0.0
+    for row in rows:
+        by_class = dict(zip(audit.classes.tolist(), audit.posterior[row].tolist(), strict=True))
+        own = by_class.pop(audit.given[row])
+        low += audit.wrong[row]
+        high += max(audit.wrong[row], 1.0 if max(by_class.values()) > own else 1.0 - own)
+    if not audit.noise.found and set(audit.weight.tolist()) == {1.0}:
+        high = min(high, math.ceil(audit.highest_share * len(audit.given)))
+    return low, max(low, high)
+
+
+@pytest.mark.parametrize("name", ["three", "shopped"])
+def test_bounds_of_wrong_labels_are_those_of_each_row(name, request, clean):
+    rng = np.random.default_rng(0)
+    audit = request.getfixturevalue(name)[0]
+    for one in (audit, clean):
+        n_rows = len(one.given)
+        for rows in (np.arange(n_rows), rng.integers(0, n_rows, 40), one.suspects(budget=50), np.array([], dtype=int)):
+            assert one.bound_wrong(rows) == pytest.approx(bound_wrong_slowly(one, rows))
+        mask = rng.random(n_rows) < 0.3
+        low, high = one.bound_wrong(mask)
+        assert (low, high) == pytest.approx(bound_wrong_slowly(one, np.flatnonzero(mask)))
+        assert low == one.expect_wrong(mask) <= high <= mask.sum()
+    with pytest.raises(ValueError, match="rows must be indices"):
+        clean.bound_wrong([-1])
+
+
+def test_noise_that_looks_like_hard_rows_is_within_the_bounds():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 5))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    given = InstanceNoise(0.12).twist(X, y, rng)[1]
+    audit = audit_labels(X, given)
+    assert not audit.noise.found
+    for budget in (1, 50, 100, 300):
+        rows = audit.suspects(budget=budget)
+        low, high = audit.bound_wrong(rows)
+        assert low <= np.count_nonzero((given != y)[rows]) <= high
+    worst = audit.explain(audit.suspects(budget=1)[0])
+    assert (worst.wrong, worst.wrong_at_most) == (audit.wrong[worst.row], 1.0)
+    assert f"{worst.wrong:.0%} to 100% likely wrong" in str(worst)
 
 
 def test_several_classes(three):

@@ -65,6 +65,12 @@ def test_the_learning_curve_is_that_of_the_best_candidate(shop, three):
         assert errors[best.n_rounds - 1] == pytest.approx(best.error)
 
 
+def test_without_noise_found_finds_are_those_at_most(clean):
+    points = findings.expect_finds(clean, 50)
+    assert points[-1] == (50.0, pytest.approx(clean.bound_wrong(clean.suspects(budget=50))[1]))
+    assert points[-1][1] > 5 + clean.expect_wrong(clean.suspects(budget=50))
+
+
 def test_expected_finds_add_up(shop):
     points = findings.expect_finds(shop, 300)
     assert points[0] == (0.0, 0.0)

@@ -154,6 +154,18 @@ def test_good_sources_are_not_accused():
     assert "no source stands out among 5" in str(audit)
 
 
+def test_where_no_source_stands_out_only_the_share_in_common_is_told(monkeypatch, branches):
+    audit, _ = branches
+    assert audit.noise.found
+    few = [quality(name=name, share_wrong=share, stands_out=False) for name, share in (("u1", 0.929), ("u2", 0.0))]
+    monkeypatch.setattr("untwist.audit.labels.rate_sources", lambda *_: few)
+    share, low, high = audit.noise_rate
+    in_common = f"of the labels of all {share:.1%} ({low:.1%} to {high:.1%}) are wrong"
+    assert audit.describe_sources() == [f"no source stands out among 2: {in_common}"]
+    monkeypatch.setattr("untwist.audit.labels.rate_sources", lambda *_: few[:1])
+    assert audit.describe_sources() == ["no source stands out among 1"]
+
+
 def test_neither_the_order_of_rows_nor_the_names_of_sources_matter(branches):
     audit, _ = branches
     X, y, branch, _ = draw_branches()
@@ -554,6 +566,9 @@ def test_only_some_of_many_bad_sources_are_told(monkeypatch, branches):
     lines = audit.describe_sources()
     assert len(lines) == 2
     assert lines[1] == "... and 2 more sources stand out: list_sources() has them all"
+    assert audit.describe_sources("see there")[1] == "... and 2 more sources stand out: see there"
+    assert audit.describe("see there") == str(audit).replace("list_sources() has them all", "see there")
+    assert "see there" in audit.describe("see there")
     assert sources.FALSE_DISCOVERY_RATE == 0.05
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -437,7 +438,14 @@ def test_a_budget_is_told_what_it_should_find(folder, capsys):
     found = json.loads(untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 1, "--json")[1])
     assert found["wrong"]["not_excluded"] >= max(found["wrong"]["high"], 0.007)
     assert len(found["suspects"]) == 1
-    assert found["expected_wrong_among_suspects"] < 0.5
+    assert found["expected_wrong_among_suspects"] < 0.5 < found["wrong_among_suspects_at_most"] <= 1
+    _, out, _ = untwist(capsys, "audit", "clean.csv", "--label", "churn", "--budget", 20)
+    table = columns.prepare(clean, "churn")
+    audit = audit_labels(table.X, table.y, PILBoostClassifier(random_state=0).fit(table.X, table.y))
+    _, most = audit.bound_wrong(audit.suspects(budget=20))
+    words = " ".join(out.split())
+    assert f"Of the labels of these 20 rows up to {math.ceil(most)} may be wrong: no noise was found that is" in words
+    assert "expected to be wrong" not in words
 
 
 def test_an_audit_of_several_classes_tells_who_is_labelled_as_what(tmp_path, monkeypatch, capsys):
@@ -633,6 +641,21 @@ def test_inspect_tells_columns_classes_and_size(trained, capsys):
     model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(np.arange(20.0)[:, None], np.arange(20) > 9)
     save(model, trained / "plain.untwist")
     assert untwist(capsys, "inspect", "plain.untwist")[0] == 0  # This model has no names, no choice and no noise.
+
+
+def test_an_audit_by_source_speaks_of_options_and_all_keys_are_documented(folder, capsys, monkeypatch):
+    X, y, source, _ = draw_sourced_rows()
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(label=y, branch=source)
+    frame.to_csv("branches.csv", index=False)
+    options = ["audit", "branches.csv", "--label", "label", "--source", "branch"]
+    monkeypatch.setattr("untwist.audit.labels.MOST_SOURCES", 0)
+    _, out, _ = untwist(capsys, *options)
+    assert "... and 1 more sources stand out: --json lists them all" in out
+    assert "list_sources()" not in out
+    documented = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text("utf-8")
+    found = json.loads(untwist(capsys, *options, "--json")[1])
+    assert {"sources", "hidden_source", "slices"} <= set(found)
+    assert [key for key in found if f"`{key}`" not in documented] == []
 
 
 def test_inspect_tells_the_sources_the_noisiest_first(folder, capsys, monkeypatch):

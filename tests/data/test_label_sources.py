@@ -55,7 +55,8 @@ def test_names_of_any_kind(values, names, index):
     [
         (["a", "b"], "source must be one name per row of X, got 2 for 3 rows"),
         ([["a"], ["b"], ["c"]], r"source must be one name per row, got an array of shape \(3, 1\)"),
-        ("abc", r"got an array of shape \(\)"),
+        ("abc", r"source must be the values, one per row, and not the name of a column: give source=X\['abc'\]"),
+        (7, r"source must be one name per row, got an array of shape \(\)"),
         (np.array(["a", 1, "b"], dtype=object), "all text or all numbers, got both"),
         ([1.0, np.inf, 2.0], "source must hold finite numbers or text"),
     ],

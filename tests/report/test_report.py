@@ -152,7 +152,16 @@ def test_suspects_that_are_asked_for_come_in_order_of_doubt(shop, clean):
     assert ranks == [row for row in shop.ranking if row in asked]
     assert "The rows that were asked for" in page
     some = report(clean, title="t", suspects=clean.suspects(budget=5))
-    assert "most of these labels are probably right" in some
+    _, most = clean.bound_wrong(clean.suspects(budget=5))
+    assert most > clean.expect_wrong(clean.suspects(budget=5)) + 1
+    text = read_text(some)
+    assert f"Of these 5 up to {math.ceil(most)} may be wrong: no noise was found" in text
+    assert f"to review 5 up to {math.ceil(most)} of them truly wrong" in text
+    assert f"up to {math.ceil(most)} of the labels there may be wrong, or none." in text
+    assert f"first 5 up to {most:.1f} up to " in text
+    assert "expected to be" not in text
+    assert "What a review may find at most" in text
+    assert " to over 99%" in text
     assert len(re.findall("<tr data-i=", some)) == 5
     with pytest.raises(ValueError, match="rows must be indices"):
         report(shop, title="t", suspects=[len(shop.given)])

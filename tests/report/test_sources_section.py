@@ -67,8 +67,13 @@ def test_without_sources_there_is_no_section():
 def test_good_sources_are_said_to_be_so(found):
     good = replace(found, sources=[replace(one, stands_out=False) for one in found.sources])
     text = read_text(write_sources(good))
-    assert "No source stands out" in text
+    share, low, high = found.audit.noise_rate
+    in_common = f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+    assert f"No source stands out: of the labels of all {in_common} are wrong." in text
     assert "What to do" not in text
+    noise = replace(found.audit.noise, found=False)
+    text = read_text(write_sources(replace(good, audit=replace(found.audit, noise=noise))))
+    assert "No source stands out. What" in text
     assert "Labels of Leipzig are wrong" not in read_text(write_report(good, title="good"))
 
 

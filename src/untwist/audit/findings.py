@@ -34,6 +34,7 @@ __all__ = [
     "Point",
     "TrainingFacts",
     "collect_findings",
+    "count_finds",
 ]
 
 #: Suspects that are explained, at most.
@@ -184,7 +185,8 @@ class Findings:
     calibration : Calibration
         What was predicted against what was counted.
     expected_finds : list of Point
-        Numbers of rows, the worst first, with the number of wrong labels expected among them.
+        Numbers of rows, the worst first, with the number of wrong labels expected among them; where no noise was
+        found, how many there may be at most.
     column_names : list
         The names of the columns, or their numbers.
     importances : array
@@ -350,6 +352,25 @@ def count_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> list[Coun
     return [CountedConfusion(one, times[one.truth, one.label]) for one in audit.confusions()]
 
 
+def count_finds(audit: LabelAudit, rows: NDArray[np.intp]) -> float:
+    """Return how many wrong labels a review of some rows finds: about, and where no noise was found, at most.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+    rows : array of int
+        The rows.
+
+    Returns
+    -------
+    float
+        One of the two of `LabelAudit.bound_wrong`.
+    """
+    expected, at_most = audit.bound_wrong(rows)
+    return expected if audit.noise.found else at_most
+
+
 def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> list[Point]:
     """Return how many wrong labels a review is expected to find, the worst rows first.
 
@@ -365,11 +386,12 @@ def expect_finds(audit: LabelAudit, most: int, n_points: int = FINDS_POINTS) -> 
     Returns
     -------
     list of Point
-        Rows reviewed, from none to `most`, and wrong labels expected among them.
+        Rows reviewed, from none to `most`, and wrong labels expected among them; where no noise was found, how many
+        there may be at most.
     """
-    expected = np.concatenate([[0.0], np.cumsum(audit.wrong[audit.ranking[:most]])])
-    n_reviewed = np.unique(np.linspace(0, len(expected) - 1, n_points).astype(int))
-    return [(float(n), float(expected[n])) for n in n_reviewed]
+    order = audit.ranking[:most]
+    n_reviewed = np.unique(np.linspace(0, len(order), n_points).astype(int))
+    return [(float(n), count_finds(audit, order[:n])) for n in n_reviewed]
 
 
 # ---- the model ----

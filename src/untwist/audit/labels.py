@@ -8,6 +8,7 @@ several sources have labelled an item, all of its labels judge each of them (`un
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -54,6 +55,9 @@ LEAST_REPEATED = 0.1
 
 #: Sources that stand out, or pairs of them, that are printed, at most.
 MOST_SOURCES = 4
+
+#: Where the sources are that stand out and are not printed.
+ALL_SOURCES = "list_sources() has them all"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +127,29 @@ class LabelAudit:
     hidden_source: HiddenSource | None = None
 
     def __str__(self) -> str:
+        return self.describe()
+
+    # ---- how noisy ----
+
+    def describe(self, where_all_sources: str = ALL_SOURCES) -> str:
+        """Say in words how noisy the labels are, where most, and who gave the wrong ones; `str` gives the same.
+
+        Parameters
+        ----------
+        where_all_sources : str
+            What follows the number of sources that stand out and are not named.
+
+        Returns
+        -------
+        str
+            Several lines.
+        """
         n_rows = len(self.given)
+        sources = [f"  {one}" for one in self.describe_sources(where_all_sources)]
         if not self.noise.found:
             words = f"{n_rows} labels: {self.describe_noise()}{self.describe_as_source()}"
             words += "; suspects(budget=...) are the rows to look at first"
-            return "\n".join([words, *(f"  {one}" for one in self.describe_sources())])
+            return "\n".join([words, *sources])
         rate, low, high = self.noise_rate
         wrong = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
         suspects = self.suspects()
@@ -142,9 +164,7 @@ class LabelAudit:
         if n_others := len(self.classes) - len(noisiest):
             lines.append(f"  ... and less of the {n_others} other labels")
         lines += [f"  {one}" for one in self.confusions() if one.stands_out][:MOST_CONFUSIONS]
-        return "\n".join(lines + [f"  {one}" for one in self.describe_sources()])
-
-    # ---- how noisy ----
+        return "\n".join(lines + sources)
 
     def describe_noise(self) -> str:
         """Say in words how noisy the labels are, with the names of the classes.
@@ -237,6 +257,42 @@ class LabelAudit:
         """
         return float(self.wrong[self.find_positions(rows)].sum())
 
+    def bound_wrong(self, rows: ArrayLike) -> tuple[float, float]:
+        """Return how many of some labels are wrong at least and at most, whatever the shape of the noise.
+
+        Noise that rises where rows are hard to tell apart looks exactly like hard rows, so that it is never excluded:
+        where no noise was found, this range is all that can be said.
+
+        Parameters
+        ----------
+        rows : array-like
+            Indices or Booleans.
+
+        Returns
+        -------
+        low : float
+            What `expect_wrong` gives: the number if noise is the same everywhere.
+        high : float
+            The number if all that speaks against the labels is noise: the sum of `wrong_at_most`. Where no noise was
+            found and all weights are 1, no more than may be wrong of all labels, by `highest_share`.
+        """
+        low = self.expect_wrong(rows)
+        high = float(self.wrong_at_most[self.find_positions(rows)].sum())
+        if not self.noise.found and np.all(self.weight == 1):
+            high = min(high, math.ceil(self.highest_share * len(self.given)))
+        return low, max(low, high)
+
+    @cached_property
+    def wrong_at_most(self) -> Array:
+        """The highest probability of each label to be wrong, if all that speaks against it is noise.
+
+        Where another class is likelier by the posterior, that class may be the truth of all such rows, and every label
+        against it wrong. Of the other labels those may be wrong that the posterior leaves to other classes.
+        """
+        of_label = self.posterior[np.arange(len(self.given)), self.label_indices]
+        is_contradicted = of_label < self.posterior.max(axis=1)
+        return np.maximum(self.wrong, np.where(is_contradicted, 1.0, 1.0 - of_label))
+
     # ---- who gave the labels ----
 
     def list_sources(self) -> list[SourceQuality]:
@@ -283,8 +339,13 @@ class LabelAudit:
         names = np.unique(self.item)
         return judge_items(self.classes, self.truth, self.label_indices, self.source, self.item_indices, names)
 
-    def describe_sources(self) -> list[str]:
+    def describe_sources(self, where_all_sources: str = ALL_SOURCES) -> list[str]:
         """Say in words which sources stand out, and what several labels of an item add.
+
+        Parameters
+        ----------
+        where_all_sources : str
+            What follows the number of sources that stand out and are not named.
 
         Returns
         -------
@@ -300,13 +361,14 @@ class LabelAudit:
         sources = self.list_sources()
         bad = [one for one in sources if one.stands_out]
         if not bad:
-            worst, best = sources[0], sources[-1]
-            span = f"{best.share_wrong:.1%} ({best.name}) to {worst.share_wrong:.1%} ({worst.name})"
-            shares = f": {span} of their labels are wrong" if self.noise.found and len(sources) > 1 else ""
+            # The shares of single sources differ by chance, and most where labels are few: only that of all is told.
+            share, low, high = self.noise_rate
+            in_common = f": of the labels of all {share:.1%} ({low:.1%} to {high:.1%}) are wrong"
+            shares = in_common if self.noise.found and len(sources) > 1 else ""
             lines.append(f"no source stands out among {len(sources):,}{shares}")
         lines += map(str, bad[:MOST_SOURCES])
         if len(bad) > MOST_SOURCES:
-            lines.append(f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: list_sources() has them all")
+            lines.append(f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: {where_all_sources}")
         if self.share_repeated >= LEAST_REPEATED:
             lines.append(
                 f"the truth of each item comes from its features and {self.labels_per_item:.2g} labels on average"
@@ -492,6 +554,7 @@ class LabelAudit:
                     reasons=tuple(reasons[:n_reasons]),
                     n_disagreeing=int(np.count_nonzero(self.given[similar] != self.given[row])),
                     n_similar=len(similar),
+                    wrong_at_most=None if self.noise.found else float(self.wrong_at_most[row]),
                     n_predicted=self._count_predicted(row, similar),
                 )
             )

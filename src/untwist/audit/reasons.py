@@ -75,6 +75,8 @@ class Explanation:
         Of the `n_similar` most similar rows `n_disagreeing` bear another label.
     n_predicted : int
         Of these, the rows that bear the label `predicted`.
+    wrong_at_most : float or None
+        Where no noise was found, the highest probability that is not excluded: see `LabelAudit.bound_wrong`.
     """
 
     row: int
@@ -85,13 +87,15 @@ class Explanation:
     n_disagreeing: int
     n_similar: int
     n_predicted: int = 0
+    wrong_at_most: float | None = None
 
     def __str__(self) -> str:
         others = f"{self.n_disagreeing} of the {self.n_similar} most similar rows bear another label"
         if 0 < self.n_predicted < self.n_disagreeing:
             others += f", {self.n_predicted} of them {self.predicted}"
+        likely = f"{self.wrong:.0%}" + ("" if self.wrong_at_most is None else f" to {self.wrong_at_most:.0%}")
         lines = [
-            f"row {self.row}: labelled {self.given}, looks like {self.predicted}, {self.wrong:.0%} likely wrong",
+            f"row {self.row}: labelled {self.given}, looks like {self.predicted}, {likely} likely wrong",
             f"  {others}",
         ]
         return "\n".join(lines + [f"  {reason}" for reason in self.reasons])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,8 @@ EXPLAINED = 500
 MOST_CONFUSIONS = 100
 #: Pairs of sources in the JSON, at most.
 MOST_DISAGREEMENTS = 100
+#: Where the sources are that stand out and are not printed.
+ALL_SOURCES = "--json lists them all"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -166,6 +169,7 @@ class _JudgedFile:
     def print_json(self, listed: Any) -> None:
         """Print everything for machines."""
         audit = self.audit
+        expected, at_most = audit.bound_wrong(self.suspects)
         found = {
             "rows": len(self.table.y),
             "classes": audit.classes,
@@ -192,7 +196,8 @@ class _JudgedFile:
                 for one in self.slices
             ],
             "notes": self.table.notes,
-            "expected_wrong_among_suspects": round(audit.expect_wrong(self.suspects), 1),
+            "expected_wrong_among_suspects": round(expected, 1),
+            "wrong_among_suspects_at_most": round(at_most, 1),
             "suspects": listed.to_dict(orient="records"),
         }
         print(encode_json(found))
@@ -254,25 +259,34 @@ class _JudgedFile:
         """Print the noise and the first suspects for people; `hint` follows the number of the others."""
         n_suspects = len(self.suspects)
         if self.audit.noise.found:
-            print_result(str(self.audit))
+            print_result(self.audit.describe(ALL_SOURCES))
         else:
             ask = "" if n_suspects else "; --budget 50 lists the rows to look at first"
             noise = f"{self.audit.describe_noise()}{self.audit.describe_as_source()}"
             print_result(f"{len(self.table.y)} labels: {noise}{ask}")
-            for line in self.audit.describe_sources():
+            for line in self.audit.describe_sources(ALL_SOURCES):
                 print_result(f"  {line}")
         for one in self.slices[:SHOWN]:
             print_result(f"  labels look wrong more often (or are much harder to tell): {one}")
-        expected = f"about {self.audit.expect_wrong(self.suspects):,.0f}"
-        if n_suspects and f"{n_suspects} are suspects, {expected} of" not in str(self.audit):
-            rows = f"these {n_suspects} rows" if n_suspects > 1 else "this row"
-            print_result(f"Of the labels of {rows} {expected} are expected to be wrong.")
+        if n_suspects:
+            self._print_expectation()
         for row in self.suspects[:SHOWN].tolist():
             explanation = str(self.audit.explain(row)).split(": ", 1)[1]
             line = self.sheet.lines[self.table.rows[row]]
             print_result(f"\n{self.sheet.row_word} {line} of {self.sheet.path.name}: {explanation}")
         if len(self.suspects) > SHOWN:
             print(f"\n... and {len(self.suspects) - SHOWN} more{hint}")
+
+    def _print_expectation(self) -> None:
+        """Print how many of the suspects are wrong, unless that was said before."""
+        n_suspects = len(self.suspects)
+        rows = f"these {n_suspects} rows" if n_suspects > 1 else "this row"
+        low, high = self.audit.bound_wrong(self.suspects)
+        if not self.audit.noise.found:
+            why = "no noise was found that is the same everywhere, and uneven noise looks like hard rows"
+            print_result(f"Of the labels of {rows} up to {math.ceil(high):,} may be wrong: {why}.")
+        elif f"{n_suspects} are suspects, about {low:,.0f} of" not in str(self.audit):
+            print_result(f"Of the labels of {rows} about {low:,.0f} are expected to be wrong.")
 
 
 def _name_limits(rate: Sequence[float]) -> dict[str, float]:

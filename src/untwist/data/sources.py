@@ -91,6 +91,10 @@ def read_names(what: str, values: Any, n_rows: int) -> tuple[NDArray[Any], NDArr
     >>> read_names("source", ["b", None, "a", "b"], 4)
     (array(['a', 'b'], dtype='<U1'), array([ 1, -1,  0,  1]))
     """
+    if isinstance(values, (str, bytes)):
+        raise ValueError(
+            f"{what} must be the values, one per row, and not the name of a column: give {what}=X[{values!r}]"
+        )
     # In an array of text all names take the room of the longest, so that a list is left as it is.
     column = np.asarray(bring_to_host(values), dtype=object if isinstance(values, list) else None)
     if column.ndim != 1:

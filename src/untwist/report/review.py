@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.audit.findings import Findings
+from untwist.audit.findings import Findings, count_finds
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason, describe_value
 from untwist.report import charts
@@ -104,10 +104,15 @@ def _introduce(findings: Findings, n_kept: int) -> str:
     if len(findings.audit.classes) > 2:
         by_doubt = "Rows whose label is doubtful enough for a review to be worth it"
     words = "The rows that were asked for" if findings.asked_for else by_doubt
-    expected = findings.audit.expect_wrong(findings.suspects)
-    words += f", the most doubtful first. Of these {n_suspects:,} about {expected:,.0f} are expected to be wrong."
-    if not findings.audit.noise.found and not findings.is_uneven:
-        words += " As no noise was found, most of these labels are probably right."
+    number = count_finds(findings.audit, findings.suspects)
+    words += f", the most doubtful first. Of these {n_suspects:,} "
+    if findings.audit.noise.found:
+        words += f"about {number:,.0f} are expected to be wrong."
+    else:
+        words += (
+            f"up to {math.ceil(number):,} may be wrong: no noise was found that is the same everywhere, and uneven "
+            "noise looks like hard rows. Only a review can tell."
+        )
     if n_suspects > n_listed:
         rest = "all of them" if n_kept == n_suspects else f"the first {n_kept:,}"
         words += f" The table shows the first {n_listed:,} of {n_suspects:,}; the download has {rest}."
@@ -117,18 +122,25 @@ def _introduce(findings: Findings, n_kept: int) -> str:
 def _write_expectation(findings: Findings) -> str:
     audit = findings.audit
     suspects = findings.suspects
-    expected = np.cumsum(audit.wrong[suspects])
     steps = [k for k in (10, 50, 100, 500, 1000, 5000) if k < len(suspects)] + [len(suspects)]
-    lines = [[f"first {k:,}", f"{expected[k - 1]:,.1f}", format_probability(expected[k - 1] / k)] for k in steps]
+    finds = [count_finds(audit, suspects[:k]) for k in steps]
+    up_to = "" if audit.noise.found else "up to "
+    lines = [
+        [
+            f"first {k:,}",
+            f"{up_to}{found:,.1f}",
+            up_to + (f"{found / k:.0%}" if up_to else format_probability(found / k)),
+        ]
+        for k, found in zip(steps, finds, strict=True)
+    ]
     chart = charts.draw_finds(
         findings.expected_finds,
-        float(audit.wrong.mean()),
+        count_finds(audit, np.arange(len(audit.given))) / len(audit.given),
         len(suspects),
-        f"Wrong labels expected to be found by a review: {expected[-1]:,.0f} among {len(suspects):,} rows",
+        f"Wrong labels expected to be found by a review: {up_to}{finds[-1]:,.0f} among {len(suspects):,} rows",
     )
-    caption = (
-        "What a review is expected to find. The dot is the end of the list; the dashed line is a review in any order."
-    )
+    caption = "What a review is expected to find" if audit.noise.found else "What a review may find at most"
+    caption += ". The dot is the end of the list; the dashed line is a review in any order."
     return place_beside(
         write_figure(chart, caption), write_table("What to expect", ["rows reviewed", "truly wrong", "share"], lines)
     )
@@ -144,6 +156,9 @@ def _write_line(audit: LabelAudit, rank: int, name: Any, one: Explanation) -> st
     given, like = np.searchsorted(audit.classes, [one.given, one.predicted])
     reasons = "".join(_write_reason(reason) for reason in one.reasons if reason.effect >= LEAST_SHOWN_EFFECT)
     number = f' data-v="{name!r}"' if isinstance(name, (int, float)) and math.isfinite(name) else ""
+    likely = format_probability(one.wrong)
+    if one.wrong_at_most is not None:
+        likely += f" to {format_probability(one.wrong_at_most)}"
     meter = (
         '<svg class=meter viewBox="0 0 60 8" aria-hidden=true><rect class=rest width="60" height="8" rx="4"/>'
         f'<rect class=full width="{60 * one.wrong:.1f}" height="8" rx="4"/></svg>'
@@ -151,7 +166,7 @@ def _write_line(audit: LabelAudit, rank: int, name: Any, one: Explanation) -> st
     return (
         f"<tr data-i={rank} data-g={given} data-l={like}><th scope=row{number}>{for_page(name, 40)}</th>"
         f"<td>{for_page(one.given, 40)}{_name_source(audit, one.row)}</td><td>{for_page(one.predicted, 40)}</td>"
-        f'<td data-v="{one.wrong:.6f}">{meter}{format_probability(one.wrong)}</td>'
+        f'<td data-v="{one.wrong:.6f}">{meter}{likely}</td>'
         f"<td data-v={one.n_disagreeing}>{one.n_disagreeing} of {one.n_similar}</td>"
         f"<td><ul>{reasons or '<li>no single column stands out</li>'}</ul></td></tr>\n"
     )

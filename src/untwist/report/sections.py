@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
-from untwist.audit.findings import Findings, TrainingFacts
+from untwist.audit.findings import Findings, TrainingFacts, count_finds
 from untwist.audit.labels import LabelAudit
 from untwist.model import Candidate
 from untwist.noise.estimate import CLEAN_LIMIT
@@ -62,7 +63,7 @@ def write_summary(findings: Findings, row_name: str) -> str:
     rate, low, high = audit.noise_rate
     number, words = _write_headline(findings)
     mood = "" if audit.noise.found else " calm" if _is_clean(findings) else " open"
-    worth = f"about {audit.expect_wrong(suspects):,.0f} of them truly wrong" if len(suspects) else "no suspects"
+    worth = f"{_say_how_many(audit, suspects)} of them truly wrong" if len(suspects) else "no suspects"
     wrong = ("expected wrong", f"{rate * n:,.0f}", f"between {low * n:,.0f} and {high * n:,.0f}")
     if not audit.noise.found:
         low = 0.0
@@ -190,6 +191,12 @@ def _point_to_slices(findings: Findings) -> list[str]:
     return [f"Labels {words} where {places}{more}: look there first."]
 
 
+def _say_how_many(audit: LabelAudit, rows: NDArray[np.intp]) -> str:
+    """Say how many of some labels are wrong: about so many, and where no noise was found, at most so many."""
+    number = count_finds(audit, rows)
+    return f"about {number:,.0f}" if audit.noise.found else f"up to {math.ceil(number):,}"
+
+
 def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
     audit = findings.audit
     suspects = findings.suspects
@@ -204,12 +211,15 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
         ]
     k = min(len(suspects), 50)
     first = f"the first {k} {for_page(row_name, 20)}s" if k > 1 else f"the {for_page(row_name, 20)}"
-    expected = audit.expect_wrong(suspects[:k])
     until_then = " Until then the model can be used as it is"
     until_then += ": it allows for the noise." if findings.training.untwists else "."
-    many = f"about {expected:.0f} of" if expected < k - 0.5 else "nearly all"
+    many = f"{_say_how_many(audit, suspects[:k])} of the labels there may be wrong, or none"
+    if audit.noise.found:
+        nearly_all = audit.expect_wrong(suspects[:k]) >= k - 0.5
+        number = "nearly all" if nearly_all else f"{_say_how_many(audit, suspects[:k])} of"
+        many = f"{number} the labels there are expected to be truly wrong"
     return [
-        f'Look at {first} of the <a href="#review">list</a>: {many} the labels there are expected to be truly wrong.',
+        f'Look at {first} of the <a href="#review">list</a>: {many}.',
         "Where a label is wrong, correct it at its source; where it is right, keep it: a hard case is worth having.",
         "Train again on the corrected data." + ("" if findings.is_uneven else until_then),
     ]

@@ -43,7 +43,7 @@ def write_sources(findings: Findings) -> str:
     return "".join(
         [
             f"<p>{_introduce(findings)}</p>",
-            _write_advice(sources),
+            _write_advice(findings),
             place_beside(_draw(findings), _write_table(findings)),
             _write_disagreements(findings.disagreements),
         ]
@@ -69,14 +69,16 @@ def _introduce(findings: Findings) -> str:
     return words
 
 
-def _write_advice(sources: list[SourceQuality]) -> str:
+def _write_advice(findings: Findings) -> str:
+    sources = findings.sources
     bad = [one for one in sources if one.stands_out]
     if not bad and len(sources) == 1:
         return ""
     if not bad:
-        worst, best = sources[0], sources[-1]
-        span = f"{format_percent(best.share_wrong)} ({for_page(best.name, 40)}) to {format_percent(worst.share_wrong)}"
-        return f"<p>No source stands out: from {span} ({for_page(worst.name, 40)}) of their labels are wrong.</p>"
+        # The shares of single sources differ by chance, and most where labels are few: only that of all is told.
+        audit = findings.audit
+        in_common = f": of the labels of all {format_interval(audit.noise_rate)} are wrong" if audit.noise.found else ""
+        return f"<p>No source stands out{in_common}. What the lines below differ by may be chance.</p>"
     lines = [_advise(one) for one in bad[:MOST_TOLD]]
     if len(bad) > MOST_TOLD:
         lines.append(f"<li>{len(bad) - MOST_TOLD:,} more sources stand out.</li>")
