@@ -66,6 +66,7 @@ class CompiledEngine(Engine):
     ) -> Forest:
         """Return extremely randomised trees, whose scores are the mean over them of ln P(class | leaf).
 
+        Of two classes it is the mean of the log-odds ln P(1 | leaf) - ln P(0 | leaf), so that there is one output.
         A node draws a share `max_features` of the columns that vary, one split of each, and makes the best by Gini's
         impurity. A leaf has at least `min_samples_leaf` rows; one more row, of the shares of the classes in all rows,
         keeps every share above 0. The tree of a number is always the same, and `first_tree` is the first number.

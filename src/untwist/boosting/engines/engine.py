@@ -220,6 +220,7 @@ class Engine(ABC):
     ) -> Forest:
         """Return trees whose thresholds are drawn at random, with the logarithms of class shares in their leaves.
 
+        Leaves have an output per class, or one where there are two classes: the log-odds of the second.
         Only engines that boost all classes together have them.
         """
         raise NotImplementedError(f"the {self.name} engine grows no randomised trees")
