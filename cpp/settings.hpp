@@ -39,8 +39,8 @@ struct TreeGrowth {
   std::vector<std::int8_t> monotone;
 };
 
-// A link of the alpha-loss tells the weight of a row by its margin: the paper's clipped one, the exact one that it stands
-// for, or that of scores which are log-odds.
+// A link of the alpha-loss tells the weight of a row by its margin: the paper's clipped one, the exact one that it
+// stands for, or that of scores which are log-odds.
 enum class LinkKind { kClipped, kExact, kLogit };
 
 // This is what is boosted: one class against the others or all of them together, on which rows, and with which link and

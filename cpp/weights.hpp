@@ -182,8 +182,8 @@ inline void exact_weights(double alpha, float unit, const double* margin, const 
   }
 }
 
-// Computes weights where scores are log-odds, for alpha >= 1: the slope p^r (1 - p) of the alpha-loss at p = sigma(m). It
-// falls off for large margins of either sign, so that labels which contradict the scores hardly count.
+// Computes weights where scores are log-odds, for alpha >= 1: the slope p^r (1 - p) of the alpha-loss at p = sigma(m).
+// It falls off for large margins of either sign, so that labels which contradict the scores hardly count.
 struct LogitWeight {
   explicit LogitWeight(double alpha) : power(static_cast<float>(inverse_clip(alpha))) {}
 
@@ -225,12 +225,9 @@ class Weigher {
   void weigh(float unit, const double* margin, const float* sample_weight, std::size_t count,
              std::uint32_t* out) const {
     switch (link_) {
-      case LinkKind::kClipped:
-        return clipped_weights(clipped_, unit, margin, sample_weight, count, out);
-      case LinkKind::kExact:
-        return exact_weights(alpha_, unit, margin, sample_weight, count, out);
-      case LinkKind::kLogit:
-        return logit_weights(logit_, unit, margin, sample_weight, count, out);
+      case LinkKind::kClipped: return clipped_weights(clipped_, unit, margin, sample_weight, count, out);
+      case LinkKind::kExact: return exact_weights(alpha_, unit, margin, sample_weight, count, out);
+      case LinkKind::kLogit: return logit_weights(logit_, unit, margin, sample_weight, count, out);
     }
   }
 

@@ -76,8 +76,8 @@ inline void bind_links(nb::module_& module) {
              "The clean posterior at scores z, clipped inverse link.");
   module.def("exact_logit", &fill<exact_logit>, z, alpha, out,
              "Log-odds of the clean posterior at scores z, exact inverse link.");
-  module.def("boosting_weights", &boosting_weights, nb::arg("margin"), nb::arg("sample_weight"), alpha,
-             nb::arg("link"), nb::arg("unit"), nb::arg("threads"), out,
+  module.def("boosting_weights", &boosting_weights, nb::arg("margin"), nb::arg("sample_weight"), alpha, nb::arg("link"),
+             nb::arg("unit"), nb::arg("threads"), out,
              "Boosting weights: round(weight * sample_weight * unit) / unit. No sample weights mean 1 for all.");
   module.def("weight_bits", &weight_bits, nb::arg("total_weight"), nb::arg("rows"),
              "The unit of the fixed point is 2 to this power.");

@@ -489,6 +489,7 @@ class LogitLink(Link):
         if not (isinstance(self.loss, AlphaLoss) and 1.0 <= self.loss.alpha < math.inf):
             raise ValueError(f"loss must be AlphaLoss(alpha) with a finite alpha >= 1, got {self.loss!r}")
         self._alpha = float(self.loss.alpha)
+        self._r = self.loss.exponent
 
     def score(self, u: ArrayLike) -> Array:
         """logit(u)."""
@@ -516,18 +517,18 @@ class LogitLink(Link):
     def weights(self, margin: ArrayLike) -> Array:
         """p^r * (1 - p) with p = sigma(m) and r = 1 - 1/alpha."""
         margin = check_numbers("margin", margin)
-        return np.asarray(np.exp(self.loss.exponent * log_expit(margin)) * expit(-margin))[()]
+        return np.asarray(np.exp(self._r * log_expit(margin)) * expit(-margin))[()]
 
     def margin_loss(self, margin: ArrayLike) -> Array:
         """l_1(sigma(m)) = (1 - p^r) / r, -log p at alpha = 1."""
         log_p = log_expit(check_numbers("margin", margin))
-        r = self.loss.exponent
+        r = self._r
         return np.asarray(-np.expm1(r * log_p) / r if r else -log_p)[()]
 
     def curvature(self, margin: ArrayLike) -> Array:
         """p^r * (1 - p) * (p - r * (1 - p)), which is negative where p < r / (1 + r)."""
         q = expit(-check_numbers("margin", margin))
-        return np.asarray(self.weights(margin) * ((1.0 - q) - self.loss.exponent * q))[()]
+        return np.asarray(self.weights(margin) * ((1.0 - q) - self._r * q))[()]
 
 
 #: The links of the alpha-loss by the names that a setting has for them.
