@@ -19,13 +19,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import untwist
-from experiments.robust_focal_loss import RobustFocalLoss
 from untwist.arguments import Array
 from untwist.audit.peers import LEARNING_RATE, PATIENCE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
 
@@ -396,11 +394,6 @@ def _fit_xgboost_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, **set
     return fit_xgboost(X, y, held_out, random_state=seed, **DEFAULTS | settings)
 
 
-def _fit_xgboost_focal(X: Any, y: Any, held_out: HeldOut | None, seed: int, r: float, q: float, **settings: Any) -> Any:
-    objective = RobustFocalLoss(r, q)
-    return _fit_xgboost_peer(X, y, held_out, seed, objective=objective, eval_metric="auc", **settings)
-
-
 def _fit_lightgbm_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, **settings: Any) -> Any:
     return fit_lightgbm(X, y, held_out, random_state=seed, **DEFAULTS | settings)
 
@@ -414,22 +407,14 @@ def _fit_forest(kind: type[Any], X: Any, y: Any, held_out: HeldOut | None, seed:
     return fit_on_numbers(kind(TREES, n_jobs=1, random_state=seed, **settings), X, y)
 
 
-def _count_xgboost_rounds(model: Any) -> int:
-    return int(model.best_iteration) + 1
-
-
 #: Peers with the candidates that a careful user would try.
 PEERS = {
     "xgboost": Peer(
-        _fit_xgboost_peer, ({"max_depth": 3}, {"max_depth": 6}), XGBOOST, "n_estimators", _count_xgboost_rounds
-    ),
-    "xgboost-focal": Peer(
-        _fit_xgboost_focal,
-        tuple({"max_depth": depth, "r": r, "q": q} for depth in (3, 6) for r in (0.0, 1.0) for q in (0.1, 0.5)),
+        _fit_xgboost_peer,
+        ({"max_depth": 3}, {"max_depth": 6}),
         XGBOOST,
         "n_estimators",
-        _count_xgboost_rounds,
-        compare=lambda y, posterior: 1.0 - float(roc_auc_score(y, posterior[:, 1])),  # As its authors choose.
+        lambda model: int(model.best_iteration) + 1,
     ),
     "lightgbm": Peer(
         _fit_lightgbm_peer,

@@ -16,11 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import logit
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
 
 from experiments.peers import PEERS, XGBOOST, Contiguous, Peer, find_version, fit_cleanlab, predict_unseen, search
 from experiments.protocol import SOURCE
+from experiments.robust_focal_loss import RobustFocalLoss
 from untwist.arguments import Array
-from untwist.audit.peers import fit_xgboost
+from untwist.audit.peers import HeldOut, fit_xgboost
 from untwist.classifier import PILBoostClassifier
 from untwist.noise import Untwisting, estimate_noise
 from untwist.noise.rates import POSTERIOR_FLOOR
@@ -125,6 +127,22 @@ def _set(peer: str, **settings: Any) -> Peer:
     return replace(known, candidates=tuple(candidate | settings for candidate in known.candidates))
 
 
+def _fit_focal(X: Any, y: Any, held_out: HeldOut | None, seed: int, r: float, q: float, **settings: Any) -> Any:
+    objective = RobustFocalLoss(r, q)
+    return PEERS["xgboost"].fit(X, y, held_out, seed, objective=objective, eval_metric="auc", **settings)
+
+
+def _choose_focus(peer: Peer) -> Peer:
+    """XGBoost with the robust focal loss; log-loss on noisy labels would never choose it, so that AUC does."""
+    losses = [{"r": r, "q": q} for r in (0.0, 1.0) for q in (0.1, 0.5)]
+    candidates = tuple(candidate | loss for candidate in peer.candidates for loss in losses)
+    return replace(peer, fit=_fit_focal, candidates=candidates, compare=_find_lacking_auc)
+
+
+def _find_lacking_auc(y: Any, posterior: Any) -> float:
+    return 1.0 - float(roc_auc_score(y, posterior[:, 1]))
+
+
 def _choose_leaves(peer: str) -> Peer:
     return replace(PEERS[peer], candidates=tuple({"min_samples_leaf": leaf} for leaf in LEAVES))
 
@@ -172,7 +190,7 @@ METHODS = {
         _set("xgboost", learning_rate=LEARNING_RATE, **_CAUTIOUS), "XGBoost, careful and cautious"
     ),
     "xgboost-focal": _make_careful(
-        _set("xgboost-focal", learning_rate=LEARNING_RATE), "XGBoost with the robust focal loss", several=False
+        _choose_focus(_set("xgboost", learning_rate=LEARNING_RATE)), "XGBoost, robust focal loss", several=False
     ),
     "lightgbm-careful": _make_careful(_set("lightgbm", learning_rate=LEARNING_RATE), "LightGBM, careful"),
     "lightgbm-extra": _make_careful(

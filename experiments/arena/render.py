@@ -23,9 +23,9 @@ clean test rows. The peers are set up as careful users do it: two depths, learni
 patience 50 on a stratified fifth of the twisted rows, the better depth fitted again to all rows; forests and ExtraTrees
 with their rows per leaf chosen on that fifth. *Cautious* adds row and column sampling, larger leaves and a larger
 penalty; *focal* is the robust focal loss of Robust-GBDT, chosen by AUC as its authors do; *extra* has LightGBM's
-`extra_trees`. Methods that end in *+untwist* are careful peers with our noise estimate on top: what it adds to them, and
-what our booster adds to it. They stand apart. HistGradientBoosting stops by its own rules; `xgboost` is XGBoost as it
-comes.
+`extra_trees`. Methods that end in *+untwist* are careful peers with our noise estimate on top: what it adds to them,
+and what our booster adds to it. They stand apart. HistGradientBoosting stops by its own rules; `xgboost` is XGBoost as
+it comes.
 
 Half of the data sets, by a hash of their names, were there to design by; the other half judges and comes first here.
 The program writes this page: `make arena` runs it, and `make docs-arena` puts it here.
