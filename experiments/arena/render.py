@@ -28,7 +28,8 @@ and what our booster adds to it. They stand apart. HistGradientBoosting stops by
 it comes.
 
 Half of the data sets, by a hash of their names, were there to design by; the other half judges and comes first here.
-The program writes this page: `make arena` runs it, and `make docs-arena` puts it here.
+`make arena` with `UNTWIST_DATA` set runs all of it and writes this page, which `make docs-arena` puts here. With
+`--several` the program takes data sets of several classes; `make several-classes` judges the audit of these too.
 """
 
 
