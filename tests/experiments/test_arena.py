@@ -330,6 +330,19 @@ def test_untwisting_on_top_undoes_the_noise_of_a_peer(monkeypatch):
     assert after < before / 2
 
 
+def test_a_peer_is_chosen_by_its_own_measure():
+    def fit(X, y, held_out, seed, p):
+        model = Constant(X, y)
+        model.p = p
+        return model
+
+    X, y = np.zeros((50, 1)), np.arange(50) % 2
+    peer = peers.Peer(fit, ({"p": 0.1}, {"p": 0.5}, {"p": 0.9}), ("scikit-learn",))
+    assert peers.search(peer, X, y, 0)[1] == {"p": 0.5}
+    largest = replace(peer, compare=lambda y, posterior: -posterior[:, 1].mean())
+    assert peers.search(largest, X, y, 0)[1] == {"p": 0.9}
+
+
 @pytest.mark.parametrize("r", [0.0, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("q", [0.0, 0.1, 0.5, 1.0])
 def test_the_robust_focal_loss_has_the_derivatives_of_its_formula(r, q):
