@@ -19,7 +19,7 @@ from experiments.protocol import Split, applies, split
 from experiments.runner import summarise_error, time_fit, work_alone
 from untwist.arguments import Array
 
-__all__ = ["LEAST_ROWS", "Fits", "judge", "list_jobs"]
+__all__ = ["LEAST_ROWS", "Fits", "judge", "list_jobs", "predict"]
 
 #: Of tables of several classes, those with fewer rows than this are dropped: they cannot be split.
 LEAST_ROWS = 8

@@ -556,13 +556,19 @@ def test_real_noise_is_judged_by_auc_and_a_tie_is_no_loss():
 
 def test_peers_with_our_untwisting_on_top_set_no_bar():
     ours, peer = made_rows([[0.9, 0.8]])
-    rows = [ours, peer, replace(peer, method="forest+untwist", accuracy=0.99, log_loss=0.01, reliability="")]
+    rows = [
+        ours,
+        peer,
+        replace(peer, method="forest+untwist", accuracy=0.99, log_loss=0.01, seconds=-1.0, reliability=""),
+    ]
     tables = {one.title: one for one in make_tables(Standings(rows))}
     assert {met for *_, met in tables["bars"].lines} == {"met"}
     (line,) = tables["twisted training data, peers with our untwisting on top"].lines
     assert line[:3] == ["forest+untwist", "0.9900", "-0.0900"]
     assert line[6] == "nan"  # There is nothing to calibrate.
     assert [one[0] for one in tables["twisted training data"].lines] == [OURS, PEER]
+    assert tables["accuracy by twist"].lines == [[OURS, "0.900*"], [PEER, "0.800 "], ["forest+untwist", "0.990 "]]
+    assert tables["time"].lines[-1][0] == "forest+untwist"
     assert not is_peer("forest+untwist")
     assert is_peer("cleanlab-careful")
 
