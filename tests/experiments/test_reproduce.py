@@ -337,16 +337,16 @@ def replace_seed(cell, seed, rounds):
 
 def test_a_trial_is_judged_on_clean_test_rows_and_an_error_is_a_result():
     trial = Trial("xd6", ClassNoise(0.2), 3, 30, PILBoost(2.0, 8.0), seed=1)
-    found = judge(trial, HERE)
+    (found,) = judge(trial, HERE)
     lesson, X_test, y_test = lesson_of(trial)
     model = PILBoostClassifier(2.0, step_size=8.0, n_estimators=30, max_depth=3, n_jobs=1, random_state=1)
     assert found.accuracy == model.fit(lesson.X, lesson.y).score(X_test, y_test)
     assert (found.key, found.kept, found.alpha, found.error) == (trial.key, 30, 2.0, "")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", found.date)
     assert found.version.startswith("untwist ")
-    bad = judge(replace(trial, algorithm=PILBoost(2.0, -1.0)), HERE)
+    (bad,) = judge(replace(trial, algorithm=PILBoost(2.0, -1.0)), HERE)
     assert bad.error.startswith("ValueError: step_size")
-    assert "needs online_shoppers.csv" in judge(replace(trial, data="shoppers"), HERE).error
+    assert "needs online_shoppers.csv" in judge(replace(trial, data="shoppers"), HERE)[0].error
 
 
 def test_rows_survive_the_file(tmp_path):
