@@ -15,7 +15,7 @@ from experiments.arena.render import list_tables, render, write_markdown
 from experiments.arena.rows import ArenaRow
 from experiments.arena.standings import Standings
 from experiments.datasets import FOLDER, is_pair_with_noise, list_names, list_several
-from experiments.halves import DESIGN, JUDGING, REAL_NOISE, find_half
+from experiments.halves import DESIGN, JUDGING, OF_THE_PAPER, REAL_NOISE, find_half
 from experiments.protocol import REAL, TWISTS
 from experiments.results import read
 from experiments.runner import measure
@@ -136,7 +136,8 @@ def main(arguments: list[str] | None = None) -> None:
 def _find_halves(there: list[str], options: argparse.Namespace) -> dict[str, str]:
     """Find which half each data set is in; of several classes those that have real noise only stand apart."""
     apart = [name for name in there if options.several and is_pair_with_noise(name, options.data)]
-    return find_half(name for name in there if name not in apart) | dict.fromkeys(apart, REAL_NOISE)
+    halves = find_half((name for name in there if name not in apart), looked_at=OF_THE_PAPER)
+    return halves | dict.fromkeys(apart, REAL_NOISE)
 
 
 def _choose_sets(halves: dict[str, str], options: argparse.Namespace) -> list[str]:

@@ -27,7 +27,8 @@ penalty; *focal* is the robust focal loss of Robust-GBDT, chosen by AUC as its a
 and what our booster adds to it. They stand apart. HistGradientBoosting stops by its own rules; `xgboost` is XGBoost as
 it comes.
 
-Half of the data sets, by a hash of their names, were there to design by; the other half judges and comes first here.
+Half of the data sets, by a hash of their names, and the paper's own were there to design by; the others judge and come
+first here.
 `make arena` with `UNTWIST_DATA` set runs all of it and writes this page, which `make docs-arena` puts here. With
 `--several` the program takes data sets of several classes; `make several-classes` judges the audit of these too.
 """

@@ -16,7 +16,7 @@ from experiments.arena.methods import METHODS, OURS, PEER, Method, is_peer
 from experiments.arena.render import _find_cliques, draw_ranks, render, write_markdown
 from experiments.arena.rows import ArenaJob, ArenaRow
 from experiments.arena.standings import DRAWS, Standings, bound_mean, critical_difference, make_tables
-from experiments.halves import DESIGN, JUDGING, find_half
+from experiments.halves import DESIGN, JUDGING, OF_THE_PAPER, find_half
 from experiments.robust_focal_loss import RobustFocalLoss
 from untwist import PILBoostClassifier, progress
 from untwist.commands import main as cli
@@ -635,7 +635,8 @@ def test_the_command_runs_and_shows(calls, tmp_path, capsys, monkeypatch):
 
 def test_halves_come_one_after_the_other_and_one_can_be_asked_for(calls, tmp_path, capsys, monkeypatch):
     monkeypatch.delenv(datasets.FOLDER, raising=False)
-    halves = find_half(datasets.list_names())
+    halves = find_half(datasets.list_names(), looked_at=OF_THE_PAPER)
+    assert halves["xd6"] == DESIGN
     out = tmp_path / "rows.csv"
     options = ["--twists", "none", "--methods", "one", "two", "--seeds", "1", "--rows", "60", "--jobs", "1"]
     options += ["--out", str(out)]
