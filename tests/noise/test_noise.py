@@ -507,7 +507,7 @@ def test_found_takes_evidence_and_without_it_intervals_begin_at_0():
     kinds = set()
     for seed in range(6):
         for rate, spread in ((0.0, 1.0), (0.0, 3.0), (0.2, 5.0)):
-            found = estimate_noise(*simulate(600, rate, rate, seed, spread, slope=1.5))
+            found = estimate_noise(*simulate(1000, rate, rate, seed, spread, slope=1.5))
             assert found.found == (found.evidence >= ENOUGH_EVIDENCE and found.chance_of_noise >= LEAST_CHANCE)
             assert found.found or found.interval_neg[0] == found.interval_pos[0] == 0.0
             kinds.add(found.found)
