@@ -627,9 +627,10 @@ def test_processes_give_the_same_rows(tmp_path):
     assert {(r.key, r.accuracy) for r in here} == {(r.key, r.accuracy) for r in there}
 
 
-def test_the_page_of_the_docs_is_what_its_results_give(tmp_path, capsys):
-    """docs/reproduce.md comes from docs/reproduce/results.csv, all of it."""
-    pytest.importorskip("matplotlib")
+def test_the_page_of_the_docs_is_what_its_results_give(tmp_path, capsys, monkeypatch):
+    """docs/reproduce.md comes from docs/reproduce/results.csv, all of it; how figures are drawn is tested elsewhere."""
+    monkeypatch.setattr("experiments.paper.render.draw_svg", lambda figure: f"<svg><title>{figure.name}</title></svg>")
+    monkeypatch.setattr("experiments.paper.render.draw_png", lambda figure: figure.name.encode())
     (tmp_path / "results.csv").write_bytes((ROOT / "docs/reproduce/results.csv").read_bytes())
     assert run("--render", out=tmp_path) == 0
     text = (tmp_path / "index.md").read_text().replace("(figures/", "(reproduce/")

@@ -132,7 +132,7 @@ def test_closed_forms_agree_with_the_general_recipe(kind, loss):
 
 @pytest.mark.parametrize("loss", BOOSTABLE, ids=repr)
 @both_kinds
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 def test_the_weights_are_the_slope_and_the_curvature_theirs(kind, loss):
     """margin_loss(a) - margin_loss(b) is the integral of the weights; likewise the weights of the curvature."""
     link = kind(loss)
