@@ -197,6 +197,8 @@ def replay_rounds(
         raise ValueError("a certificate is for two classes")
     if not settings.by_edge or model.choice is not None:
         raise ValueError("a certificate is for the paper's steps: learning_rate=None and nothing chosen by folds")
+    if settings.link_name == "logit":
+        raise ValueError('a certificate is for margin losses that are convex: link="clipped" or "exact"')
     if settings.growth.subsample != 1.0 and model.ensembles[0].forest is not None:
         raise ValueError("a certificate is for rounds that see all rows: subsample=1")
     if not X.shape[0] == len(labels) == model.n_rows:

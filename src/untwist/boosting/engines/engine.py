@@ -16,7 +16,7 @@ from untwist.boosting.forest import Forest
 from untwist.data.encoding import AcceptedTables
 from untwist.data.folds import hold_out_share, split_into_folds
 from untwist.data.workers import Workers, solo
-from untwist.theory.links import Link
+from untwist.theory.links import LINKS, Link
 from untwist.theory.losses import Loss
 
 __all__ = ["DEEPEST", "Booster", "Dataset", "Engine", "EngineOptions", "Growth", "Rows", "Task"]
@@ -181,6 +181,8 @@ class Engine(ABC):
         Whether it can boost all classes together, by a task without a positive class.
     joins_workers : bool
         Whether it takes part in a distributed fit where a communicator is open.
+    known_links : frozenset of str
+        Those of `untwist.theory.links.LINKS` that it boosts with.
     known_settings : frozenset of str
         Those of `untwist.settings.ENGINE_SPECIFIC_DEFAULTS` that it knows; others must have their defaults.
     """
@@ -189,6 +191,7 @@ class Engine(ABC):
     grows_forests: ClassVar[bool] = True
     boosts_jointly: ClassVar[bool] = False
     joins_workers: ClassVar[bool] = False
+    known_links: ClassVar[frozenset[str]] = frozenset(LINKS)
     known_settings: ClassVar[frozenset[str]] = frozenset()
 
     def check_settings(self, settings: EngineOptions) -> None:
