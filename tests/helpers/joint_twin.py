@@ -141,17 +141,19 @@ def list_splits(codes, lane_sums, column, rules, hashed):
         known = np.flatnonzero(bins[:missing, -1])
         all_tell_apart = range(known[0], known[-1] + lost) if len(known) else range(0)
         last_codes = range(missing) if hashed is None else draw_one(all_tell_apart, hashed)
+        sums = bins[:missing].cumsum(axis=0)
         for missing_left in (False, True) if lost else (False,):
             for last in last_codes:
-                left = bins[: last + 1].sum(axis=0) + (bins[missing] if missing_left else 0)
+                left = sums[last] + (bins[missing] if missing_left else 0)
                 yield set(range(last + 1)) | ({missing} if missing_left else set()), left, bins, lost
         return
     seen = [code for code in range(missing + 1) if bins[code, -1] > 0]
     for lane in draw_one(range(rules.gradient_lanes), None if hashed is None else mix(hashed)):
         mean = {c: float(bins[c, lane]) / (2.0 * float(bins[c, -1]) + rules.l2 + rules.smoothing) for c in seen}
         order = sorted(seen, key=lambda code: (mean[code], code))
+        sums = bins[order].cumsum(axis=0)
         for count in draw_one(range(1, len(order)), hashed):
-            yield set(order[:count]), bins[order[:count]].sum(axis=0), bins, missing in seen
+            yield set(order[:count]), sums[count - 1], bins, missing in seen
 
 
 def find_split(codes, lane_sums, columns, playing, node, rules):
