@@ -301,16 +301,17 @@ class Forest {
   }
 
   // Returns how many of all rows go down one tree before the next. A deep tree is larger than a block of rows, which
-  // would wait for most of it to come from memory, so several blocks share it, if their codes fit into a cache.
+  // would wait for most of it to come from memory, so many blocks share it. Their own codes are read one after the
+  // other, which nothing waits for.
   std::size_t count_rows_at_a_time(std::size_t first, std::size_t last, std::size_t columns, std::size_t rows,
                                    int threads) const {
     // More blocks than this gain nothing.
-    constexpr std::size_t kManyBlocks = 16;
-    constexpr std::size_t kManyCodes = std::size_t{1} << 19;
+    constexpr std::size_t kManyBlocks = 64;
+    constexpr std::size_t kManyCodes = std::size_t{1} << 21;
     if (!has_deep_trees(first, last)) return kCodedRows;
-    const std::size_t of_cache = kManyCodes / (std::max<std::size_t>(columns, 1) * kCodedRows);
+    const std::size_t of_memory = kManyCodes / (std::max<std::size_t>(columns, 1) * kCodedRows);
     const std::size_t of_thread = rows / (static_cast<std::size_t>(threads) * kCodedRows);
-    return kCodedRows * std::clamp<std::size_t>(std::min(of_cache, of_thread), 1, kManyBlocks);
+    return kCodedRows * std::clamp<std::size_t>(std::min(of_memory, of_thread), 1, kManyBlocks);
   }
 
   bool has_deep_trees(std::size_t first, std::size_t last) const {
