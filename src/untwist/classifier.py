@@ -93,6 +93,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         something is chosen from the data, else 1.
     max_features : float in (0, 1] or "auto", default "auto"
         Share of the columns drawn for every tree. "auto" is 0.7 if something is chosen from the data, else 1.
+    extra_trees : bool, default False
+        Of each column one split is drawn at random at every node, and only these are compared, which makes trees that
+        differ more. Splits are drawn among the bins that the node's rows span, those of categories in the order of
+        their mean label. The compiled engine has it.
     max_bins : int in [2, 255], default 255
         A column with more distinct values than this is binned.
     categorical_features : "auto", None, or the columns as indices, names or a mask, default "auto"
@@ -119,8 +123,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         order of the rows. "xgboost" has XGBoost grow them, on a GPU or on the rows of many workers
         (`untwist.distributed`); docs/distributed.md says what differs. "reference" runs the loop of
         `untwist.boosting.algorithm` over regression trees of scikit-learn, and knows neither categories nor the
-        settings `l2`, `subsample`, `max_features`, `max_bins` and `monotonic_cst`. "auto" is "compiled" for the
-        alpha-loss unless an `estimator` is given.
+        settings `l2`, `subsample`, `max_features`, `extra_trees`, `max_bins` and `monotonic_cst`. "auto" is "compiled"
+        for the alpha-loss unless an `estimator` is given.
     tree_method : "hist", "approx" or "exact", default "hist"
         How XGBoost looks for splits. "hist" splits the bins of the compiled engine, "approx" and "exact" the numbers
         in single precision.
@@ -231,6 +235,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         l2: float | str = "auto",
         subsample: float | str = "auto",
         max_features: float | str = "auto",
+        extra_trees: bool = False,
         max_bins: int = 255,
         categorical_features: Any = "auto",
         monotonic_cst: Any = None,
@@ -262,6 +267,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.l2 = l2
         self.subsample = subsample
         self.max_features = max_features
+        self.extra_trees = extra_trees
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.monotonic_cst = monotonic_cst

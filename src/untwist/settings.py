@@ -57,6 +57,7 @@ ENGINE_SPECIFIC_DEFAULTS: dict[str, Any] = {
     "l2": "auto",
     "subsample": "auto",
     "max_features": "auto",
+    "extra_trees": False,
     "max_bins": 255,
     "monotonic_cst": None,
     "tree_method": "hist",
@@ -234,6 +235,7 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         l2=check_non_negative("l2", _decide_regularisation("l2", parameters, automatic)),
         subsample=check_share("subsample", _decide_regularisation("subsample", parameters, automatic)),
         max_features=check_share("max_features", _decide_regularisation("max_features", parameters, automatic)),
+        extra=bool(parameters["extra_trees"]),
     )
     engine_options = EngineOptions(
         growth=growth,
@@ -305,7 +307,7 @@ def _refuse_unknown_settings(parameters: Mapping[str, Any], engine: Engine) -> N
 
 
 def _check_flags(parameters: Mapping[str, Any]) -> None:
-    for name in ("early_stopping", "warm_start"):
+    for name in ("extra_trees", "early_stopping", "warm_start"):
         if not isinstance(parameters[name], (bool, np.bool_)):
             raise ValueError(f"{name} must be True or False, got {parameters[name]!r}")
 
