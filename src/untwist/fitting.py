@@ -146,7 +146,7 @@ def _start_runs(data: TrainingData, link: Link, step_size: float, earlier: list[
             task = replace(task, start=start, first_round=len(ensemble))
             if len(ensemble.losses) == len(ensemble):  # Otherwise early stopping has cut rounds off.
                 losses = ensemble.losses
-        runs.append(BoosterRun(data.settings.engine.make_booster(data.dataset, task), losses))
+        runs.append(BoosterRun(data.settings.engine.make_booster(data.dataset_of(0), task), losses))
     return runs
 
 

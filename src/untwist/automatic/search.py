@@ -168,7 +168,7 @@ class Search:
             for fold in folds:
                 held_out_weight = self.held_out_weight[fold]
                 fold_task = replace(task, weight=self._training_weight(fold), validation_weight=held_out_weight)
-                class_boosters.append(self.settings.engine.make_booster(data.dataset, fold_task))
+                class_boosters.append(self.settings.engine.make_booster(data.dataset_of(fold), fold_task))
             boosters.append(class_boosters)
         return FoldRun(
             alpha=alpha,
@@ -280,7 +280,12 @@ class Search:
         n_folds = len(forests[0])
         n_training = 0 if data.validation_was_given else data.n_rows
         unseen = score_held_out_rows(
-            forests, data.rows, self.held_out_weight[:n_folds], n_training, n_jobs=self.settings.n_jobs
+            forests,
+            data.rows,
+            self.held_out_weight[:n_folds],
+            n_training,
+            n_jobs=self.settings.n_jobs,
+            show_to_fold=data.show_to_fold,
         )
         if data.validation_was_given:
             return unseen
