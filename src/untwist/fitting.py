@@ -197,6 +197,11 @@ def replay_rounds(
         raise ValueError("a certificate is for two classes")
     if not settings.by_edge or model.choice is not None:
         raise ValueError("a certificate is for the paper's steps: learning_rate=None and nothing chosen by folds")
+    if model.encoder.schema.numbers:
+        raise ValueError(
+            "a certificate is for rows that predict as they trained, but columns of many categories are coded by the "
+            "labels of other rows in training: leave these columns out"
+        )
     if settings.growth.subsample != 1.0 and model.ensembles[0].forest is not None:
         raise ValueError("a certificate is for rounds that see all rows: subsample=1")
     if not X.shape[0] == len(labels) == model.n_rows:

@@ -132,6 +132,8 @@ class TrainingData:
         Who else has training rows.
     sources : LabelSources or None
         Who gave the label of each training row, if that was told.
+    table : array, sparse matrix or Encoded
+        The rows with categories as indices, by which the table is known again.
     coding : LabelCoding or None
         The columns of many categories that are coded by their labels, if there are such.
     fold_numbers : tuple of arrays
@@ -153,6 +155,7 @@ class TrainingData:
     n_effective_rows: float
     growth: Growth
     workers: Workers
+    table: Any
     sources: LabelSources | None = None
     coding: LabelCoding | None = None
     fold_numbers: tuple[NDArray[np.float32], ...] = ()
@@ -222,8 +225,10 @@ class TrainingData:
             rows = _put_numbers(rows, coding, coding.number_rows(weight[: table.n_rows]))
             if folds is not None:
                 fold_numbers = tuple(coding.number_rows(weight - held_out_weight) for held_out_weight in folds)
-            tables_of_folds = [_put_numbers(rows, coding, numbers) for numbers in fold_numbers] or [rows]
-            datasets = tuple(settings.engine.make_dataset(one, options) for one in tables_of_folds)
+            rows_of_folds = (
+                (_put_numbers(rows, coding, numbers) for numbers in fold_numbers) if fold_numbers else [rows]
+            )
+            datasets = tuple(settings.engine.make_dataset(one, options) for one in rows_of_folds)
         return cls(
             settings=settings,
             rows=rows,
@@ -240,6 +245,7 @@ class TrainingData:
             n_effective_rows=_count_effective_rows(weight[: table.n_rows], workers),
             growth=growth,
             workers=workers,
+            table=rows.X if coding is None else table.X,
             sources=label_sources,
             coding=coding,
             fold_numbers=fold_numbers,
@@ -253,9 +259,7 @@ class TrainingData:
         """Return some of the rows, given with their positions in the table, as the model of a fold sees them."""
         if self.coding is None or not self.fold_numbers:
             return numbers
-        shown = numbers.copy()
-        self.coding.put(shown, self.fold_numbers[fold][rows])
-        return shown
+        return self.coding.put(numbers, self.fold_numbers[fold][rows])
 
     @property
     def posterior_floor(self) -> float:
@@ -297,8 +301,7 @@ class TrainingData:
 
     def fingerprint(self) -> int:
         """Return a number that tells this training table from another one."""
-        table = self.rows.X if self.coding is None else self.coding.table
-        return tables.compute_fingerprint(table, self.rows.labels)
+        return tables.compute_fingerprint(self.table, self.rows.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,14 +346,15 @@ class _TrainingTable:
             numbers, y = _encode(settings, X, y, schema, estimator)
             feature_names = _get_feature_names(X.head if isinstance(X, Batches) else X)
             encoder = TableEncoder(numbers.shape[1], feature_names, schema, settings.accepted_tables)
-            many = _list_columns_to_code(schema, X, workers)
+            many = _list_columns_to_code(schema, workers)
             classes, labels = find_classes(y, workers)
         settings.check_classes(len(classes))
         weight, class_weights = _weigh_rows(settings, workers, classes, labels, weight)
         coding = None
         if many:
             n_categories = {column: len(schema.categories[column]) for column in many}
-            coding = LabelCoding(numbers, n_categories, labels, weight, len(classes))
+            blocks = (block for _, block in iterate_row_blocks(numbers))
+            coding = LabelCoding.read(blocks, n_categories, labels, weight, len(classes))
             if previous is None:
                 found = coding.number_categories(weight)
                 schema = replace(schema, numbers={column: tuple(one.tolist()) for column, one in found.items()})
@@ -497,7 +501,7 @@ def _find_schema(
     if previous is not None:
         schema = previous.encoder.schema
     elif isinstance(X, Batches):
-        schema = X.learn(settings.categorical_features, sample_weight=weight)
+        schema = X.learn(settings.categorical_features, weight, tables.LARGEST_CODE)
     else:
         most = tables.KNOWN_CATEGORIES if workers.size > 1 else tables.LARGEST_CODE
         schema = tables.learn(X, settings.categorical_features, weight, most, workers)
@@ -510,18 +514,18 @@ def _find_schema(
     return schema
 
 
-def _list_columns_to_code(schema: Schema, X: Any, workers: Workers) -> list[int]:
-    """Return the columns that are coded by their labels, for which all of the table must be in memory here."""
-    if isinstance(X, Batches) or workers.size > 1:
+def _list_columns_to_code(schema: Schema, workers: Workers) -> list[int]:
+    """Return the columns that are coded by their labels; none where each worker knows its own labels only."""
+    if workers.size > 1:
         return []
     return [column for column, known in schema.categories.items() if len(known) > MANY_CATEGORIES]
 
 
 def _put_numbers(rows: Rows, coding: LabelCoding, numbers: NDArray[np.float32]) -> Rows:
     """Return rows whose first ones, those that are coded by their labels, have other numbers."""
-    X = rows.X.copy()
-    coding.put(X[: len(numbers)], numbers)
-    return replace(rows, X=X)
+    if isinstance(rows.X, Encoded):
+        return replace(rows, X=rows.X.replace_rows(lambda part, block: coding.put(block, numbers[part])))
+    return replace(rows, X=coding.put(rows.X, numbers))
 
 
 def _weigh_rows(

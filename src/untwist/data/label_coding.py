@@ -13,7 +13,7 @@ the mean label.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -40,10 +40,12 @@ class LabelCoding:
 
     Parameters
     ----------
-    table : array of shape (n_rows, n_features)
-        The rows: categories as indices, NaN where missing.
     n_categories : mapping of int to int
-        How many categories each column has that is to be coded.
+        By column how many categories it has.
+    codes : array of int of shape (n_coded_columns, n_rows)
+        The category of each row, -1 where missing.
+    contents : array of uint64
+        A hash of what each row holds: copies of a row have the same one.
     labels : array of uint32
         The index of each row's class.
     weight : array
@@ -53,22 +55,52 @@ class LabelCoding:
 
     Examples
     --------
-    >>> labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0, 1], dtype=np.uint32)
     >>> table = np.column_stack([[0, 0, 0, 0, 1, 1, 1, 1, 2, 2], np.arange(10)])
-    >>> coding = LabelCoding(table, {0: 3}, labels, np.ones(10), n_classes=2)
+    >>> labels = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0, 1], dtype=np.uint32)
+    >>> coding = LabelCoding.read([table], {0: 3}, labels, np.ones(10), n_classes=2)
     >>> coding.number_categories(np.ones(10))[0].round(2)
     array([0.03, 0.97, 0.5 , 0.5 ], dtype=float32)
     """
 
-    table: NDArray[Any]
     n_categories: Mapping[int, int]
+    codes: NDArray[np.int32]
+    contents: NDArray[np.uint64]
     labels: NDArray[np.uint32]
     weight: Array
     n_classes: int
 
+    @classmethod
+    def read(
+        cls,
+        blocks: Iterable[NDArray[Any]],
+        n_categories: Mapping[int, int],
+        labels: NDArray[np.uint32],
+        weight: Array,
+        n_classes: int,
+    ) -> LabelCoding:
+        """Read the columns to be coded.
+
+        Parameters
+        ----------
+        blocks : iterable of arrays
+            The rows of the table, with categories as indices and NaN where missing.
+        n_categories, labels, weight, n_classes
+            As in `LabelCoding`.
+
+        Returns
+        -------
+        LabelCoding
+        """
+        contents, codes = [], []
+        for block in blocks:
+            values = block[:, list(n_categories)].T
+            contents.append(hash_rows(block))
+            codes.append(np.where(np.isnan(values), -1.0, values).astype(np.int32))
+        return cls(n_categories, np.concatenate(codes, axis=1), np.concatenate(contents), labels, weight, n_classes)
+
     def hashes(self) -> NDArray[np.uint64]:
-        """Return a hash of what each row holds, with its categories and not their numbers."""
-        return hash_rows(self.table)
+        """Return a hash of what each row holds: its categories and not their numbers, which depend on other rows."""
+        return self.contents
 
     def number_categories(self, weight: Array) -> dict[int, NDArray[np.float32]]:
         """Return the numbers that the labels of rows give to categories.
@@ -83,11 +115,11 @@ class LabelCoding:
         dict of int to array
             By column the number of each category, and last that of an unknown one.
         """
-        tallies = {column.index: self._tally(column, weight) for column in self._columns}
-        return {
-            index: np.append(tally.number_categories(), tally.mean).astype(np.float32)
-            for index, tally in tallies.items()
-        }
+        found = {}
+        for place, column in enumerate(self.n_categories):
+            tally = self._tally(place, weight)
+            found[column] = np.append(tally.number_categories(), tally.mean).astype(np.float32)
+        return found
 
     def number_rows(self, weight: Array) -> NDArray[np.float32]:
         """Return the numbers that a model sees which trains on rows of these weights.
@@ -102,78 +134,59 @@ class LabelCoding:
         array of shape (n_rows, n_coded_columns)
             NaN where the category is missing.
         """
-        numbers = np.full((len(self.labels), len(self._columns)), np.nan, dtype=np.float32)
-        for place, column in enumerate(self._columns):
-            tally = self._tally(column, weight)
-            known = np.flatnonzero(column.codes >= 0)
-            codes = column.codes[known]
-            of_others = tally.number_categories_without_part()[codes, column.part[known]]
-            numbers[known, place] = np.where(weight[known] > 0, of_others, tally.number_categories()[codes])
+        numbers = np.full(self.codes.T.shape, np.nan, dtype=np.float32)
+        for place, (codes, parts) in enumerate(zip(self.codes, self._parts, strict=True)):
+            tally = self._tally(place, weight)
+            known = np.flatnonzero(codes >= 0)
+            of_others = tally.number_categories_without_part()[codes[known], parts[known]]
+            numbers[known, place] = np.where(weight[known] > 0, of_others, tally.number_categories()[codes[known]])
         return numbers
 
-    def put(self, rows: NDArray[Any], numbers: NDArray[np.float32]) -> None:
-        """Write numbers into the columns of rows that are coded.
+    def put(self, rows: NDArray[Any], numbers: NDArray[np.float32]) -> NDArray[Any]:
+        """Return rows with numbers in the columns that are coded.
 
         Parameters
         ----------
-        rows : array
+        rows : array of shape (n_rows, n_columns)
             Rows with all columns.
         numbers : array
-            The same rows of what `number_rows` returns.
+            What `number_rows` returns of the first of them; the others stay as they are.
+
+        Returns
+        -------
+        array of shape (n_rows, n_columns)
         """
-        rows[:, list(self.n_categories)] = numbers
+        changed = rows.copy()
+        changed[: len(numbers), list(self.n_categories)] = numbers
+        return changed
 
     @cached_property
-    def _columns(self) -> list[_CodedColumn]:
-        """The columns to be coded, with what each class counts as and the part that each row belongs to."""
-        units = self._round(self.weight)
-        hashes = self.hashes()
-        columns = []
-        for index, n_categories in self.n_categories.items():
-            values = self.table[:, index]
-            codes = np.where(np.isnan(values), -1.0, values).astype(np.intp)
-            together = np.zeros_like(codes)
-            by_class = _count(codes, together, self.labels, units, (n_categories, 1, self.n_classes))[:, 0]
-            part = _deal_out(codes, hashes, self.labels, self.weight)
-            columns.append(_CodedColumn(index, n_categories, codes, part, _find_direction(by_class)))
-        return columns
+    def _parts(self) -> NDArray[np.int8]:
+        """The part of each row, by column."""
+        return np.stack([_deal_out(codes, self.contents, self.labels, self.weight) for codes in self.codes])
+
+    @cached_property
+    def _class_numbers(self) -> list[Array]:
+        """What each class counts as in a mean label, by column; the same for whichever rows train."""
+        return [_find_direction(self._count(place, self.weight).sum(axis=1)) for place in range(len(self.codes))]
+
+    def _tally(self, place: int, weight: Array) -> _Tally:
+        # Whole weights are copies of a row; weights that are shares of a whole say nothing about the number of rows.
+        n_rows = max(float(np.count_nonzero(weight)), float(np.sort(weight).sum()))
+        rows_per_unit = n_rows / max(float(self._round(weight).sum()), 1.0)
+        return _Tally(self._count(place, weight), rows_per_unit, self._class_numbers[place])
+
+    def _count(self, place: int, weight: Array) -> NDArray[np.int64]:
+        """Return the weight by category, part and class; rows whose category is missing do not count."""
+        known = np.flatnonzero(self.codes[place] >= 0)
+        counts = np.zeros((list(self.n_categories.values())[place], N_PARTS, self.n_classes), dtype=np.int64)
+        cells = self.codes[place, known], self._parts[place, known], self.labels[known]
+        np.add.at(counts, cells, self._round(weight)[known])
+        return counts
 
     def _round(self, weight: Array) -> NDArray[np.int64]:
         """Return weights as whole numbers, whose sums do not depend on the order of rows."""
         return round_weights(weight, len(weight), float(self.weight.max(initial=0.0)))
-
-    def _tally(self, column: _CodedColumn, weight: Array) -> _Tally:
-        """Return how many rows there are by category, part and class."""
-        units = self._round(weight)
-        shape = (column.n_categories, N_PARTS, self.n_classes)
-        # Whole weights are copies of a row; weights that are shares of a whole say nothing about the number of rows.
-        n_rows = max(float(np.count_nonzero(weight)), float(np.sort(weight).sum()))
-        rows_per_unit = n_rows / max(float(units.sum()), 1.0)
-        counts = _count(column.codes, column.part, self.labels, units, shape)
-        return _Tally(counts, rows_per_unit, column.class_numbers)
-
-
-@dataclass(frozen=True, eq=False)
-class _CodedColumn:
-    """A column of many categories.
-
-    Parameters
-    ----------
-    index, n_categories : int
-        Which column it is, and how many categories it has.
-    codes : array of int
-        The category of each row, -1 where missing.
-    part : array of int
-        The part that each row belongs to.
-    class_numbers : array
-        What each class counts as in a mean label.
-    """
-
-    index: int
-    n_categories: int
-    codes: NDArray[np.intp]
-    part: NDArray[np.intp]
-    class_numbers: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,20 +253,6 @@ class _Tally:
         return np.asarray(everywhere + trust * (own - everywhere))
 
 
-def _count(
-    codes: NDArray[np.intp],
-    part: NDArray[np.intp],
-    labels: NDArray[np.uint32],
-    units: NDArray[np.int64],
-    shape: tuple[int, int, int],
-) -> NDArray[np.int64]:
-    """Return the weight by category, part and class; rows whose category is missing do not count."""
-    counts = np.zeros(shape, dtype=np.int64)
-    known = codes >= 0
-    np.add.at(counts, (codes[known], part[known], labels[known]), units[known])
-    return counts
-
-
 def _find_direction(by_class: NDArray[np.int64]) -> Array:
     """Return what each class counts as, so that the means of categories differ most; of two classes 0 and 1."""
     n_classes = by_class.shape[1]
@@ -269,20 +268,20 @@ def _find_direction(by_class: NDArray[np.int64]) -> Array:
 
 
 def _deal_out(
-    codes: NDArray[np.intp], hashes: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array
-) -> NDArray[np.intp]:
+    codes: NDArray[np.int32], contents: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array
+) -> NDArray[np.int8]:
     """Return the part of each row: the contents of a category are dealt out in turn, and copies stay together.
 
     Where a category has one content only, its copies are all that there is to learn from, and are dealt out themselves.
     """
-    order = np.lexsort((weight, labels, hashes, codes))
-    category, content = codes[order], hashes[order]
+    order = np.lexsort((weight, labels, contents, codes))
+    category, content = codes[order], contents[order]
     is_new_category = np.append(True, category[1:] != category[:-1])
     is_new_content = is_new_category | np.append(True, content[1:] != content[:-1])
     start = np.flatnonzero(is_new_category)
     number = np.cumsum(is_new_category) - 1  # The number of each row's category, among those that there are.
     has_one_content = np.bincount(number, is_new_content) == 1
     turn = np.cumsum(is_new_content | has_one_content[number])
-    part = np.empty(len(codes), dtype=np.intp)
+    part = np.empty(len(codes), dtype=np.int8)
     part[order] = (turn - turn[start][number]) % N_PARTS
     return part

@@ -9,6 +9,7 @@ frame has imported it.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -306,7 +307,15 @@ def _learn_columns(
     for found in workers.gather(list(totals.values())):
         for total, one in zip(everywhere, found, strict=True):
             total.update(one)
-    totals_everywhere = zip(totals, everywhere, strict=True)
+    totals_everywhere = list(zip(totals, everywhere, strict=True))
+    for index, total in totals_everywhere:
+        if len(total) > max_categories:
+            warnings.warn(
+                f"column {columns[index].name!r} holds {len(total)} categories, of which the {max_categories} most "
+                "frequent are known and all others count as missing: to use all, fit on one machine",
+                UserWarning,
+                stacklevel=2,
+            )
     return Schema({index: _keep_heaviest(total, max_categories) for index, total in totals_everywhere})
 
 
