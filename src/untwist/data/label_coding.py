@@ -28,7 +28,7 @@ from untwist.data.tables import round_weights
 __all__ = ["MANY_CATEGORIES", "LabelCoding"]
 
 #: A column with more categories than this is coded by its labels.
-MANY_CATEGORIES = 32
+MANY_CATEGORIES = 12
 
 #: The contents of a category are dealt out to so many parts.
 N_PARTS = 5

@@ -309,10 +309,10 @@ def _learn_columns(
             total.update(one)
     totals_everywhere = list(zip(totals, everywhere, strict=True))
     for index, total in totals_everywhere:
-        if len(total) > max_categories:
+        if workers.size > 1 and len(total) > max_categories:
             warnings.warn(
                 f"column {columns[index].name!r} holds {len(total)} categories, of which the {max_categories} most "
-                "frequent are known and all others count as missing: to use all, fit on one machine",
+                "frequent are known to workers, and all others count as missing: to use all, fit on one machine",
                 UserWarning,
                 stacklevel=2,
             )
