@@ -1,8 +1,8 @@
 """Columns of many categories, beside LightGBM and CatBoost: names that say nothing, ids that say all, and real tables.
 
-Accuracy and log-loss on clean test rows, mean over splits; rows go to results/categories.csv. "+ names" is a table with a
-further column of 100 names that are drawn at random. Each of 2,000 ids has a label of its own; some ids of the test rows
-do not occur in training. Peers are chosen from several candidates on held-out rows, and fitted again to all rows.
+Accuracy and log-loss on clean test rows, mean over splits; rows go to results/categories.csv. "+ names" is a table with
+a further column of 100 names that are drawn at random. Each of 2,000 ids has a label of its own; some ids of the test
+rows do not occur in training. Peers are chosen from several candidates on held-out rows, and fitted again to all rows.
 """
 
 from __future__ import annotations

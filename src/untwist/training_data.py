@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from untwist.arguments import Array
-from untwist.boosting.engines.engine import Dataset, Growth, Rows, Task
+from untwist.boosting.engines.engine import Dataset, EngineOptions, Growth, Rows, Task
 from untwist.boosting.forest import iterate_row_blocks
 from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
@@ -222,13 +222,7 @@ class TrainingData:
         datasets: tuple[Dataset, ...] = (contents,)
         fold_numbers: tuple[NDArray[np.float32], ...] = ()
         if coding is not None:
-            rows = _put_numbers(rows, coding, coding.number_rows(weight[: table.n_rows]))
-            if folds is not None:
-                fold_numbers = tuple(coding.number_rows(weight - held_out_weight) for held_out_weight in folds)
-            rows_of_folds = (
-                (_put_numbers(rows, coding, numbers) for numbers in fold_numbers) if fold_numbers else [rows]
-            )
-            datasets = tuple(settings.engine.make_dataset(one, options) for one in rows_of_folds)
+            rows, datasets, fold_numbers = _code_rows(settings, options, rows, coding, weight[: table.n_rows], folds)
         return cls(
             settings=settings,
             rows=rows,
@@ -260,6 +254,39 @@ class TrainingData:
         if self.coding is None or not self.fold_numbers:
             return numbers
         return self.coding.put(numbers, self.fold_numbers[fold][rows])
+
+    def split_by_sets(self) -> TrainingData | None:
+        """Return the same with columns that are coded by their labels as sets of categories, as far as trees take such.
+
+        Returns
+        -------
+        TrainingData or None
+            None where there are no such columns, or no folds to tell by which is better.
+        """
+        if self.coding is None or self.folds is None:
+            return None
+        still_coded = [one for one, count in self.coding.n_categories.items() if count > tables.KNOWN_CATEGORIES]
+        if len(still_coded) == len(self.coding.n_categories):
+            return None
+        schema = self.encoder.schema
+        schema = replace(schema, numbers={column: schema.numbers[column] for column in still_coded})
+        rows = replace(self.rows, X=self.table, n_categories=schema.n_sets)
+        options = replace(self.settings.engine_options, growth=self.growth)
+        coding = None
+        fold_numbers: tuple[NDArray[np.float32], ...] = ()
+        if still_coded:
+            coding = self.coding.keep(still_coded)
+            rows, datasets, fold_numbers = _code_rows(self.settings, options, rows, coding, self.weight, self.folds)
+        else:
+            datasets = (self.settings.engine.make_dataset(rows, options),)
+        return replace(
+            self,
+            rows=rows,
+            datasets=datasets,
+            encoder=replace(self.encoder, schema=schema),
+            coding=coding,
+            fold_numbers=fold_numbers,
+        )
 
     @property
     def posterior_floor(self) -> float:
@@ -519,6 +546,21 @@ def _list_columns_to_code(schema: Schema, workers: Workers) -> list[int]:
     if workers.size > 1:
         return []
     return [column for column, known in schema.categories.items() if len(known) > MANY_CATEGORIES]
+
+
+def _code_rows(
+    settings: Settings, options: EngineOptions, rows: Rows, coding: LabelCoding, weight: Array, folds: Array | None
+) -> tuple[Rows, tuple[Dataset, ...], tuple[NDArray[np.float32], ...]]:
+    """Return rows with columns that are coded by labels, the same as the engine holds them, and the numbers of folds.
+
+    With folds there is a dataset for each, whose numbers come from the rows that its model trains on and no others.
+    """
+    rows = _put_numbers(rows, coding, coding.number_rows(weight))
+    if folds is None:
+        return rows, (settings.engine.make_dataset(rows, options),), ()
+    fold_numbers = tuple(coding.number_rows(weight - held_out_weight) for held_out_weight in folds)
+    datasets = [settings.engine.make_dataset(_put_numbers(rows, coding, numbers), options) for numbers in fold_numbers]
+    return rows, tuple(datasets), fold_numbers
 
 
 def _put_numbers(rows: Rows, coding: LabelCoding, numbers: NDArray[np.float32]) -> Rows:

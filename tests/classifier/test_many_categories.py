@@ -134,6 +134,19 @@ def test_few_categories_are_split_by_sets():
         assert bool((model.forest_.set >= 0).any()) != is_coded
 
 
+def test_sets_are_taken_where_folds_say_so():
+    """What a city does depends on another column alone, so that its mean label says nothing."""
+    rng = np.random.default_rng(0)
+    city, sign = rng.integers(0, 20, 2000), rng.integers(0, 2, 2000)
+    X = pd.DataFrame({"city": [f"c{one}" for one in city], "sign": sign, "id": rng.integers(0, 300, 2000).astype(str)})
+    y = (city % 2) ^ sign
+    model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X[:1000], y[:1000])
+    assert list(model.model_.encoder.schema.numbers) == [2]  # The id has more categories than a set has room for.
+    assert model.score(X[1000:], y[1000:]) > 0.95
+    by_numbers = PILBoostClassifier(2.0, n_estimators=20, max_depth=3, random_state=0, n_jobs=1).fit(X[:1000], y[:1000])
+    assert list(by_numbers.model_.encoder.schema.numbers) == [0, 2]
+
+
 def test_files_pickles_and_exports_keep_the_numbers(by_id):
     X, _, model = by_id
     rows = pd.concat([X[:50], pd.DataFrame({"id": ["nobody", None], "x": [0.0, np.nan]})])

@@ -864,3 +864,29 @@ def test_what_is_said_beside_the_arrays_of_sources_is_checked(contents):
     assert_refused(
         change(header, noise={**header["noise"], "n_classes": 3}), data, "where there are sources, posteriors of all"
     )
+
+
+# What only the fourth format holds
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda about: about.update(numbers=about["numbers"] * 2), "an array is named once"),
+        (lambda about: about.update(categories=[[1, [0, 1]]]), "there is a number for each category"),
+        (lambda about: about.update(numbers=[]), "a column that is not coded by its labels has at most 254"),
+    ],
+)
+def test_numbers_of_categories_must_make_sense(change, message, contents):
+    header, data = take_apart(contents["coded"])
+    if not message.startswith(("an array", "there")):
+        header["columns"]["categories"] = [[1, list(range(255))]]
+    change(header["columns"])
+    assert_refused(header, data, message)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e9])
+def test_numbers_of_categories_are_finite(value, contents):
+    header, data = take_apart(contents["coded"])
+    number = header["columns"]["numbers"][0][1]
+    assert_refused(header, overwrite(header, data, number, set_first(value)), "the numbers of categories are finite")

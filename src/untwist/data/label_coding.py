@@ -13,8 +13,8 @@ the mean label.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -159,6 +159,22 @@ class LabelCoding:
         changed = rows.copy()
         changed[: len(numbers), list(self.n_categories)] = numbers
         return changed
+
+    def keep(self, columns: Collection[int]) -> LabelCoding:
+        """Return the coding of some of the columns.
+
+        Parameters
+        ----------
+        columns : collection of int
+            The columns to keep.
+
+        Returns
+        -------
+        LabelCoding
+        """
+        places = [place for place, column in enumerate(self.n_categories) if column in columns]
+        n_categories = {column: count for column, count in self.n_categories.items() if column in columns}
+        return replace(self, n_categories=n_categories, codes=self.codes[places])
 
     @cached_property
     def _parts(self) -> NDArray[np.int8]:
