@@ -33,7 +33,7 @@ def put_together(header, data):
 def find_version(header):
     """The version of a format that can hold what a header says; whatever is odd in it stays for the reader to find."""
     text = json.dumps(header)
-    if "numbers" in header.get("columns", {}):
+    if '"numbers": [' in text:
         return 4
     if "sources" in header:
         return 3
