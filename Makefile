@@ -20,7 +20,7 @@ CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
-  sanitize-module valgrind fuzz leaks coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena several-classes trust clean
+  sanitize-module valgrind fuzz leaks coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -143,9 +143,13 @@ bench: $(READY)  ## Time and memory beside XGBoost, LightGBM, CatBoost and HistG
 	@$(BIN)/python -c "import catboost" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost || true
 	@$(BIN)/python -m experiments.benchmarks.speed $(if $(QUICK),--quick)
 
-arena: $(READY)  ## Who learns the truth from twisted data? UNTWIST_DATA=FOLDER names more data (QUICK=1: two minutes)
+arena: $(READY)  ## Who learns the truth from twisted data? UNTWIST_DATA=FOLDER names more data (QUICK=1: some minutes)
 	@$(BIN)/python -c "import catboost, cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost cleanlab || true
 	@$(BIN)/python -m experiments.arena $(if $(QUICK),--quick)
+
+docs-arena: $(READY)  ## docs/arena.md from results/arena.csv, of a full run
+	@$(BIN)/python -m experiments.arena --show > /dev/null
+	@cp results/arena.md docs/arena.md
 
 several-classes: $(READY)  ## Several classes: fits and audits beside their peers; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)
 	@$(BIN)/python -c "import catboost, cleanlab" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost cleanlab || true

@@ -97,7 +97,7 @@ class HistogramBooster final : public Booster {
         first_round_(static_cast<std::uint64_t>(task.first_round)),
         positive_begin_(data_.class_start[*task.positive_class]),
         positive_end_(data_.class_start[*task.positive_class + 1]),
-        weigher_(task.alpha, task.exact_link),
+        weigher_(task.alpha, task.link),
         weights_(std::move(weights)),
         unit_(std::ldexp(1.0, weight_bits(weights_.total, weights_.roundings()))),
         varying_columns_(data_.varying_columns()),

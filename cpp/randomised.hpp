@@ -1,6 +1,6 @@
 // Grows extremely randomised trees on binned rows. A node draws some columns, and of each column one split at random;
-// the best of these splits is made. A leaf has the logarithms of the shares that the classes have there, so that a
-// forest of such trees tells the mean of these logarithms.
+// the best of these splits is made. A leaf has the logarithms of the shares that the classes have there, of two classes
+// their difference, so that a forest of such trees tells the mean of these logarithms.
 //
 // All draws are hashes of the seed, the number of the tree and the way from the root to the node, and all sums are of
 // whole numbers, so no tree depends on the order of the rows or on the number of threads.
@@ -531,34 +531,45 @@ inline void append(FlatForest& flat, const RandomisedTree& tree, const Dataset& 
   flat.leverage.push_back(leverage);
 }
 
-// Writes the values of a tree: at leaves the logarithms of the classes' shares, times the leverage, at splits zeros.
+// Two classes need one value, the logarithm of their odds. More of them have a value each.
+inline std::size_t count_outputs(std::size_t classes) { return classes == 2 ? 1 : classes; }
+
+// Writes the values of a tree: at leaves the logarithms of the classes' shares, or of the odds of the second of two
+// classes, times the leverage, and at splits zeros.
 inline void write_values(const RandomisedTree& tree, const std::vector<double>& prior, double smoothing,
                          double leverage, double* values) {
   const std::size_t classes = prior.size();
+  const std::size_t outputs = count_outputs(classes);
   std::vector<double> of_absent(classes);
   for (std::size_t k = 0; k < classes; ++k) of_absent[k] = std::log(smoothing * prior[k]);
+  std::vector<double> logarithm(classes);
   for (std::size_t n = 0; n < tree.nodes.size(); ++n) {
     const RandomisedNode& node = tree.nodes[n];
-    double* value = values + n * classes;
+    double* value = values + n * outputs;
     if (node.feature >= 0) {
-      std::fill_n(value, classes, 0.0);
+      std::fill_n(value, outputs, 0.0);
       continue;
     }
     double total = smoothing;
-    std::copy(of_absent.begin(), of_absent.end(), value);
+    logarithm = of_absent;
     for (std::size_t i = node.first_class; i < node.last_class; ++i) {
       const ClassRows& each = tree.classes[i];
-      value[each.label] = std::log(static_cast<double>(each.weight) + smoothing * prior[each.label]);
+      logarithm[each.label] = std::log(static_cast<double>(each.weight) + smoothing * prior[each.label]);
       total += static_cast<double>(each.weight);
     }
+    if (classes == 2) {
+      *value = leverage * (logarithm[1] - logarithm[0]);
+      continue;
+    }
     const double log_total = std::log(total);
-    for (std::size_t k = 0; k < classes; ++k) value[k] = leverage * (value[k] - log_total);
+    for (std::size_t k = 0; k < classes; ++k) value[k] = leverage * (logarithm[k] - log_total);
   }
 }
 
 }  // namespace randomised
 
-// Grows trees whose scores are the mean over the trees of the logarithms of the classes' shares.
+// Grows trees whose scores are the mean over the trees of the logarithms of the classes' shares, of two classes of the
+// logarithm of their odds.
 inline FlatForest grow_randomised(const Dataset& dataset, const std::vector<double>& sample_weight,
                                   const RandomisedGrowth& growth, ThreadPool& pool) {
   const randomised::TrainingRows training(dataset, sample_weight);
@@ -574,7 +585,7 @@ inline FlatForest grow_randomised(const Dataset& dataset, const std::vector<doub
   for (const auto& tree : trees) randomised::append(flat, tree, dataset, leverage);
   const auto prior = randomised::find_prior(training, growth.smoothing);
   const double smoothing = growth.smoothing * training.unit;
-  flat.outputs = prior.size();
+  flat.outputs = randomised::count_outputs(prior.size());
   flat.value.resize(flat.feature.size() * flat.outputs);
   pool.chunks(growth.trees, 1, [&](int, std::size_t first, std::size_t last) {
     for (std::size_t tree = first; tree < last; ++tree) {

@@ -39,6 +39,10 @@ struct TreeGrowth {
   std::vector<std::int8_t> monotone;
 };
 
+// A link of the alpha-loss tells the weight of a row by its margin: the paper's clipped one, the exact one that it
+// stands for, or that of scores which are log-odds.
+enum class LinkKind { kClipped, kExact, kLogit };
+
 // This is what is boosted: one class against the others or all of them together, on which rows, and with which link and
 // steps. The vectors have an entry per row, in the order that Python gave the rows, or none at all.
 struct BoostingTask {
@@ -56,8 +60,7 @@ struct BoostingTask {
 
   double alpha = 2.0;
 
-  // The link is the exact one of the alpha-loss instead of the clipped one.
-  bool exact_link = false;
+  LinkKind link = LinkKind::kClipped;
 
   double step_size = 4.0;
 

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "alpha_link.hpp"
+#include "settings.hpp"
 #include "vectorised.hpp"
 
 namespace untwist {
@@ -181,25 +182,63 @@ inline void exact_weights(double alpha, float unit, const double* margin, const 
   }
 }
 
-// A weigher computes the weights of rows under either link of the alpha-loss.
+// Computes weights where scores are log-odds, for alpha >= 1: the slope p^r (1 - p) of the alpha-loss at p = sigma(m).
+// It falls off for large margins of either sign, so that labels which contradict the scores hardly count.
+struct LogitWeight {
+  explicit LogitWeight(double alpha) : power(static_cast<float>(inverse_clip(alpha))) {}
+
+  float operator()(double margin) const {
+    const double size = std::abs(margin) < kLargestSize ? std::abs(margin) : kLargestSize;
+    const float e = fast_exp(static_cast<float>(-size));
+    const float wrong = margin < 0.0 ? 1.0f : 0.0f;
+    const float log_p = -fast_log(1.0f + e) - wrong * static_cast<float>(size);
+    const float right = e / (1.0f + e);
+    return fast_exp(power * log_p) * (right + wrong * (1.0f - 2.0f * right));
+  }
+
+  // Larger margins count as this, so that nothing overflows in single precision.
+  static constexpr double kLargestSize = 1e30;
+
+  float power;  // This is r = 1 - 1/alpha.
+};
+
+// Writes round(unit * weight(margin) * sample_weight) where scores are log-odds. Null sample weights are all 1.
+UNTWIST_VECTORISED inline void logit_weights(const LogitWeight weight, float unit, const double* __restrict margin,
+                                             const float* __restrict sample_weight, std::size_t count,
+                                             std::uint32_t* __restrict out) {
+  const auto round = [unit](float share) {
+    return static_cast<std::uint32_t>(static_cast<std::int32_t>(share * unit + 0.5f));
+  };
+  if (sample_weight == nullptr) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = round(weight(margin[i]));
+  } else {
+    for (std::size_t i = 0; i < count; ++i) out[i] = round(weight(margin[i]) * sample_weight[i]);
+  }
+}
+
+// A weigher computes the weights of rows under any link of the alpha-loss.
 class Weigher {
  public:
-  Weigher(double alpha, bool exact_link) : alpha_(alpha), exact_link_(exact_link), clipped_(alpha) {}
+  Weigher(double alpha, LinkKind link) : alpha_(alpha), link_(link), clipped_(alpha), logit_(alpha) {}
 
   // Writes round(unit * weight(margin) * sample_weight). Null sample weights are all 1.
   void weigh(float unit, const double* margin, const float* sample_weight, std::size_t count,
              std::uint32_t* out) const {
-    if (exact_link_) {
-      exact_weights(alpha_, unit, margin, sample_weight, count, out);
-    } else {
-      clipped_weights(clipped_, unit, margin, sample_weight, count, out);
+    switch (link_) {
+      case LinkKind::kClipped: return clipped_weights(clipped_, unit, margin, sample_weight, count, out);
+      case LinkKind::kExact: return exact_weights(alpha_, unit, margin, sample_weight, count, out);
+      case LinkKind::kLogit: return logit_weights(logit_, unit, margin, sample_weight, count, out);
     }
   }
 
   // Writes the twisted posteriors of the rows' own labels.
   void find_posteriors(const double* margin, std::size_t count, double* out) const {
-    if (exact_link_) {
+    if (link_ == LinkKind::kExact) {
       for (std::size_t i = 0; i < count; ++i) out[i] = exact_weight(alpha_, -margin[i]);
+      return;
+    }
+    if (link_ == LinkKind::kLogit) {
+      for (std::size_t i = 0; i < count; ++i) out[i] = weight_at_logit(margin[i], alpha_);
       return;
     }
     constexpr std::size_t kBlock = 256;  // So many fill the vector instructions, and are few on the stack.
@@ -213,8 +252,9 @@ class Weigher {
 
  private:
   double alpha_;
-  bool exact_link_;
+  LinkKind link_;
   ClippedWeight clipped_;
+  LogitWeight logit_;
 };
 
 }  // namespace untwist

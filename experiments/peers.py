@@ -11,12 +11,13 @@ import contextlib
 import importlib.metadata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -32,6 +33,7 @@ __all__ = [
     "XGBOOST",
     "Peer",
     "compute_log_loss",
+    "fill_zeros",
     "find_version",
     "fit_catboost",
     "fit_cleanlab",
@@ -44,6 +46,8 @@ __all__ = [
 
 #: The distributions that XGBoost may come from.
 XGBOOST = ("xgboost-cpu", "xgboost")
+#: What XGBoost and LightGBM have unless a candidate says otherwise.
+DEFAULTS = {"n_jobs": 1, "learning_rate": LEARNING_RATE}
 #: The trees of a forest.
 TREES = 300
 #: No predicted probability counts as less than this: certain and wrong costs 13.8, not infinity.
@@ -156,27 +160,6 @@ def fit_catboost(X: Any, y: Any, held_out: HeldOut | None = None, *, patience: i
     return _TextModel(model.fit(_to_text(X), y, **rules)) if is_frame else model.fit(X, y, **rules)
 
 
-def fit_cleanlab(X: Any, y: Any, seed: int) -> Any:
-    """Fit cleanlab's learner around LightGBM, as its documentation advises.
-
-    Parameters
-    ----------
-    X, y : table and labels
-        The rows.
-    seed : int
-        Of what is drawn at random.
-
-    Returns
-    -------
-    cleanlab.classification.CleanLearning
-    """
-    from cleanlab.classification import CleanLearning
-    from lightgbm import LGBMClassifier
-
-    booster = LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)
-    return CleanLearning(booster, seed=seed, find_label_issues_kwargs={"n_jobs": 1}).fit(X, y)
-
-
 def fit_on_numbers(classifier: Any, X: Any, y: Any) -> Any:
     """Fit a classifier that knows neither categories nor missing values.
 
@@ -240,6 +223,8 @@ class Peer:
         Reads the best number of rounds off a model that stopped early.
     packages : tuple of str
         The distributions that it may come from.
+    compare : callable
+        Takes labels and posteriors of held-out rows; the candidate with the least value is chosen.
     """
 
     fit: Callable[..., Any]
@@ -247,6 +232,7 @@ class Peer:
     packages: tuple[str, ...]
     rounds: str = ""
     count_rounds: Callable[[Any], int] = lambda _model: 0
+    compare: Callable[[Any, Any], float] = compute_log_loss
 
     @property
     def version(self) -> str:
@@ -337,7 +323,7 @@ def search(peer: Peer, X: Any, y: Any, seed: int) -> tuple[Contiguous, dict[str,
         model = Contiguous(peer, {**candidate, **limit}, seed)
         model.fit(X_train, y_train, held_out=held_out if peer.rounds else None)
         posterior = spread_columns(model.predict_proba(held_out.X), model.classes_, int(np.max(y)) + 1)
-        losses.append(compute_log_loss(held_out.y, posterior))
+        losses.append(peer.compare(held_out.y, posterior))
         best_rounds = {peer.rounds: peer.count_rounds(model.model_)} if peer.rounds else {}
         chosen.append({**candidate, **best_rounds})
     settings = chosen[int(np.argmin(losses))]
@@ -371,21 +357,54 @@ def predict_unseen(peer: Peer, settings: dict[str, Any], X: Any, y: Any, seed: i
     return posterior
 
 
-def _fit_xgboost_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, n_jobs: int = 1, **settings: Any) -> Any:
-    return fit_xgboost(X, y, held_out, n_jobs=n_jobs, random_state=seed, learning_rate=LEARNING_RATE, **settings)
+def fit_cleanlab(peer: Peer, settings: dict[str, Any], X: Any, y: Any, unseen: Array, seed: int) -> Any:
+    """Fit cleanlab's learner around a peer, as its documentation advises.
+
+    Parameters
+    ----------
+    peer, settings : Peer and dict
+        The peer and its settings, see `search`.
+    X, y : table and labels
+        All rows; labels are whole numbers.
+    unseen : array
+        Out-of-fold posteriors, see `predict_unseen`.
+    seed : int
+        Of what is drawn at random.
+
+    Returns
+    -------
+    cleanlab.classification.CleanLearning
+    """
+    from cleanlab.classification import CleanLearning
+
+    learner = CleanLearning(Contiguous(peer, settings, seed), seed=seed, find_label_issues_kwargs={"n_jobs": 1})
+    return learner.fit(X, y, pred_probs=fill_zeros(unseen))
+
+
+def fill_zeros(posterior: Array) -> Array:
+    """Return posteriors without zeros that sum to 1, as cleanlab asks for them."""
+    filled = np.maximum(posterior, 1e-12)
+    return np.asarray(filled / filled.sum(axis=1, keepdims=True))
+
+
+# ---- who they are ----
+
+
+def _fit_xgboost_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, **settings: Any) -> Any:
+    return fit_xgboost(X, y, held_out, random_state=seed, **DEFAULTS | settings)
 
 
 def _fit_lightgbm_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, **settings: Any) -> Any:
-    return fit_lightgbm(X, y, held_out, n_jobs=1, random_state=seed, learning_rate=LEARNING_RATE, **settings)
+    return fit_lightgbm(X, y, held_out, random_state=seed, **DEFAULTS | settings)
 
 
 def _fit_catboost_peer(X: Any, y: Any, held_out: HeldOut | None, seed: int, **settings: Any) -> Any:
-    return fit_catboost(X, y, held_out, random_seed=seed, learning_rate=LEARNING_RATE, **settings)
+    return fit_catboost(X, y, held_out, random_seed=seed, **{"learning_rate": LEARNING_RATE} | settings)
 
 
-def _fit_extra_trees(X: Any, y: Any, held_out: HeldOut | None, seed: int, **settings: Any) -> Any:
+def _fit_forest(kind: type[Any], X: Any, y: Any, held_out: HeldOut | None, seed: int, **settings: Any) -> Any:
     assert held_out is None, "its trees stop by themselves"
-    return fit_on_numbers(ExtraTreesClassifier(TREES, n_jobs=1, random_state=seed, **settings), X, y)
+    return fit_on_numbers(kind(TREES, n_jobs=1, random_state=seed, **settings), X, y)
 
 
 #: Peers with the candidates that a careful user would try.
@@ -411,9 +430,12 @@ PEERS = {
         "iterations",
         lambda model: int(getattr(model, "model", model).tree_count_),
     ),
-    "extra-trees": Peer(
-        _fit_extra_trees,
-        tuple({"min_samples_leaf": leaf} for leaf in (1, 2, 5, 10)),
-        ("scikit-learn",),
-    ),
+    **{
+        name: Peer(
+            partial(_fit_forest, kind),
+            tuple({"min_samples_leaf": leaf} for leaf in (1, 2, 5, 10)),
+            ("scikit-learn",),
+        )
+        for name, kind in [("extra-trees", ExtraTreesClassifier), ("random-forest", RandomForestClassifier)]
+    },
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 import warnings
@@ -10,6 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import astuple
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -29,11 +31,12 @@ T = TypeVar("T")
 
 def measure(
     wanted: Mapping[Any, J],
-    judge: Callable[[J], R],
+    judge: Callable[[J], list[R]],
     path: Path,
     kind: type[R],
     *,
     processes: int = 1,
+    minutes: float | None = None,
     again: Callable[[R], bool] = lambda _: False,
     describe: Callable[[R], str] = lambda row: ", ".join(map(str, cast(Iterable[object], row.key))),
 ) -> list[R]:
@@ -42,13 +45,15 @@ def measure(
     Parameters
     ----------
     wanted : mapping
-        Jobs by the key of their row.
+        Jobs by the key of a row; a job with several rows is there several times.
     judge : callable
-        Gives the row of a job. It and the jobs can be pickled.
+        Gives the rows of a job. It and the jobs can be pickled.
     path, kind : Path and type
         The results file and what its rows are.
     processes : int
         How many run at a time.
+    minutes : float, optional
+        Nothing new is begun after so many.
     again : callable
         Whether a row that is there is to be run anew. Rows with an error are.
     describe : callable
@@ -60,18 +65,30 @@ def measure(
         The rows of the jobs wanted.
     """
     done = {row.key for row in read(path, kind) if not row.error and not again(row)}
-    missing = [job for key, job in wanted.items() if key not in done]
+    missing = list({id(job): job for key, job in wanted.items() if key not in done}.values())
+    deadline = math.inf if minutes is None else time.time() + 60.0 * minutes
+    left = 0
     with Writer(path, list_columns(kind)) as results, ProgressLine() as line:
         try:
-            for count, row in enumerate(run(missing, judge, processes), start=1):
-                results.add(astuple(row))  # type: ignore[call-overload]  # Result asks for a dataclass, which a protocol cannot say.
-                if row.error:
-                    line.print_status(f"failed: {describe(row)}: {row.error}")
-                line.show(f"{describe_progress(count, len(missing), line.seconds, 'fits')} ({describe(row)})")
+            for count, rows in enumerate(run(missing, partial(_judge_in_time, judge, deadline), processes), start=1):
+                left += rows is None
+                for row in rows or []:
+                    results.add(astuple(row))  # type: ignore[call-overload]  # Result asks for a dataclass, which a protocol cannot say.
+                    if row.error:
+                        line.print_status(f"failed: {describe(row)}: {row.error}")
+                if rows:
+                    line.show(f"{describe_progress(count, len(missing), line.seconds, 'jobs')} ({describe(rows[-1])})")
         except KeyboardInterrupt:
             line.print_status(f"Stopped; what is done is in {path}, and the same command goes on from there.")
             raise
+        if left:
+            line.print_status(f"{left} jobs are left: the same command goes on from there.")
     return [row for row in read(path, kind) if row.key in wanted]
+
+
+def _judge_in_time(judge: Callable[[J], list[R]], deadline: float, job: J) -> list[R] | None:
+    """The rows of a job, or None where it is too late to begin."""
+    return judge(job) if time.time() < deadline else None
 
 
 def run(jobs: list[J], work: Callable[[J], T], processes: int) -> Iterator[T]:

@@ -75,7 +75,9 @@ Data make_data(Choices& choices) {
 // Settings in the order in which the kept inputs choose them.
 void choose_settings(Choices& choices, const Data& data, BoostingTask& task, TreeGrowth& growth) {
   task.alpha = choices.one_of({2.0, 1.0, 1.1, 0.5, 4.0, 1e-3, 1e9, kInfinity});
-  task.exact_link = choices.below(3) == 0;
+  const auto link = choices.below(3);
+  if (link == 0) task.link = LinkKind::kExact;
+  if (link == 1 && task.alpha >= 1.0 && std::isfinite(task.alpha)) task.link = LinkKind::kLogit;
   task.step_size = choices.one_of({1.0, 4.0, 1e-9, 1e6, 1e300});
   task.step_by_edge = choices.below(2) == 0;
   task.posterior_floor = choices.one_of({1e-6, 0.49, 1e-300});

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "../settings.hpp"
 #include "arrays.hpp"
 #include "flat_forest.hpp"
+#include "links.hpp"
 
 namespace untwist::python {
 
@@ -50,7 +52,7 @@ inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, dou
 
 inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_class,
                       const Vector<double>& sample_weight, const Vector<double>& validation_weight,
-                      const Vector<double>& start_scores, double alpha, bool exact_link, double step_size,
+                      const Vector<double>& start_scores, double alpha, const std::string& link, double step_size,
                       bool step_by_edge, double posterior_floor, int first_round) {
   require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && posterior_floor > 0.0 &&
               posterior_floor < 0.5 && first_round >= 0,
@@ -64,7 +66,8 @@ inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_cl
   task.validation_weight = copy(validation_weight);
   task.start_scores = copy(start_scores);
   task.alpha = alpha;
-  task.exact_link = exact_link;
+  task.link = find_link(link);
+  require(task.link != LinkKind::kLogit || (alpha >= 1.0 && std::isfinite(alpha)), "log-odds need an alpha from 1 on");
   task.step_size = step_size;
   task.step_by_edge = step_by_edge;
   task.posterior_floor = posterior_floor;
@@ -155,7 +158,7 @@ inline void bind_boosters(nb::module_& module) {
            "mean no limit, and no directions mean that no column is monotone.");
   nb::class_<BoostingTask>(module, "BoostingTask")
       .def("__init__", &init_task, nb::kw_only(), nb::arg("positive_class").none(), nb::arg("sample_weight"),
-           nb::arg("validation_weight"), nb::arg("start_scores"), nb::arg("alpha"), nb::arg("exact_link"),
+           nb::arg("validation_weight"), nb::arg("start_scores"), nb::arg("alpha"), nb::arg("link"),
            nb::arg("step_size"), nb::arg("step_by_edge"), nb::arg("posterior_floor"), nb::arg("first_round"),
            "One class against the others, or None for all classes together, with the link and the steps. The arrays "
            "have "

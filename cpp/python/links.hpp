@@ -1,13 +1,17 @@
 // Binds inverse links and boosting weights for Python.
 #pragma once
 
+#include <nanobind/stl/string.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "../alpha_link.hpp"
+#include "../settings.hpp"
 #include "../weights.hpp"
 #include "arrays.hpp"
 
@@ -25,9 +29,17 @@ void fill(const Vector<double>& z, double alpha, const Output<double>& out) {
   for (std::size_t i = 0; i < size; ++i) to[i] = function(from[i], alpha);
 }
 
+// Returns the kind of link that Python names.
+inline LinkKind find_link(const std::string& name) {
+  if (name == "clipped") return LinkKind::kClipped;
+  if (name == "exact") return LinkKind::kExact;
+  require(name == "logit", "the link must be clipped, exact or logit");
+  return LinkKind::kLogit;
+}
+
 // Writes the boosting weights of margins as the engine's rounds have them: whole multiples of 1 / unit.
 inline void boosting_weights(const Vector<double>& margin, const Vector<float>& sample_weight, double alpha,
-                             bool exact_link, double unit, int threads, const Output<float>& out) {
+                             const std::string& link, double unit, int threads, const Output<float>& out) {
   // The weights of so many rows fit into the first cache.
   constexpr std::size_t kBlockRows = 4096;
   const std::size_t size = margin.shape(0);
@@ -39,8 +51,9 @@ inline void boosting_weights(const Vector<double>& margin, const Vector<float>& 
   const double* from = margin.data();
   const float* factor = sample_weight.shape(0) == 0 ? nullptr : sample_weight.data();
   float* to = out.data();
+  const LinkKind kind = find_link(link);
   nb::gil_scoped_release unlocked;
-  const Weigher weigher(alpha, exact_link);
+  const Weigher weigher(alpha, kind);
   ThreadPool pool(worthwhile_threads(size, threads));
   pool.chunks(size, kBlockRows, [&](int, std::size_t begin, std::size_t end) {
     std::array<std::uint32_t, kBlockRows> whole;
@@ -63,8 +76,8 @@ inline void bind_links(nb::module_& module) {
              "The clean posterior at scores z, clipped inverse link.");
   module.def("exact_logit", &fill<exact_logit>, z, alpha, out,
              "Log-odds of the clean posterior at scores z, exact inverse link.");
-  module.def("boosting_weights", &boosting_weights, nb::arg("margin"), nb::arg("sample_weight"), alpha,
-             nb::arg("exact_link"), nb::arg("unit"), nb::arg("threads"), out,
+  module.def("boosting_weights", &boosting_weights, nb::arg("margin"), nb::arg("sample_weight"), alpha, nb::arg("link"),
+             nb::arg("unit"), nb::arg("threads"), out,
              "Boosting weights: round(weight * sample_weight * unit) / unit. No sample weights mean 1 for all.");
   module.def("weight_bits", &weight_bits, nb::arg("total_weight"), nb::arg("rows"),
              "The unit of the fixed point is 2 to this power.");

@@ -46,8 +46,9 @@ inline void bind_randomised_trees(nb::module_& module) {
   module.def("grow_randomised", &grow_randomised, nb::arg("dataset"), nb::kw_only(), nb::arg("sample_weight"),
              nb::arg("trees"), nb::arg("first_tree"), nb::arg("min_samples_leaf"), nb::arg("max_features"),
              nb::arg("smoothing"), nb::arg("seed"), nb::arg("threads"),
-             "Flat arrays of extremely randomised trees, with a row of values per node. min_samples_leaf and smoothing "
-             "count in units of the sample weights, of which there is one per row, or none.");
+             "Flat arrays of extremely randomised trees, with a row of values per node, or one value for two classes. "
+             "min_samples_leaf and smoothing count in units of the sample weights, of which there is one per row, or "
+             "none.");
 }
 
 }  // namespace untwist::python

@@ -1,24 +1,25 @@
-"""Fits a method to a twisted split of a table and judges it on the clean test rows."""
+"""Fits methods to a twisted split of a table and judges them on the clean test rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache, lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
-from experiments.arena.methods import METHODS, Method, Model
-from experiments.arena.rows import ArenaKey, ArenaRow, count_reliability
+from experiments.arena.methods import METHODS, Model
+from experiments.arena.rows import ArenaJob, ArenaKey, ArenaRow, count_reliability
 from experiments.datasets import Labels, Table, drop_rare_classes, load, load_several
 from experiments.peers import compute_log_loss, spread_columns
 from experiments.protocol import Split, applies, split
 from experiments.runner import summarise_error, time_fit, work_alone
 from untwist.arguments import Array
 
-__all__ = ["LEAST_ROWS", "judge", "list_keys"]
+__all__ = ["LEAST_ROWS", "Fits", "judge", "list_jobs", "predict"]
 
 #: Of tables of several classes, those with fewer rows than this are dropped: they cannot be split.
 LEAST_ROWS = 8
@@ -34,20 +35,60 @@ def _split_once(data: str, twist: str, seed: int, max_rows: int, folder: str | N
     return split(_load_once(data, folder, several), twist, seed, max_rows)
 
 
-@cache
-def _warm_up(method: str) -> None:
-    """A first tiny fit, so that no time of importing is counted."""
-    X, y, *_ = split(_load_once("cancer"), "none", seed=0, max_rows=60)
-    with work_alone():
-        METHODS[method].fit(X, y, 0)
-
-
-def judge(key: ArenaKey, folder: str | None = None, several: bool = False) -> ArenaRow:
-    """Fit one method and judge it on the clean test rows. An error is a result too.
+class Fits:
+    """Fits to the same rows, each made once: a method may go on from the fit of another.
 
     Parameters
     ----------
-    key : ArenaKey
+    X, y : DataFrame and labels
+        The training rows; labels are 0, 1, ... without gaps.
+    seed : int
+        Of what methods draw.
+    """
+
+    def __init__(self, X: Any, y: Labels, seed: int) -> None:
+        self._rows = X, y
+        self._seed = seed
+        self._fits: dict[str, tuple[Model, float]] = {}
+
+    def fit(self, name: str) -> tuple[Model, float]:
+        """Fit a method, unless that is done.
+
+        Parameters
+        ----------
+        name : str
+            A name of `METHODS`.
+
+        Returns
+        -------
+        Model
+            The model.
+        float
+            Its seconds of processor time, with those of the fit that it goes on from.
+        """
+        if name not in self._fits:
+            method = METHODS[name]
+            before, seconds_before = self.fit(method.follows) if method.follows else (None, 0.0)
+            given = [before] if method.follows else []
+            X, y = (part.copy() for part in self._rows)  # A method that writes into its rows harms itself alone.
+            _import(method.packages)
+            model, seconds = time_fit(lambda: method.fit(X, y, self._seed, *given))
+            self._fits[name] = model, seconds_before + seconds
+        return self._fits[name]
+
+
+def _import(packages: tuple[str, ...]) -> None:
+    """Import what a method needs, so that no time of importing is counted."""
+    if packages[-1] != "scikit-learn":  # It is there already, by another name.
+        import_module(packages[-1])
+
+
+def judge(job: ArenaJob, folder: str | None = None, several: bool = False) -> list[ArenaRow]:
+    """Fit methods to the same split and judge them on its clean test rows. An error is a result too.
+
+    Parameters
+    ----------
+    job : ArenaJob
         What to run.
     folder : str, optional
         The folder of the data sets.
@@ -56,75 +97,75 @@ def judge(key: ArenaKey, folder: str | None = None, several: bool = False) -> Ar
 
     Returns
     -------
-    ArenaRow
+    list of ArenaRow
+        One for each method of the job.
     """
     n_classes = 2
     try:
-        n_classes = len(_load_once(key.data, folder, several).classes)
-        part = _split_once(*key[:4], folder, several)
-        method = METHODS[key.method]
-        _warm_up(key.method)
-        with work_alone():
-            if n_classes == 2:
-                seconds, posterior, label = _fit_and_predict(method, part, part.y.copy(), key.seed)
-            else:
-                # A class may have lost all of its labels; those that are left are numbered without gaps.
-                classes, labels = np.unique(part.y, return_inverse=True)
-                seconds, posterior, label = _fit_and_predict(method, part, labels.astype(np.int64), key.seed)
-                posterior, label = spread_columns(posterior, classes, n_classes), classes[label]
-        if not np.all((posterior >= 0) & (posterior <= 1)):
-            raise ValueError("predict_proba gave something that is no probability")
-    except Exception as error:  # Whatever a method fails of belongs in its row.
-        return _make_failed_row(key, n_classes, summarise_error(error))
-    metrics = _measure_two if n_classes == 2 else _measure_several
-    accuracy = float(np.mean(label == part.y_test))
-    return metrics(ArenaRow(*key, accuracy, seconds=seconds, version=method.version), posterior, part.y_test)
+        n_classes = len(_load_once(job.data, folder, several).classes)
+        part = _split_once(*job[:4], folder, several)
+    except Exception as error:  # What cannot be loaded or split is a row of every method.
+        return [_make_failed_row(key, n_classes, error) for key in job.keys]
+    # A class may have lost all of its labels; those that are left are numbered without gaps.
+    classes, labels = np.unique(part.y, return_inverse=True)
+    fits = Fits(part.X, labels.astype(np.int64), job.seed)
+    rows = []
+    for key in job.keys:
+        try:
+            with work_alone():
+                model, seconds = fits.fit(key.method)
+                posterior, label = predict(model, part.X_test)
+            posterior = spread_columns(posterior, classes, n_classes)
+            if not np.all((posterior >= 0) & (posterior <= 1)):
+                raise ValueError("predict_proba gave something that is no probability")
+            row = ArenaRow(*key, seconds=seconds, version=METHODS[key.method].version)
+            rows.append(_measure(row, posterior, classes[label], part.y_test))
+        except Exception as error:  # Whatever a method fails of belongs in its row.
+            rows.append(_make_failed_row(key, n_classes, error))
+    return rows
 
 
-def _fit_and_predict(method: Method, part: Split, y: Labels, seed: int) -> tuple[float, Array, Any]:
-    """The seconds of a fit, and what it says of the test rows: posteriors and labels."""
-    X_own = part.X.copy()  # A method that writes into its rows harms itself alone.
-    model: Model
-    model, seconds = time_fit(lambda: method.fit(X_own, y, seed))
-    posterior = np.asarray(model.predict_proba(part.X_test), dtype=float)
+def predict(model: Model, X: Any) -> tuple[Array, Any]:
+    """Predict posteriors and labels.
+
+    Parameters
+    ----------
+    model : Model
+        A fitted model.
+    X : DataFrame
+        Rows.
+
+    Returns
+    -------
+    posterior, label : array
+    """
+    posterior = np.asarray(model.predict_proba(X), dtype=float)
     # A method with labels of its own may have moved the threshold.
-    if hasattr(model, "predict"):
-        # CatBoost gives labels of several classes as a column.
-        return seconds, posterior, np.ravel(model.predict(part.X_test))
-    return seconds, posterior, (posterior[:, 1] > 0.5) if posterior.shape[1] == 2 else posterior.argmax(axis=1)
+    return posterior, model.predict(X) if hasattr(model, "predict") else posterior.argmax(axis=1)
 
 
-def _measure_two(row: ArenaRow, posterior: Array, y: Labels) -> ArenaRow:
-    p = posterior[:, 1]
-    return replace(
-        row,
-        auc=float(roc_auc_score(y, p)),
-        log_loss=float(log_loss(y, np.clip(p, 1e-6, 1 - 1e-6))),  # Certain and wrong costs 13.8, not infinity.
-        brier=float(brier_score_loss(y, p)),
-        reliability=count_reliability(p, y.astype(float)),
-    )
-
-
-def _measure_several(row: ArenaRow, posterior: Array, y: Labels) -> ArenaRow:
-    """The same of several classes: each against the rest where a metric knows two only."""
+def _measure(row: ArenaRow, posterior: Array, label: Any, y: Labels) -> ArenaRow:
+    """The row with all metrics; where a metric knows two classes only, each of several is set against the rest."""
     is_class = np.eye(posterior.shape[1])[y]
-    seen = np.unique(y)
+    judged = slice(1 if posterior.shape[1] == 2 else 0, None)  # P(0) says nothing that P(1) does not.
     return replace(
         row,
-        auc=float(np.mean([roc_auc_score(is_class[:, one], posterior[:, one]) for one in seen])),
+        accuracy=float(np.mean(label == y)),
+        auc=float(np.mean([roc_auc_score(is_class[:, one], posterior[:, one]) for one in np.unique(y)])),
         log_loss=compute_log_loss(y, posterior),
         brier=float(np.sum((posterior - is_class) ** 2, axis=1).mean() / 2.0),
-        reliability=count_reliability(posterior.ravel(), is_class.ravel()),
+        reliability=count_reliability(posterior[:, judged].ravel(), is_class[:, judged].ravel()),
     )
 
 
-def _make_failed_row(key: ArenaKey, n_classes: int, error: str) -> ArenaRow:
+def _make_failed_row(key: ArenaKey, n_classes: int, error: Exception) -> ArenaRow:
     """A method that fails is as good as whoever says that all classes are equally likely."""
     equal = 1.0 / n_classes
-    return ArenaRow(*key, accuracy=equal, log_loss=-np.log(equal), brier=(1.0 - equal) / 2.0, error=error)
+    words = summarise_error(error)
+    return ArenaRow(*key, accuracy=equal, log_loss=-np.log(equal), brier=(1.0 - equal) / 2.0, error=words)
 
 
-def list_keys(
+def list_jobs(
     sets: Iterable[str],
     twists: Iterable[str],
     methods: Iterable[str],
@@ -132,14 +173,16 @@ def list_keys(
     max_rows: int,
     folder: str | None,
     several: bool = False,
-) -> list[ArenaKey]:
+) -> list[ArenaJob]:
     """List all that is to be run, seed by seed, so that what is there early covers everything once."""
     twists = list(twists)
-    methods = list(methods)
+    groups: dict[str, list[str]] = {}
+    for method in methods:
+        groups.setdefault(METHODS[method].follows or method, []).append(method)
     pairs = [(data, twist) for data in sets for twist in twists if applies(twist, _load_once(data, folder, several))]
     return [
-        ArenaKey(data, twist, seed, max_rows, method)
+        ArenaJob(data, twist, seed, max_rows, tuple(group))
         for seed in range(seeds)
         for data, twist in pairs
-        for method in methods
+        for group in groups.values()
     ]

@@ -1,34 +1,42 @@
 """The methods that meet in the arena: each learns from the twisted training data alone and gives probabilities.
 
-All follow the same rules: one thread, no clean label, nothing tuned by hand to a data set; whatever stops early does so
-on a stratified fifth of its own noisy training data (HistGradientBoosting by its own rules, on a tenth). Where a table
-has a column that says who gave the label, all methods have it; ours is told that it is the source.
+All follow the same rules: one thread, no clean label, nothing tuned by hand to a data set. Peers are set up as careful
+users do it: candidates are compared on a stratified fifth of the noisy training data, where boosters also stop early,
+and the best one is fitted again to all of them. Some are shown a second time, with our untwisting on top: what the
+noise estimate adds to another's posteriors, and what our own booster adds to the noise estimate. Where a table has a
+column that says who gave the label, all methods have it; ours is told that it is the source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.ensemble import AdaBoostClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from scipy.special import logit
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
 
-from experiments.peers import XGBOOST, find_version, fit_catboost, fit_cleanlab, fit_on_numbers, hold_out
+from experiments.peers import PEERS, XGBOOST, Contiguous, Peer, find_version, fit_cleanlab, predict_unseen, search
 from experiments.protocol import SOURCE
+from experiments.robust_focal_loss import RobustFocalLoss
 from untwist.arguments import Array
-from untwist.audit.peers import LEARNING_RATE, PATIENCE, ROUNDS, fit_lightgbm, fit_xgboost
+from untwist.audit.peers import HeldOut, fit_xgboost
 from untwist.classifier import PILBoostClassifier
-from untwist.objectives import XGBoostMetric, XGBoostObjective, clean_proba
+from untwist.noise import Untwisting, estimate_noise
+from untwist.noise.rates import POSTERIOR_FLOOR
 
-__all__ = ["METHODS", "OURS", "PEER", "TIMED", "Method", "Model"]
+__all__ = ["METHODS", "OURS", "PEER", "Method", "Model", "is_peer"]
 
 #: The method that the arena is about.
 OURS = "untwist"
-#: The method that ours must nowhere lose to.
-PEER = "xgboost-stopped"
-#: The method whose time ours is compared with.
-TIMED = "xgboost-refitted"
+#: The method that ours must nowhere lose to, and whose time ours is compared with.
+PEER = "xgboost-careful"
+#: The learning rate of careful boosters.
+LEARNING_RATE = 0.05
+#: The rows per leaf that a careful user of forests tries.
+LEAVES = (1, 2, 5, 10, 20)
 
 
 class Model(Protocol):
@@ -40,16 +48,40 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """How to fit, what it is in words, and the distributions it may come from."""
+    """A method of the arena.
 
-    fit: Callable[[Any, Any, int], Model]
+    Attributes
+    ----------
+    fit : callable
+        Takes X, y and a seed, and of a method that follows another also the model of that; gives a `Model`.
+    words : str
+        What it is in words.
+    packages : tuple of str
+        The distributions that it may come from.
+    follows : str
+        The method whose fit this one goes on from, if there is one.
+    on_top : bool
+        Whether it is a peer with our untwisting on top, which stands apart.
+    several : bool
+        Whether it knows more than two classes.
+    """
+
+    fit: Callable[..., Model]
     words: str
     packages: tuple[str, ...] = ("scikit-learn",)
+    follows: str = ""
+    on_top: bool = False
+    several: bool = True
 
     @property
     def version(self) -> str:
         """The package with its version, or nothing if it is not installed."""
         return find_version(self.packages)
+
+
+def is_peer(name: str) -> bool:
+    """Find out whether a method is one that ours is compared with: neither ours nor one that has a part of ours."""
+    return name != OURS and not (name in METHODS and METHODS[name].on_top)
 
 
 @dataclass(frozen=True)
@@ -81,119 +113,99 @@ def _fit_xgboost(X: Any, y: Any, seed: int) -> Model:
     return fit_xgboost(X, y, n_jobs=1, random_state=seed)  # type: ignore[no-any-return]
 
 
-def _fit_xgboost_stopped(X: Any, y: Any, seed: int) -> Any:
-    settings: dict[str, Any] = {
-        "n_estimators": ROUNDS,
-        "learning_rate": LEARNING_RATE,
-        "n_jobs": 1,
-        "random_state": seed,
-    }
-    return fit_xgboost(*hold_out(X, y, seed), **settings)
-
-
-def _fit_xgboost_refitted(X: Any, y: Any, seed: int) -> Model:
-    rounds = _fit_xgboost_stopped(X, y, seed).best_iteration + 1
-    settings: dict[str, Any] = {
-        "n_estimators": rounds,
-        "learning_rate": LEARNING_RATE,
-        "n_jobs": 1,
-        "random_state": seed,
-    }
-    return fit_xgboost(X, y, **settings)  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
-class _AlphaModel:
-    booster: Any
-
-    def predict_proba(self, X: Any) -> Array:
-        from xgboost import DMatrix
-
-        rounds = (0, self.booster.best_iteration + 1)
-        data = DMatrix(X, enable_categorical=True)
-        return clean_proba(self.booster.predict(data, output_margin=True, iteration_range=rounds))
-
-
-@dataclass(frozen=True)
-class _OneAgainstRest:
-    models: list[Model]
-
-    def predict_proba(self, X: Any) -> Array:
-        positive = np.column_stack([np.asarray(model.predict_proba(X))[:, 1] for model in self.models])
-        return np.asarray(positive / positive.sum(axis=1, keepdims=True))
-
-
-def _fit_xgboost_alpha(X: Any, y: Any, seed: int, alpha: float = 2.0) -> Model:
-    """The alpha-loss as an objective: sigmoid(margin) is the clean posterior, sigmoid(margin / alpha) the noisy one.
-
-    It is a loss of two classes; of several, each is set against the rest.
-    """
-    from xgboost import DMatrix, train
-
-    if np.max(y) > 1:
-        one_against_rest = [_fit_xgboost_alpha(X, (y == one).astype(np.int64), seed, alpha) for one in np.unique(y)]
-        return _OneAgainstRest(one_against_rest)
-
-    X_train, y_train, held_out = hold_out(X, y, seed)
-    settings = {
-        "learning_rate": LEARNING_RATE,
-        "nthread": 1,
-        "seed": seed,
-        "base_score": 0.0,
-        "disable_default_eval_metric": 1,
-    }
-    booster = train(
-        settings,
-        DMatrix(X_train, y_train, enable_categorical=True),
-        ROUNDS,
-        evals=[(DMatrix(held_out.X, held_out.y, enable_categorical=True), "validation")],
-        obj=XGBoostObjective(alpha),
-        custom_metric=XGBoostMetric(alpha),
-        early_stopping_rounds=PATIENCE,
-        verbose_eval=False,
-    )
-    return _AlphaModel(booster)
-
-
-def _fit_lightgbm_stopped(X: Any, y: Any, seed: int) -> Model:
-    settings: dict[str, Any] = {
-        "n_estimators": ROUNDS,
-        "learning_rate": LEARNING_RATE,
-        "n_jobs": 1,
-        "random_state": seed,
-    }
-    return fit_lightgbm(*hold_out(X, y, seed), **settings)  # type: ignore[no-any-return]
-
-
-def _fit_catboost_stopped(X: Any, y: Any, seed: int) -> Model:
-    settings: dict[str, Any] = {"iterations": ROUNDS, "learning_rate": LEARNING_RATE, "random_seed": seed}
-    return fit_catboost(*hold_out(X, y, seed), **settings)  # type: ignore[no-any-return]
-
-
 def _fit_hist_gradient_boosting(X: Any, y: Any, seed: int) -> Model:
     # It keeps the last round, not the best, so that more patience than its own would only hurt it.
     return HistGradientBoostingClassifier(early_stopping=True, random_state=seed).fit(X, y)  # type: ignore[no-any-return]
 
 
-def _fit_random_forest(X: Any, y: Any, seed: int) -> Model:
-    return fit_on_numbers(RandomForestClassifier(300, n_jobs=1, random_state=seed), X, y)  # type: ignore[no-any-return]
+# ---- careful peers, and what goes on from their fits ----
 
 
-def _fit_adaboost(X: Any, y: Any, seed: int) -> Model:
-    return fit_on_numbers(AdaBoostClassifier(random_state=seed), X, y)  # type: ignore[no-any-return]
+def _set(peer: str, **settings: Any) -> Peer:
+    """The peer with settings that all of its candidates share."""
+    known = PEERS[peer]
+    return replace(known, candidates=tuple(candidate | settings for candidate in known.candidates))
 
 
+def _fit_focal(X: Any, y: Any, held_out: HeldOut | None, seed: int, r: float, q: float, **settings: Any) -> Any:
+    objective = RobustFocalLoss(r, q)
+    return PEERS["xgboost"].fit(X, y, held_out, seed, objective=objective, eval_metric="auc", **settings)
+
+
+def _choose_focus(peer: Peer) -> Peer:
+    """XGBoost with the robust focal loss; log-loss on noisy labels would never choose it, so that AUC does."""
+    losses = [{"r": r, "q": q} for r in (0.0, 1.0) for q in (0.1, 0.5)]
+    candidates = tuple(candidate | loss for candidate in peer.candidates for loss in losses)
+    return replace(peer, fit=_fit_focal, candidates=candidates, compare=_find_lacking_auc)
+
+
+def _find_lacking_auc(y: Any, posterior: Any) -> float:
+    return 1.0 - float(roc_auc_score(y, posterior[:, 1]))
+
+
+def _choose_leaves(peer: str) -> Peer:
+    return replace(PEERS[peer], candidates=tuple({"min_samples_leaf": leaf} for leaf in LEAVES))
+
+
+def _make_careful(peer: Peer, words: str, **details: Any) -> Method:
+    return Method(lambda X, y, seed: search(peer, X, y, seed)[0], words, peer.packages, **details)
+
+
+@dataclass(frozen=True)
+class _Untwisted:
+    """A model of two classes with our estimate of the noise undone."""
+
+    model: Contiguous
+    noise: Untwisting
+
+    def predict_proba(self, X: Any) -> Array:
+        twisted = np.asarray(self.model.predict_proba(X), dtype=float)[:, 1]
+        clean = self.noise.clean(logit(np.clip(twisted, POSTERIOR_FLOOR, 1.0 - POSTERIOR_FLOOR)))
+        return np.column_stack([1.0 - clean, clean])
+
+
+def _untwist(X: Any, y: Any, seed: int, fitted: Contiguous) -> Model:
+    unseen = predict_unseen(fitted.peer, fitted.settings, X, y, seed)
+    return _Untwisted(fitted, estimate_noise(unseen[:, 1], y))
+
+
+def _put_on_top(follows: str, words: str, packages: tuple[str, ...] = ("scikit-learn",)) -> Method:
+    return Method(_untwist, words, packages, follows, on_top=True, several=False)
+
+
+def _clean_labels(X: Any, y: Any, seed: int, fitted: Contiguous) -> Model:
+    unseen = predict_unseen(fitted.peer, fitted.settings, X, y, seed)
+    return fit_cleanlab(fitted.peer, fitted.settings, X, y, unseen, seed)  # type: ignore[no-any-return]
+
+
+_CAUTIOUS: dict[str, Any] = {"min_child_weight": 5, "reg_lambda": 5.0, "subsample": 0.7, "colsample_bytree": 0.7}
+
+#: By name; whatever follows another method comes after it.
 METHODS = {
     OURS: Method(_fit_untwist, "untwist, as it comes", ("untwist",)),
     "pilboost-paper": Method(_fit_as_in_the_paper, "PILBoost as in the paper", ("untwist",)),
     "xgboost": Method(_fit_xgboost, "XGBoost, as it comes", XGBOOST),
-    PEER: Method(_fit_xgboost_stopped, "XGBoost, stopped early", XGBOOST),
-    TIMED: Method(_fit_xgboost_refitted, "XGBoost, stopped early, refitted", XGBOOST),
-    "xgboost-alpha": Method(_fit_xgboost_alpha, "XGBoost with the alpha-loss", XGBOOST),
-    "lightgbm-stopped": Method(_fit_lightgbm_stopped, "LightGBM, stopped early", ("lightgbm",)),
-    "catboost-stopped": Method(_fit_catboost_stopped, "CatBoost, stopped early", ("catboost",)),
+    PEER: _make_careful(_set("xgboost", learning_rate=LEARNING_RATE), "XGBoost, careful"),
+    "xgboost-cautious": _make_careful(
+        _set("xgboost", learning_rate=LEARNING_RATE, **_CAUTIOUS), "XGBoost, careful and cautious"
+    ),
+    "xgboost-focal": _make_careful(
+        _choose_focus(_set("xgboost", learning_rate=LEARNING_RATE)), "XGBoost, robust focal loss", several=False
+    ),
+    "lightgbm-careful": _make_careful(_set("lightgbm", learning_rate=LEARNING_RATE), "LightGBM, careful"),
+    "lightgbm-extra": _make_careful(
+        _set("lightgbm", learning_rate=LEARNING_RATE, extra_trees=True), "LightGBM with extra_trees, careful"
+    ),
+    "catboost-careful": _make_careful(_set("catboost", learning_rate=LEARNING_RATE), "CatBoost, careful"),
     "hist-gradient": Method(_fit_hist_gradient_boosting, "HistGradientBoosting, stopped early"),
-    "random-forest": Method(_fit_random_forest, "random forest"),
-    "adaboost": Method(_fit_adaboost, "AdaBoost"),
-    "cleanlab": Method(fit_cleanlab, "cleanlab around LightGBM", ("cleanlab",)),
+    "forest-careful": _make_careful(_choose_leaves("random-forest"), "random forest, careful"),
+    "extra-trees-careful": _make_careful(_choose_leaves("extra-trees"), "ExtraTrees, careful"),
+    "cleanlab-careful": Method(
+        _clean_labels, "cleanlab around careful LightGBM", ("cleanlab",), follows="lightgbm-careful"
+    ),
+    "xgboost+untwist": _put_on_top(PEER, "careful XGBoost, untwisted", XGBOOST),
+    "lightgbm+untwist": _put_on_top("lightgbm-careful", "careful LightGBM, untwisted", ("lightgbm",)),
+    "catboost+untwist": _put_on_top("catboost-careful", "careful CatBoost, untwisted", ("catboost",)),
+    "forest+untwist": _put_on_top("forest-careful", "careful random forest, untwisted"),
+    "extra-trees+untwist": _put_on_top("extra-trees-careful", "careful ExtraTrees, untwisted"),
 }

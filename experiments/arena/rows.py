@@ -9,7 +9,7 @@ import numpy as np
 
 from untwist.arguments import Array
 
-__all__ = ["BINS", "ArenaKey", "ArenaRow", "count_reliability"]
+__all__ = ["BINS", "ArenaJob", "ArenaKey", "ArenaRow", "count_reliability"]
 
 #: Bins of the predicted probabilities in which reliability is counted.
 BINS = 10
@@ -23,6 +23,21 @@ class ArenaKey(NamedTuple):
     seed: int
     max_rows: int
     method: str
+
+
+class ArenaJob(NamedTuple):
+    """What one process does at a time: methods that share fits, on one split."""
+
+    data: str
+    twist: str
+    seed: int
+    max_rows: int
+    methods: tuple[str, ...]
+
+    @property
+    def keys(self) -> list[ArenaKey]:
+        """The keys of the rows that it gives."""
+        return [ArenaKey(*self[:4], method) for method in self.methods]
 
 
 @dataclass(frozen=True)

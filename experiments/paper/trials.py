@@ -166,8 +166,8 @@ def _warm_up(algorithm: Algorithm) -> None:
     algorithm.fit(Lesson(X, y, X, y, 1, 2, 0))
 
 
-def judge(trial: Trial, source: Source) -> TrialRow:
-    """Fit and judge on the clean test rows. An error is a result too."""
+def judge(trial: Trial, source: Source) -> list[TrialRow]:
+    """Fit and judge on the clean test rows; give the one row of a trial. An error is a result too."""
     key = trial.key
     twister: Any = trial.twist  # A protocol cannot promise to be hashable.
     algorithm: Any = trial.algorithm
@@ -180,8 +180,8 @@ def judge(trial: Trial, source: Source) -> TrialRow:
             trained, seconds = time_fit(lambda: algorithm.fit(lesson))
             predicted = trained.predict(X_test)
     except Exception as error:  # Whatever an algorithm fails of belongs in its row.
-        return TrialRow(*key, error=summarise_error(error))
-    return TrialRow(
+        return [TrialRow(*key, error=summarise_error(error))]
+    row = TrialRow(
         *key,
         digest=digest,
         accuracy=float(np.mean(predicted == y_test)),
@@ -192,3 +192,4 @@ def judge(trial: Trial, source: Source) -> TrialRow:
         version=find_version(trial.algorithm.packages),
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
     )
+    return [row]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -62,8 +61,8 @@ def list_jobs(sets: Mapping[str, Iterable[str]], groups: Iterable[str], splits: 
     ]
 
 
-def judge(job: Job, folder: str | None = None, deadline: float = np.inf) -> list[Row]:
-    """Run a job. An error is a result too; after the deadline nothing is begun, and there are no rows.
+def judge(job: Job, folder: str | None = None) -> list[Row]:
+    """Run a job. An error is a result too.
 
     Parameters
     ----------
@@ -71,15 +70,11 @@ def judge(job: Job, folder: str | None = None, deadline: float = np.inf) -> list
         The job.
     folder : str, optional
         The folder of the data sets.
-    deadline : float
-        By `time.time`.
 
     Returns
     -------
     list of Row
     """
-    if time.time() > deadline:
-        return []
     group = GROUPS[job.group]
     rows: list[Row] = []
     try:

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from experiments.datasets import Labels
-from experiments.peers import PEERS, XGBOOST, Contiguous, find_version, predict_unseen, search, spread_columns
+from experiments.peers import (
+    PEERS,
+    XGBOOST,
+    fill_zeros,
+    find_version,
+    fit_cleanlab,
+    predict_unseen,
+    search,
+    spread_columns,
+)
 from experiments.runner import time_fit
 from untwist.arguments import Array
 from untwist.audit import audit_labels
@@ -146,19 +155,10 @@ def _judge_peer(name: str, X: Any, y: Labels, X_test: Any, seed: int) -> Iterato
     labelling, audit_seconds = time_fit(lambda: judge_by_cleanlab(y, unseen))
     yield Outcome(f"cleanlab on {name}", labelling=labelling, seconds=seconds + more_seconds + audit_seconds)
     if name == "xgboost":
-        cleaned, last_seconds = time_fit(lambda: _fit_cleanlab(settings, X, y, unseen, seed))
+        cleaned, last_seconds = time_fit(lambda: fit_cleanlab(PEERS[name], settings, X, y, unseen, seed))
         posterior = spread_columns(cleaned.predict_proba(X_test), cleaned.clf.classes_, n_classes)
         # cleanlab's learner needs the search, the folds and the fit to what is left.
         yield Outcome("cleanlab", posterior, seconds=seconds + more_seconds + last_seconds)
-
-
-def _fit_cleanlab(settings: dict[str, Any], X: Any, y: Labels, unseen: Array, seed: int) -> Any:
-    """Fit cleanlab's learner around XGBoost with the settings that were searched for it."""
-    from cleanlab.classification import CleanLearning
-
-    booster = Contiguous(PEERS["xgboost"], settings, seed)
-    learner = CleanLearning(booster, seed=seed, find_label_issues_kwargs={"n_jobs": 1})
-    return learner.fit(X, y, pred_probs=_fill_zeros(unseen))
 
 
 def judge_by_cleanlab(y: Labels, posterior: Array) -> Labelling:
@@ -180,19 +180,13 @@ def judge_by_cleanlab(y: Labels, posterior: Array) -> Labelling:
     from cleanlab.filter import find_label_issues
     from cleanlab.rank import get_label_quality_scores
 
-    posterior = _fill_zeros(posterior)
+    posterior = fill_zeros(posterior)
     flagged = find_label_issues(y, posterior, n_jobs=1)
     confidence, margin = (
         get_label_quality_scores(y, posterior, method=method) for method in ("self_confidence", "normalized_margin")
     )
     share = 1.0 - float(np.trace(estimate_joint(y, posterior)))
     return Labelling(1.0 - confidence, flagged, (share, np.nan, np.nan), by_margin=1.0 - margin)
-
-
-def _fill_zeros(posterior: Array) -> Array:
-    """Return posteriors without zeros that sum to 1, as cleanlab asks for them."""
-    filled = np.maximum(posterior, 1e-12)
-    return np.asarray(filled / filled.sum(axis=1, keepdims=True))
 
 
 def _make_peer_judge(name: str) -> Callable[[Any, Labels, Any, int], Iterator[Outcome]]:

@@ -5,24 +5,22 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
-from dataclasses import astuple
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from experiments.datasets import FOLDER, is_pair_with_noise, list_several
+from experiments.halves import DESIGN, JUDGING, REAL_NOISE, find_half
 from experiments.protocol import REAL, applies
-from experiments.results import Writer, list_columns, read
-from experiments.runner import run
+from experiments.results import read
+from experiments.runner import measure
 from experiments.several_classes.judging import Job, judge, list_jobs
 from experiments.several_classes.methods import GROUPS, OURS
 from experiments.several_classes.rows import Row
-from experiments.several_classes.sets import DESIGN, JUDGING, KINDS, LEAST_ROWS, REAL_NOISE, find_half, load_set
+from experiments.several_classes.sets import KINDS, LEAST_ROWS, load_set
 from experiments.several_classes.standings import Standings, make_real_table, make_tables
 from experiments.tables import TextTable
 from untwist.boosting.forest import count_threads
-from untwist.progress import ProgressLine, describe_progress
 
 __all__ = ["NAME", "main"]
 
@@ -130,32 +128,19 @@ def _choose_sets(options: argparse.Namespace, halves: dict[str, str]) -> dict[st
 
 def _measure(jobs: list[Job], options: argparse.Namespace) -> list[Row]:
     """Run the jobs that lack a row in the results file, and read the rows of all that are wanted."""
-    path: Path = options.out
-    wanted = {key for job in jobs for key in job.keys}
-    if not options.show:
-        done = {row.key for row in read(path, Row) if not row.error}
-        again = set(options.again)
-        missing = [job for job in jobs if job.group in again or not done.issuperset(job.keys)]
-        deadline = float("inf") if options.minutes is None else time.time() + 60.0 * options.minutes
-        work = partial(judge, folder=options.data, deadline=deadline)
-        skipped = 0
-        with Writer(path, list_columns(Row)) as results, ProgressLine() as line:
-            try:
-                for count, rows in enumerate(run(missing, work, options.jobs), start=1):
-                    skipped += not rows
-                    for row in rows:
-                        results.add(astuple(row))
-                        if row.error:
-                            line.print_status(f"failed: {', '.join(map(str, row.key))}: {row.error}")
-                    if rows:
-                        words = describe_progress(count, len(missing), line.seconds, "jobs")
-                        line.show(f"{words} ({', '.join(map(str, rows[-1].key))})")
-            except KeyboardInterrupt:
-                line.print_status(f"Stopped; what is done is in {path}, and the same command goes on from there.")
-                raise
-        if skipped:
-            print(f"{skipped} jobs are left: the same command goes on from there.", file=sys.stderr)
-    return [row for row in read(path, Row) if row.key in wanted]
+    wanted = {key: job for job in jobs for key in job.keys}
+    if options.show:
+        return [row for row in read(options.out, Row) if row.key in wanted]
+    again = {method for group in options.again for method in GROUPS[group].packages}
+    return measure(
+        wanted,
+        partial(judge, folder=options.data),
+        options.out,
+        Row,
+        processes=options.jobs,
+        minutes=options.minutes,
+        again=lambda row: row.method in again,
+    )
 
 
 def _show(rows: list[Row], halves: dict[str, str], options: argparse.Namespace) -> None:

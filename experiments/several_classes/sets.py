@@ -1,9 +1,7 @@
-"""The data sets of several classes, and which half of them judges."""
+"""The data sets of several classes, and what noise does to them."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -11,38 +9,12 @@ import numpy as np
 from experiments.datasets import Labels, Table, drop_rare_classes, load_several
 from experiments.protocol import REAL, Split, apply_twist, make_rng, split
 
-__all__ = ["DESIGN", "JUDGING", "KINDS", "LEAST_ROWS", "REAL_NOISE", "find_half", "load_set", "split_twisted"]
+__all__ = ["KINDS", "LEAST_ROWS", "load_set", "split_twisted"]
 
 #: Classes with fewer rows than this are dropped: they cannot be split.
 LEAST_ROWS = 8
 #: The kinds of noise, names of `experiments.protocol.TWISTS`.
 KINDS = ["none", "symmetric-0.2", "symmetric-0.4", "pair-0.1", "pair-0.3", "one-class-0.4", "random-matrix"]
-#: The half of the sets that the design has looked at, the half that judges, and what stands apart.
-DESIGN, JUDGING, REAL_NOISE = "design", "judging", "real noise"
-
-
-def find_half(names: Iterable[str]) -> dict[str, str]:
-    """Find which half each data set belongs to.
-
-    Names are ranked by their MD5 digest: the lower half designs, the upper half, with the one in the middle, judges.
-
-    Parameters
-    ----------
-    names : iterable of str
-        All data sets that there are, but for those with real noise.
-
-    Returns
-    -------
-    dict
-        By name, `DESIGN` or `JUDGING`.
-
-    Examples
-    --------
-    >>> find_half(["vehicle", "splice", "yeast"])
-    {'vehicle': 'design', 'splice': 'judging', 'yeast': 'judging'}
-    """
-    ranked = sorted(names, key=lambda name: hashlib.md5(name.encode(), usedforsecurity=False).hexdigest())
-    return {name: DESIGN if rank < len(ranked) // 2 else JUDGING for rank, name in enumerate(ranked)}
 
 
 @lru_cache(maxsize=2)

@@ -26,10 +26,11 @@ from experiments.datasets import (
     load,
     load_several,
 )
+from experiments.halves import DESIGN, JUDGING, find_half
 from experiments.peers import compute_log_loss, spread_columns
 from experiments.protocol import REAL, applies, split
 from experiments.results import read
-from experiments.several_classes.sets import DESIGN, JUDGING, LEAST_ROWS, find_half
+from experiments.several_classes.sets import LEAST_ROWS
 from experiments.tables import TextTable
 from experiments.trust.parts import Job, Part, write_mean, write_number, write_share
 from untwist.arguments import Array

@@ -111,8 +111,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         matrices that fit the out-of-fold posteriors if alpha is "auto" too (`untwist.noise.estimate_noise`,
         `estimate_transitions`), and corrects nothing otherwise. With None the clean posterior is the one that alpha
         implies.
-    link : "clipped" or "exact", default "clipped"
-        The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`).
+    link : "clipped", "exact" or "logit", default "clipped"
+        The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`); or that of scores which are
+        log-odds (`LogitLink`), for an alpha from 1 on, under which labels that contradict the scores hardly count.
     loss : Loss or None, default None
         A loss to boost instead; `alpha` then plays no part. ``AlphaLoss(a)`` is the same as ``alpha=a``.
     engine : "auto", "compiled", "xgboost" or "reference", default "auto"

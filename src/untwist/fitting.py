@@ -202,6 +202,8 @@ def replay_rounds(
             "a certificate is for rows that predict as they trained, but columns of many categories are coded by the "
             "labels of other rows in training: leave these columns out"
         )
+    if settings.link_name == "logit":
+        raise ValueError('a certificate is for margin losses that are convex: link="clipped" or "exact"')
     if settings.growth.subsample != 1.0 and model.ensembles[0].forest is not None:
         raise ValueError("a certificate is for rounds that see all rows: subsample=1")
     if not X.shape[0] == len(labels) == model.n_rows:

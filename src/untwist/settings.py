@@ -30,7 +30,7 @@ from untwist.boosting.runs import Callback
 from untwist.data.encoding import AcceptedTables
 from untwist.model import Candidate
 from untwist.noise.matrix import check_matrix
-from untwist.theory.links import CanonicalLink, ClippedLink, Link, default_step_size
+from untwist.theory.links import LINKS, ClippedLink, Link, default_step_size
 from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
 
 __all__ = ["ENGINE_SPECIFIC_DEFAULTS", "Settings", "choose_engine", "resolve"]
@@ -93,8 +93,8 @@ class Settings:
     adds_randomised_trees : bool
         Whether randomised trees join the boosted ones of classes that are boosted together: where the number and the
         size of the trees are left open.
-    loss, exact_link
-        The loss, None for the alpha-loss, and whether the link is the exact one.
+    loss, link_name
+        The loss, None for the alpha-loss, and which of `untwist.theory.links.LINKS` it is boosted with.
     validation_fraction, categorical_features, monotonic_cst, class_weight, warm_start, callbacks, n_jobs, verbose
         As given.
     seed : int
@@ -115,7 +115,7 @@ class Settings:
     noise_rates: Any
     adds_randomised_trees: bool
     loss: Loss | None
-    exact_link: bool
+    link_name: str
     validation_fraction: float
     categorical_features: Any
     monotonic_cst: Any
@@ -160,12 +160,18 @@ class Settings:
     def boosts_jointly(self, n_classes: int) -> bool:
         """Tell whether all classes are boosted together, not each against the rest."""
         has_softmax = self.alphas is not None and all(0 < alpha < np.inf for alpha in self.alphas)
-        return n_classes > 2 and self.automatic and self.engine.boosts_jointly and has_softmax and not self.exact_link
+        return (
+            n_classes > 2
+            and self.automatic
+            and self.engine.boosts_jointly
+            and has_softmax
+            and self.link_name == "clipped"
+        )
 
     def make_link(self, alpha: float) -> Link:
         """Return the link at an alpha."""
         loss = AlphaLoss(alpha) if self.loss is None else self.loss
-        return CanonicalLink(loss) if self.exact_link else ClippedLink(loss)
+        return LINKS[self.link_name](loss)
 
     def choose_step(self, link: Link) -> float:
         """Return the step of a plain fit: the one that was given, else the paper's."""
@@ -217,6 +223,7 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
     if automatic and parameters["warm_start"]:
         raise ValueError("warm_start needs alpha, n_estimators and max_depth to be given")
     alphas = _decide_alphas(alpha, automatic, plays_a_part=loss is None)
+    link_name = _check_link(parameters["link"], loss, alphas, engine)
     max_depth = _check_depth(parameters["max_depth"])
     step = _check_step(parameters["step_size"], parameters["learning_rate"])
     growth = Growth(
@@ -258,7 +265,7 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         and _is_auto(max_depth)
         and growth.max_leaf_nodes is None,
         loss=loss,
-        exact_link=_check_link(parameters["link"]),
+        link_name=link_name,
         validation_fraction=_check_validation_fraction(parameters["validation_fraction"]),
         categorical_features=parameters["categorical_features"],
         monotonic_cst=parameters["monotonic_cst"],
@@ -396,11 +403,19 @@ def _check_noise_rates(noise_rates: Any, alphas: tuple[float, ...] | None) -> An
     return rate_neg, rate_pos
 
 
-def _check_link(link: Any) -> bool:
-    """Return whether the link is the exact one."""
-    if link not in ("clipped", "exact"):
-        raise ValueError(f'link must be "clipped" or "exact", got {link!r}')
-    return bool(link == "exact")
+def _check_link(link: Any, loss: Loss | None, alphas: tuple[float, ...] | None, engine: Engine) -> str:
+    """Return the name of the link, if the engine and the loss go with it."""
+    if not isinstance(link, str) or link not in LINKS:
+        raise ValueError(f'link must be "clipped", "exact" or "logit", got {link!r}')
+    if link not in engine.known_links:
+        raise ValueError(f"link={link!r} is not for the {engine.name} engine")
+    if link == "logit":
+        if loss is not None:
+            raise ValueError(f'link="logit" is for the alpha-loss, got loss={loss!r}')
+        if alphas is None or min(alphas) < 1 or max(alphas) == np.inf:
+            given = "menon" if alphas is None else alphas[0]
+            raise ValueError(f'link="logit" needs a finite alpha from 1 on, got {given!r}')
+    return link
 
 
 def _check_validation_fraction(validation_fraction: Any) -> float:

@@ -167,6 +167,7 @@ def test_no_words_exclude_every_rate():
     )
 
 
+@pytest.mark.slow
 def test_support_tickets_with_one_class_confused_are_not_called_clean():
     """4,000 tickets, 9.5 % of the labels wrong: billing that is labelled bug, and no other."""
     X, given, truth = make_tickets(4000)

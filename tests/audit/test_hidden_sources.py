@@ -370,15 +370,21 @@ def test_a_page_without_a_hidden_source_points_to_slices(branches):
     assert "Run again with it as source" in report(audit, title="cases")
 
 
-@pytest.mark.parametrize("found", [True, False])
-@pytest.mark.parametrize("part", ["source", "slices"])
-def test_a_page_with_a_bad_part_says_nowhere_that_all_is_well(branches, found, part):
+@pytest.fixture(scope="module", params=[True, False])
+def uneven(request, branches):
+    """Whether even noise was found, and the findings of an audit with next to none of it but a bad part."""
     audit, _ = branches
-    slices = audit.slices()
-    assert slices
-    audit = replace(audit, noise=replace(audit.noise, found=found, uneven_limit=0.01), noise_rate=(0.0, 0.0, 0.01))
-    findings = collect_findings(audit)
+    noise = replace(audit.noise, found=request.param, uneven_limit=0.01)
+    return request.param, collect_findings(replace(audit, noise=noise, noise_rate=(0.0, 0.0, 0.01)))
+
+
+@pytest.mark.parametrize("part", ["source", "slices"])
+def test_a_page_with_a_bad_part_says_nowhere_that_all_is_well(branches, uneven, part):
+    found, findings = uneven
+    audit = findings.audit
     if part == "slices":
+        slices = branches[0].slices()
+        assert slices
         findings = replace(findings, audit=replace(audit, hidden_source=None), slices=slices)
     else:
         findings = replace(findings, slices=[])

@@ -265,8 +265,8 @@ def test_a_noisy_slice_of_several_classes_is_named_with_its_share():
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.3])
 def test_uniform_noise_has_no_slices(rate):
     for seed in range(2):
-        assert audit_labels(*draw_rows_of_sites(rate, rate, seed)).slices() == []
-    assert audit_labels(*draw_classes_at_sites(1, rate, rate)[:2]).slices() == []
+        assert audit_labels(*draw_rows_of_sites(rate, rate, seed), seeks_sources=False).slices() == []
+    assert audit_labels(*draw_classes_at_sites(1, rate, rate)[:2], seeks_sources=False).slices() == []
 
 
 def test_clean_but_hard_data_have_no_slices():

@@ -49,7 +49,8 @@ def assert_equal_to_the_twin(X, labels, forest, number, tree, **rules):
         assert forest.feature[at] == node.feature
         if node.feature < 0:
             # A logarithm of a quotient is a difference of logarithms here, each of which is rounded.
-            np.testing.assert_allclose(forest.value[at] * len(forest), node.log_shares, rtol=1e-13, atol=1e-13)
+            expected = node.log_shares if len(node.log_shares) != 2 else node.log_shares[1] - node.log_shares[0]
+            np.testing.assert_allclose(forest.value[at] * len(forest), expected, rtol=1e-13, atol=1e-13)
             continue
         assert not forest.value[at].any()
         assert forest.left[at] == node.left
@@ -68,6 +69,8 @@ CASES = [
     {"n": 4},
     {"n": 700, "min_samples_leaf": 5},  # Nodes of more than a word of rows.
     {"n_classes": 2},
+    {"n_classes": 2, "trained": "copies", "missing": 0.1, "categories": {1: 6}},
+    {"n_classes": 2, "trained": "real", "n": 300, "min_samples_leaf": 1},
     {"n_classes": 40, "n": 300, "min_samples_leaf": 2},
     {"min_samples_leaf": 1, "max_features": 0.1},
     {"min_samples_leaf": 1, "max_features": 1.0, "values": 2},
@@ -107,7 +110,7 @@ def test_equals_the_naive_twin(case):
         name: case[name] for name in ("min_samples_leaf", "max_features", "categories", "max_bins") if name in case
     }
     forest = grow(X, labels, 3, seed=11, weight=weight, trained=trained, first_tree=4, **rules)
-    assert forest.n_outputs == labels.max() + 1
+    assert forest.n_outputs == (1 if case["n_classes"] == 2 else case["n_classes"])
     np.testing.assert_array_equal(forest.leverage, np.full(3, 1 / 3))
     twin_weights = None if trained is None else np.round(trained * unit).astype(int)
     for tree in range(3):
@@ -194,6 +197,15 @@ def test_a_class_that_does_not_train_has_a_small_share():
     assert np.isfinite(forest.value).all()
     assert (probabilities < 0.01).all()
     assert (probabilities > 0).all()
+
+
+def test_of_two_classes_one_that_does_not_train_has_small_odds():
+    X, labels = draw_sample(200, 2)
+    for absent, sign in ((0, 1), (1, -1)):
+        scores = grow(X, labels, 4, trained=(labels != absent).astype(float)).scores(X)
+        assert scores.shape == (200,)
+        assert np.isfinite(scores).all()
+        assert (sign * scores > math.log(100)).all()
 
 
 def test_trees_of_other_numbers_and_seeds_differ_and_may_be_grown_in_parts():

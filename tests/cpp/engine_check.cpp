@@ -279,10 +279,12 @@ int check_rare_cases(bool quick) {
     for (const double alpha : {2.0, 1.5}) {
       started.alpha = alpha;
       check_fit(data, started, growth, 2);
-      started.exact_link = true;
+      started.link = LinkKind::kExact;
       growth.subsample = 0.7;
       check_fit(data, started, growth, 2);
-      started.exact_link = false;
+      started.link = LinkKind::kLogit;
+      check_fit(data, started, growth, 2);
+      started.link = LinkKind::kClipped;
     }
     cases += 7;
   }
@@ -331,7 +333,8 @@ int main(int count, char**) {
       BoostingTask task = make_task(static_cast<std::size_t>(cases % 3), data.weight);
       task.validation_weight = std::vector<double>(data.rows, 1.0);
       task.alpha = alpha;
-      task.exact_link = cases % 5 == 4;
+      if (cases % 5 == 4) task.link = LinkKind::kExact;
+      if (cases % 5 == 3 && alpha >= 1.0 && std::isfinite(alpha)) task.link = LinkKind::kLogit;
       task.step_size = 2.0;
       check_fit(data, task, growth, rows > 5000 ? 4 : 10);
       ++cases;

@@ -95,7 +95,8 @@ void compare(const FlatForest& one, const FlatForest& other, const char* what) {
   if (!same) fail(what);
 }
 
-// Every leaf has the logarithms of the shares of those rows that come to it, and enough of them unless it is the root.
+// Every leaf has the logarithms of the shares of those rows that come to it, of two classes their difference, and
+// enough rows unless it is the root.
 void check_leaves(const Sample& sample, const FlatForest& forest, const RandomisedGrowth& growth) {
   const Matrix<double> X(sample.X.data(), sample.rows, sample.features, static_cast<std::ptrdiff_t>(sample.features),
                          1);
@@ -119,15 +120,20 @@ void check_leaves(const Sample& sample, const FlatForest& forest, const Randomis
       found[leaf * sample.classes + sample.labels[row]] += weight_of(row);
     }
     for (std::size_t node = 0; node < nodes; ++node) {
-      const double* value = forest.value.data() + (first + node) * sample.classes;
+      const double* value = forest.value.data() + (first + node) * forest.outputs;
       const double* weights = found.data() + node * sample.classes;
       const double sum = std::accumulate(weights, weights + sample.classes, 0.0);
       const bool is_leaf = forest.feature[first + node] < 0;
       if (is_leaf && node > 0 && sum < growth.min_samples_leaf - 1e-9) fail("a leaf with too little weight");
-      for (std::size_t k = 0; k < sample.classes; ++k) {
+      std::vector<double> expected(sample.classes, 0.0);
+      for (std::size_t k = 0; is_leaf && k < sample.classes; ++k) {
         const double share = (weights[k] + growth.smoothing * prior[k] / total) / (sum + growth.smoothing);
-        const double expected = is_leaf ? std::log(share) / static_cast<double>(growth.trees) : 0.0;
-        if (!(std::abs(value[k] - expected) < 1e-9)) fail("a leaf with other values than its rows have");
+        expected[k] = std::log(share) / static_cast<double>(growth.trees);
+      }
+      if (sample.classes == 2) expected = {expected[1] - expected[0]};
+      if (expected.size() != forest.outputs) fail("a leaf with more or fewer values than it needs");
+      for (std::size_t output = 0; output < forest.outputs; ++output) {
+        if (!(std::abs(value[output] - expected[output]) < 1e-9)) fail("a leaf with other values than its rows have");
       }
     }
   }
@@ -151,7 +157,7 @@ int main(int count, char** words) {
     compare(forest, grow(sample, growth, 2 + static_cast<int>(draw_below(3))), "threads");
     compare(forest, grow(shuffle(sample), growth, 1), "the order of the rows");
     const Forest prepared(forest.view(), sample.features);  // It checks that the arrays are sound.
-    if (prepared.outputs() != sample.classes) fail("outputs");
+    if (prepared.outputs() != forest.outputs) fail("outputs");
   }
   std::printf("randomised: %d tables, %zu nodes\n", times, nodes);
 }

@@ -1,21 +1,23 @@
 """The arena: what is drawn, what is recorded, and what the standings make of it."""
 
-import itertools
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import friedmanchisquare, rankdata, wilcoxon
+from scipy.special import expit
+from scipy.stats import friedmanchisquare, rankdata
 from threadpoolctl import threadpool_limits
 
-from experiments import datasets, protocol, results, runner
+from experiments import datasets, peers, protocol, results, runner
 from experiments.arena import judging, program
-from experiments.arena.judging import judge, list_keys
-from experiments.arena.methods import METHODS, OURS, PEER, TIMED, Method
-from experiments.arena.render import _find_cliques, draw_ranks, render
-from experiments.arena.rows import ArenaKey, ArenaRow
-from experiments.arena.standings import Standings, critical_difference, holm, make_tables, signed_rank
+from experiments.arena.judging import list_jobs
+from experiments.arena.methods import METHODS, OURS, PEER, Method, is_peer
+from experiments.arena.render import _find_cliques, draw_ranks, render, write_markdown
+from experiments.arena.rows import ArenaJob, ArenaRow
+from experiments.arena.standings import DRAWS, Standings, bound_mean, critical_difference, make_tables
+from experiments.halves import DESIGN, JUDGING, OF_THE_PAPER, find_half
+from experiments.robust_focal_loss import RobustFocalLoss
 from untwist import PILBoostClassifier, progress
 from untwist.commands import main as cli
 
@@ -38,19 +40,23 @@ def calls(monkeypatch):
     seen = []
 
     def fit(name, X, y, seed):
-        if len(X) > 60:  # not the warm-up
-            seen.append((name, X, y))
+        seen.append((name, X, y))
         return Constant(X, y)
 
     for name in ("one", "two"):
         monkeypatch.setitem(METHODS, name, Method(lambda X, y, seed, name=name: fit(name, X, y, seed), name))
-    judging._warm_up.cache_clear()
     return seen
 
 
-def measure(wanted, path, again=(), processes=1):
-    jobs = {key: key for key in wanted}
-    return runner.measure(jobs, judge, path, ArenaRow, processes=processes, again=lambda row: row.method in again)
+def judge(data, twist, seed, max_rows, method, folder=None, several=False):
+    """The row of one method."""
+    (row,) = judging.judge(ArenaJob(data, twist, seed, max_rows, (method,)), folder, several)
+    return row
+
+
+def measure(jobs, path, again=(), **options):
+    wanted = {key: job for job in jobs for key in job.keys}
+    return runner.measure(wanted, judging.judge, path, ArenaRow, again=lambda row: row.method in again, **options)
 
 
 def run(*arguments):
@@ -75,7 +81,7 @@ def test_all_methods_meet_the_same_split_and_twist(calls):
         calls.clear()
         for method in ("one", "two"):
             judging._split_once.cache_clear()  # as in another process
-            judge(ArenaKey("cancer", twist, 1, 200, method))
+            judge("cancer", twist, 1, 200, method)
         (_, X_one, y_one), (_, X_two, y_two) = calls
         pd.testing.assert_frame_equal(X_one, X_two)
         np.testing.assert_array_equal(y_one, y_two)
@@ -183,14 +189,14 @@ def test_real_noise_comes_from_the_table():
 
 def test_a_rerun_runs_what_is_missing_only(calls, tmp_path):
     path = tmp_path / "deep" / "rows.csv"
-    wanted = list_keys(["cancer"], ["none", "symmetric-0.2", "real"], ["one", "two"], 2, 200, None)
+    wanted = list_jobs(["cancer"], ["none", "symmetric-0.2", "real"], ["one", "two"], 2, 200, None)
     assert len(wanted) == 2 * 2 * 2  # cancer has no real noisy labels
     rows = measure(wanted[:3], path)
     assert [name for name, *_ in calls] == ["one", "two", "one"]
     text = path.read_text()
     path.write_text(text[:-25])  # the last line is torn
     assert len(results.read(path, ArenaRow)) == 2
-    assert {row.key for row in measure(wanted, path)} == set(wanted)
+    assert {row.key for row in measure(wanted, path)} == {key for job in wanted for key in job.keys}
     assert len(calls) == 3 + 6
     assert path.read_text().startswith(text[: text.rstrip().rfind("\n")])
     again = measure(wanted, path)
@@ -206,7 +212,7 @@ def test_a_method_that_raises_is_recorded_and_tried_again(calls, tmp_path, monke
         raise RuntimeError("no\nluck, today")
 
     monkeypatch.setitem(METHODS, "two", Method(fit, "two"))
-    wanted = list_keys(["cancer"], ["symmetric-0.2"], ["one", "two"], 1, 200, None)
+    wanted = list_jobs(["cancer"], ["symmetric-0.2"], ["one", "two"], 1, 200, None)
     path = tmp_path / "rows.csv"
     one, two = measure(wanted, path)
     assert (one.error, two.error) == ("", "RuntimeError: no luck, today")
@@ -219,12 +225,12 @@ def test_a_method_that_raises_is_recorded_and_tried_again(calls, tmp_path, monke
 
 def test_a_probability_that_is_none_is_an_error(calls, monkeypatch):
     monkeypatch.setattr(Constant, "predict_proba", lambda self, X: np.full((len(X), 2), np.nan))
-    assert "no probability" in judge(ArenaKey("cancer", "none", 0, 200, "one")).error
+    assert "no probability" in judge("cancer", "none", 0, 200, "one").error
 
 
 @pytest.mark.slow
 def test_processes_give_the_same_rows(tmp_path):
-    wanted = list_keys(["cancer"], ["symmetric-0.2"], ["pilboost-paper", "adaboost"], 1, 60, None)
+    wanted = list_jobs(["cancer"], ["symmetric-0.2"], ["pilboost-paper", "hist-gradient"], 1, 60, None)
     here = measure(wanted, tmp_path / "here.csv", processes=1)
     there = measure(wanted, tmp_path / "there.csv", processes=2)
     assert [replace(row, seconds=0) for row in here] == sorted(
@@ -234,7 +240,7 @@ def test_processes_give_the_same_rows(tmp_path):
 
 
 def test_the_metrics_are_those_of_the_clean_test_rows(calls):
-    row = judge(ArenaKey("cancer", "symmetric-0.1", 0, 300, "one"))
+    row = judge("cancer", "symmetric-0.1", 0, 300, "one")
     _, y, _, y_test = protocol.split(datasets.load("cancer"), "symmetric-0.1", 0, 300)
     p = y.mean()
     assert p > 0.5
@@ -254,20 +260,104 @@ def test_a_foreign_or_damaged_file_is_refused(tmp_path):
         results.read(path, ArenaRow)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_learns_from_a_table_with_categories_and_gaps(method):
+@pytest.fixture
+def short(monkeypatch):
+    """Peers with fewer trees."""
+    monkeypatch.setattr(peers, "TREES", 8)
+    monkeypatch.setattr(peers, "ROUNDS", 40)
+
+
+def fit_and_predict(method, part):
     if not METHODS[method].version:
         pytest.skip(f"{METHODS[method].packages[0]} is not installed")
+    with warnings.catch_warnings(), threadpool_limits(1):  # a peer's warnings are its own
+        warnings.simplefilter("ignore")
+        model, seconds = judging.Fits(part.X, part.y, 0).fit(method)
+        assert seconds > 0
+        return judging.predict(model, part.X_test)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns_from_a_table_with_categories_and_gaps(method, short):
     made = table(600)
     X = made.X.mask(np.random.default_rng(2).random(made.X.shape) < 0.02).astype({"text": made.X["text"].dtype})
     part = protocol.split(replace(made, X=X), "symmetric-0.1", 0, 400)
-    with warnings.catch_warnings(), threadpool_limits(1):  # a peer's warnings are its own
-        warnings.simplefilter("ignore")
-        model = METHODS[method].fit(part.X, part.y, 0)
-    p = model.predict_proba(part.X_test)
+    p, label = fit_and_predict(method, part)
     assert p.shape == (180, 2)
     np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-6)
-    assert np.mean((p[:, 1] > 0.5) == part.y_test) > 0.8
+    assert np.mean(label == part.y_test) > 0.8
+
+
+def test_methods_that_follow_another_share_its_fit(monkeypatch):
+    seen = []
+
+    def fit(X, y, seed):
+        seen.append(seed)
+        return Constant(X, y)
+
+    def follow(X, y, seed, before):
+        assert before.p == y.mean()
+        X.iloc[:] = 0  # It harms itself alone.
+        return Constant(X, 1 - y)
+
+    monkeypatch.setitem(METHODS, "one", Method(fit, "one"))
+    for name in ("two", "three"):
+        monkeypatch.setitem(METHODS, name, Method(follow, name, follows="one"))
+    monkeypatch.setitem(METHODS, "four", Method(lambda X, y, seed, before: 1 / 0, "four", follows="one"))
+    (job,) = list_jobs(["cancer"], ["none"], ["one", "four", "two", "three"], 1, 100, None)
+    one, four, two, three = judging.judge(job)
+    assert seen == [0]
+    assert four.error.startswith("ZeroDivisionError")
+    assert (two.error, two.accuracy) == ("", three.accuracy)
+    assert two.seconds >= one.seconds
+    # A follower alone has its base fitted as well, and no row of it.
+    (job,) = list_jobs(["cancer"], ["none"], ["two"], 1, 100, None)
+    assert [row.method for row in judging.judge(job)] == ["two"]
+
+
+def test_untwisting_on_top_undoes_the_noise_of_a_peer(monkeypatch):
+    monkeypatch.setattr(peers, "TREES", 40)
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"key": rng.normal(size=1200)})
+    clean = (X["key"] > 0).to_numpy()
+    y = np.where(rng.random(1200) < 0.3, ~clean, clean).astype(np.int64)
+    fits = judging.Fits(X, y, 0)
+    before, after = (
+        np.abs(judging.predict(fits.fit(name)[0], X)[0][:, 1] - clean).mean()
+        for name in ("forest-careful", "forest+untwist")
+    )
+    assert before > 0.25  # It believes the labels.
+    assert after < before / 2
+
+
+def test_a_peer_is_chosen_by_its_own_measure():
+    def fit(X, y, held_out, seed, p):
+        model = Constant(X, y)
+        model.p = p
+        return model
+
+    X, y = np.zeros((50, 1)), np.arange(50) % 2
+    peer = peers.Peer(fit, ({"p": 0.1}, {"p": 0.5}, {"p": 0.9}), ("scikit-learn",))
+    assert peers.search(peer, X, y, 0)[1] == {"p": 0.5}
+    largest = replace(peer, compare=lambda y, posterior: -posterior[:, 1].mean())
+    assert peers.search(largest, X, y, 0)[1] == {"p": 0.9}
+
+
+@pytest.mark.parametrize("r", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("q", [0.0, 0.1, 0.5, 1.0])
+def test_the_robust_focal_loss_has_the_derivatives_of_its_formula(r, q):
+    def compute(y, margin):
+        p = expit(margin if y else -margin)
+        return (1 - p) ** r * ((1 - p**q) / q if q else -np.log(p))
+
+    margin = np.linspace(-8, 8, 33)
+    for y in (0, 1):
+        first, second = RobustFocalLoss(r, q)(np.full(33, y), margin)
+        below, here, above = (compute(y, margin + step) for step in (-1e-4, 0, 1e-4))
+        np.testing.assert_allclose(first, (above - below) / 2e-4, atol=1e-6)
+        np.testing.assert_allclose(second, (above - 2 * here + below) / 1e-8, atol=1e-5)
+        far = RobustFocalLoss(r, q)(np.full(2, y), np.array([-800.0, 800.0]))
+        assert np.all(np.isfinite(far))
 
 
 # Several classes
@@ -293,14 +383,10 @@ def several_folder(tmp_path, monkeypatch):
     judging._split_once.cache_clear()
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_learns_several_classes(method):
-    if not METHODS[method].version:
-        pytest.skip(f"{METHODS[method].packages[0]} is not installed")
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.several])
+def test_every_method_learns_several_classes(method, short):
     part = protocol.split(table_of_three(), "pair-0.1", 0, 280)
-    with warnings.catch_warnings(), threadpool_limits(1):  # a peer's warnings are its own
-        warnings.simplefilter("ignore")
-        _, p, label = judging._fit_and_predict(METHODS[method], part, part.y.copy(), 0)
+    p, label = fit_and_predict(method, part)
     assert p.shape == (120, 3)
     np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-6)
     assert np.mean(label == part.y_test) > 0.75
@@ -316,9 +402,7 @@ def test_the_metrics_of_several_classes_are_the_obvious_ones(several_folder, mon
 
     guess = Guess()
     monkeypatch.setitem(METHODS, "one", Method(lambda X, y, seed: guess, "one"))
-    judging._warm_up.cache_clear()
-    monkeypatch.setattr(judging, "_warm_up", lambda method: None)
-    row = judge(ArenaKey("three", "pair-0.3", 0, 200, "one"), str(several_folder), several=True)
+    row = judge("three", "pair-0.3", 0, 200, "one", str(several_folder), several=True)
     assert row.error == ""
     y = protocol.split(datasets.load_several("three", several_folder), "pair-0.3", 0, 200).y_test
     p = guess.p
@@ -334,26 +418,15 @@ def test_the_metrics_of_several_classes_are_the_obvious_ones(several_folder, mon
     assert row.bins.sum(axis=0) == pytest.approx([3 * len(y), len(y), len(y)], rel=1e-4)
 
 
-def test_of_two_classes_both_ways_to_measure_agree():
-    p = np.random.default_rng(0).random(50)
-    y = (np.arange(50) % 3 == 0).astype(np.int64)
-    posterior = np.column_stack([1 - p, p])
-    empty = ArenaRow("a", "none", 0, 9, "one")
-    two, several = judging._measure_two(empty, posterior, y), judging._measure_several(empty, posterior, y)
-    for metric in ("auc", "log_loss", "brier"):
-        assert getattr(two, metric) == pytest.approx(getattr(several, metric), rel=1e-5)
-
-
 def test_a_failure_among_several_classes_is_a_die(several_folder, monkeypatch):
     def fail(X, y, seed):
         raise RuntimeError("no luck")
 
     monkeypatch.setitem(METHODS, "one", Method(fail, "one"))
-    monkeypatch.setattr(judging, "_warm_up", lambda method: None)
-    row = judge(ArenaKey("three", "none", 0, 200, "one"), str(several_folder), several=True)
+    row = judge("three", "none", 0, 200, "one", str(several_folder), several=True)
     assert (row.accuracy, row.log_loss, row.brier) == pytest.approx((1 / 3, np.log(3), 1 / 3))
     coin = ArenaRow("a", "none", 0, 9, "one")
-    two = judging._make_failed_row(coin.key, 2, "x")
+    two = judging._make_failed_row(coin.key, 2, ValueError("x"))
     assert replace(two, error="") == coin
 
 
@@ -372,9 +445,9 @@ def test_the_command_takes_several_classes(calls, several_folder, tmp_path, caps
     assert run("--several", "--data", str(several_folder), *options, "--seeds", "1") == 0
     rows = results.read(out, ArenaRow)
     assert not any(row.error for row in rows)
-    assert {row.twist for row in rows} == set(protocol.TWISTS) - {"real", *protocol.TWO_CLASS_TWISTS}
+    assert {row.twist for row in rows} == set(program.CHOSEN_TWISTS) - {"real", *protocol.TWO_CLASS_TWISTS}
     assert {row.data for row in rows} == {"three"}
-    assert "Accuracy by twist" in capsys.readouterr().out
+    assert "accuracy by twist" in capsys.readouterr().out
     assert run("--several", *options) == 1
     assert "no data sets of several classes" in capsys.readouterr().err
 
@@ -384,7 +457,7 @@ def test_the_command_takes_several_classes(calls, several_folder, tmp_path, caps
 
 def made_rows(accuracy, methods=None, twist="symmetric-0.2"):
     """Rows from a table: runs x methods."""
-    methods = methods or [OURS, PEER, "adaboost", "cleanlab"][: len(accuracy[0])]
+    methods = methods or [OURS, PEER, "catboost-careful", "hist-gradient"][: len(accuracy[0])]
     return [
         ArenaRow(f"set{i}", twist, 0, 100, method, accuracy=value, reliability="/".join("111") + " 0/0/0" * 9)
         for i, line in enumerate(accuracy)
@@ -394,13 +467,23 @@ def made_rows(accuracy, methods=None, twist="symmetric-0.2"):
 
 def test_ranks_are_those_of_the_obvious_version():
     accuracy = np.random.default_rng(0).integers(50, 60, size=(12, 4)) / 64  # with ties
-    standings = Standings(made_rows(accuracy.tolist()))
+    rows = made_rows(accuracy.tolist())
     obvious = np.zeros(4)
     for line in accuracy:
         for j in range(4):
             obvious[j] += 1 + np.sum(line > line[j]) + (np.sum(line == line[j]) - 1) / 2
-    assert standings.ranks == pytest.approx(dict(zip([OURS, PEER, "adaboost", "cleanlab"], obvious / 12, strict=True)))
-    assert list(standings.ranks.values()) == sorted(standings.ranks.values())
+    expected = dict(zip([row.method for row in rows[:4]], obvious / 12, strict=True))
+    # Neither cells of another kind nor a peer with our untwisting on top change ranks.
+    others = made_rows([[0.1, 0.2, 0.3, 0.4, 0.5]] * 3, [*expected, "xgboost+untwist"], twist="none")
+    on_top = [replace(row, method="xgboost+untwist", accuracy=0.99) for row in rows[::4]]
+    standings = Standings([*others, *rows, *on_top])
+    assert standings.on_top == ["xgboost+untwist"]
+    assert standings.rank("twisted") == pytest.approx(expected)
+    assert list(standings.rank("twisted").values()) == sorted(expected.values())
+    assert standings.rank("none")["hist-gradient"] == 1.0
+    assert standings.rank("real") == {}
+    together = standings.rank("twisted", "none")
+    assert together[OURS] == pytest.approx((12 * expected[OURS] + 3 * 4) / 15)
 
 
 def test_cells_average_over_seeds_and_leave_unfinished_runs_out():
@@ -414,28 +497,21 @@ def test_cells_average_over_seeds_and_leave_unfinished_runs_out():
         Standings([rows[0], replace(rows[1], seed=5)])
 
 
-def test_the_signed_rank_test_is_scipys_and_has_an_answer_for_ties():
-    lead = np.random.default_rng(0).normal(0.3, 1, 20)
-    assert signed_rank(lead) == pytest.approx(wilcoxon(lead).pvalue)
-    assert signed_rank(np.zeros(7)) == 1
-    assert signed_rank(np.full(7, 1e-17)) == 1
-    exact = [
-        sum(r * s for r, s in zip(range(1, 6), signs, strict=True)) for signs in itertools.product([0, 1], repeat=5)
-    ]
-    assert signed_rank(np.arange(1.0, 6.0)) == pytest.approx(2 * np.mean(np.array(exact) >= 15))
-
-
-def test_holm_is_the_step_down_procedure():
-    rng = np.random.default_rng(0)
-    for p in rng.random((20, 5)) ** 3:
-        for level in (0.01, 0.05, 0.3):
-            rejected = set()
-            for step, i in enumerate(np.argsort(p)):
-                if p[i] > level / (5 - step):
-                    break
-                rejected.add(i)
-            assert set(np.flatnonzero(holm(p) <= level)) == rejected
-    assert holm([0.9, 0.9]).tolist() == [1, 1]
+def test_a_mean_is_bounded_by_drawing_whole_data_sets():
+    rng = np.random.default_rng(1)
+    values, groups = rng.normal(size=10), list("aabbbccdde")
+    low, high = bound_mean(values, groups)
+    drawn = np.random.default_rng(0).integers(5, size=(DRAWS, 5))
+    obvious = []
+    for names in drawn[:2000]:
+        together = [
+            value for one in names for value, group in zip(values, groups, strict=True) if group == "abcde"[one]
+        ]
+        obvious.append(np.mean(together))
+    assert (low, high) == pytest.approx(tuple(np.quantile(obvious, [0.025, 0.975])), abs=0.1)
+    order = rng.permutation(10)
+    assert bound_mean(values[order], [groups[i] for i in order]) == pytest.approx((low, high))
+    assert low < values.mean() < high
 
 
 @pytest.mark.parametrize(("methods", "q"), [(2, 1.960), (5, 2.728), (10, 3.164)])  # Demšar 2006, table 5a
@@ -448,34 +524,59 @@ def test_two_methods_rank_as_friedman_has_it():
     ranks = rankdata(-accuracy, axis=1).mean(axis=0)
     statistic = 12 * 9 / (3 * 4) * np.sum((ranks - 2) ** 2)
     assert friedmanchisquare(*accuracy.T).statistic == pytest.approx(statistic)
-    assert sorted(Standings(made_rows(accuracy.tolist())).ranks.values()) == pytest.approx(sorted(ranks))
+    assert sorted(Standings(made_rows(accuracy.tolist())).rank("twisted").values()) == pytest.approx(sorted(ranks))
 
 
-def test_losing_cases_come_first_and_the_untwisted_apart():
+def test_losing_cells_come_first_and_kinds_stand_apart():
     rows = made_rows([[0.9, 0.8], [0.70, 0.73], [0.76, 0.78]]) + made_rows([[0.80, 0.804]], twist="none")
-    losses, aims = make_tables(Standings(rows))[:2]
-    assert losses.title == "Losing cases: 1 of 4"
+    losses, bars, twisted, untwisted, *_ = make_tables(Standings(rows), "Half: ")
+    assert losses.title == "Half: losing cells, 1 of 4"
     assert losses.lines == [["set1", "symmetric-0.2", "0.700", "0.730", "-0.030"]]
-    found = {aim: (what, met) for aim, what, met in aims.lines}
-    assert found["untwisted: within .005 of the best peer"] == (f"-0.0040 to {PEER}", "met")
-    assert found[f"nowhere more than 0.02 below {PEER}"] == ("-0.030 at worst", "missed")
+    found = {bar: (what, met) for bar, what, met in bars.lines}
+    assert found["mean rank below 2, twisted"] == ("1.67 of 2; 1.67 with real noise", "met")
+    assert found["accuracy 0.02 above the best, twisted"] == (f"+0.0167 to {PEER}", "missed")
+    assert found["accuracy within 0.002 of the best, untwisted"] == (f"-0.0040 to {PEER}", "missed")
+    assert found[f"no cell more than 0.02 below {PEER}"] == ("1 cells, -0.030 at worst", "missed")
+    assert found["lowest log-loss, twisted"] == (f"0.6931, {PEER} 0.6931", "met")
+    assert "highest AUC, real noise" not in found
+    assert (twisted.title, untwisted.title) == ("Half: twisted training data", "Half: untwisted training data")
+    best, other = twisted.lines  # by rank
+    assert (best[:5], best[-1]) == ([PEER, "0.7700", "+0.0167", "-0.0300", "+0.1000"], "1.33")
+    assert (other[:5], other[-1]) == ([OURS, "0.7867", "", "", ""], "1.67")
 
 
-@pytest.mark.parametrize(
-    ("ratio", "verdicts"), [(1.0, ["met", "met"]), (2.19, ["missed", "met"]), (3.5, ["missed"] * 2)]
-)
-def test_time_has_an_aim_and_a_limit(ratio, verdicts):
+def test_real_noise_is_judged_by_auc_and_a_tie_is_no_loss():
+    rows = [replace(row, auc=0.8) for row in made_rows([[0.5, 0.6, 0.7]], twist="real")]
+    bars = {bar: (what, met) for bar, what, met in make_tables(Standings(rows))[1].lines}
+    assert bars["highest AUC, real noise"][1] == "met"
+    rows[1] = replace(rows[1], auc=0.81)
+    bars = {bar: (what, met) for bar, what, met in make_tables(Standings(rows))[1].lines}
+    assert bars["highest AUC, real noise"] == (f"0.8000, {PEER} 0.8100", "missed")
+
+
+def test_peers_with_our_untwisting_on_top_set_no_bar():
     ours, peer = made_rows([[0.9, 0.8]])
-    rows = [replace(ours, seconds=ratio), peer, replace(peer, method=TIMED, seconds=1.0)]
-    *_, aim, limit = make_tables(Standings(rows))[1].lines
-    assert aim == [f"as fast as {TIMED}", f"{ratio:.2f} times", verdicts[0]]
-    assert limit == [f"at most 3 times as slow as {TIMED}", f"{ratio:.2f} times", verdicts[1]]
+    rows = [
+        ours,
+        peer,
+        replace(peer, method="forest+untwist", accuracy=0.99, log_loss=0.01, seconds=-1.0, reliability=""),
+    ]
+    tables = {one.title: one for one in make_tables(Standings(rows))}
+    assert {met for *_, met in tables["bars"].lines} == {"met"}
+    (line,) = tables["twisted training data, peers with our untwisting on top"].lines
+    assert line[:3] == ["forest+untwist", "0.9900", "-0.0900"]
+    assert line[6] == "nan"  # There is nothing to calibrate.
+    assert [one[0] for one in tables["twisted training data"].lines] == [OURS, PEER]
+    assert tables["accuracy by twist"].lines == [[OURS, "0.900*"], [PEER, "0.800 "], ["forest+untwist", "0.990 "]]
+    assert tables["time"].lines[-1][0] == "forest+untwist"
+    assert not is_peer("forest+untwist")
+    assert is_peer("cleanlab-careful")
 
 
 def test_the_calibration_error_weighs_bins_by_rows():
     bins = "3/0.3/0 0/0/0 0/0/0 0/0/0 0/0/0 0/0/0 0/0/0 0/0/0 0/0/0 1/0.9/0"
     rows = [replace(row, reliability=bins) for row in made_rows([[0.9, 0.8]])]
-    assert Standings(rows).measure_calibration(OURS) == pytest.approx((0.3 + 0.9) / 4)
+    assert Standings(rows).average("calibration", OURS) == pytest.approx((0.3 + 0.9) / 4)
 
 
 def test_bars_join_what_is_not_told_apart():
@@ -486,14 +587,17 @@ def test_bars_join_what_is_not_told_apart():
 
 def test_the_page_is_self_contained_and_escapes_names():
     rows = [replace(row, data="<script>", error="<b>") for row in made_rows([[0.9, 0.95, 0.7]])]
-    text = render(Standings(rows), "what & why")
+    text = render({JUDGING: Standings(rows), DESIGN: Standings(rows)}, "what & why")
     assert "&lt;script&gt;" in text
     assert "<script" not in text
     assert "<b>" not in text
     assert "what &amp; why" in text
     assert "http:" not in text
     assert "https:" not in text
-    assert text.index("Losing cases") < text.index("Mean ranks")
+    assert text.index("Judging: losing cells") < text.index("Judging: twisted") < text.index("Design: losing cells")
+    page = write_markdown({JUDGING: Standings(rows)}, "what & why")
+    assert page.startswith("# The arena")
+    assert "## Judging: losing cells, 1 of 1" in page
     assert "&lt;i&gt; 1.00" in draw_ranks({"<i>": 1.0, "b": 2.0}, cd=0.5)
 
 
@@ -522,11 +626,48 @@ def test_the_command_runs_and_shows(calls, tmp_path, capsys, monkeypatch):
     assert run(*options, "--jobs", "1", "--out", str(out)) == 0
     output = capsys.readouterr()
     assert "1 data sets, 2 twists, 2 methods, 2 splits" in output.out
-    assert "Accuracy by twist" in output.out
+    assert "accuracy by twist" in output.out
     assert "left" in output.err
     assert "left" not in output.out
     assert out.with_suffix(".html").read_text().startswith("<!doctype html>")
     assert len(results.read(out, ArenaRow)) == 8
+
+
+def test_halves_come_one_after_the_other_and_one_can_be_asked_for(calls, tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv(datasets.FOLDER, raising=False)
+    halves = find_half(datasets.list_names(), looked_at=OF_THE_PAPER)
+    assert halves["xd6"] == DESIGN
+    out = tmp_path / "rows.csv"
+    options = ["--twists", "none", "--methods", "one", "two", "--seeds", "1", "--rows", "60", "--jobs", "1"]
+    options += ["--out", str(out)]
+    assert run(*options, "--half", DESIGN) == 0
+    assert {row.data for row in results.read(out, ArenaRow)} == {name for name in halves if halves[name] == DESIGN}
+    assert "Judging:" not in capsys.readouterr().out
+    assert run(*options) == 0
+    assert {row.data for row in results.read(out, ArenaRow)} == set(halves)
+    output = capsys.readouterr().out
+    assert output.index("Judging: untwisted training data") < output.index("Design: untwisted training data")
+    page = out.with_suffix(".md").read_text()
+    assert "## Judging: untwisted training data\n" in page
+    made = len(calls)
+    out.with_suffix(".md").unlink()
+    assert run(*options, "--show") == 0
+    assert out.with_suffix(".md").read_text() == page
+    assert len(calls) == made
+
+
+def test_a_budget_of_minutes_ends_cleanly(calls, tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv(datasets.FOLDER, raising=False)
+    out = tmp_path / "rows.csv"
+    options = ["--sets", "cancer", "xd6", "--twists", "none", "--methods", "one", "two", "--rows", "60", "--jobs", "1"]
+    options += ["--out", str(out)]
+    assert run(*options, "--seeds", "1") == 0
+    before = out.read_text()
+    assert run(*options, "--seeds", "2", "--minutes", "0") == 0
+    assert "4 jobs are left: the same command goes on from there" in capsys.readouterr().err
+    assert out.read_text() == before
+    assert run(*options[:-1], str(tmp_path / "new.csv"), "--minutes", "0") == 1
+    assert "no run yet that every method has finished" in capsys.readouterr().err
 
 
 def test_bad_requests_get_one_sentence_and_a_status(calls, tmp_path, capsys, monkeypatch):

@@ -11,12 +11,13 @@ from sklearn.metrics import average_precision_score, f1_score, log_loss, precisi
 from experiments import datasets, peers, protocol, results
 from experiments.benchmarks import several_classes_time
 from experiments.datasets import Table, drop_rare_classes, is_pair_with_noise, list_several, load_several
+from experiments.halves import DESIGN, JUDGING, find_half
 from experiments.peers import PEERS, Contiguous, compute_log_loss, hold_out, predict_unseen, search, spread_columns
 from experiments.several_classes import judging, methods, program
 from experiments.several_classes.judging import Job, judge, list_jobs
 from experiments.several_classes.methods import AUDITORS, GROUPS, OURS, PEER, Group, Labelling, Outcome
 from experiments.several_classes.rows import Key, Row
-from experiments.several_classes.sets import DESIGN, JUDGING, KINDS, find_half, load_set, split_twisted
+from experiments.several_classes.sets import KINDS, load_set, split_twisted
 from experiments.several_classes.standings import Standings, make_real_table, make_tables
 from untwist import progress
 from untwist.commands import main as cli
@@ -382,7 +383,6 @@ def test_errors_are_rows_and_what_came_before_them_counts(folder, fakes, monkeyp
     )
     (row,) = judge(Job("ants", "none", 0, 120, "little"), str(folder))
     assert "no probability" in row.error
-    assert judge(Job("ants", "none", 0, 120, "all"), str(folder), deadline=0.0) == []
 
 
 @pytest.mark.parametrize("group", GROUPS)

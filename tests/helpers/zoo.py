@@ -40,6 +40,8 @@ MODELS = {
     "alpha 2, exact link, depth 6": {"alpha": 2.0, "link": "exact", "n_estimators": 10, "max_depth": 6},
     "alpha 4, beyond the clip": {"alpha": 4.0, "step_size": 8.0, **GIVEN},
     "alpha 4, exact link": {"alpha": 4.0, "link": "exact", **GIVEN},
+    "alpha 4, logit link": {"alpha": 4.0, "link": "logit", **GIVEN},
+    "rates given, logit link": {"alpha": 2.0, "link": "logit", "noise_rates": (0.1, 0.3), **GIVEN},
     "alpha 1/2": {"alpha": 0.5, **GIVEN},
     "alpha 1/2, exact link": {"alpha": 0.5, "link": "exact", **GIVEN},
     "alpha infinite": {"alpha": np.inf, **GIVEN},

@@ -5,6 +5,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from untwist.noise import hierarchy
 from untwist.noise.hierarchy import LEVELS, SourcePrior, learn_prior
@@ -140,6 +141,12 @@ def test_the_spread_of_kinds_is_the_covariance_of_their_means():
             means.append((n_wrong + concentration * level) / (counts[source].sum(axis=1) + concentration))
         expected = np.cov(np.array(means).T, aweights=prior.weights[source], ddof=0)
         np.testing.assert_allclose(prior.find_spread(counts)[source], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-9, 1.0, 1e3])
+def test_logarithms_are_added_as_scipy_does(scale):
+    logarithms = scale * np.random.default_rng(0).normal(size=(4, 30, 3)) - 1e4
+    assert hierarchy._add_logarithms(logarithms) == logsumexp(logarithms)
 
 
 def test_a_prior_keeps_what_it_was_made_of():

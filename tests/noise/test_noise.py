@@ -493,6 +493,7 @@ def test_rates_are_recovered(rates):
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.2, 0.4])
 @pytest.mark.parametrize("slope", [0.7, 1.0, 1.4])
+@pytest.mark.thinned(3)
 def test_equal_rates_are_not_excluded_even_where_the_posterior_fits_without_noise(rate, slope):
     found = [estimate_noise(*simulate(2000, rate, rate, seed, spread=5.0, slope=slope)) for seed in range(8)]
     assert sum(one.interval_neg[0] <= rate <= one.interval_neg[1] for one in found) >= 7
@@ -504,9 +505,9 @@ def test_equal_rates_are_not_excluded_even_where_the_posterior_fits_without_nois
 
 def test_found_takes_evidence_and_without_it_intervals_begin_at_0():
     kinds = set()
-    for seed in range(20):
+    for seed in range(6):
         for rate, spread in ((0.0, 1.0), (0.0, 3.0), (0.2, 5.0)):
-            found = estimate_noise(*simulate(600, rate, rate, seed, spread, slope=1.5))
+            found = estimate_noise(*simulate(1000, rate, rate, seed, spread, slope=1.5))
             assert found.found == (found.evidence >= ENOUGH_EVIDENCE and found.chance_of_noise >= LEAST_CHANCE)
             assert found.found or found.interval_neg[0] == found.interval_pos[0] == 0.0
             kinds.add(found.found)
@@ -544,6 +545,7 @@ def estimate_simulated_rates(rate, seed):
 
 @pytest.mark.parametrize("jitter", [0.0, 0.5], ids=lambda jitter: f"jitter {jitter}")
 @pytest.mark.parametrize("spread", [0.5, 1.0, 3.0, 6.0], ids=lambda spread: f"spread {spread}")
+@pytest.mark.thinned(3)
 def test_clean_data_hard_or_easy_show_no_evidence_of_noise(spread, jitter):
     found = []
     for seed in range(40):
@@ -557,6 +559,7 @@ def test_clean_data_hard_or_easy_show_no_evidence_of_noise(spread, jitter):
     assert sum(one.found for one in found) <= 4
 
 
+@pytest.mark.slow
 def test_overlapping_gaussians_with_their_true_posterior_are_clean():
     alarms = 0
     for seed in range(100):
@@ -579,6 +582,7 @@ def list_intervals(found):
 
 
 @pytest.mark.parametrize("rates", [(0.2, 0.2), (0.1, 0.3)])
+@pytest.mark.thinned(2)
 def test_intervals_hold_the_truth_in_95_of_100_simulations(rates):
     found = [estimate_noise(*simulate(4000, *rates, seed, spread=5.0, slope=2.0)) for seed in range(30)]
     assert count_held(found, rates) >= binom.ppf(0.005, 60, 0.95)  # The limit is 52 of 60.
@@ -593,6 +597,7 @@ def test_intervals_hold_the_truth_in_95_of_100_simulations(rates):
         (0.1, 0.3),
     ],
 )
+@pytest.mark.thinned(2)
 def test_a_posterior_that_knows_the_twisted_truth_does_not_rule_out_the_noise(rates):
     found = [estimate_noise(*simulate(5000, *rates, seed, spread=5.0)) for seed in range(20)]
     assert count_held(found, rates) >= binom.ppf(0.005, 40, 0.95)  # The limit is 34 of 40.
@@ -600,6 +605,7 @@ def test_a_posterior_that_knows_the_twisted_truth_does_not_rule_out_the_noise(ra
 
 @pytest.mark.parametrize("rates", [(0.0, 0.0), (0.0, 0.3)])
 @pytest.mark.parametrize("slope", [0.6, 1.0, 2.0])
+@pytest.mark.thinned(3)
 def test_intervals_hold_a_rate_of_0(rates, slope):
     found = [estimate_noise(*simulate(1000, *rates, seed, spread=5.0, slope=slope)) for seed in range(10)]
     assert sum(one.interval_neg[0] == 0.0 for one in found) >= 8

@@ -247,6 +247,7 @@ def test_clean_labels_are_not_accused_and_not_acquitted_for_nothing(n_classes, c
 
 
 @pytest.mark.parametrize("n", [6, 10, 20, 40])
+@pytest.mark.thinned(2)
 def test_few_rows_that_are_merely_hard_are_not_accused(n):
     found = []
     for seed in range(10):

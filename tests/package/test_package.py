@@ -39,7 +39,7 @@ PUBLIC = {
     "untwist.explorer": ["ALPHA", "FOCAL", "SUPER", "Exploration", "LossFamily", "explore"],
     "untwist.export": ["numbers", "probabilities", "to_code", "to_onnx", "to_treelite", "to_xgboost"],
     "untwist.files": ["VERSION", "dumps", "header", "load", "loads", "open_whole", "save", "write_whole"],
-    "untwist.links": ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "default_step_size"],
+    "untwist.links": ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "LogitLink", "default_step_size"],
     "untwist.losses": [
         "AlphaLoss",
         "ExponentialLoss",

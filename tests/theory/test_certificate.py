@@ -33,7 +33,7 @@ LINKS += [ClippedLink(loss) for loss in (LogLoss(), SquareLoss(), MatusitaLoss()
 
 @pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("link", LINKS, ids=repr)
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(7)
 def test_no_round_violates_the_theorem(link, factor):
     step = factor * default_step_size(link)
     certificate = certify(boost_rounds(link, step), link, step)

@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import quad
 
 from helpers import reference
-from untwist.links import CanonicalLink, ClippedLink, HalfLogitLink, default_step_size
+from untwist.links import CanonicalLink, ClippedLink, HalfLogitLink, LogitLink, default_step_size
 from untwist.losses import AlphaLoss, ExponentialLoss, FocalLoss, LogLoss, Loss, MatusitaLoss, SquareLoss, SuperLoss
 
 ALPHAS = [0.1, 0.5, 0.9, 1 - 1e-12, 1.0, 1 + 1e-12, 1.0001, 1.1, 1.5, 2.0, 4.0, 8.0, 100.0, 1e6, math.inf]
@@ -132,7 +132,7 @@ def test_closed_forms_agree_with_the_general_recipe(kind, loss):
 
 @pytest.mark.parametrize("loss", BOOSTABLE, ids=repr)
 @both_kinds
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 def test_the_weights_are_the_slope_and_the_curvature_theirs(kind, loss):
     """margin_loss(a) - margin_loss(b) is the integral of the weights; likewise the weights of the curvature."""
     link = kind(loss)
@@ -244,6 +244,43 @@ def test_half_logit_link_is_adaboost():
     assert link.largest_curvature(-math.inf, math.inf) == math.inf
     with pytest.raises(ValueError, match=r"loss must be ExponentialLoss\(\)"):
         HalfLogitLink(LogLoss())
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.1, 2.0, 4.0, 50.0])
+def test_logit_link_has_log_odds_for_scores_and_the_slopes_of_the_loss_for_weights(alpha):
+    loss = AlphaLoss(alpha)
+    link = LogitLink(loss)
+    m = np.linspace(-6, 6, 25)
+    np.testing.assert_allclose(link.tilted(m), 1 / (1 + np.exp(-m)))
+    np.testing.assert_allclose(link.margin_loss(m), loss.partial_pos(link.tilted(m)), rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(loss.tilted_estimate(link.inverse(m)), link.tilted(m), rtol=1e-10)
+    np.testing.assert_allclose(link.inverse(link.link([0.4, 0.5, 0.55])), [0.4, 0.5, 0.55])
+    for function, derivative, sign in [
+        (link.margin_loss, link.weights, -1.0),
+        (link.weights, link.curvature, -1.0),
+        (link.inverse, link.inverse_derivative, 1.0),
+    ]:
+        slope = (function(m + 1e-5) - function(m - 1e-5)) / 2e-5
+        np.testing.assert_allclose(derivative(m), sign * slope, rtol=1e-6, atol=1e-9)
+    u = np.array([0.2, 0.5, 0.9])
+    np.testing.assert_allclose(
+        link.score_derivative(u), (link.score(u + 1e-6) - link.score(u - 1e-6)) / 2e-6, rtol=1e-6
+    )
+    assert link.weights([-1e300, 1e300]).tolist() == [1.0 if alpha == 1 else 0.0, 0.0]
+    assert np.isnan(link.weights(np.nan))
+
+
+def test_logit_link_at_alpha_1_is_the_canonical_one():
+    m = np.linspace(-5, 5, 11)
+    logit, canonical = LogitLink(AlphaLoss(1.0)), CanonicalLink(AlphaLoss(1.0))
+    for name in ("tilted", "inverse", "weights", "margin_loss", "curvature"):
+        np.testing.assert_allclose(getattr(logit, name)(m), getattr(canonical, name)(m), rtol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("loss", [AlphaLoss(0.5), AlphaLoss(-2.0), AlphaLoss(math.inf), SquareLoss()], ids=repr)
+def test_logit_link_refuses(loss):
+    with pytest.raises(ValueError, match=r"finite alpha >= 1"):
+        LogitLink(loss)
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,7 @@ def test_section_3_log_square_and_matusita_are_strictly_proper_with_M_D_S(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.thinned(2)
 def test_equation_eqpoirisk(loss):
     """L(u, v) = v*l_1(u) + (1-v)*l_{-1}(u), 0*inf = 0, and L_(v) is its infimum over u (1e-9 above no grid value)."""
     u = np.concatenate([[0.0], expit(np.linspace(-30.0, 30.0, 2001)), [1.0]])
@@ -105,6 +106,7 @@ def test_lemma_lemUstar_the_bayes_risk_is_concave_and_continuous(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.thinned(3)
 def test_lemma_lemUstar_the_surrogate_is_convex_continuous_and_non_increasing(loss):
     """F(z) = (-L_)*(-z), the brute-force sup (1e-6), is convex, continuous (slope in [-1, 0]) and non-increasing."""
     z = np.linspace(-6.0, 6.0, 481)
@@ -436,8 +438,11 @@ def test_lemma_super_loss_is_not_twist_proper(loss):
     assert (np.diff(loss.partial_neg(u)) > 0).all()
     for clean, twisted in [(0.3, 0.1), (0.3, 0.7)]:
         assert explore(family, clean, twisted, refinements=4).distance > 0.15
-    if loss == LogLoss():
-        assert explore(SUPER, 0.1, 0.3).reaches()  # The Super Loss does undo blunting.
+
+
+@pytest.mark.slow
+def test_lemma_super_loss_does_undo_blunting():
+    assert explore(SUPER, 0.1, 0.3).reaches()
 
 
 # ---- Section 4: the alpha-loss ----

@@ -20,7 +20,7 @@ from untwist.model import FittedModel
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.posterior import TIE_BREAK, ClassesPosterior, turns_labels_over
 from untwist.noise.untwisting import REACH, TABLE
-from untwist.theory.links import CanonicalLink
+from untwist.theory.links import find_link_name
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
 
@@ -92,7 +92,7 @@ def choose_formula(fitted: FittedModel) -> Formula:
     posterior = fitted.posterior
     link = None
     if not isinstance(fitted.link, SoftmaxLink):
-        link = LinkFormula(abs(loss.alpha), isinstance(fitted.link, CanonicalLink), posterior.floor)
+        link = LinkFormula(abs(loss.alpha), find_link_name(fitted.link), posterior.floor)
     if isinstance(posterior, ClassesPosterior):
         if posterior.untwisting is None:
             return TiltedSoftmaxFormula(loss.alpha, posterior.floor)
@@ -115,20 +115,20 @@ def choose_formula(fitted: FittedModel) -> Formula:
 
 @dataclass(frozen=True)
 class LinkFormula:
-    """A link of the alpha-loss, clipped or exact.
+    """A link of the alpha-loss.
 
     Parameters
     ----------
     alpha : float
         Without its sign.
-    exact : bool
-        Whether the link is the exact one.
+    name : str
+        Which of `untwist.theory.links.LINKS` it is.
     floor : float
         Posteriors are kept within [floor, 1 - floor].
     """
 
     alpha: float
-    exact: bool
+    name: str
     floor: float
 
     @property
@@ -166,17 +166,19 @@ class LinkFormula:
         return write("min", self.write_log_odds(size) / self.alpha, most)
 
     def write_log_odds(self, size: Term) -> Term:
-        """Write the log-odds of the clean posterior of |alpha| at the size of a score, by either link."""
+        """Write the log-odds of the clean posterior of |alpha| at the size of a score."""
+        if self.name == "logit":
+            return size
         write = size.writer.write
         define = size.define
         inverse_clip = self.inverse_clip
-        if self.alpha < 1 and not self.exact:
+        if self.alpha < 1 and self.name == "clipped":
             size = define("scaled", 2.0**inverse_clip * size)
         decay = size
         if inverse_clip:
             left = define("left", write("max", 1.0 - inverse_clip * size, SMALLEST_LOGARITHM_ARGUMENT))
             decay = define("decay", -1.0 / inverse_clip * write("log", left))
-        if not self.exact:
+        if self.name == "clipped":
             return define("odds", decay + write("log", 2.0 - write("exp", -1.0 * decay)))
         return self._write_exact_log_odds(decay) if inverse_clip else decay
 

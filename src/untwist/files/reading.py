@@ -45,7 +45,7 @@ from untwist.noise import MenonEstimate, NoiseEstimate, Untwisting
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
 from untwist.settings import choose_engine
-from untwist.theory.links import CanonicalLink, ClippedLink, Link
+from untwist.theory.links import LINKS, Link
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
 
@@ -97,9 +97,6 @@ LARGEST_OFFSET = 1e6
 
 #: The scale of a calibration stays below this, so that calibrated log-odds are finite.
 LARGEST_SCALE = 1e6
-
-#: The kinds of links that a setting may name.
-LINKS = {"clipped": ClippedLink, "exact": CanonicalLink}
 
 #: The kind of link of classes that were boosted together.
 SOFTMAX = "softmax"

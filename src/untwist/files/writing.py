@@ -37,7 +37,7 @@ from untwist.noise import NoiseEstimate
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
 from untwist.noise.untwisting import Untwisting
-from untwist.theory.links import CanonicalLink, Link
+from untwist.theory.links import Link, LogitLink, find_link_name
 from untwist.theory.losses import AlphaLoss, is_alpha_loss
 from untwist.theory.several_classes import SoftmaxLink
 
@@ -96,7 +96,7 @@ def _choose_version(model: FittedModel) -> int:
     if model.encoder.schema.numbers:
         return VERSION
     has_bends = isinstance(model.noise, Untwisting) and model.noise.bends is not None
-    if model.sources is not None or has_bends:
+    if model.sources is not None or has_bends or isinstance(model.link, LogitLink):
         return THIRD_VERSION
     is_shared = isinstance(model.link, SoftmaxLink)
     is_mixed = model.choice is not None and model.choice.mixture is not None
@@ -190,9 +190,7 @@ def _describe_columns(encoder: TableEncoder, arrays: _ArrayWriter) -> dict[str, 
 def _describe_link(link: Link | SoftmaxLink) -> dict[str, Any]:
     if not isinstance(link.loss, AlphaLoss):
         raise ValueError(f"only models of the alpha-loss can be written to a file, got {link.loss!r}")
-    kind = "exact" if isinstance(link, CanonicalLink) else "clipped"
-    if isinstance(link, SoftmaxLink):
-        kind = "softmax"
+    kind = "softmax" if isinstance(link, SoftmaxLink) else find_link_name(link)
     return {"kind": kind, "alpha": _make_number(link.loss.alpha)}
 
 

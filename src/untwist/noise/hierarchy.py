@@ -168,10 +168,10 @@ def learn_prior(counts: Array, pooled: Array, before: SourcePrior | None = None)
     """
     telling = counts[:MOST_TELLING_SOURCES]
     common = pooled if before is None else before.common
+    allowed = CONCENTRATIONS[:, None, None] / (CONCENTRATIONS[:, None, None] + telling.sum(axis=2))
     for _ in range(TURNS):
         learned = _weigh_hypotheses(telling, _shape_levels(common))
         # A source counts for as many labels as its own differences from the common matrix allow.
-        allowed = CONCENTRATIONS[:, None, None] / (CONCENTRATIONS[:, None, None] + telling.sum(axis=2))
         firmness = (1.0 - learned.unusual)[:, None] * np.einsum("csj,csk->sk", learned.weights, allowed)
         summed = np.einsum("sk,skl->kl", firmness, telling) + POOLED_LABELS * pooled
         moved = summed / summed.sum(axis=1, keepdims=True)
@@ -232,7 +232,7 @@ def _weigh_hypotheses(counts: Array, levels: Array, given: Array | None = None) 
         tried, some = given.max(axis=(1, 2)) > LEAST_WEIGHT, given.max(axis=(0, 2)) > LEAST_WEIGHT
         bells, given = bells[some], given[np.ix_(tried, some)]
         given = given / given.sum()
-    log_likely = np.stack([_rate_levels(counts, levels, each) for each in CONCENTRATIONS[tried]])
+    log_likely = _rate_levels(counts, levels, CONCENTRATIONS[tried])
     # Each concentration has its own scale: one that is next to impossible for a source must not become 0 over 0.
     by_concentration = log_likely.max(axis=2)
     highest = by_concentration.max(axis=0)
@@ -245,8 +245,9 @@ def _weigh_hypotheses(counts: Array, levels: Array, given: Array | None = None) 
     both = usual + other
     if given is None:
         rated = (np.log(both) + log_scale).sum(axis=1) + _rate_bells()[:, None]
-        hypotheses = np.exp(rated - logsumexp(rated))
-        evidence = float(logsumexp(rated) - np.log(hypotheses.shape[0] * hypotheses.shape[2]))
+        log_total = _add_logarithms(rated)
+        hypotheses = np.exp(rated - log_total)
+        evidence = float(log_total - np.log(hypotheses.shape[0] * hypotheses.shape[2]))
     else:
         hypotheses = given
         evidence = float(np.log(np.einsum("chu,cshu->s", hypotheses, both * np.exp(log_scale))).sum())
@@ -276,15 +277,21 @@ def _rate_bells() -> Array:
     return np.asarray(rated - logsumexp(rated))
 
 
-def _rate_levels(counts: Array, levels: Array, concentration: float) -> Array:
-    """Return the log-probability of each source's right and wrong labels at each level: a beta-binomial one."""
-    n_wrong = _leave_out_diagonal(counts).sum(axis=2)
-    n_right = np.einsum("skk->sk", counts)
-    rated = np.empty((len(counts), len(levels)))
-    for index, level in enumerate(levels):
-        wrong, right = concentration * level, concentration * (1.0 - level)
-        rated[:, index] = (betaln(n_wrong + wrong, n_right + right) - betaln(wrong, right)).sum(axis=1)
-    return rated
+def _rate_levels(counts: Array, levels: Array, concentrations: Array) -> Array:
+    """Return the log-probability of right and wrong labels by concentration, source and level: a beta-binomial one."""
+    n_wrong = _leave_out_diagonal(counts).sum(axis=2)[:, None]
+    n_right = np.einsum("skk->sk", counts)[:, None]
+    wrong, right = (concentrations[:, None, None, None] * share for share in (levels, 1.0 - levels))
+    return np.asarray((betaln(n_wrong + wrong, n_right + right) - betaln(wrong, right)).sum(axis=3))
+
+
+def _add_logarithms(logarithms: Array) -> float:
+    """Return `logsumexp` of finite logarithms: SciPy's spends most of its time on what else they could be."""
+    highest = logarithms.max()
+    is_highest = logarithms == highest
+    n_highest = np.count_nonzero(is_highest)
+    others = np.exp(np.where(is_highest, -np.inf, logarithms) - highest).sum()
+    return float(np.log1p(others / n_highest) + np.log(n_highest) + highest)
 
 
 def _rate_splits(counts: Array, split: Array) -> float:

@@ -6,7 +6,8 @@ loss. Both come from one increasing function, ``score(u)``, the score at which t
 
 - canonical (exact): ``score(u) = l_{-1}(u) - l_1(u)``;
 - clipped (the paper's pseudo-inverse link): one partial loss on each side of 1/2, rescaled to meet the canonical one
-  at posteriors 0, 1/2 and 1.
+  at posteriors 0, 1/2 and 1;
+- logit: ``score(u) = logit(u)``, whatever the loss.
 
 A link also is a margin loss: boosting weighs an example of margin m by ``weights(m) = inverse(-m)`` and thereby
 descends ``margin_loss(m)``, the integral of the weights from m on. For the canonical link that is the surrogate F of
@@ -26,14 +27,14 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit
+from scipy.special import expit, log_expit, logit
 
 from untwist.arguments import Array, check_numbers, check_probabilities
 from untwist.theory.losses import AlphaLoss, Loss, MatusitaLoss
 from untwist.theory.numerics import LOGIT_OF_ONE, LOGIT_OF_ZERO, bisect, integral_from_zero, slope
 from untwist.theory.properties import PropertyCheck, extremes, monotone, symmetric
 
-__all__ = ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "default_step_size"]
+__all__ = ["CanonicalLink", "ClippedLink", "HalfLogitLink", "Link", "LogitLink", "default_step_size"]
 
 AnyLink = TypeVar("AnyLink", bound="Link")
 
@@ -465,6 +466,96 @@ class HalfLogitLink(Link):
     curvature = weights
 
 
+class LogitLink(Link):
+    """The link logit(u), under which scores are log-odds, of the alpha-loss for an alpha from 1 on.
+
+    This is how neural networks use that loss, by the name of generalised cross entropy. It is not canonical: the
+    weights are the slope of the margin loss l_1(sigma(m)), which is not convex above alpha = 1. They fall off for large
+    margins of either sign, so that labels which contradict the scores hardly count.
+
+    Parameters
+    ----------
+    loss : AlphaLoss
+        The loss; its alpha is finite and at least 1.
+
+    Examples
+    --------
+    >>> from untwist.theory.losses import AlphaLoss
+    >>> LogitLink(AlphaLoss(4.0)).weights([-8.0, -1.0, 0.0, 1.0, 8.0]).round(4)
+    array([0.0025, 0.2731, 0.2973, 0.2127, 0.0003])
+    """
+
+    def _check(self) -> None:
+        if not (isinstance(self.loss, AlphaLoss) and 1.0 <= self.loss.alpha < math.inf):
+            raise ValueError(f"loss must be AlphaLoss(alpha) with a finite alpha >= 1, got {self.loss!r}")
+        self._alpha = float(self.loss.alpha)
+        self._r = self.loss.exponent
+
+    def score(self, u: ArrayLike) -> Array:
+        """logit(u)."""
+        return np.asarray(logit(check_probabilities("u", u)))[()]
+
+    def score_derivative(self, u: ArrayLike) -> Array:
+        """1 / (u * (1 - u))."""
+        u = check_probabilities("u", u)
+        with np.errstate(divide="ignore"):
+            return 1.0 / (u * (1.0 - u))
+
+    def tilted(self, z: ArrayLike) -> Array:
+        """sigma(z)."""
+        return np.asarray(expit(check_numbers("z", z)))[()]
+
+    def inverse(self, z: ArrayLike) -> Array:
+        """sigma(z / alpha)."""
+        return np.asarray(expit(check_numbers("z", z) / self._alpha))[()]
+
+    def inverse_derivative(self, z: ArrayLike) -> Array:
+        """v * (1 - v) / alpha."""
+        v = check_numbers("z", z) / self._alpha
+        return np.asarray(expit(v) * expit(-v) / self._alpha)[()]
+
+    def weights(self, margin: ArrayLike) -> Array:
+        """p^r * (1 - p) with p = sigma(m) and r = 1 - 1/alpha."""
+        margin = check_numbers("margin", margin)
+        return np.asarray(np.exp(self._r * log_expit(margin)) * expit(-margin))[()]
+
+    def margin_loss(self, margin: ArrayLike) -> Array:
+        """l_1(sigma(m)) = (1 - p^r) / r, -log p at alpha = 1."""
+        log_p = log_expit(check_numbers("margin", margin))
+        r = self._r
+        return np.asarray(-np.expm1(r * log_p) / r if r else -log_p)[()]
+
+    def curvature(self, margin: ArrayLike) -> Array:
+        """p^r * (1 - p) * (p - r * (1 - p)), which is negative where p < r / (1 + r)."""
+        q = expit(-check_numbers("margin", margin))
+        return np.asarray(self.weights(margin) * ((1.0 - q) - self._r * q))[()]
+
+
+#: The links of the alpha-loss by the names that a setting has for them.
+LINKS: dict[str, type[Link]] = {"clipped": ClippedLink, "exact": CanonicalLink, "logit": LogitLink}
+
+
+def find_link_name(link: Link) -> str:
+    """Return the name that a setting has for a link of the alpha-loss.
+
+    Parameters
+    ----------
+    link : Link
+        The link.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from untwist.theory.losses import AlphaLoss
+    >>> find_link_name(ClippedLink(AlphaLoss(2.0)))
+    'clipped'
+    """
+    return next(name for name, kind in LINKS.items() if isinstance(link, kind))
+
+
 def _restore(kind: type[AnyLink], loss: Loss) -> AnyLink:
     """Make a link of exactly this class, past the choice of a closed form."""
     link = object.__new__(kind)
@@ -483,8 +574,8 @@ def default_step_size(link: Link) -> float:
     """Return the step a_f for which boosting is sound by default: ``2 * min(alpha, c)`` for the alpha-loss.
 
     That is 2*alpha up to alpha = 2 (below 1 too, where c is negative) and 2*c above, where 1/F''(0) would be too
-    large because the curvature peaks at the clip. For any other loss 1 over the curvature at margin 0, the step that
-    (O2) asks for with M = 1 where the curvature peaks there.
+    large because the curvature peaks at the clip; 2*alpha for every alpha where scores are log-odds. For any other
+    loss 1 over the curvature at margin 0, the step that (O2) asks for with M = 1 where the curvature peaks there.
 
     Parameters
     ----------
@@ -504,6 +595,8 @@ def default_step_size(link: Link) -> float:
     """
     if isinstance(link.loss, AlphaLoss):
         a = abs(link.loss.alpha)
+        if isinstance(link, LogitLink):
+            return 2.0 * a
         return 2.0 * a if a <= 2 else 2.0 * link.loss.conjugate
     bend = float(link.curvature(0.0))
     if not bend > 1e-6:

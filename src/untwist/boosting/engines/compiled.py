@@ -21,7 +21,7 @@ from untwist.boosting.engines.engine import Engine, EngineOptions, Rows, Task
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads, iterate_column_blocks, iterate_row_blocks
 from untwist.data.workers import Workers, solo
-from untwist.theory.links import CanonicalLink
+from untwist.theory.links import find_link_name
 from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
 
 __all__ = ["CompiledBooster", "CompiledDataset", "CompiledEngine", "find_thresholds", "scale_weights"]
@@ -66,6 +66,7 @@ class CompiledEngine(Engine):
     ) -> Forest:
         """Return extremely randomised trees, whose scores are the mean over them of ln P(class | leaf).
 
+        Of two classes it is the mean of the log-odds ln P(1 | leaf) - ln P(0 | leaf), so that there is one output.
         A node draws a share `max_features` of the columns that vary, one split of each, and makes the best by Gini's
         impurity. A leaf has at least `min_samples_leaf` rows; one more row, of the shares of the classes in all rows,
         keeps every share above 0. The tree of a number is always the same, and `first_tree` is the first number.
@@ -149,7 +150,7 @@ class CompiledBooster:
             validation_weight=NOTHING if task.validation_weight is None else task.validation_weight,
             start_scores=NOTHING if task.start is None else task.start,
             alpha=abs(link.loss.alpha),
-            exact_link=isinstance(link, CanonicalLink),
+            link=find_link_name(link),
             step_size=task.step_size,
             step_by_edge=task.by_edge,
             posterior_floor=task.posterior_floor,

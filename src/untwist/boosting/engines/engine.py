@@ -16,7 +16,7 @@ from untwist.boosting.forest import Forest
 from untwist.data.encoding import AcceptedTables
 from untwist.data.folds import hold_out_share, split_into_folds
 from untwist.data.workers import Workers, solo
-from untwist.theory.links import Link
+from untwist.theory.links import LINKS, Link
 from untwist.theory.losses import Loss
 
 __all__ = ["DEEPEST", "Booster", "Dataset", "Engine", "EngineOptions", "Growth", "Rows", "Task"]
@@ -178,6 +178,8 @@ class Engine(ABC):
         Whether it can boost all classes together, by a task without a positive class.
     joins_workers : bool
         Whether it takes part in a distributed fit where a communicator is open.
+    known_links : frozenset of str
+        Those of `untwist.theory.links.LINKS` that it boosts with.
     known_settings : frozenset of str
         Those of `untwist.settings.ENGINE_SPECIFIC_DEFAULTS` that it knows; others must have their defaults.
     """
@@ -186,6 +188,7 @@ class Engine(ABC):
     grows_forests: ClassVar[bool] = True
     boosts_jointly: ClassVar[bool] = False
     joins_workers: ClassVar[bool] = False
+    known_links: ClassVar[frozenset[str]] = frozenset(LINKS)
     known_settings: ClassVar[frozenset[str]] = frozenset()
 
     def check_settings(self, settings: EngineOptions) -> None:
@@ -220,6 +223,7 @@ class Engine(ABC):
     ) -> Forest:
         """Return trees whose thresholds are drawn at random, with the logarithms of class shares in their leaves.
 
+        Leaves have an output per class, or one where there are two classes: the log-odds of the second.
         Only engines that boost all classes together have them.
         """
         raise NotImplementedError(f"the {self.name} engine grows no randomised trees")

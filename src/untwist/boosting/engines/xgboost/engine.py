@@ -26,6 +26,7 @@ class XGBoostEngine(Engine):
 
     name: ClassVar[str] = "xgboost"
     joins_workers: ClassVar[bool] = True
+    known_links: ClassVar[frozenset[str]] = frozenset({"clipped", "exact"})
     known_settings: ClassVar[frozenset[str]] = frozenset(
         {"l2", "subsample", "max_features", "max_bins", "monotonic_cst", "tree_method", "device"}
     )

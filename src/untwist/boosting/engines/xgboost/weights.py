@@ -67,7 +67,7 @@ class Weigher:
             margin=margins,
             sample_weight=scale,
             alpha=self._alpha,
-            exact_link=self._exact,
+            link="exact" if self._exact else "clipped",
             unit=self._unit,
             threads=threads,
             out=weights,
