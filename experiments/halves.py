@@ -40,6 +40,4 @@ def find_half(names: Iterable[str], looked_at: Iterable[str] = ()) -> dict[str, 
     """
     ranked = sorted(names, key=lambda name: hashlib.md5(name.encode(), usedforsecurity=False).hexdigest())
     known = set(looked_at)
-    return {
-        name: DESIGN if rank < len(ranked) // 2 or name in known else JUDGING for rank, name in enumerate(ranked)
-    }
+    return {name: DESIGN if rank < len(ranked) // 2 or name in known else JUDGING for rank, name in enumerate(ranked)}

@@ -134,11 +134,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", metavar="FOLDER", help="folder of CSV files; without, ids alone")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=4000, help="rows of each part, at most; ids have twice as many")
+    parser.add_argument("--rows", type=int, default=2000, help="rows of each part, at most; ids have ten times as many")
     options = parser.parse_args()
     names = [] if options.data is None else [*REAL, *(f"{name} + names" for name in REAL)]
     tasks = [
-        (name, twist, seed, 2 * options.rows if name == "2,000 ids" else options.rows, options.data)
+        (name, twist, seed, 10 * options.rows if name == "2,000 ids" else options.rows, options.data)
         for name in [*names, "2,000 ids"]
         for twist in TWISTS
         for seed in range(options.seeds)

@@ -527,6 +527,11 @@ def _find_schema(
     _agree_on_columns(workers, names, X)
     if previous is not None:
         schema = previous.encoder.schema
+        if schema.numbers and workers.size > 1:
+            raise ValueError(
+                "a warm start of several workers cannot go on from a model with columns that are coded by labels, as "
+                "each worker knows its own labels only: fit on one machine, or anew"
+            )
     elif isinstance(X, Batches):
         schema = X.learn(settings.categorical_features, weight, tables.LARGEST_CODE)
     else:

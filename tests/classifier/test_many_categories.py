@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 from helpers.small_fits import assert_same_forests, make_model
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, training_data
 from untwist.audit import audit_labels
 from untwist.batches import Batches
 from untwist.data.label_coding import MANY_CATEGORIES
+from untwist.data.workers import Workers
 from untwist.explain import explain
 from untwist.export import numbers, to_code
 from untwist.files import dumps, loads
@@ -71,9 +72,9 @@ def test_several_classes(by_id):
 def test_names_that_say_nothing_cost_next_to_nothing():
     X, y = draw_names(3000)
     with_names, without = (
-        PILBoostClassifier(random_state=0, n_jobs=1).fit(table[:1000], y[:1000]) for table in (X, X[["a", "b", "c"]])
+        PILBoostClassifier(random_state=0, n_jobs=1).fit(table[:700], y[:700]) for table in (X, X[["a", "b", "c"]])
     )
-    loss = without.score(X.loc[1000:, ["a", "b", "c"]], y[1000:]) - with_names.score(X[1000:], y[1000:])
+    loss = without.score(X.loc[700:, ["a", "b", "c"]], y[700:]) - with_names.score(X[700:], y[700:])
     assert loss < 0.01
     assert with_names.feature_importances_.argmax() == 0
     importances = explain(with_names, X[1000:1300]).importances()
@@ -198,6 +199,15 @@ def test_a_warm_start_goes_on_with_the_same_numbers():
     part = make_model(4, warm_start=True).fit(X, y)
     part.set_params(n_estimators=8).fit(X, y)
     assert_same_forests(part, whole, X)
+
+
+def test_workers_do_not_go_on_from_such_a_model(monkeypatch):
+    pytest.importorskip("xgboost")
+    X, y = draw_ids(400, n_ids=60)
+    model = make_model(2, engine="xgboost", warm_start=True).fit(X, y)
+    monkeypatch.setattr(training_data, "find_workers", lambda: Workers(size=2))
+    with pytest.raises(ValueError, match="a warm start of several workers cannot go on from a model with columns"):
+        model.set_params(n_estimators=4).fit(X, y)
 
 
 def test_what_such_columns_cannot_do_is_said(by_id):
