@@ -274,11 +274,12 @@ def _find_direction(by_class: NDArray[np.int64]) -> Array:
     n_classes = by_class.shape[1]
     if n_classes == 2:
         return np.array([0.0, 1.0])
-    mass = by_class.sum(axis=1)
-    present = by_class[mass > 0] / mass[mass > 0, None]
-    share = mass[mass > 0] / max(mass.sum(), 1)
-    apart = present - share @ present
-    leading = np.linalg.eigh((share * apart.T) @ apart)[1][:, -1]
+    present = by_class[by_class.any(axis=1)]
+    mass = present.sum(axis=1)
+    apart = present / mass[:, None] - present.sum(axis=0) / max(mass.sum(), 1)
+    # A product of matrices would depend on the number of threads in its last bits.
+    spread = np.einsum("c,ci,cj->ij", mass / max(mass.sum(), 1), apart, apart)
+    leading = np.linalg.eigh(spread)[1][:, -1]
     # The sign of an eigenvector is arbitrary, and all rows must have the same.
     return np.asarray(leading * np.sign(leading[np.abs(leading).argmax()]))
 
