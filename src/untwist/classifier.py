@@ -96,8 +96,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     max_bins : int in [2, 255], default 255
         A column with more distinct values than this is binned.
     categorical_features : "auto", None, or the columns as indices, names or a mask, default "auto"
-        Columns that hold categories. "auto" means those of a category or text type. Categories beyond the 254 most
-        frequent of a column and those unseen in training count as missing.
+        Columns that hold categories. "auto" means those of a category or text type. Trees split up to 12 categories by
+        sets, and one that is unseen in training counts as missing. A column of more is coded by its labels: each
+        category is one number, drawn towards that of all rows, which one that is unseen has too (docs/categories.md).
+        Where settings are chosen by folds, these also tell whether sets of up to 254 categories do better.
     monotonic_cst : array-like of -1, 0, +1, dict by name, or None, default None
         Whether the score of the second class may only fall (-1) or rise (+1) with a column. Two classes only.
     class_weight : dict, "balanced" or None, default None

@@ -3,9 +3,10 @@
 Every candidate (an alpha and a depth) is boosted on all folds side by side, or, where rows are many, on the first ones,
 and the best of them then on the others. The log-loss of the twisted posterior on the rows set aside, which needs no
 clean label, says how many rounds to keep and which candidate is best. Depth is chosen first, at the first alpha, from
-the middle outwards, then alpha. Where several classes are boosted together, randomised trees may join the best one
-(`untwist.automatic.randomised`). The model is the mean of the fold models, and what they say of the rows they have not
-seen tells how noisy the labels are (`untwist.noise`).
+the middle outwards, then alpha. Columns of many categories are coded by their labels, or split by sets of categories
+where the first candidate does better so. Where several classes are boosted together, randomised trees may join the best
+one (`untwist.automatic.randomised`). The model is the mean of the fold models, and what they say of the rows they have
+not seen tells how noisy the labels are (`untwist.noise`).
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ ENOUGH_ROWS_JOINTLY = 1000
 
 #: Rounds of a candidate, at most, where they are left open.
 MOST_ROUNDS = 1000
+
+#: Sets of categories take the place of numbers that labels tell where their loss is lower by this share of it at least.
+#: Less than that is mostly chance, and sets have more to lose by it.
+SETS_MUST_GAIN = 0.02
 
 #: Rounds between two looks at whether a candidate is done.
 BLOCK = 10
@@ -116,6 +121,7 @@ class Search:
         KeyboardInterrupt
             If Ctrl-C came before the first few rounds of the first candidate.
         """
+        self._choose_sets_or_numbers()
         depth = find_lowest(
             sorted(self.settings.depths), lambda depth: self.try_candidate(self.alpha_decision.alphas[0], depth)
         )
@@ -126,6 +132,25 @@ class Search:
             raise self.interrupt
         self._boost_remaining_folds(self.best_run)
         return Fit(self._make_model(self.best_run), self.interrupt)
+
+    def _choose_sets_or_numbers(self) -> None:
+        """Try the first candidate with columns of many categories as sets too, and go on with what is better.
+
+        Numbers that labels tell do not see what a category does together with other columns, and sets see too much.
+        """
+        by_sets = self.data.split_by_sets()
+        if by_sets is None:
+            return
+        alpha, depths = self.alpha_decision.alphas[0], sorted(self.settings.depths)
+        depth = depths[len(depths) // 2]
+        loss = self.try_candidate(alpha, depth)
+        by_numbers = self.data, self.candidates, self.best_run
+        if self.stopped:
+            return
+        self.data, self.candidates, self.best_run = by_sets, {}, None
+        is_better = self.try_candidate(alpha, depth) < (1.0 - SETS_MUST_GAIN) * loss
+        if not is_better or self.interrupt is not None:
+            self.data, self.candidates, self.best_run = by_numbers
 
     def try_candidate(self, alpha: float, depth: int) -> float:
         """Boost a candidate on the first folds and return its loss; infinity where the search has been ended."""
@@ -168,7 +193,7 @@ class Search:
             for fold in folds:
                 held_out_weight = self.held_out_weight[fold]
                 fold_task = replace(task, weight=self._training_weight(fold), validation_weight=held_out_weight)
-                class_boosters.append(self.settings.engine.make_booster(data.dataset, fold_task))
+                class_boosters.append(self.settings.engine.make_booster(data.dataset_of(fold), fold_task))
             boosters.append(class_boosters)
         return FoldRun(
             alpha=alpha,
@@ -280,7 +305,12 @@ class Search:
         n_folds = len(forests[0])
         n_training = 0 if data.validation_was_given else data.n_rows
         unseen = score_held_out_rows(
-            forests, data.rows, self.held_out_weight[:n_folds], n_training, n_jobs=self.settings.n_jobs
+            forests,
+            data.rows,
+            self.held_out_weight[:n_folds],
+            n_training,
+            n_jobs=self.settings.n_jobs,
+            show_to_fold=data.show_to_fold,
         )
         if data.validation_was_given:
             return unseen
