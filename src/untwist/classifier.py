@@ -115,6 +115,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         matrices that fit the out-of-fold posteriors if alpha is "auto" too (`untwist.noise.estimate_noise`,
         `estimate_transitions`), and corrects nothing otherwise. With None the clean posterior is the one that alpha
         implies.
+    families : "auto", "boosted" or "mixed", default "auto"
+        The families of trees that make a model where `n_estimators` and `max_depth` are left open: "boosted" ones
+        alone, or "mixed" with trees of random thresholds, by weights that do best on rows set aside
+        (`choice_.mixture`). "auto" mixes them for several classes that are boosted together.
     link : "clipped", "exact" or "logit", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`); or that of scores which are
         log-odds (`LogitLink`), for an alpha from 1 on, under which labels that contradict the scores hardly count.
@@ -243,6 +247,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         monotonic_cst: Any = None,
         class_weight: Any = None,
         noise_rates: Any = "auto",
+        families: str = "auto",
         link: str = "clipped",
         loss: Loss | None = None,
         engine: str = "auto",
@@ -275,6 +280,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.monotonic_cst = monotonic_cst
         self.class_weight = class_weight
         self.noise_rates = noise_rates
+        self.families = families
         self.link = link
         self.loss = loss
         self.engine = engine

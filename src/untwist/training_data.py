@@ -299,6 +299,16 @@ class TrainingData:
         return self.settings.boosts_jointly(len(self.classes))
 
     @property
+    def mixes_families(self) -> bool:
+        """Whether several families of trees make the model."""
+        return self.settings.mixes_families(len(self.classes))
+
+    @property
+    def boosts_log_odds(self) -> bool:
+        """Whether the boosted scores of two classes are log-odds, as those of families that are mixed must be."""
+        return self.mixes_families and not self.boosts_jointly
+
+    @property
     def positive_classes(self) -> list[int] | list[None]:
         """The class that each booster tells from the others; None for one that tells all classes apart."""
         return [None] if self.boosts_jointly else list_positive_classes(len(self.classes))

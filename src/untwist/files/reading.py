@@ -190,8 +190,8 @@ def _read_classifier(about: Any, arrays: ArrayReader) -> PILBoostClassifier:
     known = PILBoostClassifier().get_params(deep=False)
     settings = {name: read_value(value) for name, value in about["settings"].items() if name in known}
     settings |= {"estimator": None, "loss": None, "callbacks": None}
-    kind = about["link"]["kind"]
-    settings["link"] = read_one_of(settings.get("link") if kind == SOFTMAX else kind, LINKS)
+    # The link of a model that was chosen by folds may be another one than the settings ask for.
+    settings["link"] = read_one_of(settings.get("link", about["link"]["kind"]), LINKS)
     growing_forests = [name for name, engine in ENGINES.items() if engine.grows_forests]
     engine = settings.get("engine", "auto")
     require(engine in ["auto", *growing_forests], f"the engine {engine!r:.50} is registered here and grows forests")
