@@ -261,7 +261,7 @@ def test_verbose_reports_to_standard_error(data, capsys):
         ({"max_depth": 0}, "max_depth must be an integer >= 1, got 0"),
         ({"n_estimators": 0}, "n_estimators must be an integer >= 1, got 0"),
         ({"n_estimators": 10.0}, "n_estimators must be an integer >= 1, got 10.0"),
-        ({"link": "logit"}, 'link must be "clipped" or "exact", got \'logit\''),
+        ({"link": "probit"}, 'link must be "clipped", "exact" or "logit", got \'probit\''),
         ({"loss": "log"}, "loss must be a Loss, got 'log'"),
         ({"verbose": -1}, "verbose must be an integer >= 0"),
         ({"early_stopping": True, "validation_fraction": 1.5}, "validation_fraction must be below 1, got 1.5"),
