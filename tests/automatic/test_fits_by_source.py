@@ -13,6 +13,7 @@ from untwist.data.sources import LabelSources
 from untwist.settings import resolve
 from untwist.training_data import SourceColumns, TrainingData
 
+pytestmark = pytest.mark.usefixtures("few_components")
 SETTINGS = {"random_state": 0, "n_jobs": 1}
 
 

@@ -22,6 +22,7 @@ from untwist.explain import explain
 from untwist.twisters import ClassNoise
 
 pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
+pytestmark = pytest.mark.usefixtures("few_components")
 
 
 def make_people(rows=400, noise=0.15, seed=0):

@@ -13,6 +13,7 @@ from untwist.audit import audit_labels
 from untwist.commands import columns
 
 pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
+pytestmark = pytest.mark.usefixtures("few_components")
 
 
 def make_branches(n=1000, **settings):
