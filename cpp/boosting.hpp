@@ -116,7 +116,7 @@ class HistogramBooster final : public Booster {
     if (rows_.all.size() == 0) weigh(nullptr, pool);
     for (int round = 0; round < rounds && rows_.all.size() > 0 && !is_stale(patience); ++round) {
       const auto columns = draw_columns(growth_, varying_columns_, key());
-      TreeGrower<Bin> grower(data_, growth_, unit_, columns, rows_, histograms_, pool);
+      TreeGrower<Bin> grower(data_, growth_, unit_, key(), columns, rows_, histograms_, pool);
       auto grown = grower.grow(interrupted);
       if (!grown) break;
       add(std::move(*grown));

@@ -1,10 +1,12 @@
-// Draws the rows and the columns of a round, by hashes alone: neither threads nor the order of the rows have a say.
+// Draws the rows, the columns and the splits of a round, by hashes alone: neither threads nor the order of the rows
+// have a say.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,30 @@ inline std::vector<std::uint32_t> draw_columns(const TreeGrowth& growth, const s
   std::sort(drawn.begin(), drawn.end());
   return drawn;
 }
+
+// A split of a column is drawn by this hash. Nothing means that all splits of the column are candidates.
+using SplitDraw = std::optional<std::uint64_t>;
+
+// Draws the splits of a tree, if its growth asks for that.
+class SplitDraws {
+ public:
+  SplitDraws(const TreeGrowth& growth, std::uint64_t key) : extra_(growth.extra), root_key_(mix(key ^ kSplitSalt)) {}
+
+  // Returns what the root of the tree draws by. Those of other nodes follow from it.
+  std::uint64_t root_key() const { return root_key_; }
+
+  // Returns the draw of a node for the column at a place among those of the tree.
+  SplitDraw draw(std::uint64_t node_key, std::size_t place) const {
+    return extra_ ? SplitDraw(mix(node_key ^ mix(place))) : std::nullopt;
+  }
+
+ private:
+  // This number keeps the draws of splits apart from those of rows and columns, which have the same key.
+  static constexpr std::uint64_t kSplitSalt = 0x73706C6974206F66ULL;
+
+  bool extra_;
+  std::uint64_t root_key_;
+};
 
 // A row is drawn if its hash, mixed with the key of the round, is below the limit.
 struct RowDraw {

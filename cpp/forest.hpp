@@ -1,8 +1,8 @@
 // Scores raw rows: a score is the sum of one leaf per tree. A leaf has one value, or one for each of several outputs.
 //
-// Many rows are encoded, a block at a time, and sent through whole trees by moves (moves.hpp). Few rows, few trees, and
-// the lower parts of trees with more splits than a byte can tell apart, are walked on the raw values. Several rows or
-// trees are walked together, so that their loads overlap.
+// Many rows are encoded, a block at a time, and sent through whole trees by moves (moves.hpp). The lower parts of trees
+// with more splits than a byte can tell apart are walked on the same codes. Few rows and few trees are walked on the
+// raw values. Several rows or trees are walked together, so that their loads overlap.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,8 @@ class Forest {
       : features_(features),
         outputs_(arrays.outputs),
         encoder_(collect_thresholds(arrays, features)),
-        sets_(arrays.codes, arrays.codes + kWordsOfSet * arrays.sets) {
+        sets_(arrays.codes, arrays.codes + kWordsOfSet * arrays.sets),
+        deep_columns_(encoder_.columns(), 0) {
     const std::size_t leaves = (arrays.nodes + arrays.trees) / 2;  // A tree has one leaf more than it has splits.
     if (outputs_ > 1) vectors_.reserve(leaves * outputs_);
     for (std::size_t tree = 0; tree < arrays.trees; ++tree) add_tree(arrays, tree);
@@ -111,6 +112,22 @@ class Forest {
     bool missing_left() const { return left_and_missing & 1; }
   };
 
+  // A deep tree has the same for encoded rows, in half the memory, which is what a walk down such a tree waits for.
+  struct CodedStep {
+    std::uint32_t left;                  // It is counted within the tree, plus kRaw if the step is made on raw values.
+    std::uint32_t column_and_threshold;  // The threshold is the lowest byte.
+
+    // Sets may be too many for columns of codes.
+    static constexpr std::uint32_t kRaw = std::uint32_t{1} << 31;
+
+    // The number of a column must fit into the upper bits of 32.
+    static constexpr std::size_t kMaxColumns = std::size_t{1} << 24;
+
+    bool is_raw() const { return left >= kRaw; }
+    std::size_t column() const { return column_and_threshold >> 8; }
+    std::int8_t threshold() const { return static_cast<std::int8_t>(column_and_threshold & 0xFF); }
+  };
+
   // A row ends here. In a tree with more than kMaxMoves splits it may be a node that is no leaf.
   struct Leaf {
     double value;          // It is that of the only output.
@@ -123,6 +140,7 @@ class Forest {
     std::size_t first_move;  // Its first move has this place in moves_.
     std::size_t moves;
     std::size_t first_slot;  // Its slot 0 has this place in leaf_of_slot_.
+    std::size_t first_step;  // Its first node has this place in coded_steps_ if it is deep.
     bool deep;               // It has more splits than moves, so a slot may stand for a node that is no leaf.
   };
 
@@ -187,7 +205,8 @@ class Forest {
   void add_tree(const ForestArrays& arrays, std::size_t tree) {
     const std::size_t root = static_cast<std::size_t>(arrays.offset[tree]);
     const std::size_t nodes = static_cast<std::size_t>(arrays.offset[tree + 1]) - root;
-    PreparedTree prepared{root, moves_.size(), 0, leaf_of_slot_.size(), false};
+    const bool deep = nodes > 2 * kMaxMoves + 1;
+    PreparedTree prepared{root, moves_.size(), 0, leaf_of_slot_.size(), coded_steps_.size(), deep};
     std::vector<std::uint8_t> slot(nodes, 0);
     std::vector<std::size_t> node_of_slot{root};
     for (std::size_t node = 0; node < nodes; ++node) {
@@ -198,6 +217,7 @@ class Forest {
       if (arrays.feature[at] < 0) {
         if (outputs_ > 1) vectors_.insert(vectors_.end(), value, value + outputs_);
         steps_.push_back({std::numeric_limits<double>::infinity(), 0, static_cast<std::uint32_t>(2 * at + 1)});
+        if (deep) coded_steps_.push_back({static_cast<std::uint32_t>(node), std::numeric_limits<std::int8_t>::max()});
         continue;
       }
       const std::size_t feature = static_cast<std::size_t>(arrays.feature[at]);
@@ -207,10 +227,8 @@ class Forest {
       steps_.push_back({numeric ? arrays.threshold[at] : arrays.set[at],
                         numeric ? arrays.feature[at] : ~arrays.feature[at],
                         static_cast<std::uint32_t>(2 * (root + left) + missing_left)});
-      if (prepared.moves == kMaxMoves) {
-        prepared.deep = true;
-        continue;
-      }
+      if (deep) add_coded_step(arrays, at);
+      if (prepared.moves == kMaxMoves) continue;
       Move move = numeric ? encoder_.compare(feature, arrays.threshold[at], missing_left)
                           : encoder_.look_up(feature, find_set(arrays.codes, arrays.set[at]), missing_left);
       move.from = static_cast<std::int8_t>(slot[node]);
@@ -223,6 +241,19 @@ class Forest {
     }
     for (const std::size_t node : node_of_slot) leaf_of_slot_.push_back(leaf_of_node_[node]);
     trees_.push_back(prepared);
+  }
+
+  void add_coded_step(const ForestArrays& arrays, std::size_t at) {
+    const std::uint32_t left = static_cast<std::uint32_t>(arrays.left[at]);
+    if (arrays.set[at] >= 0 || deep_columns_.size() > CodedStep::kMaxColumns) {
+      coded_steps_.push_back({left | CodedStep::kRaw, 0});
+      has_raw_steps_ = true;
+      return;
+    }
+    const std::size_t feature = static_cast<std::size_t>(arrays.feature[at]);
+    const Move move = encoder_.compare(feature, arrays.threshold[at], arrays.missing_left[at] != 0);
+    coded_steps_.push_back({left, move.column << 8 | static_cast<std::uint8_t>(move.threshold)});
+    deep_columns_[move.column] = 1;
   }
 
   // Calls take(row, tree, leaf) for all rows and trees [first, last), for each row in the order of the trees.
@@ -270,24 +301,29 @@ class Forest {
   }
 
   // Returns how many of all rows go down one tree before the next. A deep tree is larger than a block of rows, which
-  // would wait for most of it to come from memory, so several blocks share it, if their codes fit into a cache.
+  // would wait for most of it to come from memory, so many blocks share it. Their own codes are read one after the
+  // other, which nothing waits for.
   std::size_t count_rows_at_a_time(std::size_t first, std::size_t last, std::size_t columns, std::size_t rows,
                                    int threads) const {
     // More blocks than this gain nothing.
-    constexpr std::size_t kManyBlocks = 16;
-    constexpr std::size_t kManyCodes = std::size_t{1} << 19;
-    const auto is_deep = [](const PreparedTree& tree) { return tree.deep; };
-    const bool has_deep_trees = std::any_of(trees_.data() + first, trees_.data() + last, is_deep);
-    if (!has_deep_trees) return kCodedRows;
-    const std::size_t of_cache = kManyCodes / (std::max<std::size_t>(columns, 1) * kCodedRows);
+    constexpr std::size_t kManyBlocks = 64;
+    constexpr std::size_t kManyCodes = std::size_t{1} << 21;
+    if (!has_deep_trees(first, last)) return kCodedRows;
+    const std::size_t of_memory = kManyCodes / (std::max<std::size_t>(columns, 1) * kCodedRows);
     const std::size_t of_thread = rows / (static_cast<std::size_t>(threads) * kCodedRows);
-    return kCodedRows * std::clamp<std::size_t>(std::min(of_cache, of_thread), 1, kManyBlocks);
+    return kCodedRows * std::clamp<std::size_t>(std::min(of_memory, of_thread), 1, kManyBlocks);
+  }
+
+  bool has_deep_trees(std::size_t first, std::size_t last) const {
+    const auto is_deep = [](const PreparedTree& tree) { return tree.deep; };
+    return std::any_of(trees_.data() + first, trees_.data() + last, is_deep);
   }
 
   // The columns of codes that the trees need. There are none if to encode them takes longer than to walk down the
   // trees.
   std::vector<char> needed_columns(std::size_t first, std::size_t last) const {
     std::vector<char> needed(encoder_.columns(), 0);
+    if (has_deep_trees(first, last)) std::copy(deep_columns_.begin(), deep_columns_.end(), needed.begin());
     std::size_t levels = 0;
     for (std::size_t index = first; index < last; ++index) {
       const PreparedTree& tree = trees_[index];
@@ -306,8 +342,11 @@ class Forest {
     find_slots(moves_.data() + tree.first_move, tree.moves, codes, rows, slot.data());
     const Leaf* leaf = leaf_of_slot_.data() + tree.first_slot;
     if (tree.deep) {
-      const auto node = [&](std::size_t i) { return tree.root + static_cast<std::size_t>(leaf[slot[i]].node); };
-      walk(X, rows, [&](std::size_t i) { return Lane{row + i, index, node(i)}; }, take);
+      std::array<std::uint32_t, kCodedRows> node;
+      for (std::size_t i = 0; i < rows; ++i) node[i] = static_cast<std::uint32_t>(leaf[slot[i]].node);
+      has_raw_steps_ ? walk_codes<true>(X, row, rows, tree, codes, node.data())
+                     : walk_codes<false>(X, row, rows, tree, codes, node.data());
+      for (std::size_t i = 0; i < rows; ++i) take(row + i, index, leaf_of_node_[tree.root + node[i]]);
     } else {
       for (std::size_t i = 0; i < rows; ++i) take(row + i, index, leaf[slot[i]]);
     }
@@ -331,19 +370,50 @@ class Forest {
     const auto at_leaf = [&](const Lane& lane) { return steps_[lane.node].left() == lane.node; };
     while (!std::all_of(lanes.begin(), lanes.end(), at_leaf)) {
       for (int level = 0; level < kLevelsPerLook; ++level) {
-        for (Lane& lane : lanes) {
-          const Step& step = steps_[lane.node];
-          const bool by_set = has_sets && step.feature < 0;
-          const std::size_t feature = static_cast<std::size_t>(by_set ? ~step.feature : step.feature);
-          const double x = static_cast<double>(X(lane.row, feature));
-          bool right = (x > step.threshold) | (std::isnan(x) & !step.missing_left());
-          if (by_set) {
-            const std::uint64_t* set = find_set(sets_.data(), static_cast<std::int32_t>(step.threshold));
-            right = !goes_left(to_category(x), set, step.missing_left());
-          }
-          lane.node = step.left() + right;
-        }
+        for (Lane& lane : lanes) lane.node = go_on<has_sets>(X, lane.row, lane.node);
       }
+    }
+  }
+
+  // Returns the node that a row goes on to.
+  template <bool has_sets, typename Real>
+  std::size_t go_on(const Matrix<Real>& X, std::size_t row, std::size_t node) const {
+    const Step& step = steps_[node];
+    const bool by_set = has_sets && step.feature < 0;
+    const std::size_t feature = static_cast<std::size_t>(by_set ? ~step.feature : step.feature);
+    const double x = static_cast<double>(X(row, feature));
+    bool right = (x > step.threshold) | (std::isnan(x) & !step.missing_left());
+    if (by_set) {
+      const std::uint64_t* set = find_set(sets_.data(), static_cast<std::int32_t>(step.threshold));
+      right = !goes_left(to_category(x), set, step.missing_left());
+    }
+    return step.left() + right;
+  }
+
+  // Walks the rows of a block from their nodes to their leaves, counted within the tree, by their codes. All rows that
+  // have not arrived go down one level after the other, so none waits for those that have a longer way.
+  template <bool has_raw_steps, typename Real>
+  void walk_codes(const Matrix<Real>& X, std::size_t row, std::size_t rows, const PreparedTree& tree,
+                  const std::int8_t* codes, std::uint32_t* node) const {
+    const CodedStep* steps = coded_steps_.data() + tree.first_step;
+    std::array<std::uint8_t, kCodedRows> walking;
+    for (std::size_t i = 0; i < rows; ++i) walking[i] = static_cast<std::uint8_t>(i);
+    for (std::size_t count = rows; count > 0;) {
+      std::size_t still_walking = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::uint8_t place = walking[i];
+        const std::uint32_t from = node[place];
+        const CodedStep step = steps[from];
+        if (has_raw_steps && step.is_raw()) {
+          node[place] = static_cast<std::uint32_t>(go_on<true>(X, row + place, tree.root + from) - tree.root);
+        } else {
+          const bool right = codes[step.column() * kCodedRows + place] > step.threshold();
+          node[place] = step.left + right;
+        }
+        walking[still_walking] = place;
+        still_walking += node[place] != from;  // A leaf leads to itself.
+      }
+      count = still_walking;
     }
   }
 
@@ -356,6 +426,9 @@ class Forest {
   std::vector<std::uint64_t> sets_;
   std::vector<PreparedTree> trees_;
   std::vector<Step> steps_;
+  std::vector<CodedStep> coded_steps_;
+  std::vector<char> deep_columns_;  // The deep trees compare these columns of codes, of those for thresholds.
+  bool has_raw_steps_ = false;      // Some coded steps are made on raw values.
   std::vector<Leaf> leaf_of_node_, leaf_of_slot_;
   ManyReals vectors_;  // Only leaves have vectors here. There are none with one output.
   std::vector<Move> moves_;

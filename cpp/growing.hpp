@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "dataset.hpp"
+#include "draws.hpp"
 #include "growing_nodes.hpp"
 #include "histogram_builder.hpp"
 #include "rows.hpp"
@@ -53,10 +54,11 @@ class TreeGrower : private NodeGrower<TreeGrower<Bin>, ClassNodes<Bin>> {
   using GrownNode = typename ClassNodes<Bin>::Node;
 
  public:
-  // `unit` is the fixed-point weight 1, and `columns` are those that the tree may use.
-  TreeGrower(const Dataset& data, const TreeGrowth& growth, double unit, const std::vector<std::uint32_t>& columns,
-             RoundRows& rows, HistogramBuilder<Bin>& histograms, ThreadPool& pool)
-      : Base(data, growth, columns, histograms, pool, rows.sample_weight * unit),
+  // `unit` is the fixed-point weight 1, `key` that of the round, and `columns` are those that the tree may use.
+  TreeGrower(const Dataset& data, const TreeGrowth& growth, double unit, std::uint64_t key,
+             const std::vector<std::uint32_t>& columns, RoundRows& rows, HistogramBuilder<Bin>& histograms,
+             ThreadPool& pool)
+      : Base(data, growth, key, columns, histograms, pool, rows.sample_weight * unit),
         rows_(rows),
         limits_{growth.l2 * unit, growth.min_weight_fraction_leaf * total(rows.weight),
                 growth.min_samples_leaf * static_cast<double>(kOneRow) * kRowsAfterRounding,
@@ -87,13 +89,14 @@ class TreeGrower : private NodeGrower<TreeGrower<Bin>, ClassNodes<Bin>> {
 
   double find_worth(const GrownNode& node) const { return leaf_worth(node.weight, limits_.l2, node.bounds); }
 
-  ColumnSearch<Bin> search_column(const GrownNode& node, std::size_t feature) const {
+  ColumnSearch<Bin> search_column(const GrownNode& node, std::size_t feature, const SplitDraw& draw) const {
     return {this->data_.columns[feature],
             this->histograms_.column(*node.histogram, feature),
             node.weight,
             limits_,
             node.bounds,
-            monotone(feature)};
+            monotone(feature),
+            draw};
   }
 
   void build(const std::vector<typename HistogramBuilder<Bin>::Request>& requests) {

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "dataset.hpp"
+#include "draws.hpp"
+#include "hashing.hpp"
 #include "partitioning.hpp"
 #include "rows.hpp"
 #include "settings.hpp"
@@ -31,6 +33,7 @@ template <typename Histogram, typename SplitOfNode>
 struct GrowingNode {
   std::int32_t node = 0;
   int depth = 0;
+  std::uint64_t key = 0;  // It draws by this.
   NodeRows rows;
   std::unique_ptr<Histogram> histogram;
   bool has_parent_histogram = false;  // The histogram is still the parent's. The sibling's must be taken away.
@@ -38,7 +41,7 @@ struct GrowingNode {
 };
 
 // A grower has these of its own: row_list(), can_split(node), find_mass(node), find_worth(node) as a leaf,
-// search_column(node, feature), build(requests), add_leaves(node) for the children of a node, and
+// search_column(node, feature, draw), build(requests), add_leaves(node) for the children of a node, and
 // describe_child(parent, side, child).
 template <typename Grower, typename Kind>
 class NodeGrower {
@@ -47,10 +50,12 @@ class NodeGrower {
   using Histograms = typename Kind::Histograms;
   using Best = typename Kind::Search::Best;
 
-  NodeGrower(const Dataset& data, const TreeGrowth& growth, const std::vector<std::uint32_t>& columns,
-             Histograms& histograms, ThreadPool& pool, double total_weight)
+  // `key` is that of the round, and `columns` are those that the tree may use.
+  NodeGrower(const Dataset& data, const TreeGrowth& growth, std::uint64_t key,
+             const std::vector<std::uint32_t>& columns, Histograms& histograms, ThreadPool& pool, double total_weight)
       : data_(data),
         growth_(growth),
+        split_draws_(growth, key),
         columns_(columns),
         histograms_(histograms),
         pool_(pool),
@@ -60,6 +65,7 @@ class NodeGrower {
   // tree if `interrupted`, which is asked after every step, says so.
   bool grow_from(Node root, const std::function<bool()>& interrupted) {
     std::vector<Node> fresh;
+    root.key = split_draws_.root_key();
     if (self().can_split(root)) {
       root.histogram = histograms_.take();
       self().build({{root.rows, root.histogram.get()}});
@@ -79,6 +85,7 @@ class NodeGrower {
 
   const Dataset& data_;
   const TreeGrowth& growth_;
+  const SplitDraws split_draws_;
   const std::vector<std::uint32_t>& columns_;
   Histograms& histograms_;
   ThreadPool& pool_;
@@ -93,6 +100,11 @@ class NodeGrower {
   static constexpr double kMinGain = 1e-12;
 
   Grower& self() { return static_cast<Grower&>(*this); }
+
+  // Returns a search of the column at a place among those of the tree.
+  typename Kind::Search search_place(const Node& node, std::size_t place) {
+    return self().search_column(node, columns_[place], split_draws_.draw(node.key, place));
+  }
 
   // Finds the best split of every node, ties going to the smaller feature. Nodes that have one are open then, the
   // others stay leaves.
@@ -117,7 +129,7 @@ class NodeGrower {
         continue;
       }
       const auto feature = static_cast<std::int32_t>(columns_[at]);
-      node.split = self().search_column(node, columns_[at]).make_split(buffer, candidates[i * width + at], feature);
+      node.split = search_place(node, at).make_split(buffer, candidates[i * width + at], feature);
       node.split.gain = best - leaf;
       open_.push_back(std::move(node));
     }
@@ -146,7 +158,7 @@ class NodeGrower {
         }
         for (std::size_t k = first_sibling; k < end; ++k) {
           if (nodes[k].histogram == nullptr || !self().can_split(nodes[k])) continue;
-          candidates[k * width + place] = self().search_column(nodes[k], feature).find_best(buffer);
+          candidates[k * width + place] = search_place(nodes[k], place).find_best(buffer);
         }
       }
     });
@@ -221,6 +233,7 @@ class NodeGrower {
         Node& child = children[2 * i + k];
         child.node = tree_[static_cast<std::size_t>(parent.node)].left + static_cast<std::int32_t>(k);
         child.depth = parent.depth + 1;
+        child.key = key_of_child(parent.key, k == 0);
         child.rows = k == 0 ? divisions[i].left : divisions[i].right;
         self().describe_child(parent, k, child);
       }

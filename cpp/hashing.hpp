@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -22,6 +23,18 @@ inline std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * kFirstMultiplier;
   x = (x ^ (x >> 27)) * kSecondMultiplier;
   return x ^ (x >> 31);
+}
+
+// Returns a whole number below `end`, by the upper half of a hash.
+inline std::size_t scale_down(std::uint64_t hash, std::size_t end) {
+  return static_cast<std::size_t>(((hash >> 32) * static_cast<std::uint64_t>(end)) >> 32);
+}
+
+// Returns what a child of a node draws by. So the draws of a node depend on the way to it from the root alone.
+inline std::uint64_t key_of_child(std::uint64_t key, bool is_left) {
+  constexpr std::uint64_t kLeftSalt = 0x6C65667420636869ULL;
+  constexpr std::uint64_t kRightSalt = 0x7269676874206368ULL;
+  return mix(key ^ (is_left ? kLeftSalt : kRightSalt));
 }
 
 // The same hash for a number in single and in double precision, and for -0.0 and 0.0.

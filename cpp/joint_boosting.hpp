@@ -114,7 +114,8 @@ class JointBooster final : public Booster {
     if (rows_.list.all.size() == 0) weigh(pool);
     for (int round = 0; round < rounds && rows_.list.all.size() > 0 && !is_stale(patience); ++round) {
       const auto columns = draw_columns(growth_, varying_columns_, key());
-      JointTreeGrower<Bin, lanes> grower(data_, growth_, unit_, gradient_lanes_, columns, rows_, histograms_, pool);
+      JointTreeGrower<Bin, lanes> grower(data_, growth_, unit_, gradient_lanes_, key(), columns, rows_, histograms_,
+                                         pool);
       auto tree = grower.grow(interrupted);
       if (!tree) break;
       add(std::move(*tree), pool);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dataset.hpp"
+#include "draws.hpp"
 #include "growing_nodes.hpp"
 #include "joint_histogram.hpp"
 #include "joint_lanes.hpp"
@@ -55,11 +56,11 @@ class JointTreeGrower : private NodeGrower<JointTreeGrower<Bin, lanes>, JointNod
   using GrownNode = typename JointNodes<Bin, lanes>::Node;
 
  public:
-  // `unit` is the fixed-point weight 1, and `columns` are those that the tree may use.
+  // `unit` is the fixed-point weight 1, `key` that of the round, and `columns` are those that the tree may use.
   JointTreeGrower(const Dataset& data, const TreeGrowth& growth, double unit, std::size_t gradient_lanes,
-                  const std::vector<std::uint32_t>& columns, JointRows<lanes>& rows,
+                  std::uint64_t key, const std::vector<std::uint32_t>& columns, JointRows<lanes>& rows,
                   JointHistogramBuilder<Bin, lanes>& histograms, ThreadPool& pool)
-      : Base(data, growth, columns, histograms, pool, rows.list.sample_weight * unit),
+      : Base(data, growth, key, columns, histograms, pool, rows.list.sample_weight * unit),
         gradient_lanes_(gradient_lanes),
         rows_(rows),
         limits_{growth.l2 * unit, growth.min_weight_fraction_leaf * rows.sums.mass(),
@@ -89,13 +90,14 @@ class JointTreeGrower : private NodeGrower<JointTreeGrower<Bin, lanes>, JointNod
 
   double find_worth(const GrownNode& node) const { return joint_worth(node.sums, gradient_lanes_, limits_.l2); }
 
-  JointColumnSearch<Bin, lanes> search_column(const GrownNode& node, std::size_t feature) const {
+  JointColumnSearch<Bin, lanes> search_column(const GrownNode& node, std::size_t feature, const SplitDraw& draw) const {
     return {this->data_.columns[feature],
             this->histograms_.column(*node.histogram, feature),
             node.sums,
             node.rows.size(),
             gradient_lanes_,
-            limits_};
+            limits_,
+            draw};
   }
 
   void build(const std::vector<typename JointHistogramBuilder<Bin, lanes>::Request>& requests) {

@@ -4,6 +4,8 @@
 // G is a side's sum of a lane of the gradient and W the sum of the sizes of the gradient, twice the mass. Both are
 // whole numbers, so a tie is a tie. It goes to the smaller code, with missing values on the right.
 //
+// Where splits are drawn, so is the lane that categories are ordered by.
+//
 // It goes through the same steps as splitting.hpp, which has two classes, one number for each, and monotone columns.
 // What a leaf may be and which sides are too small for one is shared.
 #pragma once
@@ -16,6 +18,8 @@
 #include <limits>
 
 #include "binning.hpp"
+#include "draws.hpp"
+#include "hashing.hpp"
 #include "joint_lanes.hpp"
 #include "splitting.hpp"
 #include "tree.hpp"
@@ -147,13 +151,14 @@ class JointColumnSearch {
  public:
   // `rows` is how many rows the node has.
   JointColumnSearch(const Column& column, const Bin* bins, const LaneSums<lanes>& node, std::size_t rows,
-                    std::size_t gradient_lanes, const LeafLimits& limits)
+                    std::size_t gradient_lanes, const LeafLimits& limits, const SplitDraw& draw)
       : column_(column),
         bins_(bins),
         node_(node),
         gradient_lanes_(gradient_lanes),
         limits_(limits),
-        is_sparse_(column.category_count > 0 || rows < static_cast<std::size_t>(column.values())) {
+        draw_(draw),
+        is_sparse_(column.category_count > 0 || (!draw && rows < static_cast<std::size_t>(column.values()))) {
     for (std::size_t i = 0; i < lanes; ++i) node_bin_[i] = static_cast<Bin>(node.sum[i]);
   }
 
@@ -169,7 +174,10 @@ class JointColumnSearch {
     Best best;
     const bool is_category = column_.category_count > 0;
     const std::size_t orders = is_category ? gradient_lanes_ : has_missing() ? 2 : 1;
+    const bool draws_lane = is_category && draw_;
+    const std::size_t drawn_lane = draws_lane ? scale_down(mix(*draw_), orders) : 0;
     for (std::size_t order = 0; order < orders; ++order) {
+      if (draws_lane && order != drawn_lane) continue;
       const bool missing_left = !is_category && order == 1;
       const std::size_t lane = is_category ? order : 0;
       score(c, missing_left, lane);
@@ -183,7 +191,8 @@ class JointColumnSearch {
   JointSplit<lanes> make_split(JointCandidates& c, const Best& best, std::int32_t feature) {
     score(c, best.missing_left, best.lane);
     const auto end = c.worth.begin() + static_cast<std::ptrdiff_t>(count_);
-    const std::size_t at = static_cast<std::size_t>(std::find(c.worth.begin(), end, best.worth) - c.worth.begin());
+    const auto found = std::find(c.worth.begin(), end, best.worth);
+    const std::size_t at = first_ + static_cast<std::size_t>(found - c.worth.begin());
     JointSplit<lanes> split = column_.category_count > 0
                                   ? split_categories(at)
                                   : split_numbers(is_sparse_ ? places_[at] : static_cast<Code>(at), best.missing_left);
@@ -209,6 +218,7 @@ class JointColumnSearch {
     const Bin* first = missing_left ? bin(column_.missing_code()) : nothing.data();
     scan_bins<Bin, lanes>(bins_, is_sparse_ ? places_.data() : nullptr, count_, first, node_bin_.data(),
                           gradient_lanes_, c);
+    if (draw_) keep_drawn(c, static_cast<double>(first[lanes - 1]));
     score_joint_splits(c, count_, node_.mass(), limits_.l2);
     if (limits_.min_weight > 0.0) {
       rule_out_small_sides(c.mass_left.data(), count_, node_.mass(), limits_.min_weight, c.worth.data());
@@ -216,6 +226,16 @@ class JointColumnSearch {
     if (limits_.min_rows > 0.0) {
       rule_out_small_sides(c.rows_left.data(), count_, node_.rows(), limits_.min_rows, c.worth.data());
     }
+  }
+
+  // Makes the candidate that is drawn the only one. The masses on the left begin with `none`.
+  void keep_drawn(JointCandidates& c, double none) {
+    const bool tells_missing = column_.category_count == 0 && has_missing();
+    const auto drawn = draw_candidate(c.mass_left.data(), count_, none, tells_missing, *draw_);
+    count_ = drawn ? 1 : 0;
+    if (!drawn) return;
+    first_ = *drawn;
+    for (auto* each : {&c.left_squares, &c.right_squares, &c.mass_left, &c.rows_left}) each->front() = (*each)[first_];
   }
 
   // Lists the bins of numbers that have a mass. An empty bin would only repeat the candidate before it.
@@ -237,6 +257,7 @@ class JointColumnSearch {
       mean[code] = static_cast<double>(bin(code)[lane]) / (weight + limits_.l2 + limits_.category_smoothing);
       places_[count_++] = static_cast<Code>(code);
     }
+    present_ = count_;
     std::stable_sort(places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(count_),
                      [&](Code a, Code b) { return mean[a] < mean[b]; });
   }
@@ -261,7 +282,7 @@ class JointColumnSearch {
     for (std::size_t code = 0; code <= column_.missing_code(); ++code) {
       split.goes_left.put(static_cast<Code>(code), unseen_left);
     }
-    for (std::size_t i = 0; i < count_; ++i) split.goes_left.put(places_[i], i <= last);
+    for (std::size_t i = 0; i < present_; ++i) split.goes_left.put(places_[i], i <= last);
     split.missing_left = split.goes_left.has(column_.missing_code());
     return split;
   }
@@ -274,9 +295,12 @@ class JointColumnSearch {
   const LaneSums<lanes>& node_;
   const std::size_t gradient_lanes_;
   const LeafLimits& limits_;
+  const SplitDraw draw_;
   const bool is_sparse_;  // The candidates are the places of some bins, not all bins in their order.
   std::array<Bin, lanes> node_bin_;
   std::size_t count_ = 0;                            // There are so many candidates.
+  std::size_t first_ = 0;                            // The first of them is the split at this place.
+  std::size_t present_ = 0;                          // So many categories have a mass here.
   std::array<Code, JointCandidates::kSize> places_;  // They are the bins of the candidates, categories in order.
 };
 

@@ -58,15 +58,6 @@ namespace randomised {
 // No tree is deeper, however lopsided its splits are.
 inline constexpr int kMaxDepth = 60;
 
-// The key of a left child is another hash of its parent's key than that of a right child.
-inline constexpr std::uint64_t kLeftSalt = 0x6C65667420636869ULL;
-inline constexpr std::uint64_t kRightSalt = 0x7269676874206368ULL;
-
-// Returns a whole number below `end`, by the upper half of a hash.
-inline std::size_t scale_down(std::uint64_t hash, std::size_t end) {
-  return static_cast<std::size_t>(((hash >> 32) * static_cast<std::uint64_t>(end)) >> 32);
-}
-
 // The rows that train, ordered by class, with whole weights. Without weights each row has weight 1.
 struct TrainingRows {
   // The fixed-point weights of rows that are no copies have so many bits after the point.
@@ -439,8 +430,8 @@ class Grower {
     tree_.nodes.resize(left + 2);
     const std::size_t middle = partition();
     const Pending parent = node_;
-    push({left + 1, parent.depth + 1, middle, parent.last, mix(parent.key ^ kRightSalt), 0}, right_classes_);
-    push({left, parent.depth + 1, parent.first, middle, mix(parent.key ^ kLeftSalt), 0}, left_classes_);
+    push({left + 1, parent.depth + 1, middle, parent.last, key_of_child(parent.key, false), 0}, right_classes_);
+    push({left, parent.depth + 1, parent.first, middle, key_of_child(parent.key, true), 0}, left_classes_);
   }
 
   // Moves the rows that go left to the front and returns where the others begin. Both keep their order.

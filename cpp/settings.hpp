@@ -33,6 +33,9 @@ struct TreeGrowth {
   // This share of the columns that vary is drawn anew for every tree.
   double max_features = 1.0;
 
+  // Of each column one split is drawn at every node, and only these are compared.
+  bool extra = false;
+
   std::uint64_t seed = 0;
 
   // A feature has -1, 0 or +1: the score may only fall with it, do as it likes, or only rise. Empty means 0 for all.

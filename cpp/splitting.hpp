@@ -2,6 +2,9 @@
 //
 // G = W_pos - W_neg and W = W_pos + W_neg are whole numbers, so a tie is a tie. It goes to the smaller code, with
 // missing values on the right.
+//
+// Where a split is drawn it is the only candidate of its column, and what is left to find is the better side for
+// missing values.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +13,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "binning.hpp"
+#include "draws.hpp"
+#include "hashing.hpp"
 #include "rows.hpp"
 #include "tree.hpp"
 #include "vectorised.hpp"
@@ -116,6 +122,20 @@ UNTWIST_VECTORISED inline double find_largest(const double* __restrict worth, st
   return most;
 }
 
+// Returns the place of the candidate that is drawn, each of those that tell known values apart being as likely, or that
+// tells them from missing ones. There are none where all values are the same. `weight_left` never falls from one
+// candidate to the next, and starts from `none`.
+inline std::optional<std::size_t> draw_candidate(const double* weight_left, std::size_t count, double none,
+                                                 bool has_missing, std::uint64_t hash) {
+  const double* end = weight_left + count;
+  const double* first = std::upper_bound(weight_left, end, none);
+  if (first == end) return std::nullopt;
+  const double* last = std::lower_bound(first, end, end[-1]);
+  const std::size_t splits = static_cast<std::size_t>(last - first) + (has_missing ? 1 : 0);
+  if (splits == 0) return std::nullopt;
+  return static_cast<std::size_t>(first - weight_left) + scale_down(hash, splits);
+}
+
 // A column has these bins in the histogram of a node, by class.
 template <typename Bin>
 struct ColumnHistogram {
@@ -128,13 +148,14 @@ template <typename Bin>
 class ColumnSearch {
  public:
   ColumnSearch(const Column& column, const ColumnHistogram<Bin>& histogram, const ClassWeights& node,
-               const LeafLimits& limits, const Bounds& bounds, int monotone)
+               const LeafLimits& limits, const Bounds& bounds, int monotone, const SplitDraw& draw)
       : column_(column),
         histogram_(histogram),
         node_(node),
         limits_(limits),
         bounds_(bounds),
         monotone_(monotone),
+        draw_(draw),
         G_(difference(node)),
         W_(total(node)) {}
 
@@ -165,7 +186,7 @@ class ColumnSearch {
     score_candidates(c);
     const auto end = c.worth.begin() + static_cast<std::ptrdiff_t>(count_);
     const auto found = std::find(c.worth.begin(), end, best.worth);
-    const std::size_t at = static_cast<std::size_t>(found - c.worth.begin());
+    const std::size_t at = first_ + static_cast<std::size_t>(found - c.worth.begin());
     Split split =
         column_.category_count > 0 ? split_categories(at) : split_numbers(static_cast<Code>(at), best.missing_left);
     split.feature = feature;
@@ -187,6 +208,18 @@ class ColumnSearch {
     } else {
       sum_up_numbers(c);
     }
+    if (draw_) keep_drawn(c);
+  }
+
+  // Makes the candidate that is drawn the only one.
+  void keep_drawn(Candidates& c) {
+    const auto drawn = draw_candidate(c.W_left.data(), count_, 0.0, total(missing_) > 0, *draw_);
+    count_ = drawn ? 1 : 0;
+    if (!drawn) return;
+    first_ = *drawn;
+    c.G_left[0] = c.G_left[first_];
+    c.W_left[0] = c.W_left[first_];
+    if (counts_rows()) c.rows_left[0] = c.rows_left[first_];
   }
 
   void sum_up_numbers(Candidates& c) {
@@ -224,6 +257,7 @@ class ColumnSearch {
     }
     std::stable_sort(sorted_.begin(), sorted_.begin() + static_cast<std::ptrdiff_t>(count_),
                      [&](Code a, Code b) { return mean[a] < mean[b]; });
+    present_ = count_;
     ClassWeights left{};
     rows_ = 0.0;
     for (std::size_t i = 0; i < count_; ++i) {
@@ -279,7 +313,7 @@ class ColumnSearch {
     for (std::size_t code = 0; code <= column_.missing_code(); ++code) {
       split.goes_left.put(static_cast<Code>(code), unseen_left);
     }
-    for (std::size_t i = 0; i < count_; ++i) split.goes_left.put(sorted_[i], i <= last);
+    for (std::size_t i = 0; i < present_; ++i) split.goes_left.put(sorted_[i], i <= last);
     split.missing_left = split.goes_left.has(column_.missing_code());
     return split;
   }
@@ -293,8 +327,11 @@ class ColumnSearch {
   const LeafLimits& limits_;
   const Bounds bounds_;
   const int monotone_;
+  const SplitDraw draw_;
   const double G_, W_;
   std::size_t count_ = 0;                       // There are so many candidates.
+  std::size_t first_ = 0;                       // The first of them is the split at this place.
+  std::size_t present_ = 0;                     // So many categories have a weight here.
   std::array<Code, Candidates::kSize> sorted_;  // The categories are in the order of their mean label.
   ClassWeights missing_{};
   double missing_rows_ = 0.0;

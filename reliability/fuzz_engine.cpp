@@ -147,6 +147,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const int max_bins = choices.one_of({255, 2, 3, 16});
   const int rounds = choices.one_of({1, 2, 0, -1, 4});
   choose_classes_together(choices, data, task, growth);
+  growth.extra = choices.below(2) == 1;
   const auto one = fit(data, task, growth, max_bins, rounds, 1);
   const FlatForest flat = flatten(*one);
   if (data.rows > kManyRows) {

@@ -457,8 +457,10 @@ def try_engine(choices: Choices) -> None:
         posterior_floor=posterior_floor,
         first_round=whole(0, 5),
     )
-    run = _core.Booster(data, task, _core.TreeGrowth(monotone=monotone, **growth))
-    run.boost(choices.one([3, 0, -1, 6]), choices.one([0, 1, -1]), choices.one([1, 2]))
+    rounds, patience, threads = choices.one([3, 0, -1, 6]), choices.one([0, 1, -1]), choices.one([1, 2])
+    extra = choices.below(2) == 1  # An input that is used up chooses 0.
+    run = _core.Booster(data, task, _core.TreeGrowth(monotone=monotone, extra=extra, **growth))
+    run.boost(rounds, patience, threads)
     _, _, offset, feature, left, threshold, missing_left, value, _, sets, codes = run.trees(0)
     assert len(offset) == len(run.trees(0)[0]) + 1, "offsets and trees"
     forest = _core.Forest(offset, feature, left, threshold, missing_left, value, sets, codes, features)

@@ -29,7 +29,7 @@ namespace untwist::python {
 
 inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, double min_samples_leaf,
                         double min_weight_fraction_leaf, double l2, double category_smoothing, double subsample,
-                        double max_features, std::uint64_t seed, const Vector<std::int8_t>& monotone) {
+                        double max_features, bool extra, std::uint64_t seed, const Vector<std::int8_t>& monotone) {
   require(max_depth >= 1 && max_leaf_nodes >= 0 && max_leaf_nodes != 1 && min_samples_leaf >= 0.0 &&
               min_weight_fraction_leaf >= 0.0 && min_weight_fraction_leaf <= 0.5 && l2 >= 0.0 && std::isfinite(l2) &&
               category_smoothing >= 0.0,
@@ -45,6 +45,7 @@ inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, dou
   growth.category_smoothing = category_smoothing;
   growth.subsample = subsample;
   growth.max_features = max_features;
+  growth.extra = extra;
   growth.seed = seed;
   growth.monotone = copy(monotone);
   new (self) TreeGrowth(std::move(growth));
@@ -152,8 +153,8 @@ inline void bind_boosters(nb::module_& module) {
   nb::class_<TreeGrowth>(module, "TreeGrowth")
       .def("__init__", &init_growth, nb::kw_only(), nb::arg("max_depth"), nb::arg("max_leaf_nodes"),
            nb::arg("min_samples_leaf"), nb::arg("min_weight_fraction_leaf"), nb::arg("l2"),
-           nb::arg("category_smoothing"), nb::arg("subsample"), nb::arg("max_features"), nb::arg("seed"),
-           nb::arg("monotone"),
+           nb::arg("category_smoothing"), nb::arg("subsample"), nb::arg("max_features"), nb::arg("extra"),
+           nb::arg("seed"), nb::arg("monotone"),
            "How trees grow. l2, min_samples_leaf and category_smoothing count in rows of sample weight 1; 0 leaf nodes "
            "mean no limit, and no directions mean that no column is monotone.");
   nb::class_<BoostingTask>(module, "BoostingTask")

@@ -31,6 +31,7 @@ from untwist.twisters import ClassNoise, FeatureNoise, Insider
 
 __all__ = [
     "AS_IN_2021",
+    "DEFAULT",
     "EXPERIMENTS",
     "FEATURES",
     "HOW",
@@ -51,6 +52,9 @@ PUBLISHED: dict[str, Any] = json.loads(files("experiments.paper").joinpath("publ
 
 #: The experiment that draws curves of formulas and needs no run.
 THEORY = "figure-theory"
+
+#: The experiment that compares our default with the paper's fixed alphas.
+DEFAULT = "default"
 
 #: The depth of the paper's trees by data set.
 DEPTH = {"cancer": 1, "xd6": 3, "diabetes": 3, "shoppers": 3}
@@ -349,6 +353,23 @@ def _declare_adaptive() -> Experiment:
 # ---- harder tests ----
 
 
+def _declare_default(*tables: Experiment) -> Experiment:
+    """Declare the cells of PILBoost and of our default in these tables once more, to be run by themselves."""
+    grids = tuple(
+        replace(
+            grid,
+            cells={
+                place: cell for place, cell in grid.cells.items() if isinstance(cell.algorithm, (PILBoost, Untwist))
+            },
+            published={},
+        )
+        for table in tables
+        for grid in table.grids
+    )
+    note = "What it costs to be told nothing: neither depth, nor alpha, nor a_f, nor the number of rounds."
+    return Experiment(DEFAULT, "Our default beside the paper's fixed alphas", note, grids)
+
+
 def _declare_twins() -> Experiment:
     class_noise = _make_grid(
         "xd6", _flip_labels((0, 0.15, 0.3)), _list_rows("xd6"), grouped=True, title="xd6, class noise, twins together"
@@ -446,19 +467,20 @@ def _declare_alphas() -> Experiment:
     return Experiment("alphas", "Sweep of alpha against noise", note, grids, drawn="heat")
 
 
+TABLES = (_declare_table1(), _declare_table2(), _declare_table3(), _declare_table4())
+DIABETES = _declare_boxes("diabetes")
+
 EXPERIMENTS: dict[str, Experiment] = {
     one.name: one
     for one in (
-        _declare_table1(),
-        _declare_table2(),
-        _declare_table3(),
-        _declare_table4(),
+        *TABLES,
         _declare_table5(),
         _declare_boxes("cancer"),
-        _declare_boxes("diabetes"),
+        DIABETES,
         _declare_insider(),
         _declare_adaptive(),
         Experiment(THEORY, "The theory's figures", "Computed by the package's own formulas."),
+        _declare_default(*TABLES, DIABETES),
         _declare_twins(),
         _declare_beyond_half(),
         _declare_exact_link(),

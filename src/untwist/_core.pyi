@@ -67,6 +67,7 @@ class TreeGrowth:
         category_smoothing: float,
         subsample: float,
         max_features: float,
+        extra: bool,
         seed: int,
         monotone: NDArray[np.int8],
     ) -> None: ...

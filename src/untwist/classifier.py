@@ -93,11 +93,17 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         something is chosen from the data, else 1.
     max_features : float in (0, 1] or "auto", default "auto"
         Share of the columns drawn for every tree. "auto" is 0.7 if something is chosen from the data, else 1.
+    extra_trees : bool, default False
+        Of each column one split is drawn at random at every node, and only these are compared, which makes trees that
+        differ more. Splits are drawn among the bins that the node's rows span, those of categories in the order of
+        their mean label. The compiled engine has it.
     max_bins : int in [2, 255], default 255
         A column with more distinct values than this is binned.
     categorical_features : "auto", None, or the columns as indices, names or a mask, default "auto"
-        Columns that hold categories. "auto" means those of a category or text type. Categories beyond the 254 most
-        frequent of a column and those unseen in training count as missing.
+        Columns that hold categories. "auto" means those of a category or text type. Trees split up to 12 categories by
+        sets, and one that is unseen in training counts as missing. A column of more is coded by its labels: each
+        category is one number, drawn towards that of all rows, which one that is unseen has too (docs/categories.md).
+        Where settings are chosen by folds, these also tell whether sets of up to 254 categories do better.
     monotonic_cst : array-like of -1, 0, +1, dict by name, or None, default None
         Whether the score of the second class may only fall (-1) or rise (+1) with a column. Two classes only.
     class_weight : dict, "balanced" or None, default None
@@ -109,6 +115,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         matrices that fit the out-of-fold posteriors if alpha is "auto" too (`untwist.noise.estimate_noise`,
         `estimate_transitions`), and corrects nothing otherwise. With None the clean posterior is the one that alpha
         implies.
+    families : "auto", "boosted" or "mixed", default "auto"
+        The families of trees that make a model where `n_estimators` and `max_depth` are left open: "boosted" ones
+        alone, or "mixed" with trees of random thresholds, by weights that do best on rows set aside
+        (`choice_.mixture`). "auto" mixes them for several classes that are boosted together.
     link : "clipped", "exact" or "logit", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`); or that of scores which are
         log-odds (`LogitLink`), for an alpha from 1 on, under which labels that contradict the scores hardly count.
@@ -119,8 +129,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         order of the rows. "xgboost" has XGBoost grow them, on a GPU or on the rows of many workers
         (`untwist.distributed`); docs/distributed.md says what differs. "reference" runs the loop of
         `untwist.boosting.algorithm` over regression trees of scikit-learn, and knows neither categories nor the
-        settings `l2`, `subsample`, `max_features`, `max_bins` and `monotonic_cst`. "auto" is "compiled" for the
-        alpha-loss unless an `estimator` is given.
+        settings `l2`, `subsample`, `max_features`, `extra_trees`, `max_bins` and `monotonic_cst`. "auto" is "compiled"
+        for the alpha-loss unless an `estimator` is given.
     tree_method : "hist", "approx" or "exact", default "hist"
         How XGBoost looks for splits. "hist" splits the bins of the compiled engine, "approx" and "exact" the numbers
         in single precision.
@@ -231,11 +241,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         l2: float | str = "auto",
         subsample: float | str = "auto",
         max_features: float | str = "auto",
+        extra_trees: bool = False,
         max_bins: int = 255,
         categorical_features: Any = "auto",
         monotonic_cst: Any = None,
         class_weight: Any = None,
         noise_rates: Any = "auto",
+        families: str = "auto",
         link: str = "clipped",
         loss: Loss | None = None,
         engine: str = "auto",
@@ -262,11 +274,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.l2 = l2
         self.subsample = subsample
         self.max_features = max_features
+        self.extra_trees = extra_trees
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.monotonic_cst = monotonic_cst
         self.class_weight = class_weight
         self.noise_rates = noise_rates
+        self.families = families
         self.link = link
         self.loss = loss
         self.engine = engine

@@ -146,7 +146,7 @@ def _start_runs(data: TrainingData, link: Link, step_size: float, earlier: list[
             task = replace(task, start=start, first_round=len(ensemble))
             if len(ensemble.losses) == len(ensemble):  # Otherwise early stopping has cut rounds off.
                 losses = ensemble.losses
-        runs.append(BoosterRun(data.settings.engine.make_booster(data.dataset, task), losses))
+        runs.append(BoosterRun(data.settings.engine.make_booster(data.dataset_of(0), task), losses))
     return runs
 
 
@@ -197,6 +197,11 @@ def replay_rounds(
         raise ValueError("a certificate is for two classes")
     if not settings.by_edge or model.choice is not None:
         raise ValueError("a certificate is for the paper's steps: learning_rate=None and nothing chosen by folds")
+    if model.encoder.schema.numbers:
+        raise ValueError(
+            "a certificate is for rows that predict as they trained, but columns of many categories are coded by the "
+            "labels of other rows in training: leave these columns out"
+        )
     if settings.link_name == "logit":
         raise ValueError('a certificate is for margin losses that are convex: link="clipped" or "exact"')
     if settings.growth.subsample != 1.0 and model.ensembles[0].forest is not None:

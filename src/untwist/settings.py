@@ -43,6 +43,10 @@ LEARNING_RATES = (0.1, 0.2)
 #: The learning rates that are tried where all classes are boosted together: a tree then serves more than one of them.
 JOINT_LEARNING_RATES = (0.05, 0.1)
 
+#: The alphas and depths that are tried for the boosted trees of two classes that others are mixed with.
+MIXED_ALPHAS = (1.0, 2.0, 4.0)
+MIXED_DEPTHS = (2, 3, 4, 6)
+
 #: What "auto" stands for where nothing can be chosen from the data.
 PLAIN_ALPHA = 2.0
 PLAIN_ROUNDS = 100
@@ -57,6 +61,7 @@ ENGINE_SPECIFIC_DEFAULTS: dict[str, Any] = {
     "l2": "auto",
     "subsample": "auto",
     "max_features": "auto",
+    "extra_trees": False,
     "max_bins": 255,
     "monotonic_cst": None,
     "tree_method": "hist",
@@ -90,9 +95,10 @@ class Settings:
         Rounds without progress after which early stopping ends a plain fit; 0 without early stopping.
     noise_rates : "auto", (float, float), array or None
         As given; an array is the transition matrix of more than two classes.
-    adds_randomised_trees : bool
-        Whether randomised trees join the boosted ones of classes that are boosted together: where the number and the
-        size of the trees are left open.
+    families : str
+        "boosted", "mixed" or "auto", as given; "boosted" too where the number and the size of the trees are given.
+    draws_are_open : bool
+        Whether nothing was said of the rows and columns that trees draw.
     loss, link_name
         The loss, None for the alpha-loss, and which of `untwist.theory.links.LINKS` it is boosted with.
     validation_fraction, categorical_features, monotonic_cst, class_weight, warm_start, callbacks, n_jobs, verbose
@@ -113,7 +119,8 @@ class Settings:
     by_edge: bool
     patience: int
     noise_rates: Any
-    adds_randomised_trees: bool
+    families: str
+    draws_are_open: bool
     loss: Loss | None
     link_name: str
     validation_fraction: float
@@ -154,6 +161,11 @@ class Settings:
             raise ValueError(
                 f"noise_rates must be a matrix of {n_classes} rows and columns for {n_classes} classes, got {known!r}"
             )
+        if self.families == "mixed" and n_classes == 2:
+            if self.alphas is None or len(self.alphas) == 1:
+                raise ValueError('families="mixed" needs alpha to be left open for two classes')
+            if self.monotonic_cst is not None:
+                raise ValueError('families="mixed" knows no monotonic_cst: random thresholds do not keep to it')
         if n_classes > 2 and self.alphas is None:
             raise ValueError('alpha="menon" is for two classes')
 
@@ -167,6 +179,12 @@ class Settings:
             and has_softmax
             and self.link_name == "clipped"
         )
+
+    def mixes_families(self, n_classes: int) -> bool:
+        """Tell whether several families of trees make the model."""
+        if n_classes == 2:
+            return self.families == "mixed"
+        return self.families != "boosted" and self.boosts_jointly(n_classes)
 
     def make_link(self, alpha: float) -> Link:
         """Return the link at an alpha."""
@@ -234,6 +252,7 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         l2=check_non_negative("l2", _decide_regularisation("l2", parameters, automatic)),
         subsample=check_share("subsample", _decide_regularisation("subsample", parameters, automatic)),
         max_features=check_share("max_features", _decide_regularisation("max_features", parameters, automatic)),
+        extra=bool(parameters["extra_trees"]),
     )
     engine_options = EngineOptions(
         growth=growth,
@@ -260,10 +279,8 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         by_edge=parameters["learning_rate"] is None and not (automatic and step is None),
         patience=patience if early_stopping else 0,
         noise_rates=_check_noise_rates(parameters["noise_rates"], alphas),
-        adds_randomised_trees=automatic
-        and _is_auto(parameters["n_estimators"])
-        and _is_auto(max_depth)
-        and growth.max_leaf_nodes is None,
+        families=_check_families(parameters, automatic, engine),
+        draws_are_open=all(_is_auto(parameters[name]) for name in ("subsample", "max_features")),
         loss=loss,
         link_name=link_name,
         validation_fraction=_check_validation_fraction(parameters["validation_fraction"]),
@@ -305,7 +322,7 @@ def _refuse_unknown_settings(parameters: Mapping[str, Any], engine: Engine) -> N
 
 
 def _check_flags(parameters: Mapping[str, Any]) -> None:
-    for name in ("early_stopping", "warm_start"):
+    for name in ("extra_trees", "early_stopping", "warm_start"):
         if not isinstance(parameters[name], (bool, np.bool_)):
             raise ValueError(f"{name} must be True or False, got {parameters[name]!r}")
 
@@ -401,6 +418,21 @@ def _check_noise_rates(noise_rates: Any, alphas: tuple[float, ...] | None) -> An
     if rate_neg + rate_pos >= 1:
         raise ValueError(f"noise_rates must sum to less than 1, got {noise_rates!r}: swap the labels first")
     return rate_neg, rate_pos
+
+
+def _check_families(parameters: Mapping[str, Any], automatic: bool, engine: Engine) -> str:
+    """Return which families of trees are asked for."""
+    families = parameters["families"]
+    if families not in ("auto", "boosted", "mixed"):
+        raise ValueError(f'families must be "auto", "boosted" or "mixed", got {families!r}')
+    sizes_are_open = automatic and all(_is_auto(parameters[name]) for name in ("n_estimators", "max_depth"))
+    if sizes_are_open and parameters["max_leaf_nodes"] is None:
+        if families == "mixed" and not (engine.boosts_jointly and parameters["link"] == "clipped"):
+            raise ValueError('families="mixed" is for the compiled engine and its default link')
+        return str(families)
+    if families == "mixed":
+        raise ValueError('families="mixed" needs n_estimators, max_depth and max_leaf_nodes to be left open')
+    return "boosted"
 
 
 def _check_link(link: Any, loss: Loss | None, alphas: tuple[float, ...] | None, engine: Engine) -> str:

@@ -23,12 +23,13 @@ from sklearn.utils.validation import (
 )
 
 from untwist.arguments import Array
-from untwist.boosting.engines.engine import Dataset, Growth, Rows, Task
+from untwist.boosting.engines.engine import Dataset, EngineOptions, Growth, Rows, Task
 from untwist.boosting.forest import iterate_row_blocks
 from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import split_items_into_folds
+from untwist.data.label_coding import MANY_CATEGORIES, LabelCoding
 from untwist.data.labels import encode_labels, find_classes, list_positive_classes, refuse_missing, weigh_classes
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
 from untwist.data.tables import Schema
@@ -107,8 +108,8 @@ class TrainingData:
         The settings that the rows were prepared for.
     rows : Rows
         All rows as numbers, with their labels and weights, class weights included.
-    dataset : Dataset
-        The same as the engine holds them.
+    datasets : tuple of Dataset
+        The same as the engine holds them: once, or where columns are coded by their labels once for each fold.
     weight : array
         What each row weighs in training: 0 for validation rows.
     validation_weight : array or None
@@ -131,11 +132,17 @@ class TrainingData:
         Who else has training rows.
     sources : LabelSources or None
         Who gave the label of each training row, if that was told.
+    table : array, sparse matrix or Encoded
+        The rows with categories as indices, by which the table is known again.
+    coding : LabelCoding or None
+        The columns of many categories that are coded by their labels, if there are such.
+    fold_numbers : tuple of arrays
+        What the rows of each fold's model have in these columns.
     """
 
     settings: Settings
     rows: Rows
-    dataset: Dataset
+    datasets: tuple[Dataset, ...]
     weight: Array
     validation_weight: Array | None
     validation_was_given: bool
@@ -148,7 +155,10 @@ class TrainingData:
     n_effective_rows: float
     growth: Growth
     workers: Workers
+    table: Any
     sources: LabelSources | None = None
+    coding: LabelCoding | None = None
+    fold_numbers: tuple[NDArray[np.float32], ...] = ()
 
     @classmethod
     def collect(
@@ -190,26 +200,33 @@ class TrainingData:
         label_sources = table.read_sources(sources)
         rows, validation_weight = table.append_validation(validation, estimator)
         growth = replace(settings.growth, seed=seed, monotone=table.find_directions(estimator))
-        dataset = settings.engine.make_dataset(rows, replace(settings.engine_options, growth=growth))
+        options = replace(settings.engine_options, growth=growth)
+        coding = table.coding
+        # Rows are set aside by what they contain before columns are coded, which depends on what is set aside.
+        contents: Dataset = settings.engine.make_dataset(rows, options) if coding is None else coding
         validation_share = np.zeros(table.n_rows)
         validation_was_given = validation_weight is not None
         weight = rows.weight
         if settings.patience and not (validation_was_given or settings.automatic):
             share = table.check_enough_to_hold_out(settings.validation_fraction)
-            validation_share = settings.engine.hold_out(dataset, rows, share, seed)
+            validation_share = settings.engine.hold_out(contents, rows, share, seed)
             validation_weight = weight * validation_share
             weight = weight * (1.0 - validation_share)
         folds = None
         if label_sources is not None and label_sources.has_repeated_items:
             folds = split_items_into_folds(
-                dataset.hashes(), label_sources.items, rows.labels, rows.weight, N_FOLDS, seed
+                contents.hashes(), label_sources.items, rows.labels, rows.weight, N_FOLDS, seed
             )
         elif settings.automatic and not validation_was_given:
-            folds = settings.engine.make_folds(dataset, rows, N_FOLDS, seed)
+            folds = settings.engine.make_folds(contents, rows, N_FOLDS, seed)
+        datasets: tuple[Dataset, ...] = (contents,)
+        fold_numbers: tuple[NDArray[np.float32], ...] = ()
+        if coding is not None:
+            rows, datasets, fold_numbers = _code_rows(settings, options, rows, coding, weight[: table.n_rows], folds)
         return cls(
             settings=settings,
             rows=rows,
-            dataset=dataset,
+            datasets=datasets,
             weight=weight,
             validation_weight=validation_weight,
             validation_was_given=validation_was_given,
@@ -222,7 +239,53 @@ class TrainingData:
             n_effective_rows=_count_effective_rows(weight[: table.n_rows], workers),
             growth=growth,
             workers=workers,
+            table=rows.X if coding is None else table.X,
             sources=label_sources,
+            coding=coding,
+            fold_numbers=fold_numbers,
+        )
+
+    def dataset_of(self, fold: int) -> Dataset:
+        """Return the rows as the model of a fold sees them; of a fit without folds that is fold 0."""
+        return self.datasets[fold if self.fold_numbers else 0]
+
+    def show_to_fold(self, fold: int, rows: NDArray[np.intp], numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return some of the rows, given with their positions in the table, as the model of a fold sees them."""
+        if self.coding is None or not self.fold_numbers:
+            return numbers
+        return self.coding.put(numbers, self.fold_numbers[fold][rows])
+
+    def split_by_sets(self) -> TrainingData | None:
+        """Return the same with columns that are coded by their labels as sets of categories, as far as trees take such.
+
+        Returns
+        -------
+        TrainingData or None
+            None where there are no such columns, or no folds to tell by which is better.
+        """
+        if self.coding is None or self.folds is None:
+            return None
+        still_coded = [one for one, count in self.coding.n_categories.items() if count > tables.KNOWN_CATEGORIES]
+        if len(still_coded) == len(self.coding.n_categories):
+            return None
+        schema = self.encoder.schema
+        schema = replace(schema, numbers={column: schema.numbers[column] for column in still_coded})
+        rows = replace(self.rows, X=self.table, n_categories=schema.n_sets)
+        options = replace(self.settings.engine_options, growth=self.growth)
+        coding = None
+        fold_numbers: tuple[NDArray[np.float32], ...] = ()
+        if still_coded:
+            coding = self.coding.keep(still_coded)
+            rows, datasets, fold_numbers = _code_rows(self.settings, options, rows, coding, self.weight, self.folds)
+        else:
+            datasets = (self.settings.engine.make_dataset(rows, options),)
+        return replace(
+            self,
+            rows=rows,
+            datasets=datasets,
+            encoder=replace(self.encoder, schema=schema),
+            coding=coding,
+            fold_numbers=fold_numbers,
         )
 
     @property
@@ -234,6 +297,16 @@ class TrainingData:
     def boosts_jointly(self) -> bool:
         """Whether one booster tells all classes apart."""
         return self.settings.boosts_jointly(len(self.classes))
+
+    @property
+    def mixes_families(self) -> bool:
+        """Whether several families of trees make the model."""
+        return self.settings.mixes_families(len(self.classes))
+
+    @property
+    def boosts_log_odds(self) -> bool:
+        """Whether the boosted scores of two classes are log-odds, as those of families that are mixed must be."""
+        return self.mixes_families and not self.boosts_jointly
 
     @property
     def positive_classes(self) -> list[int] | list[None]:
@@ -265,7 +338,7 @@ class TrainingData:
 
     def fingerprint(self) -> int:
         """Return a number that tells this training table from another one."""
-        return tables.compute_fingerprint(self.rows.X, self.rows.labels)
+        return tables.compute_fingerprint(self.table, self.rows.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,6 +353,7 @@ class _TrainingTable:
     classes: NDArray[Any]
     class_weights: Array
     encoder: TableEncoder
+    coding: LabelCoding | None
 
     @classmethod
     def read(
@@ -301,17 +375,28 @@ class _TrainingTable:
         schema = _find_schema(settings, workers, X, weight, previous)
         if previous is not None:
             encoder, classes = previous.encoder, previous.classes
-            numbers = encoder.encode(X, estimator)
+            numbers = encoder.by_index.encode(X, estimator)
+            many = list(encoder.schema.numbers)
             labels = encode_labels("y", y, classes)
             check_consistent_length(numbers, labels)
         else:
             numbers, y = _encode(settings, X, y, schema, estimator)
             feature_names = _get_feature_names(X.head if isinstance(X, Batches) else X)
             encoder = TableEncoder(numbers.shape[1], feature_names, schema, settings.accepted_tables)
+            many = _list_columns_to_code(schema, workers)
             classes, labels = find_classes(y, workers)
         settings.check_classes(len(classes))
         weight, class_weights = _weigh_rows(settings, workers, classes, labels, weight)
-        return cls(settings, workers, numbers, labels, weight, classes, class_weights, encoder)
+        coding = None
+        if many:
+            n_categories = {column: len(schema.categories[column]) for column in many}
+            blocks = (block for _, block in iterate_row_blocks(numbers))
+            coding = LabelCoding.read(blocks, n_categories, labels, weight, len(classes))
+            if previous is None:
+                found = coding.number_categories(weight)
+                schema = replace(schema, numbers={column: tuple(one.tolist()) for column, one in found.items()})
+                encoder = replace(encoder, schema=schema)
+        return cls(settings, workers, numbers, labels, weight, classes, class_weights, encoder, coding)
 
     @property
     def n_rows(self) -> int:
@@ -354,8 +439,7 @@ class _TrainingTable:
         others_have_some = any(self.workers.gather(validation_weight is not None))
         if others_have_some and validation_weight is None:
             validation_weight = np.zeros(self.n_rows)
-        n_categories = {column: len(known) for column, known in self.encoder.schema.categories.items()}
-        return Rows(X, labels, weight, n_categories, self.workers), validation_weight
+        return Rows(X, labels, weight, self.encoder.schema.n_sets, self.workers), validation_weight
 
     def _encode_validation(self, validation: ValidationTable, estimator: Any) -> tuple[Any, NDArray[np.uint32], Array]:
         """Return the validation rows as numbers, like the training rows."""
@@ -453,10 +537,16 @@ def _find_schema(
     _agree_on_columns(workers, names, X)
     if previous is not None:
         schema = previous.encoder.schema
+        if schema.numbers and workers.size > 1:
+            raise ValueError(
+                "a warm start of several workers cannot go on from a model with columns that are coded by labels, as "
+                "each worker knows its own labels only: fit on one machine, or anew"
+            )
     elif isinstance(X, Batches):
-        schema = X.learn(settings.categorical_features, sample_weight=weight)
+        schema = X.learn(settings.categorical_features, weight, tables.LARGEST_CODE)
     else:
-        schema = tables.learn(X, settings.categorical_features, sample_weight=weight, workers=workers)
+        most = tables.KNOWN_CATEGORIES if workers.size > 1 else tables.LARGEST_CODE
+        schema = tables.learn(X, settings.categorical_features, weight, most, workers)
     if schema.categories and not settings.accepted_tables.categories:
         holding = [names[column] if names else column for column in schema.categories]
         raise ValueError(
@@ -464,6 +554,35 @@ def _find_schema(
             "say with OrdinalEncoder"
         )
     return schema
+
+
+def _list_columns_to_code(schema: Schema, workers: Workers) -> list[int]:
+    """Return the columns that are coded by their labels; none where each worker knows its own labels only."""
+    if workers.size > 1:
+        return []
+    return [column for column, known in schema.categories.items() if len(known) > MANY_CATEGORIES]
+
+
+def _code_rows(
+    settings: Settings, options: EngineOptions, rows: Rows, coding: LabelCoding, weight: Array, folds: Array | None
+) -> tuple[Rows, tuple[Dataset, ...], tuple[NDArray[np.float32], ...]]:
+    """Return rows with columns that are coded by labels, the same as the engine holds them, and the numbers of folds.
+
+    With folds there is a dataset for each, whose numbers come from the rows that its model trains on and no others.
+    """
+    rows = _put_numbers(rows, coding, coding.number_rows(weight))
+    if folds is None:
+        return rows, (settings.engine.make_dataset(rows, options),), ()
+    fold_numbers = tuple(coding.number_rows(weight - held_out_weight) for held_out_weight in folds)
+    datasets = [settings.engine.make_dataset(_put_numbers(rows, coding, numbers), options) for numbers in fold_numbers]
+    return rows, tuple(datasets), fold_numbers
+
+
+def _put_numbers(rows: Rows, coding: LabelCoding, numbers: NDArray[np.float32]) -> Rows:
+    """Return rows whose first ones, those that are coded by their labels, have other numbers."""
+    if isinstance(rows.X, Encoded):
+        return replace(rows, X=rows.X.replace_rows(lambda part, block: coding.put(block, numbers[part])))
+    return replace(rows, X=coding.put(rows.X, numbers))
 
 
 def _weigh_rows(

@@ -24,6 +24,8 @@ from untwist.audit.slices import (
     measure_parts,
     split_column,
 )
+from untwist.data.encoding import TableEncoder
+from untwist.data.tables import Schema
 
 SHAPES = [(2, 1, "plain"), (2, 3, "weighted"), (3, 1, "weighted"), (4, 2, "extreme")]
 
@@ -293,6 +295,15 @@ def test_slices_leave_out_rows_of_weight_0():
     weight[absent] = 0.0
     y[absent] = X["a"].iloc[absent] < 0  # All of these labels are wrong.
     assert audit_labels(X, y, sample_weight=weight).slices() == []
+
+
+def test_of_many_categories_the_most_frequent_are_parts():
+    names = tuple(f"n{one:03}" for one in range(300))
+    encoder = TableEncoder(1, schema=Schema({0: names}))
+    values = np.concatenate([np.arange(300.0), np.arange(40.0, 294.0)])
+    parts = list(split_column(encoder, 0, values))
+    assert [where for where, _ in parts] == list(names[40:294])
+    assert all(rows.sum() == 2 for _, rows in parts)
 
 
 def test_slices_are_quarters_categories_and_what_is_missing():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from helpers.small_fits import any_settings, assert_same_forests, draw_many_rows, draw_sample, list_forests, make_model
+from untwist import training_data
 
 
 def replay_rounds(fitted, X, signs, weight):
@@ -97,7 +98,11 @@ def test_a_constant_column_changes_nothing_in_many_rows():
     np.testing.assert_array_equal(plain.forest_.threshold, padded.forest_.threshold)
 
 
-@pytest.mark.parametrize("settings", [{"subsample": 0.5}, {"max_features": 0.5}, {"early_stopping": True}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [{"subsample": 0.5}, {"max_features": 0.5}, {"extra_trees": True}, {"early_stopping": True}],
+    ids=str,
+)
 def test_a_draw_depends_on_the_seed_alone(settings):
     X, y = draw_sample()
     fits = [make_model(8, random_state=seed, **settings).fit(X, y).decision_function(X) for seed in (0, 0, 1)]
@@ -123,6 +128,26 @@ def test_a_subsample_is_about_its_share_and_new_every_round():
         nodes = slice(*few.forest_.offset[t : t + 2])
         assert len(set(few.forest_.feature[nodes].tolist()) - {-1}) <= 1
     assert set(few.forest_.feature.tolist()) == {-1, 0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_drawn_splits_do_not_depend_on_the_order_in_which_nodes_grow(classes):
+    X, y = draw_sample(500, classes, missing=0.1)
+    settings = {"max_depth": 4, "learning_rate": 0.3, "extra_trees": True}
+    by_level = make_model(**settings).fit(X, y)
+    best_first = make_model(max_leaf_nodes=99, **settings).fit(X, y)
+    np.testing.assert_array_equal(by_level.decision_function(X), best_first.decision_function(X))
+
+
+def test_drawn_splits_lie_anywhere_in_the_rows_of_a_node():
+    """Of the only column any split is made that is drawn, wherever it lies."""
+    x = np.arange(1000.0)[:, np.newaxis]
+    y = np.random.default_rng(0).integers(0, 2, 1000)
+    trees = make_model(60, extra_trees=True, max_depth=1, max_bins=250).fit(x, y).forest_
+    cuts = trees.threshold[trees.feature >= 0]
+    assert len(cuts) > 40
+    assert 350 < np.mean(cuts) < 650
+    assert len(np.unique(cuts)) > 35
 
 
 def test_fits_side_by_side_in_threads():
@@ -161,7 +186,10 @@ def walk(forest, t, row):
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("n", [1, 7, 300])
-def test_leaves_are_where_a_walk_ends(classes, n):
+def test_leaves_are_where_a_walk_ends(classes, n, monkeypatch):
+    monkeypatch.setattr(
+        training_data, "MANY_CATEGORIES", 254
+    )  # So many categories are split by sets only if folds say so.
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(300, 2)), rng.integers(0, 90, 300)])
     X[rng.random(X.shape) < 0.1] = np.nan

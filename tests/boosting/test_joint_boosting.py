@@ -105,6 +105,12 @@ CASES = [
     {"categories": True, "n_classes": 10, "depth": 5},
     {"by_edge": True},
     {"step": 30.0},
+    {"extra": True, "depth": 5, "n_classes": 9},
+    {"extra": True, "missing": 0.3, "values": 3},
+    {"extra": True, "missing": 0.9, "depth": 6, "weighted": "copies"},
+    {"extra": True, "max_leaf_nodes": 7, "depth": 60, "min_samples_leaf": 4},
+    {"extra": True, "categories": True, "missing": 0.2, "n_classes": 5, "min_weight_fraction_leaf": 0.05},
+    {"extra": True, "max_features": 0.7, "subsample": 0.7, "max_bins": 16, "seed": 3},
 ]
 
 
@@ -205,6 +211,7 @@ SETTINGS = [
     {"subsample": 0.5, "max_features": 0.5, "n_classes": 5},
     {"min_samples_leaf": 5, "weighted": True, "alpha": 0.5},
     {"copies": True, "n_classes": 9},
+    {"extra": True, "n_classes": 5, "missing": 0.1},
 ]
 
 

@@ -23,6 +23,7 @@ def climb(fitted, X, column, wrap=lambda X: X):
         {"max_depth": 5},
         {"max_leaf_nodes": 12, "max_depth": None},
         {"subsample": 0.6, "max_features": 0.7, "l2": 1.0},
+        {"extra_trees": True, "min_samples_leaf": 5},
         {"min_samples_leaf": 5, "max_bins": 20},
     ],
     ids=str,

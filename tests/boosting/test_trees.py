@@ -71,6 +71,12 @@ CASES = [
     {"subsample": 0.01, "n": 12},
     {"max_features": 0.5},
     {"subsample": 0.7, "max_features": 0.3, "weighted": True, "missing": 0.1},
+    {"extra": True, "depth": 5},
+    {"extra": True, "missing": 0.3, "values": 3, "weighted": True},
+    {"extra": True, "missing": 0.9, "depth": 6},
+    {"extra": True, "max_leaf_nodes": 7, "depth": 60, "min_samples_leaf": 4},
+    {"extra": True, "categories": 9, "missing": 0.1, "min_weight_fraction_leaf": 0.05},
+    {"extra": True, "monotone": (1, 0, 0, -1), "max_features": 0.7, "subsample": 0.7, "weighted": "real"},
 ]
 
 TWIN_NAMES = {"max_leaf_nodes": "max_leaves", "min_samples_leaf": "min_rows", "min_weight_fraction_leaf": "min_share"}

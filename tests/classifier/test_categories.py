@@ -1,4 +1,4 @@
-"""Columns that hold categories: learned, unseen, missing, too many, and as numbers."""
+"""Columns that hold categories: learned, unseen, missing, and as numbers."""
 
 import numpy as np
 import pandas as pd
@@ -31,22 +31,6 @@ def test_unseen_and_missing_categories_are_one(missing):
     if not missing:  # Where training had none, they go to the heavier side of every split.
         stump = make_model(1, max_depth=1, categorical_features=[0]).fit([["a"]] * 5 + [["b"]] * 3, [0] * 5 + [1] * 3)
         assert stump.decision_function([["?"]]) == stump.decision_function([["a"]])
-
-
-def test_only_the_heaviest_254_categories_are_known():
-    rng = np.random.default_rng(0)
-    names = np.array([f"c{i:03}" for i in range(300)], dtype=object)
-    codes = np.concatenate([np.repeat(np.arange(254), 3), np.repeat(np.arange(254, 300), 2)])
-    weight = np.where(codes == 299, 5.0, 1.0)  # By weight c299 is among the heaviest, and c253 is not.
-    y = (rng.random(300)[codes] > 0.5).astype(int)
-    X = np.column_stack([names[codes], rng.normal(size=len(y))]).astype(object)
-    known = (codes < 253) | (codes == 299)
-    pruned = X.copy()
-    pruned[~known, 0] = None
-    fitted = make_model(max_depth=2).fit(X, y, sample_weight=weight)
-    assert_same_forests(fitted, make_model(max_depth=2).fit(pruned, y, sample_weight=weight), X, pruned)
-    assert len(set(fitted.decision_function([[names[i], 0.0] for i in (253, 254, 298)]).tolist())) == 1
-    assert fitted.score(X[known], y[known]) > 0.9
 
 
 def test_one_stump_learns_any_set_of_categories():

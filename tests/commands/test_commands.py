@@ -302,7 +302,7 @@ def test_many_words_are_counted_and_odd_dates_named():
     days = [f"{1 + i % 28}/{1 + i % 12}/{2000 + i % 20}" for i in range(n)]
     table = columns.prepare(pd.DataFrame({"d": days, "y": np.resize(["p", "q"], n)}), "y")
     (note,) = (one for one in table.notes if one.startswith("d: "))
-    assert "of which the 254 most frequent are used; if these are dates, write them as 2020-12-31" in note
+    assert "values; if these are dates, write them as 2020-12-31" in note
 
 
 def test_a_label_that_names_the_rows_is_refused(folder, capsys):

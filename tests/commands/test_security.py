@@ -284,7 +284,7 @@ def write_bad_table(path, rows=150):
     frame = pd.DataFrame(
         {
             "\x1b]0;title\x07 \u202e name\r": x,
-            "=cmd|'/c calc'!A0": rng.choice([*NASTY[:12], "\x1b[2J"], rows),
+            "=cmd|'/c calc'!A0": rng.choice([*NASTY[:11], "\x1b[2J"], rows),
             "@empty\x9b31m": [""] * rows,
             "y": np.where((x > 0) ^ (rng.random(rows) < 0.15), "=1+1\x1b[31m", "-a\u202e"),
         }

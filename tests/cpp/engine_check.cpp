@@ -214,6 +214,7 @@ int check_classes_together(bool quick) {
       growth.category_smoothing = 1.0;
       growth.subsample = cases % 4 == 1 ? 0.6 : 1.0;
       growth.max_features = cases % 4 == 2 ? 0.5 : 1.0;
+      growth.extra = cases % 5 < 2;
       growth.seed = static_cast<std::uint64_t>(cases);
       BoostingTask task = make_task(std::nullopt, data.weight);
       if (cases % 5 == 4) {  // Shares of rows.
@@ -328,6 +329,7 @@ int main(int count, char**) {
       growth.category_smoothing = 1.0;
       growth.subsample = cases % 4 == 1 ? 0.6 : 1.0;
       growth.max_features = cases % 4 == 2 ? 0.5 : 1.0;
+      growth.extra = cases % 5 < 2;
       growth.seed = static_cast<std::uint64_t>(cases);
       if (cases % 7 == 0) growth.monotone = make_directions(data);
       BoostingTask task = make_task(static_cast<std::size_t>(cases % 3), data.weight);

@@ -245,8 +245,9 @@ def test_what_is_wrong_is_said(file, tmp_path):
     model = PILBoostClassifier(**PLAIN).fit(rows, y)
     with pytest.raises(ValueError, match=r"Feature names|feature names"):
         model.predict(Batches(file, ["a", "b"]))
+    two = Batches(file, ["a", "b"])
     with pytest.raises(ValueError, match="needs the table in memory"):
-        PILBoostClassifier(**PLAIN).fit(rows, y).certificate(rows, y)
+        PILBoostClassifier(**PLAIN).fit(two, y).certificate(two, y)
 
 
 def make_folder(folder):

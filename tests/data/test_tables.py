@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from untwist.data.tables import Schema, learn
+from untwist.data.workers import Workers
 
 # ---- a slow twin: rows of Python values, one at a time ----
 
@@ -691,3 +692,32 @@ def test_arrow_refusals():
         Schema({}).encode(pa.table({"a": ["1"]}))
     with pytest.raises(ValueError, match="it holds a date"):
         learn(pa.table({"a": pa.array([datetime.date(2020, 1, 1)]).dictionary_encode()}))
+
+
+class TwoWorkers(Workers):
+    """A worker that has another one with the same rows."""
+
+    def __init__(self):
+        super().__init__(size=2)
+
+    def gather(self, item):
+        return [item, item]
+
+
+def test_workers_warn_of_categories_that_are_lost():
+    X = pd.DataFrame({"id": np.arange(600).astype(str)})
+    with pytest.warns(UserWarning, match="column 'id' holds 600 categories, of which the 254 most frequent are known"):
+        schema = learn(X, workers=TwoWorkers())
+    assert len(schema.categories[0]) == 254
+
+
+def test_numbers_stand_for_categories_that_are_coded_by_their_labels():
+    schema = Schema({0: ("a", "b")}, {0: (0.25, 0.75, 0.5)})
+    X = pd.DataFrame({"c": ["b", "a", "new", None], "x": [1.0, 2.0, 3.0, 4.0]})
+    np.testing.assert_array_equal(schema.encode(X)[:, 0], [0.75, 0.25, 0.5, np.nan])
+    by_index = Schema(schema.categories).encode(X)
+    np.testing.assert_array_equal(by_index[:, 0], [1.0, 0.0, np.nan, np.nan])
+    np.testing.assert_array_equal(schema.put_numbers(by_index)[:, 0], [0.75, 0.25, np.nan, np.nan])
+    np.testing.assert_array_equal(by_index[:2, 0], [1.0, 0.0])
+    assert schema.n_sets == {}
+    assert Schema(schema.categories).n_sets == {0: 2}

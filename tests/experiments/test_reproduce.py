@@ -450,6 +450,38 @@ def test_the_best_alpha_counts_those_that_are_not_worse():
     assert exhibits.find_best_row(grid, "0.1", Outcomes(rows, 3, 1000)) == "alpha=1.1 (1)"
 
 
+def test_our_default_stands_beside_the_best_fixed_alpha():
+    experiment = EXPERIMENTS[declarations.DEFAULT]
+    shared = {cell for name in ("table1", "table2", "table3", "table4", "figure-box-diabetes")
+              for cell in EXPERIMENTS[name].cells}  # fmt: skip
+    assert set(experiment.cells) < shared  # nothing is run twice
+    assert {cell.data for cell in experiment.cells} == {"xd6", "cancer", "shoppers", "diabetes"}
+    found = Outcomes(made_up(), 3, 1000)
+    (table,) = exhibits.make_tables(experiment, found)
+    assert len(table.lines) == sum(len(grid.columns) for grid in experiment.grids) == 17
+    line = next(one for one in table.lines if one[0] == "xd6, label noise 0.3")
+    cells = EXPERIMENTS["table3"].grids[0].cells
+    values = {alpha: found.list_values(cells[f"PILBoost alpha={alpha}", "0.3"]) for alpha in ("1.1", "2.0", "4.0")}
+    best = max(values, key=lambda alpha: values[alpha].mean())
+    ours = found.list_values(cells[declarations.OURS, "0.3"])
+    gap = ours - values[best]
+    half = stats.t.ppf(0.975, 2) * gap.std(ddof=1) / math.sqrt(3)
+    assert line[1] == best
+    assert [one.split(" ")[0] for one in line[2:5]] == [
+        f"{values[best].mean():.3f}", f"{ours.mean():.3f}", f"{gap.mean():+.3f}"]  # fmt: skip
+    assert line[4].endswith(f"± {half:.3f}")
+    assert line[5] == ("not told apart" if abs(gap.mean()) <= half else "ahead" if gap.mean() > 0 else "behind")
+
+
+@pytest.mark.parametrize(
+    ("leads", "words"),
+    [([0.1, 0.11, 0.12], "ahead"), ([-0.1, -0.11, -0.12], "behind"), ([0.1, -0.1, 0.0], "not told apart"),
+     ([0.0, 0.0, 0.0], "not told apart"), ([0.1], "—"), ([], "—")],
+)  # fmt: skip
+def test_a_lead_in_words(leads, words):
+    assert exhibits.describe_lead(summarise(leads)) == words
+
+
 def test_figures_hold_the_values():
     found = Outcomes(made_up(), 3, 1000)
     (boxes,) = exhibits.make_figures(EXPERIMENTS["figure-box-cancer"], found)

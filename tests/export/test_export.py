@@ -99,10 +99,13 @@ def test_text_where_rates_untwist_scores_near_the_clip(alpha, link):
 
 def test_text_says_what_goes_in_and_comes_out():
     model, _ = fit_model("four classes")
+    schema = model.model_.encoder.schema
     for language, sign in (("c", "//"), ("python", "#")):
         text = to_code(model, language, name="clean_of")
         assert text.startswith(f"{sign} A model of untwist. In goes a row of numbers, NaN where")
-        assert f"{sign}   0: 'size'\n{sign}   1: 'city', 0 = 'city 0', 1 = 'city 1', 2 = " in text
+        number_of_city = dict(zip(schema.categories[1], schema.numbers[1], strict=False))
+        assert f"{sign}   0: 'size'\n{sign}   1: 'city', {number_of_city['city 0']} = 'city 0', " in text
+        assert f", {schema.numbers[1][-1]} = anything else\n" in text
         assert f"{sign}   4: 'kind', 0 = 'a*/', 1 = 'b\\n', 2 = '\\xe7'\n" in text
         assert f"{sign}   class 3: 3\n" in text
         assert "clean_of(" in text
@@ -146,7 +149,9 @@ def test_numbers_are_what_the_trees_see():
     rows = numbers(model, X)
     assert rows.dtype == np.float64
     assert rows.flags.c_contiguous
-    assert np.isnan(rows[(X["city"] == "elsewhere").to_numpy(), 1]).all()
+    unknown = model.model_.encoder.schema.numbers[1][-1]
+    np.testing.assert_array_equal(rows[(X["city"] == "elsewhere").to_numpy(), 1], unknown)
+    assert np.isnan(rows[X["city"].isna().to_numpy(), 1]).all()
     np.testing.assert_array_equal(rows[:, 0], X["size"])
     table = sparse.random(60, 4, 0.5, "csr", random_state=0)
     plain = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(table, np.arange(60) % 2)

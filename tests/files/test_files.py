@@ -52,7 +52,8 @@ OF_FORMAT_1 = ["several", "negative", "exact", "given"]
 OF_FORMAT_2 = ["together", "matrices", "matrix"]
 BY_SOURCE = ["branches", "months"]
 OF_FORMAT_3 = ["automatic", *BY_SOURCE]
-NAMES = OF_FORMAT_1 + OF_FORMAT_2 + OF_FORMAT_3
+OF_FORMAT_4 = ["coded"]
+NAMES = OF_FORMAT_1 + OF_FORMAT_2 + OF_FORMAT_3 + OF_FORMAT_4
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -213,7 +214,7 @@ def test_files_of_every_version_stay_readable(path):
 def test_the_first_files_would_be_written_the_same_today(name, contents):
     header, data = take_apart(contents[name])
     first_header, first_data = take_apart((FOLDER / f"format-1-{name}.untwist").read_bytes())
-    added = {"tree_method", "device"}  # the parameters that have come since
+    added = {"extra_trees", "tree_method", "device", "families"}  # the parameters that have come since
     header["settings"] = {key: value for key, value in header["settings"].items() if key not in added}
     assert list(header.items()) == list(first_header.items())
     assert data == first_data
@@ -224,6 +225,7 @@ def test_what_the_first_format_can_hold_is_written_in_it(contents):
         **dict.fromkeys(OF_FORMAT_1, 1),
         **dict.fromkeys(OF_FORMAT_2, 2),
         **dict.fromkeys(OF_FORMAT_3, 3),
+        **dict.fromkeys(OF_FORMAT_4, 4),
     }
 
 
@@ -272,7 +274,7 @@ def test_other_files_are_refused_with_their_name(tmp_path, contents):
         (contents["negative"][:20], "ends too early"),
         (contents["negative"][:-1], "damaged"),
         (contents["negative"] + b"\0", "damaged"),
-        (set_version(contents["negative"], 4), "of a newer untwist .format 4, known are 1 to 3.: update"),
+        (set_version(contents["negative"], 5), "of a newer untwist .format 5, known are 1 to 4.: update"),
         (set_version(contents["negative"], 0), "does not make sense"),
     ]:
         path.write_bytes(content)
@@ -599,7 +601,8 @@ def test_errors_say_what_is_not_so(contents):
     whole = f"array {first_array} has a length and an offset"
     assert_refused(lambda one: one["arrays"][first_array].__setitem__(2, -8), whole)
     too_many = [[1, list(range(255))]]
-    assert_refused(lambda one: one["columns"].update(categories=too_many), "a column has at most 254 categories")
+    message = "a column that is not coded by its labels has at most 254 categories"
+    assert_refused(lambda one: one["columns"].update(categories=too_many), message)
 
 
 # What only the second format holds
@@ -863,3 +866,29 @@ def test_what_is_said_beside_the_arrays_of_sources_is_checked(contents):
     assert_refused(
         change(header, noise={**header["noise"], "n_classes": 3}), data, "where there are sources, posteriors of all"
     )
+
+
+# What only the fourth format holds
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda about: about.update(numbers=about["numbers"] * 2), "an array is named once"),
+        (lambda about: about.update(categories=[[1, [0, 1]]]), "there is a number for each category"),
+        (lambda about: about.update(numbers=[]), "a column that is not coded by its labels has at most 254"),
+    ],
+)
+def test_numbers_of_categories_must_make_sense(change, message, contents):
+    header, data = take_apart(contents["coded"])
+    if not message.startswith(("an array", "there")):
+        header["columns"]["categories"] = [[1, list(range(255))]]
+    change(header["columns"])
+    assert_refused(header, data, message)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e9])
+def test_numbers_of_categories_are_finite(value, contents):
+    header, data = take_apart(contents["coded"])
+    number = header["columns"]["numbers"][0][1]
+    assert_refused(header, overwrite(header, data, number, set_first(value)), "the numbers of categories are finite")

@@ -1,7 +1,7 @@
 """The compiled engine's rules in plain Python: the slow, obviously right twin.
 
 Bins by distinct values or equal weight, fixed-point weights, exact integer sums; ties to the smaller feature, then
-missing values to the right, then the smaller code; rows and columns drawn by the hashes that the engine uses.
+missing values to the right, then the smaller code; rows, columns and splits drawn by the hashes that the engine uses.
 """
 
 from dataclasses import dataclass
@@ -88,6 +88,32 @@ def mix(x):
     return x ^ (x >> 31)
 
 
+#: The keys of the two children of a node are hashes of its own key and these.
+CHILD_SALTS = (0x6C65667420636869, 0x7269676874206368)
+
+
+def scale_down(hashed, end):
+    """Return a whole number below `end`."""
+    return ((hashed >> 32) * end) >> 32
+
+
+def find_root_key(round_key):
+    """Return what the root of a tree draws its splits by."""
+    return mix(round_key ^ 0x73706C6974206F66)
+
+
+def draw_hash(node_key, place):
+    """Return what the split of a column is drawn by, which has this place among those of the tree."""
+    return mix(node_key ^ mix(place))
+
+
+def draw_one(options, hashed):
+    """Return the option that is drawn, or none where there are none. Without a hash nothing is drawn, and all stay."""
+    if hashed is None or not options:
+        return options
+    return [options[scale_down(hashed, len(options))]]
+
+
 @dataclass(frozen=True)
 class Rules:
     """What the engine calls settings; weights and rows in the unit of the fixed-point weights and of sample weights."""
@@ -99,6 +125,7 @@ class Rules:
     min_rows: Fraction = Fraction(0)
     smoothing: Fraction = Fraction(0)
     monotone: tuple = ()
+    extra: bool = False
 
 
 @dataclass
@@ -108,6 +135,7 @@ class Node:
     rows: np.ndarray
     depth: int
     bounds: tuple
+    key: int
     value: Fraction = Fraction(0)
     feature: int = -1
     left_if: object = None
@@ -129,8 +157,11 @@ def worth(G, W, rules, bounds):
     return value * (2 * G - (W + rules.l2) * value)
 
 
-def list_candidates(column, cuts, categories, y, q, rules):
-    """(rows that go left, what says so of any value), in the order in which ties are broken."""
+def list_candidates(column, cuts, categories, y, q, rules, hashed):
+    """(rows that go left, what says so of any value), in the order in which ties are broken.
+
+    With a hash only one of the splits that tell the node's values apart is a candidate.
+    """
     missing = np.isnan(column)
     W = int(q.sum())
     heavier = lambda left: 2 * int(q[left].sum()) >= W  # noqa: E731
@@ -142,15 +173,19 @@ def list_candidates(column, cuts, categories, y, q, rules):
                 mean = Fraction(int((q * y)[rows].sum())) / (int(q[rows].sum()) + rules.l2 + rules.smoothing)
                 groups[code] = (float(mean), categories if code is None else code, rows)
         order = sorted(groups, key=lambda code: groups[code][:2])
-        for count in range(1, len(order) + 1):
+        for count in draw_one(range(1, len(order)), hashed):
             left = np.logical_or.reduce([groups[code][2] for code in order[:count]])
             side = {code: i < count for i, code in enumerate(order)}
             unseen = heavier(left)
             yield left, lambda x, side=side, unseen=unseen: side.get(None if np.isnan(x) else int(x), unseen)
         return
     lost = (missing & (q > 0)).any()
+    limits = [*cuts, np.inf]
+    if hashed is not None:
+        codes = [sum(cut < x for cut in cuts) for x in column[~missing & (q > 0)].tolist()]
+        limits = draw_one(limits[min(codes) : max(codes) + lost], hashed) if codes else []
     for missing_left in (False, True) if lost else (False,):
-        for limit in [*cuts, np.inf]:
+        for limit in limits:
             left = np.where(missing, missing_left, column <= limit)
             side = missing_left if lost else heavier(left)
             yield left, lambda x, limit=limit, side=side: bool(side) if np.isnan(x) else x <= limit
@@ -162,10 +197,11 @@ def find_best_split(X, columns, y, q, sample_weight, node, rules, playing):
     G, W, N = int((q * y).sum()), int(q.sum()), sum(sample_weight.tolist())
     none = worth(G, W, rules, node.bounds)
     best, found = none + Fraction(1, 10**12) * W, None
-    for feature in playing:
+    for place, feature in enumerate(playing):
         cuts, categories = columns[feature]
+        hashed = draw_hash(node.key, place) if rules.extra else None
         sign = rules.monotone[feature] if rules.monotone else 0
-        for left, left_if in list_candidates(X[rows, feature], cuts, categories, y, q, rules):
+        for left, left_if in list_candidates(X[rows, feature], cuts, categories, y, q, rules, hashed):
             G_left, W_left, N_left = int((q * y)[left].sum()), int(q[left].sum()), sum(sample_weight[left].tolist())
             too_light = min(W_left, W - W_left) < rules.min_share * total_weight
             if W_left in (0, W) or too_light or min(N_left, N - N_left) < rules.min_rows:
@@ -179,9 +215,9 @@ def find_best_split(X, columns, y, q, sample_weight, node, rules, playing):
     return None if found is None else (best - none, found)
 
 
-def grow(X, columns, y, q, sample_weight, rules, playing):
+def grow(X, columns, y, q, sample_weight, rules, playing, key):
     """A tree for integer weights q and sample weights `sample_weight`, over the rows that have a weight."""
-    root = Node(np.flatnonzero(q > 0), 0, (None, None))
+    root = Node(np.flatnonzero(q > 0), 0, (None, None), find_root_key(key))
     made, open_nodes, leaves = [], [], 1
 
     def settle(node):
@@ -205,7 +241,8 @@ def grow(X, columns, y, q, sample_weight, rules, playing):
             bounds = [(low, middle), (middle, high)][::sign]
         node.feature, node.left_if = feature, left_if
         node.children = tuple(
-            Node(node.rows[side], node.depth + 1, limits) for side, limits in zip((left, ~left), bounds, strict=True)
+            Node(node.rows[side], node.depth + 1, limits, mix(node.key ^ salt))
+            for side, limits, salt in zip((left, ~left), bounds, CHILD_SALTS, strict=True)
         )
         leaves += 1
         for child in node.children:
@@ -248,6 +285,7 @@ def boost(
     monotone=(),
     subsample=1.0,
     max_features=1.0,
+    extra=False,
     seed=0,
 ):
     """Yields (tree, edge, scores) per round."""
@@ -274,6 +312,7 @@ def boost(
         Fraction(min_rows if min_rows > 1 else 0),
         Fraction(smoothing) * scale,
         tuple(monotone),
+        extra,
     )
     hashes = []
     for row in codes:
@@ -298,7 +337,7 @@ def boost(
             column_key = mix(key ^ 0x5851F42D4C957F2D)
             ranked = sorted((mix(column_key ^ mix(i)), feature) for i, feature in enumerate(varying))
             playing = sorted(feature for _, feature in ranked[: max(1, int(np.ceil(max_features * len(varying))))])
-        tree = grow(X, columns, y.astype(np.int64), q, given, rules, playing)
+        tree = grow(X, columns, y.astype(np.int64), q, given, rules, playing, key)
         h = np.array([predict(tree, row) for row in X])
         edge = float((q * y * h).sum() / (float(sum(whole[drawn])) * 2**-32 * unit))
         scores = scores + step_size * edge * h

@@ -2,7 +2,8 @@
 
 Gradients are computed in single precision by the engine's own series, so that they are the same whole numbers; sums
 over rows are sums over rows; every split of every column is tried. Ties go to the smaller feature, then to missing
-values on the right, then to the smaller code; categories are tried in the order of each lane in turn.
+values on the right, then to the smaller code; categories are tried in the order of each lane in turn. Where splits are
+drawn, so is the lane.
 """
 
 import math
@@ -10,7 +11,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from helpers.histogram_twin import encode, mix, place_thresholds
+from helpers.histogram_twin import (
+    CHILD_SALTS,
+    draw_hash,
+    draw_one,
+    encode,
+    find_root_key,
+    mix,
+    place_thresholds,
+)
 
 SINGLE = np.float32
 
@@ -92,6 +101,7 @@ class Rules:
     smoothing: float
     lanes: int
     gradient_lanes: int
+    extra: bool
 
 
 @dataclass
@@ -100,6 +110,7 @@ class Node:
 
     rows: np.ndarray
     depth: int
+    key: int
     feature: int = -1
     goes_left: frozenset = frozenset()
     gain: float = 0.0
@@ -116,28 +127,33 @@ def find_worth(left, node, rules):
     return worth
 
 
-def list_splits(codes, lane_sums, column, rules):
-    """(codes that go left, sums on the left) in the order in which ties are broken."""
+def list_splits(codes, lane_sums, column, rules, hashed):
+    """(codes that go left, sums on the left) in the order in which ties are broken.
+
+    With a hash only one of the splits that tell the node's values apart is a candidate.
+    """
     cuts, categories = column
     missing = categories or len(cuts) + 1
     bins = np.zeros((missing + 1, rules.lanes), dtype=np.int64)
     np.add.at(bins, codes, lane_sums)
     if not categories:
         lost = bins[missing, -1] > 0
+        known = np.flatnonzero(bins[:missing, -1])
+        all_tell_apart = range(known[0], known[-1] + lost) if len(known) else range(0)
+        last_codes = range(missing) if hashed is None else draw_one(all_tell_apart, hashed)
+        sums = bins[:missing].cumsum(axis=0)
         for missing_left in (False, True) if lost else (False,):
-            left = bins[missing].copy() if missing_left else np.zeros(rules.lanes, dtype=np.int64)
-            for code in range(missing):
-                left = left + bins[code]
-                yield set(range(code + 1)) | ({missing} if missing_left else set()), left, bins, lost
+            for last in last_codes:
+                left = sums[last] + (bins[missing] if missing_left else 0)
+                yield set(range(last + 1)) | ({missing} if missing_left else set()), left, bins, lost
         return
     seen = [code for code in range(missing + 1) if bins[code, -1] > 0]
-    for lane in range(rules.gradient_lanes):
+    for lane in draw_one(range(rules.gradient_lanes), None if hashed is None else mix(hashed)):
         mean = {c: float(bins[c, lane]) / (2.0 * float(bins[c, -1]) + rules.l2 + rules.smoothing) for c in seen}
         order = sorted(seen, key=lambda code: (mean[code], code))
-        left = np.zeros(rules.lanes, dtype=np.int64)
-        for count, code in enumerate(order, 1):
-            left = left + bins[code]
-            yield set(order[:count]), left, bins, missing in seen
+        sums = bins[order].cumsum(axis=0)
+        for count in draw_one(range(1, len(order)), hashed):
+            yield set(order[:count]), sums[count - 1], bins, missing in seen
 
 
 def find_split(codes, lane_sums, columns, playing, node, rules):
@@ -148,9 +164,10 @@ def find_split(codes, lane_sums, columns, playing, node, rules):
     best, found = leaf + 1e-12 * float(total[-1]), None
     if (lane_sums[rows, -1] > 0).sum() < 2 or float(total[-1]) < 2 * rules.min_weight:
         return None
-    for feature in playing:
+    for place, feature in enumerate(playing):
+        hashed = draw_hash(node.key, place) if rules.extra else None
         for left_codes, left, bins, missing_known in list_splits(
-            codes[rows, feature], lane_sums[rows], columns[feature], rules
+            codes[rows, feature], lane_sums[rows], columns[feature], rules, hashed
         ):
             mass, rows_left = float(left[-1]), float(left[-2])
             if mass in (0.0, float(total[-1])):
@@ -170,8 +187,8 @@ def find_split(codes, lane_sums, columns, playing, node, rules):
     return None if found is None else (best - leaf, *found)
 
 
-def grow(codes, lane_sums, columns, playing, rules, total_weight):
-    root = Node(np.arange(len(codes)), 0)
+def grow(codes, lane_sums, columns, playing, rules, total_weight, key):
+    root = Node(np.arange(len(codes)), 0, find_root_key(key))
     open_nodes, leaves, number = [], 1, 0
 
     def settle(node):
@@ -188,7 +205,10 @@ def grow(codes, lane_sums, columns, playing, rules, total_weight):
         (gain, node_feature, goes_left), _, node = chosen
         node.feature, node.goes_left, node.gain = node_feature, goes_left, gain / total_weight
         left = np.isin(codes[node.rows, node_feature], list(goes_left))
-        node.children = tuple(Node(node.rows[side], node.depth + 1) for side in (left, ~left))
+        node.children = tuple(
+            Node(node.rows[side], node.depth + 1, mix(node.key ^ salt))
+            for side, salt in zip((left, ~left), CHILD_SALTS, strict=True)
+        )
         leaves += 1
         for child in node.children:
             settle(child)
@@ -218,6 +238,7 @@ def boost(
     smoothing=10.0,
     subsample=1.0,
     max_features=1.0,
+    extra=False,
     seed=0,
     by_edge=False,
 ):
@@ -293,8 +314,9 @@ def boost(
             smoothing / top * unit,
             lanes,
             gradient_lanes,
+            extra,
         )
-        tree = grow(codes, lane_sums, columns, playing, rules, total_weight)
+        tree = grow(codes, lane_sums, columns, playing, rules, total_weight, key)
         leaves = list_leaves(tree)
         agreement = 0.0
         for leaf in leaves:

@@ -11,6 +11,7 @@ import numpy as np
 
 from helpers.shared_models import make_shared_model
 from untwist import PILBoostClassifier, files
+from untwist.data.tables import Schema
 from untwist.model import Candidate, Choice, Mixture
 from untwist.noise import Untwisting
 from untwist.noise.sources import NoiseBySource
@@ -51,7 +52,7 @@ def fit_models():
     fitted = {
         name: PILBoostClassifier(**one).fit(X, draw_labels(X, classes)) for name, (one, classes) in settings.items()
     }
-    return fitted | make_models_of_format_2() | make_models_of_format_3()
+    return fitted | make_models_of_format_2() | make_models_of_format_3() | make_models_of_format_4()
 
 
 def make_models_of_format_2():
@@ -90,6 +91,18 @@ def make_models_of_format_3():
     return models
 
 
+def make_models_of_format_4():
+    """By name: a model with a column that is coded by its labels, which no earlier format can hold."""
+    X = draw_rows()
+    schema = Schema({1: (0, 1, 2, 3, 4)}, {1: (0.25, 0.75, 0.125, 0.5, 0.875, 0.375)})
+    by_index = X.copy()
+    X[:, 1] = schema.put_numbers(X)[:, 1]
+    plain = {"n_estimators": 3, "max_depth": 3, "random_state": 0, "n_jobs": 1}
+    model = PILBoostClassifier(2.0, **plain).fit(X, draw_labels(by_index, ["no", "yes"]))
+    model.model_ = replace(model.model_, encoder=replace(model.model_.encoder, schema=schema))
+    return {"coded": model}
+
+
 def draw_noise_by_source(names, untwisting, seed=0):
     """What an estimate might say of sources."""
     rng = np.random.default_rng(seed)
@@ -114,7 +127,7 @@ def draw_noise_by_source(names, untwisting, seed=0):
 
 if __name__ == "__main__":
     expected = {}
-    for name, model in make_models_of_format_3().items():
+    for name, model in make_models_of_format_4().items():
         path = FOLDER / f"format-{files.VERSION}-{name}.untwist"
         files.save(model, path)
         proba = model.predict_proba(draw_rows(20, seed=7))

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from helpers.histogram_twin import MASK, mix, sample_thresholds
+from helpers.histogram_twin import CHILD_SALTS, MASK, mix, sample_thresholds, scale_down
 
 GOLDEN_RATIO = 0x9E3779B97F4A7C15
-SALTS = (0x6C65667420636869, 0x7269676874206368)
 DEEPEST = 60
 
 
@@ -27,10 +26,6 @@ class Node:
     gain: float = 0.0
     sides: list = field(default_factory=list)
     log_shares: list = field(default_factory=list)
-
-
-def scale_down(hashed, end):
-    return ((hashed >> 32) * end) >> 32
 
 
 def bin_columns(X, weight, categories, max_bins):
@@ -132,6 +127,6 @@ def grow(X, labels, number, *, min_samples_leaf, max_features, seed=0, weight=No
         node.sides = [heavier if side is None else side for side in sides]
         node.gain = (purity - find_purity(node.rows)) / sum(total)
         node.left = len(nodes)
-        for salt, rows in zip(SALTS, (left, right), strict=True):
+        for salt, rows in zip(CHILD_SALTS, (left, right), strict=True):
             nodes.append(Node(rows, mix(node.key ^ salt), node.depth + 1))
     return nodes, thresholds

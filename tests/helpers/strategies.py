@@ -121,6 +121,7 @@ given_settings = st.fixed_dictionaries(
         "l2": st.sampled_from([0.0, 0.5, 10.0]),
         "subsample": st.sampled_from([0.5, 0.9]),
         "max_features": st.sampled_from([0.4, 0.8]),
+        "extra_trees": st.booleans(),
         "max_bins": st.sampled_from([2, 5, 40]),
     },
 )

@@ -60,6 +60,9 @@ MOST_TRAINED = 2
 #: With this many different values or fewer, each value of a column of numbers is a group of its own.
 MOST_VALUES = 12
 
+#: A column with more groups than this names the things that are labelled, and not who labelled them.
+MOST_GROUPS = 254
+
 #: A column of more numbers is cut into this many groups of about equal size.
 N_GROUPS = 16
 
@@ -409,10 +412,12 @@ def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
     weight = judged.weight[rows]
     as_feature = _fit_posterior(posterior, labels, weight).find_likelihood(labels, weight)
     importances = fitted.importances("gain")
-    logs_as_they_are = _find_logs(fitted.posterior.twisted(fitted.scores(table, model.n_jobs)))
+    logs_as_they_are = _predict_logs(model, table)
     found = []
     for column in np.argsort(-importances, kind="stable")[:MOST_SCREENED].tolist():
-        group_of_row, _, _ = group_values(fitted.encoder, column, table[:, column])
+        group_of_row, names, _ = group_values(fitted.encoder, column, table[:, column])
+        if len(names) > MOST_GROUPS:
+            continue
         imagined = posterior
         if importances[column] > 0:
             change = _imagine_other_values(model, table, column, group_of_row) - logs_as_they_are
@@ -470,9 +475,15 @@ def _imagine_other_values(
         values = np.sort(table[group_of_row == group, column])
         changed = table.copy()
         changed[:, column] = values[(len(values) - 1) // 2]
-        logs = _find_logs(fitted.posterior.twisted(fitted.scores(changed, model.n_jobs)))
-        imagined += times[group] / times[frequent].sum() * logs
+        imagined += times[group] / times[frequent].sum() * _predict_logs(model, changed)
     return imagined
+
+
+def _predict_logs(model: PILBoostClassifier, table: Array) -> Array:
+    """Return the logarithms of the twisted posteriors of rows in which categories are indices."""
+    fitted = model.model_
+    scores = fitted.scores(fitted.encoder.schema.put_numbers(table), model.n_jobs)
+    return _find_logs(fitted.posterior.twisted(scores))
 
 
 def _find_logs(posterior: Array) -> Array:

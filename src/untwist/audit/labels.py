@@ -699,7 +699,7 @@ class LabelAudit:
     @cached_property
     def numbers(self) -> Array:
         """The rows as float64 numbers: a category is its index, NaN a missing value."""
-        return self.fitted.encoder.encode_dense(self.X, self.model)
+        return self.fitted.encoder.by_index.encode_dense(self.X, self.model)
 
     @cached_property
     def label_indices(self) -> NDArray[np.intp]:
@@ -839,7 +839,7 @@ def _judge(
 def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.intp]:
     """Return the labels as indices of classes; a ValueError where the rows are not those of the fit."""
     fitted = model.model_
-    rows = fitted.encoder.encode(X, model)
+    rows = fitted.encoder.by_index.encode(X, model)
     labels = fitted.encode_labels("y", y)
     assert fitted.out_of_fold is not None
     if rows.shape[0] != len(labels) or compute_fingerprint(rows, labels) != fitted.out_of_fold.fingerprint:

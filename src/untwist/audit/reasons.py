@@ -110,7 +110,7 @@ class ReasonFinder:
     fitted : FittedModel
         The model.
     table : array
-        Its training rows, as numbers.
+        Its training rows as numbers, with categories as indices.
     labels : array of int
         The index of each row's label among the classes.
     n_jobs : int or None
@@ -210,10 +210,10 @@ class ReasonFinder:
             others = np.sort(np.random.default_rng(0).choice(others, MOST_LOOKED_AT, replace=False))
         shared = np.zeros((len(rows), len(others)), dtype=np.int32)
         for forest in self.fitted.shared_forests:
-            leaves_of_rows = forest.leaves(self.table[rows], self.n_jobs)
+            leaves_of_rows = forest.leaves(self._encoded[rows], self.n_jobs)
             for start in range(0, len(others), OTHERS_PER_BLOCK):
                 block = slice(start, start + OTHERS_PER_BLOCK)
-                leaves = forest.leaves(self.table[others[block]], self.n_jobs)
+                leaves = forest.leaves(self._encoded[others[block]], self.n_jobs)
                 for position, leaf in enumerate(leaves_of_rows):
                     shared[position, block] += np.count_nonzero(leaves == leaf, axis=1)
         shared[rows[:, None] == others] = -1  # No row is similar to itself.
@@ -222,7 +222,8 @@ class ReasonFinder:
 
     def _measure_likeness(self, table: Array, label: int, predicted: int) -> Array:
         """Return how much rows look like a label, in log-odds; of several classes, against the one predicted."""
-        scores = self.fitted.scores(np.ascontiguousarray(table), self.n_jobs)
+        encoded = self.fitted.encoder.schema.put_numbers(table)
+        scores = self.fitted.scores(np.ascontiguousarray(encoded), self.n_jobs)
         if scores.ndim == 1:
             decision = self.fitted.posterior.decision(scores)
             return decision if label == 1 else -decision
@@ -232,6 +233,11 @@ class ReasonFinder:
             return np.asarray(log_posterior[:, label] - log_posterior[:, predicted])
         strongest_other = np.delete(log_posterior, label, axis=1).max(axis=1)
         return np.asarray(log_posterior[:, label] - strongest_other)
+
+    @cached_property
+    def _encoded(self) -> Array:
+        """The training rows as the trees take them."""
+        return self.fitted.encoder.schema.put_numbers(self.table)
 
     @cached_property
     def _split_columns(self) -> NDArray[np.intp]:

@@ -44,6 +44,9 @@ LEAST_ROWS = 100
 #: With this many different values or fewer, each value of a column of numbers is a part.
 MOST_VALUES = 4
 
+#: Of a column with more categories than this, the most frequent ones are parts.
+MOST_CATEGORIES = 254
+
 #: The share of additional wrong labels that the test is sharpest for.
 EXPECTED_EXCESS = 0.15
 
@@ -330,9 +333,9 @@ def split_column(encoder: TableEncoder, column: int, values: Array) -> Iterator[
     missing = np.isnan(values)
     if missing.any():
         yield "missing", missing
-    known = np.unique(values[~missing])
+    known, times = np.unique(values[~missing], return_counts=True)
     if column in encoder.schema.categories or len(known) <= MOST_VALUES:
-        for value in known:
+        for value in known[np.sort(np.argsort(-times, kind="stable")[:MOST_CATEGORIES])]:
             yield describe_value(encoder.decode(column, value)), values == value
         return
     edges = np.unique(np.quantile(values[~missing], (0.25, 0.5, 0.75)))

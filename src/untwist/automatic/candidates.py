@@ -48,6 +48,8 @@ class FoldRun:
         By class, then by fold.
     fold_weights : array
         The weight that each fold sets aside.
+    starts : list of float
+        The score that the boosters of each fold begin at, which their trees do not have.
     ends_by_itself : bool
         Whether the run ends when its loss rests or is hopeless; otherwise it makes all rounds that it is asked for.
     may_be_slow : bool
@@ -65,6 +67,7 @@ class FoldRun:
     step: float
     boosters: list[list[Booster]]
     fold_weights: Array
+    starts: list[float]
     ends_by_itself: bool = True
     may_be_slow: bool = False
     to_beat: Candidate | None = None
@@ -101,6 +104,7 @@ class FoldRun:
         """Add the folds of another run of the same candidate."""
         self.boosters = [own + more for own, more in zip(self.boosters, other.boosters, strict=True)]
         self.fold_weights = np.concatenate([self.fold_weights, other.fold_weights])
+        self.starts = self.starts + other.starts
 
     def summarise(self, n_rounds: int | None) -> Candidate:
         """Return what the candidate has come to after `n_rounds`, or, for None, after the rounds worth keeping."""
@@ -131,7 +135,14 @@ class FoldRun:
         kept = [
             [one.keep_first(min(n_rounds, len(one))).forest for one in class_ensembles] for class_ensembles in ensembles
         ]
-        return [[forest for forest in class_forests if forest is not None] for class_forests in kept]
+        return [
+            [
+                forest.shift(start) if start else forest
+                for forest, start in zip(class_forests, self.starts, strict=True)
+                if forest is not None
+            ]
+            for class_forests in kept
+        ]
 
     def _list_errors(self) -> list[list[Array]]:
         return [[booster.errors() for booster in class_boosters] for class_boosters in self.boosters]

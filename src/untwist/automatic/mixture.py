@@ -2,7 +2,7 @@
 
 Both give a score per class, the logarithm of a posterior up to a constant. Their weighted sum is again such a score, so
 that the mixture is one forest like any other. The weights are those of the lowest log-loss on rows that neither has
-seen, drawn towards one half each: with few rows that is hard to beat.
+seen, drawn towards equal ones: with few rows these are hard to beat.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
     Parameters
     ----------
     members : sequence of arrays of shape (n_rows, n_classes)
-        The scores of each member, of rows that it has not seen.
+        The scores of each member, of rows that it has not seen; of two classes a single column, the log-odds.
     labels : array of int
         The class of each row.
     weight : array
@@ -51,7 +51,7 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
     """
     rows = np.arange(len(labels))
     share, total = _find_shares(weight)
-    stacked = np.array(members)
+    stacked = np.array([_spread(scores) for scores in members])
     at_label = stacked[:, rows, labels]
     equal = np.full(len(members), 1.0 / len(members))
     # Weights that are shares of a whole say nothing about the number of rows.
@@ -76,7 +76,7 @@ def find_log_loss(scores: Array, labels: NDArray[np.uint32], weight: Array) -> f
     Parameters
     ----------
     scores : array of shape (n_rows, n_classes)
-        Logarithms of posteriors, up to a constant for each row.
+        Logarithms of posteriors, up to a constant for each row; of two classes a single column, the log-odds.
     labels : array of int
         The class of each row.
     weight : array
@@ -86,8 +86,13 @@ def find_log_loss(scores: Array, labels: NDArray[np.uint32], weight: Array) -> f
     -------
     float
     """
-    log_posterior = log_softmax(scores, axis=1)[np.arange(len(labels)), labels]
+    log_posterior = log_softmax(_spread(scores), axis=1)[np.arange(len(labels)), labels]
     return -_add_up(_find_shares(weight)[0] * log_posterior)
+
+
+def _spread(scores: Array) -> Array:
+    """Return a column per class, also where two classes have a single one, the log-odds."""
+    return scores if scores.shape[1] > 1 else np.column_stack([np.zeros(len(scores)), scores])
 
 
 def _find_shares(weight: Array) -> tuple[Array, float]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.engines.engine import Rows
@@ -13,7 +17,12 @@ __all__ = ["score_held_out_rows"]
 
 
 def score_held_out_rows(
-    forests: list[list[Forest]], rows: Rows, held_out_weight: Array, n_training: int, n_jobs: int | None = None
+    forests: list[list[Forest]],
+    rows: Rows,
+    held_out_weight: Array,
+    n_training: int,
+    n_jobs: int | None = None,
+    show_to_fold: Callable[[int, NDArray[np.intp], NDArray[Any]], NDArray[Any]] | None = None,
 ) -> OutOfFold:
     """Return the scores of the rows that each fold set aside, one fold after the other.
 
@@ -30,6 +39,8 @@ def score_held_out_rows(
         last, and the mean of all folds scores them.
     n_jobs : int or None
         Threads.
+    show_to_fold : callable or None
+        Takes a fold, positions of rows, and these rows; returns the rows as the model of the fold sees them.
     """
     n_folds = len(held_out_weight)
     set_aside = [np.flatnonzero(weight) for weight in held_out_weight]
@@ -39,9 +50,11 @@ def score_held_out_rows(
     n_outputs = sum(class_forests[0].n_outputs for class_forests in forests)
     scores = [np.empty((len(rows_here), n_outputs)) for rows_here in row_groups]
     for part, block in iterate_row_blocks(rows.X):
-        for rows_here, out, scorer in zip(row_groups, scores, scorers, strict=True):
+        for group, (rows_here, out, scorer) in enumerate(zip(row_groups, scores, scorers, strict=True)):
             inside = slice(*np.searchsorted(rows_here, (part.start, part.stop)))
             unseen = block[rows_here[inside] - part.start]
+            if group < n_folds and show_to_fold is not None:
+                unseen = show_to_fold(group, rows_here[inside], unseen)
             columns = [
                 np.mean([forest.scores(unseen, n_jobs=n_jobs) for forest in class_forests], axis=0)
                 for class_forests in scorer

@@ -132,7 +132,7 @@ def _grow(data: TrainingData, training_weights: Sequence[Array], n_trees: int, l
     task = data.make_task(settings.make_link(1.0), 1.0, 0)
     return [
         settings.engine.grow_randomised(
-            data.dataset, replace(task, weight=weight), n_trees, leaf_size, RANDOMISED_FEATURES, fold * n_trees
+            data.dataset_of(fold), replace(task, weight=weight), n_trees, leaf_size, RANDOMISED_FEATURES, fold * n_trees
         )
         for fold, weight in enumerate(training_weights)
     ]

@@ -3,9 +3,10 @@
 Every candidate (an alpha and a depth) is boosted on all folds side by side, or, where rows are many, on the first ones,
 and the best of them then on the others. The log-loss of the twisted posterior on the rows set aside, which needs no
 clean label, says how many rounds to keep and which candidate is best. Depth is chosen first, at the first alpha, from
-the middle outwards, then alpha. Where several classes are boosted together, randomised trees may join the best one
-(`untwist.automatic.randomised`). The model is the mean of the fold models, and what they say of the rows they have not
-seen tells how noisy the labels are (`untwist.noise`).
+the middle outwards, then alpha. Columns of many categories are coded by their labels, or split by sets of categories
+where the first candidate does better so. Where several classes are boosted together, randomised trees may join the best
+one (`untwist.automatic.randomised`). The model is the mean of the fold models, and what they say of the rows they have
+not seen tells how noisy the labels are (`untwist.noise`).
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from untwist.boosting.runs import advance
 from untwist.fitting import Fit, decide_alpha
 from untwist.model import Candidate, Choice, FittedModel, OutOfFold
 from untwist.noise.matrix import MatrixUntwisting
-from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES
-from untwist.theory.links import Link
+from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS
+from untwist.theory.links import Link, LogitLink
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
 from untwist.training_data import TrainingData
@@ -43,6 +44,13 @@ ENOUGH_ROWS_JOINTLY = 1000
 
 #: Rounds of a candidate, at most, where they are left open.
 MOST_ROUNDS = 1000
+
+#: Sets of categories take the place of numbers that labels tell where their loss is lower by this share of it at least.
+#: Less than that is mostly chance, and sets have more to lose by it.
+SETS_MUST_GAIN = 0.02
+
+#: A class without rows counts as half a row, so that its logarithm is finite.
+LEAST_ROWS = 0.5
 
 #: Rounds between two looks at whether a candidate is done.
 BLOCK = 10
@@ -72,7 +80,7 @@ class Search:
         self.data = data
         self.settings = data.settings
         self.alpha_decision = decide_alpha(data)
-        open_steps = JOINT_LEARNING_RATES if data.boosts_jointly else LEARNING_RATES
+        open_steps = JOINT_LEARNING_RATES if self._scores_are_logarithms else LEARNING_RATES
         steps = open_steps if self.settings.step is None else (self.settings.step,)
         self.step = steps[0]
         self.longer_steps = list(steps[1:])
@@ -95,8 +103,25 @@ class Search:
     @property
     def n_first_folds(self) -> int:
         """The number of folds that set enough rows aside to compare candidates by."""
-        enough = ENOUGH_ROWS_JOINTLY if self.data.boosts_jointly else ENOUGH_ROWS
+        enough = ENOUGH_ROWS_JOINTLY if self._scores_are_logarithms else ENOUGH_ROWS
         return min(int(np.searchsorted(np.cumsum(self.fold_weights), enough)) + 1, len(self.fold_weights))
+
+    @property
+    def _scores_are_logarithms(self) -> bool:
+        """Whether boosted scores, over alpha, are logarithms of posteriors, as those of randomised trees are."""
+        return self.data.boosts_jointly or self.data.boosts_log_odds
+
+    @property
+    def alphas(self) -> tuple[float, ...]:
+        """The alphas to choose from."""
+        given = self.alpha_decision.alphas
+        return MIXED_ALPHAS if self.data.boosts_log_odds and len(given) > 1 else given
+
+    @property
+    def depths(self) -> list[int]:
+        """The depths to choose from."""
+        given = self.settings.depths
+        return sorted(MIXED_DEPTHS if self.data.boosts_log_odds and len(given) > 1 else given)
 
     @property
     def fixed_rounds(self) -> int | None:
@@ -116,16 +141,37 @@ class Search:
         KeyboardInterrupt
             If Ctrl-C came before the first few rounds of the first candidate.
         """
-        depth = find_lowest(
-            sorted(self.settings.depths), lambda depth: self.try_candidate(self.alpha_decision.alphas[0], depth)
-        )
-        for alpha in self.alpha_decision.alphas:
-            self.try_candidate(alpha, depth)
+        self._choose_sets_or_numbers()
+        depth = find_lowest(self.depths, lambda depth: self.try_candidate(self.alphas[0], depth))
+        loss = np.inf
+        for alpha in self.alphas:
+            previous, loss = loss, self.try_candidate(alpha, depth)
+            if loss > previous:
+                break  # An even larger alpha would hardly help.
         if self.best_run is None:
             assert self.interrupt is not None
             raise self.interrupt
         self._boost_remaining_folds(self.best_run)
         return Fit(self._make_model(self.best_run), self.interrupt)
+
+    def _choose_sets_or_numbers(self) -> None:
+        """Try the first candidate with columns of many categories as sets too, and go on with what is better.
+
+        Numbers that labels tell do not see what a category does together with other columns, and sets see too much.
+        """
+        by_sets = self.data.split_by_sets()
+        if by_sets is None:
+            return
+        alpha = self.alphas[0]
+        depth = self.depths[len(self.depths) // 2]
+        loss = self.try_candidate(alpha, depth)
+        by_numbers = self.data, self.candidates, self.best_run
+        if self.stopped:
+            return
+        self.data, self.candidates, self.best_run = by_sets, {}, None
+        is_better = self.try_candidate(alpha, depth) < (1.0 - SETS_MUST_GAIN) * loss
+        if not is_better or self.interrupt is not None:
+            self.data, self.candidates, self.best_run = by_numbers
 
     def try_candidate(self, alpha: float, depth: int) -> float:
         """Boost a candidate on the first folds and return its loss; infinity where the search has been ended."""
@@ -157,18 +203,29 @@ class Search:
     def _start(self, alpha: float, depth: int, folds: range) -> FoldRun:
         """Return a candidate on these folds, before its first round."""
         data = self.data
-        link = self.settings.make_link(alpha)
-        # Scores of classes that are boosted together are divided by alpha in the end.
-        step = alpha * self.step if data.boosts_jointly else self.step
+        link: Link = self.settings.make_link(alpha)
+        step = self.step
+        growth = replace(data.growth, max_depth=depth)
+        if data.boosts_jointly:
+            step *= alpha  # The scores are divided by alpha in the end.
+        elif data.boosts_log_odds:
+            link = LogitLink(AlphaLoss(alpha))
+            step *= 2.0 * alpha  # Log-odds are the difference of two such scores.
+            if self.settings.draws_are_open:
+                growth = replace(growth, subsample=1.0, max_features=1.0)
         boosters = []
+        starts = [self._find_start(alpha, fold) for fold in folds]
         for class_index in range(len(data.positive_classes)):
-            task = data.make_task(link, step, class_index)
-            task = replace(task, growth=replace(task.growth, max_depth=depth))
+            task = replace(data.make_task(link, step, class_index), growth=growth)
             class_boosters = []
-            for fold in folds:
-                held_out_weight = self.held_out_weight[fold]
-                fold_task = replace(task, weight=self._training_weight(fold), validation_weight=held_out_weight)
-                class_boosters.append(self.settings.engine.make_booster(data.dataset, fold_task))
+            for fold, start in zip(folds, starts, strict=True):
+                fold_task = replace(
+                    task,
+                    weight=self._training_weight(fold),
+                    validation_weight=self.held_out_weight[fold],
+                    start=np.full(len(data.rows.labels), start) if start else None,
+                )
+                class_boosters.append(self.settings.engine.make_booster(data.dataset_of(fold), fold_task))
             boosters.append(class_boosters)
         return FoldRun(
             alpha=alpha,
@@ -176,10 +233,20 @@ class Search:
             step=self.step,
             boosters=boosters,
             fold_weights=self.fold_weights[folds.start : folds.stop],
+            starts=starts,
             ends_by_itself=self.fixed_rounds is None,
             may_be_slow=bool(self.longer_steps),
             to_beat=None if self.best_run is None else self.candidates[self.best_run.key],
         )
+
+    def _find_start(self, alpha: float, fold: int) -> float:
+        """Return the score that boosting begins at: for log-odds, that of the shares of the classes in a fold."""
+        if not self.data.boosts_log_odds:
+            return 0.0
+        weight, labels = self._training_weight(fold), self.data.rows.labels
+        # In this order the sums do not depend on that of the rows.
+        second, first = (max(float(np.sort(weight[labels == label]).sum()), LEAST_ROWS) for label in (1, 0))
+        return alpha * float(np.log(second / first))
 
     def _training_weight(self, fold: int) -> Array:
         """Return the weight of each row that a fold trains on."""
@@ -232,11 +299,11 @@ class Search:
         n_folds = len(best.fold_weights)
         mixture = None
         link: Link | SoftmaxLink = settings.make_link(candidate.alpha)
-        if data.boosts_jointly:
-            link = SoftmaxLink(AlphaLoss(candidate.alpha))
+        if self._scores_are_logarithms:
+            link = SoftmaxLink(AlphaLoss(candidate.alpha)) if data.boosts_jointly else LogitLink(AlphaLoss(1.0))
             forests = [[forest.scale(1.0 / candidate.alpha) for forest in forests[0]]]
         unseen = self._score_held_out_rows(forests)
-        if data.boosts_jointly and settings.adds_randomised_trees and self.interrupt is None:
+        if data.mixes_families and self.interrupt is None:
             try:
                 forests[0], unseen, mixture = mix_in_randomised_trees(
                     data,
@@ -280,7 +347,12 @@ class Search:
         n_folds = len(forests[0])
         n_training = 0 if data.validation_was_given else data.n_rows
         unseen = score_held_out_rows(
-            forests, data.rows, self.held_out_weight[:n_folds], n_training, n_jobs=self.settings.n_jobs
+            forests,
+            data.rows,
+            self.held_out_weight[:n_folds],
+            n_training,
+            n_jobs=self.settings.n_jobs,
+            show_to_fold=data.show_to_fold,
         )
         if data.validation_was_given:
             return unseen

@@ -50,7 +50,7 @@ def fit_by_source(data: TrainingData) -> Fit:
         model = judge_sources(model, data)
         is_whole = fit.interrupt is None and not search.stopped
         if is_whole and model.sources is not None and differ_much(model.sources):
-            model = _boost_again(data, search, model, model.sources)
+            model = _boost_again(search.data, search, model, model.sources)
     except KeyboardInterrupt as interrupt:
         return Fit(model, interrupt)
     return Fit(model, fit.interrupt)

@@ -116,6 +116,13 @@ class Forest:
         """Return the forest whose scores are so many times those of this one."""
         return replace(self, value=self.value * factor, leverage=self.leverage * factor)
 
+    def shift(self, amount: float) -> Forest:
+        """Return the forest whose scores are larger by an amount, which is part of its first tree."""
+        value = self.value.copy()
+        first = self.nodes_of(0)
+        value[first] += np.where(self.feature[first] < 0, amount, 0.0)
+        return replace(self, value=value)
+
     def append(self, other: Forest) -> Forest:
         """Return the trees of this forest, then those of the other."""
         names = ("edge", "leverage", "feature", "left", "threshold", "missing_left", "value", "gain", "codes")

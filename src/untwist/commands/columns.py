@@ -44,7 +44,7 @@ DISTINCT_SHARE = 0.95
 LEAST_ROWS = 50
 #: A label with more classes than this is refused.
 MOST_CLASSES = 500
-#: Of the different values of a column of text this many are used, the most frequent ones.
+#: A column of text with more different values than this is told of.
 MOST_DISTINCT_VALUES = 254
 #: A column may leak the label if a small tree on it alone tells more than this share of the rows right.
 LEAK_ACCURACY = 0.99
@@ -372,7 +372,7 @@ def _decide_feature(column: Any) -> tuple[Conversion | None, Any, str]:
     if len(distinct) > MOST_DISTINCT_VALUES:
         dates = sum(OTHER_DATE.fullmatch(one) is not None for one in distinct) > len(distinct) / 2
         hint = "; if these are dates, write them as 2020-12-31" if dates else ""
-        note = f"text with {len(distinct)} values, of which the {MOST_DISTINCT_VALUES} most frequent are used{hint}"
+        note = f"text with {len(distinct)} values{hint}"
     return _to_categories, text.astype("category"), note
 
 
@@ -552,7 +552,9 @@ class NewRows:
         self.names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
         if missing := [name for name in self.names if name not in names]:
             raise ValueError(f"the model needs columns that the file has not: {_list_names(missing)}")
-        self._known = model.model_.encoder.schema.categories
+        schema = model.model_.encoder.schema
+        self._known = schema.categories
+        self._coded = {self.names[index] for index in schema.numbers}
         self._dates = {
             name: has_dates(column_of(name)) for index, name in enumerate(self.names) if index not in self._known
         }
@@ -588,11 +590,14 @@ class NewRows:
                 columns[name] = column
         return import_pandas().DataFrame(columns)
 
+    def _name_unknown(self, name: str) -> str:
+        return "the mean of all" if name in self._coded else "missing"
+
     def describe(self) -> list[str]:
         """Say what was done so far, in words."""
         words = {name: f"{lost} values are no numbers: taken as missing" for name, lost in self._lost.items() if lost}
         words |= {
-            name: f"{_list_names(sorted(new), 3)} did not occur in training: taken as missing"
+            name: f"{_list_names(sorted(new), 3)} did not occur in training: taken as {self._name_unknown(name)}"
             for name, new in self._new.items()
             if new
         }

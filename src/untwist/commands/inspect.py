@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from untwist.commands.steps import describe_noise, encode_json, find_matrix, list_sources, print_result
+from untwist.data.tables import Schema
 from untwist.files import header, load
 
 __all__ = ["main"]
@@ -38,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     about: dict[str, Any] = header(options.model.read_bytes())
     names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
     importances = model.importances("gain")
-    known = model.model_.encoder.schema.categories
+    schema = model.model_.encoder.schema
     found = {
         "untwist": str(about.get("untwist", "?"))[:20],
         "bytes": options.model.stat().st_size,
@@ -50,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         "matrix": find_matrix(model),
         "sources": list_sources(model),
         "columns": [
-            {"name": name, "kind": f"{len(known[i])} categories" if i in known else "numbers", "importance": share}
+            {"name": name, "kind": _describe_kind(schema, i), "importance": share}
             for i, (name, share) in enumerate(zip(names, importances.tolist(), strict=True))
         ],
         "settings": model.get_params(deep=False) | {"callbacks": None},
@@ -72,6 +73,13 @@ def main(arguments: list[str] | None = None) -> int:
         column: Any = found["columns"][i]
         print_result(f"  {column['name']:<{width}}  {column['kind']:<16} {column['importance']:6.1%}")
     return 0
+
+
+def _describe_kind(schema: Schema, column: int) -> str:
+    if column not in schema.categories:
+        return "numbers"
+    count = f"{len(schema.categories[column])} categories"
+    return f"{count}, coded by their labels" if column in schema.numbers else count
 
 
 def _print_sources(sources: list[dict[str, Any]]) -> None:

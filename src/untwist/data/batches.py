@@ -155,12 +155,17 @@ class Batches:
             first = last
             yield table if self._prepare is None else self._prepare(table)
 
-    def learn(self, categorical_features: Any = "auto", sample_weight: ArrayLike | None = None) -> tables.Schema:
+    def learn(
+        self,
+        categorical_features: Any = "auto",
+        sample_weight: ArrayLike | None = None,
+        max_categories: int = tables.KNOWN_CATEGORIES,
+    ) -> tables.Schema:
         """Find the categories, as `untwist.data.tables.learn` finds them in memory; one pass if there is text.
 
         Parameters
         ----------
-        categorical_features : "auto", None or iterable, default "auto"
+        categorical_features, max_categories
             As for `untwist.data.tables.learn`.
         sample_weight : array_like of shape (n_rows,), optional
             How much each row counts.
@@ -178,7 +183,7 @@ class Batches:
                 yield table, weight[first : first + table.shape[0]]
                 first += table.shape[0]
 
-        return tables.learn_blocks(self.head, weigh_blocks(), categorical_features)
+        return tables.learn_blocks(self.head, weigh_blocks(), categorical_features, max_categories)
 
     def encode(self, schema: tables.Schema, check: Check = lambda _: None) -> Encoded:
         """Make numbers of the rows.
@@ -267,6 +272,28 @@ class Encoded:
             yield from other.blocks() if isinstance(other, Encoded) else [other]
 
         return Encoded(read, (self.shape[0] + other.shape[0], self.shape[1]))
+
+    def replace_rows(self, change: Callable[[slice, NDArray[Any]], NDArray[Any]]) -> Encoded:
+        """Put other numbers in place of these.
+
+        Parameters
+        ----------
+        change : callable
+            Takes the positions of a block's rows, and the block; returns another block.
+
+        Returns
+        -------
+        Encoded
+            The other rows.
+        """
+
+        def read() -> Iterator[Any]:
+            first = 0
+            for block in self.blocks():
+                yield change(slice(first, first + len(block)), block)
+                first += len(block)
+
+        return Encoded(read, self.shape)
 
     def __getitem__(self, rows: Any) -> Any:
         raise ValueError("this needs the table in memory: the rows of Batches come in blocks, and not one by one")

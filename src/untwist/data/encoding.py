@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,7 @@ class TableEncoder:
         return type(type(estimator).__name__, (), columns)()
 
     def encode_dense(self, X: Any, estimator: Any = None) -> Array:
-        """Return a table as dense float64 numbers: a category is its index, NaN a missing or unknown value.
+        """Return a table as dense float64 numbers, as the trees take them.
 
         Parameters
         ----------
@@ -161,22 +162,31 @@ class TableEncoder:
         Returns
         -------
         ndarray of shape (n_rows, n_features)
-            The rows as numbers.
+            The rows as numbers: a category is its index, NaN a missing or unknown value; where a column is coded by its
+            labels it is a number, and NaN a missing value.
         """
         rows = self.encode(X, estimator)
         if isinstance(rows, Encoded):
             return np.concatenate([np.asarray(block, dtype=np.float64) for block in rows.blocks()])
         return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
 
+    @cached_property
+    def by_index(self) -> TableEncoder:
+        """An encoder for which all categories are indices, also those that are coded by their labels.
+
+        What it gives can be decoded: categories that are coded by their labels may have the same number.
+        """
+        return replace(self, schema=Schema(self.schema.categories))
+
     def decode(self, column: int, number: float) -> Any:
-        """Return a cell of an encoded table as the user knows it.
+        """Return a cell of a table that `by_index` has encoded as the user knows it.
 
         Parameters
         ----------
         column : int
             The index of the column.
         number : float
-            What the cell is in the encoded table.
+            What the cell is in that table.
 
         Returns
         -------

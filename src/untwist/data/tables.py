@@ -9,9 +9,11 @@ frame has imported it.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 from zlib import crc32
@@ -62,6 +64,9 @@ class Schema:
     ----------
     categories : dict of int to tuple
         By the index of a categorical column, its known categories: numbers before text, each in order.
+    numbers : dict of int to tuple
+        By the index of a column that is coded by its labels, the number of each known category, and last that of an
+        unknown one. Other categories are their indices.
 
     Examples
     --------
@@ -74,6 +79,7 @@ class Schema:
     """
 
     categories: dict[int, tuple[Category, ...]]
+    numbers: dict[int, tuple[float, ...]] = field(default_factory=dict, repr=False)
 
     def __hash__(self) -> int:
         return hash(frozenset(self.categories.items()))
@@ -90,8 +96,8 @@ class Schema:
         -------
         ndarray or sparse matrix
             float32 where that loses nothing, else float64; CSR or CSC if sparse; no copy where X is that already.
-            Categories are their index, NaN where missing or unknown. What is not two-dimensional comes back as an
-            array, for scikit-learn to complain about.
+            Categories are their index, NaN where missing or unknown, or the number that they are coded by, NaN where
+            missing. What is not two-dimensional comes back as an array, for scikit-learn to complain about.
         """
         X = _convert_table(X)
         if sparse.issparse(X):
@@ -104,14 +110,14 @@ class Schema:
         if isinstance(X, np.ndarray) and X.ndim != 2:
             return X
         if isinstance(X, np.ndarray) and is_real(X.dtype):
-            categories = {index: known for index, known in self.categories.items() if index < X.shape[1]}
+            categories = [index for index in self.categories if index < X.shape[1]]
             out = X.astype(choose_float(X.dtype)) if categories else convert_to_floats(X)
-            for index, known in categories.items():
-                out[:, index] = _encode_categories(describe_array(index, X[:, index]), known)
+            for index in categories:
+                out[:, index] = self._encode_column(index, describe_array(index, X[:, index]))
             return out
         columns = describe_columns(X)
         encoded = [
-            _encode_categories(column, self.categories[index]) if index in self.categories else read_as_numbers(column)
+            self._encode_column(index, column) if index in self.categories else read_as_numbers(column)
             for index, column in enumerate(columns)
         ]
         if text := [column.name for column, values in zip(columns, encoded, strict=True) if values is None]:
@@ -120,6 +126,59 @@ class Schema:
         for index, values in enumerate(encoded):
             out[:, index] = values
         return out
+
+    @property
+    def n_sets(self) -> dict[int, int]:
+        """By the index of a column that trees split by sets of categories, how many categories it has."""
+        return {index: len(known) for index, known in self.categories.items() if index not in self.numbers}
+
+    def put_numbers(self, indices: NDArray[Any]) -> NDArray[Any]:
+        """Return rows in which categories are indices as they are encoded.
+
+        Parameters
+        ----------
+        indices : ndarray of shape (n_rows, n_columns)
+            Rows as a schema without `numbers` encodes them; a category that is NaN counts as missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            The same array where no column is coded by its labels.
+        """
+        if not self.numbers:
+            return indices
+        rows = indices.copy()
+        for index, numbers in self.numbers.items():
+            codes = np.where(np.isnan(rows[:, index]), len(numbers), rows[:, index]).astype(np.intp)
+            rows[:, index] = np.array([*numbers, np.nan])[codes]
+        return rows
+
+    def _encode_column(self, index: int, column: Column) -> NDArray[np.float32]:
+        """Return what stands for each row's category.
+
+        Text where all were numbers, and numbers where all were text, are refused.
+        """
+        codes, values = read_as_categories(column)
+        known, known_are_text = self._known_values[index]
+        are_text = {isinstance(value, str) for value in values if value is not None}
+        if are_text and known_are_text and not are_text & known_are_text:
+            before, now = ("text", "numbers") if True in known_are_text else ("numbers", "text")
+            raise ValueError(
+                f"column {column.name!r} held {before} as categories when fitted, and {now} now: convert it"
+            )
+        unknown = self.numbers[index][-1] if index in self.numbers else np.nan
+        # The code -1 takes the last number, that of None, which no category is.
+        number_by_code = [np.nan if value is None else known.get(value, unknown) for value in [*values, None]]
+        return np.array(number_by_code, np.float32)[codes]
+
+    @cached_property
+    def _known_values(self) -> dict[int, tuple[dict[Category, float], set[bool]]]:
+        """By the index of a categorical column what stands for each known category, and whether some are text."""
+        found = {}
+        for index, known in self.categories.items():
+            numbers = self.numbers.get(index, range(len(known)))
+            found[index] = dict(zip(known, numbers, strict=False)), {isinstance(value, str) for value in known}
+        return found
 
 
 def learn(
@@ -248,7 +307,15 @@ def _learn_columns(
     for found in workers.gather(list(totals.values())):
         for total, one in zip(everywhere, found, strict=True):
             total.update(one)
-    totals_everywhere = zip(totals, everywhere, strict=True)
+    totals_everywhere = list(zip(totals, everywhere, strict=True))
+    for index, total in totals_everywhere:
+        if workers.size > 1 and len(total) > max_categories:
+            warnings.warn(
+                f"column {columns[index].name!r} holds {len(total)} categories, of which the {max_categories} most "
+                "frequent are known to workers, and all others count as missing: to use all, fit on one machine",
+                UserWarning,
+                stacklevel=2,
+            )
     return Schema({index: _keep_heaviest(total, max_categories) for index, total in totals_everywhere})
 
 
@@ -343,25 +410,6 @@ def _keep_heaviest(total: dict[Category, int], most: int) -> tuple[Category, ...
         heaviest = sorted(range(len(known)), key=lambda index: -total[known[index]])[:most]
         known = [known[index] for index in sorted(heaviest)]
     return tuple(known)
-
-
-def _encode_categories(column: Column, known: tuple[Category, ...]) -> NDArray[np.float32]:
-    """Return the index of each row's category; refuse text where all were numbers, and numbers where all were text."""
-    codes, values = read_as_categories(column)
-    are_text = {isinstance(value, str) for value in values if value is not None}
-    known_are_text = {isinstance(value, str) for value in known}
-    if are_text and known_are_text and not are_text & known_are_text:
-        before, now = ("text", "numbers") if True in known_are_text else ("numbers", "text")
-        raise ValueError(f"column {column.name!r} held {before} as categories when fitted, and {now} now: convert it")
-    return _look_up(codes, values, known)
-
-
-def _look_up(codes: NDArray[np.intp], values: list[Any], known: Iterable[Category]) -> NDArray[np.float32]:
-    """Return the index of each row's category among the known ones, NaN where it is missing or none of them."""
-    index_by_value = {value: index for index, value in enumerate(known)}
-    # The code -1 takes the last index, that of None, which no category is.
-    index_by_code = np.array([index_by_value.get(value, np.nan) for value in [*values, None]], np.float32)
-    return index_by_code[codes]
 
 
 def bring_to_host(table: Any) -> Any:

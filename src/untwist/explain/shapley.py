@@ -49,7 +49,7 @@ class Contributions:
     base_values : float or array
         The score where no column is known; one per class where there are more than two.
     data : array
-        The rows as numbers.
+        The rows as numbers, as the trees take them.
     shown : array
         The same with categories as the user knows them.
     feature_names : list of str
@@ -66,6 +66,20 @@ class Contributions:
     def scores(self) -> Array:
         """The boosted scores that the contributions add up to."""
         return np.asarray(self.base_values + self.values.sum(axis=1))
+
+    def importances(self) -> Array:
+        """Return how much each column moves the scores of these rows, as shares: the mean of the absolute values.
+
+        Other than the importances of the trees, these do not count what a column gained by chance and what other trees
+        then made up for: on rows that the model was not fitted to, a column that says nothing has next to none.
+
+        Returns
+        -------
+        array of shape (n_columns,)
+            Shares that sum to 1, or zeros where nothing moves the scores; of several classes, over all of them.
+        """
+        means = np.abs(self.values).mean(axis=0).reshape(len(self.feature_names), -1).sum(axis=1)
+        return np.asarray(means / means.sum() if means.sum() else means)
 
     def to_shap(self) -> Any:
         """Return the contributions as the plots of shap take them.
@@ -117,7 +131,7 @@ def explain(model: Any, X: Any, background: Any = None) -> Contributions:
         values=scoring.sign * values,
         base_values=scoring.sign * base,
         data=rows,
-        shown=_show_categories(encoder, rows),
+        shown=_show_categories(encoder, encoder.by_index.encode_dense(X) if encoder.schema.numbers else rows),
         feature_names=_name_columns(encoder),
     )
 
@@ -145,7 +159,7 @@ def _name_columns(encoder: TableEncoder) -> list[str]:
 
 
 def _show_categories(encoder: TableEncoder, rows: Array) -> NDArray[Any]:
-    """Return the rows with categories as the user knows them, and None for a missing one."""
+    """Return rows, given with indices of categories, with categories as the user knows them; None for a missing one."""
     shown = rows.astype(object)
     for column, known in encoder.schema.categories.items():
         missing = np.isnan(rows[:, column])

@@ -33,7 +33,8 @@ def numbers(model: Any, X: Any) -> Array:
     Returns
     -------
     array
-        float64, a category as its index, NaN where a value is missing or unknown.
+        float64, a category as its index, NaN where a value is missing or unknown. A column of many categories has the
+        numbers that its labels gave them, and NaN where a value is missing.
     """
     fitted = find_model(model)
     return fitted.encoder.encode_dense(X, None if fitted is model else model)
@@ -145,6 +146,9 @@ def _describe_columns(encoder: TableEncoder) -> list[str]:
         line = f"  {column}: {'a number' if name is None else ascii(str(name))}"
         known = encoder.schema.categories.get(column)
         if known is not None:
-            line += ", " + ", ".join(f"{code} = {category!a}" for code, category in enumerate(known))
+            numbers = encoder.schema.numbers.get(column, range(len(known)))
+            line += "".join(f", {number} = {category!a}" for number, category in zip(numbers, known, strict=False))
+        if column in encoder.schema.numbers:
+            line += f", {encoder.schema.numbers[column][-1]} = anything else"
         lines.append(line)
     return lines

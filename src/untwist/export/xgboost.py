@@ -46,7 +46,7 @@ def to_xgboost(model: Any) -> Any:
     fitted = find_model(model)
     encoder = fitted.encoder
     forests = fitted.forests
-    n_categories = {column: len(known) for column, known in encoder.schema.categories.items()}
+    n_categories = encoder.schema.n_sets
     n_scores = len(forests)
     n_rounds = max(map(len, forests))
     content = _make_small_model(xgboost, encoder.n_features, n_categories, n_scores)

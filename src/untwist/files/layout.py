@@ -26,6 +26,7 @@ __all__ = [
     "MOST_SOURCE_LETTERS",
     "SECOND_VERSION",
     "SOURCE_ARRAYS",
+    "THIRD_VERSION",
     "UNTWISTING_ADDITIONS",
     "UNTWISTING_ARRAYS",
     "VERSION",
@@ -33,8 +34,11 @@ __all__ = [
     "unpack",
 ]
 
-#: The newest version of the format, for models that know the noise of sources or clean posteriors with bends.
-VERSION = 3
+#: The newest version of the format, for models with columns that are coded by their labels.
+VERSION = 4
+
+#: The version for models that know the noise of sources or clean posteriors with bends.
+THIRD_VERSION = 3
 
 #: The version for leaves with a value per class and for transition matrices.
 SECOND_VERSION = 2

@@ -17,6 +17,7 @@ from untwist.boosting.engines.registry import ENGINES
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import WORDS_PER_SET, Forest
 from untwist.classifier import PILBoostClassifier
+from untwist.data.columns import Category
 from untwist.data.encoding import AcceptedTables, TableEncoder
 from untwist.data.tables import KNOWN_CATEGORIES, Schema
 from untwist.files.layout import (
@@ -51,6 +52,9 @@ from untwist.theory.several_classes import SoftmaxLink
 __all__ = ["header", "load", "loads"]
 
 Record = TypeVar("Record", Candidate, Mixture)
+
+#: The numbers of categories stay below this, so that they are finite in any precision.
+LARGEST_CODE = 1e6
 
 #: Columns times classes, at most: a small file must not ask for much memory.
 MOST_COLUMNS = 1 << 23
@@ -186,8 +190,8 @@ def _read_classifier(about: Any, arrays: ArrayReader) -> PILBoostClassifier:
     known = PILBoostClassifier().get_params(deep=False)
     settings = {name: read_value(value) for name, value in about["settings"].items() if name in known}
     settings |= {"estimator": None, "loss": None, "callbacks": None}
-    kind = about["link"]["kind"]
-    settings["link"] = read_one_of(settings.get("link") if kind == SOFTMAX else kind, LINKS)
+    # The link of a model that was chosen by folds may be another one than the settings ask for.
+    settings["link"] = read_one_of(settings.get("link", about["link"]["kind"]), LINKS)
     growing_forests = [name for name, engine in ENGINES.items() if engine.grows_forests]
     engine = settings.get("engine", "auto")
     require(engine in ["auto", *growing_forests], f"the engine {engine!r:.50} is registered here and grows forests")
@@ -200,7 +204,7 @@ def _read_classifier(about: Any, arrays: ArrayReader) -> PILBoostClassifier:
 
 def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> FittedModel:
     n_scores = _count_scores(about["ensembles"])
-    encoder = _read_columns(about["columns"], n_scores, accepted)
+    encoder = _read_columns(about["columns"], n_scores, accepted, arrays)
     classes = _read_classes(about["classes"], n_scores)
     noise = _read_noise(about["noise"], arrays, len(classes))
     untwisting = _find_untwisting(about["untwists"], noise)
@@ -239,26 +243,46 @@ def _count_scores(about: Any) -> int:
     return len(about)
 
 
-def _read_columns(about: Any, n_scores: int, accepted: AcceptedTables) -> TableEncoder:
+def _read_columns(about: Any, n_scores: int, accepted: AcceptedTables, arrays: ArrayReader) -> TableEncoder:
     n_features = read_whole(about["count"], 1, MOST_COLUMNS // max(1, n_scores))
     feature_names = None
     if about["names"] is not None:
         names = read_texts(about["names"])
         require(len(names) == n_features, "there is a name for each column")
         feature_names = np.array(names, dtype=object)
-    return TableEncoder(n_features, feature_names, _read_categories(about["categories"], n_features), accepted)
+    categories = _read_categories(about["categories"], n_features)
+    schema = Schema(categories, _read_numbers(about.get("numbers", []), categories, arrays))
+    most = max(schema.n_sets.values(), default=0)
+    require(
+        most <= KNOWN_CATEGORIES, f"a column that is not coded by its labels has at most {KNOWN_CATEGORIES} categories"
+    )
+    return TableEncoder(n_features, feature_names, schema, accepted)
 
 
-def _read_categories(about: Any, n_features: int) -> Schema:
+def _read_categories(about: Any, n_features: int) -> dict[int, tuple[Category, ...]]:
     categories = {}
     for column, plain in about:
         known = read_value(plain)
         require(isinstance(known, list), "categories are a list")
-        require(len(known) <= KNOWN_CATEGORIES, f"a column has at most {KNOWN_CATEGORIES} categories")
         require(all(map(_is_category, known)) and len(set(known)) == len(known), "categories are different")
         categories[read_whole(column, 0, n_features - 1)] = tuple(known)
     require(len(categories) == len(about), "a column has its categories once")
-    return Schema(categories)
+    return categories
+
+
+def _read_numbers(
+    about: Any, categories: dict[int, tuple[Category, ...]], arrays: ArrayReader
+) -> dict[int, tuple[float, ...]]:
+    """Return the numbers of categories in columns that are coded by their labels."""
+    numbers = {}
+    for column, array in about:
+        known = categories[column]
+        values = arrays.read(array)
+        require(len(values) == len(known) + 1, "there is a number for each category and for an unknown one")
+        require(bool((np.abs(values) <= LARGEST_CODE).all()), "the numbers of categories are finite")
+        numbers[column] = tuple(values.tolist())
+    require(len(numbers) == len(about), "a column has its numbers once")
+    return numbers
 
 
 def _is_category(value: Any) -> bool:

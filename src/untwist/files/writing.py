@@ -25,6 +25,7 @@ from untwist.files.layout import (
     MOST_SOURCE_LETTERS,
     SECOND_VERSION,
     SOURCE_ARRAYS,
+    THIRD_VERSION,
     UNTWISTING_ADDITIONS,
     UNTWISTING_ARRAYS,
     VERSION,
@@ -92,9 +93,11 @@ def dumps(model: PILBoostClassifier) -> bytes:
 
 def _choose_version(model: FittedModel) -> int:
     """Return the first version of the format that can hold a model."""
+    if model.encoder.schema.numbers:
+        return VERSION
     has_bends = isinstance(model.noise, Untwisting) and model.noise.bends is not None
     if model.sources is not None or has_bends or isinstance(model.link, LogitLink):
-        return VERSION
+        return THIRD_VERSION
     is_shared = isinstance(model.link, SoftmaxLink)
     is_mixed = model.choice is not None and model.choice.mixture is not None
     return SECOND_VERSION if is_shared or is_mixed or isinstance(model.noise, MatrixUntwisting) else FIRST_VERSION
@@ -147,7 +150,7 @@ class _ArrayWriter:
 def _describe_model(model: FittedModel, arrays: _ArrayWriter) -> dict[str, Any]:
     """Return the header of a fitted model. The order of its entries, and of the arrays, belongs to the format."""
     return {
-        "columns": _describe_columns(model.encoder),
+        "columns": _describe_columns(model.encoder, arrays),
         "classes": _describe_names("labels", model.classes),
         "class_weights": make_plain("class_weight", model.class_weights),
         "link": _describe_link(model.link),
@@ -172,13 +175,15 @@ def _describe_choice(choice: Choice) -> Any:
     return make_plain("choice_", values)
 
 
-def _describe_columns(encoder: TableEncoder) -> dict[str, Any]:
+def _describe_columns(encoder: TableEncoder, arrays: _ArrayWriter) -> dict[str, Any]:
     categories = encoder.schema.categories.items()
     names = encoder.feature_names
+    numbers = [[column, arrays.add(np.array(one))] for column, one in encoder.schema.numbers.items()]
     return {
         "count": encoder.n_features,
         "names": None if names is None else [str(name) for name in names],
         "categories": [[column, make_plain("a category", list(known))] for column, known in categories],
+        **({"numbers": numbers} if numbers else {}),
     }
 
 

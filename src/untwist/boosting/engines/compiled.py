@@ -39,7 +39,7 @@ class CompiledEngine(Engine):
     name: ClassVar[str] = "compiled"
     boosts_jointly: ClassVar[bool] = True
     known_settings: ClassVar[frozenset[str]] = frozenset(
-        {"l2", "subsample", "max_features", "max_bins", "monotonic_cst", "min_samples_leaf"}
+        {"l2", "subsample", "max_features", "extra_trees", "max_bins", "monotonic_cst", "min_samples_leaf"}
     )
 
     def check_loss(self, loss: Loss) -> None:
@@ -165,6 +165,7 @@ class CompiledBooster:
             category_smoothing=growth.category_smoothing / unit,
             subsample=growth.subsample,
             max_features=growth.max_features,
+            extra=growth.extra,
             seed=growth.seed,
             monotone=np.array(growth.monotone, dtype=np.int8),
         )

@@ -36,8 +36,10 @@ class Growth:
     category_smoothing : float
         Categories are split in the order of their mean label, each drawn towards 0 by so many rows, so that rare
         categories do not lead that order.
+    extra : bool
+        Whether only one split of each column, drawn at random, is a candidate at a node: `extra_trees`.
     seed : int
-        What rows and columns are drawn by.
+        What rows, columns and splits are drawn by.
     monotone : tuple of int
         For each column whether the score may only fall (-1) or rise (+1) with it; empty where nothing is asked for.
     """
@@ -50,6 +52,7 @@ class Growth:
     category_smoothing: float = 10.0
     subsample: float = 1.0
     max_features: float = 1.0
+    extra: bool = False
     seed: int = 0
     monotone: tuple[int, ...] = ()
 

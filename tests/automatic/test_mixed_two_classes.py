@@ -1,0 +1,129 @@
+"""Two classes with families="mixed", written out: boosted log-odds and randomised trees on folds, and their mean."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from helpers.engines import get_forest, make_booster, make_dataset
+from helpers.small_fits import draw_sample
+from untwist import PILBoostClassifier, files
+from untwist.automatic import randomised as randomised_trees
+from untwist.boosting.engines.compiled import CompiledEngine
+from untwist.boosting.engines.engine import Growth, Task
+from untwist.data.folds import split_into_folds
+from untwist.export import to_code
+from untwist.links import ClippedLink, LogitLink
+from untwist.losses import AlphaLoss
+
+X, Y = draw_sample(classes=2)
+N = len(Y)
+
+
+def make_mixed(**settings):
+    return PILBoostClassifier(**{"families": "mixed", "random_state": 0, "n_jobs": 1, **settings})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return make_mixed().fit(X, Y)
+
+
+def boost_fold(model, weight):
+    """Return the boosted log-odds of all rows, by a fold that has these weights."""
+    best = model.choice_.best
+    growth = Growth(max_depth=best.max_depth, l2=1.0, seed=model.model_.seed)
+    start = best.alpha * np.log(weight[Y == 1].sum() / weight[Y == 0].sum())
+    booster = make_booster(
+        make_dataset(X, Y),
+        LogitLink(AlphaLoss(best.alpha)),
+        2 * best.alpha * best.step,
+        growth,
+        by_edge=False,
+        weight=weight,
+        start=np.full(N, start),
+    )
+    booster.boost(best.n_rounds)
+    return (start + get_forest(booster).scores(X)) / best.alpha
+
+
+def randomise_fold(model, weight, fold):
+    """Return the log-odds of all rows by the randomised trees of a fold that has these weights."""
+    mixed = model.choice_.mixture
+    task = Task(ClippedLink(AlphaLoss(1.0)), 1.0, Growth(seed=model.model_.seed), weight=weight)
+    share = randomised_trees.RANDOMISED_FEATURES
+    grown = CompiledEngine().grow_randomised(
+        make_dataset(X, Y), task, mixed.n_trees, mixed.min_samples_leaf, share, fold * mixed.n_trees
+    )
+    return grown.scores(X)
+
+
+def test_the_model_is_the_mean_of_both_families_on_all_folds(fitted):
+    held = split_into_folds(make_dataset(X, Y).hashes(), Y.astype(np.uint32), np.ones(N), 5, fitted.model_.seed)
+    mixed = fitted.choice_.mixture
+    folds = [
+        mixed.boosted_weight * boost_fold(fitted, 1 - one)
+        + mixed.randomised_weight * randomise_fold(fitted, 1 - one, fold)
+        for fold, one in enumerate(held)
+    ]
+    expected = np.mean(folds, axis=0)
+    np.testing.assert_allclose(fitted.model_.scores(X), expected, rtol=1e-9, atol=1e-9)
+    unseen = np.array([folds[fold][row] for row, fold in enumerate(held.argmax(axis=0))])
+    np.testing.assert_allclose(fitted.model_.out_of_fold.mean_scores(), unseen, rtol=1e-9, atol=1e-9)
+    floor = 1 / (N + 2)
+    np.testing.assert_allclose(fitted.predict_proba_twisted(X)[:, 1], expit(expected).clip(floor, 1 - floor))
+    assert mixed.loss == pytest.approx(np.logaddexp(0, -unseen * (2 * Y - 1)).mean(), rel=1e-9)
+    assert fitted.n_iter_ == 5 * (fitted.choice_.best.n_rounds + mixed.n_trees)
+
+
+def test_neither_the_order_of_the_rows_nor_threads_matter(fitted):
+    order = np.random.default_rng(0).permutation(N)
+    other = make_mixed(n_jobs=3).fit(X[order], Y[order])
+    np.testing.assert_array_equal(other.predict_proba(X), fitted.predict_proba(X))
+
+
+def test_noise_is_found_and_undone(fitted):
+    np.testing.assert_array_equal(fitted.predict(X), fitted.decision_function(X) > 0)
+    plain = make_mixed(noise_rates=None).fit(X, Y)
+    np.testing.assert_array_equal(plain.model_.scores(X), fitted.model_.scores(X))
+    np.testing.assert_array_equal(plain.predict_proba(X), plain.predict_proba_twisted(X))
+
+
+def test_files_and_exports_say_the_same(fitted):
+    again = files.loads(files.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    assert str(again.choice_) == str(fitted.choice_)
+    assert isinstance(again.link_, LogitLink)
+    assert again.get_params() == fitted.get_params()
+    code = {}
+    exec(to_code(fitted, "python"), code)
+    np.testing.assert_allclose([code["predict_proba"](row)[1] for row in X[:20]], fitted.predict_proba(X[:20])[:, 1])
+
+
+def test_boosted_alone_is_what_two_classes_have_by_default():
+    default, boosted = (make_mixed(families=one).fit(X, Y) for one in ("auto", "boosted"))
+    assert default.choice_.mixture is None
+    np.testing.assert_array_equal(default.predict_proba(X), boosted.predict_proba(X))
+
+
+def test_several_classes_may_do_without_randomised_trees():
+    X3, y3 = draw_sample(classes=3)
+    assert make_mixed(families="boosted").fit(X3, y3).choice_.mixture is None
+    mixed, default = (make_mixed(families=one).fit(X3, y3) for one in ("mixed", "auto"))
+    np.testing.assert_array_equal(mixed.predict_proba(X3), default.predict_proba(X3))
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"families": "all"}, r'families must be "auto", "boosted" or "mixed", got \'all\''),
+        ({"n_estimators": 10}, r"n_estimators, max_depth and max_leaf_nodes to be left open"),
+        ({"max_leaf_nodes": 10}, r"n_estimators, max_depth and max_leaf_nodes to be left open"),
+        ({"alpha": 2.0}, r"alpha to be left open for two classes"),
+        ({"link": "exact"}, r"compiled engine and its default link"),
+        ({"monotonic_cst": [1] + [0] * (X.shape[1] - 1)}, r"knows no monotonic_cst"),
+    ],
+    ids=str,
+)
+def test_what_does_not_go_with_it_is_refused(settings, match):
+    with pytest.raises(ValueError, match=match):
+        make_mixed(**settings).fit(X, Y)
