@@ -10,6 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from helpers.report_fixtures import make_customers
 from helpers.strategies import EXAMPLES
 from untwist.audit import audit_labels
+from untwist.noise import sources
 
 settings.register_profile(
     "untwist",
@@ -35,6 +36,14 @@ def pytest_collection_modifyitems(items):
             if cases[test] % every:
                 item.add_marker(pytest.mark.slow)
             cases[test] += 1
+
+
+@pytest.fixture(scope="module")
+def few_components():
+    """What sources are like is averaged over few kinds of noise: quicker, and for tests that are of something else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "MOST_COMPONENTS", sources.FEWEST_COMPONENTS)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -140,7 +140,7 @@ def test_no_rows_to_correct_leave_all_labels(judged):
 @pytest.mark.parametrize("kind", ["easy", "hard"])
 def test_clean_data_have_no_suspects(kind):
     suspects = 0
-    for seed in range(4):
+    for seed in range(2):
         X, y = draw_easy_rows(500, seed)
         if kind == "hard":
             rng = np.random.default_rng(seed)
@@ -157,7 +157,7 @@ def test_clean_data_have_no_suspects(kind):
             assert audit.suspects(budget=3).size == 3
             assert "would fit" in str(audit)
             assert not audit.to_frame()["is_label_issue"].any()
-    assert suspects <= 0.01 * 2000
+    assert suspects <= 0.01 * 1000
 
 
 def bound_wrong_slowly(audit, rows):
@@ -367,14 +367,12 @@ def assert_equal_audits(one, other, order=slice(None)):
     assert one.noise_rate == pytest.approx(other.noise_rate, rel=1e-12)
 
 
-def test_neither_repetition_nor_threads_nor_the_order_of_rows_matter():
+def test_neither_threads_nor_the_order_of_rows_matter():
     X, y = draw_easy_rows(500)
     _, noisy, _ = ClassNoise(0.2).twist(X, y, 0)
     audit = audit_labels(X, noisy)
-    assert_equal_audits(audit_labels(X, noisy), audit)
-    assert_equal_audits(audit_labels(X, noisy, n_jobs=2), audit)
     order = np.random.default_rng(1).permutation(500)
-    assert_equal_audits(audit_labels(X[order], noisy[order]), audit, order)
+    assert_equal_audits(audit_labels(X[order], noisy[order], n_jobs=2), audit, order)
     assert (audit_labels(X, noisy, random_state=1).wrong != audit.wrong).any()
 
 

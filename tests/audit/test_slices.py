@@ -191,6 +191,7 @@ def simulate_part(rng, kind, n=900):
 
 
 @pytest.mark.parametrize("kind", ["like all", "harder", "shifted", "noisy"])
+@pytest.mark.thinned(3)
 def test_p_values_are_even_unless_labels_are_wrong(kind):
     rng = np.random.default_rng(1)
     found = []
@@ -263,6 +264,7 @@ def test_a_noisy_slice_of_several_classes_is_named_with_its_share():
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.3])
+@pytest.mark.thinned(2)
 def test_uniform_noise_has_no_slices(rate):
     for seed in range(2):
         assert audit_labels(*draw_rows_of_sites(rate, rate, seed), seeks_sources=False).slices() == []

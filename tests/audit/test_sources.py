@@ -438,6 +438,7 @@ def test_many_small_sources_are_rated_in_no_time():
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.thinned(2)
 def test_labels_are_judged_by_source_as_bayes_would(seed, n_classes):
     rng = np.random.default_rng(seed)
     n = 600
@@ -471,6 +472,7 @@ def test_labels_are_judged_by_source_as_bayes_would(seed, n_classes):
         assert by_class[k].min() <= shares[k] <= by_class[k].max()
 
 
+@pytest.mark.slow
 def test_the_share_of_all_labels_lies_in_its_interval():
     covered, widths = [], []
     for seed in range(6):
@@ -601,6 +603,7 @@ def test_items_without_names_do_not_take_those_of_others():
     np.testing.assert_array_equal(audit.item, np.arange(len(y)))
 
 
+@pytest.mark.slow
 def test_labels_of_unknown_sources_are_wrong_as_often_as_those_of_all():
     X, y, branch, wrong = draw_branches(seed=3)
     is_unknown = np.random.default_rng(0).random(len(y)) < 0.4

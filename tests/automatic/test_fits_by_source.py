@@ -13,6 +13,7 @@ from untwist.data.sources import LabelSources
 from untwist.settings import resolve
 from untwist.training_data import SourceColumns, TrainingData
 
+pytestmark = pytest.mark.usefixtures("few_components")
 SETTINGS = {"random_state": 0, "n_jobs": 1}
 
 
@@ -101,7 +102,7 @@ def test_when_sources_differ_much(uneven, counts, reliability, expected):
 
 @pytest.mark.parametrize("long", [False, True])
 def test_any_order_of_the_rows_gives_the_same_model(long):
-    X, y, source, *_ = draw_votes() if long else draw_sourced_rows()
+    X, y, source, *_ = draw_votes(100) if long else draw_sourced_rows(400)
     order = np.random.default_rng(5).permutation(len(y))
     model = PILBoostClassifier(**SETTINGS).fit(X, y, source=source)
     other = PILBoostClassifier(**SETTINGS).fit(X[order], y[order], source=source[order])

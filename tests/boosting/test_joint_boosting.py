@@ -115,7 +115,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(3)
 def test_equal_to_the_slow_twin(case):
     case = dict(case)
     n, n_classes = case.pop("n", 120), case.pop("n_classes", 3)

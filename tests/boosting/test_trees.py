@@ -90,7 +90,7 @@ ALPHAS = [0.5, 1 - 1e-5, 1.0, 1 + 1e-12, 1 + 1e-5, 1.001, 1.1, 2.0, 4.0, math.in
     [(case, alpha) for i, case in enumerate(CASES) for alpha in (ALPHAS if i < 3 else (1.1, ALPHAS[i % 10]))],
     ids=str,
 )
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 def test_equals_the_naive_twin(alpha, case):
     data = {"n", "values", "missing", "weighted", "categories"}
     X, y = draw_sample(case.get("n", 60), 4, seed=7, values=case.get("values"), missing=case.get("missing", 0.0))

@@ -18,6 +18,8 @@ from helpers.sourced_rows import draw_sourced_rows, draw_votes
 from untwist import PILBoostClassifier
 from untwist.batches import Batches
 
+pytestmark = pytest.mark.usefixtures("few_components")
+
 
 def make_model(**settings):
     return PILBoostClassifier(**{"random_state": 0, "n_jobs": 1, **settings})

@@ -22,6 +22,7 @@ from untwist.explain import explain
 from untwist.twisters import ClassNoise
 
 pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
+pytestmark = pytest.mark.usefixtures("few_components")
 
 
 def make_people(rows=400, noise=0.15, seed=0):
@@ -450,12 +451,12 @@ def test_a_budget_is_told_what_it_should_find(folder, capsys):
 
 def test_an_audit_of_several_classes_tells_who_is_labelled_as_what(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    X, given, truth = make_tickets(2000)
+    X, given, truth = make_tickets(1000)
     X.assign(topic=given).to_csv("tickets.csv", index=False)
     options = ["--label", "topic", "-o", "report.html", "--suspects", "s.csv", "--corrected", "c.csv"]
     status, out, err = untwist(capsys, "audit", "tickets.csv", *options)
     assert status == 0, err
-    assert "2000 rows, 9 columns, 4 classes" in err
+    assert "1000 rows, 9 columns, 4 classes" in err
     assert "billing is often labelled bug" in out
     assert "no evidence" not in out
     page = (tmp_path / "report.html").read_text("utf-8")
@@ -483,7 +484,7 @@ def test_an_audit_of_several_classes_tells_who_is_labelled_as_what(tmp_path, mon
 
 def test_a_model_of_several_classes_is_trained_inspected_and_explained(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    X, given, _ = make_tickets(1500)
+    X, given, _ = make_tickets(800)
     X.assign(topic=given).to_csv("tickets.csv", index=False)
     trained = json.loads(untwist(capsys, "train", "tickets.csv", "--label", "topic", "--json")[1])
     assert trained["noise_found"]

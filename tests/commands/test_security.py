@@ -146,9 +146,8 @@ def write_hostile_tables(folder):
     yield folder / "t.feather"
 
 
-@pytest.mark.parametrize("kind", [write_hostile_models, write_hostile_tables])
-def test_reading_runs_nothing_and_opens_no_other_file(tmp_path, kind):
-    paths = [str(path) for path in kind(tmp_path)]
+def test_reading_runs_nothing_and_opens_no_other_file(tmp_path):
+    paths = [str(path) for path in (*write_hostile_models(tmp_path), *write_hostile_tables(tmp_path))]
     before = sorted(tmp_path.iterdir())
     watched = subprocess.run([sys.executable, "-c", WATCHED, *paths], capture_output=True, text=True, cwd=tmp_path)
     assert watched.returncode == 0, watched.stderr
@@ -271,7 +270,7 @@ def test_a_small_model_cannot_ask_for_much(tmp_path):
 
 
 def test_many_columns_do_not_take_forever(tmp_path):
-    (tmp_path / "wide.csv").write_text("," * 30_000 + "\n" + "," * 30_000 + "\n")
+    (tmp_path / "wide.csv").write_text("," * 10_000 + "\n" + "," * 10_000 + "\n")
     with pytest.raises(ValueError, match="several columns ''"):
         sheets.read(tmp_path / "wide.csv")
 

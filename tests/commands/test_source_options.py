@@ -13,9 +13,10 @@ from untwist.audit import audit_labels
 from untwist.commands import columns
 
 pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
+pytestmark = pytest.mark.usefixtures("few_components")
 
 
-def make_branches(n=1000, **settings):
+def make_branches(n=600, **settings):
     X, y, source, truth = draw_sourced_rows(n, **settings)
     frame = pd.DataFrame(X.round(3), columns=list("abcd"))
     return frame.assign(branch=source, churn=np.array(["leaves", "stays"])[y]), np.array(["leaves", "stays"])[truth]
@@ -42,7 +43,7 @@ def test_an_audit_by_source_names_the_bad_branch(folder, capsys):
                                "s.csv", "-o", "r.html")  # fmt: skip
     assert status == 0
     assert "branch: who gave the label, one of 4; no feature, left out" in err
-    assert "1000 rows, 4 columns, 2 classes" in err
+    assert "600 rows, 4 columns, 2 classes" in err
     assert "of the labels of Leipzig are wrong" in out
     assert "review them first, or leave them out" in out
     suspects = pd.read_csv("s.csv")

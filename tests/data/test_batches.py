@@ -83,6 +83,7 @@ PLAIN = {"alpha": 2.0, "n_estimators": 6, "max_depth": 4, "random_state": 0}
     ],
 )
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.thinned(3)
 def test_the_model_is_that_of_the_table_in_memory(tmp_path, settings, classes, weighted):
     memory = make_table(classes=classes)
     parquet.write_table(memory, tmp_path / "t.parquet", row_group_size=700)
@@ -284,7 +285,7 @@ def test_without_pyarrow_the_extra_is_named(monkeypatch, file):
 # ---- the commands ----
 
 
-def make_people(n=1500):
+def make_people(n=600):
     """Text that is numbers, dates of two kinds, words, ids, labels that are missing."""
     rng = np.random.default_rng(3)
     age = rng.integers(18, 80, n).astype(float)
@@ -317,7 +318,7 @@ def test_train_and_predict_in_blocks_do_what_they_do_in_memory(tmp_path, monkeyp
     from untwist.commands import sheets
 
     monkeypatch.chdir(tmp_path)
-    make_people().to_parquet("p.parquet", row_group_size=400)
+    make_people().to_parquet("p.parquet", row_group_size=200)
     said, models, tables = [], [], []
     for how in ("--no-blocks", "--blocks"):
         status, _, err = untwist(capsys, "train", "p.parquet", "--label", "churn", "-o", "m.untwist", how)
@@ -326,7 +327,7 @@ def test_train_and_predict_in_blocks_do_what_they_do_in_memory(tmp_path, monkeyp
         models.append((tmp_path / "m.untwist").read_bytes())
         status, _, err = untwist(capsys, "predict", "m.untwist", "p.parquet", "-o", f"out{ending}", how, "--with-input")
         assert status == 0
-        assert f"1500 predictions in out{ending}" in err
+        assert f"600 predictions in out{ending}" in err
         said[-1] += err.splitlines()
         tables.append(sheets.read(tmp_path / f"out{ending}").frame)
     assert said[0] == said[1]

@@ -327,6 +327,7 @@ ODD += [{"number": "nan"}, {"number": "x"}, {"pairs": []}, {"pairs": [[[], 1]]},
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.thinned(2)
 def test_a_hostile_file_with_a_right_checksum_is_refused_or_harmless(name, contents):
     """Values of the header replaced by odd ones, bytes of the arrays by random ones: an error, or sane numbers."""
     rng = np.random.default_rng(NAMES.index(name))
@@ -773,6 +774,7 @@ def test_what_is_known_of_sources_survives(name, fitted, contents):
 
 
 @pytest.mark.parametrize("classes", [["no", "yes"], [1, 2, 3]])
+@pytest.mark.usefixtures("few_components")
 def test_a_fit_by_source_is_saved_and_loaded(classes):
     X, y, source, _ = draw_sourced_rows(400, classes=len(classes))
     model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, np.array(classes)[y], source=source)

@@ -172,12 +172,13 @@ class Twin:
     [
         (40, (0.2, 0.2), 1.0, 2, False, 0.5),
         (64, (0.05, 0.25), 30.0, 2, True, 0.2),
-        (700, (0.1, 0.3), None, 2, False, 0.5),
-        (2500, (0.0, 0.0), 1.0, 2, True, 0.9),
         (60, (0.1, 0.2), 1.0, 3, False, 0.5),
+        (700, (0.1, 0.3), None, 2, False, 0.5),
         (3000, (0.0, 0.0), None, 5, True, 0.5),
+        (2500, (0.0, 0.0), 1.0, 2, True, 0.9),
     ],
 )
+@pytest.mark.thinned(2)
 def test_the_estimate_is_that_of_a_slow_twin(n, rates, weight, n_classes, fine, no_noise):
     posterior, y = simulate(n, *rates, seed=1, slope=0.8)
     posterior[: n // 10] = posterior[0].round(2)  # These rows are ties.
@@ -484,6 +485,7 @@ def test_single_pairs_of_rates_are_untwisted_as_their_mean_is_and_weighed_again(
 @pytest.mark.parametrize(
     "rates", [(0.1, 0.1), (0.2, 0.2), (0.3, 0.3), (0.1, 0.3), (0.3, 0.05), (0.0, 0.3), (0.25, 0.0)]
 )
+@pytest.mark.thinned(3)
 def test_rates_are_recovered(rates):
     found = [estimate_noise(*simulate(10_000, *rates, seed, spread=5.0, slope=2.0)) for seed in range(4)]
     assert all(one.found for one in found)
@@ -493,7 +495,7 @@ def test_rates_are_recovered(rates):
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.2, 0.4])
 @pytest.mark.parametrize("slope", [0.7, 1.0, 1.4])
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 def test_equal_rates_are_not_excluded_even_where_the_posterior_fits_without_noise(rate, slope):
     found = [estimate_noise(*simulate(2000, rate, rate, seed, spread=5.0, slope=slope)) for seed in range(8)]
     assert sum(one.interval_neg[0] <= rate <= one.interval_neg[1] for one in found) >= 7
@@ -545,7 +547,7 @@ def estimate_simulated_rates(rate, seed):
 
 @pytest.mark.parametrize("jitter", [0.0, 0.5], ids=lambda jitter: f"jitter {jitter}")
 @pytest.mark.parametrize("spread", [0.5, 1.0, 3.0, 6.0], ids=lambda spread: f"spread {spread}")
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 def test_clean_data_hard_or_easy_show_no_evidence_of_noise(spread, jitter):
     found = []
     for seed in range(40):
@@ -582,7 +584,7 @@ def list_intervals(found):
 
 
 @pytest.mark.parametrize("rates", [(0.2, 0.2), (0.1, 0.3)])
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 def test_intervals_hold_the_truth_in_95_of_100_simulations(rates):
     found = [estimate_noise(*simulate(4000, *rates, seed, spread=5.0, slope=2.0)) for seed in range(30)]
     assert count_held(found, rates) >= binom.ppf(0.005, 60, 0.95)  # The limit is 52 of 60.
@@ -605,7 +607,7 @@ def test_a_posterior_that_knows_the_twisted_truth_does_not_rule_out_the_noise(ra
 
 @pytest.mark.parametrize("rates", [(0.0, 0.0), (0.0, 0.3)])
 @pytest.mark.parametrize("slope", [0.6, 1.0, 2.0])
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(4)
 def test_intervals_hold_a_rate_of_0(rates, slope):
     found = [estimate_noise(*simulate(1000, *rates, seed, spread=5.0, slope=slope)) for seed in range(10)]
     assert sum(one.interval_neg[0] == 0.0 for one in found) >= 8

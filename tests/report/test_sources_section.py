@@ -15,6 +15,8 @@ from untwist.report import compare, report
 from untwist.report.page import write_report
 from untwist.report.sources import write_sources
 
+pytestmark = pytest.mark.usefixtures("few_components")
+
 
 @pytest.fixture(scope="module")
 def found():

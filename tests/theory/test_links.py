@@ -42,6 +42,7 @@ def test_alpha_inverse_is_exact(kind, alpha):
 
 @pytest.mark.parametrize("alpha", [1.1, 1.5, 2.0, 4.0, 30.0])
 @both_kinds
+@pytest.mark.thinned(3)
 def test_alpha_inverse_near_the_clip_is_exact_for_the_z_it_is_given(kind, alpha):
     """For alpha > 2 the slope is infinite at the clip, so z is taken as the exact float that it is."""
     link = kind(AlphaLoss(alpha))
@@ -95,6 +96,7 @@ def test_a_negative_alpha_complements_the_clean_posterior_only(kind, alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 1.0001, 1.1, 2.0, 4.0, 30.0, math.inf])
+@pytest.mark.thinned(2)
 def test_surrogate_and_implied_margin_loss_are_exact(alpha):
     loss = AlphaLoss(alpha)
     clip = min(CanonicalLink(loss).clip, 6.0)
@@ -189,6 +191,7 @@ def test_curvature_at_the_clip(alpha, kind, limit):
     "loss", [AlphaLoss(1.5), AlphaLoss(2.0), AlphaLoss(4.0), LogLoss(), MatusitaLoss(), SquareLoss()], ids=repr
 )
 @both_kinds
+@pytest.mark.thinned(2)
 def test_largest_curvature_against_a_dense_look(kind, loss):
     link = kind(loss)
     rng = np.random.default_rng(3)

@@ -252,7 +252,8 @@ def _weigh_hypotheses(counts: Array, levels: Array, given: Array | None = None) 
         hypotheses = given
         evidence = float(np.log(np.einsum("chu,cshu->s", hypotheses, both * np.exp(log_scale))).sum())
     weighed = hypotheses[:, None] / both
-    by_bell = np.einsum("cshu,u,hj->csj", weighed, 1.0 - UNUSUAL_SHARES, bells)
+    # Two sums after one another take a tenth of the time of one sum over both.
+    by_bell = np.einsum("csh,hj->csj", np.einsum("cshu,u->csh", weighed, 1.0 - UNUSUAL_SHARES), bells)
     by_flat = np.einsum("cshu,u->cs", weighed, UNUSUAL_SHARES)[:, :, None] * flat
     weights = np.zeros((len(tried), *likely.shape[1:]))
     weights[tried] = likely * (by_bell + by_flat)
