@@ -482,7 +482,7 @@ class LogitLink(Link):
     --------
     >>> from untwist.theory.losses import AlphaLoss
     >>> LogitLink(AlphaLoss(4.0)).weights([-8.0, -1.0, 0.0, 1.0, 8.0]).round(4)
-    array([0.0025, 0.2731, 0.2973, 0.2127, 0.0003])
+    array([0.0025, 0.273 , 0.2973, 0.2126, 0.0003])
     """
 
     def _check(self) -> None:
