@@ -164,7 +164,8 @@ class Settings:
         if self.families == "mixed" and n_classes == 2:
             if self.alphas is None or len(self.alphas) == 1:
                 raise ValueError('families="mixed" needs alpha to be left open for two classes')
-            if self.monotonic_cst is not None:
+            directions = self.monotonic_cst.values() if isinstance(self.monotonic_cst, dict) else self.monotonic_cst
+            if directions is not None and np.any([one != 0 for one in directions]):
                 raise ValueError('families="mixed" knows no monotonic_cst: random thresholds do not keep to it')
         if n_classes > 2 and self.alphas is None:
             raise ValueError('alpha="menon" is for two classes')

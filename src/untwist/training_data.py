@@ -377,6 +377,13 @@ class _TrainingTable:
             encoder, classes = previous.encoder, previous.classes
             numbers = encoder.by_index.encode(X, estimator)
             many = list(encoder.schema.numbers)
+            if many and len(previous.classes) > 2:
+                # The direction in which the categories of these rows differ most may be another one.
+                names = ", ".join(repr(encoder.feature_labels[column]) for column in many)
+                raise ValueError(
+                    f"a warm start with several classes takes no column of more than {MANY_CATEGORIES} categories, "
+                    f"got {names}: fit all rounds at once"
+                )
             labels = encode_labels("y", y, classes)
             check_consistent_length(numbers, labels)
         else:

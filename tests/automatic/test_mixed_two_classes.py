@@ -127,3 +127,17 @@ def test_several_classes_may_do_without_randomised_trees():
 def test_what_does_not_go_with_it_is_refused(settings, match):
     with pytest.raises(ValueError, match=match):
         make_mixed(**settings).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "weights", [{"class_weight": {0: 1.0, 1: 1e5}}, {"sample_weight": np.where(np.arange(N) == 0, 1e7, 1.0)}], ids=list
+)
+def test_boosting_begins_where_rows_still_weigh_something(weights):
+    model = make_mixed(class_weight=weights.get("class_weight"))
+    model.fit(X, Y, sample_weight=weights.get("sample_weight"))
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_directions_that_ask_for_nothing_are_none(fitted):
+    other = make_mixed(monotonic_cst=[0] * X.shape[1]).fit(X, Y)
+    np.testing.assert_array_equal(other.predict_proba(X), fitted.predict_proba(X))

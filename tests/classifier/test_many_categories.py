@@ -216,3 +216,12 @@ def test_what_such_columns_cannot_do_is_said(by_id):
         make_model(monotonic_cst={"id": 1}).fit(X, y)
     with pytest.raises(ValueError, match="columns of many categories are coded by the labels of other rows"):
         make_model(3).fit(X, y).certificate(X, y)
+
+
+def test_a_warm_start_with_several_classes_is_refused():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"id": [f"c{one}" for one in rng.integers(0, 40, 400)], "a": rng.normal(size=400)})
+    y = rng.integers(0, 3, 400)
+    model = PILBoostClassifier(alpha=1.0, n_estimators=2, max_depth=2, warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match=r"no column of more than 12 categories, got 'id': fit all rounds at once"):
+        model.set_params(n_estimators=4).fit(X, y)

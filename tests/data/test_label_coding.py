@@ -77,15 +77,15 @@ def test_equals_the_twin(seed, decides, weights):
 
 
 def find_parts(table, labels, weight):
-    """The contents of a category, sorted by their hashes, are dealt out in turn; where there is one, its rows are."""
+    """The contents of a category that have a weight, sorted by their hashes, are dealt out in turn."""
     coding = read(table, labels, weight, 50, 2)
     parts = np.zeros(len(labels), dtype=int)
     for category in np.unique(table[:, 0][~np.isnan(table[:, 0])]):
-        rows = np.flatnonzero(table[:, 0] == category)
+        rows = np.flatnonzero((table[:, 0] == category) & (weight > 0))
         rows = rows[np.lexsort((weight[rows], labels[rows], coding.contents[rows]))]
         contents = list(dict.fromkeys(coding.contents[rows].tolist()))
-        for turn, row in enumerate(rows):
-            parts[row] = (turn if len(contents) == 1 else contents.index(coding.contents[row])) % N_PARTS
+        for row in rows:
+            parts[row] = contents.index(coding.contents[row]) % N_PARTS
     return parts
 
 
@@ -172,3 +172,29 @@ def test_several_classes_have_the_direction_in_which_shares_differ_most(n_classe
     spread += [rows @ (apart @ one) ** 2 for one in directions]
     np.testing.assert_allclose(np.linalg.norm(coding._class_numbers[0]), 1.0)
     assert spread[0] >= max(spread) * (1 - 1e-12)
+
+
+def test_rows_without_a_weight_take_no_turn():
+    table, labels, _, n_categories, n_classes = draw_coding(seed=4)
+    weight = np.where(np.arange(len(labels)) % 3 == 0, 0.0, 1.0)
+    present = weight > 0
+    everything = read(table, labels, weight, n_categories, n_classes).number_rows(weight)
+    alone = read(table[present], labels[present], weight[present], n_categories, n_classes)
+    np.testing.assert_array_equal(everything[present], alone.number_rows(weight[present]))
+
+
+def test_copies_stay_together_unless_there_is_no_other_column():
+    codes = np.repeat([0.0, 1.0], 20)
+    labels = np.tile([0, 1], 20).astype(np.uint32)
+    of_user = np.column_stack([codes, codes])
+    numbers = read(of_user, labels, np.ones(40), 2, 2).number_rows(np.ones(40))
+    np.testing.assert_array_equal(numbers, np.float32(0.5))  # Other rows of a user say nothing about a new one.
+    parts = read(of_user[:, :1], labels, np.ones(40), 2, 2)._parts
+    assert set(parts[0]) == {0, 1, 2, 3, 4}
+
+
+def test_huge_weights_give_numbers():
+    table, labels, _, n_categories, n_classes = draw_coding(seed=5)
+    huge = read(table, labels, np.full(len(labels), 1e300), n_categories, n_classes)
+    for numbers in huge.number_categories(np.full(len(labels), 1e300)).values():
+        assert np.isfinite(numbers).all()

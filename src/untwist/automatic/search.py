@@ -52,6 +52,9 @@ SETS_MUST_GAIN = 0.02
 #: A class without rows counts as half a row, so that its logarithm is finite.
 LEAST_ROWS = 0.5
 
+#: Boosting begins no further from 0 than this: far from it, rows hardly weigh anything.
+LARGEST_START = 4.0
+
 #: Rounds between two looks at whether a candidate is done.
 BLOCK = 10
 
@@ -246,7 +249,7 @@ class Search:
         weight, labels = self._training_weight(fold), self.data.rows.labels
         # In this order the sums do not depend on that of the rows.
         second, first = (max(float(np.sort(weight[labels == label]).sum()), LEAST_ROWS) for label in (1, 0))
-        return alpha * float(np.log(second / first))
+        return float(np.clip(alpha * np.log(second / first), -LARGEST_START, LARGEST_START))
 
     def _training_weight(self, fold: int) -> Array:
         """Return the weight of each row that a fold trains on."""

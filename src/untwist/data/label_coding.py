@@ -33,6 +33,9 @@ MANY_CATEGORIES = 12
 #: The contents of a category are dealt out to so many parts.
 N_PARTS = 5
 
+#: Larger sums of weights are no numbers of rows, and their squares would not be finite.
+MOST_ROWS = 1e15
+
 
 @dataclass(frozen=True, eq=False)
 class LabelCoding:
@@ -52,6 +55,8 @@ class LabelCoding:
         What each row weighs.
     n_classes : int
         The number of classes.
+    is_alone : bool
+        Whether the table has no other column.
 
     Examples
     --------
@@ -68,6 +73,7 @@ class LabelCoding:
     labels: NDArray[np.uint32]
     weight: Array
     n_classes: int
+    is_alone: bool
 
     @classmethod
     def read(
@@ -92,11 +98,15 @@ class LabelCoding:
         LabelCoding
         """
         contents, codes = [], []
+        is_alone = False
         for block in blocks:
+            is_alone = block.shape[1] == 1
             values = block[:, list(n_categories)].T
             contents.append(hash_rows(block))
             codes.append(np.where(np.isnan(values), -1.0, values).astype(np.int32))
-        return cls(n_categories, np.concatenate(codes, axis=1), np.concatenate(contents), labels, weight, n_classes)
+        return cls(
+            n_categories, np.concatenate(codes, axis=1), np.concatenate(contents), labels, weight, n_classes, is_alone
+        )
 
     def hashes(self) -> NDArray[np.uint64]:
         """Return a hash of what each row holds: its categories and not their numbers, which depend on other rows."""
@@ -179,7 +189,9 @@ class LabelCoding:
     @cached_property
     def _parts(self) -> NDArray[np.int8]:
         """The part of each row, by column."""
-        return np.stack([_deal_out(codes, self.contents, self.labels, self.weight) for codes in self.codes])
+        return np.stack(
+            [_deal_out(codes, self.contents, self.labels, self.weight, self.is_alone) for codes in self.codes]
+        )
 
     @cached_property
     def _class_numbers(self) -> list[Array]:
@@ -188,7 +200,7 @@ class LabelCoding:
 
     def _tally(self, place: int, weight: Array) -> _Tally:
         # Whole weights are copies of a row; weights that are shares of a whole say nothing about the number of rows.
-        n_rows = max(float(np.count_nonzero(weight)), float(np.sort(weight).sum()))
+        n_rows = min(max(float(np.count_nonzero(weight)), float(np.sort(weight).sum())), MOST_ROWS)
         rows_per_unit = n_rows / max(float(self._round(weight).sum()), 1.0)
         return _Tally(self._count(place, weight), rows_per_unit, self._class_numbers[place])
 
@@ -285,20 +297,23 @@ def _find_direction(by_class: NDArray[np.int64]) -> Array:
 
 
 def _deal_out(
-    codes: NDArray[np.int32], contents: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array
+    codes: NDArray[np.int32], contents: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, is_alone: bool
 ) -> NDArray[np.int8]:
     """Return the part of each row: the contents of a category are dealt out in turn, and copies stay together.
 
-    Where a category has one content only, its copies are all that there is to learn from, and are dealt out themselves.
+    Where the table has no other column, copies are all that there is to learn from, and are dealt out themselves. Rows
+    without a weight take no turn.
     """
     order = np.lexsort((weight, labels, contents, codes))
+    order = order[weight[order] > 0]
+    part = np.zeros(len(codes), dtype=np.int8)
+    if not len(order):
+        return part
     category, content = codes[order], contents[order]
     is_new_category = np.append(True, category[1:] != category[:-1])
     is_new_content = is_new_category | np.append(True, content[1:] != content[:-1])
     start = np.flatnonzero(is_new_category)
     number = np.cumsum(is_new_category) - 1  # The number of each row's category, among those that there are.
-    has_one_content = np.bincount(number, is_new_content) == 1
-    turn = np.cumsum(is_new_content | has_one_content[number])
-    part = np.empty(len(codes), dtype=np.int8)
+    turn = np.cumsum(is_new_content | is_alone)
     part[order] = (turn - turn[start][number]) % N_PARTS
     return part
