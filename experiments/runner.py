@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import time
 import warnings
@@ -21,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from experiments.results import Result, Writer, list_columns, read
 from untwist.progress import ProgressLine, describe_progress
 
-__all__ = ["measure", "run", "summarise_error", "time_fit", "work_alone"]
+__all__ = ["measure", "record", "run", "summarise_error", "time_fit", "work_alone"]
 
 J = TypeVar("J")
 M = TypeVar("M")
@@ -126,6 +127,35 @@ def run(jobs: list[J], work: Callable[[J], T], processes: int) -> Iterator[T]:
         raise ValueError("a worker process died (out of memory?); run again to go on where it ended") from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def record(tasks: list[J], judge: Callable[[J], list[list[Any]]], columns: list[str], out: Path) -> list[list[Any]]:
+    """Judge tasks on all cores, and write their rows to a new file.
+
+    Parameters
+    ----------
+    tasks : list
+        What `judge` is given, one after the other.
+    judge : callable
+        Returns some rows, which have a cell for each column.
+    columns : list of str
+        The heading of the file.
+    out : Path
+        The file.
+
+    Returns
+    -------
+    list of lists
+        All rows.
+    """
+    rows: list[list[Any]] = []
+    with Writer(out, columns, resume=False) as results, ProgressLine() as line:
+        for count, some in enumerate(run(tasks, judge, len(os.sched_getaffinity(0))), start=1):
+            for row in some:
+                results.add(row)
+            rows += some
+            line.show(describe_progress(count, len(tasks), line.seconds, "runs"))
+    return rows
 
 
 @contextmanager

@@ -6,7 +6,6 @@ Accuracy and log-loss on clean test rows, mean over data sets and splits; rows g
 from __future__ import annotations
 
 import argparse
-import os
 import time
 import warnings
 from collections.abc import Callable
@@ -20,12 +19,10 @@ from sklearn.metrics import log_loss
 from experiments.datasets import list_names, load
 from experiments.peers import hold_out
 from experiments.protocol import TWISTS, applies, split
-from experiments.results import Writer
-from experiments.runner import run
+from experiments.runner import record
 from experiments.tables import TextTable
 from untwist import PILBoostClassifier
 from untwist import settings as untwist_settings
-from untwist.progress import ProgressLine, describe_progress
 
 COLUMNS = ["data", "twist", "seed", "variant", "accuracy", "log_loss", "seconds", "alpha"]
 #: Twists that are averaged together.
@@ -130,14 +127,7 @@ def main() -> None:
         for seed in range(options.seeds)
     ]
     out = Path("results/ablation.csv")
-    rows: list[list[Any]] = []
-    with Writer(out, COLUMNS, resume=False) as results, ProgressLine() as line:
-        for count, some in enumerate(run(tasks, judge, len(os.sched_getaffinity(0))), start=1):
-            for row in some:
-                results.add(row)
-            rows += some
-            line.show(describe_progress(count, len(tasks), line.seconds, "runs"))
-    print(make_table(rows))
+    print(make_table(record(tasks, judge, COLUMNS, out)))
     print(f"Rows: {out}")
 
 

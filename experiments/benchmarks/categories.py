@@ -8,7 +8,6 @@ rows do not occur in training. Peers are chosen from several candidates on held-
 from __future__ import annotations
 
 import argparse
-import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +20,10 @@ from sklearn.metrics import log_loss
 from experiments.datasets import load
 from experiments.peers import PEERS, search
 from experiments.protocol import Split, make_rng, split
-from experiments.results import Writer
-from experiments.runner import run
+from experiments.runner import record
 from experiments.tables import TextTable
 from untwist import PILBoostClassifier, training_data
 from untwist.data import tables
-from untwist.progress import ProgressLine, describe_progress
 
 COLUMNS = ["data", "twist", "seed", "method", "accuracy", "log_loss", "importance"]
 REAL = ["adult", "credit_approval", "cylinder_bands"]
@@ -144,14 +141,7 @@ def main() -> None:
         for seed in range(options.seeds)
     ]
     out = Path("results/categories.csv")
-    rows: list[list[Any]] = []
-    with Writer(out, COLUMNS, resume=False) as results, ProgressLine() as line:
-        for count, some in enumerate(run(tasks, judge, len(os.sched_getaffinity(0))), start=1):
-            for row in some:
-                results.add(row)
-            rows += some
-            line.show(describe_progress(count, len(tasks), line.seconds, "runs"))
-    print(make_table(rows))
+    print(make_table(record(tasks, judge, COLUMNS, out)))
     print(f"Rows: {out}")
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import csv
 import importlib.util
-import os
 import sys
 import time
 import warnings
@@ -29,8 +28,7 @@ from experiments.datasets import load
 from experiments.paper.comparison import summarise
 from experiments.peers import fit_catboost, hold_out
 from experiments.protocol import make_rng, split
-from experiments.results import Writer
-from experiments.runner import run
+from experiments.runner import record
 from experiments.tables import TextTable
 from untwist import PILBoostClassifier
 from untwist.audit.peers import LEARNING_RATE, PATIENCE, ROUNDS, fit_xgboost
@@ -45,7 +43,6 @@ from untwist.objectives import (
     torch_loss,
     twisted_log_loss,
 )
-from untwist.progress import ProgressLine, describe_progress
 
 DATA = ["cancer", "digits_odd", "xd6", "ten digits"]
 NOISE = ["0.2", "0.4"]
@@ -164,7 +161,7 @@ METHODS: dict[tuple[str, str], Callable[..., Any]] = {
 METHODS["PILBoostClassifier", "as it comes"] = predict_by_untwist
 
 
-def judge(task: tuple[str, str, int, list[str]]) -> list[dict[str, Any]]:
+def judge(task: tuple[str, str, int, list[str]]) -> list[list[Any]]:
     """Fit all methods of the libraries to one split and judge them on its clean test rows."""
     data, noise, seed, libraries = task
     warnings.filterwarnings("ignore")
@@ -178,7 +175,7 @@ def judge(task: tuple[str, str, int, list[str]]) -> list[dict[str, Any]]:
         seconds = time.process_time() - begin
         accuracy = float(np.mean(p.argmax(axis=1) == y_test))
         cost = float(log_loss(y_test, p / p.sum(axis=1, keepdims=True)))
-        rows.append(dict(zip(COLUMNS, (data, noise, seed, library, loss, accuracy, cost, seconds), strict=True)))
+        rows.append([data, noise, seed, library, loss, accuracy, cost, seconds])
     return rows
 
 
@@ -260,14 +257,8 @@ def main() -> None:
         else:
             print(f'{library} is left out: pip install "untwist[{name}]" brings it.', file=sys.stderr)
     tasks = [(data, noise, seed, libraries) for seed in range(options.seeds) for data in DATA for noise in NOISE]
-    rows: list[dict[str, Any]] = []
-    with Writer(out, COLUMNS, resume=False) as results, ProgressLine() as line:
-        for count, some in enumerate(run(tasks, judge, len(os.sched_getaffinity(0))), start=1):
-            for row in some:
-                results.add(row.values())
-            rows += some
-            line.show(describe_progress(count, len(tasks), line.seconds, "runs"))
-    print(make_table(rows))
+    rows = record(tasks, judge, COLUMNS, out)
+    print(make_table([dict(zip(COLUMNS, row, strict=True)) for row in rows]))
     print(f"Rows: {out}")
 
 
