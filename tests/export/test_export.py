@@ -145,7 +145,7 @@ def test_bad_arguments_of_to_code():
 
 
 def test_numbers_are_what_the_trees_see():
-    model, X = fit_model("alpha 1")
+    model, X = fit_model("alpha 1.1, class weights")
     rows = numbers(model, X)
     assert rows.dtype == np.float64
     assert rows.flags.c_contiguous
