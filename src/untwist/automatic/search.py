@@ -4,9 +4,9 @@ Every candidate (an alpha and a depth) is boosted on all folds side by side, or,
 and the best of them then on the others. The log-loss of the twisted posterior on the rows set aside, which needs no
 clean label, says how many rounds to keep and which candidate is best. Depth is chosen first, at the first alpha, from
 the middle outwards, then alpha. Columns of many categories are coded by their labels, or split by sets of categories
-where the first candidate does better so. Where several classes are boosted together, randomised trees may join the best
-one (`untwist.automatic.randomised`). The model is the mean of the fold models, and what they say of the rows they have
-not seen tells how noisy the labels are (`untwist.noise`).
+where the first candidate does better so. Where several classes are boosted together, and where `families="mixed"` asks
+for it, randomised trees join the best one (`untwist.automatic.randomised`). The model is the mean of the fold models,
+and what they say of the rows they have not seen tells how noisy the labels are (`untwist.noise`).
 """
 
 from __future__ import annotations

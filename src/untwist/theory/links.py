@@ -7,11 +7,12 @@ loss. Both come from one increasing function, ``score(u)``, the score at which t
 - canonical (exact): ``score(u) = l_{-1}(u) - l_1(u)``;
 - clipped (the paper's pseudo-inverse link): one partial loss on each side of 1/2, rescaled to meet the canonical one
   at posteriors 0, 1/2 and 1;
-- logit: ``score(u) = logit(u)``, whatever the loss.
+- logit, of the alpha-loss: ``score(u) = logit(u)``.
 
 A link also is a margin loss: boosting weighs an example of margin m by ``weights(m) = inverse(-m)`` and thereby
 descends ``margin_loss(m)``, the integral of the weights from m on. For the canonical link that is the surrogate F of
-the paper, for the clipped link the loss that PILBoost really descends.
+the paper, for the clipped link the loss that PILBoost really descends. Links that are named after the logit have other
+weights, the slopes of losses of their own.
 
 Both links work for any loss that meets their conditions. For some losses `untwist.theory.closed_form_links` has closed
 forms, which take the place of the general recipe.
