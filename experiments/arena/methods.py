@@ -113,9 +113,22 @@ def _fit_xgboost(X: Any, y: Any, seed: int) -> Model:
     return fit_xgboost(X, y, n_jobs=1, random_state=seed)  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True)
+class _OnColumns:
+    """A model of some columns of a table."""
+
+    model: Model
+    columns: list[str]
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.model.predict_proba(X[self.columns])
+
+
 def _fit_hist_gradient_boosting(X: Any, y: Any, seed: int) -> Model:
     # It keeps the last round, not the best, so that more patience than its own would only hurt it.
-    return HistGradientBoostingClassifier(early_stopping=True, random_state=seed).fit(X, y)  # type: ignore[no-any-return]
+    model = HistGradientBoostingClassifier(early_stopping=True, random_state=seed)
+    columns = [column for column in X.columns if X[column].notna().any()]  # It fails at a column without a value.
+    return _OnColumns(model.fit(X[columns], y), columns)
 
 
 # ---- careful peers, and what goes on from their fits ----

@@ -118,7 +118,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     families : "auto", "boosted" or "mixed", default "auto"
         The families of trees that make a model where `n_estimators` and `max_depth` are left open: "boosted" ones
         alone, or "mixed" with trees of random thresholds, by weights that do best on rows set aside
-        (`choice_.mixture`). "auto" mixes them for several classes that are boosted together.
+        (`choice_.mixture`). "auto" mixes them where nothing was asked for that only boosted trees can do: of two
+        classes an alpha, a monotone column, another link or another engine, of more all but alpha.
     link : "clipped", "exact" or "logit", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`); or that of scores which are
         log-odds (`LogitLink`), for an alpha from 1 on, under which labels that contradict the scores hardly count.
@@ -206,9 +207,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     own "auto" stands for alpha 2, 100 rounds and depth 3.
 
     More than two classes then share the rounds of the compiled engine: every tree has a score for each class in its
-    leaves, and the loss is the alpha-loss of a softmax. Where neither n_estimators nor max_depth nor max_leaf_nodes is
-    given, trees with random thresholds join them (`choice_.mixture`). This is our extension of the paper, which has two
-    classes; with settings given, with the exact link or with another engine each class is boosted against the rest.
+    leaves, and the loss is the alpha-loss of a softmax. This is our extension of the paper, which has two classes; with
+    settings given, with the exact link or with another engine each class is boosted against the rest.
+
+    Where neither n_estimators nor max_depth nor max_leaf_nodes is given, trees with random thresholds join the boosted
+    ones (`choice_.mixture`, `families`).
 
     Ctrl-C during `fit` keeps the rounds done so far: the model is fitted, and KeyboardInterrupt goes on to the caller.
 
@@ -218,10 +221,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = PILBoostClassifier(random_state=0).fit(X, y)
     >>> model.predict(X[:3]), model.alpha_
-    (array([0, 0, 0]), 1.0)
+    (array([0, 0, 0]), 2.0)
     >>> print(model.noise_)
     no sign of noise that is the same everywhere (rates from 0% to 3% would fit);
-    uneven noise of up to 3.0% of the labels is not excluded
+    uneven noise of up to 3.2% of the labels is not excluded
     >>> model = PILBoostClassifier(alpha=2.0, n_estimators=50, max_depth=3).fit(X, y)  # as in the paper
     >>> model.predict(X[:3]), model.decision_function(X[:3]).round(2)
     (array([0, 0, 0]), array([-2.31, -2.54, -3.27]))

@@ -37,7 +37,10 @@ IMPORTANCES = ("paper", "gain", "splits")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A setting that was tried: the rounds that would be kept, and log-loss and error of the rows set aside there."""
+    """A setting that was tried: the rounds that would be kept, and log-loss and error of the rows set aside there.
+
+    Where it was open whether trees draw rows and columns, `drawn` is the share of each that they draw, else None.
+    """
 
     alpha: float
     max_depth: int
@@ -45,10 +48,12 @@ class Candidate:
     n_rounds: int
     loss: float
     error: float
+    drawn: float | None = None
 
     def __str__(self) -> str:
+        draws = ", all rows and columns" if self.drawn == 1 else ""
         return (
-            f"alpha {self.alpha:<4g} depth {self.max_depth}, {self.n_rounds:4d} rounds of {self.step:g}: "
+            f"alpha {self.alpha:<4g} depth {self.max_depth}, {self.n_rounds:4d} rounds of {self.step:g}{draws}: "
             f"log-loss {self.loss:.4f}, error {self.error:.4f}"
         )
 

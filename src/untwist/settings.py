@@ -47,6 +47,9 @@ JOINT_LEARNING_RATES = (0.05, 0.1)
 MIXED_ALPHAS = (1.0, 2.0, 4.0)
 MIXED_DEPTHS = (2, 3, 4, 6)
 
+#: The shares of the rows and columns that their trees draw, the second one tried for the best of the others only.
+MIXED_SHARES = (0.7, 1.0)
+
 #: What "auto" stands for where nothing can be chosen from the data.
 PLAIN_ALPHA = 2.0
 PLAIN_ROUNDS = 100
@@ -97,8 +100,11 @@ class Settings:
         As given; an array is the transition matrix of more than two classes.
     families : str
         "boosted", "mixed" or "auto", as given; "boosted" too where the number and the size of the trees are given.
-    draws_are_open : bool
-        Whether nothing was said of the rows and columns that trees draw.
+    mixes_two_classes : bool
+        Whether "auto" stands for mixed families where there are two classes.
+    shares : tuple
+        The shares of rows and columns that the boosted trees of mixed families draw: the candidates; a single None
+        where `growth` has what was given.
     loss, link_name
         The loss, None for the alpha-loss, and which of `untwist.theory.links.LINKS` it is boosted with.
     validation_fraction, categorical_features, monotonic_cst, class_weight, warm_start, callbacks, n_jobs, verbose
@@ -120,7 +126,8 @@ class Settings:
     patience: int
     noise_rates: Any
     families: str
-    draws_are_open: bool
+    mixes_two_classes: bool
+    shares: tuple[float | None, ...]
     loss: Loss | None
     link_name: str
     validation_fraction: float
@@ -164,8 +171,7 @@ class Settings:
         if self.families == "mixed" and n_classes == 2:
             if self.alphas is None or len(self.alphas) == 1:
                 raise ValueError('families="mixed" needs alpha to be left open for two classes')
-            directions = self.monotonic_cst.values() if isinstance(self.monotonic_cst, dict) else self.monotonic_cst
-            if directions is not None and np.any([one != 0 for one in directions]):
+            if _has_directions(self.monotonic_cst):
                 raise ValueError('families="mixed" knows no monotonic_cst: random thresholds do not keep to it')
         if n_classes > 2 and self.alphas is None:
             raise ValueError('alpha="menon" is for two classes')
@@ -184,7 +190,7 @@ class Settings:
     def mixes_families(self, n_classes: int) -> bool:
         """Tell whether several families of trees make the model."""
         if n_classes == 2:
-            return self.families == "mixed"
+            return self.families == "mixed" or (self.families == "auto" and self.mixes_two_classes)
         return self.families != "boosted" and self.boosts_jointly(n_classes)
 
     def make_link(self, alpha: float) -> Link:
@@ -202,6 +208,7 @@ class Settings:
             self,
             alphas=(candidate.alpha,),
             depths=(candidate.max_depth,),
+            shares=(candidate.drawn,),
             n_rounds=candidate.n_rounds,
             rounds_are_limit=False,
             step=candidate.step,
@@ -281,7 +288,8 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         patience=patience if early_stopping else 0,
         noise_rates=_check_noise_rates(parameters["noise_rates"], alphas),
         families=_check_families(parameters, automatic, engine),
-        draws_are_open=all(_is_auto(parameters[name]) for name in ("subsample", "max_features")),
+        mixes_two_classes=_can_mix_two_classes(alphas, link_name, engine, parameters["monotonic_cst"]),
+        shares=MIXED_SHARES if all(_is_auto(parameters[name]) for name in ("subsample", "max_features")) else (None,),
         loss=loss,
         link_name=link_name,
         validation_fraction=_check_validation_fraction(parameters["validation_fraction"]),
@@ -434,6 +442,18 @@ def _check_families(parameters: Mapping[str, Any], automatic: bool, engine: Engi
     if families == "mixed":
         raise ValueError('families="mixed" needs n_estimators, max_depth and max_leaf_nodes to be left open')
     return "boosted"
+
+
+def _can_mix_two_classes(alphas: tuple[float, ...] | None, link_name: str, engine: Engine, monotonic_cst: Any) -> bool:
+    """Tell whether nothing was asked for that only boosted trees can do."""
+    alpha_is_open = alphas is not None and len(alphas) > 1
+    return alpha_is_open and link_name == "clipped" and engine.boosts_jointly and not _has_directions(monotonic_cst)
+
+
+def _has_directions(monotonic_cst: Any) -> bool:
+    """Tell whether any column is to be monotone."""
+    directions = monotonic_cst.values() if isinstance(monotonic_cst, dict) else monotonic_cst
+    return directions is not None and bool(np.any([one != 0 for one in directions]))
 
 
 def _check_link(link: Any, loss: Loss | None, alphas: tuple[float, ...] | None, engine: Engine) -> str:

@@ -1,4 +1,4 @@
-"""Two classes with families="mixed", written out: boosted log-odds and randomised trees on folds, and their mean."""
+"""The default fit of two classes, written out: boosted log-odds and randomised trees on folds, and their mean."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,9 @@ def fitted():
 def boost_fold(model, weight):
     """Return the boosted log-odds of all rows, by a fold that has these weights."""
     best = model.choice_.best
-    growth = Growth(max_depth=best.max_depth, l2=1.0, seed=model.model_.seed)
+    growth = Growth(
+        max_depth=best.max_depth, l2=1.0, subsample=best.drawn, max_features=best.drawn, seed=model.model_.seed
+    )
     start = best.alpha * np.log(weight[Y == 1].sum() / weight[Y == 0].sum())
     booster = make_booster(
         make_dataset(X, Y),
@@ -99,8 +101,25 @@ def test_files_and_exports_say_the_same(fitted):
     np.testing.assert_allclose([code["predict_proba"](row)[1] for row in X[:20]], fitted.predict_proba(X[:20])[:, 1])
 
 
-def test_boosted_alone_is_what_two_classes_have_by_default():
-    default, boosted = (make_mixed(families=one).fit(X, Y) for one in ("auto", "boosted"))
+def test_families_are_mixed_by_default(fitted):
+    default = make_mixed(families="auto").fit(X, Y)
+    np.testing.assert_array_equal(default.predict_proba(X), fitted.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"alpha": 2.0},
+        {"n_estimators": 20},
+        {"max_depth": 3},
+        {"max_leaf_nodes": 5},
+        {"link": "exact"},
+        {"monotonic_cst": [1] + [0] * (X.shape[1] - 1)},
+    ],
+    ids=str,
+)
+def test_what_only_boosted_trees_can_do_is_left_to_them(given):
+    default, boosted = (make_mixed(families=one, **given).fit(X, Y) for one in ("auto", "boosted"))
     assert default.choice_.mixture is None
     np.testing.assert_array_equal(default.predict_proba(X), boosted.predict_proba(X))
 

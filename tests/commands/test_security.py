@@ -278,7 +278,7 @@ def test_many_columns_do_not_take_forever(tmp_path):
 # ---- a terminal only shows ----
 
 
-def write_bad_table(path, rows=150):
+def write_bad_table(path, rows=300):
     rng = np.random.default_rng(0)
     x = rng.normal(size=rows)
     frame = pd.DataFrame(

@@ -199,7 +199,7 @@ def test_posteriors_out_of_fold_are_by_models_that_have_not_seen_the_row(classes
     X, y, _ = draw_sample(300)
     y = y + (X[:, 3] > 0.8) if classes == 3 else y
     # With the exact link each class is boosted against the rest.
-    model = make_automatic(link="clipped" if classes == 2 else "exact").fit(X, y)
+    model = make_automatic(families="boosted", link="clipped" if classes == 2 else "exact").fit(X, y)
     best, data = model.choice_.best, make_dataset(X, y)
     held = split_into_folds(data.hashes(), y.astype(np.uint32), np.ones(300), 5, model.model_.seed)
     link = (ClippedLink if classes == 2 else CanonicalLink)(AlphaLoss(best.alpha))

@@ -102,8 +102,9 @@ def test_numbers_are_those_of_the_audit(shop, page):
     assert f"What alpha = {best.alpha:g} means" in text
     assert f"kept: {best.n_rounds}" in text
     for one in shop.model.choice_.tried:
-        chosen = " chosen" if one == best else ""
-        line = f"alpha {one.alpha:g}, depth {one.max_depth}{chosen} {one.n_rounds} {one.loss:.4f} {one.error:.1%}"
+        is_best = (one.alpha, one.max_depth, one.drawn) == (best.alpha, best.max_depth, best.drawn)
+        setting = f"alpha {one.alpha:g}, depth {one.max_depth}" + ", all rows and columns" * (one.drawn == 1)
+        line = f"{setting}{' chosen' * is_best} {one.n_rounds} {one.loss:.4f} {one.error:.1%}"
         assert line in text
     for column, share in zip(shop.X, shop.model.importances("gain"), strict=True):
         assert f"{column} {share:.1%}" in text

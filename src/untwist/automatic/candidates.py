@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor, wait
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from untwist.boosting.forest import Forest
 from untwist.boosting.runs import RoundReport
 from untwist.model import Candidate
 
-__all__ = ["FoldRun", "has_stalled"]
+__all__ = ["CandidateKey", "FoldRun", "has_stalled"]
 
 #: A candidate gets at least so many rounds to make progress in.
 LEAST_PATIENCE = 15
@@ -36,13 +38,21 @@ SLOW_AFTER = 200
 HOPELESS_FACTOR = 1.1
 
 
+class CandidateKey(NamedTuple):
+    """What tells candidates apart; `drawn` is None where it is not open whether trees draw rows and columns."""
+
+    alpha: float
+    depth: int
+    drawn: float | None = None
+
+
 @dataclass
 class FoldRun:
     """A candidate on some folds: a `Run` whose rounds are those of all its boosters.
 
     Parameters
     ----------
-    alpha, depth, step
+    alpha, depth, drawn, step
         The setting.
     boosters : list of lists of Booster
         By class, then by fold.
@@ -56,6 +66,8 @@ class FoldRun:
         Whether the run ends, too, when it turns out that longer steps would do better.
     to_beat : Candidate or None
         The best candidate so far.
+    threads : Executor or None
+        What boosts several boosters at a time; None where one follows the other.
     count : int
         Rounds so far.
     is_slow : bool
@@ -64,6 +76,7 @@ class FoldRun:
 
     alpha: float
     depth: int
+    drawn: float | None
     step: float
     boosters: list[list[Booster]]
     fold_weights: Array
@@ -71,20 +84,19 @@ class FoldRun:
     ends_by_itself: bool = True
     may_be_slow: bool = False
     to_beat: Candidate | None = None
+    threads: Executor | None = None
     count: int = 0
     is_slow: bool = False
 
     @property
-    def key(self) -> tuple[float, int]:
+    def key(self) -> CandidateKey:
         """What tells candidates apart."""
-        return self.alpha, self.depth
+        return CandidateKey(self.alpha, self.depth, self.drawn)
 
     def boost(self, n_rounds: int, patience: int = 0) -> bool:
         """Make so many rounds more; return False when the candidate is done."""
         del patience  # A candidate is judged by all its folds together.
-        for class_boosters in self.boosters:
-            for booster in class_boosters:
-                booster.boost(n_rounds)
+        self._boost_all(n_rounds)
         self.count += n_rounds
         if not self.ends_by_itself:
             return True
@@ -93,6 +105,20 @@ class FoldRun:
             return False
         self.is_slow = self.may_be_slow and self.count >= SLOW_AFTER
         return not self.is_slow
+
+    def _boost_all(self, n_rounds: int) -> None:
+        """Make so many rounds of every booster; what comes out is the same side by side as one after the other."""
+        boosters = [booster for class_boosters in self.boosters for booster in class_boosters]
+        if self.threads is None:
+            for booster in boosters:
+                booster.boost(n_rounds)
+            return
+        futures = [self.threads.submit(booster.boost, n_rounds) for booster in boosters]
+        try:
+            for future in futures:
+                future.result()
+        finally:  # Ctrl-C reaches this thread only, and what the others do is not to go on behind its back.
+            wait(futures)
 
     def _is_hopeless(self, losses: Array) -> bool:
         """Tell whether the loss is far above that of the best candidate, after the rounds that one took."""
@@ -111,7 +137,8 @@ class FoldRun:
         losses, errors = self.losses(), self._average(self._list_errors())
         best, last = int(np.argmin(losses)), self.count - 1
         at = best + int(KEPT_BEYOND_BEST * (last - best)) if n_rounds is None else last
-        return Candidate(self.alpha, self.depth, self.step, at + 1, float(losses[at]), float(errors[at]))
+        loss, error = float(losses[at]), float(errors[at])
+        return Candidate(self.alpha, self.depth, self.step, at + 1, loss, error, self.drawn)
 
     def losses(self) -> Array:
         """Return the log-loss of the rows set aside after each round."""

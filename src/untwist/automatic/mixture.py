@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import expit, log_expit, log_softmax
 
 from untwist.arguments import Array
 
@@ -49,21 +49,18 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
         A weight of at least 0 for each member, not all 0. They need not sum to 1: a mixture may be surer than its
         parts. They do not depend on the order of the rows.
     """
-    rows = np.arange(len(labels))
     share, total = _find_shares(weight)
-    stacked = np.array([_spread(scores) for scores in members])
-    at_label = stacked[:, rows, labels]
+    stacked = np.array(members)
+    judge = _judge_two if stacked.shape[2] == 1 else _judge_several
     equal = np.full(len(members), 1.0 / len(members))
     # Weights that are shares of a whole say nothing about the number of rows.
     ridge = EQUAL_ROWS / max(total, float(np.count_nonzero(weight)))
 
     def find_loss(weights: Array) -> tuple[float, Array]:
-        mixed = np.einsum("m,mnk->nk", weights, stacked)
-        log_posterior = log_softmax(mixed, axis=1)
-        slope = at_label - np.einsum("nk,mnk->mn", np.exp(log_posterior), stacked)
+        log_posterior, slopes = judge(weights, stacked, labels)
         gap = weights - equal
-        loss = ridge * float(gap @ gap) - _add_up(share * log_posterior[rows, labels])
-        return loss, 2.0 * ridge * gap - np.array([_add_up(share * of_member) for of_member in slope])
+        loss = ridge * float(gap @ gap) - _add_up(share * log_posterior)
+        return loss, 2.0 * ridge * gap - np.array([_add_up(share * slope) for slope in slopes])
 
     bounds = [(0.0, None)] * len(members)
     found = minimize(find_loss, equal, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x
@@ -86,13 +83,24 @@ def find_log_loss(scores: Array, labels: NDArray[np.uint32], weight: Array) -> f
     -------
     float
     """
-    log_posterior = log_softmax(_spread(scores), axis=1)[np.arange(len(labels)), labels]
+    judge = _judge_two if scores.shape[1] == 1 else _judge_several
+    log_posterior, _ = judge(np.ones(1), scores[None], labels)
     return -_add_up(_find_shares(weight)[0] * log_posterior)
 
 
-def _spread(scores: Array) -> Array:
-    """Return a column per class, also where two classes have a single one, the log-odds."""
-    return scores if scores.shape[1] > 1 else np.column_stack([np.zeros(len(scores)), scores])
+def _judge_two(weights: Array, members: Array, labels: NDArray[np.uint32]) -> tuple[Array, Array]:
+    """Return ln P(label) of every row by log-odds, and how it changes with the weight of each member."""
+    towards_label = np.where(labels == 1, members[:, :, 0], -members[:, :, 0])
+    mixed = weights @ towards_label
+    return log_expit(mixed), expit(-mixed) * towards_label
+
+
+def _judge_several(weights: Array, members: Array, labels: NDArray[np.uint32]) -> tuple[Array, Array]:
+    """Return ln P(label) of every row by a score per class, and how it changes with the weight of each member."""
+    rows = np.arange(len(labels))
+    log_posterior = log_softmax(np.einsum("m,mnk->nk", weights, members), axis=1)
+    slopes = members[:, rows, labels] - np.einsum("nk,mnk->mn", np.exp(log_posterior), members)
+    return log_posterior[rows, labels], slopes
 
 
 def _find_shares(weight: Array) -> tuple[Array, float]:

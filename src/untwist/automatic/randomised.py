@@ -1,4 +1,4 @@
-"""Randomised trees beside the boosted ones of classes that are boosted together.
+"""Randomised trees beside the boosted ones.
 
 They are grown on the folds of the search. How many rows a leaf has is chosen by the log-loss of rows that were set
 aside, on the folds that candidates are compared on; how much boosted and randomised trees count, on all folds.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from untwist.arguments import Array
 from untwist.automatic.mixture import find_log_loss, find_mixture_weights
@@ -18,14 +18,31 @@ from untwist.training_data import TrainingData
 
 __all__ = ["mix_in_randomised_trees", "plan_randomised_trees"]
 
-#: The randomised trees of each fold; the second number where the first would take too much memory.
-RANDOMISED_TREES = (40, 20)
 
-#: The rows per leaf of randomised trees that are tried.
-LEAF_SIZES = (2, 5, 15)
+@dataclass(frozen=True)
+class Plan:
+    """How many randomised trees there are, and of which sizes.
 
-#: The randomised trees of a fold hold so many numbers at most; leaves are made larger where they would hold more.
-MOST_VALUES = 4_000_000
+    Parameters
+    ----------
+    n_trees : (int, int)
+        The trees of each fold; the second number where the first would hold too many values.
+    leaf_sizes : tuple of int
+        The rows per leaf that are tried.
+    most_values : int
+        The trees of a fold hold so many values at most; leaves are made larger where they would hold more.
+    """
+
+    n_trees: tuple[int, int]
+    leaf_sizes: tuple[int, ...]
+    most_values: int
+
+
+#: Boosted trees of two classes take little time to predict, and with so few values randomised ones take no more.
+TWO_CLASSES = Plan(n_trees=(20, 10), leaf_sizes=(2, 5, 15, 40), most_values=15_000)
+
+#: Several classes gain more by randomised trees; their number is bounded by the memory that they take.
+SEVERAL_CLASSES = Plan(n_trees=(40, 20), leaf_sizes=(2, 5, 15), most_values=4_000_000)
 
 #: Where leaves have at least k rows, n rows make about so many times n / k leaves, and nearly as many splits.
 NODES_PER_LEAF_SIZE = 1.4
@@ -71,15 +88,18 @@ def mix_in_randomised_trees(
     """
     n_trees, planned_sizes = plan_randomised_trees(data.n_rows, len(data.classes))
     leaf_sizes = sorted({max(size, data.growth.min_samples_leaf) for size in planned_sizes})
+    first_folds = range(min(n_first_folds, len(training_weights)) if len(leaf_sizes) > 1 else 0)
+    grown = {size: _grow(data, training_weights, first_folds, n_trees, size) for size in leaf_sizes}
 
     def find_loss(leaf_size: int) -> float:
         """Return the log-loss of randomised trees alone, on the first folds."""
-        tried = score_held_out_rows(_grow(data, training_weights[:n_first_folds], n_trees, leaf_size))
+        tried = score_held_out_rows(grown[leaf_size])
         slope = find_mixture_weights([tried.scores], tried.labels, tried.weight)[0]
         return find_log_loss(slope * tried.scores, tried.labels, tried.weight)
 
-    leaf_size = min(leaf_sizes, key=find_loss)
-    randomised = _grow(data, training_weights, n_trees, leaf_size)
+    leaf_size = min(leaf_sizes, key=find_loss) if first_folds else leaf_sizes[0]
+    other_folds = range(len(first_folds), len(training_weights))
+    randomised = grown[leaf_size] + _grow(data, training_weights, other_folds, n_trees, leaf_size)
     members = [unseen.scores, score_held_out_rows(randomised).scores]
     weights = find_mixture_weights(members, unseen.labels, unseen.weight)
     scores = weights[0] * members[0] + weights[1] * members[1]
@@ -115,24 +135,33 @@ def plan_randomised_trees(n_rows: int, n_classes: int) -> tuple[int, list[int]]:
     n_trees : int
         The fewer trees, where more of them would leave no choice but large leaves.
     leaf_sizes : list of int
-        Increasing; trees with leaves of any of these sizes hold no more than `MOST_VALUES` numbers.
+        Increasing; trees with leaves of any of these sizes hold no more values than there may be.
     """
-    for n_trees in RANDOMISED_TREES:
-        n_values = NODES_PER_LEAF_SIZE * n_rows * n_classes * n_trees
-        smallest = math.ceil(n_values / MOST_VALUES)
-        if smallest <= LEAF_SIZES[1]:
+    plan = TWO_CLASSES if n_classes == 2 else SEVERAL_CLASSES
+    n_outputs = 1 if n_classes == 2 else n_classes
+    for n_trees in plan.n_trees:
+        n_values = NODES_PER_LEAF_SIZE * n_rows * n_outputs * n_trees
+        smallest = math.ceil(n_values / plan.most_values)
+        if smallest <= plan.leaf_sizes[1]:
             break
-    return n_trees, sorted({max(size, smallest) for size in LEAF_SIZES})
+    return n_trees, sorted({max(size, smallest) for size in plan.leaf_sizes})
 
 
-def _grow(data: TrainingData, training_weights: Sequence[Array], n_trees: int, leaf_size: int) -> list[Forest]:
-    """Return randomised trees for each fold. Those of a fold are the same however many folds there are."""
+def _grow(
+    data: TrainingData, training_weights: Sequence[Array], folds: range, n_trees: int, leaf_size: int
+) -> list[Forest]:
+    """Return randomised trees for each of these folds. Those of a fold are the same whatever others there are."""
     settings = data.settings
     # Neither link nor step matter to trees that are not boosted.
     task = data.make_task(settings.make_link(1.0), 1.0, 0)
     return [
         settings.engine.grow_randomised(
-            data.dataset_of(fold), replace(task, weight=weight), n_trees, leaf_size, RANDOMISED_FEATURES, fold * n_trees
+            data.dataset_of(fold),
+            replace(task, weight=training_weights[fold]),
+            n_trees,
+            leaf_size,
+            RANDOMISED_FEATURES,
+            first_tree=fold * n_trees,
         )
-        for fold, weight in enumerate(training_weights)
+        for fold in folds
     ]

@@ -3,10 +3,11 @@
 Every candidate (an alpha and a depth) is boosted on all folds side by side, or, where rows are many, on the first ones,
 and the best of them then on the others. The log-loss of the twisted posterior on the rows set aside, which needs no
 clean label, says how many rounds to keep and which candidate is best. Depth is chosen first, at the first alpha, from
-the middle outwards, then alpha. Columns of many categories are coded by their labels, or split by sets of categories
-where the first candidate does better so. Where several classes are boosted together, and where `families="mixed"` asks
-for it, randomised trees join the best one (`untwist.automatic.randomised`). The model is the mean of the fold models,
-and what they say of the rows they have not seen tells how noisy the labels are (`untwist.noise`).
+the middle outwards, then alpha; last come trees as in the paper, which draw neither rows nor columns. Columns of many
+categories are coded by their labels, or split by sets of categories where the first candidate does better so.
+Randomised trees join the best candidate (`untwist.automatic.randomised`), unless only boosted ones can do what was
+asked for. The model is the mean of the fold models, and what they say of the rows they have not seen tells how noisy
+the labels are (`untwist.noise`).
 """
 
 from __future__ import annotations
@@ -14,21 +15,23 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
 
 from untwist.arguments import Array
-from untwist.automatic.candidates import FoldRun
+from untwist.automatic.candidates import CandidateKey, FoldRun
 from untwist.automatic.out_of_fold import score_held_out_rows
 from untwist.automatic.randomised import mix_in_randomised_trees
 from untwist.boosting.ensemble import Ensemble
-from untwist.boosting.forest import Forest
+from untwist.boosting.forest import Forest, count_threads
 from untwist.boosting.runs import advance
 from untwist.fitting import Fit, decide_alpha
 from untwist.model import Candidate, Choice, FittedModel, OutOfFold
 from untwist.noise.matrix import MatrixUntwisting
-from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS
+from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS, PLAIN_DEPTH
 from untwist.theory.links import Link, LogitLink
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
@@ -39,8 +42,12 @@ __all__ = ["Search"]
 #: With so many held-out rows two candidates can be told apart; the remaining folds are boosted for the winner only.
 ENOUGH_ROWS = 4000
 
-#: The same for classes that are boosted together, where randomised trees make up for a candidate that is second best.
+#: The same where randomised trees make up for a candidate that is second best: for two classes, and for more.
+ENOUGH_ROWS_MIXED = 600
 ENOUGH_ROWS_JOINTLY = 1000
+
+#: Up to so many rows, folds are boosted side by side, each on a thread; beyond, trees have enough for all threads.
+MOST_ROWS_SIDE_BY_SIDE = 30_000
 
 #: Rounds of a candidate, at most, where they are left open.
 MOST_ROUNDS = 1000
@@ -75,7 +82,7 @@ class Search:
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> settings = resolve(PILBoostClassifier(random_state=0).get_params())
     >>> print(Search(TrainingData.collect(settings, X, y)).run().model.choice)
-    alpha 1, depth 2, ... rounds, chosen from:
+    alpha 2, depth 2, ... rounds, chosen from:
     ...
     """
 
@@ -89,11 +96,12 @@ class Search:
         self.longer_steps = list(steps[1:])
         self.held_out_weight = self._list_held_out_weight()
         self.fold_weights = data.workers.sum(self.held_out_weight.sum(axis=1))
-        self.candidates: dict[tuple[float, int], Candidate] = {}
+        self.candidates: dict[CandidateKey, Candidate] = {}
         self.chosen: Candidate | None = None
         self.best_run: FoldRun | None = None
         self.interrupt: KeyboardInterrupt | None = None
         self.stopped = False
+        self.threads: Executor | None = None
         self.started_at = time.perf_counter()
 
     def _list_held_out_weight(self) -> Array:
@@ -106,7 +114,9 @@ class Search:
     @property
     def n_first_folds(self) -> int:
         """The number of folds that set enough rows aside to compare candidates by."""
-        enough = ENOUGH_ROWS_JOINTLY if self._scores_are_logarithms else ENOUGH_ROWS
+        enough = ENOUGH_ROWS
+        if self._scores_are_logarithms:
+            enough = ENOUGH_ROWS_JOINTLY if self.data.boosts_jointly else ENOUGH_ROWS_MIXED
         return min(int(np.searchsorted(np.cumsum(self.fold_weights), enough)) + 1, len(self.fold_weights))
 
     @property
@@ -127,6 +137,11 @@ class Search:
         return sorted(MIXED_DEPTHS if self.data.boosts_log_odds and len(given) > 1 else given)
 
     @property
+    def shares(self) -> tuple[float | None, ...]:
+        """The shares of rows and columns that trees may draw, to choose from; None for what was given."""
+        return self.settings.shares if self.data.boosts_log_odds else (None,)
+
+    @property
     def fixed_rounds(self) -> int | None:
         """The number of rounds, where it is given."""
         return None if self.settings.rounds_are_limit else self.settings.n_rounds
@@ -144,6 +159,24 @@ class Search:
         KeyboardInterrupt
             If Ctrl-C came before the first few rounds of the first candidate.
         """
+        with ExitStack() as stack:
+            if self._boosts_side_by_side:
+                self.threads = stack.enter_context(ThreadPoolExecutor(count_threads(self.settings.n_jobs)))
+            self._try_candidates()
+            if self.best_run is None:
+                assert self.interrupt is not None
+                raise self.interrupt
+            self._boost_remaining_folds(self.best_run)
+        return Fit(self._make_model(self.best_run), self.interrupt)
+
+    @property
+    def _boosts_side_by_side(self) -> bool:
+        """Whether boosters work at the same time: workers have to go from one to the next together."""
+        has_few_rows = self.data.workers.size == 1 and self.data.n_rows <= MOST_ROWS_SIDE_BY_SIDE
+        return has_few_rows and self.settings.engine.boosts_side_by_side and count_threads(self.settings.n_jobs) > 1
+
+    def _try_candidates(self) -> None:
+        """Try one candidate after the other; the best of them is `best_run`."""
         self._choose_sets_or_numbers()
         depth = find_lowest(self.depths, lambda depth: self.try_candidate(self.alphas[0], depth))
         loss = np.inf
@@ -151,11 +184,15 @@ class Search:
             previous, loss = loss, self.try_candidate(alpha, depth)
             if loss > previous:
                 break  # An even larger alpha would hardly help.
-        if self.best_run is None:
-            assert self.interrupt is not None
-            raise self.interrupt
-        self._boost_remaining_folds(self.best_run)
-        return Fit(self._make_model(self.best_run), self.interrupt)
+        for drawn in self.shares[1:]:
+            self._try_as_in_the_paper(drawn)
+
+    def _try_as_in_the_paper(self, drawn: float | None) -> None:
+        """Try trees of the paper's depth that draw other shares, at larger alphas as long as these are best."""
+        for alpha in self.alphas[1:]:
+            self.try_candidate(alpha, PLAIN_DEPTH, drawn)
+            if self.best_run is None or self.best_run.key != (alpha, PLAIN_DEPTH, drawn):
+                return
 
     def _choose_sets_or_numbers(self) -> None:
         """Try the first candidate with columns of many categories as sets too, and go on with what is better.
@@ -176,14 +213,15 @@ class Search:
         if not is_better or self.interrupt is not None:
             self.data, self.candidates, self.best_run = by_numbers
 
-    def try_candidate(self, alpha: float, depth: int) -> float:
+    def try_candidate(self, alpha: float, depth: int, drawn: float | None = None) -> float:
         """Boost a candidate on the first folds and return its loss; infinity where the search has been ended."""
-        known = self.candidates.get((alpha, depth))
+        key = CandidateKey(alpha, depth, self.shares[0] if drawn is None else drawn)
+        known = self.candidates.get(key)
         if known is not None:
             return known.loss
         if self.stopped:
             return np.inf
-        run = self._start(alpha, depth, range(self.n_first_folds))
+        run = self._start(key, range(self.n_first_folds))
         self._boost(run)
         if run.is_slow and not self.stopped and self.longer_steps:
             run = self._try_longer_steps(run)
@@ -195,7 +233,7 @@ class Search:
         """Boost the same candidate with longer steps; return what there is if Ctrl-C comes before they get anywhere."""
         self.step = self.longer_steps.pop()
         try:
-            run = self._start(shorter.alpha, shorter.depth, range(self.n_first_folds))
+            run = self._start(shorter.key, range(self.n_first_folds))
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
             self.stopped = True
@@ -203,23 +241,27 @@ class Search:
         self._boost(run)
         return run if run.count else shorter
 
-    def _start(self, alpha: float, depth: int, folds: range) -> FoldRun:
+    def _start(self, key: CandidateKey, folds: range) -> FoldRun:
         """Return a candidate on these folds, before its first round."""
         data = self.data
+        alpha, depth, drawn = key
         link: Link = self.settings.make_link(alpha)
         step = self.step
         growth = replace(data.growth, max_depth=depth)
+        if drawn is not None:
+            growth = replace(growth, subsample=drawn, max_features=drawn)
         if data.boosts_jointly:
             step *= alpha  # The scores are divided by alpha in the end.
         elif data.boosts_log_odds:
             link = LogitLink(AlphaLoss(alpha))
             step *= 2.0 * alpha  # Log-odds are the difference of two such scores.
-            if self.settings.draws_are_open:
-                growth = replace(growth, subsample=1.0, max_features=1.0)
+        n_boosters = len(data.positive_classes) * len(folds)
+        threads = self.threads if n_boosters > 1 else None
+        n_threads = None if threads is None else max(1, count_threads(self.settings.n_jobs) // n_boosters)
         boosters = []
         starts = [self._find_start(alpha, fold) for fold in folds]
         for class_index in range(len(data.positive_classes)):
-            task = replace(data.make_task(link, step, class_index), growth=growth)
+            task = replace(data.make_task(link, step, class_index), growth=growth, n_threads=n_threads)
             class_boosters = []
             for fold, start in zip(folds, starts, strict=True):
                 fold_task = replace(
@@ -233,6 +275,7 @@ class Search:
         return FoldRun(
             alpha=alpha,
             depth=depth,
+            drawn=drawn,
             step=self.step,
             boosters=boosters,
             fold_weights=self.fold_weights[folds.start : folds.stop],
@@ -240,6 +283,7 @@ class Search:
             ends_by_itself=self.fixed_rounds is None,
             may_be_slow=bool(self.longer_steps),
             to_beat=None if self.best_run is None else self.candidates[self.best_run.key],
+            threads=threads,
         )
 
     def _find_start(self, alpha: float, fold: int) -> float:
@@ -287,7 +331,7 @@ class Search:
         if not remaining or self.interrupt is not None:
             return
         self.step = best.step
-        others = replace(self._start(best.alpha, best.depth, remaining), ends_by_itself=False)
+        others = replace(self._start(best.key, remaining), ends_by_itself=False)
         end = advance([others], best.count, block=best.count, workers=self.data.workers)
         self.interrupt = end.interrupt
         if end.interrupt is None:

@@ -172,6 +172,9 @@ def _describe_choice(choice: Choice) -> Any:
     values = asdict(choice)
     if choice.mixture is None:  # Format 1 knows none.
         del values["mixture"]
+    for candidate in (values["best"], *values["tried"]):
+        if candidate["drawn"] is None:  # Formats before 4 know nothing of it.
+            del candidate["drawn"]
     return make_plain("choice_", values)
 
 

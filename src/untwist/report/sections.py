@@ -468,9 +468,9 @@ def _describe_boosting(findings: Findings) -> str:
 
 
 def _write_setting(one: Candidate, best: Candidate) -> str:
-    return f"alpha {one.alpha:g}, depth {one.max_depth}" + (
-        " <small>chosen</small>" if (one.alpha, one.max_depth) == (best.alpha, best.max_depth) else ""
-    )
+    draws = ", all rows and columns" if one.drawn == 1 else ""
+    is_chosen = (one.alpha, one.max_depth, one.drawn) == (best.alpha, best.max_depth, best.drawn)
+    return f"alpha {one.alpha:g}, depth {one.max_depth}{draws}" + (" <small>chosen</small>" if is_chosen else "")
 
 
 def _explain_alpha(findings: Findings) -> str:

@@ -38,6 +38,7 @@ class CompiledEngine(Engine):
 
     name: ClassVar[str] = "compiled"
     boosts_jointly: ClassVar[bool] = True
+    boosts_side_by_side: ClassVar[bool] = True
     known_settings: ClassVar[frozenset[str]] = frozenset(
         {"l2", "subsample", "max_features", "extra_trees", "max_bins", "monotonic_cst", "min_samples_leaf"}
     )
@@ -142,7 +143,7 @@ class CompiledBooster:
         if task.weight is not None and not (task.weight == 1).all():
             weight, unit = scale_weights(task.weight)
         self._n_features = dataset.n_features
-        self._n_threads = dataset.n_threads
+        self._n_threads = dataset.n_threads if task.n_threads is None else task.n_threads
         self._count = 0
         core_task = _core.BoostingTask(
             positive_class=task.positive_class,

@@ -121,6 +121,8 @@ class Task:
         For the validation loss, posteriors are kept within [posterior_floor, 1 - posterior_floor].
     start : array or None
         The scores to go on from, of a model that `first_round` rounds made.
+    n_threads : int or None
+        The threads of a booster that works beside others; None for as many as there are.
     stream : int
         The number of the booster. The reference engine draws the seeds of its weak learners by it, so that those of
         different classes differ; the other engines draw by the contents of rows alone.
@@ -136,6 +138,7 @@ class Task:
     posterior_floor: float = 1e-6
     start: Array | None = None
     first_round: int = 0
+    n_threads: int | None = None
     stream: int = 0
 
 
@@ -179,6 +182,8 @@ class Engine(ABC):
         Whether its ensembles are forests. Only then can settings be chosen by folds, and models be saved and exported.
     boosts_jointly : bool
         Whether it can boost all classes together, by a task without a positive class.
+    boosts_side_by_side : bool
+        Whether several of its boosters may work at the same time, each on a thread of its own.
     joins_workers : bool
         Whether it takes part in a distributed fit where a communicator is open.
     known_links : frozenset of str
@@ -190,6 +195,7 @@ class Engine(ABC):
     name: ClassVar[str]
     grows_forests: ClassVar[bool] = True
     boosts_jointly: ClassVar[bool] = False
+    boosts_side_by_side: ClassVar[bool] = False
     joins_workers: ClassVar[bool] = False
     known_links: ClassVar[frozenset[str]] = frozenset(LINKS)
     known_settings: ClassVar[frozenset[str]] = frozenset()
