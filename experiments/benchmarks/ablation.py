@@ -23,6 +23,8 @@ from experiments.runner import record
 from experiments.tables import TextTable
 from untwist import PILBoostClassifier
 from untwist import settings as untwist_settings
+from untwist.automatic import mixture, randomised, search
+from untwist.automatic.mixture import find_mixture_weights
 
 COLUMNS = ["data", "twist", "seed", "variant", "accuracy", "log_loss", "seconds", "alpha"]
 #: Twists that are averaged together.
@@ -41,12 +43,11 @@ def fit_default(X: Any, y: Any, seed: int, **settings: Any) -> Any:
     return PILBoostClassifier(n_jobs=1, random_state=seed, **settings).fit(X, y)
 
 
-def fix_alphas(*alphas: float) -> Callable[..., Any]:
-    """Make a fit that tries these alphas only."""
+def change(place: Any, **constants: Any) -> Callable[..., Any]:
+    """Make a fit with other constants in a module."""
 
     def fit(X: Any, y: Any, seed: int) -> Any:
-        # Alpha is open, and the noise therefore estimated, where there are two candidates, if only by number.
-        with patch.object(untwist_settings, "ALPHAS", (*alphas, alphas[-1])):
+        with patch.multiple(place, **constants):
             return fit_default(X, y, seed)
 
     return fit
@@ -55,6 +56,13 @@ def fix_alphas(*alphas: float) -> Callable[..., Any]:
 def fix_settings(**settings: Any) -> Callable[..., Any]:
     """Make a fit with these settings."""
     return lambda X, y, seed: fit_default(X, y, seed, **settings)
+
+
+def ignore_boosted_trees(members: Any, labels: Any, weight: Any) -> Any:
+    """Find weights of randomised trees alone, which come last."""
+    weights = np.zeros(len(members))
+    weights[-1] = find_mixture_weights(members[-1:], labels, weight)[0]
+    return weights
 
 
 def fit_without_averaging(X: Any, y: Any, seed: int) -> Any:
@@ -66,14 +74,16 @@ def fit_without_averaging(X: Any, y: Any, seed: int) -> Any:
 
 VARIANTS: dict[str, Callable[..., Any]] = {
     "default": fit_default,
-    "alpha = 1 only": fix_alphas(1.0),
-    "alpha = 2 only": fix_alphas(2.0),
-    "alpha = 4 only": fix_alphas(4.0),
+    "boosted trees alone": fix_settings(families="boosted"),
+    "randomised trees alone": change(randomised, find_mixture_weights=ignore_boosted_trees),
+    "equal weights": change(mixture, EQUAL_ROWS=1e9),
     "rates not untwisted": fix_settings(noise_rates=None),
-    "300 rounds, not stopped": fix_settings(n_estimators=300),
     "one model, no averaging": fit_without_averaging,
-    "no l2, all rows and columns": fix_settings(l2=0.0, subsample=1.0, max_features=1.0),
-    "depth 4 only": fix_settings(max_depth=4),
+    "no l2": fix_settings(l2=0.0),
+    "alpha = 1 only": change(search, MIXED_ALPHAS=(1.0,)),
+    "depth 4 only": change(search, MIXED_DEPTHS=(4,)),
+    "no trees as in the paper": change(untwist_settings, MIXED_SHARES=(0.7,)),
+    "thresholds drawn in boosting too": fix_settings(extra_trees=True),
     "as in the paper": fix_settings(alpha=2.0, step_size=8.0, n_estimators=1000, max_depth=3),
     "alpha by Menon's estimate": fix_settings(alpha="menon"),
 }
@@ -118,11 +128,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", metavar="FOLDER", help="folder of CSV files; without, the sets of scikit-learn")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--twists", nargs="+", metavar="TWIST", default=TWISTS, help=f"of {', '.join(TWISTS)}")
     options = parser.parse_args()
     tasks = [
         (name, twist, seed, options.data)
         for name in list_names(options.data)
-        for twist in TWISTS
+        for twist in options.twists
         if applies(twist, load(name, options.data))
         for seed in range(options.seeds)
     ]

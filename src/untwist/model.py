@@ -84,9 +84,9 @@ class Mixture:
 
     def __str__(self) -> str:
         return (
-            f"boosted trees times {self.boosted_weight:.2f} (log-loss {self.boosted_loss:.4f}) and randomised trees of "
-            f"{self.min_samples_leaf} rows per leaf times {self.randomised_weight:.2f} ({self.randomised_loss:.4f}), "
-            f"together {self.loss:.4f}"
+            f"on all folds boosted trees times {self.boosted_weight:.2f} (log-loss {self.boosted_loss:.4f}) and "
+            f"{self.n_trees} randomised trees of {self.min_samples_leaf} rows per leaf times "
+            f"{self.randomised_weight:.2f} ({self.randomised_loss:.4f}), together {self.loss:.4f}"
         )
 
 
@@ -103,7 +103,10 @@ class Choice:
     mixture: Mixture | None = None
 
     def __str__(self) -> str:
-        lines = [f"alpha {self.best.alpha:g}, depth {self.best.max_depth}, {self.best.n_rounds} rounds, chosen from:"]
+        draws = ", all rows and columns" if self.best.drawn == 1 else ""
+        kept = f"alpha {self.best.alpha:g}, depth {self.best.max_depth}{draws}, {self.best.n_rounds} rounds"
+        where = "" if self.best in self.tried else " on the first folds"
+        lines = [f"{kept}, chosen{where} from:"]
         lines += [f"  {one}" for one in self.tried]
         return "\n".join(lines if self.mixture is None else [*lines, str(self.mixture)])
 

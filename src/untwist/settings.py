@@ -47,7 +47,7 @@ JOINT_LEARNING_RATES = (0.05, 0.1)
 MIXED_ALPHAS = (1.0, 2.0, 4.0)
 MIXED_DEPTHS = (2, 3, 4, 6)
 
-#: The shares of the rows and columns that their trees draw, the second one tried for the best of the others only.
+#: The shares of the rows and columns that their trees draw: at the first alpha, and at larger ones.
 MIXED_SHARES = (0.7, 1.0)
 
 #: What "auto" stands for where nothing can be chosen from the data.
@@ -434,10 +434,10 @@ def _check_families(parameters: Mapping[str, Any], automatic: bool, engine: Engi
     families = parameters["families"]
     if families not in ("auto", "boosted", "mixed"):
         raise ValueError(f'families must be "auto", "boosted" or "mixed", got {families!r}')
+    if families == "mixed" and not (engine.boosts_jointly and parameters["link"] == "clipped"):
+        raise ValueError('families="mixed" is for the compiled engine and its default link')
     sizes_are_open = automatic and all(_is_auto(parameters[name]) for name in ("n_estimators", "max_depth"))
     if sizes_are_open and parameters["max_leaf_nodes"] is None:
-        if families == "mixed" and not (engine.boosts_jointly and parameters["link"] == "clipped"):
-            raise ValueError('families="mixed" is for the compiled engine and its default link')
         return str(families)
     if families == "mixed":
         raise ValueError('families="mixed" needs n_estimators, max_depth and max_leaf_nodes to be left open')
@@ -452,8 +452,9 @@ def _can_mix_two_classes(alphas: tuple[float, ...] | None, link_name: str, engin
 
 def _has_directions(monotonic_cst: Any) -> bool:
     """Tell whether any column is to be monotone."""
-    directions = monotonic_cst.values() if isinstance(monotonic_cst, dict) else monotonic_cst
-    return directions is not None and bool(np.any([one != 0 for one in directions]))
+    directions = list(monotonic_cst.values()) if isinstance(monotonic_cst, dict) else monotonic_cst
+    # What is no list of directions is refused where the table is known.
+    return directions is not None and np.ndim(directions) > 0 and bool(np.any([one != 0 for one in directions]))
 
 
 def _check_link(link: Any, loss: Loss | None, alphas: tuple[float, ...] | None, engine: Engine) -> str:

@@ -1,12 +1,16 @@
 """The default fit of two classes, written out: boosted log-odds and randomised trees on folds, and their mean."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from helpers.engines import get_forest, make_booster, make_dataset
+from helpers.engines import get_forest, make_booster, make_dataset, wrap_boosters
 from helpers.small_fits import draw_sample
 from untwist import PILBoostClassifier, files
+from untwist.automatic import candidates, search
 from untwist.automatic import randomised as randomised_trees
 from untwist.boosting.engines.compiled import CompiledEngine
 from untwist.boosting.engines.engine import Growth, Task
@@ -160,3 +164,92 @@ def test_boosting_begins_where_rows_still_weigh_something(weights):
 def test_directions_that_ask_for_nothing_are_none(fitted):
     other = make_mixed(monotonic_cst=[0] * X.shape[1]).fit(X, Y)
     np.testing.assert_array_equal(other.predict_proba(X), fitted.predict_proba(X))
+
+
+@pytest.mark.parametrize(("given", "least"), [({"min_samples_leaf": 7}, 7), ({"min_weight_fraction_leaf": 0.2}, 0.2)])
+def test_leaves_of_randomised_trees_are_no_smaller_than_asked_for(given, least):
+    mixed = make_mixed(**given).fit(X, Y).choice_.mixture
+    held = split_into_folds(make_dataset(X, Y).hashes(), Y.astype(np.uint32), np.ones(N), 5, 0)
+    least = least if least >= 1 else int(np.floor(least * (N - held.sum(axis=1).max())))
+    assert mixed.min_samples_leaf >= least
+
+
+def test_larger_alphas_are_tried_as_in_the_paper(fitted):
+    tried = fitted.choice_.tried
+    assert {one.drawn for one in tried if one.alpha == 1} == {0.7}
+    assert {(one.max_depth, one.drawn) for one in tried if one.alpha > 1} == {(3, 1.0)}
+
+    given = make_mixed(subsample=0.8).fit(X, Y).choice_.tried
+    assert {one.drawn for one in given} == {None}
+
+
+def test_folds_side_by_side_and_one_after_the_other_are_the_same(fitted, monkeypatch):
+    monkeypatch.setattr(search, "MOST_ROWS_SIDE_BY_SIDE", 0)
+    alone = make_mixed(n_jobs=2).fit(X, Y)
+    monkeypatch.undo()
+    together = make_mixed(n_jobs=2).fit(X, Y)
+    np.testing.assert_array_equal(alone.model_.scores(X), fitted.model_.scores(X))
+    np.testing.assert_array_equal(together.model_.scores(X), fitted.model_.scores(X))
+
+
+class Broken:
+    """A booster that raises an error after some calls of all of its kind."""
+
+    def __init__(self, booster, error, calls):
+        self.booster, self.error, self.calls = booster, error, calls
+
+    def boost(self, rounds, patience=0):
+        self.calls.append(rounds)
+        if len(self.calls) > 3:
+            raise self.error
+        return self.booster.boost(rounds, patience)
+
+    def __getattr__(self, name):
+        return getattr(self.booster, name)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("broken"), KeyboardInterrupt()], ids=repr)
+def test_an_error_or_ctrl_c_in_a_thread_reaches_the_caller(monkeypatch, error):
+    calls = []
+    wrap_boosters(monkeypatch, lambda booster, task: Broken(booster, error, calls))
+    with pytest.raises(type(error)):
+        make_mixed(n_jobs=2).fit(X, Y)
+
+
+def test_ctrl_c_while_threads_are_waited_for_is_heard_when_they_are_done(monkeypatch):
+    finished, heard = threading.Event(), []
+
+    def work():
+        finished.wait(5)
+        return 1
+
+    def interrupt(futures):
+        if not heard:
+            heard.append(len(futures))
+            finished.set()
+            raise KeyboardInterrupt
+        return wait(futures)
+
+    with ThreadPoolExecutor(1) as threads:
+        futures = [threads.submit(work), threads.submit(work)]
+        while not futures[0].running():
+            pass
+        monkeypatch.setattr(candidates, "wait", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            candidates._let_finish(futures)
+    assert heard == [2]
+    assert futures[0].result() == 1
+    assert futures[1].cancelled()
+
+
+def test_weights_count_copies_and_rows_of_weight_0_count_for_nothing():
+    """Of so many rows the leaves of randomised trees are larger, by the weight of the rows."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1200, 4))
+    labels = (rows[:, 0] + rng.normal(size=1200) > 0).astype(int)
+    twice = make_mixed().fit(np.vstack([rows, rows]), np.r_[labels, labels])
+    weighted = make_mixed().fit(rows, labels, sample_weight=np.full(1200, 2.0))
+    np.testing.assert_allclose(weighted.predict_proba(rows), twice.predict_proba(rows), atol=1e-6)
+    single = make_mixed().fit(rows, labels)
+    others = make_mixed().fit(np.vstack([rows, rows + 1]), np.r_[labels, labels], sample_weight=np.arange(2400) < 1200)
+    np.testing.assert_allclose(others.predict_proba(rows), single.predict_proba(rows), atol=1e-6)

@@ -13,6 +13,8 @@ from untwist.automatic.search import Search
 from untwist.classifier import PILBoostClassifier, list_parameters
 from untwist.model import FittedModel
 from untwist.settings import Settings, resolve
+from untwist.theory.links import LogitLink
+from untwist.theory.several_classes import SoftmaxLink
 from untwist.training_data import SourceColumns, TrainingData
 
 __all__ = ["train_chosen_candidate", "train_without_column"]
@@ -83,6 +85,8 @@ def _train(
     """Train the candidate that a model has chosen."""
     choice = model.model_.choice
     assert choice is not None  # A model that can be audited has chosen by folds.
+    if not isinstance(model.model_.link, (LogitLink, SoftmaxLink)):  # An older untwist may have mixed no families.
+        settings = replace(settings, families="boosted")
     data = TrainingData.collect(settings, X, labels, weight, sources=sources)
     fit = Search(replace(data, settings=settings.narrow_to(choice.best))).run()
     if fit.interrupt is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, wait
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -113,12 +113,17 @@ class FoldRun:
             for booster in boosters:
                 booster.boost(n_rounds)
             return
-        futures = [self.threads.submit(booster.boost, n_rounds) for booster in boosters]
+        futures: list[Future[int]] = []
         try:
+            for booster in boosters:
+                try:
+                    futures.append(self.threads.submit(booster.boost, n_rounds))
+                except RuntimeError:  # The interpreter is about to end and begins nothing new on other threads.
+                    booster.boost(n_rounds)
             for future in futures:
                 future.result()
-        finally:  # Ctrl-C reaches this thread only, and what the others do is not to go on behind its back.
-            wait(futures)
+        finally:
+            _let_finish(futures)
 
     def _is_hopeless(self, losses: Array) -> bool:
         """Tell whether the loss is far above that of the best candidate, after the rounds that one took."""
@@ -182,6 +187,20 @@ class FoldRun:
                 known = curve[: self.count]  # Ctrl-C may leave some folds ahead.
                 total += weight * np.pad(known, (0, self.count - len(known)), mode="edge")
         return np.asarray(total / (len(curves) * self.fold_weights.sum()))
+
+
+def _let_finish(futures: list[Future[int]]) -> None:
+    """Drop what has not begun and wait for the rest; Ctrl-C, which only this thread hears, is raised afterwards."""
+    interrupt: KeyboardInterrupt | None = None
+    for future in futures:
+        future.cancel()
+    while not all(future.done() for future in futures):
+        try:
+            wait(futures)
+        except KeyboardInterrupt as heard:
+            interrupt = heard
+    if interrupt is not None:
+        raise interrupt
 
 
 def has_stalled(losses: Array) -> bool:

@@ -91,7 +91,7 @@ def find_log_loss(scores: Array, labels: NDArray[np.uint32], weight: Array) -> f
 def _judge_two(weights: Array, members: Array, labels: NDArray[np.uint32]) -> tuple[Array, Array]:
     """Return ln P(label) of every row by log-odds, and how it changes with the weight of each member."""
     towards_label = np.where(labels == 1, members[:, :, 0], -members[:, :, 0])
-    mixed = weights @ towards_label
+    mixed = np.einsum("m,mn->n", weights, towards_label)  # Here no order of the rows shows in the last bit.
     return log_expit(mixed), expit(-mixed) * towards_label
 
 

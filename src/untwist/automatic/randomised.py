@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from untwist.arguments import Array
 from untwist.automatic.mixture import find_log_loss, find_mixture_weights
 from untwist.boosting.forest import Forest
@@ -86,8 +88,11 @@ def mix_in_randomised_trees(
     mixture : Mixture
         By how much each kind of trees counts, and what that is worth.
     """
-    n_trees, planned_sizes = plan_randomised_trees(data.n_rows, len(data.classes))
-    leaf_sizes = sorted({max(size, data.growth.min_samples_leaf) for size in planned_sizes})
+    n_trees, planned_sizes = plan_randomised_trees(data.n_effective_rows, len(data.classes))
+    least = data.growth.min_samples_leaf
+    if data.growth.min_weight_fraction_leaf > 0:
+        least = max(least, math.ceil(data.growth.min_weight_fraction_leaf * np.sort(training_weights[0]).sum()))
+    leaf_sizes = sorted({max(size, least) for size in planned_sizes})
     first_folds = range(min(n_first_folds, len(training_weights)) if len(leaf_sizes) > 1 else 0)
     grown = {size: _grow(data, training_weights, first_folds, n_trees, size) for size in leaf_sizes}
 
@@ -122,13 +127,15 @@ def mix_in_randomised_trees(
     return mixed, replace(unseen, scores=scores), mixture
 
 
-def plan_randomised_trees(n_rows: int, n_classes: int) -> tuple[int, list[int]]:
+def plan_randomised_trees(n_rows: float, n_classes: int) -> tuple[int, list[int]]:
     """Return how many randomised trees to grow for each fold, and the numbers of rows per leaf to try.
 
     Parameters
     ----------
-    n_rows, n_classes : int
-        The size of the table.
+    n_rows : float
+        The rows of the table, by weight.
+    n_classes : int
+        The number of classes.
 
     Returns
     -------

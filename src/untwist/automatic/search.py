@@ -3,11 +3,11 @@
 Every candidate (an alpha and a depth) is boosted on all folds side by side, or, where rows are many, on the first ones,
 and the best of them then on the others. The log-loss of the twisted posterior on the rows set aside, which needs no
 clean label, says how many rounds to keep and which candidate is best. Depth is chosen first, at the first alpha, from
-the middle outwards, then alpha; last come trees as in the paper, which draw neither rows nor columns. Columns of many
-categories are coded by their labels, or split by sets of categories where the first candidate does better so.
-Randomised trees join the best candidate (`untwist.automatic.randomised`), unless only boosted ones can do what was
-asked for. The model is the mean of the fold models, and what they say of the rows they have not seen tells how noisy
-the labels are (`untwist.noise`).
+the middle outwards, then alpha; where randomised trees make up for it, larger alphas are tried as in the paper alone,
+with its depth and all rows and columns. Columns of many categories are coded by their labels, or split by sets of
+categories where the first candidate does better so. Randomised trees join the best candidate
+(`untwist.automatic.randomised`), unless only boosted ones can do what was asked for. The model is the mean of the fold
+models, and what they say of the rows they have not seen tells how noisy the labels are (`untwist.noise`).
 """
 
 from __future__ import annotations
@@ -179,20 +179,20 @@ class Search:
         """Try one candidate after the other; the best of them is `best_run`."""
         self._choose_sets_or_numbers()
         depth = find_lowest(self.depths, lambda depth: self.try_candidate(self.alphas[0], depth))
-        loss = np.inf
-        for alpha in self.alphas:
-            previous, loss = loss, self.try_candidate(alpha, depth)
-            if loss > previous:
-                break  # An even larger alpha would hardly help.
-        for drawn in self.shares[1:]:
-            self._try_as_in_the_paper(drawn)
+        self.try_candidate(self.alphas[0], depth)  # A depth that was given has not been tried.
+        if len(self.shares) == 1:
+            self._try_larger_alphas(depth, self.shares[0])
+        else:
+            self._try_larger_alphas(PLAIN_DEPTH, self.shares[1])  # These are as in the paper.
 
-    def _try_as_in_the_paper(self, drawn: float | None) -> None:
-        """Try trees of the paper's depth that draw other shares, at larger alphas as long as these are best."""
+    def _try_larger_alphas(self, depth: int, drawn: float | None) -> None:
+        """Try one alpha after the other, as long as that helps."""
         for alpha in self.alphas[1:]:
-            self.try_candidate(alpha, PLAIN_DEPTH, drawn)
-            if self.best_run is None or self.best_run.key != (alpha, PLAIN_DEPTH, drawn):
+            if self.best_run is None:
                 return
+            least = self.candidates[self.best_run.key].loss
+            if self.try_candidate(alpha, depth, drawn) > least:
+                return  # An even larger alpha would hardly help.
 
     def _choose_sets_or_numbers(self) -> None:
         """Try the first candidate with columns of many categories as sets too, and go on with what is better.
@@ -332,7 +332,7 @@ class Search:
             return
         self.step = best.step
         others = replace(self._start(best.key, remaining), ends_by_itself=False)
-        end = advance([others], best.count, block=best.count, workers=self.data.workers)
+        end = advance([others], best.count, block=BLOCK, workers=self.data.workers)
         self.interrupt = end.interrupt
         if end.interrupt is None:
             best.take_folds(others)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]
     names = np.asarray(model.feature_names_in_)
     importances = model.importances("gain")
     order = np.argsort(-importances, kind="stable")
-    best = model.choice_.best
+    best, mixture = model.choice_.best, model.choice_.mixture
     noise = model.noise_
     sources = list_sources(model)
     return {
@@ -109,7 +110,8 @@ def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]
         "max_depth": best.max_depth,
         "rounds": best.n_rounds,
         "agrees_with_labels": _measure_agreement(model, table),
-        "log_loss": best.loss,
+        "log_loss": best.loss if mixture is None else mixture.loss,
+        "mixture": None if mixture is None else asdict(mixture),
         "noise_found": bool(noise is not None and noise.found) or any(one["stands_out"] for one in sources or []),
         "noise": describe_noise(model),
         "matrix": find_matrix(model),
@@ -131,6 +133,8 @@ def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
     classes = ", ".join(map(str, model.classes_))
     doubt = " (labels that are wrong count against it)" if found["noise_found"] else ""
     settings = f"depth {found['max_depth']}, {found['rounds']} rounds, alpha {found['alpha']:g}"
+    if found["mixture"] is not None:
+        settings += f"; {found['mixture']['n_trees']} randomised trees per fold beside the boosted ones"
     agrees = f"Set aside in training, {found['agrees_with_labels']:.1%} of the rows bear the label predicted{doubt}."
     lines = [
         f"Trained on {found['rows']} rows and {found['columns']} columns; classes {classes}.",

@@ -34,7 +34,7 @@ __all__ = [
     "unpack",
 ]
 
-#: The newest version of the format, for models with columns that are coded by their labels.
+#: The newest version of the format, for columns coded by their labels and for choices that tell what trees drew.
 VERSION = 4
 
 #: The version for models that know the noise of sources or clean posteriors with bends.

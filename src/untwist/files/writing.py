@@ -93,7 +93,8 @@ def dumps(model: PILBoostClassifier) -> bytes:
 
 def _choose_version(model: FittedModel) -> int:
     """Return the first version of the format that can hold a model."""
-    if model.encoder.schema.numbers:
+    tells_draws = model.choice is not None and any(one.drawn is not None for one in model.choice.tried)
+    if model.encoder.schema.numbers or tells_draws:
         return VERSION
     has_bends = isinstance(model.noise, Untwisting) and model.noise.bends is not None
     if model.sources is not None or has_bends or isinstance(model.link, LogitLink):
