@@ -200,7 +200,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     Notes
     -----
     With "auto" for alpha, n_estimators or max_depth the engine boosts candidates on five folds (or beside the
-    validation rows given), at a learning rate of 0.1 (0.2 where that is too slow) unless a step is given, and judges
+    validation rows given), at a learning rate of 0.1 (0.2 where that is too slow; half of that where families of trees are
+    mixed) unless a step is given, and judges
     them by the log-loss of the twisted posterior on rows set aside. The model is the mean of the fold models of the
     best candidate. With alpha "auto" the rows set aside also tell how noisy each class is, and the posterior is
     untwisted by that, row by row; `predict` follows. With the reference engine, another loss or an estimator of your
@@ -221,10 +222,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = PILBoostClassifier(random_state=0).fit(X, y)
     >>> model.predict(X[:3]), model.alpha_
-    (array([0, 0, 0]), 2.0)
+    (array([0, 0, 0]), 1.0)
     >>> print(model.noise_)
     no sign of noise that is the same everywhere (rates from 0% to 3% would fit);
-    uneven noise of up to 3.2% of the labels is not excluded
+    uneven noise of up to 3.3% of the labels is not excluded
     >>> model = PILBoostClassifier(alpha=2.0, n_estimators=50, max_depth=3).fit(X, y)  # as in the paper
     >>> model.predict(X[:3]), model.decision_function(X[:3]).round(2)
     (array([0, 0, 0]), array([-2.31, -2.54, -3.27]))

@@ -104,7 +104,7 @@ class LabelAudit:
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> audit = audit_labels(X, y)
     >>> print(audit)
-    569 labels: no sign of noise that is the same everywhere (rates from 0% to 3% would fit); uneven noise of up to 3.2%
+    569 labels: no sign of noise that is the same everywhere (rates from 0% to 3% would fit); uneven noise of up to 3.3%
     of the labels is not excluded; suspects(budget=...) are the rows to look at first
     >>> audit.suspects(budget=3)
     array([..., ..., ...])

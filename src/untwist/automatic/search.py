@@ -82,7 +82,7 @@ class Search:
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> settings = resolve(PILBoostClassifier(random_state=0).get_params())
     >>> print(Search(TrainingData.collect(settings, X, y)).run().model.choice)
-    alpha 2, depth 2, ... rounds, chosen from:
+    alpha 1, depth 2, ... rounds, chosen from:
     ...
     """
 
