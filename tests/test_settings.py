@@ -173,3 +173,9 @@ def test_a_subclass_of_the_alpha_loss_is_another_loss():
 
 def test_alpha_plays_no_part_beside_another_loss():
     assert resolve_classifier(alpha=0, loss=FocalLoss(2.0)).loss == FocalLoss(2.0)
+
+
+def test_families_of_several_classes_are_mixed_where_they_are_boosted_together():
+    with pytest.raises(ValueError, match="needs a finite alpha above 0 for several classes"):
+        resolve_classifier(families="mixed", alpha=-1.0).check_classes(3)
+    resolve_classifier(families="mixed", alpha=2.0).check_classes(3)

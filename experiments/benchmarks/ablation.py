@@ -43,11 +43,11 @@ def fit_default(X: Any, y: Any, seed: int, **settings: Any) -> Any:
     return PILBoostClassifier(n_jobs=1, random_state=seed, **settings).fit(X, y)
 
 
-def change(place: Any, **constants: Any) -> Callable[..., Any]:
-    """Make a fit with other constants in a module."""
+def patch_module(module: Any, **replacements: Any) -> Callable[..., Any]:
+    """Make a fit with other constants or functions in a module."""
 
     def fit(X: Any, y: Any, seed: int) -> Any:
-        with patch.multiple(place, **constants):
+        with patch.multiple(module, **replacements):
             return fit_default(X, y, seed)
 
     return fit
@@ -75,14 +75,14 @@ def fit_without_averaging(X: Any, y: Any, seed: int) -> Any:
 VARIANTS: dict[str, Callable[..., Any]] = {
     "default": fit_default,
     "boosted trees alone": fix_settings(families="boosted"),
-    "randomised trees alone": change(randomised, find_mixture_weights=ignore_boosted_trees),
-    "equal weights": change(mixture, EQUAL_ROWS=1e9),
+    "randomised trees alone": patch_module(randomised, find_mixture_weights=ignore_boosted_trees),
+    "equal weights": patch_module(mixture, EQUAL_ROWS=1e9),
     "rates not untwisted": fix_settings(noise_rates=None),
     "one model, no averaging": fit_without_averaging,
     "no l2": fix_settings(l2=0.0),
-    "alpha = 1 only": change(search, MIXED_ALPHAS=(1.0,)),
-    "depth 4 only": change(search, MIXED_DEPTHS=(4,)),
-    "no trees as in the paper": change(untwist_settings, MIXED_SHARES=(0.7,)),
+    "alpha = 1 only": patch_module(search, MIXED_ALPHAS=(1.0,)),
+    "depth 4 at alpha 1": patch_module(search, MIXED_DEPTHS=(4,)),
+    "larger alphas at the best depth": patch_module(untwist_settings, MIXED_SHARES=(0.7,)),
     "thresholds drawn in boosting too": fix_settings(extra_trees=True),
     "as in the paper": fix_settings(alpha=2.0, step_size=8.0, n_estimators=1000, max_depth=3),
     "alpha by Menon's estimate": fix_settings(alpha="menon"),

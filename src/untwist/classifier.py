@@ -119,7 +119,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         The families of trees that make a model where `n_estimators` and `max_depth` are left open: "boosted" ones
         alone, or "mixed" with trees of random thresholds, by weights that do best on rows set aside
         (`choice_.mixture`). "auto" mixes them where nothing was asked for that only boosted trees can do: of two
-        classes an alpha, a monotone column, another link or another engine, of more all but alpha.
+        classes a given alpha, a monotone column, another link or engine; of more a negative or infinite alpha, another
+        link or engine.
     link : "clipped", "exact" or "logit", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`); or that of scores which are
         log-odds (`LogitLink`), for an alpha from 1 on, under which labels that contradict the scores hardly count.
@@ -200,19 +201,19 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     Notes
     -----
     With "auto" for alpha, n_estimators or max_depth the engine boosts candidates on five folds (or beside the
-    validation rows given), at a learning rate of 0.1 (0.2 where that is too slow; half of that where families of trees are
-    mixed) unless a step is given, and judges
-    them by the log-loss of the twisted posterior on rows set aside. The model is the mean of the fold models of the
-    best candidate. With alpha "auto" the rows set aside also tell how noisy each class is, and the posterior is
-    untwisted by that, row by row; `predict` follows. With the reference engine, another loss or an estimator of your
-    own "auto" stands for alpha 2, 100 rounds and depth 3.
+    validation rows given), at a learning rate of 0.1 (0.2 where that is too slow; half of that where families are mixed
+    or several classes boosted together) unless a step is given, and judges them by the log-loss of the twisted
+    posterior on rows set aside. The model is the mean of the fold models of the best candidate. With alpha "auto" the
+    rows set aside also tell how noisy each class is, and the posterior is untwisted by that, row by row; `predict`
+    follows. With the reference engine, another loss or an estimator of your own "auto" stands for alpha 2, 100 rounds
+    and depth 3.
 
     More than two classes then share the rounds of the compiled engine: every tree has a score for each class in its
     leaves, and the loss is the alpha-loss of a softmax. This is our extension of the paper, which has two classes; with
     settings given, with the exact link or with another engine each class is boosted against the rest.
 
     Where neither n_estimators nor max_depth nor max_leaf_nodes is given, trees with random thresholds join the boosted
-    ones (`choice_.mixture`, `families`).
+    ones (`choice_.mixture`), unless `families` says otherwise.
 
     Ctrl-C during `fit` keeps the rounds done so far: the model is fitted, and KeyboardInterrupt goes on to the caller.
 

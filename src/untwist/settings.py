@@ -40,7 +40,8 @@ ALPHAS = (1.0, 2.0)
 DEPTHS = (2, 4, 6)
 LEARNING_RATES = (0.1, 0.2)
 
-#: The learning rates that are tried where all classes are boosted together: a tree then serves more than one of them.
+#: The learning rates that are tried where all classes are boosted together, whose trees serve more than one of them, or
+#: where families are mixed.
 JOINT_LEARNING_RATES = (0.05, 0.1)
 
 #: The alphas and depths that are tried for the boosted trees of two classes that others are mixed with.
@@ -99,7 +100,7 @@ class Settings:
     noise_rates : "auto", (float, float), array or None
         As given; an array is the transition matrix of more than two classes.
     families : str
-        "boosted", "mixed" or "auto", as given; "boosted" too where the number and the size of the trees are given.
+        "boosted", "mixed" or "auto", as given; "boosted" too where n_estimators, max_depth or max_leaf_nodes is given.
     mixes_two_classes : bool
         Whether "auto" stands for mixed families where there are two classes.
     shares : tuple
@@ -173,6 +174,8 @@ class Settings:
                 raise ValueError('families="mixed" needs alpha to be left open for two classes')
             if _has_directions(self.monotonic_cst):
                 raise ValueError('families="mixed" knows no monotonic_cst: random thresholds do not keep to it')
+        if self.families == "mixed" and n_classes > 2 and not self.boosts_jointly(n_classes):
+            raise ValueError('families="mixed" needs a finite alpha above 0 for several classes')
         if n_classes > 2 and self.alphas is None:
             raise ValueError('alpha="menon" is for two classes')
 

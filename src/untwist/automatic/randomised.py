@@ -28,7 +28,7 @@ class Plan:
     Parameters
     ----------
     n_trees : (int, int)
-        The trees of each fold; the second number where the first would hold too many values.
+        The trees of each fold; the second number where the first would leave no choice but large leaves.
     leaf_sizes : tuple of int
         The rows per leaf that are tried.
     most_values : int
@@ -91,6 +91,7 @@ def mix_in_randomised_trees(
     n_trees, planned_sizes = plan_randomised_trees(data.n_effective_rows, len(data.classes))
     least = data.growth.min_samples_leaf
     if data.growth.min_weight_fraction_leaf > 0:
+        # Folds train on about as many rows each, and sorted weights have the same sum in any order of the rows.
         least = max(least, math.ceil(data.growth.min_weight_fraction_leaf * np.sort(training_weights[0]).sum()))
     leaf_sizes = sorted({max(size, least) for size in planned_sizes})
     first_folds = range(min(n_first_folds, len(training_weights)) if len(leaf_sizes) > 1 else 0)
@@ -133,7 +134,7 @@ def plan_randomised_trees(n_rows: float, n_classes: int) -> tuple[int, list[int]
     Parameters
     ----------
     n_rows : float
-        The rows of the table, by weight.
+        The rows of the table: their number or total weight, whichever is larger.
     n_classes : int
         The number of classes.
 
@@ -142,7 +143,7 @@ def plan_randomised_trees(n_rows: float, n_classes: int) -> tuple[int, list[int]
     n_trees : int
         The fewer trees, where more of them would leave no choice but large leaves.
     leaf_sizes : list of int
-        Increasing; trees with leaves of any of these sizes hold no more values than there may be.
+        Increasing; trees with leaves of any of these sizes hold no more than `most_values`.
     """
     plan = TWO_CLASSES if n_classes == 2 else SEVERAL_CLASSES
     n_outputs = 1 if n_classes == 2 else n_classes

@@ -1,13 +1,14 @@
 """The search: candidates boosted on folds, the best of them kept, the noise read off the rows set aside.
 
-Every candidate (an alpha and a depth) is boosted on all folds side by side, or, where rows are many, on the first ones,
-and the best of them then on the others. The log-loss of the twisted posterior on the rows set aside, which needs no
-clean label, says how many rounds to keep and which candidate is best. Depth is chosen first, at the first alpha, from
-the middle outwards, then alpha; where randomised trees make up for it, larger alphas are tried as in the paper alone,
-with its depth and all rows and columns. Columns of many categories are coded by their labels, or split by sets of
-categories where the first candidate does better so. Randomised trees join the best candidate
-(`untwist.automatic.randomised`), unless only boosted ones can do what was asked for. The model is the mean of the fold
-models, and what they say of the rows they have not seen tells how noisy the labels are (`untwist.noise`).
+Every candidate (an alpha, a depth, and the share of rows and columns that trees draw) is boosted on all folds side by
+side, or, where rows are many, on the first ones, and the best of them then on the others. The log-loss of the twisted
+posterior on the rows set aside, which needs no clean label, says how many rounds to keep and which candidate is best.
+Depth is chosen first, at the first alpha, from the middle outwards, then alpha; where families of two classes are mixed
+and no share was given, larger alphas are tried as in the paper only, with its depth and all rows and columns. Columns
+of many categories are coded by their labels, or split by sets of categories where the first candidate does better so.
+Randomised trees join the best candidate (`untwist.automatic.randomised`), unless only boosted ones can do what was
+asked for. The model is the mean of the fold models, and what they say of the rows they have not seen tells how noisy
+the labels are (`untwist.noise`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ ENOUGH_ROWS = 4000
 ENOUGH_ROWS_MIXED = 600
 ENOUGH_ROWS_JOINTLY = 1000
 
-#: Up to so many rows, folds are boosted side by side, each on a thread; beyond, trees have enough for all threads.
+#: Up to so many rows, folds are boosted side by side, each on its share of the threads; beyond, one after the other.
 MOST_ROWS_SIDE_BY_SIDE = 30_000
 
 #: Rounds of a candidate, at most, where they are left open.
@@ -171,9 +172,9 @@ class Search:
 
     @property
     def _boosts_side_by_side(self) -> bool:
-        """Whether boosters work at the same time: workers have to go from one to the next together."""
-        has_few_rows = self.data.workers.size == 1 and self.data.n_rows <= MOST_ROWS_SIDE_BY_SIDE
-        return has_few_rows and self.settings.engine.boosts_side_by_side and count_threads(self.settings.n_jobs) > 1
+        """Whether boosters run at the same time; in a distributed fit all workers boost them in the same order."""
+        may = self.settings.engine.boosts_side_by_side and self.data.workers.size == 1
+        return may and self.data.n_rows <= MOST_ROWS_SIDE_BY_SIDE and count_threads(self.settings.n_jobs) > 1
 
     def _try_candidates(self) -> None:
         """Try one candidate after the other; the best of them is `best_run`."""
