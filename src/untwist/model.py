@@ -85,8 +85,8 @@ class Mixture:
     def __str__(self) -> str:
         return (
             f"on all rows set aside: boosted trees times {self.boosted_weight:.2f} "
-            f"(log-loss {self.boosted_loss:.4f}) and {self.n_trees} randomised trees of {self.min_samples_leaf} rows per leaf times "
-            f"{self.randomised_weight:.2f} ({self.randomised_loss:.4f}), together {self.loss:.4f}"
+            f"(log-loss {self.boosted_loss:.4f}) and {self.n_trees} randomised trees of {self.min_samples_leaf} "
+            f"rows per leaf times {self.randomised_weight:.2f} ({self.randomised_loss:.4f}), together {self.loss:.4f}"
         )
 
 
