@@ -105,7 +105,8 @@ def _judge_several(weights: Array, members: Array, labels: NDArray[np.uint32]) -
 
 def _find_shares(weight: Array) -> tuple[Array, float]:
     """Return each row's share of the weight, and the weight of all."""
-    total = max(float(np.sort(weight).sum()), np.finfo(float).tiny)
+    # In this order, and without rows of weight 0, the sum depends neither on the order of the rows nor on such rows.
+    total = max(float(np.sort(weight[weight > 0]).sum()), np.finfo(float).tiny)
     return weight / total, total
 
 
