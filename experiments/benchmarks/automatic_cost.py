@@ -60,7 +60,8 @@ def main() -> None:
             for name, spent in seconds.items():
                 results.add([rows, name, spent, predicting[name], right[name]])
                 ratio = spent / seconds["xgboost"]
-                print(f"{rows:9,} {name:10}{spent:9.3f}{ratio:11.2f}{predicting[name]:12.2f}{right[name]:8.3f}")
+                line = f"{rows:9,} {name:10}{spent:9.3f}{ratio:11.2f}{predicting[name]:12.2f}{right[name]:8.3f}"
+                print(line, flush=True)
     print(f"Rows: {out}")
 
 

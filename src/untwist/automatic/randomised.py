@@ -40,7 +40,7 @@ class Plan:
     most_values: int
 
 
-#: Boosted trees of two classes take little time to predict, and with so few values randomised ones take no more.
+#: Boosted trees of two classes take little time to predict, and with so few values randomised ones take about as much.
 TWO_CLASSES = Plan(n_trees=(20, 10), leaf_sizes=(2, 5, 15, 40), most_values=15_000)
 
 #: Several classes gain more by randomised trees; their number is bounded by the memory that they take.

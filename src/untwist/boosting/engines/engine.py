@@ -183,7 +183,7 @@ class Engine(ABC):
     boosts_jointly : bool
         Whether it can boost all classes together, by a task without a positive class.
     boosts_side_by_side : bool
-        Whether several of its boosters may work at the same time, each on a thread of its own.
+        Whether several of its boosters may work at the same time, each on its share of the threads.
     joins_workers : bool
         Whether it takes part in a distributed fit where a communicator is open.
     known_links : frozenset of str
