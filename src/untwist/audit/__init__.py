@@ -2,7 +2,8 @@
 
 The room judges labels and computes everything that a report shows:
 
-- `labels`: the audit itself;
+- `auditing`: the audit itself;
+- `labels`: what it found;
 - `judging`: how likely each label is wrong, and how many are;
 - `sources`: how good the labels of each source are, and what several labels of an item say;
 - `reasons`: why a label is doubted;
@@ -14,9 +15,10 @@ The room judges labels and computes everything that a report shows:
 - `comparison`, `peers`: how other boosters do on the same folds.
 """
 
+from untwist.audit.auditing import audit_labels
 from untwist.audit.confusions import Confusion
 from untwist.audit.hidden_sources import HiddenSource
-from untwist.audit.labels import LabelAudit, audit_labels
+from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason
 from untwist.audit.slices import Slice
 from untwist.audit.sources import Disagreement, JudgedItem, SourceQuality
