@@ -105,6 +105,14 @@ def test_columns_that_explained_wrong_labels_lose(shop):
     assert findings.compare_importances(shop, np.zeros(0, dtype=int))[1] is None
 
 
+def test_of_many_rows_some_show_what_corrections_change(shop, monkeypatch):
+    _, of_all = findings.compare_importances(shop, shop.suspects())
+    monkeypatch.setattr(findings, "MOST_TRAINED_AGAIN", len(shop.given) - 1)
+    _, of_some = findings.compare_importances(shop, shop.suspects())
+    assert not np.array_equal(of_some, of_all)
+    np.testing.assert_allclose(of_some, of_all, atol=0.05)
+
+
 def test_nothing_is_compared_where_a_class_would_vanish():
     audit = audit_labels(np.arange(40.0)[:, None], np.where(np.arange(40) == 20, "rare", "usual"))
     assert audit.predicted[20] == "usual"

@@ -13,7 +13,7 @@ from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.audit.findings import collect_findings
 from untwist.audit.hidden_sources import describe_groups, group_values, screen_columns
-from untwist.audit.training import train_without_column
+from untwist.audit.training import train_on_numbers
 from untwist.batches import Batches
 from untwist.commands.main import main
 from untwist.noise.sources import estimate_by_source
@@ -244,11 +244,30 @@ def test_nothing_is_sought_where_it_is_not_wanted_or_cannot_be_found(monkeypatch
 
 def test_nothing_is_trained_unless_the_screen_names_a_column(branches, monkeypatch):
     audit, _ = branches
-    assert screen_columns(audit._judged_rows, audit.model) == [4]
+    assert screen_columns(audit.judged_rows, audit.model) == [4]
     X, y, _ = draw_branches(seed=3, bad=0.0, good=0.0)
     model = PILBoostClassifier(random_state=0).fit(X, y)
-    monkeypatch.setattr("untwist.audit.hidden_sources.train_without_column", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr("untwist.audit.hidden_sources.train_on_numbers", lambda *_, **__: pytest.fail("trained"))
     assert audit_labels(X, y, model).hidden_source is None
+
+
+def test_of_many_rows_some_are_tried_first(branches, monkeypatch):
+    audit, _ = branches
+    trained = []
+
+    def count_rows(model, numbers, *arguments, **options):
+        trained.append((len(numbers), options.get("without")))
+        return train_on_numbers(model, numbers, *arguments, **options)
+
+    n_rows = len(audit.given)
+    monkeypatch.setattr("untwist.audit.hidden_sources.MOST_TRIED_FIRST", n_rows - 500)
+    monkeypatch.setattr("untwist.audit.hidden_sources.train_on_numbers", count_rows)
+    assert audit.find_hidden_source().column == audit.hidden_source.column
+    assert trained == [(n_rows - 500, None), (n_rows - 500, 4), (n_rows, 4)]
+    trained.clear()
+    monkeypatch.setattr("untwist.audit.hidden_sources.screen_columns", lambda *_: [0])  # It is a feature.
+    assert audit.find_hidden_source() is None
+    assert trained == [(n_rows - 500, None), (n_rows - 500, 0)]
 
 
 # ---- the same, whatever the order ----
@@ -265,7 +284,7 @@ def test_the_order_of_rows_does_not_matter():
 
 def test_training_without_a_column_is_training_on_the_other_columns(branches):
     audit, _ = branches
-    fitted = train_without_column(audit.model, audit.numbers, 4, audit.given, audit.weight)
+    fitted = train_on_numbers(audit.model, audit.numbers, audit.given, audit.weight, without=4)
     X = audit.X.drop(columns="branch")
     best = audit.model.choice_.best
     twin = PILBoostClassifier(
@@ -287,7 +306,7 @@ def test_directions_of_named_columns_are_kept():
     X, y, _ = draw_branches(n=600)
     model = PILBoostClassifier(monotonic_cst={"a": 1}, random_state=0).fit(X, y)
     audit = audit_labels(X, y, model, seeks_sources=False)
-    fitted = train_without_column(model, audit.numbers, 4, audit.given, audit.weight)
+    fitted = train_on_numbers(model, audit.numbers, audit.given, audit.weight, without=4)
     rows = np.repeat(audit.numbers[:1], 50, axis=0)
     rows[:, 0] = np.linspace(-3, 3, 50)
     assert (np.diff(fitted.scores(rows)) >= 0).all()

@@ -20,6 +20,7 @@ from untwist.audit.slices import (
     EXPECTED_EXCESS,
     WORTH_FITTING,
     Excess,
+    JudgedRows,
     find_p_values,
     measure_parts,
     split_column,
@@ -323,3 +324,20 @@ def test_slices_are_quarters_categories_and_what_is_missing():
             edge = np.nanquantile(X["b"], 0.25)
             assert parts[1][0] == f"at most {edge:g}"
             assert parts[2][0].startswith(f"above {edge:g} and at most ")
+
+
+def test_some_rows_are_the_same_whatever_their_order():
+    rng = np.random.default_rng(7)
+    n = 400
+    table = rng.integers(0, 3, (n, 2)).astype(float)
+    posterior = np.column_stack((rng.integers(0, 5, n) / 5, np.zeros(n)))
+    labels, weight = rng.integers(0, 2, n), (rng.random(n) > 0.1).astype(float)
+    judged = JudgedRows(table, posterior, labels, weight, None, Expectation.under_one_matrix(posterior, np.eye(2)))
+    twin = np.lexsort((*table.T, labels, posterior[:, 0]))
+    twin = twin[weight[twin] > 0]
+    content = np.column_stack((posterior, labels, table))
+    for order in (np.arange(n), rng.permutation(n)):
+        chosen = judged.take(order)
+        found = np.column_stack((chosen.posterior, chosen.labels, chosen.table))[chosen.choose_rows(50)]
+        np.testing.assert_array_equal(found, content[twin[np.linspace(0, len(twin) - 1, 50).astype(int)]])
+    assert len(judged.choose_rows(n)) == np.count_nonzero(weight)

@@ -18,7 +18,7 @@ from untwist.audit.labels import LEAST_REPEATED, LabelAudit
 from untwist.audit.reasons import Explanation
 from untwist.audit.slices import Slice
 from untwist.audit.sources import Disagreement, SourceQuality
-from untwist.audit.training import train_chosen_candidate
+from untwist.audit.training import train_chosen_candidate, train_on_numbers
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting
@@ -39,6 +39,9 @@ __all__ = [
 
 #: Suspects that are explained, at most.
 MOST_EXPLAINED = 250
+
+#: Rows of the trees that see suspects corrected, at most.
+MOST_TRAINED_AGAIN = 200_000
 
 #: Groups of rows that predicted and counted labels are compared by, at most.
 MOST_GROUPS = 12
@@ -470,6 +473,8 @@ def compare_importances(audit: LabelAudit, suspects: NDArray[np.intp]) -> tuple[
 def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
     """Train the chosen candidate on other labels, by folds of its own, with nothing left to choose.
 
+    Of many rows some will do: `MOST_TRAINED_AGAIN`.
+
     Parameters
     ----------
     audit : LabelAudit
@@ -482,7 +487,11 @@ def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
     FittedModel
     """
     sources = SourceColumns(audit.source, audit.item)
-    return train_chosen_candidate(audit.model, audit.X, labels, audit.weight, sources)
+    if len(labels) <= MOST_TRAINED_AGAIN:
+        return train_chosen_candidate(audit.model, audit.X, labels, audit.weight, sources)
+    rows = audit.judged_rows.choose_rows(MOST_TRAINED_AGAIN)
+    sources = SourceColumns(*(None if one is None else one[rows] for one in (audit.source, audit.item)))
+    return train_on_numbers(audit.model, audit.numbers[rows], labels[rows], audit.weight[rows], sources)
 
 
 # ---- calibration ----

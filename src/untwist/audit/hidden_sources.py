@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from untwist.audit.expectation import LEAST_POSTERIOR, Expectation, calibrate
 from untwist.audit.judging import bound_share, untwist
 from untwist.audit.reasons import describe_value
 from untwist.audit.slices import JudgedRows
-from untwist.audit.training import train_without_column
+from untwist.audit.training import train_on_numbers
 from untwist.classifier import PILBoostClassifier
 from untwist.data.encoding import TableEncoder
 from untwist.noise.matrix import MatrixUntwisting
@@ -56,6 +56,9 @@ MOST_CELLS = 50_000_000
 
 #: Columns that the model is trained without, at most.
 MOST_TRAINED = 2
+
+#: Of more rows than this so many are tried first, and all only where a column looks like a source among these.
+MOST_TRIED_FIRST = 100_000
 
 #: With this many different values or fewer, each value of a column of numbers is a group of its own.
 MOST_VALUES = 12
@@ -274,6 +277,8 @@ def find_hidden_source(
     if n_columns < 2:
         return None
     columns = screen_columns(judged, model)
+    if columns and n_rows > MOST_TRIED_FIRST:
+        columns = _try_some_rows(judged, model, columns)
     if not columns:
         return None
     as_feature = calibrate(judged.expected, judged.labels, judged.weight).explained
@@ -407,9 +412,8 @@ def screen_columns(judged: JudgedRows, model: PILBoostClassifier) -> list[int]:
         Positions of columns.
     """
     fitted = model.model_
-    rows = _choose_rows(judged)
-    table, posterior, labels = judged.table[rows], judged.posterior[rows], judged.labels[rows]
-    weight = judged.weight[rows]
+    judged = judged.take(judged.choose_rows(MOST_ROWS))
+    table, posterior, labels, weight = judged.table, judged.posterior, judged.labels, judged.weight
     as_feature = _fit_posterior(posterior, labels, weight).find_likelihood(labels, weight)
     importances = fitted.importances("gain")
     logs_as_they_are = _predict_logs(model, table)
@@ -450,15 +454,6 @@ def _explain_by_noise(
     return float(plain.sum()), float(gains[gains > NATS_BY_CHANCE].sum())
 
 
-def _choose_rows(judged: JudgedRows) -> NDArray[np.intp]:
-    """Return rows of positive weight in an order of their own; of many, some that are spread over all posteriors."""
-    rows = np.flatnonzero(judged.weight > 0)
-    rows = rows[np.lexsort((*judged.table[rows].T, judged.labels[rows], judged.posterior[rows, 0]))]
-    if len(rows) > MOST_ROWS:
-        rows = rows[np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.intp)]
-    return rows
-
-
 def _imagine_other_values(
     model: PILBoostClassifier, table: Array, column: int, group_of_row: NDArray[np.intp]
 ) -> Array:
@@ -493,6 +488,26 @@ def _find_logs(posterior: Array) -> Array:
 # ---- the judgement ----
 
 
+def _try_some_rows(judged: JudgedRows, model: PILBoostClassifier, columns: list[int]) -> list[int]:
+    """Return those of some columns that look like sources among some of the rows.
+
+    All models are trained on these rows alone, the one that has the columns too: one that has seen more rows would
+    explain more, whatever the columns are.
+    """
+    some = judged.take(judged.choose_rows(MOST_TRIED_FIRST))
+    fitted = train_on_numbers(model, some.table, model.model_.classes[some.labels], some.weight)
+    posterior, noise = fitted.out_of_fold_posterior_of_labels(), fitted.estimate_noise()
+    some = replace(
+        some,
+        posterior=posterior,
+        noise=noise,
+        expected=Expectation.under_one_matrix(untwist(noise, posterior), noise.matrix),
+    )
+    as_feature = calibrate(some.expected, some.labels, some.weight).explained
+    doubted = np.zeros(len(some.labels), dtype=np.bool_)
+    return [column for column in columns if _judge_without(some, model, column, as_feature, doubted, 0.0) is not None]
+
+
 def _judge_without(
     judged: JudgedRows,
     model: PILBoostClassifier,
@@ -503,7 +518,7 @@ def _judge_without(
 ) -> HiddenSource | None:
     """Judge the labels again without a column; None where it explains them no better as a source than as a feature."""
     labels, weight, encoder = judged.labels, judged.weight, model.model_.encoder
-    fitted = train_without_column(model, judged.table, column, model.model_.classes[labels], weight)
+    fitted = train_on_numbers(model, judged.table, model.model_.classes[labels], weight, without=column)
     posterior = fitted.out_of_fold_posterior_of_labels()
     noise = fitted.estimate_noise()
     values = judged.table[:, column]

@@ -587,8 +587,15 @@ class LabelAudit:
         list of Slice
         """
         rate = check_share("false_discovery_rate", false_discovery_rate)
+        if columns is None and rate == FALSE_DISCOVERY_RATE:
+            return list(self._usual_slices)
         chosen = range(self.numbers.shape[1]) if columns is None else np.asarray(columns, dtype=np.intp).tolist()
-        return find_slices(self._judged_rows, self.fitted.encoder, chosen, rate)
+        return find_slices(self.judged_rows, self.fitted.encoder, chosen, rate)
+
+    @cached_property
+    def _usual_slices(self) -> list[Slice]:
+        """The slices that are asked for without arguments: a page shows them, and a command prints them too."""
+        return find_slices(self.judged_rows, self.fitted.encoder, range(self.numbers.shape[1]))
 
     def find_hidden_source(self) -> HiddenSource | None:
         """Look for a column of X that looks like a source rather than a feature; `audit_labels` does so by default.
@@ -601,10 +608,10 @@ class LabelAudit:
         n_rows, n_columns = len(self.given), self.fitted.encoder.n_features
         if n_rows * max(n_columns, len(self.classes) ** 2) > MOST_CELLS:
             return None
-        return find_hidden_source(self._judged_rows, self.model, self.suspects(), self.noise_rate[0])
+        return find_hidden_source(self.judged_rows, self.model, self.suspects(), self.noise_rate[0])
 
     @property
-    def _judged_rows(self) -> JudgedRows:
+    def judged_rows(self) -> JudgedRows:
         """The rows with what is known of their labels; one that looks like a source is judged without it."""
         hidden = self.hidden_source
         expected = Expectation.under_one_matrix(self.clean, self.noise.matrix)

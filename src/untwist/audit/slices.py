@@ -11,7 +11,7 @@ Hochberg's rule: of the parts that are named, no more than a stated share is exp
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,6 +122,43 @@ class JudgedRows:
     noise: Untwisting | MatrixUntwisting
     expected: Expectation
     without: Mapping[int, tuple[Array, Untwisting | MatrixUntwisting]] = field(default_factory=dict)
+
+    def take(self, rows: NDArray[np.intp]) -> JudgedRows:
+        """Return the same of some rows, in their order."""
+        return replace(
+            self,
+            table=self.table[rows],
+            posterior=self.posterior[rows],
+            labels=self.labels[rows],
+            weight=self.weight[rows],
+            expected=self.expected.take(rows),
+            without={column: (posterior[rows], noise) for column, (posterior, noise) in self.without.items()},
+        )
+
+    def choose_rows(self, most: int) -> NDArray[np.intp]:
+        """Return rows of positive weight in an order of their own; of many, some that are spread over all posteriors.
+
+        Parameters
+        ----------
+        most : int
+            How many, at most.
+
+        Returns
+        -------
+        array of int
+            The same rows whatever order the table has them in.
+        """
+        rows = np.flatnonzero(self.weight > 0)
+        rows = rows[np.lexsort((self.labels[rows], self.posterior[rows, 0]))]
+        keys = np.column_stack((self.posterior[rows, 0], self.labels[rows]))
+        starts = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))
+        is_tied = ~(starts & np.append(starts[1:], True))
+        # What the columns say puts in order only the rows that posterior and label leave equal, and these are few.
+        tied = rows[is_tied]
+        rows[is_tied] = tied[np.lexsort((*self.table[tied].T, np.cumsum(starts)[is_tied]))]
+        if len(rows) > most:
+            rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
+        return rows
 
 
 def find_slices(

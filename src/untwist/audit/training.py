@@ -1,4 +1,4 @@
-"""The chosen candidate, trained once more: on other labels, or on a table without one of its columns."""
+"""The chosen candidate, trained once more: on other labels, on some of the rows, or without one of the columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from untwist.theory.links import LogitLink
 from untwist.theory.several_classes import SoftmaxLink
 from untwist.training_data import SourceColumns, TrainingData
 
-__all__ = ["train_chosen_candidate", "train_without_column"]
+__all__ = ["train_chosen_candidate", "train_on_numbers"]
 
 
 def train_chosen_candidate(
@@ -43,21 +43,29 @@ def train_chosen_candidate(
     return _train(model, _resolve(model), X, labels, weight, sources)
 
 
-def train_without_column(
-    model: PILBoostClassifier, numbers: Array, column: int, labels: NDArray[Any], weight: Array
+def train_on_numbers(
+    model: PILBoostClassifier,
+    numbers: Array,
+    labels: NDArray[Any],
+    weight: Array,
+    sources: SourceColumns | None = None,
+    *,
+    without: int | None = None,
 ) -> FittedModel:
-    """Train the chosen candidate on rows in which a column says nothing, as it is 0 everywhere.
+    """Train the chosen candidate on rows that are numbers, perhaps without a column, which is 0 everywhere then.
 
     Parameters
     ----------
     model : PILBoostClassifier
         A classifier that chose by folds.
     numbers : array
-        Its rows as numbers.
-    column : int
-        The position of the column.
+        Some or all of its rows, as numbers.
     labels, weight : arrays
         Their labels and weights.
+    sources : SourceColumns or None
+        Who gave the labels, if that is known.
+    without : int or None
+        The position of a column to leave out.
 
     Returns
     -------
@@ -65,14 +73,15 @@ def train_without_column(
     """
     encoder = model.model_.encoder
     settings = _resolve(model)
-    settings = replace(settings, categorical_features=sorted(encoder.schema.categories.keys() - {column}))
+    settings = replace(settings, categorical_features=sorted(encoder.schema.categories.keys() - {without}))
     if settings.monotonic_cst is not None:
         # These rows are an array, whose columns have no names.
         directions = _check_monotonic_cst(encoder.stand_in_for(model), settings.monotonic_cst)
         settings = replace(settings, monotonic_cst=directions)
-    blanked = numbers.copy()
-    blanked[:, column] = 0.0
-    return _train(model, settings, blanked, labels, weight, SourceColumns())
+    if without is not None:
+        numbers = numbers.copy()
+        numbers[:, without] = 0.0
+    return _train(model, settings, numbers, labels, weight, sources or SourceColumns())
 
 
 def _resolve(model: PILBoostClassifier) -> Settings:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.audit.findings import Findings, TrainingFacts, count_finds
+from untwist.audit.findings import MOST_TRAINED_AGAIN, Findings, TrainingFacts, count_finds
 from untwist.audit.labels import LabelAudit
 from untwist.model import Candidate
 from untwist.noise.estimate import CLEAN_LIMIT
@@ -594,6 +594,8 @@ def write_columns(findings: Findings) -> str:
             "What a column loses once the suspects are corrected went into explaining labels that look wrong, what it "
             "gains was hidden by them (as the corrections come from the same model, they suit it)."
         )
+        if len(findings.audit.given) > MOST_TRAINED_AGAIN:
+            words += f" The trees that see them corrected have seen {MOST_TRAINED_AGAIN:,} rows."
     if rest := len(names) - len(lines):
         words += f" All other columns ({rest:,}) together: {format_percent(1.0 - float(before[order].sum()))}."
     chart = charts.draw_pairs(
