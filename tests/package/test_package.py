@@ -20,6 +20,7 @@ PUBLIC = {
     "untwist": ["PILBoostClassifier", "__version__", "load", "save"],
     "untwist.audit": [
         "Confusion",
+        "Decisions",
         "Disagreement",
         "Explanation",
         "HiddenSource",
@@ -29,6 +30,8 @@ PUBLIC = {
         "Slice",
         "SourceQuality",
         "audit_labels",
+        "read_decisions",
+        "write_decisions",
     ],
     "untwist.batches": ["Batches", "Encoded"],
     "untwist.certificate": ["Certificate", "StepCondition", "SurrogateCertificate", "certify", "step_condition"],

@@ -22,9 +22,12 @@ from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason
 from untwist.audit.slices import Slice
 from untwist.audit.sources import Disagreement, JudgedItem, SourceQuality
+from untwist.data.decisions import Decisions
+from untwist.files.decisions import read_decisions, write_decisions
 
 __all__ = [
     "Confusion",
+    "Decisions",
     "Disagreement",
     "Explanation",
     "HiddenSource",
@@ -34,4 +37,6 @@ __all__ = [
     "Slice",
     "SourceQuality",
     "audit_labels",
+    "read_decisions",
+    "write_decisions",
 ]

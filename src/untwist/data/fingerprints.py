@@ -1,0 +1,154 @@
+"""Fingerprints of tables and labels: two short texts that tell whether decisions belong to the data at hand.
+
+A fingerprint is ``FEATURES-LABELS``: the first half is that of all that is no label, the second that of the labels, so
+that it can be told which of the two has changed. Values count as they are, whatever is made of them later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from untwist.arguments import is_missing
+from untwist.data.columns import is_a, is_real
+from untwist.data.tables import bring_to_host
+
+__all__ = ["fingerprint", "fingerprint_columns", "fingerprint_features", "fingerprint_labels"]
+
+#: What stands for a missing value, which no text in a file is.
+_MISSING = "\0missing"
+
+
+def fingerprint(X: Any, y: Any) -> str:
+    """Compute the fingerprint of rows and their labels.
+
+    Parameters
+    ----------
+    X : table or None
+        The features, as `fingerprint_features` takes them.
+    y : array-like
+        The labels.
+
+    Returns
+    -------
+    str
+        Two times 16 hexadecimal digits, with a hyphen between.
+
+    Examples
+    --------
+    >>> fingerprint(np.zeros((2, 1)), ["no", "yes"]) == fingerprint(np.zeros((2, 1)), ["no", "no"])
+    False
+    """
+    return f"{fingerprint_features(X)}-{fingerprint_labels(y)}"
+
+
+def fingerprint_features(X: Any) -> str:
+    """Compute the first half of a fingerprint: names, values and the order of columns and rows.
+
+    Parameters
+    ----------
+    X : table or None
+        An array, a list of rows, a sparse matrix, a data frame of pandas, polars or pyarrow, or batches of rows; None
+        where labels have no features.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+    """
+    return fingerprint_columns(_digest_columns(bring_to_host(X)))
+
+
+def fingerprint_columns(digests: Iterable[tuple[str, str]]) -> str:
+    """Compute the first half of a fingerprint from what is known of each column.
+
+    Parameters
+    ----------
+    digests : iterable of (str, str)
+        The name of each column, and 16 hexadecimal digits for its values.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+    """
+    return _digest_text(part for column in digests for part in column)
+
+
+def fingerprint_labels(y: Any) -> str:
+    """Compute the second half of a fingerprint: labels count as the text that they are written as.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        The labels, of any kind.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+
+    Examples
+    --------
+    >>> fingerprint_labels(np.array([0, 1])) == fingerprint_labels(["0", "1"])
+    True
+    """
+    return _digest_text(_write_cells(np.asarray(bring_to_host(y)).ravel()))
+
+
+def _digest_columns(X: Any) -> Iterable[tuple[str, str]]:
+    """Yield the name and the digest of each column."""
+    if X is None:
+        return
+    if sparse.issparse(X):
+        table = X.tocsr(copy=True)
+        table.sum_duplicates()
+        for name, part in (("shape", np.array(table.shape)), ("indptr", table.indptr), ("indices", table.indices)):
+            yield name, _digest_values(part)
+        yield "data", _digest_values(table.data)
+    elif hasattr(X, "blocks"):
+        for number, block in enumerate(X.blocks()):
+            yield str(number), fingerprint_features(block)
+    elif is_a(X, "pandas", "DataFrame"):
+        for name, series in X.items():
+            yield str(name), _digest_values(np.asarray(series))
+    elif is_a(X, "polars", "DataFrame"):
+        for series in X.get_columns():
+            yield series.name, _digest_values(series.to_numpy())
+    elif is_a(X, "pyarrow", "Table") or is_a(X, "pyarrow", "RecordBatch"):
+        for name, column in zip(X.schema.names, X.columns, strict=True):
+            yield name, _digest_values(column.to_numpy(zero_copy_only=False))
+    else:
+        array = np.asarray(X) if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
+        for index in range(array.shape[1] if array.ndim > 1 else 0):
+            yield str(index), _digest_values(array[:, index])
+
+
+def _digest_values(values: NDArray[Any]) -> str:
+    """Numbers count by what they are, whatever type holds them, anything else as text."""
+    if not is_real(values.dtype):
+        return _digest_text(_write_cells(values))
+    # Zero has one sign, and what is no number one form.
+    numbers = values.astype(np.float64) + 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return blake2b(numbers.tobytes(), digest_size=8).hexdigest()
+
+
+def _digest_text(cells: Iterable[str]) -> str:
+    """The lengths say where one cell ends and the next begins."""
+    texts = list(cells)
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    content = "".join(texts).encode("utf-8", "surrogatepass")
+    return blake2b(lengths.tobytes() + content, digest_size=8).hexdigest()
+
+
+def _write_cells(values: NDArray[Any]) -> Iterable[str]:
+    plain = values.astype(str) if values.dtype.kind in "mM" else values
+    for one in plain.tolist():
+        is_plain = type(one) is str or isinstance(one, (np.ndarray, list))
+        yield str(one) if is_plain or not is_missing(one) else _MISSING

@@ -1,0 +1,172 @@
+"""Files of decisions about labels: a CSV that a spreadsheet can open, change and save without harm."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from untwist.data.decisions import RELABEL, Decisions
+from untwist.files.whole_files import write_whole
+from untwist.text import for_spreadsheet
+
+__all__ = ["format_decisions", "parse_decisions", "read_decisions", "write_decisions"]
+
+#: The columns of the file.
+COLUMNS = ("row", "line", "given", "decision", "label", "note", "decided_at", "fingerprint")
+#: Columns that a file may lack.
+OPTIONAL = {"line", "note", "decided_at"}
+
+
+def write_decisions(path: str | os.PathLike[str], decisions: Decisions) -> None:
+    """Write decisions as a CSV file that is there whole or not at all, and on disk when this returns.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    decisions : Decisions
+        What was decided.
+    """
+    write_whole(path, format_decisions(decisions).encode("utf-8-sig", "surrogatepass"))
+
+
+def read_decisions(path: str | os.PathLike[str]) -> Decisions:
+    """Read decisions; what a spreadsheet changes in passing (separator, quotes, line ends, marks) does not matter.
+
+    Parameters
+    ----------
+    path : str or path
+        A file of `write_decisions`, of the review page, or of a person: a line per row.
+
+    Returns
+    -------
+    Decisions
+        Rows and text; labels are text as well.
+    """
+    content = Path(path).read_bytes()
+    try:
+        text = content.decode("utf-8-sig", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text: save it as CSV UTF-8") from error
+    try:
+        return parse_decisions(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def format_decisions(decisions: Decisions) -> str:
+    """Write decisions as the text of a CSV file.
+
+    Parameters
+    ----------
+    decisions : Decisions
+        What was decided.
+
+    Returns
+    -------
+    str
+        A line of names, and a line per decision.
+    """
+    out = io.StringIO()
+    # A cell with a line end in it is quoted only where lines end so.
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    arrays = (
+        decisions.rows,
+        decisions.lines,
+        decisions.given,
+        decisions.decision,
+        decisions.labels,
+        decisions.notes,
+        decisions.decided_at,
+    )
+    for cells in zip(*(np.asarray(one).tolist() for one in arrays), strict=True):
+        writer.writerow([*(_protect(str(cell)) for cell in cells), decisions.fingerprint])
+    return out.getvalue()
+
+
+def parse_decisions(text: str) -> Decisions:
+    """Read decisions from the text of a CSV file.
+
+    Parameters
+    ----------
+    text : str
+        The text, with commas, semicolons or tabs between cells.
+
+    Returns
+    -------
+    Decisions
+    """
+    names, lines = _split(text)
+    if missing := [name for name in COLUMNS if name not in names and name not in OPTIONAL]:
+        raise ValueError(
+            f"there is no column {missing[0]!r}: this is no file of decisions, or it has lost its first line"
+        )
+    cells: dict[str, list[str]] = {name: [] for name in COLUMNS}
+    for number, line in lines:
+        if len(line) > len(names):
+            raise ValueError(f"line {number} has more cells than the first line has names")
+        found = dict(zip(names, [*map(_unprotect, line), *[""] * (len(names) - len(line))], strict=True))
+        if found["decision"].strip() != RELABEL and not found["label"]:
+            found["label"] = found["given"]  # Whoever keeps a label need not repeat it.
+        for name in COLUMNS:
+            cells[name].append(found.get(name, ""))
+    fingerprints = {one.strip() for one in cells["fingerprint"]}
+    if len(fingerprints) > 1:
+        raise ValueError(f"it has decisions about different data: {', '.join(sorted(fingerprints)[:3])}")
+    return Decisions(
+        rows=np.array([_read_row(one) for one in cells["row"]], dtype=np.intp),
+        given=_as_text(cells["given"]),
+        decision=_as_text([one.strip() for one in cells["decision"]]),
+        labels=_as_text(cells["label"]),
+        notes=_as_text(cells["note"]),
+        fingerprint=min(fingerprints, default=""),
+        lines=_as_text(cells["line"]),
+        decided_at=_as_text(cells["decided_at"]),
+    )
+
+
+def _split(text: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return the names of the columns, and the cells of each line that has any, with the number of that line."""
+    first = re.split(r"[\r\n]", text, maxsplit=1)[0]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
+    try:
+        lines = [(reader.line_num, line) for line in reader]
+    except csv.Error as error:
+        raise ValueError(f"this is no CSV: {error}, in line {reader.line_num}") from error
+    names = [name.strip() for name in lines[0][1]] if lines else []
+    if repeated := [name for name in COLUMNS if names.count(name) > 1]:
+        raise ValueError(f"there are several columns {repeated[0]!r}")
+    return names, [(number, line) for number, line in lines[1:] if any(cell.strip() for cell in line)]
+
+
+def _read_row(text: str) -> int:
+    if not re.fullmatch(r"\s*\d{1,15}\s*", text):
+        raise ValueError(f"row must be a position, a whole number from 0, got {text!r:.40}")
+    return int(text)
+
+
+def _as_text(cells: list[str]) -> Any:
+    """Return text as an array that keeps every character; NumPy's own kind would drop zeros at the end."""
+    return np.array(cells, dtype=object)
+
+
+def _protect(text: str) -> str:
+    """Put a quote before a formula, and before what looks as if that had been done."""
+    return f"'{text}" if _is_formula(text) else text
+
+
+def _unprotect(text: str) -> str:
+    return text[1:] if text.startswith("'") and _is_formula(text) else text
+
+
+def _is_formula(text: str) -> bool:
+    """Whether a spreadsheet takes text for a formula, apart from quotes before it."""
+    bare = text.lstrip("'")
+    return bool(for_spreadsheet(bare) != bare)
