@@ -9,6 +9,7 @@ several sources have labelled an item, all of its labels judge each of them (`un
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -33,7 +34,10 @@ from untwist.audit.sources import (
     rate_sources,
 )
 from untwist.classifier import PILBoostClassifier
+from untwist.data.decisions import Decisions
+from untwist.data.fingerprints import fingerprint
 from untwist.data.sources import look_up_sources
+from untwist.files.decisions import read_decisions
 from untwist.model import FittedModel
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
@@ -463,6 +467,30 @@ class LabelAudit:
         labels = self.given.copy()
         labels[chosen] = self.predicted[chosen]
         return labels
+
+    def apply(self, decisions: Decisions | str | os.PathLike[str]) -> NDArray[Any]:
+        """Return a copy of the labels in which those that a person decided on are changed, and nothing else.
+
+        Where several rows are labels of one item, only the row decided on changes: what a source said stays said.
+
+        Parameters
+        ----------
+        decisions : Decisions, str or path
+            What was decided about the labels of this audit, or the file of it. Decisions about other rows or other
+            labels, by their fingerprint, are a ValueError.
+
+        Returns
+        -------
+        array
+        """
+        decided = decisions if isinstance(decisions, Decisions) else read_decisions(decisions)
+        decided.check_fingerprint(self.fingerprint)
+        return decided.change(self.given)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells these rows and labels from others: `Decisions` carry it."""
+        return fingerprint(self.X, self.given)
 
     def find_likely_wrong(self, rows: ArrayLike) -> NDArray[np.intp]:
         """Return those of some rows whose label is more likely wrong than right, as indices.

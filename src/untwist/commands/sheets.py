@@ -9,7 +9,6 @@ import bz2
 import codecs
 import csv
 import gzip
-import io
 import lzma
 import re
 import sys
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from untwist.commands.cells import replace_cells
 from untwist.data.batches import describe_error
 from untwist.files import open_whole
 from untwist.text import for_spreadsheet, for_terminal
@@ -122,24 +122,11 @@ class Sheet:
         return self._rewrite_csv(label, new) if self.separator is not None else self._rewrite_arrow(label, new)
 
     def _rewrite_csv(self, label: str, new: dict[int, Any]) -> bytes:
-        with _open(self.path, self.encoding) as file:
-            lines = list(file)  # A line ends with \r or \n and with no other character, as in `self.lines`.
-        line_of_row = self.lines
+        with _open(self.path) as file:
+            content = file.read()
+        texts = {row: str(value) for row, value in new.items()}
         column = list(self.frame.columns).index(label)
-        for row, value in new.items():
-            first = int(line_of_row[row]) - 1
-            end = int(line_of_row[row + 1]) - 1 if row + 1 < len(line_of_row) else len(lines)
-            with _allow_any_length():
-                cells = next(csv.reader(lines[first:end], delimiter=self.separator or ",", skipinitialspace=True))
-            if len(cells) <= column:
-                raise ValueError(f"{self.path}, line {first + 1} has no cell for {label!r}: it cannot be rewritten")
-            cells[column] = str(value)
-            text = io.StringIO()  # The writer quotes a cell with the line terminator in it only if it writes that one.
-            csv.writer(text, delimiter=self.separator or ",", lineterminator="\r\n").writerow(cells)
-            ending = lines[first:end][-1]
-            written = text.getvalue().removesuffix("\r\n") + ending[len(ending.rstrip("\r\n")) :]
-            lines[first:end] = [written, *[""] * (end - first - 1)]
-        return "".join(lines).encode(self.encoding)
+        return replace_cells(content, texts, self.lines.tolist(), column, self.separator or ",", self.encoding)
 
     def _rewrite_arrow(self, label: str, new: dict[int, Any]) -> bytes:
         import pyarrow
@@ -150,12 +137,15 @@ class Sheet:
         position = table.column_names.index(label)
         field = table.schema.field(position)
         values = table.column(position).to_pylist()
-        for row, value in new.items():
-            values[row] = value
-        if pyarrow.types.is_dictionary(field.type):
-            column = pyarrow.array(values, type=field.type.value_type).dictionary_encode().cast(field.type)
-        else:
-            column = pyarrow.array(values, type=field.type)
+        is_coded = pyarrow.types.is_dictionary(field.type)
+        kind = field.type.value_type if is_coded else field.type
+        try:
+            for row, value in new.items():
+                values[row] = pyarrow.scalar(value).cast(kind).as_py()
+        except pyarrow.ArrowException as error:
+            raise ValueError(f"column {label!r} holds {kind}, and no other label: {describe_error(error)}") from error
+        column = pyarrow.array(values, type=kind)
+        column = column.dictionary_encode().cast(field.type) if is_coded else column
         table = table.set_column(position, field, column)
         out = pyarrow.BufferOutputStream()
         (parquet.write_table if as_parquet else feather.write_feather)(table, out)
@@ -314,10 +304,12 @@ def _allow_any_length() -> Iterator[None]:
         csv.field_size_limit(usual)
 
 
-def _open(path: Path, encoding: str) -> Any:
+def _open(path: Path, encoding: str | None = None) -> Any:
+    """Open a file, unpacked; without an encoding as bytes."""
     if path.suffix.lower() in COMPRESSED - OPENERS.keys():
         raise ValueError(f"{path.suffix} files can be read but not rewritten: unpack {path.name} first")
-    return OPENERS.get(path.suffix.lower(), open)(path, "rt", encoding=encoding, newline="")
+    how = {"mode": "rb"} if encoding is None else {"mode": "rt", "encoding": encoding, "newline": ""}
+    return OPENERS.get(path.suffix.lower(), open)(path, **how)
 
 
 def _guess_separator(path: Path, encoding: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KEEP", "RELABEL", "SKIP", "Decisions", "match_labels"]
+__all__ = ["KEEP", "RELABEL", "SKIP", "Decisions", "match_labels", "mean_the_same"]
 
 #: The label is right.
 KEEP = "keep"
@@ -200,11 +200,31 @@ def match_labels(labels: Iterable[Any], classes: Iterable[Any]) -> list[Any]:
     return [match(label) for label in labels]
 
 
+def mean_the_same(one: Any, other: Any) -> bool:
+    """Tell whether two labels are one class: they differ in case, in blanks or in how a number is written at most.
+
+    Parameters
+    ----------
+    one, other : object
+        Labels, as text or as what they are.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> mean_the_same("Yes", "yes "), mean_the_same("1", 1.0), mean_the_same("no", "yes")
+    (True, True, False)
+    """
+    return _simplify(str(one)) == _simplify(str(other))
+
+
 def _simplify(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
-        return text.strip().casefold()
+        return " ".join(text.split()).casefold()
 
 
 def _convert(row: int, label: Any, dtype: np.dtype[Any]) -> Any:

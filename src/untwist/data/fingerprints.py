@@ -6,7 +6,7 @@ that it can be told which of the two has changed. Values count as they are, what
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -18,7 +18,7 @@ from untwist.arguments import is_missing
 from untwist.data.columns import is_a, is_real
 from untwist.data.tables import bring_to_host
 
-__all__ = ["fingerprint", "fingerprint_columns", "fingerprint_features", "fingerprint_labels"]
+__all__ = ["digest_columns", "fingerprint", "fingerprint_columns", "fingerprint_features", "fingerprint_labels"]
 
 #: What stands for a missing value, which no text in a file is.
 _MISSING = "\0missing"
@@ -61,7 +61,7 @@ def fingerprint_features(X: Any) -> str:
     str
         16 hexadecimal digits.
     """
-    return fingerprint_columns(_digest_columns(bring_to_host(X)))
+    return fingerprint_columns(digest_columns(X))
 
 
 def fingerprint_columns(digests: Iterable[tuple[str, str]]) -> str:
@@ -101,8 +101,20 @@ def fingerprint_labels(y: Any) -> str:
     return _digest_text(_write_cells(np.asarray(bring_to_host(y)).ravel()))
 
 
-def _digest_columns(X: Any) -> Iterable[tuple[str, str]]:
-    """Yield the name and the digest of each column."""
+def digest_columns(X: Any) -> Iterator[tuple[str, str]]:
+    """Yield what a fingerprint is made of: each column's name, and digits for its values.
+
+    Parameters
+    ----------
+    X : table or None
+        As for `fingerprint_features`.
+
+    Yields
+    ------
+    (str, str)
+        The name, and 16 hexadecimal digits.
+    """
+    X = bring_to_host(X)
     if X is None:
         return
     if sparse.issparse(X):

@@ -1,0 +1,96 @@
+"""Change the labels that a person decided on: ``untwist apply data.decisions.csv data.csv -o cleaned.csv``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from untwist.audit import Decisions, read_decisions
+from untwist.commands.decided import find_label
+from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, read, refuse_unwritable
+from untwist.commands.steps import encode_json, print_result, refuse_same_files
+from untwist.data.decisions import KEEP, SKIP, match_labels, mean_the_same
+from untwist.files import write_whole
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write a copy of a table in which the labels decided on are changed, and nothing else.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        By default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    options = _parse(arguments)
+    decisions = read_decisions(options.decisions)
+    if not len(decisions):
+        raise ValueError(f"{options.decisions} has no decisions")
+    sheet = read(options.table, options.separator, options.encoding)
+    try:
+        label = find_label(sheet.frame, decisions)
+    except ValueError as error:
+        raise ValueError(f"{options.table} is not the file that {options.decisions} is about: {error}") from error
+    changed, values = _choose_cells(sheet, label, decisions)
+    try:
+        content = sheet.replace_labels(label, decisions.rows[changed], values)
+    except ValueError as error:
+        raise ValueError(f"{options.table}: {error}") from error
+    write_whole(options.output, COMPRESS.get(options.output.suffix.lower(), bytes)(content))
+    counts = {
+        "changed": len(values),
+        "kept": int(np.count_nonzero(~changed & (decisions.decision != SKIP))),
+        "skipped": int(np.count_nonzero(decisions.decision == SKIP)),
+    }
+    if options.json:
+        print(encode_json({"table": options.table, "output": options.output, "label_column": label} | counts))
+    else:
+        words = ", ".join(f"{number:,} {word}" for word, number in counts.items())
+        print_result(f"labels in column {label!r}: {words}; {options.output} has them, and all else as it was")
+    return 0
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Read the options, and refuse what cannot be done before anything is read."""
+    parser = argparse.ArgumentParser(prog="untwist apply", description=__doc__.split(":")[0] + ".")
+    parser.add_argument("decisions", type=Path, metavar="DECISIONS", help="the file that untwist review wrote")
+    parser.add_argument("table", type=Path, metavar="TABLE", help="the file that was reviewed, as it was then")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="the copy with other labels")
+    parser.add_argument("--separator", help="between cells (default: the likeliest of , ; | and tab)")
+    parser.add_argument("--encoding", default="utf-8", help="of the text (default utf-8)")
+    parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
+    options = parser.parse_args(arguments)
+    refuse_same_files([options.decisions, options.table], [options.output])
+    refuse_unwritable(options.output)
+    binary = {".parquet", *ARROW}
+    kinds = find_kind(options.table), find_kind(options.output)
+    if kinds[0] != kinds[1] and set(kinds) & {*binary, ".xlsx", ".ods"}:
+        parser.error(f"the copy must be a file of the same kind as {options.table.name}")
+    if kinds[0] in (".xlsx", ".ods"):
+        raise ValueError(
+            f"{options.table}: a workbook cannot be changed in some cells alone: save it as CSV, review that"
+        )
+    return options
+
+
+def _choose_cells(sheet: Sheet, label: str, decisions: Decisions) -> tuple[Any, list[Any]]:
+    """Which of the decisions change a cell, and what to write there: a class as the column writes it."""
+    cells = sheet.frame[label]
+    if decisions.rows.max() >= len(cells):
+        raise ValueError(f"row {decisions.rows.max()} is decided on, but {sheet.path} has {len(cells)} rows, from 0")
+    for row, given in zip(decisions.rows.tolist(), decisions.given.tolist(), strict=True):
+        if not mean_the_same(given, cells.iloc[row]):
+            was = f"had the label {str(given)!r:.40} when it was decided on"
+            raise ValueError(f"row {row} of {sheet.path} {was}, not {str(cells.iloc[row])!r:.40}")
+    changed = decisions.relabelled & (decisions.decision != KEEP)
+    spellings = cells.dropna().value_counts().index.tolist()
+    return changed, match_labels(decisions.labels[changed].tolist(), spellings)

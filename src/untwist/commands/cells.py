@@ -1,0 +1,95 @@
+"""Single cells of a CSV file changed in place: every other byte stays as it is, quotes, blanks and line ends too."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections.abc import Mapping, Sequence
+
+__all__ = ["replace_cells"]
+
+#: How a file begins whose encoding leaves open in which order bytes come; the longest first.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+#: Encodings that take such a mark away and write one of their own.
+_WITH_MARK = {"utf-8-sig", "utf-16", "utf-32"}
+
+
+def replace_cells(
+    content: bytes, new: Mapping[int, str], lines: Sequence[int], column: int, separator: str, encoding: str
+) -> bytes:
+    """Write other text into a column of some rows of a CSV file.
+
+    Parameters
+    ----------
+    content : bytes
+        The file, not compressed.
+    new : mapping
+        The text for each row, from 0.
+    lines : sequence of int
+        The line, from 1, on which each row begins.
+    column : int
+        The column, from 0.
+    separator : str
+        What is between cells.
+    encoding : str
+        That of the file.
+
+    Returns
+    -------
+    bytes
+        The new file. A ValueError where a row has no such cell, or where the text cannot be written so.
+    """
+    encoding = _name_exactly(content, encoding)
+    text = content.decode(encoding)
+    if text.encode(encoding) != content:
+        raise ValueError(f"in {encoding} it would not stay the same byte for byte: save the file as UTF-8 first")
+    pieces = list(io.StringIO(text, newline=""))  # A line ends with \r or \n and with no other character.
+    for row, cell in new.items():
+        first = int(lines[row]) - 1
+        end = int(lines[row + 1]) - 1 if row + 1 < len(lines) else len(pieces)
+        record = "".join(pieces[first:end])
+        start, stop = _find_cell(record, column, separator, first + 1)
+        changed = record[:start] + _write_cell(cell, record[start:stop], separator) + record[stop:]
+        pieces[first:end] = [changed, *[""] * (end - first - 1)]
+    try:
+        return "".join(pieces).encode(encoding)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{error.object[error.start : error.end]!r} cannot be written in {encoding}") from error
+
+
+def _name_exactly(content: bytes, encoding: str) -> str:
+    """Return the encoding that keeps the mark at the beginning of a file, or its absence, as it is."""
+    if codecs.lookup(encoding).name not in _WITH_MARK:
+        return encoding
+    exact = next((name for mark, name in _MARKS.items() if content.startswith(mark)), None)
+    return exact or ("utf-8" if "8" in encoding else encoding)
+
+
+def _find_cell(record: str, column: int, separator: str, line: int) -> tuple[int, int]:
+    """Return where a cell of a record begins and ends, quotes included and blanks around it not."""
+    outside = f"[^{re.escape(separator)}\r\n]"
+    cell = re.compile(f'(?P<blanks> *)(?P<cell>"(?:[^"]|"")*"{outside}*|{outside}*)')
+    position = 0
+    for number in range(column + 1):
+        found = cell.match(record, position)
+        assert found is not None  # An empty cell matches too.
+        if number == column:
+            return found.start("cell"), found.start("cell") + len(found["cell"].rstrip(" "))
+        position = found.end()
+        if record[position : position + 1] != separator:
+            break
+        position += 1
+    raise ValueError(f"line {line} has no cell for the label: it cannot be rewritten")
+
+
+def _write_cell(text: str, old: str, separator: str) -> str:
+    """Write text as a cell, in quotes where the old cell was or where it must be."""
+    is_plain = not re.search(f'[{re.escape(separator)}"\r\n]', text) and text == text.strip()
+    return text if is_plain and not old.startswith('"') else '"' + text.replace('"', '""') + '"'
