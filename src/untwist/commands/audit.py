@@ -21,7 +21,7 @@ from untwist.files import write_whole
 from untwist.progress import print_status
 from untwist.report import compare, report
 
-__all__ = ["main"]
+__all__ = ["JudgedFile", "add_audit_options", "judge", "main"]
 
 #: Suspects that are printed with their reasons on standard output.
 SHOWN = 5
@@ -49,13 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
         The exit status.
     """
     options = _parse(arguments)
-    sheet, table = read_table(options)
-    done = fit(table, options)
-    if done.was_stopped:
-        raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
-    audit = audit_labels(table.X, table.y, done.model, source=table.source, item=table.item)
-    suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
-    judged = _JudgedFile(sheet, table, audit, suspects)
+    judged = judge(*read_table(options), options)
     listed = judged.list_suspects()
     if options.suspects:
         judged.write_suspects(options.suspects, listed)
@@ -70,10 +64,54 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def add_audit_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is audited, and how many rows are suspects.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of a command.
+    """
+    add_table_options(parser, labelled=True)
+    parser.add_argument(
+        "--budget",
+        type=_read_budget,
+        help="this many suspects (default: as many as are worth a look, none without sign of noise)",
+    )
+
+
+def _read_budget(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return int(text)
+
+
+def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> JudgedFile:
+    """Judge every label of a table that was read.
+
+    Parameters
+    ----------
+    sheet, table
+        What `read_table` returned.
+    options : argparse.Namespace
+        Those of `add_audit_options`.
+
+    Returns
+    -------
+    JudgedFile
+    """
+    done = fit(table, options)
+    if done.was_stopped:
+        raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
+    audit = audit_labels(table.X, table.y, done.model, source=table.source, item=table.item)
+    suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
+    return JudgedFile(sheet, table, audit, suspects)
+
+
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     """Read the options, and refuse what cannot be done before anything is fitted."""
     parser = argparse.ArgumentParser(prog="untwist audit", description=__doc__.split("?")[0] + "?")
-    add_table_options(parser, labelled=True)
+    add_audit_options(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="a report to open in a browser")
     parser.add_argument("--peers", action="store_true", help="XGBoost and LightGBM in the report too")
     parser.add_argument("--suspects", type=Path, metavar="FILE", help="the suspect rows, the worst first")
@@ -83,17 +121,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         metavar="FILE",
         help="a copy of the table, labels that are likelier wrong than right replaced",
     )
-    parser.add_argument(
-        "--budget",
-        type=int,
-        help="this many suspects (default: as many as are worth a look, none without sign of noise)",
-    )
     options = parser.parse_args(arguments)
     refuse_same_files([options.table], [options.output, options.suspects, options.corrected])
     if options.corrected and not _are_alike(options.table, options.corrected):
         parser.error(f"--corrected must be a file of the same kind as {options.table.name}")
-    if options.budget is not None and options.budget < 1:
-        parser.error("--budget must be at least 1")
     refuse_unwritable(options.suspects)
     refuse_unwritable(options.corrected)
     return options
@@ -106,7 +137,7 @@ def _are_alike(one: Path, other: Path) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _JudgedFile:
+class JudgedFile:
     """A file, the table that was made of it, what the audit says of its labels, and the rows that are suspect."""
 
     sheet: Sheet

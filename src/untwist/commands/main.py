@@ -22,6 +22,7 @@ COMMANDS = {
     "train": ("untwist.commands.train", "train a model on a table whose labels may be wrong"),
     "predict": ("untwist.commands.predict", "predict the labels of a table"),
     "audit": ("untwist.commands.audit", "which labels of a table are wrong?"),
+    "review": ("untwist.commands.review", "decide about suspect labels on a page of this machine"),
     "apply": ("untwist.commands.apply", "change the labels that a person decided on, and nothing else"),
     "explain": ("untwist.commands.explain", "which columns make a prediction?"),
     "inspect": ("untwist.commands.inspect", "what is in a model file?"),

@@ -31,6 +31,7 @@ from untwist.text import for_spreadsheet, for_terminal
 __all__ = [
     "ARROW",
     "COMPRESS",
+    "COMPRESSED",
     "Sheet",
     "find_kind",
     "import_pandas",

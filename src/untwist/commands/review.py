@@ -1,0 +1,198 @@
+"""Decide about suspect labels on a page of this machine: ``untwist review data.csv --label churn``."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shlex
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from untwist.audit import LabelAudit
+from untwist.commands.audit import JudgedFile, add_audit_options, judge
+from untwist.commands.columns import PreparedTable
+from untwist.commands.decided import fingerprint_file
+from untwist.commands.sheets import COMPRESSED, Sheet, find_kind
+from untwist.commands.steps import encode_json, print_result, read_table, refuse_same_files
+from untwist.data.decisions import SKIP
+from untwist.progress import print_status
+from untwist.report import report
+from untwist.review import Ledger, Lock, ReviewServer
+from untwist.text import for_script
+
+__all__ = ["main"]
+
+#: Rows to look at where nothing is suspect by itself.
+LEAST_REVIEWED = 50
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Audit a table, show its suspects on a page, and write what is decided there as it is decided.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        By default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    options = _parse(arguments)
+    lock = Lock(options.decisions)
+    try:
+        sheet, table = read_table(options)
+        mark = fingerprint_file(sheet.frame, options.label)
+        ledger = _open_ledger(options.decisions, mark, sheet, table)
+        judged = judge(sheet, table, options)
+        with _open_server(_write_page(judged, mark), ledger, options.port, lock) as server:
+            _serve(server, opens_browser=options.browser)
+        ledger.close()
+    finally:
+        lock.release()
+    counts = _count(ledger, judged.audit, table)
+    command = _name_next_command(options)
+    if options.json:
+        print(encode_json(counts | {"decisions": options.decisions, "next": command}))
+    else:
+        _print_summary(counts, options.decisions, command)
+    return 0
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Read the options, and refuse what cannot be done before anything is fitted."""
+    parser = argparse.ArgumentParser(prog="untwist review", description=__doc__.split(":")[0] + ".")
+    add_audit_options(parser)
+    parser.add_argument(
+        "--decisions",
+        type=Path,
+        metavar="FILE",
+        help="where decisions are written, or gone on with (default: beside the table, with .decisions.csv)",
+    )
+    parser.add_argument("--port", type=int, default=0, help="of the server on 127.0.0.1 (default: any that is free)")
+    parser.add_argument(
+        "--no-browser", dest="browser", action="store_false", help="print the address, and open no browser"
+    )
+    options = parser.parse_args(arguments)
+    if not 0 <= options.port < 65536:
+        parser.error("--port must be from 0 to 65535")
+    if options.decisions is None:
+        options.decisions = options.table.with_name(f"{_find_stem(options.table)}.decisions.csv")
+    refuse_same_files([options.table], [options.decisions])
+    return options
+
+
+def _find_stem(path: Path) -> str:
+    """Return the name of a file without what says of which kind it is."""
+    name = path.name
+    if path.suffix.lower() in COMPRESSED:
+        name = name[: -len(path.suffix)]
+    return name[: len(name) - len(find_kind(path))] or name
+
+
+def _open_ledger(path: Path, mark: str, sheet: Sheet, table: PreparedTable) -> Ledger:
+    """Open the decisions about the rows of a file that have a label."""
+    rows = table.rows.tolist()
+    given = dict(zip(rows, map(str, table.y.tolist()), strict=True))
+    lines = dict(zip(rows, map(str, sheet.lines[table.rows].tolist()), strict=True))
+    ledger = Ledger(path, mark, given, lines)
+    if done := len(ledger.decisions):
+        print_status(f"{path} has {done:,} decisions already: the review goes on from there")
+    return ledger
+
+
+def _write_page(judged: JudgedFile, mark: str) -> str:
+    """Write the page of the audit, with what its script must know to send decisions."""
+    audit, sheet, table = judged.audit, judged.sheet, judged.table
+    suspects = judged.suspects
+    if not len(suspects):
+        suspects = audit.suspects(budget=min(LEAST_REVIEWED, len(table.y)))
+        print_status(f"no label is suspect by itself: the page has the {len(suspects)} rows to look at first")
+    page = report(
+        audit,
+        title=sheet.path.name,
+        rows=sheet.lines[table.rows].tolist(),
+        row_name=sheet.row_word,
+        suspects=suspects,
+    )
+    config = {
+        "fingerprint": mark,
+        "title": sheet.path.name,
+        "classes": [str(one) for one in audit.classes.tolist()],
+        "row_name": sheet.row_word,
+        "server": "decisions",
+    }
+    return page.replace(
+        "</body>", f'<script type="application/json" id="review-config">{for_script(config)}</script></body>'
+    )
+
+
+def _open_server(page: str, ledger: Ledger, port: int, lock: Lock) -> ReviewServer:
+    """Open a server; where one was killed, at its address, so that pages which are still open go on."""
+    before = lock.find_address()
+    server = None
+    if before is not None and port in (0, before[0]):
+        try:
+            server = ReviewServer(page, ledger, *before)
+        except OSError:  # Somebody else has the port now.
+            print_status("the port of the review that was killed is taken: its pages will not find this one")
+    server = server or ReviewServer(page, ledger, port)
+    lock.write(server.server_port, server.token)
+    return server
+
+
+def _serve(server: ReviewServer, *, opens_browser: bool) -> None:
+    """Serve until Ctrl-C."""
+    print_status(f"Review at {server.address}")
+    print_status(f"Decisions are written to {server.ledger.path} as they are made; Ctrl-C ends the review.")
+    if opens_browser:
+        threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        print_status("")
+
+
+def _count(ledger: Ledger, audit: LabelAudit, table: PreparedTable) -> dict[str, Any]:
+    """Count what was decided, and how many wrong labels were to be expected among the rows that were not skipped."""
+    decisions = ledger.decisions
+    reviewed = np.searchsorted(table.rows, decisions.rows[decisions.reviewed])
+    low, high = audit.bound_wrong(reviewed)
+    return {
+        "decided": len(decisions),
+        "wrong": int(np.count_nonzero(decisions.relabelled)),
+        "right": int(np.count_nonzero(decisions.reviewed & ~decisions.relabelled)),
+        "skipped": int(np.count_nonzero(decisions.decision == SKIP)),
+        "noise_found": audit.noise.found,
+        "expected_wrong": round(low, 1),
+        "wrong_at_most": round(high, 1),
+    }
+
+
+def _print_summary(counts: dict[str, Any], path: Path, command: str) -> None:
+    if not counts["decided"]:
+        print_result("Nothing was decided.")
+        return
+    expected = f"about {counts['expected_wrong']:,.0f} were expected"
+    if not counts["noise_found"]:
+        expected = f"up to {math.ceil(counts['wrong_at_most']):,} could be expected"
+    n_reviewed = counts["wrong"] + counts["right"]
+    skipped = f"; {counts['skipped']:,} skipped" if counts["skipped"] else ""
+    print_result(f"{counts['wrong']:,} of {n_reviewed:,} labels were wrong, {expected}{skipped}. {path} has it all.")
+    print_result(f"To change the labels: {command}")
+
+
+def _name_next_command(options: argparse.Namespace) -> str:
+    """Write down the command that applies the decisions."""
+    table = options.table
+    suffixes = table.name[len(_find_stem(table)) :]
+    words = ["untwist", "apply", str(options.decisions), str(table)]
+    words += ["-o", str(table.with_name(f"{_find_stem(table)}.cleaned{suffixes}"))]
+    words += [] if options.separator is None else ["--separator", options.separator]
+    words += [] if options.encoding == "utf-8" else ["--encoding", options.encoding]
+    return shlex.join(words)
