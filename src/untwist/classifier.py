@@ -14,9 +14,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
 from untwist.arguments import Array
+from untwist.automatic.reviews import fit_with_review
 from untwist.automatic.search import Search
 from untwist.automatic.sources import fit_by_source
 from untwist.data.encoding import AcceptedTables
+from untwist.data.reviews import read_review
 from untwist.fitting import boost_given_settings, replay_rounds
 from untwist.model import FittedModel
 from untwist.settings import choose_engine, resolve
@@ -316,6 +318,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         *,
         source: Any = None,
         item: Any = None,
+        reviewed: Any = None,
     ) -> Self:
         """Boost on (X, y).
 
@@ -342,6 +345,15 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             sources, and None for a row by itself. Without it rows with equal features are one item where their sources
             all differ, if at least half of all rows repeat so. The labels of an item lie in the same fold, and what
             models say of it is the mean over its rows.
+        reviewed : Decisions, array-like or None
+            The rows whose labels are known to be right. `Decisions` (`untwist.audit`) say what the labels of reviewed
+            rows were and what is right; y may have either label of a row that was decided on, and skipped rows are as
+            if nobody had looked. What the reviewer found then tells how noisy the labels are, whichever rows were
+            chosen and why. A Boolean for each row, or positions of rows, say that these labels of y are right. What
+            they were before is not known then, and the noise is that of the other rows: where suspects were reviewed
+            and changed, fewer of these are wrong than of all, and Decisions do better. Either way a known label counts
+            as much as the noisy ones that it is worth. It asks for alpha "auto" and goes with neither X_val nor source
+            nor a distributed fit.
 
         Returns
         -------
@@ -349,17 +361,30 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """
         if source is not None and self.warm_start:
             raise ValueError("source must be None with warm_start=True: sources are judged by folds, which begin anew")
+        if reviewed is not None and self.warm_start:
+            raise ValueError("reviewed must be None with warm_start=True: labels are judged by folds, which begin anew")
         previous = self._find_previous()
         settings = resolve(list_parameters(self), seed=None if previous is None else previous.seed)
         if previous is None:
             self.__dict__.pop("model_", None)  # A fit that fails on its data leaves no older model behind.
         validation = ValidationTable(X_val, y_val, sample_weight_val)
         sources = SourceColumns(source, item)
+        review = None if reviewed is None else read_review(reviewed, X, y)
         data = TrainingData.collect(
-            settings, X, y, sample_weight, validation, sources=sources, previous=previous, estimator=self
+            settings,
+            X,
+            y if review is None else review.given,
+            sample_weight,
+            validation,
+            sources=sources,
+            has_review=review is not None,
+            previous=previous,
+            estimator=self,
         )
         if data.sources is not None:
             fit = fit_by_source(data)
+        elif review is not None and review.is_reviewed.any():
+            fit = fit_with_review(data, review.encode(data.classes))
         else:
             fit = Search(data).run() if settings.automatic else boost_given_settings(data, previous, self._hold)
         self.model_ = fit.model

@@ -18,6 +18,7 @@ from untwist.boosting.forest import Forest, iterate_row_blocks
 from untwist.data.batches import Encoded
 from untwist.data.encoding import TableEncoder
 from untwist.data.labels import encode_labels, list_positive_classes
+from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import UNKNOWN, LabelSources, look_up_sources
 from untwist.data.workers import Workers, solo
 from untwist.noise.estimate import NoiseEstimate
@@ -129,6 +130,8 @@ class OutOfFold:
         Tells the training table from others; None where not every training row has been set aside.
     sources : LabelSources or None
         Who gave the label of each training row, where that is known.
+    reviewed : ReviewedRows or None
+        The rows that a person has reviewed, if there are such; `labels` are those from before the review.
     """
 
     rows: NDArray[np.intp]
@@ -137,6 +140,7 @@ class OutOfFold:
     labels: NDArray[np.uint32]
     fingerprint: int | None = None
     sources: LabelSources | None = None
+    reviewed: ReviewedRows | None = None
 
     def mean_scores(self) -> Array:
         """Return the scores of every training row; the mean where several folds had a part of it."""

@@ -40,7 +40,14 @@ from untwist.noise.posterior import find_posterior_floor
 from untwist.settings import Settings
 from untwist.theory.links import Link
 
-__all__ = ["NO_SOURCES_FOR_WORKERS", "N_FOLDS", "SourceColumns", "TrainingData", "ValidationTable"]
+__all__ = [
+    "NO_REVIEW_FOR_WORKERS",
+    "NO_SOURCES_FOR_WORKERS",
+    "N_FOLDS",
+    "SourceColumns",
+    "TrainingData",
+    "ValidationTable",
+]
 
 #: Folds that candidates are compared by.
 N_FOLDS = 5
@@ -49,6 +56,12 @@ N_FOLDS = 5
 NO_SOURCES_FOR_WORKERS = (
     "source and item must be None in a distributed fit, as sources are judged by all rows at once: "
     "fit PILBoostClassifier on one machine"
+)
+
+#: What workers of a distributed fit are told that were given reviewed rows.
+NO_REVIEW_FOR_WORKERS = (
+    "reviewed must be None in a distributed fit, as reviewed rows are judged by all rows at once: "
+    "fit PILBoostClassifier on one machine, or give y with the labels that were decided on"
 )
 
 #: Sums of weights are kept below this, up to which float64 holds all whole numbers.
@@ -170,6 +183,7 @@ class TrainingData:
         validation: ValidationTable | None = None,
         *,
         sources: SourceColumns | None = None,
+        has_review: bool = False,
         previous: FittedModel | None = None,
         estimator: Any = None,
     ) -> TrainingData:
@@ -185,6 +199,8 @@ class TrainingData:
             The validation rows that were given.
         sources : SourceColumns or None
             Who gave each label.
+        has_review : bool
+            Whether some rows have been reviewed.
         previous : FittedModel or None
             The model to go on from: the rows must have its columns and classes.
         estimator : object or None
@@ -195,6 +211,7 @@ class TrainingData:
         workers = find_workers() if settings.engine.joins_workers else solo
         sources = SourceColumns() if sources is None else sources
         sources.check_allowed(settings, validation, workers)
+        _check_review_allowed(has_review, settings, validation, sources, workers)
         seed = workers.broadcast_first(settings.seed)
         table = _TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
         label_sources = table.read_sources(sources)
@@ -286,6 +303,38 @@ class TrainingData:
             encoder=replace(self.encoder, schema=schema),
             coding=coding,
             fold_numbers=fold_numbers,
+        )
+
+    def relabel(self, labels: NDArray[np.uint32], worth: Array) -> TrainingData:
+        """Return the same rows, in the same folds, with other labels and weights.
+
+        Columns that are coded by labels keep the numbers that they have.
+
+        Parameters
+        ----------
+        labels : array of uint32
+            The index of each row's class.
+        worth : array
+            What the weight of each row is multiplied by, above 0.
+
+        Returns
+        -------
+        TrainingData
+        """
+        assert self.folds is not None
+        before, after = (self.class_weights[one] for one in (self.rows.labels, labels))
+        factor = worth * np.divide(after, before, out=np.ones_like(after), where=before > 0)
+        rows = replace(self.rows, labels=labels, weight=self.rows.weight * factor)
+        options = replace(self.settings.engine_options, growth=self.growth)
+        by_fold = [rows]
+        if self.coding is not None and self.fold_numbers:
+            by_fold = [_put_numbers(rows, self.coding, numbers) for numbers in self.fold_numbers]
+        return replace(
+            self,
+            rows=rows,
+            weight=self.weight * factor,
+            folds=self.folds * factor,
+            datasets=tuple(self.settings.engine.make_dataset(one, options) for one in by_fold),
         )
 
     @property
@@ -491,6 +540,29 @@ class _TrainingTable:
                 raise ValueError(f"monotonic_cst must be 0 for column {name!r}, which holds categories")
         sign = -1 if self.settings.turns_labels_over else 1
         return tuple(int(sign * direction) for direction in directions)
+
+
+def _check_review_allowed(
+    has_review: bool, settings: Settings, validation: ValidationTable, sources: SourceColumns, workers: Workers
+) -> None:
+    """Raise an error where rows are reviewed and nothing can be told of the others."""
+    if any(workers.gather(has_review)) and workers.size > 1:
+        raise ValueError(NO_REVIEW_FOR_WORKERS)
+    if not has_review:
+        return
+    instead = "or give y with the labels that were decided on"
+    if sources.source is not None:
+        raise ValueError(f"reviewed must be None with source: leave out one of them, {instead}")
+    if validation.X is not None:
+        raise ValueError(
+            f"reviewed must be None with X_val, as labels are judged by folds over all rows: leave out X_val, {instead}"
+        )
+    if not settings.automatic or not settings.untwists_posteriors:
+        raise ValueError(
+            "reviewed must be None with settings that estimate no noise, as what a known label is worth depends on it: "
+            'leave alpha="auto" and noise_rates="auto", and take no other loss, estimator or engine than those that '
+            f"grow trees, {instead}"
+        )
 
 
 def _list_source_columns(X: Any, index: NDArray[np.intp]) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from untwist.arguments import Array
-from untwist.audit.judging import Judgement, judge_alike, judge_by_source
+from untwist.audit.judging import Judgement, judge_alike, judge_by_source, settle_reviewed
 from untwist.audit.labels import LabelAudit
 from untwist.classifier import PILBoostClassifier
 from untwist.data.sources import LabelSources, read_names
@@ -28,6 +28,7 @@ def audit_labels(
     *,
     source: Any = None,
     item: Any = None,
+    reviewed: Any = None,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
@@ -37,9 +38,10 @@ def audit_labels(
 
     Parameters
     ----------
-    X, y, source, item, sample_weight
+    X, y, source, item, reviewed, sample_weight
         As `PILBoostClassifier.fit` takes them. `source` says who or what gave each label, and `item` which rows are
-        labels of one thing; neither is a feature.
+        labels of one thing; neither is a feature. `reviewed` are the rows whose labels are known to be right: they are
+        never suspects, and `given` has the labels that were decided on.
     model : PILBoostClassifier or None
         A classifier that chose by folds (as `PILBoostClassifier()` does) and was fitted to the very same rows, so that
         nothing has to be fitted again, with the same sources if any. None: one is fitted.
@@ -67,9 +69,10 @@ def audit_labels(
     """
     if model is None:
         model = PILBoostClassifier(n_jobs=n_jobs, random_state=random_state)
-        model.fit(X, y, sample_weight=sample_weight, source=source, item=item)
-    elif sample_weight is not None:
-        raise ValueError("sample_weight belongs to the fit of the model that is given: leave it out")
+        model.fit(X, y, sample_weight=sample_weight, source=source, item=item, reviewed=reviewed)
+    elif sample_weight is not None or reviewed is not None:
+        name = "reviewed" if sample_weight is None else "sample_weight"
+        raise ValueError(f"{name} belongs to the fit of the model that is given: leave it out")
     posterior = getattr(model, "oof_proba_", None)
     if posterior is None:
         raise ValueError(
@@ -84,7 +87,12 @@ def audit_labels(
     posterior = fitted.out_of_fold_posterior_of_labels()
     assert fitted.out_of_fold is not None  # The posterior comes from there.
     weight = fitted.out_of_fold.row_weights()
-    judged = _judge(fitted, votes, posterior, labels, weight)
+    review = fitted.out_of_fold.reviewed
+    counted = weight if review is None else np.where(review.is_reviewed, 0.0, weight)
+    judged = _judge(fitted, votes, posterior, labels, counted)
+    if review is not None:
+        judged = settle_reviewed(judged, review, weight)
+        labels = review.labels.astype(np.intp)
     audit = LabelAudit(
         classes=fitted.classes,
         given=fitted.classes[labels],
@@ -100,6 +108,7 @@ def audit_labels(
         source=None if votes is None else _name_sources(votes),
         item=None if votes is None else _name_items(votes, item, weight),
         by_source=fitted.sources,
+        reviewed=None if review is None else review.is_reviewed,
     )
     if not seeks_sources or votes is not None:
         return audit
@@ -118,11 +127,14 @@ def _judge(
 
 
 def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.intp]:
-    """Return the labels as indices of classes; a ValueError where the rows are not those of the fit."""
+    """Return the labels, before any review, as indices of classes; a ValueError where the rows are not those of fit."""
     fitted = model.model_
     rows = fitted.encoder.by_index.encode(X, model)
     labels = fitted.encode_labels("y", y)
     assert fitted.out_of_fold is not None
+    review = fitted.out_of_fold.reviewed
+    if review is not None and len(labels) == len(review.labels):
+        labels = review.restore(labels)
     if rows.shape[0] != len(labels) or compute_fingerprint(rows, labels) != fitted.out_of_fold.fingerprint:
         raise ValueError("X and y must be the rows that the model was fitted to, in the same order")
     return labels.astype(np.intp)

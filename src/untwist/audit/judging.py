@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from untwist.arguments import Array
+from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import LabelSources
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import SAFE_MARGIN, MatrixUntwisting
@@ -26,6 +27,7 @@ __all__ = [
     "judge_alike",
     "judge_by_source",
     "move_interval",
+    "settle_reviewed",
     "untwist",
 ]
 
@@ -93,6 +95,39 @@ def judge_alike(
         wrong=noise.probability_wrong(twisted, labels),
         share=bound(weight),
         share_by_label=[bound(np.where(labels == label, weight, 0.0)) for label in range(posterior.shape[1])],
+    )
+
+
+def settle_reviewed(judged: Judgement, review: ReviewedRows, weight: Array) -> Judgement:
+    """Return what is known of labels some of which a person has reviewed: these are right.
+
+    Parameters
+    ----------
+    judged : Judgement
+        What is known of the labels as they were given, reviewed rows not counted in its shares.
+    review : ReviewedRows
+        The rows that were reviewed.
+    weight : array
+        How much each row counts.
+
+    Returns
+    -------
+    Judgement
+        Of the labels after the review.
+    """
+    is_open = ~review.is_reviewed
+
+    def dilute(interval: Interval, counted: NDArray[np.bool_]) -> Interval:
+        left = _average(is_open[counted].astype(np.float64), weight[counted])
+        share, low, high = (left * one for one in interval)
+        return share, low, high
+
+    return replace(
+        judged,
+        predicted=np.where(is_open, judged.predicted, review.labels).astype(np.intp),
+        wrong=np.where(is_open, judged.wrong, 0.0),
+        share=dilute(judged.share, np.ones_like(is_open)),
+        share_by_label=[dilute(one, review.labels == label) for label, one in enumerate(judged.share_by_label)],
     )
 
 

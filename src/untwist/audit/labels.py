@@ -59,6 +59,9 @@ LEAST_REPEATED = 0.1
 #: Sources that stand out, or pairs of them, that are printed, at most.
 MOST_SOURCES = 4
 
+#: What a review may be for.
+AIMS = ("labels", "model")
+
 #: Where the sources are that stand out and are not printed.
 ALL_SOURCES = "list_sources() has them all"
 
@@ -100,6 +103,9 @@ class LabelAudit:
     hidden_source : HiddenSource or None
         A column of X that looks like a source rather than a feature: at some of its values labels look wrong more
         often.
+    reviewed : array of bool or None
+        The rows whose labels were known to be right: `given` and `predicted` are what was decided on, and `wrong` is 0.
+        None where no row was.
 
     Examples
     --------
@@ -129,6 +135,7 @@ class LabelAudit:
     item: NDArray[Any] | None = None
     by_source: NoiseBySource | None = None
     hidden_source: HiddenSource | None = None
+    reviewed: NDArray[np.bool_] | None = None
 
     def __str__(self) -> str:
         return self.describe()
@@ -150,6 +157,8 @@ class LabelAudit:
         """
         n_rows = len(self.given)
         sources = [f"  {one}" for one in self.describe_sources(where_all_sources)]
+        if self.reviewed is not None:
+            sources.append(f"  {np.count_nonzero(self.reviewed):,} of them are reviewed, and taken as right")
         if not self.noise.found:
             words = f"{n_rows} labels: {self.describe_noise()}{self.describe_as_source()}"
             words += "; suspects(budget=...) are the rows to look at first"
@@ -295,7 +304,8 @@ class LabelAudit:
         """
         of_label = self.posterior[np.arange(len(self.given)), self.label_indices]
         is_contradicted = of_label < self.posterior.max(axis=1)
-        return np.maximum(self.wrong, np.where(is_contradicted, 1.0, 1.0 - of_label))
+        at_most = np.maximum(self.wrong, np.where(is_contradicted, 1.0, 1.0 - of_label))
+        return at_most if self.reviewed is None else np.where(self.reviewed, 0.0, at_most)
 
     # ---- who gave the labels ----
 
@@ -407,17 +417,40 @@ class LabelAudit:
 
     @property
     def ranking(self) -> NDArray[np.intp]:
-        """All rows, the most suspect first; of equals those whose label the posterior speaks against more."""
+        """All rows that nobody has reviewed, the most suspect first.
+
+        Of equals those come first whose label the posterior speaks against more.
+        """
+        return self._rank(self.wrong)
+
+    def _rank(self, value: Array) -> NDArray[np.intp]:
+        """Return all rows that nobody has reviewed, those of the highest value first."""
         rows = np.arange(len(self.given))
         posterior_of_label = self.posterior[rows, self.label_indices]
-        return np.lexsort((rows, posterior_of_label, -self.wrong))
+        order = np.lexsort((rows, posterior_of_label, -value))
+        return order if self.reviewed is None else order[~self.reviewed[order]]
 
-    def suspects(self, *, false_discovery_rate: float | None = None, budget: int | None = None) -> NDArray[np.intp]:
+    @cached_property
+    def value_for_model(self) -> Array:
+        """How much a model fitted anew with `reviewed=` is expected to learn from a review of each row.
+
+        The model has drawn its conclusions from the label and from how likely that is wrong: it learns from a review
+        only as far as the truth comes as a surprise. It moves by the difference between the truth and what was expected
+        of it, whose mean is 0, and log-loss falls by the mean square of what it moves: by the variance of the truth,
+        1 - sum(q[k]^2), where q is `truth`; of two classes that is 2 * wrong * (1 - wrong). A label that is all but
+        certainly wrong is worth little to the model, however surely it is found, and one that may be either is worth
+        most. Rows that were reviewed are worth nothing.
+        """
+        return np.asarray(1.0 - (self.truth**2).sum(axis=1))
+
+    def suspects(
+        self, *, false_discovery_rate: float | None = None, budget: int | None = None, aim: str = "labels"
+    ) -> NDArray[np.intp]:
         """Return the rows to review, the most suspect first, by position (as for `iloc`).
 
-        Without either argument they are, of two classes, those that are more likely wrong than right; of several, the
+        Without further arguments they are, of two classes, those that are more likely wrong than right; of several, the
         set with the highest expected F1 (`MatrixUntwisting.choose_suspects`). Without evidence of noise there are none
-        but those of a budget.
+        but those of a budget. Rows that were reviewed are never among them.
 
         Parameters
         ----------
@@ -425,11 +458,23 @@ class LabelAudit:
             As many rows as keep the expected share of right labels among them below this.
         budget : int or None
             This many rows, whatever they are worth.
+        aim : "labels" or "model", default "labels"
+            What the review is for. "labels" puts those labels first that are most likely wrong, so that a review finds
+            as many as it can. "model" puts those rows first that teach a model most which is fitted anew with
+            `reviewed=`, by `value_for_model`: with a budget they are other rows, otherwise the same in another order.
 
         Returns
         -------
         array of int
         """
+        if aim not in AIMS:
+            raise ValueError(f'aim must be "labels" or "model", got {aim!r}')
+        if aim == "model":
+            by_value = self._rank(self.value_for_model)
+            if budget is not None and false_discovery_rate is None:
+                return by_value[: check_count("budget", budget, low=0)]
+            chosen = self.suspects(false_discovery_rate=false_discovery_rate, budget=budget)
+            return by_value[np.isin(by_value, chosen)]
         if false_discovery_rate is not None and budget is not None:
             raise ValueError("false_discovery_rate and budget exclude each other: give one of them")
         if false_discovery_rate is not None:
@@ -649,7 +694,7 @@ class LabelAudit:
         return JudgedRows(
             table=self.numbers,
             posterior=self.posterior,
-            labels=self.label_indices,
+            labels=self._labels_as_given,
             weight=self.weight,
             noise=self.noise,
             expected=expected,
@@ -741,6 +786,12 @@ class LabelAudit:
         """The index of each row's label among the classes."""
         return np.searchsorted(self.classes, self.given)
 
+    @property
+    def _labels_as_given(self) -> NDArray[np.intp]:
+        """The index of each row's label before any review, as the posterior has it."""
+        review = None if self.fitted.out_of_fold is None else self.fitted.out_of_fold.reviewed
+        return self.label_indices if review is None else review.given.astype(np.intp)
+
     @cached_property
     def source_indices(self) -> NDArray[np.intp]:
         """The index of each row's source among `by_source.names`; -1 where it is not known, or none were given."""
@@ -770,6 +821,9 @@ class LabelAudit:
             return by_item[self.item_indices]
         if isinstance(self.noise, MatrixUntwisting):
             parts = zip(self.noise.weights, iterate_truths(self.noise, self.posterior, self.label_indices), strict=True)
-            return np.asarray(sum(weight * part for weight, part in parts))
+            truth = np.asarray(sum(weight * part for weight, part in parts))
+            if self.reviewed is not None:
+                truth[self.reviewed] = np.eye(len(self.classes))[self.label_indices[self.reviewed]]
+            return truth
         # Of two classes a wrong label says which class is the true one.
         return np.abs(np.eye(2)[self.label_indices] - self.wrong[:, None])

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from untwist.classifier import PILBoostClassifier
 from untwist.distributed.shard import end_tracker, fit_shard, make_worker_model, start_tracker
 from untwist.optional import import_optional
-from untwist.training_data import NO_SOURCES_FOR_WORKERS, ValidationTable
+from untwist.training_data import NO_REVIEW_FOR_WORKERS, NO_SOURCES_FOR_WORKERS, ValidationTable
 
 __all__ = ["DaskPILBoostClassifier"]
 
@@ -50,6 +50,7 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         *,
         source: Any = None,
         item: Any = None,
+        reviewed: Any = None,
     ) -> Self:
         """Boost on Dask collections.
 
@@ -61,6 +62,8 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             Validation rows, which stay with their workers; those of workers that do not train go to the first one.
         source, item
             Not for distributed rows: sources are judged by all rows at once.
+        reviewed
+            Not for distributed rows either.
 
         Returns
         -------
@@ -68,6 +71,8 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         """
         if source is not None or item is not None:
             raise ValueError(NO_SOURCES_FOR_WORKERS)
+        if reviewed is not None:
+            raise ValueError(NO_REVIEW_FOR_WORKERS)
         ValidationTable(X_val, y_val, sample_weight_val).check_complete()
         try:
             client = _import_dask("distributed").get_client()

@@ -9,6 +9,7 @@
 - `votes`, `hierarchy`, `components`: the labels by source and item, the prior that sources share, and the noise of all
   labels as components that the labels of sources weigh again.
 - `posterior`: takes the scores of a boosted model to twisted and clean posteriors.
+- `reviews`: weighs rates or matrices again by what a person found, and says what a known label is worth.
 - `paper`: the three ways to alpha that the paper has.
 - `estimate`: what all of them answer for two classes.
 

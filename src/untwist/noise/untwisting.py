@@ -295,6 +295,27 @@ class Untwisting(NoiseEstimate):
         negative, positive = (np.interp(z, TABLE, self.weights @ table) for table in self._wrong_tables)
         return np.where(np.asarray(y) == 1, positive, negative)
 
+    def list_wrong(self, log_odds: ArrayLike, y: ArrayLike) -> Array:
+        """Return the probability that a label is wrong under each pair of rates.
+
+        Parameters
+        ----------
+        log_odds : array_like of shape (n_rows,)
+            Log-odds of the twisted posterior.
+        y : array_like of shape (n_rows,)
+            The labels, 0 or 1.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_rows)
+            Their mean by `weights` is `probability_wrong`.
+        """
+        z, positive = self._calibrate(log_odds), np.asarray(y) == 1
+        wrong = np.empty((len(self.weights), len(z)))
+        for rows, tables in zip((~positive, positive), self._wrong_tables, strict=True):
+            wrong[:, rows] = [np.interp(z[rows], TABLE, table) for table in tables]
+        return wrong
+
     def share_wrong(self, log_odds: ArrayLike, y: ArrayLike, sample_weight: ArrayLike) -> tuple[float, float, float]:
         """Return the share of labels that are wrong.
 
