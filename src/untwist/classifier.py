@@ -543,6 +543,26 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         assert isinstance(model.link, Link)  # Two classes have one, and others have no certificate.
         return certify(rounds, model.link, model.step_size, sample_weight=weight)
 
+    def _repr_html_inner(self) -> str:
+        """Return scikit-learn's diagram with what was chosen and how noisy the labels are, for notebooks."""
+        return f"{super()._repr_html_inner()}{self._write_html()}"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Return the same, and the text beside it; notebooks ask for this first."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:  # scikit-learn's setting of "display" may ask for text alone.
+            bundle["text/html"] += self._write_html()
+        return bundle
+
+    def _write_html(self) -> str:
+        """Return what the fit has found as HTML; nothing before it."""
+        model = vars(self).get("model_")
+        if model is None:
+            return ""
+        parts = [] if model.choice is None else [model.choice.write_html()]
+        parts += [] if model.noise is None else [model.noise.write_html(model.classes)]
+        return "".join(f"<div>{part}</div>" for part in parts)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         accepted = self._find_accepted_tables()

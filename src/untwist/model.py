@@ -21,6 +21,7 @@ from untwist.data.labels import encode_labels, list_positive_classes
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import UNKNOWN, LabelSources, look_up_sources
 from untwist.data.workers import Workers, solo
+from untwist.display import abbreviate, write_fragment, write_table
 from untwist.noise.estimate import NoiseEstimate
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.posterior import ClassesPosterior, Posterior, find_posterior_floor
@@ -28,6 +29,7 @@ from untwist.noise.rates import estimate_noise
 from untwist.noise.sources import NoiseBySource
 from untwist.noise.transitions import estimate_transitions
 from untwist.noise.untwisting import Untwisting
+from untwist.text import for_page
 from untwist.theory.links import Link
 from untwist.theory.several_classes import SoftmaxLink
 
@@ -111,6 +113,39 @@ class Choice:
         lines += [f"  {one}" for one in self.tried]
         return "\n".join(lines if self.mixture is None else [*lines, str(self.mixture)])
 
+    def __repr__(self) -> str:
+        mixed = "" if self.mixture is None else f", with {self.mixture.n_trees} randomised trees a fold"
+        best = f"alpha {self.best.alpha:g}, depth {self.best.max_depth}, {self.best.n_rounds} rounds"
+        return f"Choice({best}, the best of {len(self.tried)} tried{mixed})"
+
+    def write_html(self) -> str:
+        """Write what was tried as a fragment of HTML."""
+        rows = [
+            [
+                f"alpha {one.alpha:g}, depth {one.max_depth}{', all rows and columns' if one.drawn == 1 else ''}",
+                f"{one.n_rounds}",
+                f"{one.loss:.4f}",
+                f"{one.error:.1%}",
+            ]
+            for one in self.tried
+        ]
+        header = ["tried", "rounds", "log-loss", "error"]
+        first, *_ = str(self).splitlines()
+        mixture = "" if self.mixture is None else for_page(self.mixture)
+        return write_fragment("What was chosen", first, write_table(header, rows, self._find_chosen()), mixture)
+
+    def _repr_html_(self) -> str:
+        """Return `write_html` for notebooks."""
+        return self.write_html()
+
+    def _find_chosen(self) -> int | None:
+        """Return which of the candidates that were tried is the best one, which has a loss of its own on all folds."""
+        best = self.best
+        for position, one in enumerate(self.tried):
+            if (one.alpha, one.max_depth, one.drawn) == (best.alpha, best.max_depth, best.drawn):
+                return position
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
@@ -141,6 +176,8 @@ class OutOfFold:
     fingerprint: int | None = None
     sources: LabelSources | None = None
     reviewed: ReviewedRows | None = None
+
+    __repr__ = abbreviate
 
     def mean_scores(self) -> Array:
         """Return the scores of every training row; the mean where several folds had a part of it."""
@@ -211,6 +248,11 @@ class FittedModel:
     validation_shares: Array = field(default_factory=lambda: np.zeros(0))
     out_of_fold: OutOfFold | None = None
     sources: NoiseBySource | None = None
+
+    def __repr__(self) -> str:
+        table = f"{self.n_rows} rows, {self.encoder.n_features} columns, {len(self.classes)} classes"
+        noise = "" if self.noise is None else f"; {self.noise}"
+        return f"FittedModel({table}, alpha {self.alpha:g}, {self.n_rounds} rounds{noise})"
 
     # ---- what it is made of ----
 

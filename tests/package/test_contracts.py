@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 #: Rooms from the bottom up. A module imports from its own room and from lower layers; rooms of a layer do not meet.
 LAYERS = [
     ["arguments", "text", "optional", "_core"],
-    ["progress"],
+    ["progress", "display"],
     ["theory"],
     ["data", "noise", "twisters", "objectives"],
     ["boosting"],
@@ -38,6 +38,9 @@ OF_THE_THEORY = {"numpy", "scipy", "untwist.arguments", "untwist._core", "untwis
 
 #: The compiled core, and what the standard library has with an underscore and yet documents.
 ALLOWED = {"_core", "_exit", "_replace"}
+
+#: What notebooks ask an object for, and scikit-learn an estimator.
+DISPLAY = {"_repr_html_", "_repr_html_inner", "_repr_mimebundle_"}
 
 #: Private names of the classifier, of a fitted model and of engines are looked for in all of these.
 READERS = ["src/untwist", "experiments", "reliability", "tests"]
@@ -130,7 +133,7 @@ def list_private_names(*places):
                         for one in ast.walk(node)
                         if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == "self"
                     }
-    return {name for name in names if name.startswith("_") and not name.startswith("__")} - {"_core"}
+    return {name for name in names if name.startswith("_") and not name.startswith("__")} - {"_core"} - DISPLAY
 
 
 def test_nobody_touches_a_private_name_of_the_classifier_of_a_model_or_of_an_engine():

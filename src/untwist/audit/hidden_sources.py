@@ -167,6 +167,9 @@ class HiddenSource:
     posterior: Array
     noise: Untwisting | MatrixUntwisting
 
+    def __repr__(self) -> str:
+        return f"HiddenSource({self})"
+
     @property
     def times(self) -> float:
         """How many times as often labels look wrong there as elsewhere."""

@@ -37,12 +37,14 @@ from untwist.classifier import PILBoostClassifier
 from untwist.data.decisions import Decisions
 from untwist.data.fingerprints import fingerprint
 from untwist.data.sources import look_up_sources
+from untwist.display import NAME_WIDTH, write_bar, write_curve, write_fragment, write_percent, write_table
 from untwist.files.decisions import read_decisions
 from untwist.model import FittedModel
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
 from untwist.noise.untwisting import Untwisting
 from untwist.optional import import_optional
+from untwist.text import for_page
 from untwist.theory import twists
 
 __all__ = ["LabelAudit"]
@@ -52,6 +54,13 @@ MOST_LABELS = 12
 
 #: Pairs of a class and a label that are printed, at most.
 MOST_CONFUSIONS = 4
+
+#: How a line about the rows of one label begins.
+BY_LABEL = "  of those that say"
+
+#: Suspects that a notebook lists, at most, and points of the curve of what a review of them finds.
+MOST_LISTED = 5
+CURVE_POINTS = 40
 
 #: Where fewer rows share their item with others it is not worth a word: some rows look alike by chance.
 LEAST_REPEATED = 0.1
@@ -140,6 +149,44 @@ class LabelAudit:
     def __str__(self) -> str:
         return self.describe()
 
+    def __repr__(self) -> str:
+        table = f"{len(self.given)} labels of {len(self.classes)} classes"
+        if not self.noise.found:
+            return f"LabelAudit({table}: no noise found, up to {self.highest_share:.1%} wrong not excluded)"
+        return f"LabelAudit({table}: {write_percent(*self.noise_rate)} wrong, {len(self.suspects())} suspects)"
+
+    def _repr_html_(self) -> str:
+        """Return how noisy the labels are, the first suspects and what a review finds, for notebooks."""
+        longest = max(high for *_, high in self.rate_by_label.values())
+        noisiest = sorted(self.rate_by_label, key=lambda label: -self.rate_by_label[label][0])[:MOST_LABELS]
+        labels = [
+            [f"<b>{for_page(label, NAME_WIDTH)}</b>", write_percent(*rate), write_bar(*rate, longest=longest)]
+            for label, rate in self.rate_by_label.items()
+            if label in noisiest
+        ]
+        suspects = self.suspects()
+        listed = [
+            [
+                f"{row}",
+                for_page(self.given[row], NAME_WIDTH),
+                for_page(self.predicted[row], NAME_WIDTH),
+                f"{self.wrong[row]:.0%}",
+            ]
+            for row in suspects[:MOST_LISTED].tolist()
+        ]
+        reviewed = self.ranking[: 2 * len(suspects)]
+        found = np.concatenate([[0.0], np.cumsum(self.wrong[reviewed])])
+        steps = np.unique(np.linspace(0, len(reviewed), CURVE_POINTS).astype(np.intp))
+        curve = list(zip(steps.astype(float).tolist(), found[steps].tolist(), strict=True))
+        expected = f"wrong labels found, as rows are reviewed: about {found[-1]:,.0f} in {len(reviewed):,}"
+        return write_fragment(
+            "Label audit",
+            "\n".join(line for line in str(self).splitlines() if not line.startswith(BY_LABEL)),
+            write_table(["label", "wrong", ""], labels) if self.noise.found else "",
+            write_table(["row", "labelled", "looks like", "likely wrong"], listed),
+            write_curve(curve, expected) if len(suspects) > 1 else "",
+        )
+
     # ---- how noisy ----
 
     def describe(self, where_all_sources: str = ALL_SOURCES) -> str:
@@ -173,7 +220,7 @@ class LabelAudit:
         noisiest = sorted(self.rate_by_label, key=lambda label: -self.rate_by_label[label][0])[:MOST_LABELS]
         for label in (one for one in self.rate_by_label if one in noisiest):
             rate, low, high = self.rate_by_label[label]
-            lines.append(f"  of those that say {label}: {rate:.1%} ({low:.1%} to {high:.1%})")
+            lines.append(f"{BY_LABEL} {label}: {rate:.1%} ({low:.1%} to {high:.1%})")
         if n_others := len(self.classes) - len(noisiest):
             lines.append(f"  ... and less of the {n_others} other labels")
         lines += [f"  {one}" for one in self.confusions() if one.stands_out][:MOST_CONFUSIONS]

@@ -89,6 +89,9 @@ class Explanation:
     n_predicted: int = 0
     wrong_at_most: float | None = None
 
+    def __repr__(self) -> str:
+        return f"Explanation({str(self).splitlines()[0]}; {len(self.reasons)} reasons)"
+
     def __str__(self) -> str:
         others = f"{self.n_disagreeing} of the {self.n_similar} most similar rows bear another label"
         if 0 < self.n_predicted < self.n_disagreeing:

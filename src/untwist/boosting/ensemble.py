@@ -11,6 +11,7 @@ import numpy as np
 from untwist.arguments import Array
 from untwist.boosting.algorithm import Hypothesis, staged_scores
 from untwist.boosting.forest import Forest
+from untwist.display import abbreviate
 
 __all__ = ["Ensemble", "is_stale"]
 
@@ -48,6 +49,8 @@ class Ensemble:
     losses: Array
     errors: Array
     forest: Forest | None = None
+
+    __repr__ = abbreviate
 
     @classmethod
     def from_forest(cls, forest: Forest, losses: Array, errors: Array) -> Ensemble:

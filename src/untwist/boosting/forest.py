@@ -15,6 +15,7 @@ from scipy import sparse
 
 from untwist import _core
 from untwist.arguments import Array
+from untwist.display import abbreviate
 
 __all__ = ["Forest", "Tree", "count_threads", "iterate_column_blocks", "iterate_row_blocks"]
 
@@ -52,6 +53,8 @@ class Forest:
     set: NDArray[np.int32]
     codes: NDArray[np.uint64]
     n_features: int
+
+    __repr__ = abbreviate
 
     def __len__(self) -> int:
         return len(self.edge)

@@ -20,6 +20,7 @@ from untwist.arguments import Array
 from untwist.boosting.forest import Forest
 from untwist.classifier import find_model
 from untwist.data.encoding import TableEncoder
+from untwist.display import abbreviate
 from untwist.export.scoring import Scoring, numbers
 from untwist.optional import import_optional
 
@@ -61,6 +62,8 @@ class Contributions:
     data: Array
     shown: NDArray[Any]
     feature_names: list[str]
+
+    __repr__ = abbreviate
 
     @property
     def scores(self) -> Array:

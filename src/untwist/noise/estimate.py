@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from untwist.arguments import Array
+from untwist.display import write_noise
 
 __all__ = ["CLEAN_LIMIT", "CONFIDENCE", "NoiseEstimate", "describe_range"]
 
@@ -75,6 +76,31 @@ class NoiseEstimate:
             )
         ]
         return f"wrong labels{self._source}: {', '.join(parts)}"
+
+    def write_html(self, classes: ArrayLike) -> str:
+        """Write how noisy the labels are as a fragment of HTML, with the names of the classes.
+
+        Parameters
+        ----------
+        classes : array_like
+            The labels that there are, the negative one first.
+
+        Returns
+        -------
+        str
+            HTML.
+        """
+        names = np.asarray(classes).tolist()
+        rates = [(self.rate_neg, *self.interval_neg), (self.rate_pos, *self.interval_pos)]
+        if len(names) != 2:  # One rate for every class, of models of old files.
+            rates = [rates[1]] * len(names)
+        return write_noise(self.describe(names), names, rates, self.matrix)
+
+    def _repr_html_(self) -> str:
+        """Return `write_html` for notebooks."""
+        names = ["negatives", "positives"]
+        n_classes = len(self.matrix)
+        return self.write_html(names if n_classes == 2 else [f"class {number}" for number in range(n_classes)])
 
     @property
     def _source(self) -> str:

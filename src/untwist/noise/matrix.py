@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from untwist.arguments import Array, check_numbers
+from untwist.display import write_noise
 
 __all__ = ["MatrixUntwisting", "check_matrix"]
 
@@ -149,8 +150,14 @@ class MatrixUntwisting:
         """The mean transition matrix: a row per true class, a column per label."""
         return np.asarray(np.einsum("m,mjk->jk", self.weights, self.matrices))
 
+    def __repr__(self) -> str:
+        return f"MatrixUntwisting({self})"
+
     def __str__(self) -> str:
-        return self.describe([f"class {number}" for number in range(self.n_classes)])
+        return self.describe(self._number_classes())
+
+    def _number_classes(self) -> list[str]:
+        return [f"class {number}" for number in range(self.n_classes)]
 
     def describe(self, classes: ArrayLike) -> str:
         """Say in words how noisy the labels are, with the names of the classes.
@@ -176,6 +183,29 @@ class MatrixUntwisting:
         names = np.asarray(classes).tolist()
         confusions = [f"{self.matrix[j, k]:.0%} of {names[j]} labelled {names[k]}" for j, k in self._list_confusions()]
         return f"{what}; most of them: {', '.join(confusions)}" if confusions else what
+
+    def write_html(self, classes: ArrayLike) -> str:
+        """Write how noisy the labels are as a fragment of HTML, with the names of the classes.
+
+        Parameters
+        ----------
+        classes : array_like of shape (n_classes,)
+            The names.
+
+        Returns
+        -------
+        str
+            HTML.
+        """
+        rates = [
+            (share, low, high)
+            for share, (low, high) in zip(self.class_shares.tolist(), self.class_intervals.tolist(), strict=True)
+        ]
+        return write_noise(self.describe(classes), np.asarray(classes).tolist(), rates, self.matrix)
+
+    def _repr_html_(self) -> str:
+        """Return `write_html` for notebooks."""
+        return self.write_html(self._number_classes())
 
     def _list_confusions(self) -> list[tuple[int, int]]:
         """Return the class and the label of the entries off the diagonal that stand out, the largest first."""

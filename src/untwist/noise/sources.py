@@ -21,12 +21,14 @@ from scipy.special import betainc, betaincinv, logsumexp
 from threadpoolctl import threadpool_limits
 
 from untwist.arguments import Array, check_numbers
+from untwist.display import NAME_WIDTH, write_bar, write_fragment, write_percent, write_table
 from untwist.noise.components import LEAST_WEIGHT, SAFE_MARGIN, find_log_odds, take_components
 from untwist.noise.hierarchy import LEAST_ENTRY
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.source_fits import SourceFit, find_wrong_by_class, fit_sources
 from untwist.noise.untwisting import Untwisting
 from untwist.noise.votes import Votes, arrange_votes
+from untwist.text import for_page
 
 __all__ = ["FALSE_DISCOVERY_RATE", "NoiseBySource", "estimate_by_source"]
 
@@ -36,6 +38,8 @@ FALSE_DISCOVERY_RATE = 0.05
 # so much: a smaller difference is not worth anybody's time, however certain it is.
 LEAST_TIMES_AS_NOISY = 1.5
 LEAST_EXCESS = 0.05
+# Sources that a notebook shows, at most.
+MOST_SHOWN = 12
 # The tails of all intervals, which are of 95 %.
 TAILS = (0.025, 0.975)
 # Every component of the noise of all labels is a fit of its own, over cells: one for each vote, and so many more for
@@ -205,8 +209,29 @@ class NoiseBySource:
             parts.append(f"and {len(worst) - most} more")
         return f"noisier than the others (about {typical:.1%} wrong): {', '.join(parts)}"
 
+    def __repr__(self) -> str:
+        return f"NoiseBySource({self})"
+
     def __str__(self) -> str:
         return self.describe()
+
+    def _repr_html_(self) -> str:
+        """Return the worst sources as a table, for notebooks."""
+        worst = np.argsort(-self.shares, kind="stable")[:MOST_SHOWN].tolist()
+        longest = float(self.intervals[worst, 1].max(initial=0.0))
+        rows = []
+        for index in worst:
+            low, high = self.intervals[index].tolist()
+            share = float(self.shares[index])
+            name = for_page(self.names[index], NAME_WIDTH)
+            name = f"<b>{name}</b>" if self.stands_out[index] else name
+            bar = write_bar(share, low, high, longest)
+            rows.append([name, f"{self.counts[index]:,.0f}", write_percent(share, low, high), bar])
+        others = len(self.names) - len(worst)
+        more = f"and {others:,} sources that are better" if others else ""
+        return write_fragment(
+            "Sources of labels", str(self), write_table(["source", "labels", "wrong", ""], rows), more
+        )
 
     @property
     def overall(self) -> Array:

@@ -217,6 +217,9 @@ class Untwisting(NoiseEstimate):
         """The highest rate of either class that would fit."""
         return max(self.interval_neg[1], self.interval_pos[1])
 
+    def __repr__(self) -> str:
+        return f"Untwisting({self})"
+
     def __str__(self) -> str:
         low, high = self.interval_pos
         if self.found:
