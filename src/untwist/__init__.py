@@ -28,6 +28,7 @@ _MODULES = [
     "losses",
     "noise",
     "objectives",
+    "plot",
     "properties",
     "report",
     "twisters",

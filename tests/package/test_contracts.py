@@ -26,7 +26,7 @@ LAYERS = [
     ["classifier"],
     ["files", "export"],
     ["explain", "audit", "distributed"],
-    ["report", "review"],
+    ["report", "review", "plot"],
     ["commands"],
 ]
 

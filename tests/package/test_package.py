@@ -80,6 +80,14 @@ PUBLIC = {
         "twisted_log_loss",
         "twisted_proba",
     ],
+    "untwist.plot": [
+        "plot_calibration",
+        "plot_importances",
+        "plot_learning_curves",
+        "plot_noise_posterior",
+        "plot_review_yield",
+        "plot_transition_matrix",
+    ],
     "untwist.properties": [
         "PropertyCheck",
         "differentiable",
@@ -155,6 +163,7 @@ def test_importing_the_package_loads_nothing_optional():
         "untwist.explain",
         "untwist.export",
         "untwist.objectives",
+        "untwist.plot",
         "untwist.report",
         *programs,
     ]
