@@ -20,8 +20,10 @@ PUBLIC = {
     "untwist": ["PILBoostClassifier", "__version__", "load", "save"],
     "untwist.audit": [
         "Confusion",
+        "DataIssue",
         "Decisions",
         "Disagreement",
+        "Example",
         "Explanation",
         "HiddenSource",
         "JudgedItem",
@@ -30,6 +32,7 @@ PUBLIC = {
         "Slice",
         "SourceQuality",
         "audit_labels",
+        "find_data_issues",
         "read_decisions",
         "write_decisions",
     ],

@@ -10,6 +10,7 @@ The room judges labels and computes everything that a report shows:
 - `confusions`: which class bears which label how often;
 - `slices`: where wrong labels concentrate;
 - `hidden_sources`: a column that looks like a source rather than a feature;
+- `issues`: what else is wrong with the data;
 - `training`: the chosen candidate once more, on other labels or without a column;
 - `findings`: the numbers of a report;
 - `comparison`, `peers`: how other boosters do on the same folds.
@@ -18,6 +19,7 @@ The room judges labels and computes everything that a report shows:
 from untwist.audit.auditing import audit_labels
 from untwist.audit.confusions import Confusion
 from untwist.audit.hidden_sources import HiddenSource
+from untwist.audit.issues import DataIssue, Example, find_data_issues
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason
 from untwist.audit.slices import Slice
@@ -27,8 +29,10 @@ from untwist.files.decisions import read_decisions, write_decisions
 
 __all__ = [
     "Confusion",
+    "DataIssue",
     "Decisions",
     "Disagreement",
+    "Example",
     "Explanation",
     "HiddenSource",
     "JudgedItem",
@@ -37,6 +41,7 @@ __all__ = [
     "Slice",
     "SourceQuality",
     "audit_labels",
+    "find_data_issues",
     "read_decisions",
     "write_decisions",
 ]

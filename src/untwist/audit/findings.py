@@ -14,6 +14,7 @@ from scipy.special import logit, ndtri
 from untwist.arguments import Array
 from untwist.audit.comparison import Peer
 from untwist.audit.confusions import Confusion
+from untwist.audit.issues.issue import DataIssue
 from untwist.audit.labels import LEAST_REPEATED, LabelAudit
 from untwist.audit.reasons import Explanation
 from untwist.audit.slices import Slice
@@ -198,6 +199,8 @@ class Findings:
         The same of trees that have seen the suspects corrected; None where there is nothing to correct.
     peers : dict of BoundedPeer
         How others predict the same rows, by their names.
+    issues : list of DataIssue
+        What else is wrong with the data.
     """
 
     audit: LabelAudit
@@ -219,6 +222,7 @@ class Findings:
     importances: Array
     corrected_importances: Array | None
     peers: dict[str, BoundedPeer]
+    issues: list[DataIssue]
 
     @property
     def is_uneven(self) -> bool:
@@ -227,7 +231,10 @@ class Findings:
 
 
 def collect_findings(
-    audit: LabelAudit, suspects: ArrayLike | None = None, peers: Mapping[str, Peer] | None = None
+    audit: LabelAudit,
+    suspects: ArrayLike | None = None,
+    peers: Mapping[str, Peer] | None = None,
+    issues: list[DataIssue] | None = None,
 ) -> Findings:
     """Compute all that a report shows. It trains the chosen candidate once more, on corrected labels.
 
@@ -239,6 +246,8 @@ def collect_findings(
         The rows to list, as indices or Booleans; by default `audit.suspects()`.
     peers : mapping or None
         What `compare` measured.
+    issues : list of DataIssue or None
+        What else is wrong with the data; by default `audit.find_issues()`.
 
     Returns
     -------
@@ -273,6 +282,7 @@ def collect_findings(
         importances=importances,
         corrected_importances=corrected_importances,
         peers=_bound_peers(audit, peers or {}),
+        issues=audit.find_issues() if issues is None else issues,
     )
 
 

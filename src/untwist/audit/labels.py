@@ -22,6 +22,8 @@ from untwist.audit.confusions import Confusion, expect_labels, find_confusions, 
 from untwist.audit.discoveries import FALSE_DISCOVERY_RATE
 from untwist.audit.expectation import Expectation
 from untwist.audit.hidden_sources import MOST_CELLS, HiddenSource, find_hidden_source
+from untwist.audit.issues.finding import find_issues_in, read_times
+from untwist.audit.issues.issue import DataIssue
 from untwist.audit.judging import find_unseen_share, untwist
 from untwist.audit.reasons import Explanation, ReasonFinder
 from untwist.audit.slices import JudgedRows, Slice, find_slices
@@ -729,6 +731,37 @@ class LabelAudit:
         if n_rows * max(n_columns, len(self.classes) ** 2) > MOST_CELLS:
             return None
         return find_hidden_source(self.judged_rows, self.model, self.suspects(), self.noise_rate[0])
+
+    def find_issues(self, time: ArrayLike | None = None) -> list[DataIssue]:
+        """Find what else is wrong with the data: equal rows, leaks, drift and the like, each with its rows and reason.
+
+        Parameters
+        ----------
+        time : array-like or None
+            When each row was taken, as numbers or dates, or the name of a column of X that says so; without it drift is
+            looked for along the order of the rows only.
+
+        Returns
+        -------
+        list of DataIssue
+            By kind; nothing where nothing was found.
+        """
+        labels = self.fitted.encoder.feature_labels
+        column = labels.index(time) if isinstance(time, str) and time in labels else None
+        if isinstance(time, str) and column is None:
+            raise ValueError(f"time must be a column of X or one value per row, got {time!r}")
+        times = read_times(time, len(self.given)) if column is None else self.numbers[:, column]
+        return find_issues_in(
+            self.numbers,
+            self.fitted.encoder,
+            self.label_indices,
+            self.classes,
+            posterior=self.clean,
+            weight=self.weight,
+            time=times,
+            time_column=column,
+            item=self.item,
+        )
 
     @property
     def judged_rows(self) -> JudgedRows:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.audit import LabelAudit, Slice, audit_labels
-from untwist.commands.columns import PreparedTable
+from untwist.audit import DataIssue, LabelAudit, Slice, audit_labels
+from untwist.commands.columns import PreparedTable, has_dates
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, refuse_unwritable, write
 from untwist.commands.steps import add_table_options, encode_json, fit, print_result, read_table, refuse_same_files
 from untwist.files import write_whole
@@ -150,6 +150,17 @@ class JudgedFile:
         """Where wrong labels concentrate."""
         return self.audit.slices()
 
+    @cached_property
+    def issues(self) -> list[DataIssue]:
+        """What else is wrong with the data; drift is looked for along the first column of dates too."""
+        dates = (name for name in self.audit.fitted.encoder.feature_labels if has_dates(self.sheet.frame[name]))
+        return self.audit.find_issues(time=next(dates, None))
+
+    @property
+    def line_names(self) -> NDArray[Any]:
+        """What each row of the audit is called in the file."""
+        return np.asarray(self.sheet.lines[self.table.rows])
+
     def list_suspects(self) -> Any:
         """Return a frame of the suspects with their reasons."""
         suspects = self.suspects
@@ -189,10 +200,11 @@ class JudgedFile:
         page = report(
             self.audit,
             title=self.sheet.path.name,
-            rows=self.sheet.lines[self.table.rows].tolist(),
+            rows=self.line_names.tolist(),
             row_name=self.sheet.row_word,
             peers=compare(self.audit) if with_peers else None,
             suspects=self.suspects if with_all else None,
+            issues=self.issues,
         )
         write_whole(path, page.encode())
         print_status(f"report in {path}: open it in a browser")
@@ -226,12 +238,30 @@ class JudgedFile:
                 | {"p_value": one.p_value}
                 for one in self.slices
             ],
+            "issues": self._list_issues(),
             "notes": self.table.notes,
             "expected_wrong_among_suspects": round(expected, 1),
             "wrong_among_suspects_at_most": round(at_most, 1),
             "suspects": listed.to_dict(orient="records"),
         }
         print(encode_json(found))
+
+    def _list_issues(self) -> list[dict[str, Any]]:
+        """What else is wrong with the data, with the rows as the file names them."""
+        names = self.line_names
+        return [
+            {
+                "kind": one.kind,
+                "reason": one.reason,
+                "severity": one.severity,
+                "columns": list(one.columns),
+                f"{self.sheet.row_word}s": names[one.rows],
+                "examples": [
+                    {f"{self.sheet.row_word}s": names[list(each.rows)], "words": each.words} for each in one.examples
+                ],
+            }
+            for one in self.issues
+        ]
 
     def _list_sources(self) -> dict[str, Any]:
         """Who gave the labels, and who disagrees with whom; nothing where no sources were told."""
@@ -299,6 +329,9 @@ class JudgedFile:
                 print_result(f"  {line}")
         for one in self.slices[:SHOWN]:
             print_result(f"  labels look wrong more often (or are much harder to tell): {one}")
+        names = self.line_names.tolist()
+        for issue in self.issues:
+            print_result(f"  {issue.describe(names, self.sheet.row_word)}")
         if n_suspects:
             self._print_expectation()
         for row in self.suspects[:SHOWN].tolist():

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from untwist.audit.issues.columns import measure_leak
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.sheets import import_pandas
 
@@ -46,20 +47,6 @@ LEAST_ROWS = 50
 MOST_CLASSES = 500
 #: A column of text with more different values than this is told of.
 MOST_DISTINCT_VALUES = 254
-#: A column may leak the label if a small tree on it alone tells more than this share of the rows right.
-LEAK_ACCURACY = 0.99
-#: A column that leaks the label also undoes more than this share of the errors that the most frequent class makes.
-LEAK_GAIN = 0.5
-#: Leaks are not looked for if there are more classes than this.
-MOST_LEAK_CLASSES = 50
-#: Leaks are not looked for if a class has fewer rows than this.
-LEAST_LEAK_ROWS = 5
-#: Depth of the tree that looks for a leak.
-LEAK_TREE_DEPTH = 4
-#: Rows in a leaf of the tree that looks for a leak, at least.
-LEAK_TREE_LEAF = 5
-#: Infinity becomes this and a missing value its negative, as the tree takes finite numbers only.
-FAR_AWAY = 1e30
 #: Names of columns that name the rows.
 ID = re.compile(r"(.*_)?(id|uuid|guid|index|rowid|row_number)|unnamed: 0|", re.IGNORECASE)
 #: A date, year first, perhaps with the time of day.
@@ -492,24 +479,13 @@ def find_leaks(X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> list[str]:
     list of str
         A note for each such column.
     """
-    from sklearn.model_selection import cross_val_score
-    from sklearn.tree import DecisionTreeClassifier
-
-    classes, labels = np.unique(y, return_inverse=True)
-    rows_of_class = np.bincount(labels[rows], minlength=classes.size)
-    if not 2 <= classes.size <= MOST_LEAK_CLASSES or rows_of_class.min() < LEAST_LEAK_ROWS:
-        return []
     notes = []
-    largest_share = rows_of_class.max() / len(rows)
-    least_accuracy = largest_share + LEAK_GAIN * (1.0 - largest_share)
+    labels = np.unique(y, return_inverse=True)[1][rows]
     for name in X.columns:
         column = X[name]
         values = column.cat.codes if str(column.dtype) == "category" else column
-        values = values.to_numpy(dtype=np.float64)
-        values = np.nan_to_num(values, nan=-FAR_AWAY, posinf=FAR_AWAY, neginf=-FAR_AWAY)[:, None]
-        tree = DecisionTreeClassifier(max_depth=LEAK_TREE_DEPTH, min_samples_leaf=LEAK_TREE_LEAF, random_state=0)
-        accuracy = cross_val_score(tree, values, labels[rows], cv=2).mean()
-        if accuracy > LEAK_ACCURACY and accuracy > least_accuracy:
+        accuracy = measure_leak(values.to_numpy(dtype=np.float64), labels)
+        if accuracy is not None:
             notes.append(f"{name}: tells the label in {accuracy:.1%} of the rows by itself; is it known in advance?")
     return notes
 

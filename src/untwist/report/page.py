@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 
 from untwist.audit.comparison import Peer
 from untwist.audit.findings import Findings, collect_findings
+from untwist.audit.issues import DataIssue
 from untwist.audit.labels import LabelAudit
 from untwist.report import sections
+from untwist.report.issues import write_issues
 from untwist.report.markup import Section, write_page
 from untwist.report.review import write_review
 from untwist.report.sources import write_sources
@@ -26,6 +28,7 @@ HEADINGS = {
     "noise": ("How noisy the labels are", "Noise"),
     "sources": ("By source", "Sources"),
     "review": ("Labels to review", "Review"),
+    "issues": ("What else to look at", "Data"),
     "training": ("What was trained", "Training"),
     "calibration": ("The labels and the truth", "Calibration"),
     "columns": ("What the predictions rest on", "Columns"),
@@ -41,6 +44,7 @@ def report(
     row_name: str = "row",
     peers: Mapping[str, Peer] | None = None,
     suspects: ArrayLike | None = None,
+    issues: list[DataIssue] | None = None,
 ) -> str:
     """Write an audit as an HTML page; the same audit gives the same page.
 
@@ -58,6 +62,8 @@ def report(
         What `untwist.report.compare` measured.
     suspects : array of int, optional
         The rows to list, by default `audit.suspects()`; the most doubtful come first.
+    issues : list of DataIssue, optional
+        What else is wrong with the data, by default `audit.find_issues()`.
 
     Returns
     -------
@@ -67,7 +73,8 @@ def report(
     n_rows = len(audit.given)
     if rows is not None and len(rows) != n_rows:
         raise ValueError(f"rows must be one for each of the {n_rows} labels, got {len(rows)}")
-    return write_report(collect_findings(audit, suspects, peers), title=title, rows=rows, row_name=row_name)
+    findings = collect_findings(audit, suspects, peers, issues)
+    return write_report(findings, title=title, rows=rows, row_name=row_name)
 
 
 def write_report(findings: Findings, *, title: str, rows: Sequence[Any] | None = None, row_name: str = "row") -> str:
@@ -91,6 +98,7 @@ def write_report(findings: Findings, *, title: str, rows: Sequence[Any] | None =
         "noise": sections.write_noise(findings),
         "sources": write_sources(findings),
         "review": write_review(findings, names, row_name),
+        "issues": write_issues(findings.issues, names, row_name),
         "training": sections.write_training(findings),
         "calibration": sections.write_calibration(findings),
         "columns": sections.write_columns(findings),
