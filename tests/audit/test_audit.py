@@ -324,6 +324,7 @@ def test_similar_rows_are_those_that_share_most_leaves(name, request):
         found = audit.explain(row)
         assert found.n_similar == 20
         assert found.n_disagreeing == sum(audit.given[i] != audit.given[row] for i in others)
+        assert list(found.similar) == others[:5]
     assert audit.explain(audit.ranking[0]).n_disagreeing > 10
 
 
@@ -346,6 +347,16 @@ def test_many_rows_are_explained_at_once(name, request):
     assert audit.explanations([]) == []
     with pytest.raises(ValueError, match="rows must be indices"):
         audit.explanations([0, len(audit.given)])
+
+
+def test_the_rest_is_explained_without_similar_rows(shopped):
+    audit, _ = shopped
+    first, second = audit.explanations(audit.ranking[:2], n_compared=1)
+    assert first == audit.explain(audit.ranking[0])
+    assert (second.n_similar, second.similar) == (0, ())
+    assert second.reasons == audit.explain(audit.ranking[1]).reasons
+    assert "similar rows" in str(first)
+    assert "similar rows" not in str(second)
 
 
 def test_similar_rows_are_looked_for_among_some_where_there_are_many(monkeypatch, shopped):

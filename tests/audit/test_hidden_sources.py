@@ -20,6 +20,7 @@ from untwist.noise.sources import estimate_by_source
 from untwist.report import report
 from untwist.report.review import write_review
 from untwist.report.sections import write_noise, write_summary
+from untwist.report.worksheet import RowNames
 from untwist.text import for_page
 
 CITIES = ["Bonn", "Jena", "Kiel", "Leipzig", "Ulm"]
@@ -410,7 +411,8 @@ def test_a_page_with_a_bad_part_says_nowhere_that_all_is_well(branches, uneven, 
         findings = replace(findings, audit=replace(audit, hidden_source=None), slices=slices)
     else:
         findings = replace(findings, slices=[])
-    page = "".join([write_summary(findings, "row"), write_noise(findings), write_review(findings, range(2000), "row")])
+    rows = RowNames(range(2000), "row", np.arange(2000))
+    page = "".join([write_summary(findings, "row"), write_noise(findings), write_review(findings, rows, {})])
     for words in (
         "Clean",
         "no noise is claimed",

@@ -39,7 +39,10 @@ __all__ = [
 ]
 
 #: Suspects that are explained, at most.
-MOST_EXPLAINED = 250
+MOST_EXPLAINED = 10_000
+
+#: Suspects that are compared with similar rows, at most.
+MOST_COMPARED = 1000
 
 #: Rows of the trees that see suspects corrected, at most.
 MOST_TRAINED_AGAIN = 200_000
@@ -262,7 +265,7 @@ def collect_findings(
         audit=audit,
         suspects=listed,
         asked_for=suspects is not None,
-        explanations=audit.explanations(listed[:MOST_EXPLAINED]),
+        explanations=audit.explanations(listed[:MOST_EXPLAINED], n_compared=MOST_COMPARED),
         n_rows_given=_count_rows(audit, audit.given),
         n_rows_corrected=_count_rows(audit, audit.corrected(audit.find_likely_wrong(listed))),
         confusions=count_confusions(audit, listed),

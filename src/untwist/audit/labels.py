@@ -12,6 +12,7 @@ import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from untwist.audit.hidden_sources import MOST_CELLS, HiddenSource, find_hidden_s
 from untwist.audit.issues.finding import find_issues_in, read_times
 from untwist.audit.issues.issue import DataIssue
 from untwist.audit.judging import find_unseen_share, untwist
-from untwist.audit.reasons import Explanation, ReasonFinder
+from untwist.audit.reasons import N_NAMED, Explanation, ReasonFinder
 from untwist.audit.slices import JudgedRows, Slice, find_slices
 from untwist.audit.sources import (
     Disagreement,
@@ -645,7 +646,7 @@ class LabelAudit:
         """
         return self.explanations([check_count("row", row, low=0, high=len(self.given) - 1)], n_reasons)[0]
 
-    def explanations(self, rows: ArrayLike, n_reasons: int = 3) -> list[Explanation]:
+    def explanations(self, rows: ArrayLike, n_reasons: int = 3, *, n_compared: int | None = None) -> list[Explanation]:
         """Return `explain` of many rows at once, which takes much less time than one after the other.
 
         Parameters
@@ -654,6 +655,8 @@ class LabelAudit:
             Indices or Booleans.
         n_reasons : int, default 3
             Columns to name for each, at most.
+        n_compared : int or None
+            Similar rows are looked for to the first so many only, as that takes most of the time; None: to all.
 
         Returns
         -------
@@ -664,9 +667,11 @@ class LabelAudit:
         finder = ReasonFinder(self.fitted, self.numbers, self.label_indices, self.model.n_jobs)
         usual = {label: finder.find_usual(label) for label in np.unique(self.label_indices[chosen]).tolist()}
         predicted = np.searchsorted(self.classes, self.predicted)
+        all_reasons = finder.find_reasons(chosen, usual, predicted[chosen])
+        nothing = np.empty(0, dtype=np.intp)
+        all_similar = chain(finder.find_similar(chosen[:n_compared]), repeat(nothing))
         found = []
-        for row, similar in zip(chosen.tolist(), finder.find_similar(chosen), strict=True):
-            reasons = finder.find_reasons(row, usual[int(self.label_indices[row])], int(predicted[row]))
+        for row, reasons, similar in zip(chosen.tolist(), all_reasons, all_similar, strict=False):
             found.append(
                 Explanation(
                     row=row,
@@ -678,6 +683,7 @@ class LabelAudit:
                     n_similar=len(similar),
                     wrong_at_most=None if self.noise.found else float(self.wrong_at_most[row]),
                     n_predicted=self._count_predicted(row, similar),
+                    similar=tuple(similar[:N_NAMED].tolist()),
                 )
             )
         return found

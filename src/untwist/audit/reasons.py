@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from untwist.arguments import Array
 from untwist.model import FittedModel
@@ -19,17 +20,20 @@ __all__ = ["Explanation", "Reason", "ReasonFinder", "describe_value"]
 #: Rows that are called similar to a row, at most.
 N_SIMILAR = 20
 
+#: Of these so many are named, at most.
+N_NAMED = 5
+
 #: Similar rows are looked for among this many rows, at most.
 MOST_LOOKED_AT = 10_000
 
 #: A column whose effect is smaller, in log-odds, is no reason.
 LEAST_EFFECT = 0.005
 
-#: This many rows are compared with others, or made by changing a column each, at a time.
+#: This many rows are compared with others at a time.
 ROWS_PER_BLOCK = 250
 
-#: The leaves of this many other rows are looked at together.
-OTHERS_PER_BLOCK = 1000
+#: This many rows with one column changed are scored at a time, about.
+CHANGED_PER_BLOCK = 20_000
 
 
 @dataclass(frozen=True)
@@ -72,11 +76,13 @@ class Explanation:
     reasons : tuple of Reason
         The strongest comes first.
     n_disagreeing, n_similar : int
-        Of the `n_similar` most similar rows `n_disagreeing` bear another label.
+        Of the `n_similar` most similar rows `n_disagreeing` bear another label; 0 where none were looked for.
     n_predicted : int
         Of these, the rows that bear the label `predicted`.
     wrong_at_most : float or None
         Where no noise was found, the highest probability that is not excluded: see `LabelAudit.bound_wrong`.
+    similar : tuple of int
+        The positions of the rows that are most similar, at most five.
     """
 
     row: int
@@ -88,6 +94,7 @@ class Explanation:
     n_similar: int
     n_predicted: int = 0
     wrong_at_most: float | None = None
+    similar: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"Explanation({str(self).splitlines()[0]}; {len(self.reasons)} reasons)"
@@ -97,10 +104,9 @@ class Explanation:
         if 0 < self.n_predicted < self.n_disagreeing:
             others += f", {self.n_predicted} of them {self.predicted}"
         likely = f"{self.wrong:.0%}" + ("" if self.wrong_at_most is None else f" to {self.wrong_at_most:.0%}")
-        lines = [
-            f"row {self.row}: labelled {self.given}, looks like {self.predicted}, {likely} likely wrong",
-            f"  {others}",
-        ]
+        lines = [f"row {self.row}: labelled {self.given}, looks like {self.predicted}, {likely} likely wrong"]
+        if self.n_similar:
+            lines.append(f"  {others}")
         return "\n".join(lines + [f"  {reason}" for reason in self.reasons])
 
 
@@ -149,48 +155,62 @@ class ReasonFinder:
                 usual[column] = np.median(known)
         return usual
 
-    def find_reasons(self, row: int, usual: Array, predicted: int) -> list[Reason]:
-        """Return the columns that speak against the label of a row, the strongest first.
+    def find_reasons(
+        self, rows: NDArray[np.intp], usual: Mapping[int, Array], predicted: NDArray[np.intp]
+    ) -> Iterator[list[Reason]]:
+        """Yield for each of the rows the columns that speak against its label, the strongest first.
 
         A column speaks against a label if the row would look more like it with the `usual` value of the column. Of
         several classes, more like it than like the one that is predicted.
 
         Parameters
         ----------
-        row : int
-            The position of the row.
-        usual : array
-            What `find_usual` returns for its label.
-        predicted : int
-            The index of the label that the other rows speak for.
+        rows : array of int
+            The positions of the rows.
+        usual : mapping of int to array
+            What `find_usual` returns for each of their labels.
+        predicted : array of int
+            The index of the label that the other rows speak for, of each of `rows`.
 
-        Returns
-        -------
+        Yields
+        ------
         list of Reason
         """
-        here = self.table[[row]]
-        n_columns = here.shape[1]
-        effects = np.zeros(n_columns)
-        label = int(self.labels[row])
-        likeness = self._measure_likeness(here, label, predicted)[0]
-        for columns in np.array_split(self._split_columns, max(1, n_columns // ROWS_PER_BLOCK)):
-            if not len(columns):
-                continue
-            changed = np.repeat(here, len(columns), axis=0)
-            changed[np.arange(len(columns)), columns] = usual[columns]
-            effects[columns] = self._measure_likeness(changed, label, predicted) - likeness
+        n_together = max(1, CHANGED_PER_BLOCK // max(1, len(self._split_columns)))
+        for start in range(0, len(rows), n_together):
+            block = slice(start, start + n_together)
+            yield from self._find_reasons_of_block(rows[block], usual, predicted[block])
+
+    def _find_reasons_of_block(
+        self, rows: NDArray[np.intp], usual: Mapping[int, Array], predicted: NDArray[np.intp]
+    ) -> Iterator[list[Reason]]:
+        here = self.table[rows]
+        labels = self.labels[rows]
+        usual_here = np.stack([usual[label] for label in labels.tolist()])
+        effects = np.zeros(here.shape)
+        is_split = np.zeros(here.shape[1], dtype=np.bool_)
+        is_split[self._split_columns] = True
+        is_other = (here != usual_here) & ~(np.isnan(here) & np.isnan(usual_here))
+        row, column = np.nonzero(is_other & is_split)
+        likeness = self._measure_likeness(here, labels, predicted)
+        for start in range(0, len(row), CHANGED_PER_BLOCK):
+            at, changed_column = row[start : start + CHANGED_PER_BLOCK], column[start : start + CHANGED_PER_BLOCK]
+            changed = here[at]
+            changed[np.arange(len(at)), changed_column] = usual_here[at, changed_column]
+            effects[at, changed_column] = self._measure_likeness(changed, labels[at], predicted[at]) - likeness[at]
         encoder = self.fitted.encoder
         names = encoder.feature_labels
-        return [
-            Reason(
-                names[column],
-                encoder.decode(column, here[0, column]),
-                encoder.decode(column, usual[column]),
-                float(effects[column]),
-            )
-            for column in np.argsort(-effects, kind="stable").tolist()
-            if effects[column] > LEAST_EFFECT
-        ]
+        for values, usual_values, effect in zip(here, usual_here, effects, strict=True):
+            yield [
+                Reason(
+                    names[column],
+                    encoder.decode(column, values[column]),
+                    encoder.decode(column, usual_values[column]),
+                    float(effect[column]),
+                )
+                for column in np.argsort(-effect, kind="stable").tolist()
+                if effect[column] > LEAST_EFFECT
+            ]
 
     def find_similar(self, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
         """Yield for each of the rows those that share most leaves of the trees with it, most of all first.
@@ -208,34 +228,52 @@ class ReasonFinder:
             yield from self._find_similar_to_block(rows[start : start + ROWS_PER_BLOCK])
 
     def _find_similar_to_block(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        others, rows_of_leaves = self._looked_at
+        shared = (self._mark_leaves(rows) @ rows_of_leaves).toarray().astype(np.int64)
+        shared[rows[:, None] == others] = -1  # No row is similar to itself.
+        # Of rows that share as many leaves the first comes first, so that no two keys are the same.
+        keys = shared * len(others) + np.arange(len(others))[::-1]
+        n_similar = min(N_SIMILAR, len(self.labels) - 1)
+        closest = np.argpartition(-keys, n_similar - 1, axis=1)[:, :n_similar]
+        order = np.argsort(-np.take_along_axis(keys, closest, axis=1), axis=1)
+        return np.asarray(others[np.take_along_axis(closest, order, axis=1)])
+
+    @cached_property
+    def _looked_at(self) -> tuple[NDArray[np.intp], sparse.csr_array]:
+        """The rows among which similar ones are looked for; for each leaf a line with a 1 for each that lies in it."""
         others = np.arange(len(self.labels))
         if len(others) > MOST_LOOKED_AT:
             others = np.sort(np.random.default_rng(0).choice(others, MOST_LOOKED_AT, replace=False))
-        shared = np.zeros((len(rows), len(others)), dtype=np.int32)
-        for forest in self.fitted.shared_forests:
-            leaves_of_rows = forest.leaves(self._encoded[rows], self.n_jobs)
-            for start in range(0, len(others), OTHERS_PER_BLOCK):
-                block = slice(start, start + OTHERS_PER_BLOCK)
-                leaves = forest.leaves(self._encoded[others[block]], self.n_jobs)
-                for position, leaf in enumerate(leaves_of_rows):
-                    shared[position, block] += np.count_nonzero(leaves == leaf, axis=1)
-        shared[rows[:, None] == others] = -1  # No row is similar to itself.
-        n_similar = min(N_SIMILAR, len(self.labels) - 1)
-        return np.stack([others[np.argsort(-each, kind="stable")[:n_similar]] for each in shared])
+        return others, self._mark_leaves(others).T.tocsr()
 
-    def _measure_likeness(self, table: Array, label: int, predicted: int) -> Array:
-        """Return how much rows look like a label, in log-odds; of several classes, against the one predicted."""
+    def _mark_leaves(self, rows: NDArray[np.intp]) -> sparse.csr_array:
+        """Return a line for each of the rows, with a 1 for each leaf that it lies in."""
+        parts = []
+        for forest in self.fitted.shared_forests:
+            first_nodes = forest.offset[: len(forest)].astype(np.int32)
+            parts.append(forest.leaves(self._encoded[rows], self.n_jobs) + first_nodes)
+        n_nodes = [len(forest.feature) for forest in self.fitted.shared_forests]
+        shifts = np.cumsum([0, *n_nodes[:-1]])
+        leaves = np.hstack([part + shift for part, shift in zip(parts, shifts, strict=True)])
+        ends = np.arange(len(rows) + 1) * leaves.shape[1]
+        ones = np.ones(leaves.size, dtype=np.int32)
+        return sparse.csr_array((ones, leaves.ravel(), ends), shape=(len(rows), sum(n_nodes)))
+
+    def _measure_likeness(self, table: Array, label: NDArray[np.intp], predicted: NDArray[np.intp]) -> Array:
+        """Return how much rows look like a label each, in log-odds; of several classes, against the one predicted."""
         encoded = self.fitted.encoder.schema.put_numbers(table)
         scores = self.fitted.scores(np.ascontiguousarray(encoded), self.n_jobs)
         if scores.ndim == 1:
             decision = self.fitted.posterior.decision(scores)
-            return decision if label == 1 else -decision
+            return np.where(label == 1, decision, -decision)
         # The clean posterior has a floor, where it would not tell one column from another; the twisted one goes on.
         log_posterior = np.log(self.fitted.posterior.twisted(scores))
-        if label != predicted:
-            return np.asarray(log_posterior[:, label] - log_posterior[:, predicted])
-        strongest_other = np.delete(log_posterior, label, axis=1).max(axis=1)
-        return np.asarray(log_posterior[:, label] - strongest_other)
+        at = np.arange(len(label))
+        of_label = log_posterior[at, label]
+        of_others = log_posterior.copy()
+        of_others[at, label] = -np.inf
+        against = np.where(label != predicted, log_posterior[at, predicted], of_others.max(axis=1))
+        return np.asarray(of_label - against)
 
     @cached_property
     def _encoded(self) -> Array:
