@@ -55,11 +55,13 @@ class Browser:
         self.requests = []
         self.complaints = []
         self._loaded = False
+        self._chooser = None
         (page,) = [one for one in self.send("Target.getTargets")["targetInfos"] if one["type"] == "page"]
         self._session = self.send("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.send(f"{domain}.enable")
         self.send("Page.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+        self.send("Page.setInterceptFileChooserDialog", enabled=True)
 
     def send(self, method, **arguments):
         self._number += 1
@@ -96,9 +98,11 @@ class Browser:
             self.complaints.append(about["message"])
         elif event == "Page.loadEventFired":
             self._loaded = True
+        elif event == "Page.fileChooserOpened":
+            self._chooser = about["backendNodeId"]
 
     def open(self, path, *, width=1280, height=900, dark=False):
-        """Load a file from disk, and forget what earlier ones did."""
+        """Load a file from disk, or an address, and forget what earlier ones did."""
         self.requests = []
         self.complaints = []
         self._loaded = False
@@ -107,7 +111,7 @@ class Browser:
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
-        self.send("Page.navigate", url=path.as_uri())
+        self.send("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
         while not self._loaded:
             self._read_message()
 
@@ -117,22 +121,53 @@ class Browser:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
-    def press(self, key):
-        """Press a key of the keyboard, as a person would."""
-        codes = {"Tab": 9, "Enter": 13, " ": 32}
-        text = {"Enter": "\r", " ": " "}.get(key, "")
-        named = {"key": key, "code": {" ": "Space"}.get(key, key), "windowsVirtualKeyCode": codes[key]}
-        self.send("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **named)
-        self.send("Input.dispatchKeyEvent", type="keyUp", **named)
+    def wait_for(self, script):
+        """The value of an expression once it is true, or not empty."""
+        end = time.monotonic() + PATIENCE
+        while not (value := self.run(script)):
+            assert time.monotonic() < end, f"{script} stays {value!r}"
+            time.sleep(0.02)
+        return value
+
+    def press(self, *keys):
+        """Press keys of the keyboard one after the other, as a person would; a capital letter is one with Shift."""
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36, "ArrowUp": 38, "ArrowDown": 40}
+        for key in keys:
+            text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
+            code = f"Key{key.upper()}" if key.isalpha() and len(key) == 1 else {" ": "Space"}.get(key, key)
+            named = {"key": key, "code": code, "windowsVirtualKeyCode": codes.get(key) or ord(key[0].upper())}
+            held = {"modifiers": 8 if len(key) == 1 and key.isupper() else 0}
+            self.send("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **named, **held)
+            self.send("Input.dispatchKeyEvent", type="keyUp", **named, **held)
+
+    def press_until(self, key, script):
+        """Press a key again and again, until an expression is true."""
+        for _ in range(200):
+            if self.run(script):
+                return
+            self.press(key)
+        raise AssertionError(f"{script} is not reached by pressing {key}")
+
+    def choose_file(self, path):
+        """Choose a file in the dialog that the page has opened."""
+        end = time.monotonic() + PATIENCE
+        while self._chooser is None and time.monotonic() < end:
+            self.run("0")  # Events come with answers.
+            time.sleep(0.02)
+        self.send("DOM.setFileInputFiles", files=[str(path)], backendNodeId=self._chooser)
+        self._chooser = None
 
     def write(self, text):
         """Write text into what has the focus."""
         self.send("Input.insertText", text=text)
 
-    def take_picture(self, path):
-        """Write a screenshot of the whole page."""
-        size = self.send("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+    def take_picture(self, path, selector="html"):
+        """Write a screenshot of the whole page, or of one element."""
+        box = self.run(
+            f"(() => {{ const box = document.querySelector('{selector}').getBoundingClientRect();"
+            "return [box.x + scrollX, box.y + scrollY, box.width, box.height]; })()"
+        )
+        clip = dict(zip(("x", "y", "width", "height"), box, strict=True)) | {"scale": 1}
         data = self.send("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(data))

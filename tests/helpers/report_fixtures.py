@@ -1,5 +1,9 @@
 """Audits for the tests of the report, and what reads a page."""
 
+import base64
+import json
+import re
+import zlib
 from html.parser import HTMLParser
 
 import numpy as np
@@ -111,3 +115,9 @@ class Page(HTMLParser):
 def read_text(part):
     """The text of a page, blanks as one."""
     return " ".join(Page(part).text.split())
+
+
+def unpack(page):
+    """The rows that a page holds for its script."""
+    (packed,) = re.findall(r"id=review-data>([A-Za-z0-9+/=]*)</script>", page)
+    return json.loads(zlib.decompress(base64.b64decode(packed)))

@@ -205,6 +205,8 @@ class JudgedFile:
             peers=compare(self.audit) if with_peers else None,
             suspects=self.suspects if with_all else None,
             issues=self.issues,
+            table=self.sheet.frame.iloc[self.table.rows],
+            positions=self.table.rows,
         )
         write_whole(path, page.encode())
         print_status(f"report in {path}: open it in a browser")

@@ -56,9 +56,16 @@ class Section(NamedTuple):
 
 
 def write_page(
-    title: str, eyebrow: str, heading: str, sections: Sequence[Section], *, advice: str = "", script: str = ""
+    title: str,
+    eyebrow: str,
+    heading: str,
+    sections: Sequence[Section],
+    *,
+    advice: str = "",
+    script: str = "",
+    sends: bool = False,
 ) -> str:
-    """Write an HTML page that loads nothing and sends nothing.
+    """Write an HTML page that loads nothing, and sends nothing unless it is told to.
 
     Parameters
     ----------
@@ -72,6 +79,8 @@ def write_page(
         A sentence for the end of the page.
     script : str
         JavaScript. The policy of the page allows this script and no other.
+    sends : bool
+        Whether the script may speak to the server that the page comes from.
 
     Returns
     -------
@@ -82,7 +91,7 @@ def write_page(
     allowed_script = _hash(script) if script else "'none'"
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {allowed_script}; img-src data:; base-uri 'none'; "
-        "form-action 'none'"
+        "form-action 'none'" + ("; connect-src 'self'" if sends else "")
     )
     version = importlib.metadata.version("untwist")
     links = "".join(f'<li><a href="#{one.anchor}">{one.link}</a></li>' for one in sections)
@@ -91,7 +100,10 @@ def write_page(
         f'<h2 id="{one.anchor}-title">{one.heading}</h2>\n{one.body}\n</section>\n'
         for one in sections
     )
-    footer = f"Made by untwist {version}. This file is complete: it loads nothing and sends nothing."
+    complete = "This file is complete: it loads nothing and sends nothing."
+    if sends:
+        complete = "It loads nothing, and sends decisions to the server on this machine that it comes from."
+    footer = f"Made by untwist {version}. {complete}"
     footer += f" {advice}" if advice else ""
     running = f"<script>{script}</script>" if script else ""
     return f"""<!doctype html>

@@ -18,10 +18,13 @@ from untwist.report.issues import write_issues
 from untwist.report.markup import Section, write_page
 from untwist.report.review import write_review
 from untwist.report.sources import write_sources
+from untwist.report.worksheet import RowNames
 from untwist.text import for_page
 
 __all__ = ["report", "write_report"]
 
+#: The script of the review, in order: what rows say, what was decided, the place to decide.
+SCRIPTS = ("worksheet.js", "decisions.js", "workplace.js")
 #: The heading of each section, and what the list of sections calls it.
 HEADINGS = {
     "summary": ("In short", "In short"),
@@ -45,6 +48,10 @@ def report(
     peers: Mapping[str, Peer] | None = None,
     suspects: ArrayLike | None = None,
     issues: list[DataIssue] | None = None,
+    table: Any = None,
+    positions: ArrayLike | None = None,
+    fingerprint: str | None = None,
+    server: str | None = None,
 ) -> str:
     """Write an audit as an HTML page; the same audit gives the same page.
 
@@ -64,27 +71,56 @@ def report(
         The rows to list, by default `audit.suspects()`; the most doubtful come first.
     issues : list of DataIssue, optional
         What else is wrong with the data, by default `audit.find_issues()`.
+    table : pandas.DataFrame, optional
+        The values to show of each row, say the columns of a file as they are written, with those that the model does
+        not see. By default the values that were audited.
+    positions : array of int, optional
+        Where the rows are in the whole table, from 0, which is what a file of decisions names them by. By default they
+        are the whole table.
+    fingerprint : str, optional
+        What tells the data from others, by default `audit.fingerprint`: decisions of other data are refused.
+    server : str, optional
+        Where a page that a server shows sends its decisions, relative to its own address. By default they are kept in
+        the browser, and saved as a file.
 
     Returns
     -------
     str
-        The page, which loads nothing and sends nothing.
+        The page, which loads nothing, and sends nothing unless there is a server.
     """
-    n_rows = len(audit.given)
-    if rows is not None and len(rows) != n_rows:
-        raise ValueError(f"rows must be one for each of the {n_rows} labels, got {len(rows)}")
-    findings = collect_findings(audit, suspects, peers, issues)
-    return write_report(findings, title=title, rows=rows, row_name=row_name)
+    for name, given in {"rows": rows, "table": table, "positions": positions}.items():
+        if given is not None and len(given) != len(audit.given):
+            raise ValueError(f"{name} must be one for each of the {len(audit.given)} labels, got {len(given)}")
+    return write_report(
+        collect_findings(audit, suspects, peers, issues),
+        title=title,
+        rows=rows,
+        row_name=row_name,
+        table=table,
+        positions=positions,
+        fingerprint=fingerprint,
+        server=server,
+    )
 
 
-def write_report(findings: Findings, *, title: str, rows: Sequence[Any] | None = None, row_name: str = "row") -> str:
+def write_report(
+    findings: Findings,
+    *,
+    title: str,
+    rows: Sequence[Any] | None = None,
+    row_name: str = "row",
+    table: Any = None,
+    positions: ArrayLike | None = None,
+    fingerprint: str | None = None,
+    server: str | None = None,
+) -> str:
     """Write finished findings as an HTML page; nothing is computed here but the page.
 
     Parameters
     ----------
     findings : Findings
         What `untwist.audit.findings.collect_findings` computed.
-    title, rows, row_name
+    title, rows, row_name, table, positions, fingerprint, server
         As for `report`.
 
     Returns
@@ -92,13 +128,24 @@ def write_report(findings: Findings, *, title: str, rows: Sequence[Any] | None =
     str
         The page.
     """
-    names = range(len(findings.audit.given)) if rows is None else [_plain(one) for one in rows]
+    n_rows = len(findings.audit.given)
+    named = RowNames(
+        names=range(n_rows) if rows is None else [_plain(one) for one in rows],
+        word=row_name,
+        positions=np.arange(n_rows) if positions is None else np.asarray(positions, dtype=np.intp),
+    )
+    config = {
+        "fingerprint": findings.audit.fingerprint if fingerprint is None else fingerprint,
+        "title": title,
+        "server": server,
+        "has_names": rows is not None,
+    }
     bodies = {
         "summary": sections.write_summary(findings, row_name),
         "noise": sections.write_noise(findings),
         "sources": write_sources(findings),
-        "review": write_review(findings, names, row_name),
-        "issues": write_issues(findings.issues, names, row_name),
+        "review": write_review(findings, named, config, table),
+        "issues": write_issues(findings.issues, named.names, row_name),
         "training": sections.write_training(findings),
         "calibration": sections.write_calibration(findings),
         "columns": sections.write_columns(findings),
@@ -111,8 +158,16 @@ def write_report(findings: Findings, *, title: str, rows: Sequence[Any] | None =
         name,
         [Section(anchor, *HEADINGS[anchor], body) for anchor, body in bodies.items() if body],
         advice="It holds labels and\nsome values of the data, so share it as you would share the data.",
-        script=importlib.resources.files("untwist.report").joinpath("script.js").read_text("utf-8"),
+        script=_join_scripts(),
+        sends=server is not None,
     )
+
+
+def _join_scripts() -> str:
+    """The files of the script as one, in a scope of their own."""
+    folder = importlib.resources.files("untwist.report")
+    parts = "\n".join(folder.joinpath(name).read_text("utf-8") for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}\n}})();'
 
 
 def _plain(name: Any) -> Any:

@@ -1,13 +1,11 @@
-"""The suspect rows: what a review may expect, a table to sort and to filter, a list to download."""
+"""The suspect rows: what a review may expect, and a place to work through them that keeps what was decided."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from untwist.audit.findings import Findings, count_finds
 from untwist.audit.labels import LabelAudit
@@ -21,27 +19,43 @@ from untwist.report.markup import (
     write_figure,
     write_table,
 )
+from untwist.report.worksheet import LEAST_SHOWN_EFFECT, RowNames, pack_worksheet
 from untwist.text import for_page, for_script
 
 __all__ = ["write_review"]
 
-#: Bytes of the list to download, at most.
-MOST_EMBEDDED = 200_000
-#: A reason of a smaller effect, in log-odds, would be shown as +0.0.
-LEAST_SHOWN_EFFECT = 0.05
+#: Suspects that can be read without a script, and in print, at most.
+MOST_PLAIN = 50
+
+#: What each key does, as the page's help says it.
+KEYS = [
+    ("J or ↓", "the next row"),
+    ("Shift+K or Y", "keep the label: it is right"),
+    ("R", "relabel to what the row looks like"),
+    ("1 … 9", "relabel to that class"),
+    ("C", "choose any class by typing"),
+    ("S", "skip: leave it open for now"),
+    ("U", "undo the last decision"),
+    ("N", "write a note; Enter keeps it, Esc drops it"),
+    ("K or ↑", "the row before; Home and End go to the ends"),
+    ("/", "search; Esc returns to the rows"),
+    ("?", "this help"),
+]
 
 
-def write_review(findings: Findings, names: Sequence[Any], row_name: str) -> str:
+def write_review(findings: Findings, rows: RowNames, config: dict[str, Any], table: Any = None) -> str:
     """Write the section of the suspect rows.
 
     Parameters
     ----------
     findings : Findings
         What `collect_findings` computed.
-    names : sequence
+    rows : RowNames
         What the rows are called.
-    row_name : str
-        The word for one of the rows.
+    config : dict
+        What the script is told beside the rows: the fingerprint of the data, the title, where a server is.
+    table : pandas.DataFrame or None
+        The values to show of each audited row; None shows those that were audited.
 
     Returns
     -------
@@ -58,28 +72,72 @@ def write_review(findings: Findings, names: Sequence[Any], row_name: str) -> str
             limit = format_percent(audit.highest_share)
             found = f"no evidence of wrong labels was found, though up to {limit} of them are not excluded"
         return f"<p>There is nothing to review: {found}.</p>"
-    kept = _embed(audit, suspects, names)
-    body = "".join(_write_line(audit, rank, names[one.row], one) for rank, one in enumerate(findings.explanations))
-    heads = [for_page(row_name, 20), "label", "looks like", "likely wrong", "similar rows against it", "why"]
-    head = "".join(
-        f"<th scope=col aria-sort={'descending' if word == 'likely wrong' else 'none'}>"
-        f"<button type=button>{word}</button></th>"
-        for word in heads
-    )
-    return f"""<p>{_introduce(findings, len(kept["row"]))}</p>
+    sheet = pack_worksheet(findings, rows, table)
+    config = config | {"classes": [str(label) for label in audit.classes.tolist()], "row_name": rows.word}
+    return f"""<p>{_introduce(findings, sheet.n_suspects)}</p>
 {_write_expectation(findings)}
-<form class=controls hidden role=search aria-label="Filter the table">
-<label>Search <input type=search id=words autocomplete=off></label>
+{_write_desk(audit, rows.word)}
+{_write_plain_table(findings, rows)}
+<script type="application/json" id=review-config>{for_script(config)}</script>
+<script type="text/plain" id=review-data>{sheet.packed}</script>"""
+
+
+def _write_desk(audit: LabelAudit, word: str) -> str:
+    """The place to work, which the script fills and shows."""
+    keys = "".join(f"<div><dt>{key}</dt><dd>{what}</dd></div>" for key, what in KEYS)
+    return f"""<div id=work hidden>
+<div class=progress><p id=yield role=status></p><progress id=done max=1 value=0 aria-label="Decided"></progress></div>
+<form class=controls role=search aria-label="Filter the rows">
+<label class=wide>Search <input type=search id=words autocomplete=off spellcheck=false
+ placeholder="a value, an id, a label, column:value"></label>
+<label>Decision <select id=state><option value="">any</option><option value=open>open</option>
+<option value=decided>decided</option><option value=keep>kept</option><option value=relabel>relabelled</option>
+<option value=skip>skipped</option></select></label>
 {_write_filter("Label", "given", audit)}{_write_filter("Looks like", "like", audit)}
-<button type=button id=download>Download the review list (CSV, {len(kept["row"]):,} rows)</button></form>
-<p id=status role=status class=aside></p>
-<div class=scroll role=region tabindex=0 aria-label="Suspect rows"><table id=suspects><caption>Suspect rows</caption>
-<thead><tr>{head}</tr></thead><tbody>
+<label>Order <select id=order><option value="">most doubtful</option><option value=name>{for_page(word, 20)}</option>
+<option value=given>label</option><option value=like>looks like</option></select></label></form>
+<p id=message role=alert hidden></p>
+<div class=desk>
+<div class=pile><div id=list role=listbox tabindex=0 aria-label="Suspect rows"></div>
+<p id=status role=status class=aside></p></div>
+<article id=sheet aria-label="The row">
+<div id=head></div>
+<div class=actions role=group aria-label="Decide">
+<button type=button id=keep>Keep <span></span><kbd>Y</kbd></button>
+<button type=button id=relabel>Relabel <span></span><kbd>R</kbd></button>
+<button type=button id=skip>Skip<kbd>S</kbd></button>
+<button type=button id=choose hidden>Another class<kbd>C</kbd></button>
+<button type=button id=undo>Undo<kbd>U</kbd></button>
+<div id=classes role=group aria-label="Relabel to" hidden></div></div>
+<div id=details tabindex=-1></div>
+<label class=note>Note <kbd>N</kbd><input id=note autocomplete=off maxlength=1000></label>
+</article></div>
+<div class=files><button type=button id=save>Save decisions</button>
+<button type=button id=load>Load decisions</button><input type=file id=file accept=".csv,text/csv" hidden
+ aria-label="A file of decisions"><button type=button id=download>Download this list</button>
+<button type=button id=help>Keys<kbd>?</kbd></button><p id=kept class=aside></p></div>
+<dialog id=keys aria-label="Keys"><h3>All by keyboard</h3><dl>{keys}</dl>
+<p class=aside>Search finds text in values, ids, labels, sources, reasons and notes; all words must be there.
+<code>branch:Leipzig</code> looks in one column, <code>"in quotes"</code> keeps words together.</p>
+<form method=dialog><button>Close</button></form></dialog>
+<dialog id=picker aria-label="Choose a class"><label>Class <input id=pick autocomplete=off role=combobox
+ aria-expanded=true aria-controls=picks></label><div id=picks role=listbox aria-label="Classes"></div></dialog>
+</div>"""
+
+
+def _write_plain_table(findings: Findings, rows: RowNames) -> str:
+    """The first rows as a table to read and to print."""
+    first = findings.explanations[:MOST_PLAIN]
+    body = "".join(_write_line(findings.audit, rows.names[one.row], one) for one in first)
+    heads = [for_page(rows.word, 20), "label", "looks like", "likely wrong", "similar rows against it", "why"]
+    head = "".join(f"<th scope=col>{word}</th>" for word in [*heads, "decision"])
+    caption = f"The first {len(first):,} suspect rows" if len(findings.suspects) > len(first) else "Suspect rows"
+    return f"""<div id=plain class=scroll role=region tabindex=0 aria-label="{caption}"><table id=suspects>
+<caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>
 {body}</tbody></table></div>
-<button type=button id=more hidden>Show more</button>
 <p class=aside>Why: a column speaks against the label if the row would look more like its label with what is usual
-for that label there; the number says how strongly, in log-odds. Similar rows share most leaves of the trees.</p>
-<script type="application/json" id=review-list>{for_script(kept)}</script>"""
+for that label there; the number says how strongly, in log-odds. Similar rows share most leaves of the trees. A value is
+marked as unusual if at most one in twenty rows of that label have one as rare.</p>"""
 
 
 def _point_to_parts(findings: Findings) -> str:
@@ -97,9 +155,8 @@ def _point_to_parts(findings: Findings) -> str:
     )
 
 
-def _introduce(findings: Findings, n_kept: int) -> str:
+def _introduce(findings: Findings, n_held: int) -> str:
     n_suspects = len(findings.suspects)
-    n_listed = len(findings.explanations)
     by_doubt = "Rows whose label is more likely wrong than right"
     if len(findings.audit.classes) > 2:
         by_doubt = "Rows whose label is doubtful enough for a review to be worth it"
@@ -113,9 +170,8 @@ def _introduce(findings: Findings, n_kept: int) -> str:
             f"up to {math.ceil(number):,} may be wrong: no noise was found that is the same everywhere, and uneven "
             "noise looks like hard rows. Only a review can tell."
         )
-    if n_suspects > n_listed:
-        rest = "all of them" if n_kept == n_suspects else f"the first {n_kept:,}"
-        words += f" The table shows the first {n_listed:,} of {n_suspects:,}; the download has {rest}."
+    if n_suspects > n_held:
+        words += f" This page holds the first {n_held:,} of {n_suspects:,}."
     return words
 
 
@@ -151,24 +207,16 @@ def _write_filter(word: str, name: str, audit: LabelAudit) -> str:
     return f'<label>{word} <select id={name}><option value="">any</option>{options}</select></label>\n'
 
 
-def _write_line(audit: LabelAudit, rank: int, name: Any, one: Explanation) -> str:
-    """A line of the table. Cells have numbers to sort by, the line has its classes to filter by."""
-    given, like = np.searchsorted(audit.classes, [one.given, one.predicted])
+def _write_line(audit: LabelAudit, name: Any, one: Explanation) -> str:
     reasons = "".join(_write_reason(reason) for reason in one.reasons if reason.effect >= LEAST_SHOWN_EFFECT)
-    number = f' data-v="{name!r}"' if isinstance(name, (int, float)) and math.isfinite(name) else ""
     likely = format_probability(one.wrong)
     if one.wrong_at_most is not None:
         likely += f" to {format_probability(one.wrong_at_most)}"
-    meter = (
-        '<svg class=meter viewBox="0 0 60 8" aria-hidden=true><rect class=rest width="60" height="8" rx="4"/>'
-        f'<rect class=full width="{60 * one.wrong:.1f}" height="8" rx="4"/></svg>'
-    )
+    against = f"{one.n_disagreeing} of {one.n_similar}" if one.n_similar else ""
     return (
-        f"<tr data-i={rank} data-g={given} data-l={like}><th scope=row{number}>{for_page(name, 40)}</th>"
-        f"<td>{for_page(one.given, 40)}{_name_source(audit, one.row)}</td><td>{for_page(one.predicted, 40)}</td>"
-        f'<td data-v="{one.wrong:.6f}">{meter}{likely}</td>'
-        f"<td data-v={one.n_disagreeing}>{one.n_disagreeing} of {one.n_similar}</td>"
-        f"<td><ul>{reasons or '<li>no single column stands out</li>'}</ul></td></tr>\n"
+        f"<tr><th scope=row>{for_page(name, 40)}</th><td>{for_page(one.given, 40)}{_name_source(audit, one.row)}</td>"
+        f"<td>{for_page(one.predicted, 40)}</td><td>{likely}</td><td>{against}</td>"
+        f"<td><ul>{reasons or '<li>no single column stands out</li>'}</ul></td><td></td></tr>\n"
     )
 
 
@@ -184,17 +232,3 @@ def _write_reason(reason: Reason) -> str:
     value = for_page(describe_value(reason.value), 40)
     usual = for_page(describe_value(reason.usual), 40)
     return f"<li><b>{column}</b> is {value}, usually {usual} <small>+{reason.effect:.1f}</small></li>"
-
-
-def _embed(audit: LabelAudit, suspects: NDArray[np.intp], names: Sequence[Any]) -> dict[str, list[Any]]:
-    """The list to download, by column; as many rows as fit."""
-    kept: dict[str, list[Any]] = {"labels": [str(label) for label in audit.classes.tolist()]}
-    shown_names = [names[row] if type(names[row]) is int else str(names[row]) for row in suspects.tolist()]
-    sizes = np.cumsum([len(for_script(name)) + 12 for name in shown_names])
-    first = suspects[: int(np.searchsorted(sizes, MOST_EMBEDDED, side="right"))]
-    return kept | {
-        "row": shown_names[: len(first)],
-        "given": np.searchsorted(audit.classes, audit.given[first]).tolist(),
-        "like": np.searchsorted(audit.classes, audit.predicted[first]).tolist(),
-        "wrong": audit.wrong[first].round(4).tolist(),
-    }
