@@ -302,6 +302,8 @@ def test_the_whole_way_by_keyboard_alone(browser, file, shop, tmp_path):
     browser.press("r")  # not while the help is open
     browser.press("Escape")
     assert not browser.run("document.getElementById('keys').open")
+    browser.press("?", "Enter")
+    assert not browser.run("document.getElementById('keys').open")
     assert read(browser, "yield").startswith("Nothing is decided yet")
 
     browser.press("j", "j", "ArrowDown", "k", "ArrowUp")

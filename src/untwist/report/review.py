@@ -30,15 +30,15 @@ MOST_PLAIN = 50
 #: What each key does, as the page's help says it.
 KEYS = [
     ("J or ↓", "the next row"),
-    ("Shift+K or Y", "keep the label: it is right"),
+    ("K or ↑", "the row before"),
+    ("Y or Shift+K", "keep the label: it is right"),
     ("R", "relabel to what the row looks like"),
     ("1 … 9", "relabel to that class"),
     ("C", "choose any class by typing"),
     ("S", "skip: leave it open for now"),
     ("U", "undo the last decision"),
-    ("N", "write a note; Enter keeps it, Esc drops it"),
-    ("K or ↑", "the row before; Home and End go to the ends"),
-    ("/", "search; Esc returns to the rows"),
+    ("N", "write a note: Enter keeps it, Esc drops it"),
+    ("/", "search: Enter goes back to the rows, Esc finds all again"),
     ("?", "this help"),
 ]
 

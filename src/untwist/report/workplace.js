@@ -24,12 +24,13 @@ class Workplace {
     this.listen();
     if (sheet.classes.length > 2 && sheet.classes.length <= KEYED_CLASSES) this.addClassButtons();
     get("choose").hidden = sheet.classes.length <= KEYED_CLASSES;
-    get("kept").textContent = config.server === null ? "Decisions are kept in this browser, and nowhere else until you save them." : "Decisions are written to the file as you make them.";
+    get("kept").textContent = config.server === null ? "Decisions are kept in this browser only, until you save them: untwist apply then changes the labels." : "Decisions are written to the file as you make them.";
     get("work").hidden = false;
     get("plain").classList.add("printed");
     this.filter();
     this.open(this.shown[0] ?? 0);
     this.drawPrint();
+    setTimeout(() => (sheet.texts ??= joinTexts(sheet)), 200); // before somebody searches
   }
 
   // ---- what rows say ----

@@ -14,7 +14,7 @@ function prepare(sheet, config) {
   for (const column of sheet.columns) column.odd = new Set(column.odd);
   sheet.classes = config.classes.map((one) => one || "(empty)");
   sheet.rank = new Map(sheet.row.slice(0, sheet.n).map((row, i) => [row, i]));
-  const field = (keys, values, codes) => ({ keys: keys.map(simplify), values, codes, lower: null });
+  const field = (keys, values, codes) => ({ keys: keys.map(simplify), values, codes });
   sheet.fields = sheet.columns.map((column) => field([column.name], column.values, column.codes));
   sheet.fields.push(field(["row", "id", config.row_name], sheet.name.slice(0, sheet.n).map(String), null));
   sheet.fields.push(field(["label", "given"], sheet.classes, sheet.given));
@@ -57,21 +57,29 @@ function parseQuery(text) {
   });
 }
 
+/** All that can be found of each row, a line for each cell: one long text is searched faster than many short ones. */
+function joinTexts(sheet) {
+  const lower = sheet.fields.map((field) => field.values.map((value) => value.toLowerCase()));
+  return Array.from({ length: sheet.n }, (_, i) => sheet.fields.map((field, place) => lower[place][field.codes ? field.codes[i] : i]).join("\n"));
+}
+
 /** Mark with 1 the rows that have all the words; `notes` are those of rows, by place. */
 function search(sheet, text, notes) {
   const found = new Uint8Array(sheet.n).fill(1);
   for (const { whole, key, rest } of parseQuery(text)) {
     const named = key === null ? [] : sheet.fields.filter((field) => field.keys.includes(key));
-    const inNotes = !named.length || key === "note";
-    const word = named.length || key === "note" ? rest : whole;
+    const isNamed = named.length > 0 || key === "note";
+    const word = isNamed ? rest : whole;
     const here = new Uint8Array(sheet.n);
-    for (const field of named.length || key === "note" ? named : sheet.fields) {
-      field.lower ??= field.values.map((value) => value.toLowerCase());
-      const has = field.lower.map((value) => value.includes(word));
-      if (field.codes) for (let i = 0; i < sheet.n; i++) here[i] |= has[field.codes[i]];
-      else for (let i = 0; i < sheet.n; i++) here[i] |= has[i];
+    if (!isNamed) {
+      sheet.texts ??= joinTexts(sheet);
+      for (let i = 0; i < sheet.n; i++) here[i] = sheet.texts[i].includes(word);
     }
-    if (inNotes) for (const [i, note] of notes) if (note.toLowerCase().includes(word)) here[i] = 1;
+    for (const field of named) {
+      const has = field.values.map((value) => value.toLowerCase().includes(word));
+      for (let i = 0; i < sheet.n; i++) here[i] |= has[field.codes ? field.codes[i] : i];
+    }
+    if (!named.length) for (const [i, note] of notes) if (note.toLowerCase().includes(word)) here[i] = 1;
     for (let i = 0; i < sheet.n; i++) found[i] &= here[i];
   }
   return found;
