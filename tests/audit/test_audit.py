@@ -314,6 +314,31 @@ def test_effects_are_what_the_model_says_when_one_value_is_made_usual():
         assert reason.effect == pytest.approx(sign * rise[0])
 
 
+def test_effects_of_several_classes_are_told_from_the_predicted_one(three):
+    audit, _ = three
+    fitted, n_told = audit.fitted, 0
+
+    def measure(values, label, predicted):
+        encoded = fitted.encoder.schema.put_numbers(values[None])
+        posterior = fitted.posterior.twisted(fitted.scores(encoded))[0]
+        others = [k for k in range(len(posterior)) if k != label] if predicted == label else [predicted]
+        return np.log(posterior[label]) - np.log(max(posterior[k] for k in others))
+
+    for found in audit.explanations([*audit.ranking[:3], *audit.ranking[-3:]], n_reasons=9):
+        label, predicted = np.searchsorted(audit.classes, [found.given, found.predicted])
+        here = audit.numbers[found.row]
+        effects = []
+        for column in range(len(here)):
+            changed = here.copy()
+            changed[column] = np.median(audit.numbers[audit.given == found.given, column])
+            effects.append(measure(changed, label, predicted) - measure(here, label, predicted))
+        strongest = sorted((i for i in range(len(here)) if effects[i] > 0.005), key=lambda i: -effects[i])
+        assert [one.column for one in found.reasons] == strongest
+        assert [one.effect for one in found.reasons] == pytest.approx([effects[i] for i in strongest])
+        n_told += len(strongest)
+    assert n_told > 5
+
+
 @pytest.mark.parametrize("name", ["shopped", "three"])
 def test_similar_rows_are_those_that_share_most_leaves(name, request):
     audit, _ = request.getfixturevalue(name)

@@ -220,7 +220,7 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
         many = f"{number} the labels there are expected to be truly wrong"
     return [
         f'Look at {first} of the <a href="#review">list</a>: {many}.',
-        "Decide there: relabel what is wrong, keep what is right, as a hard case is worth having, and save the decisions.",
+        "Decide there: relabel what is wrong, keep what is right (hard cases are worth having), and save it all.",
         "<code>untwist apply</code> changes the labels that were decided on.",
         "Train again on the corrected data." + ("" if findings.is_uneven else until_then),
     ]
