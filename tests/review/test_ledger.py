@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from untwist.audit import Decisions, read_decisions, write_decisions
+from untwist.files.decisions import format_decisions
 from untwist.review import Ledger, Lock
 
 MARK = f"{1:016x}-{2:016x}"
@@ -40,6 +41,21 @@ def test_a_decision_is_in_the_file_when_it_was_taken(path):
     assert list_file(path) == [(1, "3", "yes", "keep", "yes", "")]
     assert read_decisions(path).fingerprint == MARK
     assert ledger.decisions.rows.tolist() == [1]
+
+
+def test_the_file_is_what_writing_all_decisions_gives(path):
+    ledger = open_ledger(path)
+    for decision in [
+        (3, "relabel", "=yes", "a\nb"),
+        (0, "skip"),
+        (1, "keep", "", "-1"),
+        (0, None),
+        (0, "keep"),
+        (3, "skip"),
+    ]:
+        ledger.decide(*decision)
+        expected = format_decisions(ledger.decisions).splitlines()
+        assert sorted(path.read_text("utf-8-sig").splitlines()) == sorted(expected)
 
 
 def test_pages_hear_of_changes_since_what_they_know(path):
@@ -119,7 +135,7 @@ def test_a_file_that_another_program_has_changed_is_not_written_over(path):
 
 def test_what_cannot_be_written_was_not_decided(path, monkeypatch):
     ledger = open_ledger(path)
-    monkeypatch.setattr("untwist.review.ledger.write_decisions", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr("untwist.review.ledger.write_text", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         ledger.decide(0, "keep")
     assert ledger.list_changes(0)["decisions"] == []

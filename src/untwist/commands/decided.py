@@ -45,16 +45,12 @@ def find_label(frame: Any, decisions: Decisions) -> str:
     """
     features, labels = decisions.fingerprint.split("-")
     columns = list(digest_columns(frame))
-    with_labels = [name for name in frame.columns if fingerprint_labels(frame[name]) == labels]
-    fitting = [name for name in frame.columns if fingerprint_columns(_leave_out(columns, name)) == features]
-    if found := [name for name in with_labels if name in fitting]:
-        return str(found[0])
-    if fitting:
-        raise ValueError(f"its labels, in column {fitting[0]!r}, are not those that were decided on")
-    if with_labels:
-        raise ValueError(f"its labels, in column {with_labels[0]!r}, are those decided on, but other cells changed")
+    for name in frame.columns:
+        if fingerprint_columns(column for column in columns if column[0] != name) != features:
+            continue
+        if fingerprint_labels(frame[name]) != labels:
+            raise ValueError(f"its labels, in column {name!r}, are not those that were decided on")
+        return str(name)
+    if found := [name for name in frame.columns if fingerprint_labels(frame[name]) == labels]:
+        raise ValueError(f"its labels, in column {found[0]!r}, are those decided on, but other cells changed")
     raise ValueError("neither its labels nor its other cells are those that were decided on")
-
-
-def _leave_out(columns: list[tuple[str, str]], label: str) -> list[tuple[str, str]]:
-    return [column for column in columns if column[0] != label]

@@ -159,8 +159,11 @@ def _digest_text(cells: Iterable[str]) -> str:
     return blake2b(lengths.tobytes() + content, digest_size=8).hexdigest()
 
 
-def _write_cells(values: NDArray[Any]) -> Iterable[str]:
+def _write_cells(values: NDArray[Any]) -> list[str]:
     plain = values.astype(str) if values.dtype.kind in "mM" else values
-    for one in plain.tolist():
-        is_plain = type(one) is str or isinstance(one, (np.ndarray, list))
-        yield str(one) if is_plain or not is_missing(one) else _MISSING
+    return [one if type(one) is str else _write_cell(one) for one in plain.tolist()]
+
+
+def _write_cell(value: Any) -> str:
+    is_list = isinstance(value, (np.ndarray, list))
+    return str(value) if is_list or not is_missing(value) else _MISSING

@@ -15,10 +15,20 @@ from untwist.data.decisions import RELABEL, Decisions
 from untwist.files.whole_files import write_whole
 from untwist.text import for_spreadsheet
 
-__all__ = ["format_decisions", "parse_decisions", "read_decisions", "write_decisions"]
+__all__ = [
+    "HEADER",
+    "format_decisions",
+    "format_line",
+    "parse_decisions",
+    "read_decisions",
+    "write_decisions",
+    "write_text",
+]
 
 #: The columns of the file.
 COLUMNS = ("row", "line", "given", "decision", "label", "note", "decided_at", "fingerprint")
+#: The first line of the file.
+HEADER = ",".join(COLUMNS) + "\r\n"
 #: Columns that a file may lack.
 OPTIONAL = {"line", "note", "decided_at"}
 
@@ -33,7 +43,21 @@ def write_decisions(path: str | os.PathLike[str], decisions: Decisions) -> None:
     decisions : Decisions
         What was decided.
     """
-    write_whole(path, format_decisions(decisions).encode("utf-8-sig", "surrogatepass"))
+    write_text(path, format_decisions(decisions))
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write the text of decisions as a file that is there whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    text : str
+        `HEADER`, and lines of `format_line`.
+    """
+    # Spreadsheets know by the mark at the beginning that this is UTF-8.
+    write_whole(path, text.encode("utf-8-sig", "surrogatepass"))
 
 
 def read_decisions(path: str | os.PathLike[str]) -> Decisions:
@@ -73,10 +97,6 @@ def format_decisions(decisions: Decisions) -> str:
     str
         A line of names, and a line per decision.
     """
-    out = io.StringIO()
-    # A cell with a line end in it is quoted only where lines end so.
-    writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
     arrays = (
         decisions.rows,
         decisions.lines,
@@ -86,8 +106,26 @@ def format_decisions(decisions: Decisions) -> str:
         decisions.notes,
         decisions.decided_at,
     )
-    for cells in zip(*(np.asarray(one).tolist() for one in arrays), strict=True):
-        writer.writerow([*(_protect(str(cell)) for cell in cells), decisions.fingerprint])
+    lines = zip(*(np.asarray(one).tolist() for one in arrays), strict=True)
+    return "".join([HEADER, *(format_line(*cells, decisions.fingerprint) for cells in lines)])
+
+
+def format_line(*cells: Any) -> str:
+    """Write the line of a decision in the file.
+
+    Parameters
+    ----------
+    *cells : object
+        One for each of the columns.
+
+    Returns
+    -------
+    str
+        The line with its end.
+    """
+    out = io.StringIO()
+    # A cell with a line end in it is quoted only where lines end so.
+    csv.writer(out, lineterminator="\r\n").writerow([_protect(str(cell)) for cell in cells])
     return out.getvalue()
 
 

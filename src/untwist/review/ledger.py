@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from untwist.data.decisions import KEEP, RELABEL, SKIP, Decisions, mean_the_same
-from untwist.files.decisions import read_decisions, write_decisions
+from untwist.files.decisions import HEADER, format_line, read_decisions, write_text
 
 __all__ = ["Ledger"]
 
@@ -66,6 +66,7 @@ class Ledger:
         self._stamp = _read_stamp(path)
         if self._stamp is not None:
             self._entries = self._load()
+        self._texts = {row: self._format(row, entry) for row, entry in self._entries.items()}
 
     def _load(self) -> dict[int, _Entry]:
         decisions = read_decisions(self.path)
@@ -87,7 +88,17 @@ class Ledger:
     @property
     def decisions(self) -> Decisions:
         """What has been decided so far."""
-        return self._collect(self._entries)
+        kept = {row: entry for row, entry in self._entries.items() if entry.decision is not None}
+        return Decisions(
+            rows=np.array(list(kept), dtype=np.intp),
+            given=_as_text(self._given[row] for row in kept),
+            decision=_as_text(entry.decision for entry in kept.values()),
+            labels=_as_text(entry.label for entry in kept.values()),
+            notes=_as_text(entry.note for entry in kept.values()),
+            fingerprint=self._fingerprint,
+            lines=_as_text(self._lines[row] for row in kept),
+            decided_at=_as_text(entry.decided_at for entry in kept.values()),
+        )
 
     def list_changes(self, since: int) -> dict[str, Any]:
         """List what has changed since a version.
@@ -145,34 +156,29 @@ class Ledger:
             when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             version = self._version + 1
             entries = self._entries | {row: _Entry(decision, label, note, when, version)}
-            self._write(self._collect(entries))
-            self._entries, self._version = entries, version
+            texts = {one: text for one, text in self._texts.items() if one != row or decision is not None}
+            if decision is not None:
+                texts[row] = self._format(row, entries[row])
+            self._write(texts)
+            self._entries, self._texts, self._version = entries, texts, version
 
     def close(self) -> None:
         """Take no more decisions; one that is being written is on disk when this returns."""
         with self._mutex:
             self._is_closed = True
 
-    def _write(self, decisions: Decisions) -> None:
+    def _format(self, row: int, entry: _Entry) -> str:
+        """Write the line of a decision in the file, which is kept, as all of them are written with every decision."""
+        cells = (row, self._lines[row], self._given[row], entry.decision, entry.label, entry.note, entry.decided_at)
+        return format_line(*cells, self._fingerprint)
+
+    def _write(self, texts: Mapping[int, str]) -> None:
         if self._is_closed:
             raise OSError("the review has ended")
         if _read_stamp(self.path) != self._stamp:
             raise OSError(f"{self.path} was changed by another program: end this review and start it again")
-        write_decisions(self.path, decisions)
+        write_text(self.path, "".join([HEADER, *texts.values()]))
         self._stamp = _read_stamp(self.path)
-
-    def _collect(self, entries: Mapping[int, _Entry]) -> Decisions:
-        kept = {row: entry for row, entry in entries.items() if entry.decision is not None}
-        return Decisions(
-            rows=np.array(list(kept), dtype=np.intp),
-            given=_as_text(self._given[row] for row in kept),
-            decision=_as_text(entry.decision for entry in kept.values()),
-            labels=_as_text(entry.label for entry in kept.values()),
-            notes=_as_text(entry.note for entry in kept.values()),
-            fingerprint=self._fingerprint,
-            lines=_as_text(self._lines[row] for row in kept),
-            decided_at=_as_text(entry.decided_at for entry in kept.values()),
-        )
 
 
 def _as_text(values: Any) -> Any:
