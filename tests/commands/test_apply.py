@@ -145,6 +145,17 @@ def test_what_cannot_be_done_is_said(folder, capsys):
     assert "has no decisions" in untwist(capsys, "apply", "d.csv", "data.csv", "-o", "new.csv")[2]
 
 
+@pytest.mark.parametrize(("encoding", "mark"), [("utf-8", b"\xef\xbb\xbf"), ("utf-16", b""), ("latin-1", b"")])
+def test_encodings_and_marks_stay(folder, capsys, encoding, mark):
+    before, after = (f"y,name\r\nno,Bö\r\n{label},Ü\r\n" for label in ("yes", "no"))
+    Path("coded.csv").write_bytes(mark + before.encode(encoding))
+    frame = read(Path("coded.csv"), encoding=encoding).frame
+    write_decisions("d.csv", Decisions([1], ["yes"], ["relabel"], ["no"], [""], fingerprint_file(frame, "y")))
+    status, _, err = untwist(capsys, "apply", "d.csv", "coded.csv", "-o", "new.csv", "--encoding", encoding)
+    assert status == 0, err
+    assert Path("new.csv").read_bytes() == mark + after.encode(encoding)
+
+
 def test_a_column_like_the_labels_is_no_trouble(folder, capsys):
     frame = pd.DataFrame({"copy": ["a", "b", "b"], "y": ["a", "b", "b"], "x": ["1", "2", "3"]})
     frame.to_csv("twins.csv", index=False)

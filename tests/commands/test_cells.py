@@ -46,7 +46,9 @@ def test_any_cell_of_any_file_can_be_changed(data, n_columns, separator, quotes_
     row = data.draw(st.integers(0, len(before) - 1))
     column = data.draw(st.integers(0, n_columns - 1))
     label = data.draw(CELL.filter(lambda text: text == text.strip()))
-    changed = replace_cells(out.getvalue().encode(), {row: label}, lines, column, separator, "utf-8").decode()
+    changed = replace_cells(
+        out.getvalue().encode(), {row: (before[row][column], label)}, lines, column, separator, "utf-8"
+    ).decode()
     expected = [list(cells) for cells in before]
     expected[row][column] = label
     found = parse(changed)[1]
@@ -58,19 +60,21 @@ def test_any_cell_of_any_file_can_be_changed(data, n_columns, separator, quotes_
 def test_encodings_and_marks_stay(encoding):
     for mark in ["", "\ufeff"] if encoding == "utf-8" else [""]:
         before = f"{mark}größe,y\r\nä,no\r\n".encode(encoding)
-        after = replace_cells(before, {0: "ja, ü"}, [2], 1, ",", encoding)
+        after = replace_cells(before, {0: ("no", "ja, ü")}, [2], 1, ",", encoding)
         assert after == f'{mark}größe,y\r\nä,"ja, ü"\r\n'.encode(encoding)
     if encoding == "utf-16":
         swapped = b"\xfe\xff" + "a,y\nb,no\n".encode("utf-16-be")
-        assert replace_cells(swapped, {0: "yes"}, [2], 1, ",", encoding) == b"\xfe\xff" + "a,y\nb,yes\n".encode(
+        assert replace_cells(swapped, {0: ("no", "yes")}, [2], 1, ",", encoding) == b"\xfe\xff" + "a,y\nb,yes\n".encode(
             "utf-16-be"
         )
     if encoding == "utf-8-sig":
-        assert replace_cells(b"a,y\nb,no\n", {0: "yes"}, [2], 1, ",", encoding) == b"a,y\nb,yes\n"
+        assert replace_cells(b"a,y\nb,no\n", {0: ("no", "yes")}, [2], 1, ",", encoding) == b"a,y\nb,yes\n"
 
 
 def test_what_cannot_be_written_is_refused():
-    with pytest.raises(ValueError, match="line 2 has no cell for the label"):
-        replace_cells(b"a,y\nb\n", {0: "yes"}, [2], 1, ",", "utf-8")
+    with pytest.raises(ValueError, match="line 2 has no cell 'maybe' for the label"):
+        replace_cells(b"a,y\nb,no\n", {0: ("maybe", "yes")}, [2], 1, ",", "utf-8")
+    with pytest.raises(ValueError, match="line 2 has no cell 'no' for the label"):
+        replace_cells(b"a,y\nb\n", {0: ("no", "yes")}, [2], 1, ",", "utf-8")
     with pytest.raises(ValueError, match="'€' cannot be written in latin-1"):
-        replace_cells(b"a,y\nb,no\n", {0: "€"}, [2], 1, ",", "latin-1")
+        replace_cells(b"a,y\nb,no\n", {0: ("no", "€")}, [2], 1, ",", "latin-1")

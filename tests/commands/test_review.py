@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -206,6 +207,14 @@ def test_decisions_of_another_table_are_refused_before_anything_is_fitted(folder
     assert "d.csv: the decisions are about other data" in err
     assert "other features" in err
     assert not Path("d.csv.lock").exists()
+
+
+def test_a_port_that_is_taken_is_named(folder, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        status, _, err = untwist(capsys, "review", "data.csv", "--label", "y", "--port", port)
+    assert status == 1
+    assert f"port {port} cannot be had" in err
 
 
 @pytest.mark.parametrize(

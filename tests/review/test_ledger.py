@@ -113,6 +113,13 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(path, decision, word
     assert ledger.list_changes(0)["decisions"] == []
 
 
+def test_labels_that_a_spreadsheet_has_rewritten_are_the_classes(path):
+    write_decisions(path, Decisions([0, 1], ["NO", "yes"], ["relabel", "relabel"], ["YES", "new"], ["", ""], MARK))
+    ledger = open_ledger(path)
+    assert ledger.decisions.given.tolist() == ["no", "yes"]
+    assert ledger.decisions.labels.tolist() == ["yes", "new"]
+
+
 def test_decisions_about_other_data_are_refused(path):
     open_ledger(path).decide(0, "keep")
     with pytest.raises(ValueError, match=r"other labels .*; choose another file by --decisions"):

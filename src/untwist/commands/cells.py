@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,12 @@ _WITH_MARK = {"utf-8-sig", "utf-16", "utf-32"}
 
 
 def replace_cells(
-    content: bytes, new: Mapping[int, str], lines: Sequence[int], column: int, separator: str, encoding: str
+    content: bytes,
+    new: Mapping[int, tuple[str, str]],
+    lines: Sequence[int],
+    column: int,
+    separator: str,
+    encoding: str,
 ) -> bytes:
     """Write other text into a column of some rows of a CSV file.
 
@@ -31,7 +37,7 @@ def replace_cells(
     content : bytes
         The file, not compressed.
     new : mapping
-        The text for each row, from 0.
+        By the row, from 0, the text of the cell before and after.
     lines : sequence of int
         The line, from 1, on which each row begins.
     column : int
@@ -44,19 +50,23 @@ def replace_cells(
     Returns
     -------
     bytes
-        The new file. A ValueError where a row has no such cell, or where the text cannot be written so.
+        The new file. A ValueError where a row has no such cell, or another text in it, or where the new text cannot be
+        written in that encoding.
     """
     encoding = _name_exactly(content, encoding)
     text = content.decode(encoding)
     if text.encode(encoding) != content:
         raise ValueError(f"in {encoding} it would not stay the same byte for byte: save the file as UTF-8 first")
     pieces = list(io.StringIO(text, newline=""))  # A line ends with \r or \n and with no other character.
-    for row, cell in new.items():
+    for row, (before, after) in new.items():
         first = int(lines[row]) - 1
         end = int(lines[row + 1]) - 1 if row + 1 < len(lines) else len(pieces)
         record = "".join(pieces[first:end])
-        start, stop = _find_cell(record, column, separator, first + 1)
-        changed = record[:start] + _write_cell(cell, record[start:stop], separator) + record[stop:]
+        start, stop = _find_cell(record, column, separator)
+        old = record[start:stop]
+        if start < 0 or _read_cell(old, separator).strip() != before.strip():
+            raise ValueError(f"line {first + 1} has no cell {before!r:.40} for the label: it cannot be rewritten")
+        changed = record[:start] + _write_cell(after, old, separator) + record[stop:]
         pieces[first:end] = [changed, *[""] * (end - first - 1)]
     try:
         return "".join(pieces).encode(encoding)
@@ -72,10 +82,10 @@ def _name_exactly(content: bytes, encoding: str) -> str:
     return exact or ("utf-8" if "8" in encoding else encoding)
 
 
-def _find_cell(record: str, column: int, separator: str, line: int) -> tuple[int, int]:
-    """Return where a cell of a record begins and ends, quotes included and blanks around it not."""
+def _find_cell(record: str, column: int, separator: str) -> tuple[int, int]:
+    """Return where a cell of a record begins and ends, with its quotes, without blanks around it; -1 for none."""
     outside = f"[^{re.escape(separator)}\r\n]"
-    cell = re.compile(f'(?P<blanks> *)(?P<cell>"(?:[^"]|"")*"{outside}*|{outside}*)')
+    cell = re.compile(f'(?P<blanks> *)(?P<cell>"[^"]*(?:""[^"]*)*"{outside}*|{outside}*)')
     position = 0
     for number in range(column + 1):
         found = cell.match(record, position)
@@ -86,7 +96,11 @@ def _find_cell(record: str, column: int, separator: str, line: int) -> tuple[int
         if record[position : position + 1] != separator:
             break
         position += 1
-    raise ValueError(f"line {line} has no cell for the label: it cannot be rewritten")
+    return -1, -1
+
+
+def _read_cell(text: str, separator: str) -> str:
+    return "".join(next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), []))
 
 
 def _write_cell(text: str, old: str, separator: str) -> str:

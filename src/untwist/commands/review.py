@@ -141,7 +141,12 @@ def _open_server(page: str, ledger: Ledger, port: int, lock: Lock) -> ReviewServ
             server = ReviewServer(page, ledger, *before)
         except OSError:  # Somebody else has the port now.
             print_status("the port of the review that was killed is taken: its pages will not find this one")
-    server = server or ReviewServer(page, ledger, port)
+    try:
+        server = server or ReviewServer(page, ledger, port)
+    except OSError as error:
+        raise ValueError(
+            f"port {port} cannot be had ({error.strerror}): leave out --port, or choose another"
+        ) from error
     lock.write(server.server_port, server.token)
     return server
 

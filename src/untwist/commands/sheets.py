@@ -125,9 +125,10 @@ class Sheet:
     def _rewrite_csv(self, label: str, new: dict[int, Any]) -> bytes:
         with _open(self.path) as file:
             content = file.read()
-        texts = {row: str(value) for row, value in new.items()}
         column = list(self.frame.columns).index(label)
-        return replace_cells(content, texts, self.lines.tolist(), column, self.separator or ",", self.encoding)
+        texts = {row: (str(self.frame.iat[row, column]), str(value)) for row, value in new.items()}
+        with _allow_any_length():
+            return replace_cells(content, texts, self.lines.tolist(), column, self.separator or ",", self.encoding)
 
     def _rewrite_arrow(self, label: str, new: dict[int, Any]) -> bytes:
         import pyarrow

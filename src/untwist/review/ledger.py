@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from untwist.data.decisions import KEEP, RELABEL, SKIP, Decisions, mean_the_same
+from untwist.data.decisions import KEEP, RELABEL, SKIP, Decisions, match_labels, mean_the_same
 from untwist.files.decisions import HEADER, format_line, read_decisions, write_text
 
 __all__ = ["Ledger"]
@@ -78,7 +78,8 @@ class Ledger:
         except ValueError as error:
             raise ValueError(f"{self.path}: {error}; choose another file by --decisions") from error
         assert decisions.decided_at is not None  # It is filled with empty text.
-        fields = (decisions.decision, decisions.labels, decisions.notes, decisions.decided_at)
+        labels = match_labels(decisions.labels.tolist(), sorted(set(self._given.values())))
+        fields = (decisions.decision, np.array(labels, dtype=object), decisions.notes, decisions.decided_at)
         entries = zip(*(one.tolist() for one in fields), strict=True)
         return {
             row: _Entry(decision, self._given[row] if decision != RELABEL else label, note, when, self._version)
