@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from untwist.audit import DataIssue, LabelAudit, Slice, audit_labels
 from untwist.commands.columns import PreparedTable, has_dates
+from untwist.commands.decided import fingerprint_file
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, refuse_unwritable, write
 from untwist.commands.steps import add_table_options, encode_json, fit, print_result, read_table, refuse_same_files
 from untwist.files import write_whole
@@ -56,7 +57,9 @@ def main(arguments: list[str] | None = None) -> int:
     if options.corrected:
         judged.write_corrected(options.corrected, options.label)
     if options.output:
-        judged.write_report(options.output, with_peers=options.peers, with_all=options.budget is not None)
+        judged.write_report(
+            options.output, options.label, with_peers=options.peers, with_all=options.budget is not None
+        )
     if options.json:
         judged.print_json(listed)
     else:
@@ -195,7 +198,7 @@ class JudgedFile:
         write_whole(path, compress(content))
         print_status(f"{len(changed)} labels replaced in {path}")
 
-    def write_report(self, path: Path, *, with_peers: bool, with_all: bool) -> None:
+    def write_report(self, path: Path, label: str, *, with_peers: bool, with_all: bool) -> None:
         """Write the report; `with_all` lists all suspects, and not only those that are likelier wrong than right."""
         page = report(
             self.audit,
@@ -207,6 +210,7 @@ class JudgedFile:
             issues=self.issues,
             table=self.sheet.frame.iloc[self.table.rows],
             positions=self.table.rows,
+            fingerprint=fingerprint_file(self.sheet.frame, label),
         )
         write_whole(path, page.encode())
         print_status(f"report in {path}: open it in a browser")

@@ -22,7 +22,6 @@ from untwist.data.decisions import SKIP
 from untwist.progress import print_status
 from untwist.report import report
 from untwist.review import Ledger, Lock, ReviewServer
-from untwist.text import for_script
 
 __all__ = ["main"]
 
@@ -107,28 +106,22 @@ def _open_ledger(path: Path, mark: str, sheet: Sheet, table: PreparedTable) -> L
 
 
 def _write_page(judged: JudgedFile, mark: str) -> str:
-    """Write the page of the audit, with what its script must know to send decisions."""
+    """Write the page of the audit, which sends decisions to the server."""
     audit, sheet, table = judged.audit, judged.sheet, judged.table
     suspects = judged.suspects
     if not len(suspects):
         suspects = audit.suspects(budget=min(LEAST_REVIEWED, len(table.y)))
         print_status(f"no label is suspect by itself: the page has the {len(suspects)} rows to look at first")
-    page = report(
+    return report(
         audit,
         title=sheet.path.name,
         rows=sheet.lines[table.rows].tolist(),
         row_name=sheet.row_word,
         suspects=suspects,
-    )
-    config = {
-        "fingerprint": mark,
-        "title": sheet.path.name,
-        "classes": [str(one) for one in audit.classes.tolist()],
-        "row_name": sheet.row_word,
-        "server": "decisions",
-    }
-    return page.replace(
-        "</body>", f'<script type="application/json" id="review-config">{for_script(config)}</script></body>'
+        table=sheet.frame.iloc[table.rows],
+        positions=table.rows,
+        fingerprint=mark,
+        server="decisions",
     )
 
 
