@@ -5,9 +5,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
-import threading
 import urllib.request
 from pathlib import Path
 
@@ -16,6 +13,7 @@ import pytest
 
 from helpers.command_line import untwist
 from helpers.patience import PATIENCE
+from helpers.review_process import open_reviews
 from untwist.audit import read_decisions
 from untwist.commands import review
 
@@ -37,65 +35,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-class Review:
-    """A review in a process of its own, with the address that it says."""
-
-    def __init__(self, *arguments):
-        command = [sys.executable, "-m", "untwist.commands.main", "review", "data.csv", "--label", "y", "--no-browser"]
-
-        def hear():
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-        self.process = subprocess.Popen(
-            [*command, "--threads", "1", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=hear,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )
-        self.watchdog = threading.Timer(PATIENCE, self.process.kill)
-        self.watchdog.start()
-        self.said = ""
-        self.address = None
-        for line in self.process.stderr:
-            self.said += line
-            if found := re.match(r"Review at (http://127\.0\.0\.1:\d+/\S+/)", line):
-                self.address = found[1]
-                break
-
-    def post(self, **decision):
-        request = urllib.request.Request(
-            f"{self.address}decisions", json.dumps(decision).encode(), {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return json.load(answer)
-
-    def end(self, how):
-        """Send a signal; returns the exit status and what was said on standard output."""
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-        out, err = self.process.communicate(timeout=PATIENCE)
-        self.said += err
-        self.watchdog.cancel()
-        return self.process.returncode, out
-
-
 @pytest.fixture
 def start():
-    """Start reviews, none of which outlives the test."""
-    running = []
-
-    def begin(*arguments):
-        running.append(Review(*arguments))
-        return running[-1]
-
-    yield begin
-    for one in running:
-        if one.process.poll() is None:
-            one.process.kill()
-        one.process.communicate()
-        one.watchdog.cancel()
+    with open_reviews() as begin:
+        yield begin
 
 
 def test_from_a_table_to_cleaned_labels(folder, start, capsys):

@@ -28,6 +28,8 @@ HOSTS = (LOOPBACK, "localhost")
 MOST_BYTES = 64 << 10
 #: Seconds that a client may be silent in the middle of a request.
 PATIENCE = 20
+#: What kind of answer a sentence is.
+TEXT = "text/plain; charset=utf-8"
 #: The policy that stands in a page.
 POLICY = re.compile(r"<meta http-equiv=Content-Security-Policy content=\"(.*?)\">")
 #: What every answer says.
@@ -111,8 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
             name = self._check_caller()
             find(name)
         except _Refusal as refusal:
-            words = json.dumps({"error": str(refusal)}).encode() if str(refusal) else b""
-            self._send(refusal.status, words, "application/json")
+            self._send(refusal.status, str(refusal).encode(), TEXT)
 
     def _check_caller(self) -> str:
         """Return what is asked for below the token; nobody else learns whether there is anything."""
@@ -191,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def send_error(self, code: int, *_: Any, **__: Any) -> None:
         """Answer what is no request at all, or by a method that there is not, without a word about the server."""
-        self._send(HTTPStatus(code), b"", "application/json")
+        self._send(HTTPStatus(code), b"", TEXT)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Keep silent: the address holds the token."""
