@@ -58,7 +58,7 @@ test-properties: $(READY)  ## The properties of the public API on twenty times a
 test-browser: $(READY)  ## The report in headless Chromium, installed if it can be; screenshots in results/screenshots
 	@{ command -v chromium || command -v google-chrome; } > /dev/null || $(INSTALL_CHROMIUM) || \
 	  echo "No Chromium, and it cannot be installed from here: as root on Debian, apt-get install chromium"
-	@$(BIN)/pytest --quiet -m browser -rs tests/report/test_browser.py
+	@$(BIN)/pytest --quiet -m browser -rs tests/report/test_browser.py tests/commands/test_review_in_browser.py
 
 sanitize:  ## The compiled engine under the address, undefined-behaviour and thread sanitizers
 	@mkdir -p build
