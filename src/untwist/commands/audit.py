@@ -15,9 +15,17 @@ from numpy.typing import NDArray
 
 from untwist.audit import DataIssue, LabelAudit, Slice, audit_labels
 from untwist.commands.columns import PreparedTable, has_dates
-from untwist.commands.decided import fingerprint_file
+from untwist.commands.decided import fingerprint_file, read_reviewed
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, refuse_unwritable, write
-from untwist.commands.steps import add_table_options, encode_json, fit, print_result, read_table, refuse_same_files
+from untwist.commands.steps import (
+    add_reviewed_option,
+    add_table_options,
+    encode_json,
+    fit,
+    print_result,
+    read_table,
+    refuse_same_files,
+)
 from untwist.files import write_whole
 from untwist.progress import print_status
 from untwist.report import compare, report
@@ -81,12 +89,30 @@ def add_audit_options(parser: argparse.ArgumentParser) -> None:
         type=_read_budget,
         help="this many suspects (default: as many as are worth a look, none without sign of noise)",
     )
+    add_reviewed_option(parser)
 
 
 def _read_budget(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return int(text)
+
+
+def list_inputs(options: argparse.Namespace) -> list[Path]:
+    """List the files that are read, and raise a ValueError where options exclude each other.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Those of `add_audit_options`.
+
+    Returns
+    -------
+    list of Path
+    """
+    if options.reviewed and options.source:
+        raise ValueError("--reviewed and --source exclude each other: untwist apply makes a table of the decisions")
+    return [options.table, *filter(None, [options.reviewed])]
 
 
 def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> JudgedFile:
@@ -103,7 +129,10 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     -------
     JudgedFile
     """
-    done = fit(table, options)
+    reviewed = None
+    if options.reviewed:
+        reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table)
+    done = fit(table, options, reviewed=reviewed)
     if done.was_stopped:
         raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
     audit = audit_labels(table.X, table.y, done.model, source=table.source, item=table.item)
@@ -125,7 +154,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         help="a copy of the table, labels that are likelier wrong than right replaced",
     )
     options = parser.parse_args(arguments)
-    refuse_same_files([options.table], [options.output, options.suspects, options.corrected])
+    refuse_same_files(list_inputs(options), [options.output, options.suspects, options.corrected])
     if options.corrected and not _are_alike(options.table, options.corrected):
         parser.error(f"--corrected must be a file of the same kind as {options.table.name}")
     refuse_unwritable(options.suspects)
@@ -192,7 +221,7 @@ class JudgedFile:
         """Write a copy of the file in which suspect labels that are likelier wrong than right are replaced."""
         audit = self.audit
         corrected = audit.corrected(audit.find_likely_wrong(self.suspects))
-        changed = np.flatnonzero(corrected != audit.given)
+        changed = np.flatnonzero(corrected != self.table.y)
         content = self.sheet.replace_labels(label, self.table.rows[changed], corrected[changed].tolist())
         compress = COMPRESS.get(path.suffix.lower(), bytes)
         write_whole(path, compress(content))

@@ -1,13 +1,19 @@
-"""Which file decisions are about: its fingerprint, and the column of the labels that they change."""
+"""Which file decisions are about: its fingerprint, the column of the labels that they change, and its rows."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from untwist.commands.columns import PreparedTable
 from untwist.data.decisions import Decisions
 from untwist.data.fingerprints import digest_columns, fingerprint, fingerprint_columns, fingerprint_labels
+from untwist.files.decisions import read_decisions
 
-__all__ = ["find_label", "fingerprint_file"]
+__all__ = ["find_label", "fingerprint_file", "read_reviewed"]
 
 
 def fingerprint_file(frame: Any, label: str) -> str:
@@ -54,3 +60,48 @@ def find_label(frame: Any, decisions: Decisions) -> str:
     if found := [name for name in frame.columns if fingerprint_labels(frame[name]) == labels]:
         raise ValueError(f"its labels, in column {found[0]!r}, are those decided on, but other cells changed")
     raise ValueError("neither its labels nor its other cells are those that were decided on")
+
+
+def read_reviewed(path: Path, frame: Any, label: str, table: PreparedTable) -> Decisions:
+    """Read decisions about the rows of a file, as decisions about the rows that a model is fitted to.
+
+    Parameters
+    ----------
+    path : Path
+        The file of the decisions, whose rows are those of the file with the table, from 0.
+    frame : pandas.DataFrame
+        The table in the file.
+    label : str
+        The column of the labels.
+    table : PreparedTable
+        What was made of it.
+
+    Returns
+    -------
+    Decisions
+        Those about rows that have a label. A ValueError where the decisions were made for other features; the labels
+        may have been changed since to what was decided.
+    """
+    decisions = read_decisions(path)
+    features = fingerprint_file(frame, label).split("-")[0]
+    if len(decisions) and decisions.fingerprint.split("-")[0] != features:
+        raise ValueError(
+            f"{path} is about another file, or about another label than {label!r}: rows and columns must be those that "
+            "were reviewed, and only labels may have changed"
+        )
+    position = np.full(len(frame), -1, dtype=np.intp)
+    position[table.rows] = np.arange(len(table.rows))
+    if len(decisions) and decisions.rows.max() >= len(frame):
+        raise ValueError(f"{path} decides on row {decisions.rows.max()}, but there are {len(frame)} rows, from 0")
+    kept = position[decisions.rows] >= 0
+    arrays = ("given", "decision", "labels", "notes", "lines", "decided_at")
+    return replace(
+        decisions,
+        rows=position[decisions.rows][kept],
+        fingerprint=fingerprint(table.X, table.y),
+        **{name: getattr(decisions, name)[kept] for name in arrays},
+    )
+
+
+def _leave_out(columns: list[tuple[str, str]], label: str) -> list[tuple[str, str]]:
+    return [column for column in columns if column[0] != label]

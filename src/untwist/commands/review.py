@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from untwist.audit import LabelAudit
-from untwist.commands.audit import JudgedFile, add_audit_options, judge
+from untwist.commands.audit import JudgedFile, add_audit_options, judge, list_inputs
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file
 from untwist.commands.sheets import COMPRESSED, Sheet, find_kind
@@ -82,7 +82,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         parser.error("--port must be from 0 to 65535")
     if options.decisions is None:
         options.decisions = options.table.with_name(f"{_find_stem(options.table)}.decisions.csv")
-    refuse_same_files([options.table], [options.decisions])
+    refuse_same_files(list_inputs(options), [options.decisions])
     return options
 
 

@@ -18,11 +18,13 @@ from untwist.boosting.runs import Progress
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import PreparedTable, prepare
 from untwist.commands.sheets import Sheet, read
+from untwist.data.decisions import Decisions
 from untwist.progress import ProgressLine, print_status
 from untwist.text import for_json, for_terminal
 
 __all__ = [
     "CommandFit",
+    "add_reviewed_option",
     "add_table_options",
     "announce",
     "describe_noise",
@@ -145,7 +147,22 @@ class CommandFit:
     was_stopped: bool = False
 
 
-def fit(table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "auto") -> CommandFit:
+def add_reviewed_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands that learn from what a person has decided.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+        The parser of a command.
+    """
+    parser.add_argument(
+        "--reviewed", type=Path, metavar="FILE", help="decisions about labels: those rows are known, and teach the rest"
+    )
+
+
+def fit(
+    table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "auto", reviewed: Decisions | None = None
+) -> CommandFit:
     """Fit the default classifier, with a line of progress after two seconds.
 
     Parameters
@@ -156,6 +173,8 @@ def fit(table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "a
         Those of `add_table_options`.
     noise_rates : object
         That of the classifier.
+    reviewed : Decisions or None
+        What was decided about labels of the table.
 
     Returns
     -------
@@ -171,7 +190,8 @@ def fit(table: PreparedTable, options: argparse.Namespace, noise_rates: Any = "a
     settings = {"n_jobs": options.threads, "random_state": options.seed, "noise_rates": noise_rates}
     model = PILBoostClassifier(**settings, callbacks=[show])
     try:
-        return CommandFit(model.fit(table.X, table.y, source=table.source, item=table.item))
+        model.fit(table.X, table.y, source=table.source, item=table.item, reviewed=reviewed)
+        return CommandFit(model)
     except KeyboardInterrupt:
         if not hasattr(model, "model_"):
             raise

@@ -13,7 +13,9 @@ import numpy as np
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.blocks import add_blocks_option, prepare_in_blocks, reads_in_blocks
 from untwist.commands.columns import PreparedTable
+from untwist.commands.decided import read_reviewed
 from untwist.commands.steps import (
+    add_reviewed_option,
     add_table_options,
     announce,
     describe_noise,
@@ -47,14 +49,25 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="untwist train", description=__doc__.split(":")[0] + ".")
     add_table_options(parser, labelled=True)
     add_blocks_option(parser)
+    add_reviewed_option(parser)
     parser.add_argument("-o", "--output", type=Path, default=Path("model.untwist"), help="(default model.untwist)")
     parser.add_argument("--believe-labels", action="store_true", help="correct nothing: rows are hard, not mislabelled")
     options = parser.parse_args(arguments)
-    refuse_same_files([options.table], [options.output])
+    refuse_same_files([options.table, *filter(None, [options.reviewed])], [options.output])
     if options.believe_labels and options.source:
         parser.error("--believe-labels and --source exclude each other: sources are told apart by their wrong labels")
-    table = _read_large_table(options) if reads_in_blocks(options) else read_table(options)[1]
-    done = fit(table, options, noise_rates=None if options.believe_labels else "auto")
+    if options.reviewed and (options.believe_labels or options.source):
+        parser.error("--reviewed goes with neither --source nor --believe-labels: untwist apply makes a table of it")
+    reviewed = None
+    if reads_in_blocks(options):
+        if options.reviewed:
+            parser.error("--reviewed is for tables that are read as a whole: apply the decisions first (untwist apply)")
+        table = _read_large_table(options)
+    else:
+        sheet, table = read_table(options)
+        if options.reviewed:
+            reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table)
+    done = fit(table, options, noise_rates=None if options.believe_labels else "auto", reviewed=reviewed)
     model = done.model
     if done.was_stopped:
         print_status(f"The model has the rounds done so far: {options.output}")
