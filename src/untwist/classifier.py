@@ -21,6 +21,7 @@ from untwist.data.encoding import AcceptedTables
 from untwist.data.reviews import read_review
 from untwist.fitting import boost_given_settings, replay_rounds
 from untwist.model import FittedModel
+from untwist.progress import show_progress
 from untwist.settings import choose_engine, resolve
 from untwist.theory.certificate import Certificate, certify
 from untwist.theory.links import Link
@@ -160,7 +161,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     n_jobs : int or None, default None
         Threads; None for as many as the process may use. The model does not depend on it.
     verbose : int, default 0
-        Report to standard error every so many rounds, or every candidate where something is chosen from the data.
+        Report to standard error every so many rounds, or every candidate where something is chosen from the data; and
+        show how far the fit is, with an estimate of what is left: a line in a terminal, a bar in a notebook.
     random_state : int, RandomState instance or None, default None
         What random choices follow from.
 
@@ -381,12 +383,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             previous=previous,
             estimator=self,
         )
-        if data.sources is not None:
-            fit = fit_by_source(data)
-        elif review is not None and review.is_reviewed.any():
-            fit = fit_with_review(data, review.encode(data.classes))
-        else:
-            fit = Search(data).run() if settings.automatic else boost_given_settings(data, previous, self._hold)
+        with show_progress(settings.verbose > 0 and data.workers.rank == 0):
+            if data.sources is not None:
+                fit = fit_by_source(data)
+            elif review is not None and review.is_reviewed.any():
+                fit = fit_with_review(data, review.encode(data.classes))
+            else:
+                fit = Search(data).run() if settings.automatic else boost_given_settings(data, previous, self._hold)
         self.model_ = fit.model
         if fit.interrupt is not None:
             raise fit.interrupt

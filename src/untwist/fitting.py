@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ from untwist.model import FittedModel
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.paper import MenonEstimate
 from untwist.noise.untwisting import Untwisting
+from untwist.progress import find_display
 from untwist.settings import Settings
 from untwist.theory.links import Link
 from untwist.training_data import TrainingData
@@ -93,6 +95,15 @@ def boost_given_settings(
     def make_model(ensembles: list[Ensemble]) -> FittedModel:
         return _make_model(data, decision, link, step_size, ensembles)
 
+    started_at = time.perf_counter()
+
+    def watch() -> None:
+        display = find_display()
+        done = max(run.count for run in runs)
+        if display is not None and done:
+            seconds = time.perf_counter() - started_at
+            display.show(f"round {done} of {n_rounds_left}", seconds / done * (n_rounds_left - done))
+
     end = advance(
         runs,
         n_rounds_left,
@@ -102,6 +113,7 @@ def boost_given_settings(
         verbose=settings.verbose if data.workers.rank == 0 else 0,
         workers=data.workers,
         snapshot=lambda: wrap_model(make_model(_join_rounds(earlier, runs))),
+        watch=watch,
     )
     ensembles = _join_rounds(earlier, runs)
     if settings.patience:

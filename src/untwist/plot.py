@@ -215,7 +215,7 @@ def plot_calibration(audit: LabelAudit, ax: Axes | None = None) -> Axes:
     what = f"of the label {_name_classes(audit.classes)[1]}" if len(audit.classes) == 2 else "of the likeliest label"
     ax.set(xlabel=f"probability {what}, as predicted", ylabel=f"share {what}", title="Calibration")
     ax.set_aspect("equal")
-    ax.legend(loc="upper left" if len(audit.classes) == 2 else "lower right", fontsize="small")
+    ax.legend(loc="lower right", fontsize="small")
     return ax
 
 

@@ -613,7 +613,9 @@ def test_progress_is_shown_after_two_seconds(folder, capsys, monkeypatch):
     clock = iter(np.arange(0, 1e6, 30.0))
     monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
     assert cli.main(["train", "people.csv", "--label", "churn"]) == 0
-    assert "trying settings" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert re.search(r"\d+%, about \d+ (s|min) left: trying alpha 1, depth \d, round \d+", shown)
+    assert "randomised trees" in shown
 
 
 # The doctor, and what is in a file

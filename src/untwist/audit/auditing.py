@@ -17,6 +17,7 @@ from untwist.data.tables import compute_fingerprint
 from untwist.model import FittedModel
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.untwisting import Untwisting
+from untwist.progress import show_progress
 
 __all__ = ["audit_labels"]
 
@@ -33,6 +34,7 @@ def audit_labels(
     n_jobs: int | None = None,
     random_state: Any = 0,
     seeks_sources: bool = True,
+    verbose: int = 0,
 ) -> LabelAudit:
     """Judge every label of (X, y) by models that have not seen it.
 
@@ -50,6 +52,9 @@ def audit_labels(
     seeks_sources : bool, default True
         Where no source is given, whether to look for a column that looks like one: see `HiddenSource`. Where some
         column may be one, the chosen candidate is trained again without it, of two columns at most.
+    verbose : int, default 0
+        That of the classifier that is fitted. Above 0 it is shown how far the audit is, with an estimate of what is
+        left: a line in a terminal, a bar in a notebook.
 
     Returns
     -------
@@ -68,7 +73,7 @@ def audit_labels(
     True
     """
     if model is None:
-        model = PILBoostClassifier(n_jobs=n_jobs, random_state=random_state)
+        model = PILBoostClassifier(n_jobs=n_jobs, random_state=random_state, verbose=verbose)
         model.fit(X, y, sample_weight=sample_weight, source=source, item=item, reviewed=reviewed)
     elif sample_weight is not None or reviewed is not None:
         name = "reviewed" if sample_weight is None else "sample_weight"
@@ -112,7 +117,8 @@ def audit_labels(
     )
     if not seeks_sources or votes is not None:
         return audit
-    return replace(audit, hidden_source=audit.find_hidden_source())
+    with show_progress(verbose > 0):
+        return replace(audit, hidden_source=audit.find_hidden_source())
 
 
 def _judge(

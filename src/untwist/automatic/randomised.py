@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -61,6 +62,7 @@ def mix_in_randomised_trees(
     training_weights: Sequence[Array],
     n_first_folds: int,
     score_held_out_rows: Callable[[list[Forest]], OutOfFold],
+    tell: Callable[[float], None],
 ) -> tuple[list[Forest], OutOfFold, Mixture]:
     """Return the forest of each fold with randomised trees mixed in.
 
@@ -78,6 +80,8 @@ def mix_in_randomised_trees(
         The number of rows per leaf is chosen on so many folds.
     score_held_out_rows : callable
         Takes the forests of the first folds, and returns what each says of the rows that it has not seen.
+    tell : callable
+        Is told which share of the trees is grown.
 
     Returns
     -------
@@ -95,7 +99,19 @@ def mix_in_randomised_trees(
         least = max(least, math.ceil(data.growth.min_weight_fraction_leaf * np.sort(training_weights[0]).sum()))
     leaf_sizes = sorted({max(size, least) for size in planned_sizes})
     first_folds = range(min(n_first_folds, len(training_weights)) if len(leaf_sizes) > 1 else 0)
-    grown = {size: _grow(data, training_weights, first_folds, n_trees, size) for size in leaf_sizes}
+    other_folds = range(len(first_folds), len(training_weights))
+    n_forests = len(leaf_sizes) * len(first_folds) + len(other_folds)
+    n_grown = count(1)
+
+    def grow(folds: range, leaf_size: int) -> list[Forest]:
+        """Return randomised trees for each of these folds."""
+        forests = []
+        for fold in folds:
+            forests.append(_grow(data, training_weights, fold, n_trees, leaf_size))
+            tell(next(n_grown) / n_forests)
+        return forests
+
+    grown = {size: grow(first_folds, size) for size in leaf_sizes}
 
     def find_loss(leaf_size: int) -> float:
         """Return the log-loss of randomised trees alone, on the first folds."""
@@ -104,8 +120,7 @@ def mix_in_randomised_trees(
         return find_log_loss(slope * tried.scores, tried.labels, tried.weight)
 
     leaf_size = min(leaf_sizes, key=find_loss) if first_folds else leaf_sizes[0]
-    other_folds = range(len(first_folds), len(training_weights))
-    randomised = grown[leaf_size] + _grow(data, training_weights, other_folds, n_trees, leaf_size)
+    randomised = grown[leaf_size] + grow(other_folds, leaf_size)
     members = [unseen.scores, score_held_out_rows(randomised).scores]
     weights = find_mixture_weights(members, unseen.labels, unseen.weight)
     scores = weights[0] * members[0] + weights[1] * members[1]
@@ -155,21 +170,16 @@ def plan_randomised_trees(n_rows: float, n_classes: int) -> tuple[int, list[int]
     return n_trees, sorted({max(size, smallest) for size in plan.leaf_sizes})
 
 
-def _grow(
-    data: TrainingData, training_weights: Sequence[Array], folds: range, n_trees: int, leaf_size: int
-) -> list[Forest]:
-    """Return randomised trees for each of these folds. Those of a fold are the same whatever others there are."""
+def _grow(data: TrainingData, training_weights: Sequence[Array], fold: int, n_trees: int, leaf_size: int) -> Forest:
+    """Return randomised trees for a fold. They are the same whatever other folds there are."""
     settings = data.settings
     # Neither link nor step matter to trees that are not boosted.
     task = data.make_task(settings.make_link(1.0), 1.0, 0)
-    return [
-        settings.engine.grow_randomised(
-            data.dataset_of(fold),
-            replace(task, weight=training_weights[fold]),
-            n_trees,
-            leaf_size,
-            RANDOMISED_FEATURES,
-            first_tree=fold * n_trees,
-        )
-        for fold in folds
-    ]
+    return settings.engine.grow_randomised(
+        data.dataset_of(fold),
+        replace(task, weight=training_weights[fold]),
+        n_trees,
+        leaf_size,
+        RANDOMISED_FEATURES,
+        first_tree=fold * n_trees,
+    )

@@ -13,7 +13,6 @@ the labels are (`untwist.noise`).
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -24,14 +23,16 @@ import numpy as np
 
 from untwist.arguments import Array
 from untwist.automatic.candidates import CandidateKey, FoldRun
+from untwist.automatic.forecast import GROWING_SHARE, USUAL_ALPHAS, USUAL_DEPTHS, Forecast
 from untwist.automatic.out_of_fold import score_held_out_rows
-from untwist.automatic.randomised import mix_in_randomised_trees
+from untwist.automatic.randomised import mix_in_randomised_trees, plan_randomised_trees
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads
-from untwist.boosting.runs import advance
+from untwist.boosting.runs import advance, say
 from untwist.fitting import Fit, decide_alpha
 from untwist.model import Candidate, Choice, FittedModel, OutOfFold
 from untwist.noise.matrix import MatrixUntwisting
+from untwist.progress import find_display
 from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS, PLAIN_DEPTH
 from untwist.theory.links import Link, LogitLink
 from untwist.theory.losses import AlphaLoss
@@ -104,6 +105,31 @@ class Search:
         self.stopped = False
         self.threads: Executor | None = None
         self.started_at = time.perf_counter()
+        self.forecast = self._make_forecast()
+
+    def _make_forecast(self) -> Forecast:
+        """Return what tells how long the search may take."""
+        data = self.data
+        n_trees, leaf_sizes = plan_randomised_trees(data.n_effective_rows, len(data.classes))
+        n_depths = USUAL_DEPTHS if len(self.depths) > 1 else 1
+        return Forecast(
+            n_candidates=n_depths + (USUAL_ALPHAS if len(self.alphas) > 1 else 0),
+            n_folds=len(self.fold_weights),
+            n_first_folds=self.n_first_folds,
+            n_rows=data.n_rows,
+            n_classes=len(data.classes),
+            most_rounds=self.most_rounds,
+            n_trees=n_trees if data.mixes_families else 0,
+            leaf_sizes=leaf_sizes,
+            has_sources=data.sources is not None and self.settings.noise_rates is not None,
+        )
+
+    def _show(self, words: str, done: float) -> None:
+        """Tell whoever waits what is being done, and how much of it is."""
+        self.forecast.tell(done)
+        display = find_display()
+        if display is not None and self.data.workers.rank == 0:
+            display.show(words, self.forecast.seconds_left)
 
     def _list_held_out_weight(self) -> Array:
         """Return, for every fold, the weight of each row that it sets aside."""
@@ -304,6 +330,8 @@ class Search:
 
     def _boost(self, run: FoldRun) -> None:
         """Boost a candidate until it ends, or a callback or Ctrl-C end the search."""
+        self.forecast.begin("candidates")
+        words = f"trying alpha {run.alpha:g}, depth {run.depth}"
         end = advance(
             [run],
             self.most_rounds,
@@ -312,7 +340,9 @@ class Search:
             callbacks=self.settings.callbacks,
             workers=self.data.workers,
             started_at=self.started_at,
+            watch=lambda: self._show(f"{words}, round {run.count}", run.count),
         )
+        self.forecast.end_candidate(run.count)
         self.interrupt = end.interrupt
         self.stopped = end.stopped_by_callback or end.interrupt is not None
 
@@ -323,7 +353,7 @@ class Search:
         if self.best_run is None or candidate.loss < self.candidates[self.best_run.key].loss:
             self.best_run = run
         if self.settings.verbose and self.data.workers.rank == 0:
-            print(candidate, file=sys.stderr)
+            say(str(candidate))
         return candidate.loss
 
     def _boost_remaining_folds(self, best: FoldRun) -> None:
@@ -333,7 +363,14 @@ class Search:
             return
         self.step = best.step
         others = replace(self._start(best.key, remaining), ends_by_itself=False)
-        end = advance([others], best.count, block=BLOCK, workers=self.data.workers)
+        self.forecast.begin("folds", best.count)
+        end = advance(
+            [others],
+            best.count,
+            block=BLOCK,
+            workers=self.data.workers,
+            watch=lambda: self._show(f"the other folds, round {others.count}", others.count / best.count),
+        )
         self.interrupt = end.interrupt
         if end.interrupt is None:
             best.take_folds(others)
@@ -352,6 +389,8 @@ class Search:
             forests = [[forest.scale(1.0 / candidate.alpha) for forest in forests[0]]]
         unseen = self._score_held_out_rows(forests)
         if data.mixes_families and self.interrupt is None:
+            self.forecast.begin("trees", best.count)
+            self._show("randomised trees", 0.0)
             try:
                 forests[0], unseen, mixture = mix_in_randomised_trees(
                     data,
@@ -360,6 +399,7 @@ class Search:
                     training_weights=[self._training_weight(fold) for fold in range(n_folds)],
                     n_first_folds=self.n_first_folds,
                     score_held_out_rows=lambda randomised: self._score_held_out_rows([randomised]),
+                    tell=lambda grown: self._show("randomised trees", GROWING_SHARE * grown),
                 )
             except KeyboardInterrupt as interrupt:
                 self.interrupt = interrupt
@@ -384,6 +424,8 @@ class Search:
         )
         if not settings.untwists_posteriors:
             return model
+        self.forecast.begin("noise", best.count)
+        self._show("how noisy the labels are", 0.0)
         noise = model.estimate_noise(settings.known_noise, data.workers)
         # Of two classes, no noise is one of the hypotheses that are weighed. Of several it is all or nothing.
         is_undone = noise.found or not isinstance(noise, MatrixUntwisting)

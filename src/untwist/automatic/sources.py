@@ -7,13 +7,13 @@ label weighing as much as one of its source is worth, and the sources are judged
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import numpy as np
 
 from untwist.arguments import Array
 from untwist.automatic.search import Search
+from untwist.boosting.runs import say
 from untwist.data.sources import UNKNOWN, LabelSources
 from untwist.fitting import Fit
 from untwist.model import FittedModel
@@ -148,7 +148,7 @@ def _boost_again(data: TrainingData, search: Search, model: FittedModel, noise: 
     assert model.choice is not None
     settings = search.settings
     if settings.verbose:
-        print("sources differ: the same once more, each label weighing what its source is worth", file=sys.stderr)
+        say("sources differ: the same once more, each label weighing what its source is worth")
     reliability = weigh_by_reliability(noise, data.sources)
     narrowed = settings.narrow_to(model.choice.best)
     weighed = replace(

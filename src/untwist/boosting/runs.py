@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,8 +13,9 @@ from untwist.arguments import Array
 from untwist.boosting.engines.engine import Booster
 from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.workers import Workers, solo
+from untwist.progress import find_display, print_status
 
-__all__ = ["BoosterRun", "Callback", "Ending", "Progress", "RoundReport", "Run", "advance"]
+__all__ = ["BoosterRun", "Callback", "Ending", "Progress", "RoundReport", "Run", "advance", "say"]
 
 #: Rounds are made in blocks that take about so many seconds, as Ctrl-C is looked for between them.
 SECONDS_PER_BLOCK = 0.05
@@ -135,6 +135,7 @@ def advance(
     workers: Workers = solo,
     snapshot: Callable[[], Any] | None = None,
     started_at: float | None = None,
+    watch: Callable[[], None] | None = None,
 ) -> Ending:
     """Make up to `n_rounds` rounds of every run, side by side; Ctrl-C ends them early, with the rounds done kept.
 
@@ -163,6 +164,8 @@ def advance(
         Makes a model of what there is, for callbacks.
     started_at : float or None
         When the clock of `Progress` started, by `time.perf_counter`; None for now.
+    watch : function or None
+        Is called after every block, and tells whoever waits how far the runs are.
     """
     callbacks = list(callbacks)
     going = list(runs)
@@ -182,6 +185,8 @@ def advance(
                 break  # Nothing was done, or a run whose length is open has just ended by itself.
             quick = time.perf_counter() - start < SECONDS_PER_BLOCK
             adaptive_block = 2 * adaptive_block if quick else max(1, adaptive_block // 2)
+            if watch is not None:
+                watch()
             report_now = verbose > 0 and done % verbose == 0
             if not (callbacks or report_now):
                 continue
@@ -190,13 +195,22 @@ def advance(
             if rounds_open:
                 progress = replace(progress, seconds_left=float("nan"))
             if report_now:
-                print(progress, file=sys.stderr)
+                say(str(progress))
             answers = [callback(progress) for callback in callbacks]
             if callbacks and any(workers.gather(any(answers))):
                 return Ending(stopped_by_callback=True)
     except KeyboardInterrupt as interrupt:
         return Ending(interrupt=interrupt)
     return Ending()
+
+
+def say(words: str) -> None:
+    """Print a line that stays, above the progress of the job where that is shown."""
+    display = find_display()
+    if display is None:
+        print_status(words)
+    else:
+        display.print_status(words)
 
 
 def _measure_progress(runs: Sequence[Run], first_round: int, n_rounds: int, seconds: float) -> Progress:

@@ -27,10 +27,10 @@ from untwist.commands.steps import (
     refuse_same_files,
 )
 from untwist.files import write_whole
-from untwist.progress import print_status
+from untwist.progress import ProgressLine, print_status, use_display
 from untwist.report import compare, report
 
-__all__ = ["JudgedFile", "add_audit_options", "judge", "main"]
+__all__ = ["JudgedFile", "add_audit_options", "judge", "list_inputs", "main"]
 
 #: Suspects that are printed with their reasons on standard output.
 SHOWN = 5
@@ -135,7 +135,8 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     done = fit(table, options, reviewed=reviewed)
     if done.was_stopped:
         raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
-    audit = audit_labels(table.X, table.y, done.model, source=table.source, item=table.item)
+    with use_display(ProgressLine()):
+        audit = audit_labels(table.X, table.y, done.model, source=table.source, item=table.item)
     suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
     return JudgedFile(sheet, table, audit, suspects)
 

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from untwist.boosting.runs import Progress
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import PreparedTable, prepare
 from untwist.commands.sheets import Sheet, read
 from untwist.data.decisions import Decisions
-from untwist.progress import ProgressLine, print_status
+from untwist.progress import ProgressLine, print_status, use_display
 from untwist.text import for_json, for_terminal
 
 __all__ = [
@@ -180,17 +179,11 @@ def fit(
     -------
     CommandFit
     """
-    line = ProgressLine()
-
-    def show(progress: Progress) -> bool:
-        searching = not math.isfinite(progress.seconds_left)
-        line.show(f"{line.seconds:.0f} s, trying settings: {progress}" if searching else str(progress))
-        return False
-
     settings = {"n_jobs": options.threads, "random_state": options.seed, "noise_rates": noise_rates}
-    model = PILBoostClassifier(**settings, callbacks=[show])
+    model = PILBoostClassifier(**settings)
     try:
-        model.fit(table.X, table.y, source=table.source, item=table.item, reviewed=reviewed)
+        with use_display(ProgressLine()):
+            model.fit(table.X, table.y, source=table.source, item=table.item, reviewed=reviewed)
         return CommandFit(model)
     except KeyboardInterrupt:
         if not hasattr(model, "model_"):
@@ -198,9 +191,6 @@ def fit(
         print(file=sys.stderr)
         print_status("Stopped.")
         return CommandFit(model, was_stopped=True)
-    finally:
-        line.clear()
-        model.callbacks = None
 
 
 def describe_noise(model: PILBoostClassifier) -> str:
