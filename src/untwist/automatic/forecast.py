@@ -24,11 +24,11 @@ OVERTIME = 0.25
 #: A randomised tree costs as many rounds of one fold as this times its depth in levels; to weigh all of them takes so
 #: many seconds at least.
 TREE_COST = 0.42
-MIXING_SECONDS = 0.1
+MIXING_SECONDS = 0.2
 #: Growing them is this share of it; what follows are their scores, and by how much they count.
-GROWING_SHARE = 0.7
+GROWING_SHARE = 0.6
 #: Seconds to estimate the noise: at least, for each thousand rows and each class, and for each pair of classes.
-NOISE_SECONDS = 0.1
+NOISE_SECONDS = 0.15
 NOISE_SECONDS_PER_THOUSAND = 0.0005
 NOISE_SECONDS_PER_PAIR = 0.001
 #: How likely it is that sources differ so much that everything is boosted once more.
