@@ -206,12 +206,12 @@ def plot_calibration(audit: LabelAudit, ax: Axes | None = None) -> Axes:
     predicted = np.array([said for said, _ in groups])
     share, low, high = np.array([interval for _, interval in groups]).T
     ax = _open(ax)
-    ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="the diagonal")
+    ax.plot([0, 1], [0, 1], color=GREY, linestyle=":")
     reach = np.stack([share - low, high - share])
-    counted = "before: labels counted, with 95 % intervals"
+    counted = "before: labels counted"
     ax.errorbar(predicted, share, yerr=reach, fmt="o", color=BLUE, capsize=2, label=counted)
     clean = np.array(trace_clean_posterior(audit))
-    ax.plot(*clean.T, color=ORANGE, linewidth=2, label="after: what the labels should have been")
+    ax.plot(*clean.T, color=ORANGE, linewidth=2, label="after untwisting")
     what = f"of the label {_name_classes(audit.classes)[1]}" if len(audit.classes) == 2 else "of the likeliest label"
     ax.set(xlabel=f"probability {what}, as predicted", ylabel=f"share {what}", title="Calibration")
     ax.set_aspect("equal")
