@@ -41,14 +41,12 @@ def write_issues(issues: Sequence[DataIssue], names: Sequence[Any], row_name: st
     lines = []
     for one in issues[:MOST_ISSUES]:
         examples = [for_page(each.describe(names, row_name), EXAMPLE_WIDTH) for each in one.examples[:MOST_EXAMPLES]]
-        told = for_page(one.reason) + "".join(f"<br><small>{each}</small>" for each in examples)
-        lines.append(
-            [f"<b>{KINDS[one.kind].capitalize()}</b><br>{told}", f"{len(one.rows):,}" if len(one.rows) else ""]
-        )
+        told = f"<div>{for_page(one.reason)}</div>" + "".join(f"<div><small>{each}</small></div>" for each in examples)
+        lines.append([f"<b>{KINDS[one.kind].capitalize()}</b>{told}", f"{len(one.rows):,}" if len(one.rows) else ""])
     more = len(issues) - len(lines)
     words = (
         "<p>Found by tests that are silent on what chance gives. None of it is changed: look at it, and decide what it "
         "means for what the data are to tell.</p>"
     )
-    table = write_table("What else to look at", ["finding", f"{row_name}s"], lines)
+    table = write_table("What else to look at", ["finding", for_page(f"{row_name}s")], lines)
     return words + table + (f"<p class=aside>... and {more:,} more.</p>" if more else "")

@@ -128,7 +128,7 @@ def find_duplicates(
     rows = np.flatnonzero(np.isin(copies.group, named))
     reason = f"{len(rows):,} rows are equal in all columns to others ({len(named):,} different ones)"
     if n_more := len(copies.repeated) - len(named):
-        reason += f"; {n_more:,} more occur several times, which may be chance"
+        reason += f"; {n_more:,} more may be equal by chance"
     issues = [
         DataIssue("exact_duplicates", rows, (), len(rows) / n_rows, reason, _list_groups(copies.group, rows)),
     ]

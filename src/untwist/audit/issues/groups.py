@@ -26,13 +26,13 @@ LEAST_GROUP_ROWS = 50
 MOST_ROWS = 100_000
 
 #: The model is of use where it undoes at least this share of the errors of always saying the most frequent class.
-USEFUL = 0.5
+USEFUL = 0.3
 
 #: It fails where it undoes no more than this share of them.
 FAILING = 0.1
 
 #: It misses this many times as many labels there as elsewhere, at least.
-TIMES_WORSE = 2.0
+TIMES_WORSE = 1.5
 
 
 def find_small_classes(labels: NDArray[np.intp], classes: NDArray[Any]) -> list[DataIssue]:
@@ -100,13 +100,12 @@ def find_failing_groups(
             times_here = np.bincount(given[inside], minlength=len(times))
             missed_here = int(missed[inside].sum())
             elsewhere = (n_missed - missed_here) / (n_rows - n_here)
-            # Chance that as many are missed where TIMES_WORSE as many are as elsewhere.
-            share = min(1.0, TIMES_WORSE * elsewhere)
-            p_value = 1.0 if share >= 1.0 else 1.0 - float(bdtr(missed_here - 1, n_here, share)) if missed_here else 1.0
+            # How likely as many are missed where the model is as good as elsewhere.
+            p_value = 1.0 - float(bdtr(missed_here - 1, n_here, elsewhere)) if missed_here else 1.0
             others = times - times_here
             skill_here = 1.0 - missed_here / max(1, n_here - times_here.max())
             skill = 1.0 - (n_missed - missed_here) / max(1, n_rows - n_here - others.max())
-            fails = skill_here <= FAILING and skill >= USEFUL
+            fails = skill_here <= FAILING and skill >= USEFUL and missed_here >= TIMES_WORSE * elsewhere * n_here
             found.append((p_value, fails, column, where, inside, missed_here / n_here, elsewhere))
     p_values = np.array([one[0] for one in found])
     issues = []

@@ -2,7 +2,9 @@
 
 Around a row, the number of others within a distance r grows as r to the power of the dimension that the rows fill. The
 distances to a few neighbours thus tell how many rows are to be expected within the distance of the nearest one. Where
-that number is so small that, among all rows looked at, hardly one is so by chance, the two are nearly equal rows.
+that number is so small that, among all rows looked at, hardly one is so by chance, the two are nearly equal rows. They
+are not where the columns one by one explain as much: the share of rows that are as close to a row in a column,
+multiplied over all columns, is what rows of independent columns would be.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from untwist.audit.issues.issue import MOST_EXAMPLES, DataIssue, Example
 from untwist.audit.issues.rows import ComparedRows
 from untwist.data.folds import mix_bits
 
-__all__ = ["find_candidates", "find_near_duplicates", "measure_dimension"]
+__all__ = ["expect_by_columns", "find_candidates", "find_near_duplicates", "measure_dimension"]
 
 #: Neighbours that the rows around a row are known by.
 N_NEIGHBOURS = 6
@@ -30,7 +32,7 @@ N_DRAWN = 2_000
 #: Of more rows, candidates are sought so many times, each time among rows that agree in half of the columns.
 N_TIMES = 4
 
-#: Numbers agree there if they fall into the same of as many steps from the lowest to the highest rank.
+#: Numbers agree there if they fall into the same of as many steps, over about three standard deviations.
 N_STEPS = 4
 
 #: Candidates are this close in the order of rows that agree.
@@ -46,7 +48,11 @@ MOST_JUDGED = 20_000
 FALSE_DISCOVERY_RATE = 0.01
 
 #: Near duplicates are closer to each other than this share of the distance to the rows around them.
-LARGEST_RATIO = 0.25
+LARGEST_RATIO = 0.18
+
+#: A row counts no more than this in the estimate of the dimension, which is this at most.
+LARGEST_LOGARITHM = 5.0
+MOST_DIMENSIONS = 1000.0
 
 #: Fewer different rows tell nothing of what is usual.
 LEAST_ROWS = 50
@@ -89,9 +95,12 @@ def find_near_duplicates(
     # So many rows are expected within the distance of the nearest one.
     ratio = np.sqrt(distance / np.maximum(around, np.finfo(float).tiny))
     expected = N_NEIGHBOURS * len(different) / len(drawn) * ratio**dimension
+    close = np.flatnonzero(ratio <= LARGEST_RATIO)
+    first, second, ratio, expected = first[close], second[close], ratio[close], expected[close]
+    expected = np.maximum(expected, expect_by_columns(table, first, second))
     p_values = np.ones(len(different))
     p_values[: len(first)] = -np.expm1(-expected)
-    named = select_discoveries(p_values, FALSE_DISCOVERY_RATE)[: len(first)] & (ratio <= LARGEST_RATIO)
+    named = select_discoveries(p_values, FALSE_DISCOVERY_RATE)[: len(first)]
     if not named.any():
         return []
     first, second, ratio = first[named], second[named], ratio[named]
@@ -125,10 +134,45 @@ def measure_dimension(squares: Array) -> float:
     float
         At least 1.
     """
+    ranks = np.arange(2, squares.shape[1])
     inner = np.maximum(squares[:, 1:-1], np.finfo(float).tiny)
     logs = 0.5 * np.log(np.maximum(squares[:, -1:], np.finfo(float).tiny) / inner)
-    mean = float(np.mean(np.minimum(logs.mean(axis=1), 5.0)))
-    return max(1.0, 1.0 / max(mean, 1e-3))
+    # In one dimension the logarithm of the last distance over that of neighbour j is the sum of 1 / i from j on.
+    in_one = float(np.sum((ranks - 1.0) / ranks)) / len(ranks)
+    mean = float(np.mean(np.minimum(logs.mean(axis=1), LARGEST_LOGARITHM)))
+    return max(1.0, in_one / max(mean, 1.0 / MOST_DIMENSIONS))
+
+
+def expect_by_columns(table: ComparedRows, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:
+    """Expect how many rows are as close to a row as another is, in every column, if columns were independent.
+
+    Parameters
+    ----------
+    table : ComparedRows
+        All rows.
+    first, second : arrays of int
+        Pairs of rows.
+
+    Returns
+    -------
+    array
+        A number for each pair.
+    """
+    drawn = table.draw(N_DRAWN)
+    expected = np.full(len(first), float(len(table)))
+    for column in table.columns:
+        values = table.numbers[:, column]
+        here, there = values[first], values[second]
+        among = values[drawn]
+        n_missing = int(np.isnan(among).sum())
+        rising = np.sort(among[~np.isnan(among)])
+        near = np.abs(here - there)
+        if table.is_category(column):
+            near = np.where(near == 0.0, 0.0, np.inf)
+        times = np.searchsorted(rising, here + near, "right") - np.searchsorted(rising, here - near, "left")
+        times = np.where(np.isnan(here) & np.isnan(there), n_missing, np.where(np.isnan(near), len(drawn), times))
+        expected *= np.clip(times, 1, len(drawn)) / len(drawn)
+    return expected
 
 
 def find_candidates(table: ComparedRows, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:

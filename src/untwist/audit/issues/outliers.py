@@ -2,7 +2,7 @@
 
 How far out the last rows of a sample lie is read off the rows before them: beyond the tenth that lies farthest out, the
 number of rows falls as a power of the distance (Hill's rule; where it falls faster, as it mostly does, what is said is
-too cautious). A row is named where less than one row in a hundred such tables would lie so far out.
+too cautious). Of the rows that are named, no more than a stated share is expected to lie so far out by chance.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ from __future__ import annotations
 import numpy as np
 
 from untwist.arguments import Array
+from untwist.audit.discoveries import FALSE_DISCOVERY_RATE, select_discoveries
 from untwist.audit.issues.issue import MOST_EXAMPLES, DataIssue, Example
 from untwist.audit.issues.rows import ComparedRows
 
 __all__ = ["expect_beyond", "find_outliers"]
-
-#: Of so many tables one may have a row that is named by chance.
-TABLES_PER_FALSE_ALARM = 100.0
 
 #: Fewer values tell nothing of how far out the last ones lie.
 LEAST_ROWS = 100
 
 #: The shares of the rows, farthest out, that tell how fast rows become fewer.
 TAILS = (0.1, 0.05, 0.025)
+
+#: A value is far beyond all others if it is at least so many times as far from the median as the next of those.
+LEAST_GAP = 1.5
 
 #: The distance to this neighbour tells how far a row is from all others.
 NEIGHBOUR = 5
@@ -84,7 +85,6 @@ def find_outliers(table: ComparedRows) -> list[DataIssue]:
         return []
     numeric = [column for column in table.columns if not table.is_category(column)]
     n_tests = 2 * len(numeric) + 1
-    limit = 1.0 / (TABLES_PER_FALSE_ALARM * n_tests)
     least, where = np.full(n_rows, float(n_rows)), np.full(n_rows, -1)
     for column in numeric:
         for side in (1.0, -1.0):
@@ -95,7 +95,7 @@ def find_outliers(table: ComparedRows) -> list[DataIssue]:
     expected = expect_beyond(apart)
     fewer = expected < least
     least[fewer], where[fewer] = expected[fewer], -1
-    rows = np.flatnonzero(least < limit)
+    rows = np.flatnonzero(select_discoveries(least * n_tests / n_rows, FALSE_DISCOVERY_RATE))
     if not len(rows):
         return []
     order = rows[np.argsort(least[rows], kind="stable")]
@@ -111,20 +111,26 @@ def find_outliers(table: ComparedRows) -> list[DataIssue]:
     if n_together:
         kinds.append(f"{n_together:,} have values that do not go together")
     reason = f"{len(rows):,} rows are unlike all others: {' and '.join(kinds)}"
-    reason += "; of a hundred such tables one has a row so far out by chance"
+    reason += f"; of the rows named, {FALSE_DISCOVERY_RATE:.0%} at most are expected to be so far out by chance"
     return [DataIssue("outliers", rows, columns, len(rows) / n_rows, reason, examples)]
 
 
 def _expect_in_column(values: Array) -> Array:
-    """Expect how many rows have values as high, by those above the most frequent value or the median."""
+    """Expect how many rows have values as high, where these are beyond a gap, by those above the median."""
     known = np.flatnonzero(~np.isnan(values) & (np.abs(values) < np.inf))
     expected = np.full(len(values), float(len(values)))
     if len(known) < LEAST_ROWS:
         return expected
     middle = np.median(values[known])
     above = known[values[known] > middle]
-    if len(above) >= LEAST_ROWS:
-        expected[above] = expect_beyond(values[above] - middle)
+    if len(above) < LEAST_ROWS:
+        return expected
+    distances = values[above] - middle
+    rising = np.sort(distances)[-max(2, len(above) // 20) :]
+    gaps = np.flatnonzero(rising[1:] >= LEAST_GAP * rising[:-1])
+    if len(gaps):
+        beyond = distances > rising[gaps[0]]
+        expected[above[beyond]] = expect_beyond(distances)[beyond]
     return expected
 
 

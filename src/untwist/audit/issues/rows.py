@@ -1,8 +1,9 @@
 """The rows of a table as they are compared: by their contents, and by distances that know no units.
 
-A number is its rank, from 0 to 1, so that no unit and no monotone scale matters. A value that many rows share places a
-row only somewhere among the ranks of all of these: squared distances are expected over these places, so that rows which
-agree in coarse columns are not close for that alone. Two categories are as far apart as two random ranks are.
+A number is measured from the median in units of its column's own spread, far ones by their logarithm; two random rows
+are equally far apart in every column, whether of numbers or of categories. A number that many rows share was rounded,
+and is somewhere within what it was rounded to: squared distances are expected over these places, so that rows which
+agree in coarse numbers are not close for that alone.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +24,21 @@ from untwist.data.folds import mix_bits
 
 __all__ = ["ComparedRows"]
 
-#: What two random ranks differ by, squared, on average: so much do two categories.
+#: What two random numbers from 0 to 1 differ by, squared, on average: so much do two rows in a column of numbers, and
+#: two categories.
 SQUARED_MISMATCH = 1.0 / 6.0
 
 #: A column with more categories than this has random directions for them in place of one axis each.
 MOST_AXES = 16
 
-#: Ranks are those among this many rows that are drawn, at most, and between these.
-MOST_RANKED = 4_096
+#: The scale of a column is that of this many rows that are drawn, at most.
+MOST_SCALED = 4_096
+
+#: No coordinate is farther out, so that a column that is nearly constant does not decide alone: 7 standard deviations.
+FARTHEST = 2.0
+
+#: Infinity is taken for this.
+LARGEST = 1e300
 
 #: Cells of a block of distances.
 BLOCK_CELLS = 2_000_000
@@ -100,33 +109,35 @@ class ComparedRows:
         parts: list[NDArray[np.float32]] = []
         spread = np.zeros(len(self))
         for column in self.columns:
-            for part, share in self._place(column):
+            for part, width in self._place(column):
                 parts.append(part)
-                spread += share**2 / 12.0
+                spread += width**2 / 12.0
         empty = np.zeros((len(self), 0), dtype=np.float32)
         return np.concatenate([empty, *parts], axis=1), spread.astype(np.float32)
 
     def _place(self, column: int) -> Iterator[tuple[NDArray[np.float32], Array]]:
-        """Yield coordinates of a column, each with the share of the rows that have the same value there."""
+        """Yield coordinates of a column, each with the width within which a row may be anywhere."""
         values = self.numbers[:, column]
         missing = np.isnan(values)
         if self.is_category(column):
             codes = np.where(missing, -1, values).astype(np.intp) + 1
             times = np.bincount(codes)
-            yield _place_categories(len(times))[codes], times[codes] / len(values)
+            yield _place_categories(len(times))[codes], np.zeros(len(values))
             return
-        drawn = values[self.draw(MOST_RANKED)]
-        known, times = np.unique(drawn[~np.isnan(drawn)], return_counts=True)
-        if not len(known):
-            return  # All values that were drawn are missing.
-        rank = np.interp(values, known, (np.cumsum(times) - times / 2.0) / times.sum())
-        place = np.minimum(np.searchsorted(known, values), len(known) - 1)
-        shared = (times > 1)[place] & (known[place] == values)
-        share = np.where(missing, missing.mean(), shared * times[place] / len(drawn))
-        rank[missing] = 0.5
+        drawn = values[self.draw(MOST_SCALED)]
+        known, times = np.unique(drawn[np.isfinite(drawn)], return_counts=True)
+        if len(known) < 2:
+            return  # Nothing tells rows apart there.
+        scale = _find_scale(known, times)
+        bounded = np.clip(np.where(missing, scale.middle, values), known[0], known[-1])
+        place = np.minimum(np.searchsorted(known, bounded), len(known) - 1)
+        # A value that several rows share was rounded, to as much as the values beside it are apart.
+        width = np.gradient(scale.apply(known)) * (times > 1)
+        rounded = np.where(known[place] == values, width[place], 0.0)  # A missing value equals none.
+        placed = scale.apply(np.where(missing, scale.middle, np.clip(values, -LARGEST, LARGEST)))
         known_or_not = np.sqrt(SQUARED_MISMATCH) * missing
-        coordinates = np.stack([rank, known_or_not] if missing.any() else [rank], axis=1)
-        yield coordinates.astype(np.float32), share
+        coordinates = np.stack([placed, known_or_not] if missing.any() else [placed], axis=1)
+        yield coordinates.astype(np.float32), rounded
 
     def measure(self, first: NDArray[np.intp], second: NDArray[np.intp]) -> Array:
         """Return the squared distances of pairs of rows."""
@@ -166,6 +177,30 @@ class ComparedRows:
         squares = self.measure(np.repeat(rows, n_nearest), nearest.ravel()).reshape(nearest.shape)
         order = np.argsort(squares, axis=1, kind="stable")
         return np.take_along_axis(squares, order, axis=1), np.take_along_axis(nearest, order, axis=1)
+
+
+class _Scale(NamedTuple):
+    """How a number becomes a coordinate: from the middle in units, far ones by their logarithm, times a factor."""
+
+    middle: float
+    unit: float
+    factor: float
+
+    def apply(self, values: Array) -> Array:
+        """Return the coordinates of numbers."""
+        return np.clip(self.factor * np.arcsinh((values - self.middle) / self.unit), -FARTHEST, FARTHEST)
+
+
+def _find_scale(known: Array, times: NDArray[np.intp]) -> _Scale:
+    """Find the scale of a column from its values, in order, and how often each occurs."""
+    share = np.cumsum(times) / times.sum()
+    low, middle, high = (float(known[np.searchsorted(share, one)]) for one in (0.25, 0.5, 0.75))
+    # Where half of the values are the same, the others tell the unit.
+    unit = (high - low) / 2.0 or float(np.median(np.abs(known - middle)))
+    scaled = np.arcsinh((known - middle) / unit)
+    mean = np.average(scaled, weights=times)
+    variance = float(np.average((scaled - mean) ** 2, weights=times))
+    return _Scale(middle, unit, float(np.sqrt(SQUARED_MISMATCH / 2.0 / variance)))
 
 
 def _place_categories(n_categories: int) -> NDArray[np.float32]:

@@ -1,0 +1,334 @@
+"""What else is wrong with the data: found where it is, silent where chance explains it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import chi2_contingency, kruskal
+from sklearn.datasets import load_iris, load_wine
+
+from untwist.audit import audit_labels, find_data_issues
+from untwist.audit.issues import near
+from untwist.audit.issues.columns import measure_leak
+from untwist.audit.issues.drift import measure_drift
+from untwist.audit.issues.duplicates import find_copies
+from untwist.audit.issues.issue import KINDS
+from untwist.audit.issues.outliers import expect_beyond
+from untwist.audit.issues.rows import SQUARED_MISMATCH, ComparedRows
+from untwist.data.encoding import TableEncoder
+from untwist.data.tables import Schema
+
+
+def draw(n=600, columns=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, columns))
+    return X, (X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=n) > 0).astype(int)
+
+
+def make_table(X, categories=()):
+    schema = Schema({column: tuple(map(str, range(50))) for column in categories})
+    return ComparedRows(np.asarray(X, dtype=float), TableEncoder(X.shape[1], schema=schema), range(X.shape[1]))
+
+
+def find(kind, *args, **options):
+    return [one for one in find_data_issues(*args, **options) if one.kind == kind]
+
+
+def make_frame(n=400, seed=1):
+    rng = np.random.default_rng(seed)
+    X, y = draw(n, 3, seed)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame["town"] = pd.Categorical(rng.choice(["Ulm", "Bonn", "Kiel"], n))
+    frame.loc[rng.random(n) < 0.1, "b"] = np.nan
+    return frame, y
+
+
+# ---- silence ----
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clean_tables_are_silent(seed):
+    assert find_data_issues(*draw(seed=seed)) == []
+    assert find_data_issues(*make_frame(seed=seed)) == []
+
+
+def test_small_real_tables_are_silent():
+    # One pair of equal irises is what chance gives where lengths are rounded to millimetres.
+    assert find_data_issues(*load_iris(return_X_y=True)) == []
+    assert find_data_issues(*load_wine(return_X_y=True)) == []
+
+
+@pytest.mark.parametrize("levels", [2, 3, 5])
+def test_repeats_in_a_coarse_table_are_chance(levels):
+    rng = np.random.default_rng(levels)
+    X = rng.integers(0, levels, size=(1500, 5)).astype(float)
+    y = rng.integers(0, 2, 1500)
+    assert len(np.unique(X, axis=0)) < 1300  # Many rows are equal.
+    assert not {one.kind for one in find_data_issues(X, y)} & {
+        "exact_duplicates",
+        "conflicting_duplicates",
+        "near_duplicates",
+    }
+
+
+# ---- rows ----
+
+
+def test_copies_are_found_with_their_labels():
+    X, y = make_frame()
+    X = pd.concat([X, X.iloc[[3, 5, 5]]], ignore_index=True)
+    y = np.concatenate([y, [y[3], 1 - y[5], y[5]]])
+    conflicting, equal = find_data_issues(X, y)
+    assert (conflicting.kind, conflicting.rows.tolist()) == ("conflicting_duplicates", [5, 401, 402])
+    assert (equal.kind, equal.rows.tolist()) == ("exact_duplicates", [3, 5, 400, 401, 402])
+    assert equal.examples[0].rows == (5, 401, 402)
+    assert "rows 5, 401, 402: labelled" in str(conflicting)
+    names = [f"no. {row}" for row in range(403)]
+    assert "lines no. 5, no. 401, no. 402" in equal.describe(names, "line")
+
+
+def test_equal_rows_of_one_item_are_meant():
+    X, y = draw()
+    X[7] = X[5]
+    item = np.arange(600)
+    assert find("exact_duplicates", X, y, item=item)[0].rows.tolist() == [5, 7]
+    item[7] = 5
+    assert find("exact_duplicates", X, y, item=item) == []
+
+
+def test_expected_copies_are_those_of_a_slow_count():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(200, 4)).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    found = find_copies(make_table(X))
+    same = (X[:, None] == X[None]) | (np.isnan(X[:, None]) & np.isnan(X[None]))
+    n_differ = (~same).sum(axis=2)
+    alike = (n_differ == 1).sum() / 200
+    assert np.array_equal(found.group[:, None] == found.group, n_differ == 0)
+    for content, expected in zip(found.repeated, found.expected, strict=True):
+        row = np.flatnonzero(found.group == content)[0]
+        shares = same[row].mean(axis=0)
+        only = [((n_differ[row] == 1) & ~same[row, :, column]).sum() for column in range(4)]
+        local = max(n * share / (1 - share) for n, share in zip(only, shares, strict=True))
+        assert expected == pytest.approx(max(local, alike / ((1 - shares) / shares).sum()))
+
+
+@pytest.mark.parametrize("n", [500, 9000])  # All pairs, and candidates.
+def test_near_copies_are_found(n):
+    X, y = draw(n, 8)
+    rng = np.random.default_rng(1)
+    X[:20] = X[-20:] + 0.01 * rng.normal(size=(20, 8))
+    [issue] = find_data_issues(X, y)
+    assert issue.kind == "near_duplicates"
+    assert np.array_equal(issue.rows, np.concatenate([np.arange(20), np.arange(n - 20, n)]))
+    assert "differ in 8 of 8 columns" in issue.examples[0].words
+
+
+def test_candidates_are_the_nearest_rows_of_a_slow_search():
+    X, _ = draw(3000, 8)
+    X[:100] = X[-100:] + 0.005
+    table = make_table(X)
+    rows = np.arange(3000)
+    first, second, squares = near.find_candidates(table, rows)
+    true_squares, nearest = table.find_nearest(rows, rows, 3)
+    known = dict(zip(first.tolist(), zip(second.tolist(), squares, strict=True), strict=True))
+    hits = [known.get(row, (-1, 0))[0] == nearest[row, 0] for row in range(100)]
+    assert np.mean(hits) > 0.9
+    for row, (other, square) in known.items():
+        assert square >= true_squares[row, 0] - 1e-6
+        assert square == pytest.approx(table.measure(np.array([row]), np.array([other]))[0])
+
+
+def test_distances_are_those_of_a_slow_twin():
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.normal(size=80), rng.integers(0, 4, 80), rng.normal(size=80)])
+    X[5, 2] = X[6, 2] = np.nan
+    table = make_table(X, categories=[1])
+    places, spread = table.places
+    slow = ((places[:, None].astype(float) - places[None]) ** 2).sum(axis=2) + spread[:, None] + spread
+    np.fill_diagonal(slow, np.inf)
+    rows = np.arange(80)
+    squares, nearest = table.find_nearest(rows, rows, 5)
+    assert squares == pytest.approx(np.sort(slow, axis=1)[:, :5], abs=1e-6)
+    assert slow[rows[:, None], nearest] == pytest.approx(squares, abs=1e-6)
+    category = places[:, 1:-2]
+    differ = X[:, None, 1] != X[None, :, 1]
+    assert ((category[:, None] - category[None]) ** 2).sum(axis=2) == pytest.approx(SQUARED_MISMATCH * differ)
+
+
+def test_what_columns_explain_is_no_near_copy():
+    X, _ = draw(100, 3)
+    X = np.round(X)
+    table = make_table(X)
+    first, second = np.array([0, 1]), np.array([2, 3])
+    apart = np.abs(X[first] - X[second])
+    slow = [
+        100 * np.prod([(np.abs(X[:, c] - X[one, c]) <= far[c]).mean() for c in range(3)])
+        for one, far in zip(first, apart, strict=True)
+    ]
+    assert near.expect_by_columns(table, first, second) == pytest.approx(slow)
+
+
+def test_the_dimension_is_measured():
+    for dimension in (1, 2, 4):
+        X = np.random.default_rng(0).uniform(size=(2000, dimension))
+        table = make_table(X)
+        squares, _ = table.find_nearest(np.arange(2000), np.arange(2000), near.N_NEIGHBOURS)
+        assert near.measure_dimension(squares) == pytest.approx(dimension, rel=0.15)
+
+
+def test_far_values_are_found_and_heavy_tails_are_not():
+    X, y = draw(1000)
+    X[:, 3] = np.exp(1.5 * X[:, 3])
+    assert find("outliers", X, y) == []
+    X[8, 2], X[9, 3] = -80.0, 1e7
+    [issue] = find("outliers", X, y)
+    assert issue.rows.tolist() == [8, 9]
+    assert set(issue.columns) == {2, 3}
+    assert {one.words for one in issue.examples} == {"column 2 is -80", "column 3 is 1e+07"}
+
+
+def test_the_tail_of_a_power_law_is_extrapolated():
+    n = 100_000
+    distances = (np.arange(1, n + 1) / n) ** -0.5  # The distance that so many rows exceed.
+    expected = expect_beyond(distances)
+    assert expected[:5000] == pytest.approx(np.arange(1, 5001), rel=0.01)
+    assert (expected[20_000:] == n).all()
+
+
+# ---- columns ----
+
+
+def test_columns_are_judged():
+    X, y = make_frame()
+    rng = np.random.default_rng(0)
+    X["leak"] = np.where(y == 1, "closed", "open")
+    X["one"] = 1
+    X["name"] = [f"person {one}" for one in range(400)]
+    X["number"] = 5000 + rng.permutation(400)
+    found = {one.kind: one for one in find_data_issues(X, y)}
+    assert found["leak"].columns == ("leak",)
+    assert found["constant_column"].columns == ("one",)
+    assert found["id_column"].columns == ("name", "number")
+    assert set(found) == {"leak", "constant_column", "id_column"}
+
+
+def test_an_id_does_not_hide_copies():
+    X, y = make_frame()
+    X = pd.concat([X, X.iloc[[3]]], ignore_index=True)
+    X["number"] = np.arange(401)
+    assert find("exact_duplicates", X, np.append(y, y[3]))[0].rows.tolist() == [3, 400]
+
+
+def test_numbers_that_differ_by_chance_are_no_id():
+    X, y = draw(300)
+    X[:, 0] = np.random.default_rng(0).permutation(10_000_000)[:300]
+    assert find("id_column", X, y) == []
+
+
+def test_a_column_that_is_nearly_constant_is_named_with_its_rows():
+    X, y = draw(3000)
+    X[:, 2] = 0.0
+    X[[11, 700], 2] = 1.0
+    [issue] = find("constant_column", X, y)
+    assert issue.rows.tolist() == [11, 700]
+    assert "in all rows but 2" in issue.reason
+
+
+def test_a_weak_column_is_no_leak():
+    _, y = draw()
+    rng = np.random.default_rng(0)
+    assert measure_leak(y + 0.01 * rng.normal(size=600), y) > 0.99
+    wrong = rng.random(600) < 0.05
+    assert measure_leak(np.where(wrong, 1 - y, y).astype(float), y) is None
+    assert measure_leak(y.astype(float), np.zeros(600, dtype=int)) is None
+
+
+# ---- order, classes, groups ----
+
+
+def test_drift_with_order_and_with_time():
+    X, y = draw(1000)
+    shifted = X.copy()
+    shifted[:, 4] += np.linspace(0, 2, 1000)
+    [issue] = find_data_issues(shifted, y)
+    assert (issue.kind, issue.columns) == ("drift", (4,))
+    order = np.random.default_rng(0).permutation(1000)
+    assert find_data_issues(shifted[order], y[order]) == []
+    days = np.datetime64("2024-01-01") + order
+    [issue] = find_data_issues(shifted[order], y[order], time=days)
+    assert "with time" in issue.reason
+    with pytest.raises(ValueError, match="time must be one for each"):
+        find_data_issues(X, y, time=days[:5])
+    with pytest.raises(ValueError, match="time must hold numbers or dates"):
+        find_data_issues(X, y, time=["monday"] * 1000)
+
+
+def test_a_table_sorted_by_its_label_is_one_finding():
+    X, y = draw(1000)
+    order = np.argsort(y, kind="stable")
+    [issue] = find_data_issues(X[order], y[order])
+    assert issue.kind == "drift"
+    assert "shares of the classes" in issue.reason
+
+
+def test_drift_is_tested_as_kruskal_and_pearson_do():
+    rng = np.random.default_rng(0)
+    block = np.repeat(np.arange(10), 50)
+    values = rng.normal(size=500) + 0.05 * block
+    ranks = np.argsort(np.argsort(values)).astype(float)[:, None]
+    expected = kruskal(*(values[block == one] for one in range(10))).pvalue
+    assert measure_drift(ranks, block, None)[1] == pytest.approx(expected, rel=1e-6)
+    codes = rng.integers(0, 4, 500)
+    counts = np.array([[(codes[block == one] == code).sum() for code in range(4)] for one in range(10)])
+    indicators = (codes[:, None] == np.arange(4)).astype(float)
+    assert measure_drift(indicators, block, None)[1] == pytest.approx(chi2_contingency(counts).pvalue, rel=0.01)
+
+
+def test_a_small_class_is_named():
+    X, y = draw()
+    names = np.where(y == 1, "yes", "no").astype(object)
+    names[:4] = "perhaps"
+    [issue] = find_data_issues(X, names)
+    assert (issue.kind, issue.rows.tolist()) == ("small_class", [0, 1, 2, 3])
+    assert "perhaps (4)" in issue.reason
+
+
+def test_a_group_where_the_model_fails():
+    X, y = make_frame(1200)
+    inside = (X["town"] == "Ulm").to_numpy()
+    posterior = np.eye(2)[y] * 0.8 + 0.1
+    assert find("failing_group", X, y, pred_probs=posterior) == []
+    rng = np.random.default_rng(0)
+    posterior[inside] = rng.dirichlet([1, 1], inside.sum())
+    [issue] = find("failing_group", X, y, pred_probs=posterior)
+    assert np.array_equal(issue.rows, np.flatnonzero(inside))
+    assert "where town is Ulm" in issue.reason
+    with pytest.raises(ValueError, match="pred_probs needs"):
+        find_data_issues(X, pred_probs=posterior)
+    with pytest.raises(ValueError, match="y must be one label"):
+        find_data_issues(X, y[:4])
+
+
+# ---- all together ----
+
+
+def test_the_order_of_the_rows_makes_no_difference():
+    X, y = draw(9000, 8)
+    X[:20] = X[-20:] + 0.01 * np.random.default_rng(1).normal(size=(20, 8))
+    X[50], X[60, 2] = X[40], 90.0
+    order = np.random.default_rng(3).permutation(9000)
+    for one, other in zip(find_data_issues(X, y), find_data_issues(X[order], y[order]), strict=True):
+        assert (one.kind, one.reason) == (other.kind, other.reason)
+        assert np.array_equal(one.rows, np.sort(order[other.rows]))
+
+
+def test_an_audit_finds_issues():
+    X, y = make_frame(300)
+    X.loc[7] = X.loc[5]
+    y[7] = y[5]
+    audit = audit_labels(X, y, n_jobs=1)
+    [issue] = audit.find_issues()
+    assert (issue.kind, issue.rows.tolist()) == ("exact_duplicates", [5, 7])
+    assert audit.find_issues(time="a")[0].kind in KINDS
+    with pytest.raises(ValueError, match="time must be a column"):
+        audit.find_issues(time="d")
