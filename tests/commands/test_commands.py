@@ -661,6 +661,27 @@ def test_an_audit_by_source_speaks_of_options_and_all_keys_are_documented(folder
     assert [key for key in found if f"`{key}`" not in documented] == []
 
 
+def test_an_audit_tells_what_else_is_wrong_by_lines(folder, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(240, 3)), columns=list("abc"))
+    frame["day"] = pd.date_range("2024-01-01", periods=240).strftime("%Y-%m-%d")
+    frame["b"] += np.linspace(0, 3, 240)
+    frame["label"] = (frame["a"] > 0).astype(int)
+    frame = frame.iloc[rng.permutation(240)].reset_index(drop=True)
+    frame.loc[7] = frame.loc[5]
+    frame.to_csv("wrong.csv", index=False)
+    _, out, _ = untwist(capsys, "audit", "wrong.csv", "--label", "label", "-o", "wrong.html")
+    assert "equal rows: 2 rows are equal in all columns to others" in out
+    assert "lines 7, 9" in out  # The header is line 1.
+    assert "lines 7, 9" in Path("wrong.html").read_text("utf-8")
+    found = json.loads(untwist(capsys, "audit", "wrong.csv", "--label", "label", "--json")[1])["issues"]
+    equal, drift = (next(one for one in found if one["kind"] == kind) for kind in ("exact_duplicates", "drift"))
+    assert equal["lines"] == [7, 9]
+    assert equal["examples"][0]["lines"] == [7, 9]
+    assert drift["columns"] == ["b"]
+    assert "changes with day" in drift["reason"]
+
+
 def test_inspect_tells_the_sources_the_noisiest_first(folder, capsys, monkeypatch):
     X, y, source, _ = draw_sourced_rows()
     model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, y, source=np.char.add(source, "\x1b[31m"))

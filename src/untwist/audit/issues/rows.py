@@ -115,6 +115,11 @@ class ComparedRows:
         empty = np.zeros((len(self), 0), dtype=np.float32)
         return np.concatenate([empty, *parts], axis=1), spread.astype(np.float32)
 
+    @cached_property
+    def _scaling_rows(self) -> NDArray[np.intp]:
+        """The rows that tell the scale of each column."""
+        return self.draw(MOST_SCALED)
+
     def _place(self, column: int) -> Iterator[tuple[NDArray[np.float32], Array]]:
         """Yield coordinates of a column, each with the width within which a row may be anywhere."""
         values = self.numbers[:, column]
@@ -124,7 +129,7 @@ class ComparedRows:
             times = np.bincount(codes)
             yield _place_categories(len(times))[codes], np.zeros(len(values))
             return
-        drawn = values[self.draw(MOST_SCALED)]
+        drawn = values[self._scaling_rows]
         known, times = np.unique(drawn[np.isfinite(drawn)], return_counts=True)
         if len(known) < 2:
             return  # Nothing tells rows apart there.
