@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from untwist.data.cells import Reading
 from untwist.data.tables import Schema, learn
 from untwist.data.workers import Workers
 
@@ -348,7 +349,7 @@ def test_auto_takes_text_and_categories():
 def test_auto_in_arrays_takes_columns_that_hold_text():
     X = stack_objects([[1, "a", 2.5], [None, "b", "c"]])
     assert learn(X).categories == {1: ("a", "b"), 2: (2.5, "c")}
-    assert learn(np.array([["1", "a"], ["2", "b"]])).categories == {0: ("1", "2"), 1: ("a", "b")}
+    assert learn(np.array([["x1", "a"], ["x2", "b"]])).categories == {0: ("x1", "x2"), 1: ("a", "b")}
 
 
 def test_strings_of_numpy_2():
@@ -469,7 +470,7 @@ def test_only_the_heaviest_are_known():
     np.testing.assert_array_equal(
         learn(X, max_categories=1).encode(X), [[np.nan], [0], [0], [np.nan], [np.nan], [np.nan], [np.nan]]
     )
-    many = np.arange(300).astype(str)[:, None]
+    many = np.array([f"no. {i}" for i in range(300)])[:, None]
     assert len(learn(many).categories[0]) == 254
 
 
@@ -563,28 +564,26 @@ def test_numbers_that_come_as_flags_categories_or_nothing():
 @pytest.mark.parametrize(
     "values",
     [
-        pd.to_datetime(["2020-01-01", None]),
-        pd.to_datetime(["2020-01-01", None], utc=True),
-        pd.to_timedelta([1, 2], unit="D"),
         pd.period_range("2020", periods=2, freq="D"),
-        np.array([datetime.date(2020, 1, 1), None], dtype=object),
-        np.array([np.datetime64("2020"), None], dtype=object),
-        np.array([pd.Timestamp("2020"), None], dtype=object),
+        np.array([datetime.time(12), None], dtype=object),
+        np.array([datetime.date(2020, 1, 1), datetime.timedelta(1)], dtype=object),
+        np.array([datetime.date(2020, 1, 1), 3.0], dtype=object),
+        np.array([pd.Timestamp("2020"), 3.0], dtype=object),
         np.array([np.timedelta64(1, "D"), 3], dtype=object),
         np.array([b"1", b"2"], dtype=object),
         pd.interval_range(0, 2),
     ],
 )
-def test_dates_are_refused(values):
+def test_what_is_no_number_and_no_date_is_refused(values):
     X = pd.DataFrame({"ok": [1, 2], "day": values})
     for chosen in ("auto", None, ["day"]):
-        with pytest.raises(ValueError, match=r"column 'day' is .*: make numbers of it .* or leave it out"):
+        with pytest.raises(ValueError, match=r"column 'day' is .*: make numbers of it, or text, or leave it out"):
             learn(X, chosen)
     with pytest.raises(ValueError, match="column 'day' is"):
         Schema({}).encode(X)
 
 
-@pytest.mark.parametrize("dtype", ["M8[D]", "m8[D]", "S3", [("a", int)]])
+@pytest.mark.parametrize("dtype", ["S3", [("a", int)]])
 def test_arrays_of_no_numbers_are_refused(dtype):
     with pytest.raises(ValueError, match="column 0 is"):
         learn(np.zeros((2, 2), dtype=dtype))
@@ -643,7 +642,7 @@ def test_polars_refusals():
     pl = pytest.importorskip("polars")
     with pytest.raises(ValueError, match=r"LazyFrame: call its collect\(\) first"):
         learn(pl.LazyFrame({"a": [1]}))
-    for values in ([datetime.date(2020, 1, 1)], [datetime.timedelta(1)], [[1]], [{"a": 1}], [b"a"]):
+    for values in ([datetime.time(12)], [[1]], [{"a": 1}], [b"a"]):
         with pytest.raises(ValueError, match=r"column 'a' is .*leave it out"):
             learn(pl.DataFrame({"a": values}))
     with pytest.raises(ValueError, match="column 'a' holds text"):
@@ -683,7 +682,7 @@ def test_arrow_types():
 
 def test_arrow_refusals():
     pa = pytest.importorskip("pyarrow")
-    for values in ([datetime.date(2020, 1, 1)], [datetime.timedelta(1)], [[1]], [{"a": 1}], [b"a"]):
+    for values in ([datetime.time(12)], [[1]], [{"a": 1}], [b"a"]):
         table = pa.table({"a": values})
         for X in (table, table.to_pandas(types_mapper=pd.ArrowDtype)):
             with pytest.raises(ValueError, match=r"column 'a' is .*leave it out"):
@@ -705,7 +704,7 @@ class TwoWorkers(Workers):
 
 
 def test_workers_warn_of_categories_that_are_lost():
-    X = pd.DataFrame({"id": np.arange(600).astype(str)})
+    X = pd.DataFrame({"id": [f"no. {i}" for i in range(600)]})
     with pytest.warns(UserWarning, match="column 'id' holds 600 categories, of which the 254 most frequent are known"):
         schema = learn(X, workers=TwoWorkers())
     assert len(schema.categories[0]) == 254
@@ -721,3 +720,103 @@ def test_numbers_stand_for_categories_that_are_coded_by_their_labels():
     np.testing.assert_array_equal(by_index[:2, 0], [1.0, 0.0])
     assert schema.n_sets == {}
     assert Schema(schema.categories).n_sets == {0: 2}
+
+
+# ---- dates, and numbers held as text ----
+
+DAYS = [18262.0, np.nan, 18263.25]  # 2020-01-01, nothing, 2020-01-02 at six in the morning
+
+
+def list_dates():
+    """The same three dates in every form that a table can have them in."""
+    moments = [datetime.datetime(2020, 1, 1), None, datetime.datetime(2020, 1, 2, 6)]
+    in_utc = [None if one is None else one.replace(tzinfo=datetime.UTC) for one in moments]
+    eastern = pd.to_datetime(moments).tz_localize("UTC").tz_convert("America/New_York")
+    yield "pandas", pd.DataFrame({"d": pd.to_datetime(moments)})
+    yield "pandas, seconds", pd.DataFrame({"d": pd.to_datetime(moments).astype("datetime64[s]")})
+    yield "pandas, time zone", pd.DataFrame({"d": eastern})
+    yield "pandas, objects", pd.DataFrame({"d": np.array(moments, dtype=object)}, dtype=object)
+    yield "pandas, objects of a time zone", pd.DataFrame({"d": np.array(in_utc, dtype=object)}, dtype=object)
+    yield "numpy", np.array(moments, dtype="datetime64[ms]")[:, None]
+    yield "numpy, objects", np.array([*moments[:2], pd.Timestamp(moments[2])], dtype=object)[:, None]
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    yield "polars", pl.DataFrame({"d": moments})
+    yield "polars, time zone", pl.DataFrame({"d": in_utc})
+    for unit in ("s", "ms", "us", "ns"):
+        yield f"arrow, {unit}", pa.table({"d": pa.array(moments, pa.timestamp(unit))})
+    yield "arrow in pandas", pa.table({"d": pa.array(moments)}).to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def test_dates_of_every_kind_are_days():
+    expected = np.array(DAYS)[:, None]
+    for name, X in list_dates():
+        schema = learn(X)
+        assert schema == Schema({}, readings={0: Reading("date")}), name
+        for other, table in list_dates():
+            np.testing.assert_allclose(schema.encode(table), expected, rtol=1e-15, err_msg=f"{name} as {other}")
+
+
+def test_whole_dates_and_lengths_of_time_are_days():
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    days = [datetime.date(2020, 1, 1), None]
+    for values in (pa.array(days), pa.array(days, pa.date64())):
+        np.testing.assert_array_equal(
+            learn(pa.table({"d": values})).encode(pa.table({"d": values})), [[18262], [np.nan]]
+        )
+    for X in (pl.DataFrame({"d": days}), np.array(days, dtype="M8[D]")[:, None], np.array(days, dtype=object)[:, None]):
+        np.testing.assert_array_equal(learn(X).encode(X), [[18262], [np.nan]])
+    lengths = [datetime.timedelta(hours=36), None]
+    for X in (
+        pd.DataFrame({"t": pd.to_timedelta(lengths)}),
+        np.array(lengths, dtype=object)[:, None],
+        np.array(lengths, dtype="m8[s]")[:, None],
+        pl.DataFrame({"t": lengths}),
+        pa.table({"t": lengths}),
+    ):
+        assert learn(X) == Schema({})
+        np.testing.assert_array_equal(learn(X).encode(X), [[1.5], [np.nan]])
+
+
+def test_dates_and_numbers_are_not_taken_for_each_other():
+    dates = pd.DataFrame({"d": pd.to_datetime(["2020-01-01", None]), "x": [1.0, 2.0]})
+    numbers = pd.DataFrame({"d": [18262.0, np.nan], "x": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="column 'd' held dates when fitted, and numbers now"):
+        learn(dates).encode(numbers)
+    with pytest.raises(ValueError, match="column 0 held dates when fitted, and numbers now"):
+        learn(dates).encode(numbers.to_numpy())
+    with pytest.raises(ValueError, match="column 'd' held numbers when fitted, and dates now"):
+        learn(numbers).encode(dates)
+    with pytest.raises(ValueError, match=r"dense.*cannot hold dates"):
+        learn(dates).encode(sparse.csr_matrix(np.eye(2)))
+    with pytest.raises(ValueError, match="column 'd': it holds dates"):
+        learn(dates, ["d"])
+    np.testing.assert_array_equal(learn(dates).encode(dates.assign(d=[None, None]))[:, 0], [np.nan, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected", "what"),
+    [
+        (["1.5", "20", None, " 3 "], [1.5, 20, np.nan, 3], "numbers"),
+        (["1.500,5", "20", "k.A.", "7,25"], [1500.5, 20, np.nan, 7.25], "numbers"),
+        (["20.08.2021", "01.02.2021", "", "2021-01-01"], [18859, 18659, np.nan, 18628], "dates"),
+    ],
+)
+def test_numbers_held_as_text_are_read_with_a_word(texts, expected, what):
+    X = pd.DataFrame({"x": texts})
+    with pytest.warns(UserWarning, match=f"column 'x' holds {what} as text, which are read as {what}"):
+        schema = learn(X)
+    assert not schema.categories
+    np.testing.assert_array_equal(schema.encode(X)[:, 0], expected)
+    with pytest.raises(ValueError, match=f"column 'x' held {what} when fitted, and 'many' now"):
+        schema.encode(pd.DataFrame({"x": ["many", *texts[1:]]}))
+
+
+@pytest.mark.parametrize("texts", [["007", "12"], ["1", "x"], ["1.2.3", "1.10"], ["True", "False"], ["+49 30 12", "5"]])
+def test_text_that_is_not_all_numbers_stays_text(texts):
+    assert learn(pd.DataFrame({"x": texts})).categories == {0: tuple(sorted(texts))}
+
+
+def test_numbers_as_text_are_categories_where_somebody_says_so():
+    X = pd.DataFrame({"x": ["1", "2", "1"]})
+    assert learn(X, ["x"]).categories == {0: ("1", "2")}
+    assert learn(X.astype("category")).categories == {0: ("1", "2")}

@@ -20,6 +20,7 @@ from helpers.model_fixtures import FOLDER, draw_labels, draw_noise_by_source, dr
 from helpers.sourced_rows import draw_sourced_rows
 from untwist import PILBoostClassifier, files
 from untwist.audit import audit_labels
+from untwist.data.cells import Reading
 from untwist.files import dumps, load, loads, reading, save, writing
 from untwist.files.layout import SOURCE_ARRAYS
 from untwist.losses import AlphaLoss
@@ -53,7 +54,8 @@ OF_FORMAT_2 = ["together", "matrices", "matrix"]
 BY_SOURCE = ["branches", "months"]
 OF_FORMAT_3 = [*BY_SOURCE]
 OF_FORMAT_4 = ["automatic", "coded"]
-NAMES = OF_FORMAT_1 + OF_FORMAT_2 + OF_FORMAT_3 + OF_FORMAT_4
+OF_FORMAT_5 = ["readings"]
+NAMES = OF_FORMAT_1 + OF_FORMAT_2 + OF_FORMAT_3 + OF_FORMAT_4 + OF_FORMAT_5
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -226,6 +228,7 @@ def test_what_the_first_format_can_hold_is_written_in_it(contents):
         **dict.fromkeys(OF_FORMAT_2, 2),
         **dict.fromkeys(OF_FORMAT_3, 3),
         **dict.fromkeys(OF_FORMAT_4, 4),
+        **dict.fromkeys(OF_FORMAT_5, 5),
     }
 
 
@@ -274,7 +277,7 @@ def test_other_files_are_refused_with_their_name(tmp_path, contents):
         (contents["negative"][:20], "ends too early"),
         (contents["negative"][:-1], "damaged"),
         (contents["negative"] + b"\0", "damaged"),
-        (set_version(contents["negative"], 5), "of a newer untwist .format 5, known are 1 to 4.: update"),
+        (set_version(contents["negative"], 6), "of a newer untwist .format 6, known are 1 to 5.: update"),
         (set_version(contents["negative"], 0), "does not make sense"),
     ]:
         path.write_bytes(content)
@@ -892,3 +895,32 @@ def test_numbers_of_categories_are_finite(value, contents):
     header, data = take_apart(contents["coded"])
     number = header["columns"]["numbers"][0][1]
     assert_refused(header, overwrite(header, data, number, set_first(value)), "the numbers of categories are finite")
+
+
+def test_dates_and_their_readings_are_kept():
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2020-01-01") + rng.integers(0, 900, 300)
+    X = days.reshape(-1, 1)
+    model = PILBoostClassifier(2.0, n_estimators=5, random_state=0).fit(X, days > np.datetime64("2021-06-01"))
+    other = loads(dumps(model))
+    assert other.model_.encoder.schema.readings == {0: Reading("date")}
+    np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(ValueError, match="column 0 held dates when fitted, and numbers now"):
+        other.predict(np.arange(4.0).reshape(-1, 1))
+
+
+@pytest.mark.parametrize(
+    ("readings", "words"),
+    [
+        ([[0, "number", ";", "day"]], "in a known way"),
+        ([[0, "word", ".", "day"]], "in a known way"),
+        ([[0, "date", ".", "year"]], "in a known way"),
+        ([[0, "date", ".", "day"], [0, "date", ".", "day"]], "a column is read in one way"),
+        ([[1, "date", ".", "day"]], "a column of categories is not read as numbers"),
+    ],
+)
+def test_readings_that_make_no_sense_are_refused(contents, readings, words):
+    header, data = take_apart(contents["readings"])
+    header["columns"]["readings"] = readings
+    with pytest.raises(ValueError, match=words):
+        loads(put_together(header, data))

@@ -11,6 +11,7 @@ import numpy as np
 
 from helpers.shared_models import make_shared_model
 from untwist import PILBoostClassifier, files
+from untwist.data.cells import Reading
 from untwist.data.tables import Schema
 from untwist.model import Candidate, Choice, Mixture
 from untwist.noise import Untwisting
@@ -52,7 +53,8 @@ def fit_models():
     fitted = {
         name: PILBoostClassifier(**one).fit(X, draw_labels(X, classes)) for name, (one, classes) in settings.items()
     }
-    return fitted | make_models_of_format_2() | make_models_of_format_3() | make_models_of_format_4()
+    later = make_models_of_format_4() | make_models_of_format_5()
+    return fitted | make_models_of_format_2() | make_models_of_format_3() | later
 
 
 def make_models_of_format_2():
@@ -103,6 +105,17 @@ def make_models_of_format_4():
     return {"coded": model}
 
 
+def make_models_of_format_5():
+    """By name: a model that reads two of its columns in a way of their own, which no earlier format knows."""
+    X = draw_rows()
+    plain = {"n_estimators": 3, "max_depth": 3, "random_state": 0, "n_jobs": 1, "categorical_features": [1]}
+    model = PILBoostClassifier(2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]))
+    readings = {0: Reading(decimal=","), 2: Reading(order="month")}
+    schema = replace(model.model_.encoder.schema, readings=readings)
+    model.model_ = replace(model.model_, encoder=replace(model.model_.encoder, schema=schema))
+    return {"readings": model}
+
+
 def draw_noise_by_source(names, untwisting, seed=0):
     """What an estimate might say of sources."""
     rng = np.random.default_rng(seed)
@@ -127,7 +140,7 @@ def draw_noise_by_source(names, untwisting, seed=0):
 
 if __name__ == "__main__":
     expected = {}
-    for name, model in make_models_of_format_4().items():
+    for name, model in make_models_of_format_5().items():
         path = FOLDER / f"format-{files.VERSION}-{name}.untwist"
         files.save(model, path)
         proba = model.predict_proba(draw_rows(20, seed=7))

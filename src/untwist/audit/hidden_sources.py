@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.audit.expectation import LEAST_POSTERIOR, Expectation, calibrate
 from untwist.audit.judging import bound_share, untwist
-from untwist.audit.reasons import describe_value
+from untwist.audit.reasons import describe_limit, describe_value
 from untwist.audit.slices import JudgedRows
 from untwist.audit.training import train_on_numbers
 from untwist.classifier import PILBoostClassifier
+from untwist.data.cells import to_date
 from untwist.data.encoding import TableEncoder
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource, estimate_by_source
@@ -146,6 +147,8 @@ class HiddenSource:
         The twisted posterior by models that have seen neither the row nor the column.
     noise : Untwisting or MatrixUntwisting
         The noise of all labels that these models show.
+    is_date : bool
+        Whether the column holds dates, so that ranges are of days since 1970.
     """
 
     column: Any
@@ -166,6 +169,7 @@ class HiddenSource:
     group_of_row: NDArray[np.intp]
     posterior: Array
     noise: Untwisting | MatrixUntwisting
+    is_date: bool = False
 
     def __repr__(self) -> str:
         return f"HiddenSource({self})"
@@ -220,7 +224,7 @@ class HiddenSource:
         rest = f"np.delete(X, {self.column}, axis=1)" if is_numbered else f"X.drop(columns={self.column!r})"
         source = column
         if self.ranges is not None:
-            parts = [_write_range(column, low, high) for low, high in self.ranges]
+            parts = [_write_range(column, low, high, self.is_date) for low, high in self.ranges]
             if self.has_missing:
                 parts.append(f"np.isnan({column})" if is_numbered else f"{column}.isna()")
             source = parts[0] if len(parts) == 1 else " | ".join(f"({part})" for part in parts)
@@ -323,9 +327,10 @@ def group_values(encoder: TableEncoder, column: int, values: Array) -> tuple[NDA
     else:
         edges = np.quantile(values[~missing], np.arange(1, N_GROUPS) / N_GROUPS, method="lower")
         upper = np.unique(np.append(edges, known[-1]))
+        limits = [describe_limit(encoder, column, limit) for limit in upper.tolist()]
         names = [
-            " and ".join(([f"above {low:g}"] if index else []) + ([f"at most {high:g}"] if high < known[-1] else []))
-            for index, (low, high) in enumerate(zip(np.append(-np.inf, upper[:-1]), upper, strict=True))
+            " and ".join(([f"above {low}"] if index else []) + ([f"at most {high}"] if index < len(upper) - 1 else []))
+            for index, (low, high) in enumerate(zip(["", *limits[:-1]], limits, strict=True))
         ]
     group_of_row = np.where(missing, len(upper), np.searchsorted(upper, values)).astype(np.intp)
     if missing.any():
@@ -357,8 +362,8 @@ def describe_groups(encoder: TableEncoder, column: int, values: Array, chosen: N
     there = np.flatnonzero(chosen)
     are_neighbours = len(there) > 0 and there[-1] - there[0] == len(there) - 1 and there[-1] <= known[-1]
     if are_neighbours and _is_cut_into_ranges(encoder, column, values):
-        low = f"above {upper[there[0] - 1]:g}" if there[0] else ""
-        high = f"at most {upper[there[-1]]:g}" if there[-1] < known[-1] else ""
+        low = f"above {describe_limit(encoder, column, upper[there[0] - 1])}" if there[0] else ""
+        high = f"at most {describe_limit(encoder, column, upper[there[-1]])}" if there[-1] < known[-1] else ""
         return "is " + " and ".join(filter(None, (low, high)))
     if are_neighbours and len(there) > 1 and all(DATE.match(names[index]) for index in known):
         if there[-1] == known[-1]:
@@ -383,11 +388,12 @@ def _find_ranges(upper: Array, chosen: NDArray[np.bool_]) -> tuple[tuple[float, 
     return tuple(ranges)
 
 
-def _write_range(column: str, low: float, high: float) -> str:
+def _write_range(column: str, low: float, high: float, is_date: bool) -> str:
     """Write in Python that a column is in a range."""
     limits = [(">", low)] if np.isfinite(low) else []
     limits += [("<=", high)] if np.isfinite(high) else []
-    parts = [f"{column} {sign} {repr(float(limit)).removesuffix('.0')}" for sign, limit in limits]
+    shown = [repr(str(to_date(one))) if is_date else repr(float(one)).removesuffix(".0") for _, one in limits]
+    parts = [f"{column} {sign} {limit}" for (sign, _), limit in zip(limits, shown, strict=True)]
     return parts[0] if len(parts) == 1 else " & ".join(f"({part})" for part in parts)
 
 
@@ -567,6 +573,7 @@ def _judge_without(
         group_of_row=group_of_row,
         posterior=posterior,
         noise=noise,
+        is_date=column in encoder.schema.dates,
     )
 
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from untwist.arguments import Array
+from untwist.data.encoding import TableEncoder
 from untwist.model import FittedModel
 
-__all__ = ["Explanation", "Reason", "ReasonFinder", "describe_value"]
+__all__ = ["Explanation", "Reason", "ReasonFinder", "describe_limit", "describe_value"]
 
 #: Rows that are called similar to a row, at most.
 N_SIMILAR = 20
@@ -152,7 +153,9 @@ class ReasonFinder:
                 categories, times = np.unique(known, return_counts=True)
                 usual[column] = categories[times.argmax()]
             elif known.size:
-                usual[column] = np.median(known)
+                # The mean of two dates may be no date of the column.
+                is_date = column in self.fitted.encoder.schema.dates
+                usual[column] = np.quantile(known, 0.5, method="lower") if is_date else np.median(known)
         return usual
 
     def find_reasons(
@@ -293,7 +296,7 @@ def describe_value(value: Any) -> str:
     Parameters
     ----------
     value : object
-        A number, a category, or None or NaN for a missing value.
+        A number, a date, a category, or None or NaN for a missing value.
 
     Returns
     -------
@@ -303,3 +306,23 @@ def describe_value(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "missing"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def describe_limit(encoder: TableEncoder, column: int, number: float) -> str:
+    """Return the end of a range of numbers, or of dates, as text.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        What the columns are.
+    column : int
+        The position of the column.
+    number : float
+        What the cell is in the encoded table.
+
+    Returns
+    -------
+    str
+        A number with six digits, or a date.
+    """
+    return str(encoder.decode(column, number)) if column in encoder.schema.dates else f"{number:g}"

@@ -22,7 +22,7 @@ from untwist.arguments import Array
 from untwist.audit.discoveries import FALSE_DISCOVERY_RATE, select_discoveries
 from untwist.audit.expectation import Expectation, calibrate, find_prior
 from untwist.audit.judging import untwist
-from untwist.audit.reasons import describe_value
+from untwist.audit.reasons import describe_limit, describe_value
 from untwist.data.encoding import TableEncoder
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import estimate_by_source
@@ -378,6 +378,6 @@ def split_column(encoder: TableEncoder, column: int, values: Array) -> Iterator[
     edges = np.unique(np.quantile(values[~missing], (0.25, 0.5, 0.75)))
     part_of_row = np.where(missing, -1, np.searchsorted(edges, values))
     for part in range(len(edges) + 1):
-        low = "" if part == 0 else f"above {edges[part - 1]:g}"
-        high = "" if part == len(edges) else f"at most {edges[part]:g}"
+        low = "" if part == 0 else f"above {describe_limit(encoder, column, edges[part - 1])}"
+        high = "" if part == len(edges) else f"at most {describe_limit(encoder, column, edges[part])}"
         yield " and ".join(filter(None, (low, high))), part_of_row == part

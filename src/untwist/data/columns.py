@@ -10,11 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from untwist.data.cells import to_days
 
 __all__ = [
     "Category",
@@ -33,10 +36,10 @@ Category = int | float | str
 # For each row the code of its value, which is its index among the values, or -1 where it is missing; and the values.
 CodedValues = tuple[NDArray[np.intp], Iterable[Any]]
 
-# The names of the types of dates, which are neither numbers nor text.
-_DATES = {"datetime", "date", "time", "timedelta", "datetime64", "timedelta64", "Timestamp", "Timedelta", "NaTType"}
 # What a message says of a value that is neither a number nor text.
-_ADVICE = "make numbers of it (of a date, say, the days since another), or text, or leave it out"
+_ADVICE = "make numbers of it, or text, or leave it out"
+# How many units of time a day has.
+_PER_DAY = {"D": 1.0, "s": 86_400.0, "ms": 86_400e3, "us": 86_400e6, "ns": 86_400e9}
 
 
 @dataclass(frozen=True)
@@ -48,21 +51,25 @@ class Column:
     name : Any
         Its name, or its index in an array.
     kind : str
-        "number", "text" (or categories of any kind), or else the name of its type.
+        "number" (also a length of time, in days), "date", "text" (or categories of any kind), or else the name of
+        its type.
     read_numbers : callable
-        Gives a column of numbers as float32 or float64, NaN where missing.
+        Gives a column of numbers as float32 or float64, or dates as days since 1970; NaN where missing.
     read_coded_values : callable
-        Gives any column as codes of its values, -1 where missing, and the values.
+        Gives a column of numbers or text as codes of its values, -1 where missing, and the values.
+    is_categorical : bool
+        Whether the type of the column says that its values are categories.
     """
 
     name: Any
     kind: str
     read_numbers: Callable[[], NDArray[Any]]
     read_coded_values: Callable[[], CodedValues]
+    is_categorical: bool = False
 
 
 def describe_columns(X: Any) -> list[Column]:
-    """Describe the columns of a table; raise a ValueError if one holds neither numbers nor text.
+    """Describe the columns of a table; raise a ValueError if one holds neither numbers nor dates nor text.
 
     Parameters
     ----------
@@ -72,7 +79,7 @@ def describe_columns(X: Any) -> list[Column]:
     Returns
     -------
     list of Column
-        The columns in order, each of kind "number" or "text".
+        The columns in order, each of kind "number", "date" or "text".
     """
     if isinstance(X, np.ndarray):
         columns = [describe_array(index, X[:, index]) for index in range(X.shape[1])]
@@ -85,7 +92,7 @@ def describe_columns(X: Any) -> list[Column]:
     for column in columns:
         if column.kind.startswith("complex"):
             raise ValueError(f"Complex data not supported: column {column.name!r} is {column.kind}")
-        if column.kind not in ("number", "text"):
+        if column.kind not in ("number", "date", "text"):
             raise ValueError(f"X must hold numbers or text, but column {column.name!r} is {column.kind}: {_ADVICE}")
     return columns
 
@@ -103,8 +110,10 @@ def describe_array(name: Any, values: NDArray[Any]) -> Column:
     Returns
     -------
     Column
-        Of kind "number", "text", or else the name of a type that cannot be learned from.
+        Of kind "number", "date", "text", or else the name of a type that cannot be learned from.
     """
+    if values.dtype.kind in "mM":
+        return _describe_times(name, "date" if values.dtype.kind == "M" else "number", lambda: to_days(values))
     if is_real(values.dtype):
         return Column(
             name, "number", lambda: convert_to_floats(values), lambda: np.unique(values, return_inverse=True)[::-1]
@@ -112,8 +121,16 @@ def describe_array(name: Any, values: NDArray[Any]) -> Column:
     kind = "text" if values.dtype.kind in "UT" else str(values.dtype)
     if values.dtype.kind == "O":
         types = {one.__name__: one for one in set(map(type, values.tolist()))}
-        odd = [key for key, one in types.items() if key in _DATES or issubclass(one, (complex, bytes))]
-        kind = "text" if any(issubclass(one, str) for one in types.values()) else min(odd) if odd else "number"
+        if found := _describe_time_objects(name, values, types):
+            return found
+        odd = [key for key, one in types.items() if _is_time(one) or issubclass(one, (complex, bytes))]
+        kind = (
+            "text"
+            if any(issubclass(one, str) for one in types.values())
+            else f"of type {min(odd)}"
+            if odd
+            else "number"
+        )
         if "NAType" in types:
             # This is the missing value of pandas.
             values = np.array([None if type(one).__name__ == "NAType" else one for one in values], dtype=object)
@@ -137,6 +154,45 @@ def describe_array(name: Any, values: NDArray[Any]) -> Column:
     return Column(name, kind, read_numbers, read_coded_values)
 
 
+def _describe_times(name: Any, kind: str, read_days: Callable[[], NDArray[Any]]) -> Column:
+    """Describe a column of dates, or of lengths of time."""
+
+    def refuse_categories() -> CodedValues:
+        raise TypeError(f"it holds {'dates' if kind == 'date' else 'lengths of time'}; {_ADVICE}")
+
+    return Column(name, kind, read_days, refuse_categories)
+
+
+def _is_time(one: type) -> bool:
+    """Tell whether a type is one of dates, of times of day or of lengths of time."""
+    names = {"datetime64", "timedelta64", "NaTType", "time"}
+    return issubclass(one, (date, timedelta)) or one.__name__ in names
+
+
+def _describe_time_objects(name: Any, values: NDArray[Any], types: dict[str, type]) -> Column | None:
+    """Describe a column of dates, or of lengths of time, as objects; None if it holds anything else."""
+    known = {key: one for key, one in types.items() if key not in ("NoneType", "NaTType", "NAType", "float")}
+    is_whole = "float" not in types or all(one != one for one in values.tolist() if type(one) is float)
+    for kind, family, label in (("date", date, "datetime64"), ("number", timedelta, "timedelta64")):
+        if known and is_whole and all(issubclass(one, family) or key == label for key, one in known.items()):
+
+            def read_days(label: str = label) -> NDArray[Any]:
+                moments = [_to_moment(one, label) for one in values.tolist()]
+                return to_days(np.array(moments, dtype=f"{label}[us]"))
+
+            return _describe_times(name, kind, read_days)
+    return None
+
+
+def _to_moment(value: Any, label: str) -> Any:
+    """Return a date, a length of time or a missing one as NumPy takes it; a date of a time zone as that of UTC."""
+    if value is None or value != value or type(value).__name__ in ("NaTType", "NAType"):
+        return np.datetime64("NaT") if label == "datetime64" else np.timedelta64("NaT")
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return value
+
+
 def _describe_pandas(name: Any, series: Any) -> Column:
     dtype = series.dtype
     kind = type(dtype).__name__
@@ -144,6 +200,8 @@ def _describe_pandas(name: Any, series: Any) -> Column:
         return _describe_arrow(name, series.array.__arrow_array__())
     if kind == "SparseDtype" or isinstance(dtype, np.dtype):
         return describe_array(name, np.asarray(series))
+    if kind == "DatetimeTZDtype":
+        return describe_array(name, series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
     # Nullable numbers have a type of NumPy within theirs.
     plain = getattr(dtype, "numpy_dtype", None)
 
@@ -151,7 +209,7 @@ def _describe_pandas(name: Any, series: Any) -> Column:
         return series.to_numpy(dtype=choose_float(plain), na_value=np.nan)  # type: ignore[no-any-return]
 
     if kind == "CategoricalDtype":
-        return Column(name, "text", read_numbers, lambda: (series.cat.codes.to_numpy(), series.cat.categories))
+        return Column(name, "text", read_numbers, lambda: (series.cat.codes.to_numpy(), series.cat.categories), True)
     kind = "text" if kind == "StringDtype" else "number" if is_real(plain) else str(dtype)
     return Column(name, kind, read_numbers, series.factorize)
 
@@ -161,8 +219,14 @@ def _describe_polars(series: Any) -> Column:
     kind = series.dtype.base_type().__name__
     if kind == "Object":
         return describe_array(series.name, series.to_numpy())
+    if kind in ("Date", "Datetime", "Duration"):
+        # A date of a time zone is kept as that of UTC.
+        unit = "D" if kind == "Date" else series.dtype.time_unit
+        days = lambda: series.to_physical().cast(polars.Float64).to_numpy() / _PER_DAY[unit]  # noqa: E731
+        return _describe_times(series.name, "number" if kind == "Duration" else "date", days)
     small = kind in ("Boolean", "Int8", "Int16", "UInt8", "UInt16", "Float16", "Float32")
     target = polars.Float32 if small else polars.Float64
+    is_categorical = kind in ("Categorical", "Enum")
     number = kind in ("Boolean", "Null") or series.dtype.is_numeric()
     kind = "number" if number else "text" if kind in ("String", "Categorical", "Enum") else str(series.dtype)
 
@@ -173,12 +237,20 @@ def _describe_polars(series: Any) -> Column:
         codes = values.replace_strict(distinct, indices, default=-1, return_dtype=polars.Int64)
         return codes.to_numpy(), distinct.to_list()
 
-    return Column(series.name, kind, lambda: series.cast(target).to_numpy(), read_coded_values)
+    return Column(series.name, kind, lambda: series.cast(target).to_numpy(), read_coded_values, is_categorical)
 
 
 def _describe_arrow(name: Any, values: Any) -> Column:
     types = sys.modules["pyarrow"].types
     kind = str(values.type)
+    if types.is_date(values.type) or types.is_timestamp(values.type) or types.is_duration(values.type):
+        unit = "D" if types.is_date32(values.type) else "ms" if types.is_date64(values.type) else values.type.unit
+        whole = "int32" if unit == "D" else "int64"
+        return _describe_times(
+            name,
+            "number" if types.is_duration(values.type) else "date",
+            lambda: values.cast(whole).cast("float64", safe=False).to_numpy() / _PER_DAY[unit],
+        )
     target = "float32" if kind in ("bool", "int8", "int16", "uint8", "uint16", "halffloat", "float") else "float64"
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
     text = types.is_dictionary(values.type) or kind in ("string", "large_string", "string_view")
@@ -191,7 +263,8 @@ def _describe_arrow(name: Any, values: Any) -> Column:
         return encoded.indices.cast("int64").fill_null(-1).to_numpy(), encoded.dictionary.to_pylist()
 
     # A cast that is not safe may round.
-    return Column(name, kind, lambda: values.cast(target, safe=False).to_numpy(), read_coded_values)
+    is_categorical = types.is_dictionary(values.type)
+    return Column(name, kind, lambda: values.cast(target, safe=False).to_numpy(), read_coded_values, is_categorical)
 
 
 def read_as_numbers(column: Column) -> NDArray[Any] | None:
@@ -200,14 +273,14 @@ def read_as_numbers(column: Column) -> NDArray[Any] | None:
     Parameters
     ----------
     column : Column
-        Of kind "number" or "text".
+        Of kind "number", "date" or "text".
 
     Returns
     -------
     ndarray of shape (n_rows,) or None
         float32 or float64, NaN where missing; None if the column holds text.
     """
-    if column.kind == "number":
+    if column.kind in ("number", "date"):
         return column.read_numbers()
     codes, values = read_as_categories(column)
     if any(isinstance(values[code], str) for code in _find_distinct(codes[codes >= 0])):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, ch
 
 from untwist.arguments import Array
 from untwist.data.batches import Batches, Encoded
+from untwist.data.cells import to_date
 from untwist.data.tables import Schema
 
 __all__ = ["AcceptedTables", "TableEncoder"]
@@ -105,7 +106,7 @@ class TableEncoder:
     feature_names : array of str or None
         Their names, where they have any.
     schema : Schema
-        Their categories.
+        Their categories and dates.
     accepted_tables : AcceptedTables
         The tables that the engine takes.
     """
@@ -176,7 +177,7 @@ class TableEncoder:
 
         What it gives can be decoded: categories that are coded by their labels may have the same number.
         """
-        return replace(self, schema=Schema(self.schema.categories))
+        return replace(self, schema=replace(self.schema, numbers={}))
 
     def decode(self, column: int, number: float) -> Any:
         """Return a cell of a table that `by_index` has encoded as the user knows it.
@@ -190,11 +191,13 @@ class TableEncoder:
 
         Returns
         -------
-        float, category or None
-            The number or the category; None where it is missing.
+        float, date, category or None
+            The number, the date or the category; None where it is missing.
         """
         if np.isnan(number):
             return None
+        if column in self.schema.dates:
+            return to_date(float(number))
         categories = self.schema.categories.get(column)
         return float(number) if categories is None else categories[int(number)]
 
@@ -214,6 +217,7 @@ class TableEncoder:
             and X.flags.c_contiguous
             and self.feature_names is None
             and not self.schema.categories
+            and not self.schema.dates
             and math.isfinite(X.min())
             and math.isfinite(X.max())
         )

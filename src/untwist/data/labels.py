@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from untwist.arguments import Array, check_non_negative, is_missing
+from untwist.data.cells import find_spellings, list_some
 from untwist.data.tables import bring_to_host
 from untwist.data.workers import Workers, solo
 
@@ -47,6 +49,13 @@ def find_classes(y: NDArray[Any], workers: Workers = solo) -> tuple[NDArray[Any]
             class_index = np.searchsorted(classes, local)[class_index]
     except TypeError as error:
         raise ValueError(f"y must hold labels of one kind, none missing ({error})") from error
+    if spellings := find_spellings(map(str, classes)) if classes.dtype.kind in "UO" else {}:
+        warnings.warn(
+            f"labels {list_some(next(iter(spellings.values())))} differ by case or blanks alone, and are learned as "
+            "different classes: make them one before, if they are",
+            UserWarning,
+            stacklevel=2,
+        )
     if classes.size < 2:
         raise ValueError(f"y must have two classes, got one class only: {classes.tolist()[0]!r}")
     return classes, class_index.astype(np.uint32)

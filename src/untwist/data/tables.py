@@ -2,7 +2,8 @@
 
 `learn` finds the categories in a table's columns, `Schema.encode` makes numbers of this table or another. Numbers stay
 as they are, a missing value is NaN, a category is its index among the known ones. Values are one category where == says
-so, as in pandas: 1, 1.0 and True are the same, "1" is another. No library of data frames is imported here: who passes a
+so, as in pandas: 1, 1.0 and True are the same, "1" is another. Dates are days since 1970; a column of text that holds
+nothing but numbers, or dates, is read as such. No library of data frames is imported here: who passes a
 frame has imported it.
 """
 
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from untwist.data.cells import TRUTH, Reading, decide, is_missing
 from untwist.data.columns import (
     Category,
     Column,
@@ -67,6 +69,8 @@ class Schema:
     numbers : dict of int to tuple
         By the index of a column that is coded by its labels, the number of each known category, and last that of an
         unknown one. Other categories are their indices.
+    readings : dict of int to Reading
+        By the index of a column how its texts become numbers; every column of dates has one.
 
     Examples
     --------
@@ -80,6 +84,7 @@ class Schema:
 
     categories: dict[int, tuple[Category, ...]]
     numbers: dict[int, tuple[float, ...]] = field(default_factory=dict, repr=False)
+    readings: dict[int, Reading] = field(default_factory=dict, repr=False)
 
     def __hash__(self) -> int:
         return hash(frozenset(self.categories.items()))
@@ -101,15 +106,16 @@ class Schema:
         """
         X = _convert_table(X)
         if sparse.issparse(X):
-            if self.categories:
-                raise ValueError("X must be dense, as it was when fitted: a sparse table cannot hold categories")
+            if self.categories or self.dates:
+                what = "categories" if self.categories else "dates"
+                raise ValueError(f"X must be dense, as it was when fitted: a sparse table cannot hold {what}")
             return convert_to_floats(X if X.format in ("csr", "csc") else X.tocsr())
-        if is_a(X, "pandas", "DataFrame") and len(set(X.dtypes)) == 1 and is_real(X.dtypes.iloc[0]):
+        if is_a(X, "pandas", "DataFrame") and len(set(X.dtypes)) == 1 and is_real(X.dtypes.iloc[0]) and not self.dates:
             # This is a view if pandas keeps the numbers in one block.
             X = X.to_numpy()
         if isinstance(X, np.ndarray) and X.ndim != 2:
             return X
-        if isinstance(X, np.ndarray) and is_real(X.dtype):
+        if isinstance(X, np.ndarray) and is_real(X.dtype) and not self.dates:
             categories = [index for index in self.categories if index < X.shape[1]]
             out = X.astype(choose_float(X.dtype)) if categories else convert_to_floats(X)
             for index in categories:
@@ -117,7 +123,7 @@ class Schema:
             return out
         columns = describe_columns(X)
         encoded = [
-            self._encode_column(index, column) if index in self.categories else read_as_numbers(column)
+            self._encode_column(index, column) if index in self.categories else self._read_column(index, column)
             for index, column in enumerate(columns)
         ]
         if text := [column.name for column, values in zip(columns, encoded, strict=True) if values is None]:
@@ -126,6 +132,11 @@ class Schema:
         for index, values in enumerate(encoded):
             out[:, index] = values
         return out
+
+    @cached_property
+    def dates(self) -> frozenset[int]:
+        """The columns of dates, which are encoded as days since 1970."""
+        return frozenset(index for index, reading in self.readings.items() if reading.kind == "date")
 
     @property
     def n_sets(self) -> dict[int, int]:
@@ -152,6 +163,22 @@ class Schema:
             codes = np.where(np.isnan(rows[:, index]), len(numbers), rows[:, index]).astype(np.intp)
             rows[:, index] = np.array([*numbers, np.nan])[codes]
         return rows
+
+    def _read_column(self, index: int, column: Column) -> NDArray[Any] | None:
+        """Return a column of numbers or dates as numbers; None if it holds text that was not learned to be read."""
+        reading = self.readings.get(index)
+        if column.kind == "date" and index not in self.dates:
+            raise ValueError(f"column {column.name!r} held numbers when fitted, and dates now: convert it")
+        if reading is None or column.kind == "date":
+            return read_as_numbers(column)
+        if column.kind == "text":
+            codes, values = read_as_categories(column)
+            if any(isinstance(value, str) for value in values):
+                return _read_texts(column.name, reading, values)[codes]
+        numbers = read_as_numbers(column)
+        if reading.kind == "date" and numbers is not None and not np.isnan(numbers).all():
+            raise ValueError(f"column {column.name!r} held dates when fitted, and numbers now: convert it")
+        return numbers
 
     def _encode_column(self, index: int, column: Column) -> NDArray[np.float32]:
         """Return what stands for each row's category.
@@ -290,6 +317,8 @@ def _learn_columns(
 ) -> Schema:
     """Learn the schema of these columns, whose rows come in blocks."""
     text = [index for index, column in enumerate(columns) if column.kind == "text"]
+    dates_here = [index for index, column in enumerate(columns) if column.kind == "date"]
+    readings = dict.fromkeys(sorted(set().union(*workers.gather(dates_here))), Reading("date"))
     chosen_here = _choose_columns(categorical_features, [column.name for column in columns], text)
     chosen = set().union(*workers.gather(chosen_here))
     others = [index for index in text if index not in chosen]
@@ -316,7 +345,49 @@ def _learn_columns(
                 UserWarning,
                 stacklevel=2,
             )
-    return Schema({index: _keep_heaviest(total, max_categories) for index, total in totals_everywhere})
+    if isinstance(categorical_features, str):  # Nobody has named these columns.
+        texts = {index: total for index, total in totals_everywhere if not columns[index].is_categorical}
+        readings |= _find_readings(columns, texts)
+    known = {index: total for index, total in totals_everywhere if index not in readings}
+    categories = {index: _keep_heaviest(total, max_categories) for index, total in known.items()}
+    return Schema(categories, readings=readings)
+
+
+def _find_readings(columns: list[Column], totals: dict[int, Counter[Category]]) -> dict[int, Reading]:
+    """Return how to read the columns of text that hold nothing but numbers, or dates, with a warning for each."""
+    readings = {}
+    for index, total in totals.items():
+        texts = {value.strip(): weight for value, weight in total.items() if isinstance(value, str)}
+        if len(texts) < len(total) or any(text.lower() in TRUTH for text in texts):
+            continue
+        decision = decide(list(texts), list(texts.values()), share=1.0)
+        if decision.reading is None:
+            continue
+        readings[index] = decision.reading
+        unsure = f" ({decision.note})" if decision.is_ambiguous else ""
+        warnings.warn(
+            f"column {columns[index].name!r} holds {decision.reading.kind}s as text, which are read as "
+            f"{decision.reading.kind}s{unsure}: convert them before, or name the column in categorical_features to "
+            "take its texts for categories",
+            UserWarning,
+            stacklevel=2,
+        )
+    return readings
+
+
+def _read_texts(name: Any, reading: Reading, values: list[Category | None]) -> NDArray[np.float64]:
+    """Return the values of a column of text as numbers, and last NaN, for a missing one."""
+    texts = [value.strip() if isinstance(value, str) else "" for value in values]
+    numbers = np.append(reading.read(texts), np.nan)
+    for index, value in enumerate(values):
+        if isinstance(value, str):
+            if np.isnan(numbers[index]) and not is_missing(texts[index]):
+                raise ValueError(f"column {name!r} held {reading.kind}s when fitted, and {value!r:.50} now: convert it")
+        elif value is not None:
+            if reading.kind == "date":
+                raise ValueError(f"column {name!r} held dates when fitted, and numbers now: convert it")
+            numbers[index] = value
+    return numbers
 
 
 def compute_fingerprint(numbers: Any, labels: NDArray[np.uint32]) -> int:

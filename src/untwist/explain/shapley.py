@@ -162,8 +162,13 @@ def _name_columns(encoder: TableEncoder) -> list[str]:
 
 
 def _show_categories(encoder: TableEncoder, rows: Array) -> NDArray[Any]:
-    """Return rows, given with indices of categories, with categories as the user knows them; None for a missing one."""
+    """Return rows, given with indices of categories, with categories and dates as the user knows them.
+
+    A missing category or date is None.
+    """
     shown = rows.astype(object)
+    for column in encoder.schema.dates:
+        shown[:, column] = [encoder.decode(column, number) for number in rows[:, column].tolist()]
     for column, known in encoder.schema.categories.items():
         missing = np.isnan(rows[:, column])
         codes = np.where(missing, len(known), rows[:, column]).astype(np.intp)

@@ -148,6 +148,8 @@ def _describe_columns(encoder: TableEncoder) -> list[str]:
         if known is not None:
             numbers = encoder.schema.numbers.get(column, range(len(known)))
             line += "".join(f", {number} = {category!a}" for number, category in zip(numbers, known, strict=False))
+        if column in encoder.schema.dates:
+            line += ", a date as days since 1970-01-01"
         if column in encoder.schema.numbers:
             line += f", {encoder.schema.numbers[column][-1]} = anything else"
         lines.append(line)

@@ -21,6 +21,7 @@ __all__ = [
     "ARRAY_TYPES",
     "FIRST_VERSION",
     "FOREST_ARRAYS",
+    "FOURTH_VERSION",
     "LABEL_TYPES",
     "MATRIX_ARRAYS",
     "MOST_SOURCE_LETTERS",
@@ -34,8 +35,11 @@ __all__ = [
     "unpack",
 ]
 
-#: The newest version of the format, for columns coded by their labels and for choices that tell what trees drew.
-VERSION = 4
+#: The newest version of the format, for columns of dates and others that are read as numbers.
+VERSION = 5
+
+#: The version for columns coded by their labels and for choices that tell what trees drew.
+FOURTH_VERSION = 4
 
 #: The version for models that know the noise of sources or clean posteriors with bends.
 THIRD_VERSION = 3

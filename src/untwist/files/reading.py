@@ -17,6 +17,7 @@ from untwist.boosting.engines.registry import ENGINES
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import WORDS_PER_SET, Forest
 from untwist.classifier import PILBoostClassifier
+from untwist.data.cells import Reading
 from untwist.data.columns import Category
 from untwist.data.encoding import AcceptedTables, TableEncoder
 from untwist.data.tables import KNOWN_CATEGORIES, Schema
@@ -251,7 +252,8 @@ def _read_columns(about: Any, n_scores: int, accepted: AcceptedTables, arrays: A
         require(len(names) == n_features, "there is a name for each column")
         feature_names = np.array(names, dtype=object)
     categories = _read_categories(about["categories"], n_features)
-    schema = Schema(categories, _read_numbers(about.get("numbers", []), categories, arrays))
+    numbers = _read_numbers(about.get("numbers", []), categories, arrays)
+    schema = Schema(categories, numbers, _read_readings(about.get("readings", []), categories, n_features))
     most = max(schema.n_sets.values(), default=0)
     require(
         most <= KNOWN_CATEGORIES, f"a column that is not coded by its labels has at most {KNOWN_CATEGORIES} categories"
@@ -283,6 +285,18 @@ def _read_numbers(
         numbers[column] = tuple(values.tolist())
     require(len(numbers) == len(about), "a column has its numbers once")
     return numbers
+
+
+def _read_readings(about: Any, categories: dict[int, tuple[Category, ...]], n_features: int) -> dict[int, Reading]:
+    """Return how the texts of columns become numbers."""
+    readings = {}
+    for column, kind, decimal, order in about:
+        known = kind in ("number", "date") and decimal in (".", ",") and order in ("day", "month")
+        require(known, "texts are read as numbers or dates in a known way")
+        readings[read_whole(column, 0, n_features - 1)] = Reading(kind, decimal, order)
+    require(len(readings) == len(about), "a column is read in one way")
+    require(not readings.keys() & categories.keys(), "a column of categories is not read as numbers")
+    return readings
 
 
 def _is_category(value: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import math
 import os
-from dataclasses import asdict, fields
+from dataclasses import asdict, astuple, fields
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from untwist.files.layout import (
     ARRAY_TYPES,
     FIRST_VERSION,
     FOREST_ARRAYS,
+    FOURTH_VERSION,
     LABEL_TYPES,
     MATRIX_ARRAYS,
     MOST_SOURCE_LETTERS,
@@ -93,9 +94,11 @@ def dumps(model: PILBoostClassifier) -> bytes:
 
 def _choose_version(model: FittedModel) -> int:
     """Return the first version of the format that can hold a model."""
+    if model.encoder.schema.readings:
+        return VERSION
     tells_draws = model.choice is not None and any(one.drawn is not None for one in model.choice.tried)
     if model.encoder.schema.numbers or tells_draws:
-        return VERSION
+        return FOURTH_VERSION
     has_bends = isinstance(model.noise, Untwisting) and model.noise.bends is not None
     if model.sources is not None or has_bends or isinstance(model.link, LogitLink):
         return THIRD_VERSION
@@ -183,11 +186,13 @@ def _describe_columns(encoder: TableEncoder, arrays: _ArrayWriter) -> dict[str, 
     categories = encoder.schema.categories.items()
     names = encoder.feature_names
     numbers = [[column, arrays.add(np.array(one))] for column, one in encoder.schema.numbers.items()]
+    readings = [[column, *astuple(one)] for column, one in encoder.schema.readings.items()]
     return {
         "count": encoder.n_features,
         "names": None if names is None else [str(name) for name in names],
         "categories": [[column, make_plain("a category", list(known))] for column, known in categories],
         **({"numbers": numbers} if numbers else {}),
+        **({"readings": readings} if readings else {}),
     }
 
 
