@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.columns import NewRows, PreparedTable, decide_columns, draw_sample, find_leaks
+from untwist.commands.columns import NO_HINTS, Hints, NewRows, PreparedTable, decide_columns, draw_sample, find_leaks
 from untwist.commands.sheets import find_kind, import_pandas, open_writer
 from untwist.data.batches import Batches, describe_error
 
@@ -101,6 +101,7 @@ def prepare_in_blocks(
     keep: Collection[str] = (),
     source: str | None = None,
     item: str | None = None,
+    hints: Hints = NO_HINTS,
 ) -> PreparedTable:
     """Make the table of a file ready to fit, as `columns.prepare` does with one in memory.
 
@@ -108,7 +109,7 @@ def prepare_in_blocks(
     ----------
     path : Path
         A Parquet file.
-    label, drop, keep, source, item
+    label, drop, keep, source, item, hints
         As for `columns.prepare`.
 
     Returns
@@ -117,7 +118,7 @@ def prepare_in_blocks(
         Its features are `Batches`.
     """
     file = _ParquetFile(path)
-    found = decide_columns(file.names, file.column, label, drop=drop, keep=keep, source=source, item=item)
+    found = decide_columns(file.names, file.column, label, drop=drop, keep=keep, source=source, item=item, hints=hints)
 
     def prepare(table: Any) -> Any:
         frame = _to_frame(table)
@@ -127,7 +128,7 @@ def prepare_in_blocks(
     X = Batches(file.batches, list(found.features), rows=rows, prepare=prepare)
     sample = draw_sample(found.y)
     notes = found.notes + find_leaks(_pick_rows(X, sample), found.y, sample)
-    return PreparedTable(X, found.y, np.flatnonzero(found.present), notes, found.source, found.item)
+    return PreparedTable(X, found.y, np.flatnonzero(found.present), notes, found.source, found.item, found.readings)
 
 
 def _pick_rows(X: Batches, rows: Any) -> Any:
@@ -139,7 +140,8 @@ def _pick_rows(X: Batches, rows: Any) -> Any:
         parts.append(part.iloc[inside - first].set_axis(inside))
         first += len(part)
     found = import_pandas().concat([part.astype(object) for part in parts]).loc[rows]
-    return found.astype({name: "category" if kind == "category" else float for name, kind in X.head.dtypes.items()})
+    kept = {name: kind for name, kind in X.head.dtypes.items() if kind == "category" or kind.kind == "M"}
+    return found.astype({name: kept.get(name, float) for name in found.columns})
 
 
 def predict_in_blocks(

@@ -1,16 +1,15 @@
 """The columns of a table made ready for a model, in training and for new rows alike.
 
-Numbers with a few stray words are numbers, dates become days, codes with leading zeros stay text, ids are left out.
-Each such decision is told in a note.
+Numbers and dates are read as people write them (`untwist.data.cells` has the rules), codes with leading zeros stay
+text, ids are left out. Each such decision is told in a note.
 """
 
 from __future__ import annotations
 
-import datetime
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -20,43 +19,60 @@ from numpy.typing import NDArray
 from untwist.audit.issues.columns import measure_leak
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.sheets import import_pandas
+from untwist.data.cells import (
+    MISSING_AMONG_NUMBERS,
+    Reading,
+    decide,
+    find_spellings,
+    is_missing,
+    list_some,
+    looks_ambiguous,
+    to_days,
+)
 
 __all__ = [
+    "NO_HINTS",
+    "ColumnDecision",
     "Decisions",
+    "Hints",
     "NewRows",
     "PreparedTable",
+    "check_names",
     "conform",
+    "decide_column",
     "decide_columns",
     "draw_sample",
     "find_leaks",
-    "has_dates",
     "prepare",
+    "read_labels",
+    "remember_readings",
 ]
 
-#: Cells of a feature that stand for a missing value. Of a label only the empty cell does.
-MISSING = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "<NA>"}
-#: The numbers that truth values become.
-TRUTH = {"true": 1.0, "false": 0.0}
-#: A column of text holds numbers, or dates, if at least this share of its values are such.
-NUMERIC_SHARE = 0.95
 #: A column of text names the rows if more than this share of its values are different.
 DISTINCT_SHARE = 0.95
 #: A column with fewer rows is not taken for one that names the rows.
 LEAST_ROWS = 50
+#: Of so many numbers one shows whether all may be thousands, such as 1.234.
+LOOKED_AT = 1000
 #: A label with more classes than this is refused.
 MOST_CLASSES = 500
 #: A column of text with more different values than this is told of.
 MOST_DISTINCT_VALUES = 254
+#: Words at the end of names of columns that name the rows.
+ID_WORDS = "id|ids|uuid|guid|index|idx|rowid|row_number|nr|no|num|number|nummer|key|code|serial|lfd"
 #: Names of columns that name the rows.
-ID = re.compile(r"(.*_)?(id|uuid|guid|index|rowid|row_number)|unnamed: 0|", re.IGNORECASE)
-#: A date, year first, perhaps with the time of day.
-DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?")
-#: 007 is a code and no number.
-CODE = re.compile(r"[+-]?0\d+")
-#: A number whose fraction is set off by a comma.
-DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-#: Dates that are not written year first.
-OTHER_DATE = re.compile(r"\d{1,2}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ -]\d{2,4}.*")
+ID = re.compile(
+    rf"(.*[\W_])?({ID_WORDS})\.?|.*[a-z](Id|ID|Nr|No|Num|Number|Nummer|Key|Code|Uuid|UUID)|unnamed: 0|",
+    re.IGNORECASE,
+)
+#: Texts that name something, by what they are.
+NAMING = {
+    "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+"),
+    "UUIDs": re.compile(r"\{?[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}\}?", re.IGNORECASE),
+    "hashes": re.compile(r"(?=.*[a-f])(?=.*\d)([0-9a-f]{16}|[0-9a-f]{24,128})", re.IGNORECASE),
+}
+#: Such texts name the rows where there are fewer rows than this for each.
+ROWS_PER_NAME = 5
 #: A whole number that fits into 64 bits.
 WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 
@@ -66,7 +82,8 @@ class PreparedTable:
     """Features, labels, the rows of the file that they come from (from 0), and what was done, in words.
 
     `source` is who gave each label and `item` what it is a label of, None where no column says so; None in a cell where
-    the file has none there.
+    the file has none there. `readings` is how texts of a column become numbers, by the name of the column, for those
+    whose texts can be read in several ways.
     """
 
     X: Any
@@ -75,6 +92,33 @@ class PreparedTable:
     notes: list[str] = field(default_factory=list)
     source: NDArray[Any] | None = None
     item: NDArray[Any] | None = None
+    readings: dict[str, Reading] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What somebody has said about how to read a table; None leaves it to each column.
+
+    Parameters
+    ----------
+    decimal : str or None
+        "." or ",".
+    order : str or None
+        "day" or "month", whichever comes first in dates.
+    label_as_is : bool
+        Whether labels that differ by case or blanks alone are different ones.
+    """
+
+    decimal: str | None = None
+    order: str | None = None
+    label_as_is: bool = False
+
+
+#: Nobody has said anything.
+NO_HINTS = Hints()
+#: How texts are read that can be read in one way only.
+PLAIN_NUMBERS = Reading()
+PLAIN_DATES = Reading("date")
 
 
 def prepare(
@@ -85,6 +129,7 @@ def prepare(
     keep: Collection[str] = (),
     source: str | None = None,
     item: str | None = None,
+    hints: Hints = NO_HINTS,
 ) -> PreparedTable:
     """Make the table of a file ready to fit; columns that are no features are left out, unless they are to be kept.
 
@@ -98,6 +143,8 @@ def prepare(
         Columns to leave out, and columns to use though they look odd.
     source, item : str or None
         The columns that say who gave each label, and what it is a label of.
+    hints : Hints
+        What is known about how to read it.
 
     Returns
     -------
@@ -112,12 +159,13 @@ def prepare(
         keep=keep,
         source=source,
         item=item,
+        hints=hints,
         store=features.__setitem__,
     )
     X = import_pandas().DataFrame(features)
     sample = draw_sample(found.y)
     notes = found.notes + find_leaks(X.iloc[sample], found.y, sample)
-    return PreparedTable(X, found.y, np.flatnonzero(found.present), notes, found.source, found.item)
+    return PreparedTable(X, found.y, np.flatnonzero(found.present), notes, found.source, found.item, found.readings)
 
 
 #: Makes numbers or categories of a column.
@@ -128,7 +176,7 @@ Conversion = Callable[[Any], Any]
 class Decisions:
     """Which rows have a label, their labels, how each feature becomes numbers or categories, and why, in words.
 
-    `source` and `item` are as in a `PreparedTable`.
+    `source`, `item` and `readings` are as in a `PreparedTable`.
     """
 
     present: NDArray[np.bool_]
@@ -137,6 +185,7 @@ class Decisions:
     notes: list[str]
     source: NDArray[Any] | None = None
     item: NDArray[Any] | None = None
+    readings: dict[str, Reading] = field(default_factory=dict)
 
 
 def decide_columns(
@@ -148,6 +197,7 @@ def decide_columns(
     keep: Collection[str],
     source: str | None = None,
     item: str | None = None,
+    hints: Hints = NO_HINTS,
     store: Callable[[str, Any], None] = lambda _name, _column: None,
 ) -> Decisions:
     """Decide what is to be done with each column, seen one at a time; what is done treats every row by itself.
@@ -158,7 +208,7 @@ def decide_columns(
         The columns.
     column_of : callable
         Takes a name and returns that column.
-    label, drop, keep, source, item
+    label, drop, keep, source, item, hints
         As for `prepare`.
     store : callable
         Takes the name of each feature and the feature made ready.
@@ -169,15 +219,16 @@ def decide_columns(
     """
     given = {"label": label, "source": source, "item": item}
     special = {name: word for word, name in given.items() if name is not None}
-    _check_names(names, [*special, *drop, *keep])
+    check_names(names, [*special, *drop, *keep])
     if item is not None and source is None:
         raise ValueError("an item needs a source too: the column that says who gave each of its labels")
     if len(special) < sum(name is not None for name in given.values()):
         raise ValueError("label, source and item must be different columns")
     if kept := [name for name in keep if name in special]:
         raise ValueError(f"column {kept[0]!r} is the {special[kept[0]]} and no feature: it cannot be kept")
-    present, y = _attempt(_read_labels, column_of(label))
+    present, y, merged = read_labels(column_of(label), hints)
     notes = [] if present.all() else [f"{(~present).sum()} rows have no label and are left out"]
+    notes += [f"{label}: {words}" for words in merged]
     if not present.any():
         raise ValueError(f"no row has a label in column {label!r}")
     _check_classes(label, y)
@@ -187,32 +238,41 @@ def decide_columns(
     if what is not None:
         notes.append(f"{item}: what the label is of, one of {_count_names(what)}; no feature, left out")
     features: dict[str, Conversion] = {}
+    readings: dict[str, Reading] = {}
     for name in names:
         if name in special or name in drop:
             continue
         column = column_of(name)
-        column = column if present.all() else column[present]
-        convert, ready, note = _attempt(_decide_feature, column)
-        left_out = None if name in keep else _find_objection(ready)
-        if left_out or convert is None:
-            hint = "" if convert is None else f" (--keep {name!r} uses it)"
-            notes.append(f"{name or 'the column without a name'}: {left_out or note}; left out{hint}")
+        one = decide_column(column if present.all() else column[present], hints, is_kept=name in keep)
+        if one.convert is None or one.left_out:
+            hint = "" if one.convert is None else f" (--keep {name!r} uses it)"
+            notes.append(f"{name or 'the column without a name'}: {one.left_out or one.note}; left out{hint}")
             continue
-        features[name] = convert
-        store(name, ready)
-        if note:
-            notes.append(f"{name}: {note}")
+        features[name] = one.convert
+        store(name, one.ready)
+        if one.reading not in (None, Reading()):
+            readings[name] = one.reading
+        if one.note:
+            notes.append(f"{name}: {one.note}")
     if not features:
         raise ValueError("no column is left to learn from")
-    return Decisions(present, y, features, notes, who, what)
+    return Decisions(present, y, features, notes, who, what, readings)
 
 
-def _check_names(names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raise a ValueError that helps where a column is asked for that there is not."""
+def check_names(names: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise a ValueError that helps where a column is asked for that there is not.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns that there are.
+    wanted : sequence of str
+        Those that are asked for.
+    """
     for name in wanted:
         if name not in names:
             near = difflib.get_close_matches(name, names, 1)
-            hint = f": did you mean {near[0]!r}?" if near else f": the columns are {_list_names(names)}"
+            hint = f": did you mean {near[0]!r}?" if near else f": the columns are {list_some(names, 12)}"
             raise ValueError(f"there is no column {name!r}{hint}")
 
 
@@ -236,9 +296,41 @@ def _attempt(reading: Callable[[Any], Any], column: Any) -> Any:
         raise ValueError(f"column {column.name!r} cannot be read as numbers or text: {reason:.200}") from error
 
 
-def _list_names(names: Iterable[Any], most: int = 12) -> str:
-    listed = [repr(str(name)) for name in names]
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+def read_labels(column: Any, hints: Hints) -> tuple[NDArray[np.bool_], NDArray[Any], list[str]]:
+    """Read the labels of a table; those that differ by case or blanks alone are one, called as most of them are.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        The column as the file has it.
+    hints : Hints
+        Whether labels stay as they are.
+
+    Returns
+    -------
+    present : array of bool
+        Which rows have a label.
+    labels : array
+        Theirs.
+    notes : list of str
+        Which labels were made one, in words.
+    """
+    present, y = _attempt(_read_labels, column)
+    if hints.label_as_is or y.dtype.kind != "U":
+        return present, y, []
+    spelled, counts = np.unique(y, return_counts=True)
+    times = dict(zip(spelled.tolist(), counts.tolist(), strict=True))
+    name_of: dict[str, str] = {}
+    notes = []
+    for several in find_spellings(times).values():
+        name = max(several, key=lambda one: times[one])
+        others = [one for one in several if one != name]
+        name_of |= dict.fromkeys(others, name)
+        rows = sum(times[one] for one in others)
+        notes.append(f"{list_some(others)} read as {name!r} ({rows} rows; --label-as-is keeps them apart)")
+    if name_of:
+        y = np.array([name_of.get(one, one) for one in y.tolist()])
+    return present, y, notes
 
 
 def _read_labels(column: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
@@ -298,14 +390,14 @@ def _is_text(column: Any) -> bool:
     return known and all(isinstance(one, str) for one in column.dropna().unique())
 
 
-def _to_text(column: Any) -> Any:
+def _to_text(column: Any, known_words: Collection[Any] = ()) -> Any:
     """The cells as text without blanks around, None where missing; numbers without a fraction have no point."""
 
     def plain(one: Any) -> str | None:
         if isinstance(one, (float, np.floating)) and float(one).is_integer():
             one = int(one)
         text = str(one).strip()
-        return None if text in MISSING else text
+        return None if is_missing(text) and text not in known_words else text
 
     values, present = column.to_numpy(dtype=object), column.notna().to_numpy()
     known = {one: plain(one) for one in column.dropna().unique()}
@@ -324,43 +416,93 @@ def _parse_plain_numbers(column: Any) -> Any:
     except TypeError:
         return None
     others = column[numbers.isna() & column.notna()].unique()
-    if not all(isinstance(one, str) and one.strip() in MISSING for one in others):
+    if not all(isinstance(one, str) and one.strip().lower() in MISSING_AMONG_NUMBERS for one in others):
         return None
     known = column[numbers.notna()]
-    return None if known.empty or known.astype(str).str.match(r"\s*[+-]?0\d").any() else numbers
+    if known.empty or looks_ambiguous(one.strip() for one in map(str, known.head(LOOKED_AT))):
+        return None
+    return None if known.astype(str).str.match(r"\s*[+-]?0\d").any() else numbers
 
 
-def _decide_feature(column: Any) -> tuple[Conversion | None, Any, str]:
-    """What makes numbers or categories of a column, None if it is of no use; what it makes of it; and that in words."""
+@dataclass(frozen=True, eq=False)
+class ColumnDecision:
+    """What becomes of a column.
+
+    Parameters
+    ----------
+    kind : str
+        "numbers", "dates", "categories" or "nothing".
+    convert : callable or None
+        What makes numbers, dates or categories of it; None if it is of no use.
+    ready : pandas.Series
+        What it makes of this one.
+    note : str
+        What is to be told of it, in words.
+    reading : Reading or None
+        How its texts were read, if it holds text that is numbers or dates.
+    is_ambiguous : bool
+        Whether nothing in the column decided how to read it.
+    left_out : str or None
+        Why it is left out, if it is.
+    """
+
+    kind: str
+    convert: Conversion | None
+    ready: Any
+    note: str = ""
+    reading: Reading | None = None
+    is_ambiguous: bool = False
+    left_out: str | None = None
+
+
+def decide_column(column: Any, hints: Hints, *, is_kept: bool = False) -> ColumnDecision:
+    """Decide what becomes of a column that is no label.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        The column as the file has it; its index are the rows of the file.
+    hints : Hints
+        What is known about how to read it.
+    is_kept : bool
+        Whether it is to be used though it looks odd.
+
+    Returns
+    -------
+    ColumnDecision
+    """
+    found: ColumnDecision = _attempt(partial(_decide_feature, hints=hints), column)
+    return found if is_kept or found.convert is None else replace(found, left_out=_find_objection(found))
+
+
+def _decide_feature(column: Any, hints: Hints) -> ColumnDecision:
+    """What becomes of a column, whether or not it names the rows."""
     pandas = import_pandas()
-    if pandas.api.types.is_numeric_dtype(column) and not column.isna().all():
-        return _keep, column, ""
-    if (plain := _parse_plain_numbers(column)) is not None:
-        return partial(_to_numbers, dates=False), plain, ""
+    kinds = pandas.api.types
+    if kinds.is_numeric_dtype(column) and not column.isna().all():
+        return ColumnDecision("numbers", _keep, column)
+    if hints.decimal is None and (plain := _parse_plain_numbers(column)) is not None:
+        return ColumnDecision("numbers", _read_numbers, plain)
     if isinstance(column.dtype, pandas.CategoricalDtype) and not _is_text(column):
-        return _keep, column, ""
+        return ColumnDecision("categories", _keep, column)
+    if column.isna().all():
+        return ColumnDecision("nothing", None, column, "all values are missing")
+    if kinds.is_datetime64_any_dtype(column):
+        return ColumnDecision("dates", _read_dates, _read_dates(column), "dates")
+    if kinds.is_timedelta64_dtype(column):
+        return ColumnDecision("numbers", _read_numbers, _read_numbers(column), "lengths of time, in days")
     text = _to_text(column)
-    known = text.dropna()
-    if known.empty:
-        return None, column, "all values are missing"
-    distinct = known.unique()
-    if not any(CODE.fullmatch(one) for one in distinct):
-        dates = has_dates(column)
-        numbers = _to_numbers(column, dates)
-        share = numbers[known.index].notna().mean()
-        if share >= NUMERIC_SHARE:
-            stray = known[numbers[known.index].isna()].unique()
-            words = ["dates, as days since 1970"] if dates else ["numbers"] if len(stray) else []
-            words += [f"{_list_names(stray, 3)} taken as missing"] if len(stray) else []
-            return partial(_to_numbers, dates=dates), numbers, "; ".join(words)
-        note = f"text, though {share:.0%} of its values are numbers" if share > 0.5 else ""
-    else:
-        note = "text: it has numbers with leading zeros" if all(one.lstrip("+-").isdigit() for one in distinct) else ""
-    if len(distinct) > MOST_DISTINCT_VALUES:
-        dates = sum(OTHER_DATE.fullmatch(one) is not None for one in distinct) > len(distinct) / 2
-        hint = "; if these are dates, write them as 2020-12-31" if dates else ""
-        note = f"text with {len(distinct)} values{hint}"
-    return _to_categories, text.astype("category"), note
+    counts = text.value_counts()
+    if counts.empty:
+        return ColumnDecision("nothing", None, column, "all values are missing")
+    found = decide(counts.index.tolist(), counts.to_numpy(), decimal=hints.decimal, order=hints.order)
+    if found.reading is not None:
+        convert = partial(_read_dates if found.reading.kind == "date" else _read_numbers, reading=found.reading)
+        return ColumnDecision(
+            f"{found.reading.kind}s", convert, convert(column), found.note, found.reading, found.is_ambiguous
+        )
+    note = f"text with {len(counts)} values" if len(counts) > MOST_DISTINCT_VALUES else found.note
+    return ColumnDecision("categories", _to_categories, text.astype("category"), note)
 
 
 def _keep(column: Any) -> Any:
@@ -371,77 +513,94 @@ def _to_categories(column: Any) -> Any:
     return _to_text(column).astype("category")
 
 
-def has_dates(column: Any) -> bool:
-    """Find out whether a column holds dates, perhaps among other things.
-
-    Parameters
-    ----------
-    column : pandas.Series
-        The column as the file has it.
-
-    Returns
-    -------
-    bool
-    """
-    pandas = import_pandas()
-    kinds = pandas.api.types
-    if kinds.is_datetime64_any_dtype(column):
-        return True
-    values = column.dropna()
-    if values.dtype == object and any(isinstance(one, datetime.date) for one in values.head(1000)):
-        return True
-    return _is_text(column) and any(DATE.fullmatch(one.strip()) for one in values.unique())
+def _read_texts(column: Any, reading: Reading) -> NDArray[np.float64]:
+    """The numbers that the texts of a column are, or the days; each different text is read once."""
+    codes, texts = import_pandas().factorize(_to_text(column))
+    return np.asarray(np.append(reading.read(list(texts)), np.nan)[codes])
 
 
-def _to_numbers(column: Any, dates: bool) -> Any:
-    """A column as numbers: true and false as 1 and 0, what is none as missing; or dates as days and nothing else."""
+def _read_numbers(column: Any, reading: Reading = PLAIN_NUMBERS) -> Any:
+    """A column as numbers: true and false as 1 and 0, lengths of time in days, what is none as missing."""
     pandas = import_pandas()
     if pandas.api.types.is_timedelta64_dtype(column):
         return column / pandas.Timedelta(days=1)
-    if pandas.api.types.is_datetime64_any_dtype(column):
-        return _count_days(column)
     if pandas.api.types.is_numeric_dtype(column):
         return column
-    if not dates and (plain := _parse_plain_numbers(column)) is not None:
+    if reading == Reading() and (plain := _parse_plain_numbers(column)) is not None:
         return plain
-    text = _to_text(column)
-    if dates:  # Nothing but dates counts then, not even a number.
-        known = np.array([one is not None and DATE.fullmatch(one) is not None for one in text], dtype=bool)
-        numbers = pandas.Series(np.nan, index=column.index)
-        if known.any():
-            numbers[known] = _count_days(pandas.to_datetime(text[known], errors="coerce", format="mixed", utc=True))
-        return numbers
-    number = {one: _parse_number(one) for one in text.dropna().unique()}
-    values = np.array([None if one is None else number[one] for one in text], dtype=object)
-    return pandas.to_numeric(pandas.Series(values, index=column.index, dtype=object), errors="coerce")
+    return pandas.Series(_read_texts(column, reading), index=column.index, name=column.name)
 
 
-def _parse_number(text: str) -> Any:
-    """What a word stands for as a number: true and false, 12,5 and 45 % too."""
-    if DECIMAL_COMMA.fullmatch(text):
-        return text.replace(",", ".")
-    return TRUTH.get(text.lower(), text.removesuffix("%").rstrip() if text[:-1].strip() else text)
-
-
-def _count_days(column: Any) -> Any:
+def _read_dates(column: Any, reading: Reading = PLAIN_DATES) -> Any:
+    """A column as dates of no time zone, those of a time zone in UTC; what is none as missing, a number too."""
     pandas = import_pandas()
-    if getattr(column.dtype, "tz", None) is not None:
-        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
-    return (column - pandas.Timestamp(0)) / pandas.Timedelta(days=1)
+    if pandas.api.types.is_datetime64_any_dtype(column):
+        return column if column.dt.tz is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
+    days = _read_texts(column, reading)
+    exact = np.where(np.isnan(days), np.iinfo(np.int64).min, np.rint(np.nan_to_num(days) * 86_400e6))
+    dates = exact.astype(np.int64).view("datetime64[us]")
+    return pandas.Series(dates, index=column.index, name=column.name)
 
 
-def _find_objection(column: Any) -> str | None:
+def _find_objection(one: ColumnDecision) -> str | None:
     """Why a column says nothing of new rows, if it does not."""
-    text = str(column.dtype) == "category"
-    if not (text or ID.fullmatch(str(column.name))):
+    column = one.ready
+    if one.kind == "dates" or len(column) < LEAST_ROWS:
+        return None
+    named = ID.fullmatch(str(column.name)) is not None
+    if one.kind == "numbers":
+        if _counts_rows(column):
+            return "counts the rows" if not named else "looks like an id"
+        if named and not column.isna().any() and column.is_unique and _are_whole(column):
+            return "looks like an id"
         return None
     known = column.dropna()
     distinct = known.nunique()
-    if text and len(known) >= LEAST_ROWS and distinct > DISTINCT_SHARE * len(known):
-        return f"{distinct} different words in {len(known)} rows"
-    if distinct == len(known) >= LEAST_ROWS and ID.fullmatch(str(column.name)):
+    if len(known) < LEAST_ROWS:
+        return None
+    if distinct == len(known) and named:
         return "looks like an id"
-    return None
+    if distinct * ROWS_PER_NAME > len(known):
+        for what, pattern in NAMING.items():
+            if all(isinstance(value, str) and pattern.fullmatch(value) for value in known.unique()):
+                return f"{what}, {distinct} different ones in {len(known)} rows"
+    return f"{distinct} different words in {len(known)} rows" if distinct > DISTINCT_SHARE * len(known) else None
+
+
+def _are_whole(column: Any) -> bool:
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return bool(np.all(values == np.floor(values)) and np.isfinite(values).all())
+
+
+def _counts_rows(column: Any) -> bool:
+    """Whether whole numbers rise, or fall, by the same step from each row of the file to the next."""
+    ends = column.iloc[[0, 1, -1]].to_numpy(dtype=np.float64, na_value=np.nan)
+    rows = column.index[[0, 1, -1]].to_numpy()
+    step = (ends[1] - ends[0]) / (rows[1] - rows[0])
+    # Most columns are told apart by their first two and their last number.
+    if not np.isfinite(step) or step == 0 or ends[2] - ends[0] != step * (rows[2] - rows[0]) or not _are_whole(column):
+        return False
+    values = column.to_numpy(dtype=np.float64)
+    return bool(np.array_equal(values - values[0], step * (column.index.to_numpy() - rows[0])))
+
+
+def remember_readings(model: PILBoostClassifier, readings: dict[str, Reading]) -> None:
+    """Store with a model how texts were read in training, so that new rows are read alike.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A fitted classifier.
+    readings : dict of str to Reading
+        By the name of a column how its texts become numbers.
+    """
+    if not readings:
+        return
+    encoder = model.model_.encoder
+    names = [str(name) for name in encoder.feature_labels]
+    by_index = {names.index(name): reading for name, reading in readings.items()}
+    schema = replace(encoder.schema, readings=encoder.schema.readings | by_index)
+    model.model_ = replace(model.model_, encoder=replace(encoder, schema=schema))
 
 
 def draw_sample(y: NDArray[Any], most: int = 20_000) -> NDArray[np.intp]:
@@ -484,7 +643,9 @@ def find_leaks(X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> list[str]:
     for name in X.columns:
         column = X[name]
         values = column.cat.codes if str(column.dtype) == "category" else column
-        accuracy = measure_leak(values.to_numpy(dtype=np.float64), labels)
+        values = values.to_numpy()
+        values = to_days(values) if values.dtype.kind == "M" else values.astype(np.float64)
+        accuracy = measure_leak(values, labels)
         if accuracy is not None:
             notes.append(f"{name}: tells the label in {accuracy:.1%} of the rows by itself; is it known in advance?")
     return notes
@@ -511,6 +672,20 @@ def conform(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
     return new.conform(frame), new.describe()
 
 
+def _guess_reading(column: Any) -> Reading:
+    """How the texts of a column are read by a model that remembers nothing of them: an older one may have had dates."""
+    pandas = import_pandas()
+    if pandas.api.types.is_numeric_dtype(column) or pandas.api.types.is_timedelta64_dtype(column):
+        return Reading()
+    if pandas.api.types.is_datetime64_any_dtype(column):
+        return Reading("date")
+    if _parse_plain_numbers(column) is not None:
+        return Reading()
+    counts = _attempt(_to_text, column).value_counts()
+    found = decide(counts.index.tolist(), counts.to_numpy()).reading
+    return Reading("date", order=found.order) if found is not None and found.kind == "date" else Reading()
+
+
 class NewRows:
     """New rows made to fit a model, in one table or in blocks, with what had to be done.
 
@@ -527,13 +702,16 @@ class NewRows:
     def __init__(self, model: PILBoostClassifier, names: Collection[str], column_of: Callable[[str], Any]) -> None:
         self.names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
         if missing := [name for name in self.names if name not in names]:
-            raise ValueError(f"the model needs columns that the file has not: {_list_names(missing)}")
+            raise ValueError(f"the model needs columns that the file has not: {list_some(missing)}")
         schema = model.model_.encoder.schema
         self._known = schema.categories
         self._coded = {self.names[index] for index in schema.numbers}
-        self._dates = {
-            name: has_dates(column_of(name)) for index, name in enumerate(self.names) if index not in self._known
+        self._readings = {
+            name: schema.readings.get(index) or _guess_reading(column_of(name))
+            for index, name in enumerate(self.names)
+            if index not in self._known
         }
+        self._dates = {self.names[index] for index in schema.dates}
         self._lost: dict[str, int] = {}
         self._new: dict[str, set[str]] = {}
 
@@ -555,25 +733,40 @@ class NewRows:
             column = frame[name]
             known = self._known.get(index)
             if known is None:
-                columns[name] = _attempt(partial(_to_numbers, dates=self._dates[name]), column)
-                lost = int(_to_text(column[columns[name].isna()]).notna().sum())
+                columns[name] = _attempt(partial(self._read, name), column)
+                lost = _to_text(column[columns[name].isna()]).dropna()
+                lost = sum(one.lower() not in MISSING_AMONG_NUMBERS for one in lost)
                 self._lost[name] = self._lost.get(name, 0) + lost
             elif any(isinstance(one, str) for one in known):
-                text = _attempt(_to_text, column)
+                text = _attempt(partial(_to_text, known_words=known), column)
                 self._new.setdefault(name, set()).update(set(text.dropna()) - set(known))
                 columns[name] = text.astype("category")
             else:
                 columns[name] = column
         return import_pandas().DataFrame(columns)
 
+    def _read(self, name: str, column: Any) -> Any:
+        """A column as numbers, or as dates."""
+        reading = self._readings[name]
+        if reading.kind == "number":
+            return _read_numbers(column, reading)
+        if name in self._dates:
+            return column if import_pandas().api.types.is_numeric_dtype(column) else _read_dates(column, reading)
+        dates = _read_dates(column, reading)  # A model of an older untwist knows them as days.
+        return import_pandas().Series(to_days(dates.to_numpy()), index=column.index)
+
     def _name_unknown(self, name: str) -> str:
         return "the mean of all" if name in self._coded else "missing"
 
     def describe(self) -> list[str]:
         """Say what was done so far, in words."""
-        words = {name: f"{lost} values are no numbers: taken as missing" for name, lost in self._lost.items() if lost}
+        words = {
+            name: f"{lost} values are no {self._readings[name].kind}s: taken as missing"
+            for name, lost in self._lost.items()
+            if lost
+        }
         words |= {
-            name: f"{_list_names(sorted(new), 3)} did not occur in training: taken as {self._name_unknown(name)}"
+            name: f"{list_some(sorted(new), 3)} did not occur in training: taken as {self._name_unknown(name)}"
             for name, new in self._new.items()
             if new
         }

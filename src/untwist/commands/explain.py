@@ -49,9 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     model = load(options.model)
     model.n_jobs = options.threads
-    sheet = read(options.table, options.separator, options.encoding)
+    sheet = read(options.table, options.separator, options.encoding, options.sheet)
     X, notes = conform(sheet.frame, model)
-    for note in notes:
+    for note in [*sheet.notes, *notes]:
         print_status(note)
     sample = np.sort(np.random.default_rng(0).permutation(len(X))[:MOST_ROWS])
     rows = sample

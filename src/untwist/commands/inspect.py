@@ -1,25 +1,45 @@
-"""What is in a model file: ``untwist inspect model.untwist``."""
+"""What is in a model file, or how a table will be read: ``untwist inspect model.untwist`` (or ``data.csv``)."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from untwist.commands.steps import describe_noise, encode_json, find_matrix, list_sources, print_result
+from untwist.commands.columns import check_names, decide_column, read_labels
+from untwist.commands.sheets import Sheet, read
+from untwist.commands.steps import (
+    add_file_options,
+    add_hint_options,
+    add_role_options,
+    describe_noise,
+    encode_json,
+    find_matrix,
+    gather_hints,
+    list_sources,
+    print_result,
+)
+from untwist.data.cells import is_missing
 from untwist.data.tables import Schema
 from untwist.files import header, load
+from untwist.files.layout import MAGIC
+from untwist.progress import print_status
 
 __all__ = ["main"]
 
 #: The sources that are listed, at most, the noisiest first; --json has them all.
 MOST_SOURCES = 10
+#: Values of a column of a table that are shown.
+N_EXAMPLES = 3
+#: Letters of a value that are shown, at most.
+MOST_LETTERS = 20
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print columns, classes, settings, noise and size.
+    """Print columns, classes, settings, noise and size of a model, or how each column of a table will be read.
 
     Parameters
     ----------
@@ -32,17 +52,127 @@ def main(arguments: list[str] | None = None) -> int:
         The exit status.
     """
     parser = argparse.ArgumentParser(prog="untwist inspect", description=__doc__.split(":")[0] + ".")
-    parser.add_argument("model", type=Path, metavar="MODEL", help="file that `untwist train` wrote")
+    what = "file that `untwist train` wrote, or a table: CSV (may be compressed), .xlsx, .ods, Parquet, Arrow"
+    parser.add_argument("file", type=Path, metavar="FILE", help=what)
+    table = parser.add_argument_group("for tables")
+    add_role_options(table, is_label_needed=False)
+    add_hint_options(table)
+    add_file_options(table)
     parser.add_argument("--json", action="store_true", help="all of it, as JSON")
     options = parser.parse_args(arguments)
-    model = load(options.model)
-    about: dict[str, Any] = header(options.model.read_bytes())
+    return _inspect_model(options) if _is_model(options.file) else _inspect_table(options)
+
+
+def _is_model(path: Path) -> bool:
+    """Tell whether a file is a model, or called like one."""
+    if path.suffix == ".untwist" or not path.is_file():
+        return path.suffix == ".untwist"
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+@dataclass(frozen=True)
+class _ColumnReport:
+    """How a column of a table will be read: what `--json` has for it."""
+
+    name: str
+    kind: str
+    examples: list[str]
+    missing: float
+    distinct: int
+    note: str
+    is_used: bool
+    is_ambiguous: bool = False
+
+
+def _inspect_table(options: argparse.Namespace) -> int:
+    """Print how each column of a table will be read, before anything is trained."""
+    sheet = read(options.file, options.separator, options.encoding, options.sheet)
+    for note in sheet.notes:
+        print_status(note)
+    reports = _report_columns(sheet, options)
+    if options.json:
+        print(
+            encode_json({"rows": len(sheet.frame), "notes": sheet.notes, "columns": [asdict(one) for one in reports]})
+        )
+        return 0
+    how = "" if sheet.separator is None else f", separator {sheet.separator!r}, {sheet.encoding}"
+    print_result(f"{options.file}: {len(sheet.frame)} rows, {len(reports)} columns{how}")
+    table = [("column", "read as", "missing", "different", "such as")]
+    table += [
+        (one.name or "(no name)", one.kind, f"{one.missing:.0%}", str(one.distinct), ", ".join(one.examples))
+        for one in reports
+    ]
+    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
+    for name, kind, missing, distinct, examples in table:
+        cells = (f"{name:<{widths[0]}}", f"{kind:<{widths[1]}}", f"{missing:>{widths[2]}}", f"{distinct:>{widths[3]}}")
+        print_result("  ".join([" ", *cells, examples]).rstrip())
+    for one in reports:
+        if one.note:
+            print_result(f"{one.name or 'the column without a name'}: {one.note}")
+    if unsure := [one.name for one in reports if one.is_ambiguous]:
+        print_result(f"Nothing decides how to read {', '.join(unsure)}: see above for what is assumed.")
+    return 0
+
+
+def _report_columns(sheet: Sheet, options: argparse.Namespace) -> list[_ColumnReport]:
+    """Find out what training would make of each column, by the same decisions."""
+    frame = sheet.frame
+    hints = gather_hints(options)
+    special = {options.label: "label", options.source: "source", options.item: "item"}
+    special = {name: word for name, word in special.items() if name is not None}
+    check_names(list(frame.columns), [*special, *options.drop, *options.keep])
+    reports = []
+    present = np.ones(len(frame), dtype=np.bool_)
+    merged: list[str] = []
+    if options.label is not None:
+        present, y, merged = read_labels(frame[options.label], hints)
+    for name in frame.columns:
+        cells = frame[name].dropna()
+        cells = cells[[not is_missing(str(value).strip()) for value in cells]] if name not in special else cells
+        examples = [str(value).strip()[:MOST_LETTERS] for value in cells.drop_duplicates().head(N_EXAMPLES)]
+        seen: dict[str, Any] = {"name": name, "examples": examples, "distinct": int(cells.nunique())}
+        seen["missing"] = 1.0 - len(cells) / len(frame)
+        if name == options.label:
+            n_classes = np.unique(y).size
+            words = [f"{np.count_nonzero(~present)} rows have no label and are left out"] if not present.all() else []
+            note = "; ".join([f"{n_classes} classes", *words, *merged])
+            reports.append(_ColumnReport(**seen, kind="label", note=note, is_used=True))
+        elif name in special:
+            reports.append(_ColumnReport(**seen, kind=special[name], note="", is_used=True))
+        elif name in options.drop:
+            reports.append(_ColumnReport(**seen, kind="left out", note="", is_used=False))
+        else:
+            one = decide_column(frame[name][present], hints, is_kept=name in options.keep)
+            is_used = one.convert is not None and not one.left_out
+            kind = one.kind
+            if one.reading is not None and one.reading.kind == "date" and "first" in one.note:
+                kind += f", {one.reading.order} first"
+            hint = f"{one.left_out or one.note}; left out" + (
+                "" if one.convert is None else f" (--keep {name!r} uses it)"
+            )
+            reports.append(
+                _ColumnReport(
+                    **seen,
+                    kind=kind if is_used else "left out",
+                    note=one.note if is_used else hint,
+                    is_used=is_used,
+                    is_ambiguous=one.is_ambiguous,
+                )
+            )
+    return reports
+
+
+def _inspect_model(options: argparse.Namespace) -> int:
+    """Print columns, classes, settings, noise and size of a model."""
+    model = load(options.file)
+    about: dict[str, Any] = header(options.file.read_bytes())
     names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
     importances = model.importances("gain")
     schema = model.model_.encoder.schema
     found = {
         "untwist": str(about.get("untwist", "?"))[:20],
-        "bytes": options.model.stat().st_size,
+        "bytes": options.file.stat().st_size,
         "training_rows": model.model_.n_rows,
         "classes": model.classes_.tolist(),
         "trees": sum(map(len, model.model_.ensembles)),
@@ -59,7 +189,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         print(encode_json(found))
         return 0
-    print_result(f"{options.model}: {found['trees']} trees, {found['bytes'] / 1000:.0f} kB, untwist {found['untwist']}")
+    print_result(f"{options.file}: {found['trees']} trees, {found['bytes'] / 1000:.0f} kB, untwist {found['untwist']}")
     classes = ", ".join(str(label) for label in model.classes_)
     print_result(f"trained on {found['training_rows']} rows; classes {classes}; alpha {model.alpha_:g}")
     print_result(f"noise: {found['noise']}")
@@ -77,7 +207,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _describe_kind(schema: Schema, column: int) -> str:
     if column not in schema.categories:
-        return "numbers"
+        return "dates" if column in schema.dates else "numbers"
     count = f"{len(schema.categories[column])} categories"
     return f"{count}, coded by their labels" if column in schema.numbers else count
 

@@ -25,7 +25,7 @@ COMMANDS = {
     "review": ("untwist.commands.review", "decide about suspect labels on a page of this machine"),
     "apply": ("untwist.commands.apply", "change the labels that a person decided on, and nothing else"),
     "explain": ("untwist.commands.explain", "which columns make a prediction?"),
-    "inspect": ("untwist.commands.inspect", "what is in a model file?"),
+    "inspect": ("untwist.commands.inspect", "what is in a model file, or how will a table be read?"),
     "doctor": ("untwist.commands.doctor", "is everything in order here? versions, extras, a self-test"),
 }
 

@@ -48,9 +48,10 @@ def main(arguments: list[str] | None = None) -> int:
         if options.output:
             print_status(f"{count} predictions in {options.output}")
         return 0
-    frame = read(options.table, options.separator, options.encoding).frame
+    sheet = read(options.table, options.separator, options.encoding, options.sheet)
+    frame = sheet.frame
     X, notes = conform(frame, model)
-    for note in notes:
+    for note in [*sheet.notes, *notes]:
         print_status(note)
     table = add_predictions(model, X, frame if options.with_input else frame[[]])
     if options.json:

@@ -1,4 +1,6 @@
-"""Tables in files: CSV (any separator, compressed or not), Parquet and Arrow; what is wrong with one, in a sentence.
+"""Tables in files: CSV (any separator, compressed or not), spreadsheets, Parquet and Arrow.
+
+What is wrong with one is said in a sentence.
 
 The cells of a CSV file are read as text; `columns` says what they are.
 """
@@ -15,7 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.commands.cells import replace_cells
+from untwist.commands.workbooks import WORKBOOKS, read_workbook
 from untwist.data.batches import describe_error
 from untwist.files import open_whole
 from untwist.text import for_spreadsheet, for_terminal
@@ -55,6 +58,12 @@ MEMORY_PER_BYTE = 200
 ARROW = {".arrow", ".feather", ".ipc"}
 #: A cell in quotes, with what comes before it.
 QUOTED = re.compile(r'(^|[,;\t|\r\n]) *"(?:[^"]|"")*(?:"|$)')
+#: How files of text begin that say their encoding.
+MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+#: The encodings that are tried, in this order, where a file does not say its own.
+ENCODINGS = ("utf-8", "cp1252", "latin-1")
+#: The line by which a file tells Excel its separator.
+SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[,;\t|]*', re.IGNORECASE)
 #: What a message says that asks for the packages that read tables.
 NEEDED = 'needs pandas and pyarrow: pip install "untwist[cli]"'
 
@@ -75,18 +84,21 @@ def import_pandas() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """A table as a file has it: text from CSV, typed from Parquet and Arrow."""
+    """A table as a file has it: text from CSV, typed from spreadsheets, Parquet and Arrow; with words about it."""
 
     path: Path
     frame: Any
     separator: str | None = None  # None says that the file is no CSV.
     encoding: str = "utf-8"
+    lines_before: int = 0  # Those before the header of a CSV file.
+    rows: NDArray[np.intp] | None = None  # The number of each row in a spreadsheet.
+    notes: list[str] = field(default_factory=list)
 
     @cached_property
     def lines(self) -> NDArray[np.intp]:
         """Where each row begins: its line in a CSV file, the header being line 1; else its number, from 1."""
         if self.separator is None:
-            return np.arange(1, len(self.frame) + 1)
+            return np.arange(1, len(self.frame) + 1) if self.rows is None else self.rows
         with _open(self.path, self.encoding) as file, _allow_any_length():
             starts = []
             before = 0
@@ -95,7 +107,8 @@ class Sheet:
                 if cells or len(self.frame.columns) == 1:
                     starts.append(before + 1)
                 before = reader.line_num
-        return np.array(starts[1 : len(self.frame) + 1])
+        first = 1 + self.lines_before
+        return np.array(starts[first : len(self.frame) + first])
 
     @property
     def row_word(self) -> str:
@@ -117,9 +130,13 @@ class Sheet:
         Returns
         -------
         bytes
-            What the new file holds, without compression.
+            What the new file holds, without compression; a spreadsheet becomes CSV.
         """
         new = dict(zip(rows.tolist(), values, strict=True))
+        if self.rows is not None:
+            labels = self.frame[label].astype(object)
+            labels.iloc[list(new)] = list(new.values())
+            return bytes(self.frame.assign(**{label: labels}).to_csv(index=False).encode())
         return self._rewrite_csv(label, new) if self.separator is not None else self._rewrite_arrow(label, new)
 
     def _rewrite_csv(self, label: str, new: dict[int, Any]) -> bytes:
@@ -154,17 +171,19 @@ class Sheet:
         return bytes(out.getvalue())
 
 
-def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> Sheet:
+def read(path: Path, separator: str | None = None, encoding: str | None = None, sheet: str | None = None) -> Sheet:
     """Read the table in a file; what is wrong with it is a ValueError of one sentence.
 
     Parameters
     ----------
     path : Path
-        A CSV, Parquet or Arrow file.
+        A CSV file, a spreadsheet, a Parquet or an Arrow file.
     separator : str, optional
         What is between the cells of a CSV file, by default the likeliest.
-    encoding : str
-        That of a CSV file.
+    encoding : str, optional
+        That of a CSV file, by default what the file says, or the first one that makes sense of it.
+    sheet : str, optional
+        That of a spreadsheet, by default the first one.
 
     Returns
     -------
@@ -175,23 +194,64 @@ def read(path: Path, separator: str | None = None, encoding: str = "utf-8") -> S
         raise ValueError(f"{path} does not exist")
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a file")
-    try:
-        codecs.lookup(encoding)
-    except LookupError as error:
-        raise ValueError(f"{encoding!r} is no encoding: try utf-8 or latin-1") from error
-    with _name_faults(path, encoding), _bound_memory(path):
-        if _is_arrow(path):
-            separator = None
+    is_workbook = find_kind(path) in WORKBOOKS
+    if sheet is not None and not is_workbook:
+        raise ValueError(f"{path} is no spreadsheet, and has no sheet {sheet!r}")
+    with _name_faults(path, encoding or "utf-8"), _bound_memory(path):
+        if is_workbook:
+            names, frame, rows, notes = read_workbook(path, sheet)
+            found = Sheet(path, frame, rows=rows, notes=[f"{path.name}: {note}" for note in notes])
+        elif _is_arrow(path):
             names, frame = _read_arrow_frame(path)
+            found = Sheet(path, frame)
         else:
-            separator = separator or _guess_separator(path, encoding)
-            names, frame = _read_csv_frame(path, separator, encoding)
+            names, found = _read_csv(path, separator, encoding)
+            frame = found.frame
     if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
         raise ValueError(f"{path} has several columns {repeated[0]!r}: rename all but one")
     frame.columns = names
     if not frame.size:
         raise ValueError(f"{path} has no {'columns' if len(frame) else 'rows'}")
-    return Sheet(path, frame, separator, encoding)
+    return found
+
+
+def _read_csv(path: Path, separator: str | None, encoding: str | None) -> tuple[list[str], Sheet]:
+    """The names of the columns, and the table, in the encoding given or in the first one that makes sense of it."""
+    if encoding is not None:
+        try:
+            codecs.lookup(encoding)
+        except LookupError as error:
+            raise ValueError(f"{encoding!r} is no encoding: try utf-8 or latin-1") from error
+    said = encoding or _find_mark(path)
+    for one in (said,) if said else ENCODINGS:
+        try:
+            guess, lines_before = _guess_separator(path, one)
+            names, frame = _read_csv_frame(path, separator or guess, one, lines_before)
+        except UnicodeDecodeError as error:
+            if said or one == ENCODINGS[-1] or b"\0" in error.object:
+                raise
+            continue
+        notes = []
+        if encoding is None and one not in ("utf-8", "utf-8-sig"):
+            notes = [f"{path.name} is no UTF-8 and is read as {one} (--encoding decides)"]
+        return names, Sheet(path, frame, separator or guess, one, lines_before, notes=notes)
+    raise AssertionError("every file is latin-1")
+
+
+def _find_mark(path: Path) -> str | None:
+    """The encoding that the first bytes of a file tell; None if they tell none."""
+    if path.suffix.lower() in COMPRESSED - OPENERS.keys():
+        return None
+    with OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
+        start = file.read(4096)
+    for mark, encoding in MARKS.items():
+        if start.startswith(mark):
+            return encoding
+    for encoding, zeros, others in (("utf-16-le", start[1::2], start[::2]), ("utf-16-be", start[::2], start[1::2])):
+        # Every second byte of most text in UTF-16 is 0.
+        if zeros.count(0) > 0.5 * len(zeros) and not others.count(0):
+            return encoding
+    return None
 
 
 @contextmanager
@@ -203,6 +263,8 @@ def _name_faults(path: Path, encoding: str) -> Iterator[None]:
         byte = error.object[error.start]
         raise ValueError(f"{path} is not {encoding} text (byte {byte:#x}): try --encoding latin-1") from error
     except ImportError as error:
+        if "calamine" in str(error):
+            raise
         raise ImportError(f"reading {path} {NEEDED}") from error
     except MemoryError as error:
         most = f"{_memory_limit(path) / 1e9:.0f} GB of memory"
@@ -216,7 +278,7 @@ def _is_arrow(path: Path) -> bool:
     return find_kind(path) in {".parquet", *ARROW}
 
 
-def _read_csv_frame(path: Path, separator: str, encoding: str) -> tuple[list[str], Any]:
+def _read_csv_frame(path: Path, separator: str, encoding: str, lines_before: int) -> tuple[list[str], Any]:
     """The names of the columns as the file has them, and the cells as text."""
     pandas = import_pandas()
     options: dict[str, Any] = {
@@ -226,6 +288,7 @@ def _read_csv_frame(path: Path, separator: str, encoding: str) -> tuple[list[str
         "dtype": str,
         "keep_default_na": False,
         "na_filter": False,
+        "skiprows": lines_before,
     }
     header = pandas.read_csv(path, header=None, nrows=1, **options)
     names = [str(name).strip() for name in header.iloc[0]]
@@ -314,13 +377,16 @@ def _open(path: Path, encoding: str | None = None) -> Any:
     return OPENERS.get(path.suffix.lower(), open)(path, **how)
 
 
-def _guess_separator(path: Path, encoding: str) -> str:
-    """The separator that the first line has most of, outside of quotes."""
+def _guess_separator(path: Path, encoding: str) -> tuple[str, int]:
+    """The separator that the first line says, or has most of outside of quotes; and the lines before the header."""
     if path.suffix.lower() in COMPRESSED - OPENERS.keys():
-        return ","
+        return ",", 0
     with _open(path, encoding) as file:
-        text = QUOTED.sub(r"\1", file.read(1 << 20))
-    return max(",;\t|", key=re.split(r"[\r\n]", text, maxsplit=1)[0].count)
+        text = file.read(1 << 20)
+    first = re.split(r"[\r\n]", text, maxsplit=1)[0]
+    if said := SEPARATOR_LINE.fullmatch(first):
+        return said[1], 1
+    return max(",;\t|", key=re.split(r"[\r\n]", QUOTED.sub(r"\1", text), maxsplit=1)[0].count), 0
 
 
 def refuse_unwritable(path: Path | None) -> None:
@@ -333,7 +399,7 @@ def refuse_unwritable(path: Path | None) -> None:
     """
     if path is None:
         return
-    if path.suffix.lower() in COMPRESSED - COMPRESS.keys():
+    if path.suffix.lower() in (COMPRESSED - COMPRESS.keys()) | WORKBOOKS:
         raise ValueError(f"{path} cannot be written: choose .csv, .csv.gz, .parquet or .feather")
 
 

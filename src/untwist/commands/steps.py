@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.columns import PreparedTable, prepare
+from untwist.commands.columns import Hints, PreparedTable, prepare, remember_readings
 from untwist.commands.sheets import Sheet, read
 from untwist.data.decisions import Decisions
 from untwist.progress import ProgressLine, print_status, use_display
@@ -23,13 +23,17 @@ from untwist.text import for_json, for_terminal
 
 __all__ = [
     "CommandFit",
+    "add_file_options",
+    "add_hint_options",
     "add_reviewed_option",
+    "add_role_options",
     "add_table_options",
     "announce",
     "describe_noise",
     "encode_json",
     "find_matrix",
     "fit",
+    "gather_hints",
     "list_sources",
     "print_result",
     "read_table",
@@ -58,22 +62,80 @@ def add_table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> Non
     labelled : bool
         Whether the file has labels, so that options say which column they are in.
     """
-    parser.add_argument("table", type=Path, metavar="TABLE", help="CSV (may be compressed), Parquet or Arrow file")
+    parser.add_argument(
+        "table", type=Path, metavar="TABLE", help="CSV (may be compressed), .xlsx, .ods, Parquet or Arrow file"
+    )
     if labelled:
-        parser.add_argument("--label", required=True, metavar="COLUMN", help="the column to predict")
-        parser.add_argument(
-            "--source", metavar="COLUMN", help="who gave the label: annotator, branch, month; no feature"
-        )
-        parser.add_argument("--item", metavar="COLUMN", help="what the label is of, where several sources labelled it")
-        parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
-        parser.add_argument(
-            "--keep", nargs="+", default=[], metavar="COLUMN", help="columns to use though they look odd"
-        )
+        add_role_options(parser)
+        add_hint_options(parser)
         parser.add_argument("--seed", type=int, default=0, help="of what is drawn at random (default 0)")
-    parser.add_argument("--separator", help="between cells (default: the likeliest of , ; | and tab)")
-    parser.add_argument("--encoding", default="utf-8", help="of the text (default utf-8)")
+    add_file_options(parser)
     parser.add_argument("--threads", type=int, help="at most (default: all cores)")
     parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
+
+
+def add_role_options(parser: Any, *, is_label_needed: bool = True) -> None:
+    """Add the options that say what each column is for.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser or group
+        The parser of a command.
+    is_label_needed : bool
+        Whether the command cannot do without a label.
+    """
+    parser.add_argument("--label", required=is_label_needed, metavar="COLUMN", help="the column to predict")
+    parser.add_argument("--source", metavar="COLUMN", help="who gave the label: annotator, branch, month; no feature")
+    parser.add_argument("--item", metavar="COLUMN", help="what the label is of, where several sources labelled it")
+    parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
+    parser.add_argument("--keep", nargs="+", default=[], metavar="COLUMN", help="columns to use though they look odd")
+    parser.add_argument(
+        "--label-as-is", action="store_true", help="labels that differ by case or blanks alone are different ones"
+    )
+
+
+def add_file_options(parser: Any) -> None:
+    """Add the options that say how to open a file.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser or group
+        The parser of a command.
+    """
+    parser.add_argument("--separator", help="between cells (default: the likeliest of , ; | and tab)")
+    parser.add_argument("--encoding", help="of the text (default: utf-8, or else the likeliest)")
+    parser.add_argument("--sheet", metavar="NAME", help="of a spreadsheet (default: the first one)")
+
+
+def add_hint_options(parser: Any) -> None:
+    """Add the options that say how to read cells where a column does not decide it.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser or group
+        The parser of a command.
+    """
+    parser.add_argument("--decimal", choices=["point", "comma"], help="before the fraction of numbers (default: found)")
+    parser.add_argument("--dates", choices=["day-first", "month-first"], help="how dates are written (default: found)")
+
+
+def gather_hints(options: argparse.Namespace) -> Hints:
+    """Gather what the options say about how to read cells.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Those of `add_hint_options`.
+
+    Returns
+    -------
+    Hints
+    """
+    return Hints(
+        decimal=None if options.decimal is None else {"point": ".", "comma": ","}[options.decimal],
+        order=None if options.dates is None else options.dates.removesuffix("-first"),
+        label_as_is=options.label_as_is,
+    )
 
 
 def read_table(options: argparse.Namespace) -> tuple[Sheet, PreparedTable]:
@@ -91,7 +153,9 @@ def read_table(options: argparse.Namespace) -> tuple[Sheet, PreparedTable]:
     PreparedTable
         What a model is fitted to.
     """
-    sheet = read(options.table, options.separator, options.encoding)
+    sheet = read(options.table, options.separator, options.encoding, options.sheet)
+    for note in sheet.notes:
+        print_status(note)
     table = prepare(
         sheet.frame,
         options.label,
@@ -99,6 +163,7 @@ def read_table(options: argparse.Namespace) -> tuple[Sheet, PreparedTable]:
         keep=options.keep,
         source=options.source,
         item=options.item,
+        hints=gather_hints(options),
     )
     announce(table)
     return sheet, table
@@ -184,12 +249,14 @@ def fit(
     try:
         with use_display(ProgressLine()):
             model.fit(table.X, table.y, source=table.source, item=table.item, reviewed=reviewed)
+        remember_readings(model, table.readings)
         return CommandFit(model)
     except KeyboardInterrupt:
         if not hasattr(model, "model_"):
             raise
         print(file=sys.stderr)
         print_status("Stopped.")
+        remember_readings(model, table.readings)
         return CommandFit(model, was_stopped=True)
 
 

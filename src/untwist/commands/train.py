@@ -22,6 +22,7 @@ from untwist.commands.steps import (
     encode_json,
     find_matrix,
     fit,
+    gather_hints,
     list_sources,
     print_result,
     read_table,
@@ -89,6 +90,7 @@ def _read_large_table(options: argparse.Namespace) -> PreparedTable:
         keep=options.keep,
         source=options.source,
         item=options.item,
+        hints=gather_hints(options),
     )
     announce(table)
     return table

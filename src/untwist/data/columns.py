@@ -124,13 +124,9 @@ def describe_array(name: Any, values: NDArray[Any]) -> Column:
         if found := _describe_time_objects(name, values, types):
             return found
         odd = [key for key, one in types.items() if _is_time(one) or issubclass(one, (complex, bytes))]
-        kind = (
-            "text"
-            if any(issubclass(one, str) for one in types.values())
-            else f"of type {min(odd)}"
-            if odd
-            else "number"
-        )
+        kind = "text" if any(issubclass(one, str) for one in types.values()) else "number"
+        if kind == "number" and odd:
+            kind = min(odd) if min(odd).startswith("complex") else f"of type {min(odd)}"
         if "NAType" in types:
             # This is the missing value of pandas.
             values = np.array([None if type(one).__name__ == "NAType" else one for one in values], dtype=object)

@@ -23,6 +23,7 @@ __all__ = [
     "FOREST_ARRAYS",
     "FOURTH_VERSION",
     "LABEL_TYPES",
+    "MAGIC",
     "MATRIX_ARRAYS",
     "MOST_SOURCE_LETTERS",
     "SECOND_VERSION",
