@@ -19,7 +19,7 @@ from untwist.twisters import ClassNoise
 
 pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
 pytestmark = pytest.mark.usefixtures("few_components")
-N = 300
+N = 600
 
 
 @functools.cache
@@ -31,7 +31,7 @@ def make_clean():
             "amount": rng.gamma(2.0, 1500.0, N).round(2),
             "share": rng.integers(0, 101, N) / 100,
             "since": pd.Timestamp("2019-01-01") + pd.to_timedelta(rng.integers(0, 1200, N), "D"),
-            "town": rng.choice(["Köln", "Besançon", "Łódź".encode("ascii", "ignore").decode() or "Lodz", "York"], N),
+            "town": rng.choice(["Köln", "Besançon", "Málaga", "York"], N),
             "member": rng.choice(["Yes", "No"], N),
             "visits": rng.integers(0, 2000, N),
         }
@@ -56,8 +56,7 @@ def to_german(frame, **columns):
     return frame.assign(
         amount=amount,
         share=[str(one).translate(swap) for one in frame["share"]],
-        since=frame["since"].dt.strftime("%d.%m.%Y"),
-        **columns,
+        **({"since": frame["since"].dt.strftime("%d.%m.%Y")} | columns),
     )
 
 
@@ -205,13 +204,14 @@ def test_new_rows_are_read_as_in_training_though_they_would_not_decide_it(name, 
     write(frame, tmp_path / f"wild{ending}")
     status, _, err = untwist(capsys, "train", f"wild{ending}", "--label", "churn", "-o", "m.untwist")
     assert status == 0, err
-    assert untwist(capsys, "predict", "m.untwist", f"wild{ending}", "-o", "all.csv")[0] == 0
+    status, _, err = untwist(capsys, "predict", "m.untwist", f"wild{ending}", "-o", "all.csv")
+    assert status == 0, err
     expected = pd.read_csv("all.csv")
     # Of these few rows no day is after the 12th, and amounts may be thousands.
     few = frame[(frame["since"].dt.day <= 12)].head(5).index
     write(frame.loc[few], tmp_path / f"few{ending}")
-    assert untwist(capsys, "predict", "m.untwist", f"few{ending}", "-o", "few.csv")[0] == 0
-    pd.testing.assert_frame_equal(pd.read_csv("few.csv"), expected.loc[few].reset_index(drop=True))
+    assert untwist(capsys, "predict", "m.untwist", f"few{ending}", "-o", "few-out.csv")[0] == 0
+    pd.testing.assert_frame_equal(pd.read_csv("few-out.csv"), expected.loc[few].reset_index(drop=True))
 
 
 def test_what_was_done_is_said(tmp_path, capsys, monkeypatch):
@@ -228,9 +228,9 @@ def test_what_was_done_is_said(tmp_path, capsys, monkeypatch):
     err = untwist(capsys, "train", "ids.csv", "--label", "churn", "--keep", "count")[2]
     assert "lfd. Nr.: looks like an id; left out (--keep 'lfd. Nr.' uses it)" in err
     assert "OrderNo: looks like an id; left out" in err
-    assert "mail: e-mail addresses, 200 different ones in 300 rows; left out" in err
+    assert "mail: e-mail addresses, 200 different ones in 600 rows; left out" in err
     assert "uuid: looks like an id; left out" in err
-    assert "digest: hashes, 300 different ones in 300 rows; left out" in err
+    assert "digest: hashes, 600 different ones in 600 rows; left out" in err
     assert f"{N} rows, 7 columns" in err
     write_xlsx(make_clean(), tmp_path / "book.xlsx")
     err = untwist(capsys, "train", "book.xlsx", "--label", "churn")[2]
@@ -323,7 +323,7 @@ def test_inspect_tells_how_each_column_will_be_read(tmp_path, capsys, monkeypatc
     assert found["member"]["examples"] == frame["member"].drop_duplicates().tolist()
     status, out, _ = untwist(capsys, "inspect", "t.csv", "--dates", "month-first")
     assert status == 0
-    assert "t.csv: 300 rows, 9 columns, separator ';', utf-8" in out
+    assert "t.csv: 600 rows, 9 columns, separator ';', utf-8" in out
     assert "odd: dates, month first" in out
     assert "since: text: dates, some" not in out
     assert "Nothing decides how to read odd" in untwist(capsys, "inspect", "t.csv")[1]

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -247,7 +248,9 @@ def fit(
     settings = {"n_jobs": options.threads, "random_state": options.seed, "noise_rates": noise_rates}
     model = PILBoostClassifier(**settings)
     try:
-        with use_display(ProgressLine()):
+        with use_display(ProgressLine()), warnings.catch_warnings():
+            # Somebody has asked for labels as they are.
+            warnings.filterwarnings("ignore", "labels .* differ by case")
             model.fit(table.X, table.y, source=table.source, item=table.item, reviewed=reviewed)
         remember_readings(model, table.readings)
         return CommandFit(model)
