@@ -62,8 +62,7 @@ MOST_DISTINCT_VALUES = 254
 ID_WORDS = "id|ids|uuid|guid|index|idx|rowid|row_number|nr|no|num|number|nummer|key|code|serial|lfd"
 #: Names of columns that name the rows.
 ID = re.compile(
-    rf"(.*[\W_])?({ID_WORDS})\.?|.*[a-z](Id|ID|Nr|No|Num|Number|Nummer|Key|Code|Uuid|UUID)|unnamed: 0|",
-    re.IGNORECASE,
+    rf"(?i:(.*[\W_])?({ID_WORDS})\.?|unnamed: 0|)|.*[a-z](Id|ID|Nr|No|Num|Number|Nummer|Key|Code|Uuid|UUID)"
 )
 #: Texts that name something, by what they are.
 NAMING = {

@@ -197,7 +197,7 @@ def read(path: Path, separator: str | None = None, encoding: str | None = None, 
     is_workbook = find_kind(path) in WORKBOOKS
     if sheet is not None and not is_workbook:
         raise ValueError(f"{path} is no spreadsheet, and has no sheet {sheet!r}")
-    with _name_faults(path, encoding or "utf-8"), _bound_memory(path):
+    with _name_faults(path), _bound_memory(path):
         if is_workbook:
             names, frame, rows, notes = read_workbook(path, sheet)
             found = Sheet(path, frame, rows=rows, notes=[f"{path.name}: {note}" for note in notes])
@@ -255,13 +255,13 @@ def _find_mark(path: Path) -> str | None:
 
 
 @contextmanager
-def _name_faults(path: Path, encoding: str) -> Iterator[None]:
+def _name_faults(path: Path) -> Iterator[None]:
     """Whatever goes wrong while a file is read, in one sentence that names the file."""
     try:
         yield
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        raise ValueError(f"{path} is not {encoding} text (byte {byte:#x}): try --encoding latin-1") from error
+        raise ValueError(f"{path} is not {error.encoding} text (byte {byte:#x}): try --encoding latin-1") from error
     except ImportError as error:
         if "calamine" in str(error):
             raise
