@@ -140,8 +140,10 @@ def _pick_rows(X: Batches, rows: Any) -> Any:
         parts.append(part.iloc[inside - first].set_axis(inside))
         first += len(part)
     found = import_pandas().concat([part.astype(object) for part in parts]).loc[rows]
-    kept = {name: kind for name, kind in X.head.dtypes.items() if kind == "category" or kind.kind == "M"}
-    return found.astype({name: kept.get(name, float) for name in found.columns})
+    kinds = {"category": "category", "M": "datetime64[us]"}
+    return found.astype(
+        {name: kinds.get(str(kind), kinds.get(kind.kind, float)) for name, kind in X.head.dtypes.items()}
+    )
 
 
 def predict_in_blocks(
