@@ -129,6 +129,7 @@ def follow_ours(state: Reviewing, X_test: Any, seed: int, choose: Callable[[Labe
     audit = audit_labels(
         state.X, state.given, reviewed=state.decide(), n_jobs=1, random_state=seed, seeks_sources=False
     )
+    assert audit.model is not None  # One was fitted.
     return Round(audit.model.predict_proba(X_test), choose(audit, state))
 
 

@@ -33,7 +33,7 @@ from untwist.text import for_page
 from untwist.theory.links import Link
 from untwist.theory.several_classes import SoftmaxLink
 
-__all__ = ["Candidate", "Choice", "FittedModel", "Mixture", "OutOfFold"]
+__all__ = ["Candidate", "Choice", "FittedModel", "Mixture", "OutOfFold", "average_by_item"]
 
 IMPORTANCES = ("paper", "gain", "splits")
 
@@ -397,7 +397,7 @@ class FittedModel:
         sources = self.out_of_fold.sources
         if sources is None or not sources.has_repeated_items:
             return posterior
-        return _average_by_item(posterior, sources.items)
+        return average_by_item(posterior, sources.items)
 
     def unweigh(self, posterior: Array) -> Array:
         """Return posteriors of labels that class weights have multiplied as they are without them.
@@ -466,7 +466,7 @@ def _join(columns: list[Array]) -> Array:
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
-def _average_by_item(posterior: Array, items: NDArray[np.intp]) -> Array:
+def average_by_item(posterior: Array, items: NDArray[np.intp]) -> Array:
     """Return the mean posterior of each row's item; the same for any order of the rows."""
     order = np.lexsort((*posterior.T, items))
     starts = np.flatnonzero(np.append(True, np.diff(items[order]) != 0))

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, make_classification
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 from untwist import PILBoostClassifier
@@ -484,7 +483,6 @@ def test_models_that_cannot_be_audited_are_refused():
         PILBoostClassifier(),
         PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(X, y),
         PILBoostClassifier().fit(X, y, X_val=X, y_val=y),
-        LogisticRegression().fit(X, y),
     ):
         with pytest.raises(ValueError, match=message):
             audit_labels(X, y, model)
@@ -522,7 +520,7 @@ def test_other_labels_than_those_of_the_fit_are_refused():
         (lambda X: X[::-1], "X and y must be the rows"),
         (lambda X: X[:50], "X and y must be the rows"),
         (lambda X: X + 1e-9, "X and y must be the rows"),
-        (lambda X: None, "Expected 2D array"),
+        (lambda X: None, "X must be the rows, unless pred_probs are given"),
     ],
     ids=["other", "fewer", "nearly", "None"],
 )

@@ -1,32 +1,50 @@
-"""The audit of labels: whose posteriors judge them, whose rows they are, and who gave them."""
+"""The audit of labels: whose posteriors judge them, whose rows they are, and who gave them.
+
+Posteriors are those of a PILBoostClassifier that chose by folds, or of any other model: given, or by clones that are
+fitted here out of fold.
+"""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
 
 from untwist.arguments import Array
 from untwist.audit.judging import Judgement, judge_alike, judge_by_source, settle_reviewed
 from untwist.audit.labels import LabelAudit
+from untwist.audit.out_of_fold import predict_out_of_fold
+from untwist.audit.posteriors import read_posteriors
+from untwist.audit.rows import AuditedRows, read_rows
+from untwist.audit.seen_labels import compare_with_quick_model, find_sign_of_seen_labels
 from untwist.classifier import PILBoostClassifier
+from untwist.data.reviews import ReviewedRows, read_review
 from untwist.data.sources import LabelSources, read_names
 from untwist.data.tables import compute_fingerprint
-from untwist.model import FittedModel
+from untwist.model import FittedModel, average_by_item
+from untwist.noise.calibration import calibrate
 from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.rates import estimate_noise
+from untwist.noise.reviews import learn_from_review
+from untwist.noise.sources import NoiseBySource, estimate_by_source
+from untwist.noise.transitions import estimate_transitions
 from untwist.noise.untwisting import Untwisting
 from untwist.progress import show_progress
+from untwist.training_data import SourceColumns
 
 __all__ = ["audit_labels"]
 
 
 def audit_labels(
-    X: Any,
-    y: Any,
-    model: PILBoostClassifier | None = None,
+    X: Any = None,
+    y: Any = None,
+    model: Any = None,
     *,
+    pred_probs: Any = None,
     source: Any = None,
     item: Any = None,
     reviewed: Any = None,
@@ -43,15 +61,24 @@ def audit_labels(
     X, y, source, item, reviewed, sample_weight
         As `PILBoostClassifier.fit` takes them. `source` says who or what gave each label, and `item` which rows are
         labels of one thing; neither is a feature. `reviewed` are the rows whose labels are known to be right: they are
-        never suspects, and `given` has the labels that were decided on.
-    model : PILBoostClassifier or None
-        A classifier that chose by folds (as `PILBoostClassifier()` does) and was fitted to the very same rows, so that
-        nothing has to be fitted again, with the same sources if any. None: one is fitted.
+        never suspects, and `given` has the labels that were decided on. X may be left out where `pred_probs` are given;
+        beside `model` it may be whatever that takes, texts for example.
+    model : classifier or None
+        A `PILBoostClassifier` that chose by folds (as `PILBoostClassifier()` does) and was fitted to the very same
+        rows, so that nothing has to be fitted again, with the same sources if any. Or any other classifier or pipeline
+        of scikit-learn's kind with `predict_proba`: clones of it are fitted here, each to all rows but those that it
+        judges. Rows of equal content, or of one item, are never on both sides. None: a PILBoostClassifier is fitted.
+    pred_probs : array-like of shape (n_rows, n_classes), DataFrame or None
+        Posteriors of any model in place of one, out of fold: no row may be judged by a model that has seen its label.
+        Columns are in the order of the sorted classes, or those of a DataFrame are named by the classes; of two classes
+        the probability of the second one will do. They are calibrated to the labels first. A UserWarning names
+        posteriors that look as if they had seen the labels (`LabelAudit.looks_in_sample`).
     n_jobs, random_state
-        Those of the classifier that is fitted.
+        Those of the classifier that is fitted; for another model `random_state` is that of the folds.
     seeks_sources : bool, default True
-        Where no source is given, whether to look for a column that looks like one: see `HiddenSource`. Where some
-        column may be one, the chosen candidate is trained again without it, of two columns at most.
+        Where no source is given and a PILBoostClassifier judges, whether to look for a column that looks like one: see
+        `HiddenSource`. Where some column may be one, the chosen candidate is trained again without it, of two columns
+        at most.
     verbose : int, default 0
         That of the classifier that is fitted. Above 0 it is shown how far the audit is, with an estimate of what is
         left: a line in a terminal, a bar in a notebook.
@@ -59,6 +86,8 @@ def audit_labels(
     Returns
     -------
     LabelAudit
+        By posteriors of another model it has no trees of ours: `explain` raises an error that says so. Without a table
+        `slices` does too.
 
     Examples
     --------
@@ -71,13 +100,48 @@ def audit_labels(
     >>> suspects = audit_labels(X, y).suspects()
     >>> bool(np.isin(suspects, flipped).mean() > 0.9)
     True
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> suspects = audit_labels(X, y, RandomForestClassifier(random_state=0)).suspects()
+    >>> bool(np.isin(suspects, flipped).mean() > 0.9)
+    True
     """
-    if model is None:
-        model = PILBoostClassifier(n_jobs=n_jobs, random_state=random_state, verbose=verbose)
-        model.fit(X, y, sample_weight=sample_weight, source=source, item=item, reviewed=reviewed)
-    elif sample_weight is not None or reviewed is not None:
-        name = "reviewed" if sample_weight is None else "sample_weight"
-        raise ValueError(f"{name} belongs to the fit of the model that is given: leave it out")
+    if y is None:
+        raise ValueError("y must be the labels: audit_labels(X, y), or audit_labels(y=y, pred_probs=...)")
+    if pred_probs is not None and model is not None:
+        raise ValueError("pred_probs and model exclude each other: both say whose posteriors judge the labels")
+    if pred_probs is None and X is None:
+        raise ValueError("X must be the rows, unless pred_probs are given")
+    if pred_probs is None and (model is None or isinstance(model, PILBoostClassifier)):
+        if model is None:
+            model = PILBoostClassifier(n_jobs=n_jobs, random_state=random_state, verbose=verbose)
+            model.fit(X, y, sample_weight=sample_weight, source=source, item=item, reviewed=reviewed)
+        elif sample_weight is not None or reviewed is not None:
+            name = "reviewed" if sample_weight is None else "sample_weight"
+            raise ValueError(f"{name} belongs to the fit of the model that is given: leave it out")
+        with show_progress(verbose > 0):
+            return _audit_by_own_model(X, y, model, source, item, seeks_sources)
+    if reviewed is not None and source is not None:
+        raise ValueError("reviewed and source exclude each other: apply the decisions to y, and leave reviewed out")
+    review = None if reviewed is None else read_review(reviewed, X, y)
+    labels_before = y if review is None else review.given
+    rows = read_rows(X, labels_before, sample_weight, SourceColumns(source, item), random_state)
+    reason = ""
+    if pred_probs is None:
+        assert rows.folds is not None  # There are rows.
+        judge = f"{_name_model(model)}, fitted out of fold"
+        raw = predict_out_of_fold(model, X, rows.labels, rows.classes, rows.folds, rows.weight)
+    else:
+        judge = "posteriors that were given"
+        raw = read_posteriors(pred_probs, rows.classes, len(rows.labels))
+        reason = _find_seen_labels(raw, X, rows, n_jobs, random_state)
+    known = None if review is None or not review.is_reviewed.any() else review.encode(rows.classes)
+    return _audit_by_posterior(raw, X, rows, item, known, judge, reason)
+
+
+def _audit_by_own_model(
+    X: Any, y: Any, model: PILBoostClassifier, source: Any, item: Any, seeks_sources: bool
+) -> LabelAudit:
+    """Judge labels by a classifier that chose by folds."""
     posterior = getattr(model, "oof_proba_", None)
     if posterior is None:
         raise ValueError(
@@ -114,11 +178,118 @@ def audit_labels(
         item=None if votes is None else _name_items(votes, item, weight),
         by_source=fitted.sources,
         reviewed=None if review is None else review.is_reviewed,
+        encoder=fitted.encoder,
     )
     if not seeks_sources or votes is not None:
         return audit
-    with show_progress(verbose > 0):
-        return replace(audit, hidden_source=audit.find_hidden_source())
+    return replace(audit, hidden_source=audit.find_hidden_source())
+
+
+def _audit_by_posterior(
+    raw: Array,
+    X: Any,
+    rows: AuditedRows,
+    item: Any,
+    review: ReviewedRows | None,
+    judge: str,
+    in_sample_reason: str,
+) -> LabelAudit:
+    """Judge labels by posteriors of any model, once these say how often each label is borne."""
+    labels, weight, votes = rows.labels, rows.weight, rows.votes
+    if votes is not None and votes.has_repeated_items:
+        raw = average_by_item(raw, votes.items)
+    posterior = calibrate(raw, labels, weight)
+    by_source = None
+    if review is not None:
+        counted = np.where(review.is_reviewed, 0.0, weight)
+        judged = judge_alike(_learn_noise(posterior, labels, weight, review), posterior, labels, counted)
+        judged = settle_reviewed(judged, review, weight)
+        labels = review.labels.astype(np.intp)
+    elif votes is not None:
+        noise = _estimate_noise(posterior, labels, weight)
+        by_source = _estimate_by_source(noise, votes, posterior, labels, weight)
+        judged = judge_by_source(by_source, votes, posterior, labels, weight)
+    else:
+        judged = judge_alike(_estimate_noise(posterior, labels, weight), posterior, labels, weight)
+    return LabelAudit(
+        classes=rows.classes,
+        given=rows.classes[labels],
+        predicted=rows.classes[judged.predicted],
+        posterior=posterior,
+        wrong=judged.wrong,
+        noise=judged.noise,
+        noise_rate=judged.share,
+        rate_by_label=dict(zip(rows.classes.tolist(), judged.share_by_label, strict=True)),
+        weight=weight,
+        model=None,
+        X=X,
+        source=None if votes is None else _name_sources(votes),
+        item=None if votes is None else _name_items(votes, item, weight),
+        by_source=by_source,
+        reviewed=None if review is None else review.is_reviewed,
+        encoder=rows.encoder,
+        judge=judge,
+        in_sample_reason=in_sample_reason,
+    )
+
+
+def _estimate_noise(posterior: Array, labels: NDArray[np.intp], weight: Array) -> Untwisting | MatrixUntwisting:
+    if posterior.shape[1] == 2:
+        return estimate_noise(posterior[:, 1], labels, sample_weight=weight)
+    return estimate_transitions(posterior, labels, weight)
+
+
+def _learn_noise(
+    posterior: Array, labels: NDArray[np.intp], weight: Array, review: ReviewedRows
+) -> Untwisting | MatrixUntwisting:
+    """Estimate the noise with what a review found; where nobody knows what it changed, that of the other rows."""
+    is_open = ~review.is_reviewed
+    if not review.knows_given:
+        return _estimate_noise(posterior, labels, weight * is_open if weight[is_open].any() else weight)
+    known = np.flatnonzero(review.is_reviewed & (weight > 0))
+    noise = _estimate_noise(posterior, labels, weight)
+    return learn_from_review(noise, posterior[known], labels[known], review.labels[known].astype(np.intp))
+
+
+def _estimate_by_source(
+    noise: Untwisting | MatrixUntwisting,
+    votes: LabelSources,
+    posterior: Array,
+    labels: NDArray[np.intp],
+    weight: Array,
+) -> NoiseBySource:
+    present = np.flatnonzero(weight)  # A row of weight 0 is an absent one.
+    return estimate_by_source(
+        posterior[present],
+        labels[present],
+        votes.index[present],
+        names=votes.names,
+        noise=noise,
+        weight=weight[present],
+        items=np.unique(votes.items[present], return_inverse=True)[1],
+        pooled_weight=weight[present],
+    )
+
+
+def _find_seen_labels(raw: Array, X: Any, rows: AuditedRows, n_jobs: int | None, random_state: Any) -> str:
+    """Return why given posteriors look as if they had seen the labels, with a warning; nothing where they do not."""
+    if rows.encoder is None:
+        reason = find_sign_of_seen_labels(raw, rows.labels, rows.weight)
+    else:
+        reason = compare_with_quick_model(raw, X, rows.labels, rows.weight, n_jobs=n_jobs, random_state=random_state)
+    if reason:
+        warnings.warn(
+            f"pred_probs look as if they had seen the labels: {reason}. Wrong labels that a model has seen look right "
+            "to it: give posteriors out of fold, or the model itself as model=...",
+            UserWarning,
+            stacklevel=3,
+        )
+    return reason
+
+
+def _name_model(model: Any) -> str:
+    """Return the class of a model; of a pipeline that of its last step."""
+    return type(model.steps[-1][1] if isinstance(model, Pipeline) else model).__name__
 
 
 def _judge(

@@ -13,15 +13,13 @@ from sklearn.model_selection import train_test_split
 
 from untwist.arguments import Array
 from untwist.audit.labels import LabelAudit
+from untwist.audit.out_of_fold import find_held_out_shares
 from untwist.audit.peers import LEARNING_RATE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
 from untwist.classifier import list_parameters
 from untwist.settings import resolve
 from untwist.training_data import SourceColumns, TrainingData
 
 __all__ = ["Peer", "compare"]
-
-#: A row of which a fold sets aside all but this share is set aside as a whole: the rest is rounding.
-ROUNDING = 1e-9
 
 #: With fewer rows, threads cost more than they save.
 FEW_ROWS = 10_000
@@ -87,12 +85,12 @@ def compare(audit: LabelAudit) -> dict[str, Peer]:
 
 def _find_folds(audit: LabelAudit) -> Array:
     """Return, for every fold of the audited model, the share of each row's weight that it set aside."""
-    settings = resolve(list_parameters(audit.model), seed=audit.fitted.seed)
+    model = audit.find_own_model("the folds of other boosters come")
+    settings = resolve(list_parameters(model), seed=model.model_.seed)
     sources = SourceColumns(audit.source, audit.item)
     data = TrainingData.collect(settings, audit.X, audit.given, audit.weight, sources=sources)
     assert data.folds is not None  # A model that can be audited has chosen by folds.
-    shares = data.folds / np.where(data.weight > 0, data.weight, 1.0)
-    return np.where(shares > 1.0 - ROUNDING, 1.0, shares)
+    return find_held_out_shares(data.folds, data.weight)
 
 
 def _measure(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) -> Peer:
@@ -123,7 +121,7 @@ def _predict(fit: Callable[..., Any], audit: LabelAudit, weight: Array, rows: ND
         return posterior
     train, stop = _split(labels, len(known))
     table = audit.numbers
-    n_jobs = audit.model.n_jobs
+    n_jobs = audit.find_own_model("the threads of other boosters come").n_jobs
     peer_model = fit(
         table[trained[train]],
         labels[train],

@@ -36,6 +36,7 @@ __all__ = [
     "TrainingFacts",
     "collect_findings",
     "count_finds",
+    "explain_rows",
 ]
 
 #: Suspects that are explained, at most.
@@ -185,8 +186,8 @@ class Findings:
         How good the labels of each source are, the worst first; none where no sources were told.
     disagreements : list of Disagreement
         Who disagrees with whom; none where hardly any item has several labels.
-    training : TrainingFacts
-        What was trained on what.
+    training : TrainingFacts or None
+        What was trained on what; None where posteriors of another model judged the labels.
     losses, errors : arrays
         Log-loss and error of rows set aside after each round, the mean over classes; empty where they are not known.
     calibration : Calibration
@@ -197,7 +198,7 @@ class Findings:
     column_names : list
         The names of the columns, or their numbers.
     importances : array
-        The share of the gain of all splits that each column has.
+        The share of the gain of all splits that each column has; empty where there are no trees of ours.
     corrected_importances : array or None
         The same of trees that have seen the suspects corrected; None where there is nothing to correct.
     peers : dict of BoundedPeer
@@ -216,7 +217,7 @@ class Findings:
     slices: list[Slice]
     sources: list[SourceQuality]
     disagreements: list[Disagreement]
-    training: TrainingFacts
+    training: TrainingFacts | None
     losses: Array
     errors: Array
     calibration: Calibration
@@ -241,6 +242,8 @@ def collect_findings(
 ) -> Findings:
     """Compute all that a report shows. It trains the chosen candidate once more, on corrected labels.
 
+    Where posteriors of another model judged the labels, whatever asks the trees of ours is left out.
+
     Parameters
     ----------
     audit : LabelAudit
@@ -259,20 +262,21 @@ def collect_findings(
     listed = audit.suspects()
     if suspects is not None:
         listed = audit.ranking[np.isin(audit.ranking, audit.find_positions(suspects))]
-    losses, errors = average_learning_curves(audit.fitted)
-    importances, corrected_importances = compare_importances(audit, listed)
+    has_trees = audit.model is not None
+    losses, errors = average_learning_curves(audit.fitted) if has_trees else (np.zeros(0), np.zeros(0))
+    importances, corrected_importances = compare_importances(audit, listed) if has_trees else (np.zeros(0), None)
     return Findings(
         audit=audit,
         suspects=listed,
         asked_for=suspects is not None,
-        explanations=audit.explanations(listed[:MOST_EXPLAINED], n_compared=MOST_COMPARED),
+        explanations=explain_rows(audit, listed[:MOST_EXPLAINED], n_compared=MOST_COMPARED),
         n_rows_given=_count_rows(audit, audit.given),
         n_rows_corrected=_count_rows(audit, audit.corrected(audit.find_likely_wrong(listed))),
         confusions=count_confusions(audit, listed),
-        slices=audit.slices(),
+        slices=[] if audit.encoder is None else audit.slices(),
         sources=audit.list_sources(),
         disagreements=audit.list_disagreements() if audit.share_repeated >= LEAST_REPEATED else [],
-        training=describe_training(audit),
+        training=describe_training(audit) if has_trees else None,
         losses=losses,
         errors=errors,
         calibration=Calibration(
@@ -281,12 +285,16 @@ def collect_findings(
             spread=tuple(measure_spread(audit)),
         ),
         expected_finds=expect_finds(audit, min(len(audit.given), max(2 * len(listed), LEAST_REVIEWED))),
-        column_names=audit.fitted.encoder.feature_labels,
+        column_names=[] if audit.encoder is None else audit.encoder.feature_labels,
         importances=importances,
         corrected_importances=corrected_importances,
         peers=_bound_peers(audit, peers or {}),
-        issues=audit.find_issues() if issues is None else issues,
+        issues=_find_issues(audit) if issues is None else issues,
     )
+
+
+def _find_issues(audit: LabelAudit) -> list[DataIssue]:
+    return [] if audit.encoder is None else audit.find_issues()
 
 
 # ---- shares and their intervals ----
@@ -347,6 +355,40 @@ def _bound_peers(audit: LabelAudit, peers: Mapping[str, Peer]) -> dict[str, Boun
 def _count_rows(audit: LabelAudit, labels: NDArray[Any]) -> NDArray[np.intp]:
     """Return the number of rows of each class."""
     return np.bincount(np.searchsorted(audit.classes, labels), minlength=len(audit.classes))
+
+
+def explain_rows(audit: LabelAudit, rows: NDArray[np.intp], n_compared: int | None = None) -> list[Explanation]:
+    """Explain why labels are doubted, as far as is known: without trees of ours there are no reasons to name.
+
+    Parameters
+    ----------
+    audit : LabelAudit
+        What `audit_labels` found.
+    rows : array of int
+        The rows.
+    n_compared : int or None
+        How many of them, the first ones, are compared with similar rows; None: all.
+
+    Returns
+    -------
+    list of Explanation
+        Of `LabelAudit.explanations`; where that needs a model which is not there, without reasons and similar rows.
+    """
+    if audit.model is not None:
+        return audit.explanations(rows, n_compared=n_compared)
+    return [
+        Explanation(
+            row=row,
+            given=audit.given[row],
+            predicted=audit.predicted[row],
+            wrong=float(audit.wrong[row]),
+            reasons=(),
+            n_disagreeing=0,
+            n_similar=0,
+            wrong_at_most=None if audit.noise.found else float(audit.wrong_at_most[row]),
+        )
+        for row in rows.tolist()
+    ]
 
 
 def count_confusions(audit: LabelAudit, suspects: NDArray[np.intp]) -> list[CountedConfusion]:
@@ -425,7 +467,8 @@ def describe_training(audit: LabelAudit) -> TrainingFacts:
     -------
     TrainingFacts
     """
-    model = audit.fitted
+    classifier = audit.find_own_model("what was trained comes")
+    model = classifier.model_
     assert model.choice is not None  # A model that can be audited has chosen by folds.
     return TrainingFacts(
         n_columns=audit.numbers.shape[1],
@@ -433,7 +476,7 @@ def describe_training(audit: LabelAudit) -> TrainingFacts:
         missing_share=float(np.isnan(audit.numbers).mean()),
         n_trees=model.n_rounds,
         choice=model.choice,
-        alpha_was_open=isinstance(audit.model.alpha, str) and audit.model.alpha == "auto",
+        alpha_was_open=isinstance(classifier.alpha, str) and classifier.alpha == "auto",
         untwists=model.untwisting is not None,
         boosts_jointly=isinstance(model.link, SoftmaxLink),
     )
@@ -500,11 +543,12 @@ def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
     FittedModel
     """
     sources = SourceColumns(audit.source, audit.item)
+    model = audit.find_own_model("trees on other labels come")
     if len(labels) <= MOST_TRAINED_AGAIN:
-        return train_chosen_candidate(audit.model, audit.X, labels, audit.weight, sources)
+        return train_chosen_candidate(model, audit.X, labels, audit.weight, sources)
     rows = audit.judged_rows.choose_rows(MOST_TRAINED_AGAIN)
     sources = SourceColumns(*(None if one is None else one[rows] for one in (audit.source, audit.item)))
-    return train_on_numbers(audit.model, audit.numbers[rows], labels[rows], audit.weight[rows], sources)
+    return train_on_numbers(model, audit.numbers[rows], labels[rows], audit.weight[rows], sources)
 
 
 # ---- calibration ----

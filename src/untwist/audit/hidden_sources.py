@@ -180,8 +180,23 @@ class HiddenSource:
         return self.share_there / max(self.share_elsewhere, LEAST_POSTERIOR)
 
     def __str__(self) -> str:
-        remedy = f"in Python {self.advise_in_python()}"
-        if not isinstance(self.column, int):
+        return self.advise()
+
+    def advise(self, *, for_command: bool = False) -> str:
+        """Say what the column hides, and how to run again with it as source.
+
+        Parameters
+        ----------
+        for_command : bool, default False
+            Whether to name options of the command line only; else those follow the call in Python.
+
+        Returns
+        -------
+        str
+            The words, without a full stop.
+        """
+        remedy = self.advise_on_command_line() if for_command else f"in Python {self.advise_in_python()}"
+        if not for_command and not isinstance(self.column, int):
             remedy += f"; on the command line {self.advise_on_command_line()}"
         return f"{self.describe()}; run again with it as source: {remedy}"
 

@@ -38,6 +38,7 @@ from untwist.audit.sources import (
 )
 from untwist.classifier import PILBoostClassifier
 from untwist.data.decisions import Decisions
+from untwist.data.encoding import TableEncoder
 from untwist.data.fingerprints import fingerprint
 from untwist.data.sources import look_up_sources
 from untwist.display import NAME_WIDTH, write_bar, write_curve, write_fragment, write_percent, write_table
@@ -74,8 +75,11 @@ MOST_SOURCES = 4
 #: What a review may be for.
 AIMS = ("labels", "model")
 
-#: Where the sources are that stand out and are not printed.
-ALL_SOURCES = "list_sources() has them all"
+#: Where the sources are that stand out and are not printed, in Python and on the command line.
+ALL_SOURCES = ("list_sources() has them all", "--json lists them all")
+
+#: How to ask for rows where no label is suspect, in Python and on the command line.
+FIRST_ROWS = ("suspects(budget=...) are the rows to look at first", "--budget 50 lists the rows to look at first")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +106,11 @@ class LabelAudit:
         The same among the rows of each given label.
     weight : array
         The sample weights of the fit.
-    model : PILBoostClassifier
-        The classifier whose folds judged the labels; `fitted` is the `FittedModel` that it holds.
-    X : table
-        The rows.
+    model : PILBoostClassifier or None
+        The classifier whose folds judged the labels; `fitted` is the `FittedModel` that it holds. None where posteriors
+        of another model did: whatever asks our trees then raises a ValueError that says so.
+    X : table or None
+        The rows; None where they were not given.
     source : array or None
         Who or what gave each label, None where that is not known of a row; None where no sources were given.
     item : array or None
@@ -118,6 +123,13 @@ class LabelAudit:
     reviewed : array of bool or None
         The rows whose labels were known to be right: `given` and `predicted` are what was decided on, and `wrong` is 0.
         None where no row was.
+    encoder : TableEncoder or None
+        How the rows become numbers; None where X is no table.
+    judge : str
+        Whose posteriors judged the labels.
+    in_sample_reason : str
+        Why posteriors that were given look as if they had seen the labels, which makes wrong labels look right; empty
+        where nothing shows that they have.
 
     Examples
     --------
@@ -141,13 +153,16 @@ class LabelAudit:
     noise_rate: tuple[float, float, float]
     rate_by_label: dict[Any, tuple[float, float, float]]
     weight: Array
-    model: PILBoostClassifier
+    model: PILBoostClassifier | None
     X: Any
     source: NDArray[Any] | None = None
     item: NDArray[Any] | None = None
     by_source: NoiseBySource | None = None
     hidden_source: HiddenSource | None = None
     reviewed: NDArray[np.bool_] | None = None
+    encoder: TableEncoder | None = None
+    judge: str = "PILBoostClassifier, out of fold"
+    in_sample_reason: str = ""
 
     def __str__(self) -> str:
         return self.describe()
@@ -192,13 +207,13 @@ class LabelAudit:
 
     # ---- how noisy ----
 
-    def describe(self, where_all_sources: str = ALL_SOURCES) -> str:
+    def describe(self, *, for_command: bool = False) -> str:
         """Say in words how noisy the labels are, where most, and who gave the wrong ones; `str` gives the same.
 
         Parameters
         ----------
-        where_all_sources : str
-            What follows the number of sources that stand out and are not named.
+        for_command : bool, default False
+            Whether advice names options of the command line rather than Python.
 
         Returns
         -------
@@ -206,13 +221,12 @@ class LabelAudit:
             Several lines.
         """
         n_rows = len(self.given)
-        sources = [f"  {one}" for one in self.describe_sources(where_all_sources)]
+        others = [f"  {one}" for one in [*self.describe_judge(), *self.describe_sources(for_command=for_command)]]
         if self.reviewed is not None:
-            sources.append(f"  {np.count_nonzero(self.reviewed):,} of them are reviewed, and taken as right")
+            others.append(f"  {np.count_nonzero(self.reviewed):,} of them are reviewed, and taken as right")
         if not self.noise.found:
-            words = f"{n_rows} labels: {self.describe_noise()}{self.describe_as_source()}"
-            words += "; suspects(budget=...) are the rows to look at first"
-            return "\n".join([words, *sources])
+            words = f"{n_rows} labels: {self.describe_noise()}{self.describe_as_source()}; {FIRST_ROWS[for_command]}"
+            return "\n".join([words, *others])
         rate, low, high = self.noise_rate
         wrong = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
         suspects = self.suspects()
@@ -227,7 +241,27 @@ class LabelAudit:
         if n_others := len(self.classes) - len(noisiest):
             lines.append(f"  ... and less of the {n_others} other labels")
         lines += [f"  {one}" for one in self.confusions() if one.stands_out][:MOST_CONFUSIONS]
-        return "\n".join(lines + sources)
+        return "\n".join(lines + others)
+
+    @property
+    def looks_in_sample(self) -> bool:
+        """Whether posteriors that were given look as if they had seen the labels."""
+        return bool(self.in_sample_reason)
+
+    def describe_judge(self) -> list[str]:
+        """Say in words that posteriors which were given look as if they had seen the labels.
+
+        Returns
+        -------
+        list of str
+            One line, or none where nothing shows that they have.
+        """
+        if not self.looks_in_sample:
+            return []
+        words = f"the posteriors look as if they had seen the labels: {self.in_sample_reason}"
+        return [
+            f"{words}; wrong labels that were seen look right, so that too few are found: give posteriors out of fold"
+        ]
 
     def describe_noise(self) -> str:
         """Say in words how noisy the labels are, with the names of the classes.
@@ -403,13 +437,13 @@ class LabelAudit:
         names = np.unique(self.item)
         return judge_items(self.classes, self.truth, self.label_indices, self.source, self.item_indices, names)
 
-    def describe_sources(self, where_all_sources: str = ALL_SOURCES) -> list[str]:
+    def describe_sources(self, *, for_command: bool = False) -> list[str]:
         """Say in words which sources stand out, and what several labels of an item add.
 
         Parameters
         ----------
-        where_all_sources : str
-            What follows the number of sources that stand out and are not named.
+        for_command : bool, default False
+            Whether advice names options of the command line rather than Python.
 
         Returns
         -------
@@ -417,7 +451,7 @@ class LabelAudit:
             A line for each finding. Where no sources were given, one about a column that looks like one, if any.
         """
         if self.by_source is None:
-            return [] if self.hidden_source is None else [str(self.hidden_source)]
+            return [] if self.hidden_source is None else [self.hidden_source.advise(for_command=for_command)]
         lines = []
         unknown = int(np.count_nonzero((self.source_indices < 0) & (self.weight > 0)))
         if unknown:
@@ -432,7 +466,7 @@ class LabelAudit:
             lines.append(f"no source stands out among {len(sources):,}{shares}")
         lines += map(str, bad[:MOST_SOURCES])
         if len(bad) > MOST_SOURCES:
-            lines.append(f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: {where_all_sources}")
+            lines.append(f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: {ALL_SOURCES[for_command]}")
         if self.share_repeated >= LEAST_REPEATED:
             lines.append(
                 f"the truth of each item comes from its features and {self.labels_per_item:.2g} labels on average"
@@ -664,7 +698,8 @@ class LabelAudit:
         """
         chosen = self.find_positions(rows)
         n_reasons = check_count("n_reasons", n_reasons, low=0)
-        finder = ReasonFinder(self.fitted, self.numbers, self.label_indices, self.model.n_jobs)
+        model = self.find_own_model("explanations come")
+        finder = ReasonFinder(model.model_, self.numbers, self.label_indices, model.n_jobs)
         usual = {label: finder.find_usual(label) for label in np.unique(self.label_indices[chosen]).tolist()}
         predicted = np.searchsorted(self.classes, self.predicted)
         all_reasons = finder.find_reasons(chosen, usual, predicted[chosen])
@@ -718,12 +753,12 @@ class LabelAudit:
         if columns is None and rate == FALSE_DISCOVERY_RATE:
             return list(self._usual_slices)
         chosen = range(self.numbers.shape[1]) if columns is None else np.asarray(columns, dtype=np.intp).tolist()
-        return find_slices(self.judged_rows, self.fitted.encoder, chosen, rate)
+        return find_slices(self.judged_rows, self._find_encoder(), chosen, rate)
 
     @cached_property
     def _usual_slices(self) -> list[Slice]:
         """The slices that are asked for without arguments: a page shows them, and a command prints them too."""
-        return find_slices(self.judged_rows, self.fitted.encoder, range(self.numbers.shape[1]))
+        return find_slices(self.judged_rows, self._find_encoder(), range(self.numbers.shape[1]))
 
     def find_hidden_source(self) -> HiddenSource | None:
         """Look for a column of X that looks like a source rather than a feature; `audit_labels` does so by default.
@@ -733,10 +768,11 @@ class LabelAudit:
         HiddenSource or None
             None where no column clearly does, and where the table is too large to look.
         """
-        n_rows, n_columns = len(self.given), self.fitted.encoder.n_features
+        model = self.find_own_model("a column that looks like a source is tried")
+        n_rows, n_columns = len(self.given), model.model_.encoder.n_features
         if n_rows * max(n_columns, len(self.classes) ** 2) > MOST_CELLS:
             return None
-        return find_hidden_source(self.judged_rows, self.model, self.suspects(), self.noise_rate[0])
+        return find_hidden_source(self.judged_rows, model, self.suspects(), self.noise_rate[0])
 
     def find_issues(self, time: ArrayLike | None = None) -> list[DataIssue]:
         """Find what else is wrong with the data: equal rows, leaks, drift and the like, each with its rows and reason.
@@ -752,14 +788,15 @@ class LabelAudit:
         list of DataIssue
             By kind; nothing where nothing was found.
         """
-        labels = self.fitted.encoder.feature_labels
+        encoder = self._find_encoder()
+        labels = encoder.feature_labels
         column = labels.index(time) if isinstance(time, str) and time in labels else None
         if isinstance(time, str) and column is None:
             raise ValueError(f"time must be a column of X or one value per row, got {time!r}")
         times = read_times(time, len(self.given)) if column is None else self.numbers[:, column]
         return find_issues_in(
             self.numbers,
-            self.fitted.encoder,
+            encoder,
             self.label_indices,
             self.classes,
             posterior=self.clean,
@@ -808,7 +845,7 @@ class LabelAudit:
         }
         if self.source is not None and self.item is not None:
             columns |= {"source": self.source, "item": self.item}
-        return pandas.DataFrame(columns, index=getattr(self.X, "index", None))
+        return pandas.DataFrame(columns, index=self.X.index if hasattr(self.X, "iloc") else None)
 
     def items_to_frame(self) -> Any:
         """Return the items as a pandas DataFrame, with the columns that cleanlab gives for several annotators.
@@ -860,12 +897,38 @@ class LabelAudit:
     @property
     def fitted(self) -> FittedModel:
         """The trees and all that was fitted, which the classifier `model` holds."""
-        return self.model.model_
+        return self.find_own_model("what was fitted comes").model_
+
+    def find_own_model(self, what: str) -> PILBoostClassifier:
+        """Return the classifier whose folds judged the labels; a ValueError where posteriors of another model did.
+
+        Parameters
+        ----------
+        what : str
+            What needs it, with its verb, as in "explanations come".
+
+        Returns
+        -------
+        PILBoostClassifier
+        """
+        if self.model is None:
+            raise ValueError(
+                f"{what} from a model of ours, and these labels were judged by {self.judge}: audit_labels(X, y), "
+                "without pred_probs and model, fits one"
+            )
+        return self.model
 
     @cached_property
     def numbers(self) -> Array:
         """The rows as float64 numbers: a category is its index, NaN a missing value."""
-        return self.fitted.encoder.by_index.encode_dense(self.X, self.model)
+        return self._find_encoder().by_index.encode_dense(self.X, self.model)
+
+    def _find_encoder(self) -> TableEncoder:
+        if self.encoder is None:
+            raise ValueError(
+                "X must be a table to look into its columns: give audit_labels one beside y and pred_probs"
+            )
+        return self.encoder
 
     @cached_property
     def label_indices(self) -> NDArray[np.intp]:

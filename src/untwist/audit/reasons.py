@@ -77,7 +77,8 @@ class Explanation:
     reasons : tuple of Reason
         The strongest comes first.
     n_disagreeing, n_similar : int
-        Of the `n_similar` most similar rows `n_disagreeing` bear another label; 0 where none were looked for.
+        Of the `n_similar` most similar rows `n_disagreeing` bear another label; both 0 where none were looked for, or
+        where there are no trees of ours to tell which rows are similar.
     n_predicted : int
         Of these, the rows that bear the label `predicted`.
     wrong_at_most : float or None

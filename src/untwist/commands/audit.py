@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,9 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.audit import DataIssue, LabelAudit, Slice, audit_labels
-from untwist.commands.columns import PreparedTable, has_dates
+from untwist.audit.findings import explain_rows
+from untwist.audit.labels import FIRST_ROWS
+from untwist.audit.posteriors import read_posteriors
+from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file, read_reviewed
-from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, refuse_unwritable, write
+from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, read, refuse_unwritable, write
 from untwist.commands.steps import (
     add_reviewed_option,
     add_table_options,
@@ -40,8 +44,6 @@ EXPLAINED = 500
 MOST_CONFUSIONS = 100
 #: Pairs of sources in the JSON, at most.
 MOST_DISAGREEMENTS = 100
-#: Where the sources are that stand out and are not printed.
-ALL_SOURCES = "--json lists them all"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -89,6 +91,12 @@ def add_audit_options(parser: argparse.ArgumentParser) -> None:
         type=_read_budget,
         help="this many suspects (default: as many as are worth a look, none without sign of noise)",
     )
+    parser.add_argument(
+        "--probabilities",
+        type=Path,
+        metavar="FILE",
+        help="judge by these: a row per row of the table, a column per class, of any model that has not seen the row",
+    )
     add_reviewed_option(parser)
 
 
@@ -112,7 +120,9 @@ def list_inputs(options: argparse.Namespace) -> list[Path]:
     """
     if options.reviewed and options.source:
         raise ValueError("--reviewed and --source exclude each other: untwist apply makes a table of the decisions")
-    return [options.table, *filter(None, [options.reviewed])]
+    if options.reviewed and options.probabilities:
+        raise ValueError("--reviewed and --probabilities exclude each other: reviewed rows teach a model of ours")
+    return [options.table, *filter(None, [options.reviewed, options.probabilities])]
 
 
 def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> JudgedFile:
@@ -129,6 +139,13 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     -------
     JudgedFile
     """
+    audit = _audit_by_file(sheet, table, options) if options.probabilities else _audit_by_fit(sheet, table, options)
+    suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
+    return JudgedFile(sheet, table, audit, suspects)
+
+
+def _audit_by_fit(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> LabelAudit:
+    """Judge the labels by the default classifier."""
     reviewed = None
     if options.reviewed:
         reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table)
@@ -136,9 +153,24 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     if done.was_stopped:
         raise KeyboardInterrupt  # Not all rows have been judged by models that have not seen them.
     with use_display(ProgressLine()):
-        audit = audit_labels(table.X, table.y, done.model, source=table.source, item=table.item)
-    suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
-    return JudgedFile(sheet, table, audit, suspects)
+        return audit_labels(table.X, table.y, done.model, source=table.source, item=table.item)
+
+
+def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> LabelAudit:
+    """Judge the labels by the probabilities in a file, which has a row for each row of the table."""
+    path = options.probabilities
+    posterior = read_posteriors(read(path).frame, np.unique(table.y), len(sheet.frame), name=str(path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # What looks wrong with the probabilities is printed below.
+        return audit_labels(
+            table.X,
+            table.y,
+            pred_probs=posterior[table.rows],
+            source=table.source,
+            item=table.item,
+            n_jobs=options.threads,
+            random_state=options.seed,
+        )
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -158,6 +190,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     refuse_same_files(list_inputs(options), [options.output, options.suspects, options.corrected])
     if options.corrected and not _are_alike(options.table, options.corrected):
         parser.error(f"--corrected must be a file of the same kind as {options.table.name}")
+    if options.probabilities and options.peers:
+        parser.error("--peers are compared on the folds of our own model: leave out --peers, or --probabilities")
     refuse_unwritable(options.suspects)
     refuse_unwritable(options.corrected)
     return options
@@ -186,8 +220,10 @@ class JudgedFile:
     @cached_property
     def issues(self) -> list[DataIssue]:
         """What else is wrong with the data; drift is looked for along the first column of dates too."""
-        dates = (name for name in self.audit.fitted.encoder.feature_labels if has_dates(self.sheet.frame[name]))
-        return self.audit.find_issues(time=next(dates, None))
+        encoder = self.audit.encoder
+        assert encoder is not None  # A file is a table.
+        dates = [encoder.feature_labels[index] for index in sorted(encoder.schema.dates)]
+        return self.audit.find_issues(time=dates[0] if dates else None)
 
     @property
     def line_names(self) -> NDArray[Any]:
@@ -197,9 +233,9 @@ class JudgedFile:
     def list_suspects(self) -> Any:
         """Return a frame of the suspects with their reasons."""
         suspects = self.suspects
-        explanations = self.audit.explanations(suspects[:EXPLAINED])
+        explanations = explain_rows(self.audit, suspects[:EXPLAINED])
         reasons = ["; ".join(map(str, one.reasons)) for one in explanations]
-        if len(suspects) > EXPLAINED:
+        if len(suspects) > EXPLAINED and self.audit.model is not None:
             print_status(f"reasons are given for the first {EXPLAINED} of {len(suspects)} suspects")
         columns = {
             self.sheet.row_word: self.sheet.lines[self.table.rows[suspects]],
@@ -252,6 +288,9 @@ class JudgedFile:
         found = {
             "rows": len(self.table.y),
             "classes": audit.classes,
+            "judge": audit.judge,
+            "looks_in_sample": audit.looks_in_sample,
+            "in_sample_reason": audit.in_sample_reason or None,
             "noise_found": audit.noise.found,
             "noise": audit.describe_noise(),
             "wrong": _name_limits(audit.noise_rate) | {"not_excluded": audit.highest_share},
@@ -349,19 +388,19 @@ class JudgedFile:
             "wrong_as_source_high": hidden.interval_as_source[1],
             "suspects_as_feature": dict(zip(("there", "in_all"), hidden.suspects_as_feature, strict=True)),
             "suspects_as_source": dict(zip(("there", "in_all"), hidden.suspects_as_source, strict=True)),
-            "advice": str(hidden),
+            "advice": hidden.advise(for_command=True),
         }
 
     def print_words(self, hint: str) -> None:
         """Print the noise and the first suspects for people; `hint` follows the number of the others."""
         n_suspects = len(self.suspects)
         if self.audit.noise.found:
-            print_result(self.audit.describe(ALL_SOURCES))
+            print_result(self.audit.describe(for_command=True))
         else:
-            ask = "" if n_suspects else "; --budget 50 lists the rows to look at first"
+            ask = "" if n_suspects else f"; {FIRST_ROWS[True]}"
             noise = f"{self.audit.describe_noise()}{self.audit.describe_as_source()}"
             print_result(f"{len(self.table.y)} labels: {noise}{ask}")
-            for line in self.audit.describe_sources(ALL_SOURCES):
+            for line in [*self.audit.describe_judge(), *self.audit.describe_sources(for_command=True)]:
                 print_result(f"  {line}")
         for one in self.slices[:SHOWN]:
             print_result(f"  labels look wrong more often (or are much harder to tell): {one}")
@@ -370,10 +409,10 @@ class JudgedFile:
             print_result(f"  {issue.describe(names, self.sheet.row_word)}")
         if n_suspects:
             self._print_expectation()
-        for row in self.suspects[:SHOWN].tolist():
-            explanation = str(self.audit.explain(row)).split(": ", 1)[1]
-            line = self.sheet.lines[self.table.rows[row]]
-            print_result(f"\n{self.sheet.row_word} {line} of {self.sheet.path.name}: {explanation}")
+        for explanation in explain_rows(self.audit, self.suspects[:SHOWN]):
+            words = str(explanation).split(": ", 1)[1]
+            number = self.sheet.lines[self.table.rows[explanation.row]]
+            print_result(f"\n{self.sheet.row_word} {number} of {self.sheet.path.name}: {words}")
         if len(self.suspects) > SHOWN:
             print(f"\n... and {len(self.suspects) - SHOWN} more{hint}")
 

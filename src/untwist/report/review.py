@@ -42,6 +42,13 @@ KEYS = [
     ("?", "this help"),
 ]
 
+#: What reasons are.
+WHY = """Why: a column speaks against the label if the row would look more like its label with what is usual
+for that label there; the number says how strongly, in log-odds. Similar rows share most leaves of the trees."""
+#: Why there are none.
+NO_REASONS = """Why a label is doubted, and which rows are similar, is told by trees of ours; here posteriors of another
+model have judged."""
+
 
 def write_review(findings: Findings, rows: RowNames, config: dict[str, Any], table: Any = None) -> str:
     """Write the section of the suspect rows.
@@ -135,9 +142,8 @@ def _write_plain_table(findings: Findings, rows: RowNames) -> str:
     return f"""<div id=plain class=scroll role=region tabindex=0 aria-label="{caption}"><table id=suspects>
 <caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>
 {body}</tbody></table></div>
-<p class=aside>Why: a column speaks against the label if the row would look more like its label with what is usual
-for that label there; the number says how strongly, in log-odds. Similar rows share most leaves of the trees. A value is
-marked as unusual if at most one in twenty rows of that label have one as rare.</p>"""
+<p class=aside>{WHY if findings.training else NO_REASONS} A value is marked as unusual if at most one in twenty
+rows of that label have one as rare.</p>"""
 
 
 def _point_to_parts(findings: Findings) -> str:
@@ -213,10 +219,12 @@ def _write_line(audit: LabelAudit, name: Any, one: Explanation) -> str:
     if one.wrong_at_most is not None:
         likely += f" to {format_probability(one.wrong_at_most)}"
     against = f"{one.n_disagreeing} of {one.n_similar}" if one.n_similar else ""
+    if not reasons:
+        reasons = f"<li>{'no single column stands out' if audit.model is not None else 'no trees of ours to ask'}</li>"
     return (
         f"<tr><th scope=row>{for_page(name, 40)}</th><td>{for_page(one.given, 40)}{_name_source(audit, one.row)}</td>"
         f"<td>{for_page(one.predicted, 40)}</td><td>{likely}</td><td>{against}</td>"
-        f"<td><ul>{reasons or '<li>no single column stands out</li>'}</ul></td><td></td></tr>\n"
+        f"<td><ul>{reasons}</ul></td><td></td></tr>\n"
     )
 
 

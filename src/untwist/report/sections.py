@@ -75,8 +75,9 @@ def write_summary(findings: Findings, row_name: str) -> str:
         name, number_wrong, _ = wrong
         column = for_page(name_column(audit.hidden_source.column), 40)
         wrong = (name, number_wrong, f"about {audit.hidden_source.share_as_source * n:,.0f} if {column} is a source")
+    columns = f", {len(findings.column_names):,} columns" if findings.column_names else ""
     tiles = [
-        ("labels judged", f"{n:,}", f"{len(audit.classes)} classes, {findings.training.n_columns:,} columns"),
+        ("labels judged", f"{n:,}", f"{len(audit.classes)} classes{columns}"),
         wrong,
         ("to review", f"{len(suspects):,}", worth),
     ]
@@ -84,7 +85,12 @@ def write_summary(findings: Findings, row_name: str) -> str:
     picture = charts.draw_waffle(
         (rate, low, high), f"A hundred squares for a hundred labels: between {low:.0%} and {high:.0%} of them are wrong"
     )
-    to_do = [*_point_to_sources(findings), *_point_to_slices(findings), *_write_next_steps(findings, row_name)]
+    to_do = [
+        *_point_to_judge(audit),
+        *_point_to_sources(findings),
+        *_point_to_slices(findings),
+        *_write_next_steps(findings, row_name),
+    ]
     steps = "".join(f"<li>{step}</li>" for step in to_do)
     return (
         f'<div class=hero><div><p class="verdict{mood}">{number}</p><p class=lead>{words}</p></div>'
@@ -149,6 +155,11 @@ def _is_clean(findings: Findings) -> bool:
     return max(audit.noise.even_limit, audit.highest_share) < CLEAN_LIMIT
 
 
+def _point_to_judge(audit: LabelAudit) -> list[str]:
+    """That the posteriors look as if they had seen the labels, if they do."""
+    return [f"<b>Beware:</b> {for_page(one, MOST_ADVICE)}." for one in audit.describe_judge()]
+
+
 def _point_to_sources(findings: Findings) -> list[str]:
     """Whose labels to look at first, if some stand out, or which column looks like a source."""
     hidden = findings.audit.hidden_source
@@ -202,17 +213,20 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
     suspects = findings.suspects
     if not len(suspects) and findings.is_uneven:
         return ["No row is listed by itself. Look into the above before the labels, and the model, are relied on."]
+    usable = "" if findings.training is None else " The model can be used as it is."
     if not len(suspects):
         if audit.noise.found or _is_clean(findings):
-            return ["Nothing needs correcting: no label stands out as wrong. The model can be used as it is."]
+            return [f"Nothing needs correcting: no label stands out as wrong.{usable}"]
         return [
-            "No label can be called wrong with confidence, so none is listed. The model can be used as it is.",
+            f"No label can be called wrong with confidence, so none is listed.{usable}",
             "If labels are doubted all the same, ask for a number of rows: the 50 most doubtful ones, say.",
         ]
     k = min(len(suspects), 50)
     first = f"the first {k} {for_page(row_name, 20)}s" if k > 1 else f"the {for_page(row_name, 20)}"
-    until_then = " Until then the model can be used as it is"
-    until_then += ": it allows for the noise." if findings.training.untwists else "."
+    until_then = ""
+    if findings.training is not None:
+        until_then = " Until then the model can be used as it is"
+        until_then += ": it allows for the noise." if findings.training.untwists else "."
     many = f"{_say_how_many(audit, suspects[:k])} of the labels there may be wrong, or none"
     if audit.noise.found:
         nearly_all = audit.expect_wrong(suspects[:k]) >= k - 0.5
@@ -285,8 +299,11 @@ def _write_certainty(findings: Findings) -> str:
     audit = findings.audit
     if audit.noise.is_given:
         return "The noise rates were given, not estimated, so that there are no intervals."
+    judge = "No row was judged by a model that had seen it."
+    if findings.training is None:
+        judge = f"The labels were judged by {for_page(audit.judge, 80)}; probabilities were calibrated to them first."
     words = (
-        "No row was judged by a model that had seen it. If labels contradict what similar rows say even where rows are "
+        f"{judge} If labels contradict what similar rows say even where rows are "
         "as clear as can be, the labels must be wrong; if only unclear rows are contradicted, they are just hard. "
     )
     if not audit.noise.found and audit.hidden_source is not None:
@@ -414,6 +431,11 @@ def write_training(findings: Findings) -> str:
         HTML.
     """
     trained = findings.training
+    if trained is None:
+        return (
+            f"<p>Nothing of ours: the labels were judged by {for_page(findings.audit.judge, 80)}. Learning curves, "
+            "what the predictions rest on, and reasons row by row need a model of ours, and are left out.</p>"
+        )
     best = trained.choice.best
     n_classes = len(findings.audit.classes)
     categories = f", {trained.n_categorical:,} of them categories" if trained.n_categorical else ""
@@ -421,7 +443,7 @@ def write_training(findings: Findings) -> str:
         "Rows": f"{len(findings.audit.given):,}",
         "Columns": f"{trained.n_columns:,}{categories}",
         "Missing cells": f"{trained.missing_share:.1%}" if trained.missing_share else "none",
-        "Classes": f"{n_classes}{_describe_boosting(findings)}",
+        "Classes": f"{n_classes}{_describe_boosting(trained, n_classes)}",
         "Trees": _describe_trees(trained),
         "Alpha": f"{best.alpha:g}",
     }
@@ -434,8 +456,8 @@ def write_training(findings: Findings) -> str:
         "<p>Boosted trees with the alpha-loss (PILBoost). What was left open was chosen by folds: the setting that "
         "best predicts the given labels of rows it has not seen, which needs no clean label. The model is the mean of "
         f"the fold models.{_describe_mixture(trained)}</p><dl class=facts>{listed}</dl>"
-        f"<h3>What alpha = {best.alpha:g} means</h3><p>{_explain_alpha(findings)}</p>"
-        f"{_write_learning_curves(findings)}"
+        f"<h3>What alpha = {best.alpha:g} means</h3><p>{_explain_alpha(trained)}</p>"
+        f"{_write_learning_curves(findings, trained)}"
         + write_table("What was tried", ["setting", "rounds", "log-loss", "error"], tried)
     )
 
@@ -462,10 +484,10 @@ def _describe_mixture(trained: TrainingFacts) -> str:
     )
 
 
-def _describe_boosting(findings: Findings) -> str:
-    if len(findings.audit.classes) == 2:
+def _describe_boosting(trained: TrainingFacts, n_classes: int) -> str:
+    if n_classes == 2:
         return ""
-    return ", boosted together" if findings.training.boosts_jointly else ", each against the rest"
+    return ", boosted together" if trained.boosts_jointly else ", each against the rest"
 
 
 def _write_setting(one: Candidate, best: Candidate) -> str:
@@ -474,8 +496,7 @@ def _write_setting(one: Candidate, best: Candidate) -> str:
     return f"alpha {one.alpha:g}, depth {one.max_depth}{draws}" + (" <small>chosen</small>" if is_chosen else "")
 
 
-def _explain_alpha(findings: Findings) -> str:
-    trained = findings.training
+def _explain_alpha(trained: TrainingFacts) -> str:
     alpha = trained.choice.best.alpha
     words = "Alpha says how much a label counts that contradicts all rows like it. "
     if alpha == 1:
@@ -493,12 +514,12 @@ def _explain_alpha(findings: Findings) -> str:
     )
 
 
-def _write_learning_curves(findings: Findings) -> str:
+def _write_learning_curves(findings: Findings, trained: TrainingFacts) -> str:
     losses, errors = findings.losses, findings.errors
-    kept = findings.training.choice.best.n_rounds
+    kept = trained.choice.best.n_rounds
     if len(losses) < kept:
         return ""
-    alone = len(findings.audit.classes) > 2 and not findings.training.boosts_jointly
+    alone = len(findings.audit.classes) > 2 and not trained.boosts_jointly
     several = ", each class against the rest" if alone else ""
     loss = charts.draw_curve(losses.tolist(), kept, "log-loss", f"Log-loss after each round; {kept} rounds were kept")
     error = charts.draw_curve(
@@ -577,8 +598,10 @@ def write_columns(findings: Findings) -> str:
     Returns
     -------
     str
-        HTML.
+        HTML; nothing where there are no trees of ours.
     """
+    if findings.training is None:
+        return ""
     before = findings.importances
     after = findings.corrected_importances
     names = [name_column(one) for one in findings.column_names]

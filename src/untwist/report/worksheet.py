@@ -17,7 +17,7 @@ from untwist.arguments import is_missing
 from untwist.audit.findings import Findings
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import describe_value
-from untwist.audit.usual import find_usual_values
+from untwist.audit.usual import UsualValues, find_usual_values
 from untwist.report.markup import name_column
 from untwist.text import clip
 
@@ -143,7 +143,7 @@ def _find_cap(audit: LabelAudit) -> int | None:
 
 
 def _count_columns(audit: LabelAudit, table: Any) -> int:
-    features = [name_column(name) for name in audit.fitted.encoder.feature_labels]
+    features = [] if audit.encoder is None else [name_column(name) for name in audit.encoder.feature_labels]
     others = [] if table is None else [one for one in map(name_column, table.columns) if one not in set(features)]
     return len(features) + len(others)
 
@@ -153,13 +153,16 @@ def _collect_columns(
 ) -> tuple[list[dict[str, Any]], dict[Any, int]]:
     """The values of rows with what is usual, and the place of each feature among the columns by its name."""
     audit = findings.audit
-    features = audit.fitted.encoder.feature_labels
+    features = findings.column_names
     written = {} if table is None else {name_column(name): place for place, name in enumerate(table.columns)}
     feature_names = [name_column(name) for name in features]
     others = [name for name in written if name not in set(feature_names)][:MOST_OTHERS]
-    by_importance = np.argsort(-findings.importances, kind="stable")
+    importances = findings.importances if len(findings.importances) else np.zeros(len(features))
+    by_importance = np.argsort(-importances, kind="stable")
     kept_features = np.sort(by_importance[: MOST_COLUMNS - len(others)]).tolist()
-    usual = find_usual_values(audit.fitted.encoder, audit.numbers, audit.label_indices, suspects, kept_features)
+    usual: list[UsualValues] = []
+    if audit.encoder is not None:
+        usual = find_usual_values(audit.encoder, audit.numbers, audit.label_indices, suspects, kept_features)
     columns: dict[str, dict[str, Any]] = {}
     for feature, one in zip(kept_features, usual, strict=True):
         name = feature_names[feature]
@@ -186,7 +189,8 @@ def _collect_columns(
 def _write_numbers(audit: LabelAudit, column: int, rows: NDArray[np.intp]) -> list[str]:
     """The values of a column that was audited, each different one written once."""
     numbers, which = np.unique(audit.numbers[rows, column], return_inverse=True)
-    texts = [_write_value(audit.fitted.encoder.decode(column, number)) for number in numbers.tolist()]
+    assert audit.encoder is not None  # Without a table there are no columns.
+    texts = [_write_value(audit.encoder.decode(column, number)) for number in numbers.tolist()]
     return [texts[i] for i in which.tolist()]
 
 

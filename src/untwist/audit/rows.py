@@ -1,0 +1,130 @@
+"""The rows of an audit by posteriors of other models: labels, weights, sources and folds, with a table or without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.validation import _check_sample_weight
+
+from untwist.arguments import Array
+from untwist.classifier import PILBoostClassifier, list_parameters
+from untwist.data.batches import Batches
+from untwist.data.encoding import TableEncoder
+from untwist.data.folds import mix_bits, split_into_folds, split_items_into_folds
+from untwist.data.labels import find_classes, refuse_missing
+from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
+from untwist.data.tables import bring_to_host
+from untwist.settings import resolve
+from untwist.training_data import N_FOLDS, SourceColumns, TrainingData
+
+__all__ = ["AuditedRows", "read_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedRows:
+    """The rows whose labels are judged.
+
+    Parameters
+    ----------
+    classes : array
+        The classes, sorted.
+    labels : array of int
+        The index of each row's label.
+    weight : array
+        How much each row counts.
+    votes : LabelSources or None
+        Who gave each label, if that was told.
+    folds : array or None
+        The weight of each row that each fold sets aside: rows of equal content, and of the same item, are set aside
+        together. None where there are no rows to fit anything to.
+    encoder : TableEncoder or None
+        How the rows become numbers, where they are a table.
+    """
+
+    classes: NDArray[Any]
+    labels: NDArray[np.intp]
+    weight: Array
+    votes: LabelSources | None
+    folds: Array | None
+    encoder: TableEncoder | None
+
+
+def read_rows(
+    X: Any, y: Any, sample_weight: ArrayLike | None, sources: SourceColumns, random_state: Any
+) -> AuditedRows:
+    """Read the rows as `PILBoostClassifier.fit` would, and where they are no table, as far as there are any.
+
+    Parameters
+    ----------
+    X : table, sequence or None
+        The rows. Texts, images and whatever else is no table are told apart by what they hold, and nothing else.
+    y, sample_weight
+        As `PILBoostClassifier.fit` takes them.
+    sources : SourceColumns
+        Who gave each label.
+    random_state : object
+        What the folds follow from.
+
+    Returns
+    -------
+    AuditedRows
+    """
+    if isinstance(X, Batches):
+        raise ValueError("X must be in memory to be judged by posteriors of other models, got Batches: leave it out")
+    X = bring_to_host(X)
+    if X is not None and _count_dimensions(X) == 2:
+        settings = resolve(list_parameters(PILBoostClassifier(random_state=random_state)))
+        data = TrainingData.collect(settings, X, y, sample_weight, sources=sources)
+        labels = data.rows.labels.astype(np.intp)
+        return AuditedRows(data.classes, labels, data.rows.weight, data.sources, data.folds, data.encoder)
+    refuse_missing(y)
+    given = column_or_1d(bring_to_host(y))
+    classes, numbers = find_classes(given)
+    contents = _hash_contents(X, len(given))
+    weight = _check_sample_weight(sample_weight, contents, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight must be positive for some of the rows")
+    votes = _read_sources(sources, contents, numbers, weight)
+    folds = None
+    seed = int(check_random_state(random_state).randint(2**31))
+    if X is not None and votes is not None and votes.has_repeated_items:
+        folds = split_items_into_folds(contents, votes.items, numbers, weight, N_FOLDS, seed)
+    elif X is not None:
+        folds = split_into_folds(contents, numbers, weight, N_FOLDS, seed)
+    return AuditedRows(classes, numbers.astype(np.intp), weight, votes, folds, None)
+
+
+def _count_dimensions(X: Any) -> int:
+    """Return 2 for a table, 1 for a sequence of texts."""
+    return len(X.shape) if hasattr(X, "shape") else np.asarray(X, dtype=object).ndim
+
+
+def _hash_contents(X: Any, n_rows: int) -> NDArray[np.uint64]:
+    """Return a hash of what each row holds; without rows each differs from all others."""
+    if X is None:
+        return mix_bits(np.arange(n_rows, dtype=np.uint64))
+    if _count_dimensions(X) == 1:
+        return mix_bits(read_names("X", X, n_rows)[1].astype(np.uint64))
+    numbers = np.asarray(X)
+    if len(numbers) != n_rows:
+        raise ValueError(f"X and y must have as many rows, got {len(numbers)} and {n_rows}")
+    return hash_rows(numbers.reshape(n_rows, -1))
+
+
+def _read_sources(
+    columns: SourceColumns, contents: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array
+) -> LabelSources | None:
+    """Return who gave each label and which rows are of one item, if that was told."""
+    if columns.item is not None and columns.source is None:
+        raise ValueError("item must come with source: who gave each of the labels of an item")
+    if columns.source is None:
+        return None
+    names, index = read_names("source", columns.source, len(labels))
+    if not (weight[index != UNKNOWN] > 0).any():
+        raise ValueError("source must be known for some of the rows with a weight, got none but unknown ones")
+    named = None if columns.item is None else read_names("item", columns.item, len(labels))[1]
+    return LabelSources(names, index, find_items(contents, index, labels, weight, named))
