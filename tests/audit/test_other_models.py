@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from untwist.audit import audit_labels
+from untwist.audit import audit_labels, seen_labels
 from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
 from untwist.audit.posteriors import read_posteriors
 from untwist.noise import Untwisting
@@ -157,6 +157,10 @@ def test_rows_of_weight_0_are_judged_and_do_not_count(noisy):
         ([[0.5, 0.5], [1, 0], [0.6, 0.6], [0, 1]], r"sum to 1 in each row, got 1.2 in row 2 \(1 of 4"),
         ([["a", "b"]] * 4, "hold numbers"),
         (pd.DataFrame(np.full((4, 2), 0.5), columns=["no", "maybe"]), "a column for each class: 'no', 'yes'"),
+        (
+            pd.DataFrame({"proba_no": np.full(4, 0.5)}),
+            "be of class 'yes' where it is one column, got that of 'no' only",
+        ),
         ([0.1, 0.2, 0.3, 7.0], "from 0 to 1, got 7.0 in row 3"),
     ],
 )
@@ -399,6 +403,18 @@ def test_posteriors_out_of_fold_raise_no_alarm_on_clean_or_noisy_data(noisy, mod
             warnings.simplefilter("error")
             for rows in (table, None):
                 assert not audit_labels(rows, labels, pred_probs=posterior).looks_in_sample
+
+
+def test_of_many_rows_a_sample_is_compared(noisy, monkeypatch):
+    X, y, _, posterior = noisy
+    weight = np.ones(len(y))
+    seen = RandomForestClassifier(30, random_state=0).fit(X, y).predict_proba(X)
+    monkeypatch.setattr(seen_labels, "MOST_ROWS", 400)
+    assert "a model of ours that has not seen these rows" in seen_labels.compare_with_quick_model(seen, X, y, weight)
+    assert not seen_labels.compare_with_quick_model(posterior, X, y, weight)
+    # Who learned from three times as many rows may err 0.4 times as often without a word.
+    better = np.where(np.random.default_rng(0).random((len(y), 1)) < 0.6, seen, posterior)
+    assert not seen_labels.compare_with_quick_model(better, X, y, weight)
 
 
 # ---- the report ----

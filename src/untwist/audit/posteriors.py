@@ -78,6 +78,9 @@ def read_posteriors(pred_probs: Any, classes: NDArray[Any], n_rows: int, name: s
 def _order_columns(frame: Any, classes: NDArray[Any], what: str) -> Any:
     """Return the columns of a frame in the order of the classes that they name, as an array."""
     names = list(frame.columns)
+    first, *others = classes.tolist()
+    if [str(name) for name in names] in [[pattern.format(first)] for pattern in PATTERNS]:
+        raise ValueError(f"{what} must be of class {others[0]!r} where it is one column, got that of {first!r} only")
     if len(names) == 1 or names == list(range(len(classes))):  # These are no names, but numbers of columns.
         return frame.to_numpy()
     texts = [str(name) for name in names]
@@ -85,9 +88,9 @@ def _order_columns(frame: Any, classes: NDArray[Any], what: str) -> Any:
         wanted = [pattern.format(label) for label in classes.tolist()]
         if len(set(texts)) == len(texts) and set(texts) >= set(wanted):
             return frame.to_numpy()[:, [texts.index(name) for name in wanted]]
-    others = " or ".join(pattern.format(classes.tolist()[0]) for pattern in PATTERNS[1:])
+    forms = " or ".join(pattern.format(first) for pattern in PATTERNS[1:])
     raise ValueError(
-        f"{what} must have a column for each class: {_name_some(classes.tolist())} (or all as in {others}), got "
+        f"{what} must have a column for each class: {_name_some(classes.tolist())} (or all as in {forms}), got "
         f"{_name_some(names)}"
     )
 
