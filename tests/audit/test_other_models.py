@@ -439,4 +439,7 @@ def test_a_report_warns_of_posteriors_that_have_seen_their_labels(noisy):
         audit = audit_labels(X, y, pred_probs=RandomForestClassifier(30, random_state=0).fit(X, y).predict_proba(X))
     page = report(audit, title="seen")
     assert "Beware" in page
+    assert "can be said of these labels" in page
+    assert "as far as can be seen" not in page
+    assert "Nothing needs correcting" not in page
     assert "the posteriors look as if they had seen the labels" in page

@@ -568,9 +568,11 @@ def test_only_some_of_many_bad_sources_are_told(monkeypatch, branches):
     lines = audit.describe_sources()
     assert len(lines) == 2
     assert lines[1] == "... and 2 more sources stand out: list_sources() has them all"
-    assert audit.describe_sources("see there")[1] == "... and 2 more sources stand out: see there"
-    assert audit.describe("see there") == str(audit).replace("list_sources() has them all", "see there")
-    assert "see there" in audit.describe("see there")
+    on_command_line = "--json lists them all"
+    assert audit.describe_sources(for_command=True)[1] == f"... and 2 more sources stand out: {on_command_line}"
+    in_words = audit.describe(for_command=True)
+    assert in_words == str(audit).replace("list_sources() has them all", on_command_line)
+    assert on_command_line in in_words
     assert sources.FALSE_DISCOVERY_RATE == 0.05
 
 

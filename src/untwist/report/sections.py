@@ -116,6 +116,8 @@ def _write_headline(findings: Findings) -> tuple[str, str]:
     if audit.noise.found:
         sure = f"We are 95&nbsp;% sure that it is between {format_percent(low)} and {format_percent(high)}."
         return format_percent(rate), f"of the {n:,} labels look wrong. {sure}{as_source}"
+    if audit.looks_in_sample:
+        return "Nothing", "can be said of these labels: the posteriors look as if they had seen them."
     not_excluded = format_percent(audit.highest_share)
     if hidden is not None:
         return "Uneven", f"No noise that is the same everywhere was found.{as_source}"
@@ -150,7 +152,7 @@ def _is_clean(findings: Findings) -> bool:
     wrong more often in some part.
     """
     audit = findings.audit
-    if isinstance(audit.noise, MatrixUntwisting) or audit.noise.found or findings.is_uneven:
+    if isinstance(audit.noise, MatrixUntwisting) or audit.noise.found or findings.is_uneven or audit.looks_in_sample:
         return False
     return max(audit.noise.even_limit, audit.highest_share) < CLEAN_LIMIT
 
@@ -213,6 +215,8 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
     suspects = findings.suspects
     if not len(suspects) and findings.is_uneven:
         return ["No row is listed by itself. Look into the above before the labels, and the model, are relied on."]
+    if not len(suspects) and audit.looks_in_sample:
+        return ["No row is listed. Audit the labels once more by posteriors of models that have not seen them."]
     usable = "" if findings.training is None else " The model can be used as it is."
     if not len(suspects):
         if audit.noise.found or _is_clean(findings):
