@@ -90,7 +90,7 @@ def pack_worksheet(findings: Findings, rows: RowNames, table: Any = None) -> Wor
     while True:
         content = _collect(findings, rows, table, n_suspects)
         text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
-        packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+        packed = base64.b64encode(zlib.compress(text.encode(), 6)).decode()
         if len(packed) <= MOST_PACKED or n_suspects <= 1:
             return Worksheet(packed, n_suspects)
         n_suspects = max(1, int(0.9 * n_suspects * MOST_PACKED / len(packed)))
@@ -128,7 +128,7 @@ def _collect(findings: Findings, rows: RowNames, table: Any, n_suspects: int) ->
             for one in explanations
         ],
         "columns": columns,
-        "left_out": _count_columns(audit, table) - len(columns),
+        "left_out": _count_columns(findings, table) - len(columns),
     }
 
 
@@ -142,8 +142,8 @@ def _find_cap(audit: LabelAudit) -> int | None:
 # ---- columns ----
 
 
-def _count_columns(audit: LabelAudit, table: Any) -> int:
-    features = [] if audit.encoder is None else [name_column(name) for name in audit.encoder.feature_labels]
+def _count_columns(findings: Findings, table: Any) -> int:
+    features = [name_column(name) for name in findings.column_names]
     others = [] if table is None else [one for one in map(name_column, table.columns) if one not in set(features)]
     return len(features) + len(others)
 
