@@ -1,6 +1,7 @@
 """A server of the review page's protocol in a few lines: it keeps decisions in memory and can go away."""
 
 import json
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -15,6 +16,7 @@ class StubServer:
         self.version = 0
         self.refuses = None
         self.port = 0
+        self._holder = socket.socket()
         self.start()
 
     def start(self):
@@ -56,6 +58,7 @@ class StubServer:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self.port = self._server.server_port
+        self._holder.close()
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
         self._thread.start()
 
@@ -63,6 +66,14 @@ class StubServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        # A socket that does not listen refuses connections, and keeps the port from being given to others.
+        self._holder = socket.socket()
+        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._holder.bind(("127.0.0.1", self.port))
+
+    def close(self):
+        self.stop()
+        self._holder.close()
 
     def decide(self, row, decision, label, note=""):
         """Decide as another tab would."""

@@ -538,7 +538,7 @@ def server(shop):
     lines = np.arange(3000) + 2
     one = StubServer(report(shop, title="customers.csv", rows=lines, row_name="line", server="decisions"))
     yield one
-    one.stop()
+    one.close()
 
 
 def test_a_server_keeps_decisions_and_other_tabs_see_them(browser, server, shop):
