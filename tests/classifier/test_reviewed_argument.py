@@ -188,6 +188,17 @@ def test_known_noise_stays_as_it_was_given():
     assert model.noise_.is_given
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_order_of_the_rows_does_not_matter(classes):
+    X, y, truth = draw_rows(300, classes)
+    rows = np.arange(0, 300, 3)
+    order = np.random.default_rng(0).permutation(300)
+    place = np.argsort(order)
+    expected = make_model().fit(X, y, reviewed=decide(X, y, truth, rows)).predict_proba(X)
+    shuffled = decide(X[order], y[order], truth[order], place[rows])
+    np.testing.assert_array_equal(make_model().fit(X[order], y[order], reviewed=shuffled).predict_proba(X), expected)
+
+
 def test_all_rows_may_be_reviewed():
     X, y, truth = draw_rows(300)
     X_test, _, y_test = draw_rows(2000, seed=9)

@@ -47,10 +47,12 @@ def test_arrays_make_the_model_of_one_process(client):
     assert type(model.local()) is PILBoostClassifier
 
 
-def test_sources_are_not_for_distributed_rows():
+def test_sources_and_reviews_are_not_for_distributed_rows():
     for given in ({"source": ["a"] * 9}, {"item": range(9)}):
         with pytest.raises(ValueError, match="source and item must be None in a distributed fit"):
             DaskPILBoostClassifier().fit(np.zeros((9, 2)), np.arange(9) % 2, **given)
+    with pytest.raises(ValueError, match="reviewed must be None in a distributed fit"):
+        DaskPILBoostClassifier().fit(np.zeros((9, 2)), np.arange(9) % 2, reviewed=[0])
 
 
 def test_frames_with_text_and_several_classes_make_the_model_of_one_process(client):

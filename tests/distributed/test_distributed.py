@@ -215,6 +215,7 @@ def test_a_checkpoint_needs_given_settings(tmp_path):
         (lambda part: part | {"X": part["X"][:, :-1]}, "same columns"),
         (lambda part: part | {"X": np.full(part["X"].shape, np.inf)}, "worker 1 of 2"),
         (lambda part: part | {"source": ["a"] * len(part["y"])}, "source and item must be None in a distributed fit"),
+        (lambda part: part | {"reviewed": [0]}, "reviewed must be None in a distributed fit"),
     ],
 )
 def test_rows_that_a_worker_refuses_are_an_error_for_all(spoil, message):

@@ -67,8 +67,11 @@ def learn_from_review(
     if noise.is_given or not len(given):
         return noise
     weight = np.ones(len(given)) if weight is None else weight
-    found = _list_probabilities(noise, posterior, given, truth)
-    likelihood = np.log(np.clip(found, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)) @ weight
+    order = np.lexsort(
+        (weight, truth, given, *posterior.T)
+    )  # In this order the sum does not depend on that of the rows.
+    found = _list_probabilities(noise, posterior[order], given[order], truth[order])
+    likelihood = (np.log(np.clip(found, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)) * weight[order]).sum(axis=1)
     log_weights = np.log(np.maximum(noise.weights, np.finfo(float).tiny)) + likelihood
     weights = np.exp(log_weights - logsumexp(log_weights))
     if isinstance(noise, Untwisting):
