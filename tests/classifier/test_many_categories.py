@@ -139,7 +139,8 @@ def test_sets_are_taken_where_folds_say_so():
     """What a city does depends on another column alone, so that its mean label says nothing."""
     rng = np.random.default_rng(0)
     city, sign = rng.integers(0, 20, 2000), rng.integers(0, 2, 2000)
-    X = pd.DataFrame({"city": [f"c{one}" for one in city], "sign": sign, "id": rng.integers(0, 300, 2000).astype(str)})
+    ids = [f"i{one}" for one in rng.integers(0, 300, 2000)]
+    X = pd.DataFrame({"city": [f"c{one}" for one in city], "sign": sign, "id": ids})
     y = (city % 2) ^ sign
     model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X[:1000], y[:1000])
     assert list(model.model_.encoder.schema.numbers) == [2]  # The id has more categories than a set has room for.
