@@ -210,7 +210,7 @@ ENDINGS = [".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".tar", ".csv.z
 ENCODINGS = ["utf-8", "latin-1", "utf-16", "utf-7", "cp1252"]
 
 
-def try_table(content: bytes, ending: str, separator: str | None = None, encoding: str = "utf-8") -> None:
+def try_table(content: bytes, ending: str, separator: str | None = None, encoding: str | None = None) -> None:
     """A file of a table: read, made ready, fitted, predicted, written again."""
     folder = MEMORY if os.path.isdir(MEMORY) else None
     with tempfile.TemporaryDirectory(dir=folder) as name, warnings.catch_warnings():
@@ -232,7 +232,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
             again.write_bytes(
                 sheets.COMPRESS.get(path.suffix, bytes)(sheet.replace_labels(label, first, ready.y[:1].tolist()))
             )
-            other = sheets.read(again, sheet.separator, encoding).frame
+            other = sheets.read(again, sheet.separator, sheet.encoding).frame
         except ValueError as error:
             assert str(error), "no words"
         else:
@@ -254,7 +254,7 @@ def try_csv(content: bytes) -> None:
     choices = Choices(content)
     ending, how = choices.one(ENDINGS), choices.below(256)
     separator = (None, ",", ";", "\t")[how % 4]
-    try_table(content[2:], ending, separator, "utf-8" if how < 192 else ENCODINGS[how % len(ENCODINGS)])
+    try_table(content[2:], ending, separator, None if how < 192 else ENCODINGS[how % len(ENCODINGS)])
 
 
 def try_parquet(content: bytes) -> None:
