@@ -77,7 +77,7 @@ class _ColumnReport:
 
     name: str
     kind: str
-    examples: list[str]
+    examples: tuple[str, ...]
     missing: float
     distinct: int
     note: str
@@ -130,7 +130,7 @@ def _report_columns(sheet: Sheet, options: argparse.Namespace) -> list[_ColumnRe
     for name in frame.columns:
         cells = frame[name].dropna()
         cells = cells[[not is_missing(str(value).strip()) for value in cells]] if name not in special else cells
-        examples = [str(value).strip()[:MOST_LETTERS] for value in cells.drop_duplicates().head(N_EXAMPLES)]
+        examples = tuple(str(value).strip()[:MOST_LETTERS] for value in cells.drop_duplicates().head(N_EXAMPLES))
         seen: dict[str, Any] = {"name": name, "examples": examples, "distinct": int(cells.nunique())}
         seen["missing"] = 1.0 - len(cells) / len(frame)
         if name == options.label:
