@@ -241,6 +241,8 @@ def test_a_weak_column_is_no_leak():
     wrong = rng.random(600) < 0.05
     assert measure_leak(np.where(wrong, 1 - y, y).astype(float), y) is None
     assert measure_leak(y.astype(float), np.zeros(600, dtype=int)) is None
+    many = rng.integers(0, 30, 1500)
+    assert measure_leak(many.astype(float), many) > 0.99
 
 
 # ---- order, classes, groups ----

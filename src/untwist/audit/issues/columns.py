@@ -21,8 +21,8 @@ MOST_LEAK_CLASSES = 50
 LEAST_LEAK_ROWS = 5
 #: Leaks are looked for in this many rows, at most.
 MOST_LEAK_SAMPLE = 20_000
-#: Depth of the tree that looks for a leak.
-LEAK_TREE_DEPTH = 4
+#: Leaves of the tree that looks for a leak, at most; where there are many classes, two for each.
+LEAK_TREE_LEAVES = 16
 #: Rows in a leaf of the tree that looks for a leak, at least.
 LEAK_TREE_LEAF = 5
 #: Infinity becomes this and a missing value its negative, as the tree takes finite numbers only.
@@ -65,7 +65,8 @@ def measure_leak(values: Array, labels: NDArray[np.intp]) -> float | None:
         return None
     largest_share = rows_of_class.max() / len(labels)
     finite = np.nan_to_num(values, nan=-FAR_AWAY, posinf=FAR_AWAY, neginf=-FAR_AWAY)[:, None]
-    tree = DecisionTreeClassifier(max_depth=LEAK_TREE_DEPTH, min_samples_leaf=LEAK_TREE_LEAF, random_state=0)
+    n_leaves = max(LEAK_TREE_LEAVES, 2 * len(rows_of_class))
+    tree = DecisionTreeClassifier(max_leaf_nodes=n_leaves, min_samples_leaf=LEAK_TREE_LEAF, random_state=0)
     accuracy = float(cross_val_score(tree, finite, labels, cv=2).mean())
     return accuracy if accuracy > max(LEAK_ACCURACY, largest_share + LEAK_GAIN * (1.0 - largest_share)) else None
 
