@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from untwist.audit import audit_labels, seen_labels
+from untwist.audit import Decisions, audit_labels, seen_labels
 from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
 from untwist.audit.posteriors import read_posteriors
 from untwist.noise import Untwisting
@@ -443,3 +443,22 @@ def test_a_report_warns_of_posteriors_that_have_seen_their_labels(noisy):
     assert "as far as can be seen" not in page
     assert "Nothing needs correcting" not in page
     assert "the posteriors look as if they had seen the labels" in page
+
+
+def test_reviewed_rows_are_right_whoever_judges(noisy):
+    X, y, wrong, posterior = noisy
+    audit = audit_labels(X, y, pred_probs=posterior)
+    rows = audit.suspects(budget=60)
+    labels = np.where(wrong[rows], audit.classes[1 - np.searchsorted(audit.classes, y[rows])], y[rows])
+    said = np.where(wrong[rows], "relabel", "keep")
+    decisions = Decisions(rows, y[rows], said, labels, [""] * len(rows), audit.fingerprint)
+    for reviewed in (decisions, rows):
+        given = audit.apply(decisions)
+        after = audit_labels(X, given, pred_probs=posterior, reviewed=reviewed)
+        assert after.reviewed.sum() == 60
+        assert (after.wrong[rows] == 0).all()
+        assert not np.isin(after.suspects(budget=len(y) - 60), rows).any()
+        np.testing.assert_array_equal(after.given, given)
+        assert report(after, title="t")
+    with pytest.raises(ValueError, match="reviewed and source exclude each other"):
+        audit_labels(X, y, pred_probs=posterior, reviewed=decisions, source=["a"] * len(y))

@@ -354,8 +354,8 @@ def test_what_categories_are_called_does_not_matter(sample, settings, names):
     in_order = np.array(sorted(names), dtype=object)
     frame = pd.DataFrame(sample.X, columns=[f"x{i}" for i in range(sample.X.shape[1])])
     called, numbered = frame.assign(kind=in_order[kinds]), frame.assign(kind=kinds)
-    model = PILBoostClassifier(**settings).fit(called, sample.y)
-    other = PILBoostClassifier(**settings, categorical_features=["kind"]).fit(numbered, sample.y)
+    by_kind = PILBoostClassifier(**settings, categorical_features=["kind"])
+    model, other = by_kind.fit(called, sample.y), clone(by_kind).fit(numbered, sample.y)
     assert_same(model, other, called, numbered)
 
 

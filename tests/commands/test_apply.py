@@ -136,7 +136,8 @@ def test_what_cannot_be_done_is_said(folder, capsys):
     assert "read or written already" in untwist(capsys, "apply", "d.csv", "data.csv", "-o", "data.csv")[2]
     assert "read or written already" in untwist(capsys, "apply", "d.csv", "data.csv", "-o", "d.csv")[2]
     assert "same kind" in untwist(capsys, "apply", "d.csv", "data.csv", "-o", "new.parquet")[2]
-    assert "save it as CSV" in untwist(capsys, "apply", "d.csv", "data.xlsx", "-o", "new.xlsx")[2]
+    assert "new.xlsx cannot be written" in untwist(capsys, "apply", "d.csv", "data.xlsx", "-o", "new.xlsx")[2]
+    assert "must be a CSV file" in untwist(capsys, "apply", "d.csv", "data.xlsx", "-o", "new.parquet")[2]
     assert "d.csv is not the" in untwist(capsys, "apply", "d.csv", "d.csv", "-o", "new.csv")[2]
     decide("data.csv", [(1, "relabel", "yes")], given=["perhaps"])
     err = untwist(capsys, "apply", "d.csv", "data.csv", "-o", "new.csv")[2]

@@ -178,6 +178,7 @@ def _audit_by_own_model(
         item=None if votes is None else _name_items(votes, item, weight),
         by_source=fitted.sources,
         reviewed=None if review is None else review.is_reviewed,
+        before_review=None if review is None else fitted.classes[review.given],
         encoder=fitted.encoder,
     )
     if not seeks_sources or votes is not None:
@@ -227,6 +228,7 @@ def _audit_by_posterior(
         item=None if votes is None else _name_items(votes, item, weight),
         by_source=by_source,
         reviewed=None if review is None else review.is_reviewed,
+        before_review=None if review is None else rows.classes[review.given],
         encoder=rows.encoder,
         judge=judge,
         in_sample_reason=in_sample_reason,

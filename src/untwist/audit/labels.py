@@ -123,6 +123,8 @@ class LabelAudit:
     reviewed : array of bool or None
         The rows whose labels were known to be right: `given` and `predicted` are what was decided on, and `wrong` is 0.
         None where no row was.
+    before_review : array or None
+        The labels before that review, as far as they are known.
     encoder : TableEncoder or None
         How the rows become numbers; None where X is no table.
     judge : str
@@ -160,6 +162,7 @@ class LabelAudit:
     by_source: NoiseBySource | None = None
     hidden_source: HiddenSource | None = None
     reviewed: NDArray[np.bool_] | None = None
+    before_review: NDArray[Any] | None = None
     encoder: TableEncoder | None = None
     judge: str = "PILBoostClassifier, out of fold"
     in_sample_reason: str = ""
@@ -938,8 +941,7 @@ class LabelAudit:
     @property
     def _labels_as_given(self) -> NDArray[np.intp]:
         """The index of each row's label before any review, as the posterior has it."""
-        review = None if self.fitted.out_of_fold is None else self.fitted.out_of_fold.reviewed
-        return self.label_indices if review is None else review.given.astype(np.intp)
+        return self.label_indices if self.before_review is None else np.searchsorted(self.classes, self.before_review)
 
     @cached_property
     def source_indices(self) -> NDArray[np.intp]:

@@ -11,7 +11,8 @@ import numpy as np
 from untwist.audit import Decisions, read_decisions
 from untwist.commands.decided import find_label
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, read, refuse_unwritable
-from untwist.commands.steps import encode_json, print_result, refuse_same_files
+from untwist.commands.steps import add_file_options, encode_json, print_result, refuse_same_files
+from untwist.commands.workbooks import WORKBOOKS
 from untwist.data.decisions import KEEP, SKIP, match_labels, mean_the_same
 from untwist.files import write_whole
 
@@ -35,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     decisions = read_decisions(options.decisions)
     if not len(decisions):
         raise ValueError(f"{options.decisions} has no decisions")
-    sheet = read(options.table, options.separator, options.encoding)
+    sheet = read(options.table, options.separator, options.encoding, options.sheet)
     try:
         label = find_label(sheet.frame, decisions)
     except ValueError as error:
@@ -65,20 +66,18 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("decisions", type=Path, metavar="DECISIONS", help="the file that untwist review wrote")
     parser.add_argument("table", type=Path, metavar="TABLE", help="the file that was reviewed, as it was then")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="the copy with other labels")
-    parser.add_argument("--separator", help="between cells (default: the likeliest of , ; | and tab)")
-    parser.add_argument("--encoding", default="utf-8", help="of the text (default utf-8)")
+    add_file_options(parser)
     parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
     options = parser.parse_args(arguments)
     refuse_same_files([options.decisions, options.table], [options.output])
     refuse_unwritable(options.output)
     binary = {".parquet", *ARROW}
     kinds = find_kind(options.table), find_kind(options.output)
-    if kinds[0] != kinds[1] and set(kinds) & {*binary, ".xlsx", ".ods"}:
+    if kinds[0] in WORKBOOKS:
+        if kinds[1] in binary:
+            parser.error("the copy of a spreadsheet must be a CSV file: single cells of a workbook cannot be changed")
+    elif kinds[0] != kinds[1] and set(kinds) & binary:
         parser.error(f"the copy must be a file of the same kind as {options.table.name}")
-    if kinds[0] in (".xlsx", ".ods"):
-        raise ValueError(
-            f"{options.table}: a workbook cannot be changed in some cells alone: save it as CSV, review that"
-        )
     return options
 
 

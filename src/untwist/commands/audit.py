@@ -106,11 +106,13 @@ def _read_budget(text: str) -> int:
     return int(text)
 
 
-def list_inputs(options: argparse.Namespace) -> list[Path]:
-    """List the files that are read, and raise a ValueError where options exclude each other.
+def list_inputs(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[Path]:
+    """List the files that are read; options that exclude each other are an error of the parser.
 
     Parameters
     ----------
+    parser : argparse.ArgumentParser
+        The parser of a command.
     options : argparse.Namespace
         Those of `add_audit_options`.
 
@@ -119,9 +121,9 @@ def list_inputs(options: argparse.Namespace) -> list[Path]:
     list of Path
     """
     if options.reviewed and options.source:
-        raise ValueError("--reviewed and --source exclude each other: untwist apply makes a table of the decisions")
+        parser.error("--reviewed and --source exclude each other: untwist apply makes a table of the decisions")
     if options.reviewed and options.probabilities:
-        raise ValueError("--reviewed and --probabilities exclude each other: reviewed rows teach a model of ours")
+        parser.error("--reviewed and --probabilities exclude each other: reviewed rows teach a model of ours")
     return [options.table, *filter(None, [options.reviewed, options.probabilities])]
 
 
@@ -187,7 +189,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         help="a copy of the table, labels that are likelier wrong than right replaced",
     )
     options = parser.parse_args(arguments)
-    refuse_same_files(list_inputs(options), [options.output, options.suspects, options.corrected])
+    refuse_same_files(list_inputs(parser, options), [options.output, options.suspects, options.corrected])
     if options.corrected and not _are_alike(options.table, options.corrected):
         parser.error(f"--corrected must be a file of the same kind as {options.table.name}")
     if options.probabilities and options.peers:

@@ -18,6 +18,7 @@ from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file
 from untwist.commands.sheets import COMPRESSED, Sheet, find_kind
 from untwist.commands.steps import encode_json, print_result, read_table, refuse_same_files
+from untwist.commands.workbooks import WORKBOOKS
 from untwist.data.decisions import SKIP
 from untwist.progress import print_status
 from untwist.report import report
@@ -82,7 +83,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         parser.error("--port must be from 0 to 65535")
     if options.decisions is None:
         options.decisions = options.table.with_name(f"{_find_stem(options.table)}.decisions.csv")
-    refuse_same_files(list_inputs(options), [options.decisions])
+    refuse_same_files(list_inputs(parser, options), [options.decisions])
     return options
 
 
@@ -190,7 +191,9 @@ def _name_next_command(options: argparse.Namespace) -> str:
     table = options.table
     suffixes = table.name[len(_find_stem(table)) :]
     words = ["untwist", "apply", str(options.decisions), str(table)]
+    suffixes = ".csv" if find_kind(table) in WORKBOOKS else suffixes
     words += ["-o", str(table.with_name(f"{_find_stem(table)}.cleaned{suffixes}"))]
-    words += [] if options.separator is None else ["--separator", options.separator]
-    words += [] if options.encoding == "utf-8" else ["--encoding", options.encoding]
+    for name in ("separator", "encoding", "sheet"):
+        value = getattr(options, name)
+        words += [] if value is None else [f"--{name}", value]
     return shlex.join(words)

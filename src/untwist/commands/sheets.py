@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from untwist.commands.cells import replace_cells
+from untwist.commands.rewriting import replace_cells
 from untwist.commands.workbooks import WORKBOOKS, read_workbook
 from untwist.data.batches import describe_error
 from untwist.files import open_whole

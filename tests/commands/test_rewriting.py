@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from untwist.commands import sheets
-from untwist.commands.cells import replace_cells
+from untwist.commands.rewriting import replace_cells
 
 pytest.importorskip("pandas")
 
