@@ -17,6 +17,7 @@ from untwist.text import clip, for_page
 __all__ = [
     "NAME_WIDTH",
     "abbreviate",
+    "format_probability",
     "write_bar",
     "write_curve",
     "write_fragment",
@@ -278,3 +279,19 @@ def write_noise(
     if len(classes) > MOST_CLASSES:
         parts.append(f"and {len(classes) - MOST_CLASSES} more classes: see .matrix")
     return write_fragment("Label noise", words, *parts)
+
+
+def format_probability(probability: float) -> str:
+    """Write a probability in percent that does not claim certainty.
+
+    Parameters
+    ----------
+    probability : float
+        From 0 to 1.
+
+    Returns
+    -------
+    str
+        Plain text.
+    """
+    return "over 99%" if probability > 0.99 else "under 1%" if probability < 0.01 else f"{probability:.0%}"

@@ -103,7 +103,7 @@ def plot_noise_posterior(model: Any, ax: Axes | None = None) -> Axes:
     Axes
     """
     noise = _find_noise(model)
-    names = _name_classes(_find_fitted(model).classes)
+    names = _name_classes(model.classes if isinstance(model, LabelAudit) else find_model(model).classes)
     ax = _open(ax)
     if isinstance(noise, Untwisting) and len(names) == 2:
         _draw_rates(ax, noise, names)
@@ -163,7 +163,7 @@ def plot_transition_matrix(model: Any, ax: Axes | None = None) -> Axes:
     """
     noise = _find_noise(model)
     matrix = model.matrix if isinstance(model, LabelAudit) else noise.matrix
-    names = _name_classes(_find_fitted(model).classes)
+    names = _name_classes(model.classes if isinstance(model, LabelAudit) else find_model(model).classes)
     ax = _open(ax)
     across = np.arange(len(names))
     # The diagonal is close to 1 in any case, and would hide how the other cells differ.

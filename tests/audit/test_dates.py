@@ -68,3 +68,14 @@ def test_a_model_with_dates_goes_on_from_where_it_was(audited):
     model.set_params(n_estimators=5).fit(X, audit.given)
     whole = PILBoostClassifier(alpha=1.0, n_estimators=5, max_depth=2, random_state=0).fit(X, audit.given)
     np.testing.assert_array_equal(model.predict_proba(X), whole.predict_proba(X))
+
+
+def test_words_for_missing_values_stand_among_numbers_held_as_text():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=200).round(2)
+    table = pd.DataFrame({"b": rng.normal(size=200), "a": np.where(np.arange(200) % 50 == 0, "-", a.astype(str))})
+    with pytest.warns(UserWarning, match="holds numbers as text"):
+        model = PILBoostClassifier(alpha=1.0, n_estimators=5, max_depth=2).fit(table, a > 0)
+    plain = table.assign(a=np.where(np.arange(200) % 50 == 0, np.nan, a))
+    twin = PILBoostClassifier(alpha=1.0, n_estimators=5, max_depth=2).fit(plain, a > 0)
+    np.testing.assert_array_equal(model.predict_proba(table), twin.predict_proba(plain))

@@ -334,3 +334,38 @@ def test_an_audit_finds_issues():
     assert audit.find_issues(time="a")[0].kind in KINDS
     with pytest.raises(ValueError, match="time must be a column"):
         audit.find_issues(time="d")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_column_that_acts_on_the_label_beside_time_does_not_drift(seed):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"when": np.sort(rng.normal(size=1000)), "age": rng.normal(size=1000)})
+    y = X["when"] + X["age"] + 0.1 * rng.normal(size=1000) > 0
+    drifting = [issue.columns for issue in find_data_issues(X, y) if issue.kind == "drift"]
+    assert ("when",) in drifting
+    assert not any("age" in columns for columns in drifting)
+
+
+def test_dates_do_not_drift():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"when": pd.date_range("2021-01-01", periods=500), "age": rng.normal(size=500)})
+    assert not [issue for issue in find_data_issues(X, X["age"] > 0) if issue.kind == "drift"]
+
+
+def test_a_table_of_ids_has_no_equal_rows():
+    found = find_data_issues(np.arange(300.0)[:, None], np.arange(300) % 2)
+    assert [issue.kind for issue in found] == ["id_column"]
+
+
+def test_huge_values_are_looked_at():
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    X[:3, 1] = [1e200, -1e200, 1e308]
+    assert "outliers" in {issue.kind for issue in find_data_issues(X, X[:, 0] + X[:, 1] > 0)}
+
+
+def test_times_of_any_kind():
+    rng = np.random.default_rng(0)
+    times = pd.Series(pd.date_range("2021-01-01", periods=400, tz="Europe/Berlin")).sample(frac=1, random_state=0)
+    X = pd.DataFrame({"level": times.dt.day_of_year.to_numpy() + rng.normal(size=400), "age": rng.normal(size=400)})
+    for given in (times, times.astype(object), times.dt.tz_localize(None).to_numpy()):
+        assert [(one.kind, one.columns) for one in find_data_issues(X, time=given)] == [("drift", ("level",))]

@@ -462,3 +462,11 @@ def test_reviewed_rows_are_right_whoever_judges(noisy):
         assert report(after, title="t")
     with pytest.raises(ValueError, match="reviewed and source exclude each other"):
         audit_labels(X, y, pred_probs=posterior, reviewed=decisions, source=["a"] * len(y))
+
+
+def test_columns_in_another_order_are_asked_about(noisy):
+    _, y, _, posterior = noisy
+    with pytest.warns(UserWarning, match=r"less than chance would: are their columns in the order .* \(0, 1\)\?"):
+        audit_labels(y=y, pred_probs=posterior[:, ::-1])
+    with pytest.raises(ValueError, match="X comes first"):
+        audit_labels(y, posterior)

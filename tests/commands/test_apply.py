@@ -163,3 +163,30 @@ def test_a_column_like_the_labels_is_no_trouble(folder, capsys):
     decide("twins.csv", [(2, "relabel", "a")])
     assert untwist(capsys, "apply", "d.csv", "twins.csv", "-o", "new.csv")[0] == 0
     pd.testing.assert_frame_equal(pd.read_csv("new.csv", dtype=str), frame.assign(y=np.array(["a", "b", "a"])))
+
+
+@pytest.mark.parametrize("blank", ["\t", "   ", ""])
+def test_lines_of_blanks_are_no_rows(folder, capsys, blank):
+    lines = ["a,y", "1,no", "2,no", blank, "3,no", "4,no", "5,yes"]
+    Path("blank.csv").write_text("\n".join(lines) + "\n")
+    decide("blank.csv", [(2, "relabel", "yes"), (3, "relabel", "yes")])
+    assert untwist(capsys, "apply", "d.csv", "blank.csv", "-o", "new.csv")[0] == 0
+    assert Path("new.csv").read_text().splitlines() == [*lines[:4], "3,yes", "4,yes", "5,yes"]
+
+
+def test_a_label_may_be_called_nan(folder, capsys):
+    Path("nan.csv").write_text("a,y\n1,nan\n2,ok\n3,nan\n")
+    decide("nan.csv", [(0, "relabel", "ok"), (2, "keep", "nan")])
+    assert untwist(capsys, "apply", "d.csv", "nan.csv", "-o", "new.csv")[0] == 0
+    assert Path("new.csv").read_text() == "a,y\n1,ok\n2,ok\n3,nan\n"
+
+
+def test_categories_of_parquet_keep_their_order(folder, capsys):
+    kinds = pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
+    frame = pd.DataFrame({"a": [1, 2, 3], "y": pd.Series(["high", "low", "low"], dtype=kinds)})
+    frame.to_parquet("kinds.parquet")
+    decide("kinds.parquet", [(1, "relabel", "high")])
+    assert untwist(capsys, "apply", "d.csv", "kinds.parquet", "-o", "new.parquet")[0] == 0
+    changed = pd.read_parquet("new.parquet")["y"]
+    assert changed.dtype == kinds
+    assert changed.tolist() == ["high", "high", "low"]

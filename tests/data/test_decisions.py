@@ -139,3 +139,9 @@ def test_all_kinds_of_tables_have_fingerprints():
     assert fingerprint_features(numbers) == fingerprint_features(numbers.astype(np.float32))
     assert fingerprint_features(-np.zeros((2, 1))) == fingerprint_features(np.zeros((2, 1)))
     assert fingerprint_features(pl.DataFrame({"a": ["x", None]})) == fingerprint_features(pa.table({"a": ["x", None]}))
+
+
+def test_texts_without_a_second_dimension_count():
+    one, other = ["a text", "another"], ["a text", "changed"]
+    assert fingerprint_features(one) != fingerprint_features(other)
+    assert fingerprint_features(one) != fingerprint_features(None)

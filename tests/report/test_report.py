@@ -20,8 +20,9 @@ from helpers.tickets import judge_by, make_components, make_tickets, measure_mat
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels, findings
 from untwist.audit.reasons import describe_value
+from untwist.display import format_probability
 from untwist.report import Peer, charts, compare, report, review, sections
-from untwist.report.markup import format_probability, name_column
+from untwist.report.markup import name_column
 from untwist.report.worksheet import LEAST_SHOWN_EFFECT
 from untwist.text import clip, for_page, for_script
 from untwist.theory.several_classes import SoftmaxLink

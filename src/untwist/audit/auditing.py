@@ -105,6 +105,8 @@ def audit_labels(
     >>> bool(np.isin(suspects, flipped).mean() > 0.9)
     True
     """
+    if np.ndim(y) == 2 and np.ndim(X) == 1:
+        raise ValueError("X comes first, and then y: without X it is audit_labels(y=labels, pred_probs=posteriors)")
     if y is None:
         raise ValueError("y must be the labels: audit_labels(X, y), or audit_labels(y=y, pred_probs=...)")
     if pred_probs is not None and model is not None:
@@ -133,6 +135,7 @@ def audit_labels(
     else:
         judge = "posteriors that were given"
         raw = read_posteriors(pred_probs, rows.classes, len(rows.labels))
+        _warn_of_contradiction(raw, rows)
         reason = _find_seen_labels(raw, X, rows, n_jobs, random_state)
     known = None if review is None or not review.is_reviewed.any() else review.encode(rows.classes)
     return _audit_by_posterior(raw, X, rows, item, known, judge, reason)
@@ -287,6 +290,20 @@ def _find_seen_labels(raw: Array, X: Any, rows: AuditedRows, n_jobs: int | None,
             stacklevel=3,
         )
     return reason
+
+
+def _warn_of_contradiction(raw: Array, rows: AuditedRows) -> None:
+    """Warn of posteriors that speak against most labels: their columns may be in another order than the classes."""
+    n_classes = raw.shape[1]
+    of_label = np.average(raw[np.arange(len(raw)), rows.labels], weights=rows.weight)
+    if of_label < 1.0 / n_classes - 3.0 * np.sqrt(0.25 / len(raw)):
+        order = ", ".join(map(str, rows.classes[:5].tolist())) + (", ..." if n_classes > 5 else "")
+        warnings.warn(
+            f"pred_probs give the labels {of_label:.0%} on average, less than chance would: are their columns in the "
+            f"order of the sorted classes ({order})?",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _name_model(model: Any) -> str:

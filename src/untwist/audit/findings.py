@@ -556,10 +556,12 @@ def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
 
 def _follow_label(audit: LabelAudit) -> tuple[Array, NDArray[np.bool_]]:
     """Return the twisted posterior of a label for each row, and whether the row bears it; see `Calibration`."""
+    # The twisted posterior is that of labels before any review.
+    labels = audit.given if audit.before_review is None else audit.before_review
     if len(audit.classes) == 2:
-        return audit.posterior[:, 1], audit.given == audit.classes[1]
+        return audit.posterior[:, 1], labels == audit.classes[1]
     likeliest = audit.posterior.argmax(axis=1)
-    return audit.posterior.max(axis=1), audit.given == audit.classes[likeliest]
+    return audit.posterior.max(axis=1), labels == audit.classes[likeliest]
 
 
 def measure_reliability(audit: LabelAudit) -> list[tuple[float, Interval]]:

@@ -41,7 +41,15 @@ from untwist.data.decisions import Decisions
 from untwist.data.encoding import TableEncoder
 from untwist.data.fingerprints import fingerprint
 from untwist.data.sources import look_up_sources
-from untwist.display import NAME_WIDTH, write_bar, write_curve, write_fragment, write_percent, write_table
+from untwist.display import (
+    NAME_WIDTH,
+    format_probability,
+    write_bar,
+    write_curve,
+    write_fragment,
+    write_percent,
+    write_table,
+)
 from untwist.files.decisions import read_decisions
 from untwist.model import FittedModel
 from untwist.noise.matrix import MatrixUntwisting
@@ -191,7 +199,7 @@ class LabelAudit:
                 f"{row}",
                 for_page(self.given[row], NAME_WIDTH),
                 for_page(self.predicted[row], NAME_WIDTH),
-                f"{self.wrong[row]:.0%}",
+                format_probability(float(self.wrong[row])),
             ]
             for row in suspects[:MOST_LISTED].tolist()
         ]

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from untwist.arguments import Array
 from untwist.data.encoding import TableEncoder
+from untwist.display import format_probability
 from untwist.model import FittedModel
 
 __all__ = ["Explanation", "Reason", "ReasonFinder", "describe_limit", "describe_value"]
@@ -105,7 +106,8 @@ class Explanation:
         others = f"{self.n_disagreeing} of the {self.n_similar} most similar rows bear another label"
         if 0 < self.n_predicted < self.n_disagreeing:
             others += f", {self.n_predicted} of them {self.predicted}"
-        likely = f"{self.wrong:.0%}" + ("" if self.wrong_at_most is None else f" to {self.wrong_at_most:.0%}")
+        likely = format_probability(self.wrong)
+        likely += "" if self.wrong_at_most is None else f" to {format_probability(self.wrong_at_most)}"
         lines = [f"row {self.row}: labelled {self.given}, looks like {self.predicted}, {likely} likely wrong"]
         if self.n_similar:
             lines.append(f"  {others}")

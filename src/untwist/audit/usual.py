@@ -88,7 +88,9 @@ def _judge(encoder: TableEncoder, column: int, values: Array, judged: Array) -> 
         commonest = int(times.argmax())
         text = f"{describe_value(encoder.decode(column, commonest))} ({times[commonest] / len(values):.0%})"
         return text, np.where(is_missing, missing_is_unusual, is_rare[np.where(is_missing, 0, judged).astype(np.intp)])
-    low, high = np.quantile(known, [UNUSUAL_SHARE / 2, 1 - UNUSUAL_SHARE / 2])
+    # Both ends are values that occur: between two dates there would be a time of day that nobody wrote.
+    low = np.quantile(known, UNUSUAL_SHARE / 2, method="lower")
+    high = np.quantile(known, 1 - UNUSUAL_SHARE / 2, method="higher")
     ends = [describe_value(encoder.decode(column, float(end))) for end in (low, high)]
     text = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
     with np.errstate(invalid="ignore"):

@@ -161,7 +161,13 @@ def _audit_by_fit(sheet: Sheet, table: PreparedTable, options: argparse.Namespac
 def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> LabelAudit:
     """Judge the labels by the probabilities in a file, which has a row for each row of the table."""
     path = options.probabilities
-    posterior = read_posteriors(read(path).frame, np.unique(table.y), len(sheet.frame), name=str(path))
+    frame = read(path).frame
+    if any(str(name).startswith("P(") for name in frame.columns):
+        print_status(
+            f"{path} looks like what untwist predict writes: of a model that was trained on this table these have "
+            "seen the labels, and make wrong ones look right; untwist audit without --probabilities judges by folds"
+        )
+    posterior = read_posteriors(frame, np.unique(table.y), len(sheet.frame), name=str(path))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # What looks wrong with the probabilities is printed below.
         return audit_labels(
@@ -227,6 +233,10 @@ class JudgedFile:
         dates = [encoder.feature_labels[index] for index in sorted(encoder.schema.dates)]
         return self.audit.find_issues(time=dates[0] if dates else None)
 
+    def values_beside(self, label: str) -> Any:
+        """Return what the file says of each row of the audit, but for its label."""
+        return self.sheet.frame.drop(columns=label).iloc[self.table.rows]
+
     @property
     def line_names(self) -> NDArray[Any]:
         """What each row of the audit is called in the file."""
@@ -276,7 +286,7 @@ class JudgedFile:
             peers=compare(self.audit) if with_peers else None,
             suspects=self.suspects if with_all else None,
             issues=self.issues,
-            table=self.sheet.frame.iloc[self.table.rows],
+            table=self.values_beside(label),
             positions=self.table.rows,
             fingerprint=fingerprint_file(self.sheet.frame, label),
         )

@@ -101,7 +101,3 @@ def read_reviewed(path: Path, frame: Any, label: str, table: PreparedTable) -> D
         fingerprint=fingerprint(table.X, table.y),
         **{name: getattr(decisions, name)[kept] for name in arrays},
     )
-
-
-def _leave_out(columns: list[tuple[str, str]], label: str) -> list[tuple[str, str]]:
-    return [column for column in columns if column[0] != label]

@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         mark = fingerprint_file(sheet.frame, options.label)
         ledger = _open_ledger(options.decisions, mark, sheet, table)
         judged = judge(sheet, table, options)
-        with _open_server(_write_page(judged, mark), ledger, options.port, lock) as server:
+        with _open_server(_write_page(judged, mark, options.label), ledger, options.port, lock) as server:
             _serve(server, opens_browser=options.browser)
         ledger.close()
     finally:
@@ -106,7 +106,7 @@ def _open_ledger(path: Path, mark: str, sheet: Sheet, table: PreparedTable) -> L
     return ledger
 
 
-def _write_page(judged: JudgedFile, mark: str) -> str:
+def _write_page(judged: JudgedFile, mark: str, label: str) -> str:
     """Write the page of the audit, which sends decisions to the server."""
     audit, sheet, table = judged.audit, judged.sheet, judged.table
     suspects = judged.suspects
@@ -119,7 +119,7 @@ def _write_page(judged: JudgedFile, mark: str) -> str:
         rows=sheet.lines[table.rows].tolist(),
         row_name=sheet.row_word,
         suspects=suspects,
-        table=sheet.frame.iloc[table.rows],
+        table=judged.values_beside(label),
         positions=table.rows,
         fingerprint=mark,
         server="decisions",

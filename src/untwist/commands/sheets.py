@@ -104,7 +104,8 @@ class Sheet:
             before = 0
             reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True)
             for cells in reader:
-                if cells or len(self.frame.columns) == 1:
+                # A line of blanks alone is no row.
+                if len(self.frame.columns) == 1 or len(cells) > 1 or "".join(cells).strip():
                     starts.append(before + 1)
                 before = reader.line_num
         first = 1 + self.lines_before
@@ -144,8 +145,24 @@ class Sheet:
             content = file.read()
         column = list(self.frame.columns).index(label)
         texts = {row: (str(self.frame.iat[row, column]), str(value)) for row, value in new.items()}
+        self._check_lines(new)
         with _allow_any_length():
             return replace_cells(content, texts, self.lines.tolist(), column, self.separator or ",", self.encoding)
+
+    def _check_lines(self, rows: Iterable[int]) -> None:
+        """Raise a ValueError where rows that are to be changed are not on the lines that they are thought to be on."""
+        row_on_line = {int(self.lines[row]): row for row in rows}
+        with _open(self.path, self.encoding) as file, _allow_any_length():
+            before = 0
+            reader = csv.reader(file, delimiter=self.separator or ",", skipinitialspace=True)
+            for cells in reader:
+                row = row_on_line.get(before + 1)
+                before = reader.line_num
+                if row is None:
+                    continue
+                there = [cell.strip() for cell in cells if cell.strip()]
+                if there != [text for one in self.frame.iloc[row].tolist() if (text := str(one).strip())]:
+                    raise ValueError(f"line {self.lines[row]} is not row {row} of the table: it cannot be rewritten")
 
     def _rewrite_arrow(self, label: str, new: dict[int, Any]) -> bytes:
         import pyarrow
@@ -164,7 +181,15 @@ class Sheet:
         except pyarrow.ArrowException as error:
             raise ValueError(f"column {label!r} holds {kind}, and no other label: {describe_error(error)}") from error
         column = pyarrow.array(values, type=kind)
-        column = column.dictionary_encode().cast(field.type) if is_coded else column
+        if is_coded:
+            # Categories that no row bears, and their order, stay.
+            known = table.unify_dictionaries().column(position).combine_chunks().dictionary.to_pylist()
+            codes = {value: code for code, value in enumerate(dict.fromkeys([*known, *values])) if value is not None}
+            column = pyarrow.DictionaryArray.from_arrays(
+                pyarrow.array([codes.get(value) for value in values], type=field.type.index_type),
+                pyarrow.array(list(codes), type=kind),
+                ordered=field.type.ordered,
+            )
         table = table.set_column(position, field, column)
         out = pyarrow.BufferOutputStream()
         (parquet.write_table if as_parquet else feather.write_feather)(table, out)

@@ -217,7 +217,7 @@ def mean_the_same(one: Any, other: Any) -> bool:
     >>> mean_the_same("Yes", "yes "), mean_the_same("1", 1.0), mean_the_same("no", "yes")
     (True, True, False)
     """
-    return _simplify(str(one)) == _simplify(str(other))
+    return str(one) == str(other) or _simplify(str(one)) == _simplify(str(other))
 
 
 def _simplify(text: str) -> float | str:

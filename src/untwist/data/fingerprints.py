@@ -137,8 +137,10 @@ def digest_columns(X: Any) -> Iterator[tuple[str, str]]:
             yield name, _digest_values(column.to_numpy(zero_copy_only=False))
     else:
         array = np.asarray(X) if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
-        for index in range(array.shape[1] if array.ndim > 1 else 0):
-            yield str(index), _digest_values(array[:, index])
+        # Texts, say, need no second dimension.
+        table = array[:, None] if array.ndim == 1 else array.reshape(len(array), -1)
+        for index in range(table.shape[1]):
+            yield str(index), _digest_values(table[:, index])
 
 
 def _digest_values(values: NDArray[Any]) -> str:

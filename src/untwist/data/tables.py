@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from untwist.data.cells import TRUTH, Reading, decide, is_missing
+from untwist.data.cells import MISSING_AMONG_NUMBERS, TRUTH, Reading, decide
 from untwist.data.columns import (
     Category,
     Column,
@@ -381,7 +381,7 @@ def _read_texts(name: Any, reading: Reading, values: list[Category | None]) -> N
     numbers = np.append(reading.read(texts), np.nan)
     for index, value in enumerate(values):
         if isinstance(value, str):
-            if np.isnan(numbers[index]) and not is_missing(texts[index]):
+            if np.isnan(numbers[index]) and texts[index].lower() not in MISSING_AMONG_NUMBERS:
                 raise ValueError(f"column {name!r} held {reading.kind}s when fitted, and {value!r:.50} now: convert it")
         elif value is not None:
             if reading.kind == "date":

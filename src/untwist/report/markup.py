@@ -19,7 +19,6 @@ __all__ = [
     "Section",
     "format_interval",
     "format_percent",
-    "format_probability",
     "name_column",
     "place_beside",
     "write_figure",
@@ -301,19 +300,3 @@ def format_interval(rate: Interval) -> str:
         HTML.
     """
     return f"{format_percent(rate[0])} <small>({100 * rate[1]:.1f} to {100 * rate[2]:.1f})</small>"
-
-
-def format_probability(probability: float) -> str:
-    """Write a probability in percent that does not claim certainty.
-
-    Parameters
-    ----------
-    probability : float
-        From 0 to 1.
-
-    Returns
-    -------
-    str
-        Plain text.
-    """
-    return "over 99%" if probability > 0.99 else "under 1%" if probability < 0.01 else f"{probability:.0%}"

@@ -10,10 +10,10 @@ import numpy as np
 from untwist.audit.findings import Findings, count_finds
 from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation, Reason, describe_value
+from untwist.display import format_probability
 from untwist.report import charts
 from untwist.report.markup import (
     format_percent,
-    format_probability,
     name_column,
     place_beside,
     write_figure,

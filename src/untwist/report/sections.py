@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from untwist.audit.findings import MOST_TRAINED_AGAIN, Findings, TrainingFacts, count_finds
 from untwist.audit.labels import LabelAudit
+from untwist.display import format_probability
 from untwist.model import Candidate
 from untwist.noise.estimate import CLEAN_LIMIT
 from untwist.noise.matrix import MatrixUntwisting
@@ -17,7 +18,6 @@ from untwist.report import charts
 from untwist.report.markup import (
     format_interval,
     format_percent,
-    format_probability,
     name_column,
     place_beside,
     write_figure,

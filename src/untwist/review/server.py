@@ -117,7 +117,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _check_caller(self) -> str:
         """Return what is asked for below the token; nobody else learns whether there is anything."""
-        token, slash, name = urlsplit(self.path).path.removeprefix("/").partition("/")
+        try:
+            token, slash, name = urlsplit(self.path).path.removeprefix("/").partition("/")
+        except ValueError as error:
+            raise _Refusal(HTTPStatus.NOT_FOUND) from error
         known = secrets.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode())
         hosts = self.headers.get_all("Host") or []
         is_ours = known and len(hosts) == 1 and hosts[0] in self.server.hosts

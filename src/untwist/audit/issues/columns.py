@@ -64,7 +64,7 @@ def measure_leak(values: Array, labels: NDArray[np.intp]) -> float | None:
     if not 2 <= len(rows_of_class) <= MOST_LEAK_CLASSES or rows_of_class.min() < LEAST_LEAK_ROWS:
         return None
     largest_share = rows_of_class.max() / len(labels)
-    finite = np.nan_to_num(values, nan=-FAR_AWAY, posinf=FAR_AWAY, neginf=-FAR_AWAY)[:, None]
+    finite = np.clip(np.nan_to_num(values, nan=-FAR_AWAY), -FAR_AWAY, FAR_AWAY)[:, None]
     n_leaves = max(LEAK_TREE_LEAVES, 2 * len(rows_of_class))
     tree = DecisionTreeClassifier(max_leaf_nodes=n_leaves, min_samples_leaf=LEAK_TREE_LEAF, random_state=0)
     accuracy = float(cross_val_score(tree, finite, labels, cv=2).mean())

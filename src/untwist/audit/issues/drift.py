@@ -2,8 +2,9 @@
 
 The rows in order are cut into blocks. Were the order chance, the mean rank of a column, or the share of a category,
 would differ between blocks no more than chance allows (Kruskal and Wallis' test, and that of Pearson). The label is
-looked at first; of each column only what its labels do not explain, as a table sorted by its label is one finding and
-not one for each column.
+looked at first. A column must drift by itself, and beyond what its labels explain too: a table sorted by its label is
+one finding and not one for each column, and where time and a column both act on the label, the two go together among
+the rows of a label though neither changes with the other. Columns of dates are left out, as time passes.
 """
 
 from __future__ import annotations
@@ -117,7 +118,8 @@ def find_drift(
     block = np.unique(np.searchsorted(edges, order[rows], "left"), return_inverse=True)[1]
     if block.max() == 0:
         return []
-    columns = [column for column in table.columns if column != without]
+    dates = table.encoder.schema.dates
+    columns = [column for column in table.columns if column != without and column not in dates]
     limit = 1.0 / (TABLES_PER_FALSE_ALARM * (len(columns) + 1))
     issues = []
     if labels is not None:
@@ -130,8 +132,11 @@ def find_drift(
     given = None if labels is None else labels[rows]
     for column in columns:
         indicators = _indicate(table.numbers[rows, column], table.is_category(column))
-        explained, p_value = measure_drift(indicators, block, given)
-        if p_value < limit and explained >= LEAST_EXPLAINED:
+        measured = [measure_drift(indicators, block, None)]
+        if given is not None:
+            measured.append(measure_drift(indicators, block, given))
+        explained = min(share for share, _ in measured)
+        if max(p_value for _, p_value in measured) < limit and explained >= LEAST_EXPLAINED:
             drifting.append((explained, column))
     if drifting:
         drifting.sort(key=lambda one: (-one[0], one[1]))

@@ -18,6 +18,7 @@ from untwist.audit.issues.issue import KINDS, DataIssue
 from untwist.audit.issues.near import find_near_duplicates
 from untwist.audit.issues.outliers import find_outliers
 from untwist.audit.issues.rows import ComparedRows
+from untwist.data.columns import describe_array
 from untwist.data.encoding import TableEncoder
 from untwist.data.tables import LARGEST_CODE, learn
 
@@ -67,6 +68,8 @@ def find_data_issues(
     >>> [(issue.kind, issue.rows.tolist()) for issue in find_data_issues(X)]
     [('exact_duplicates', [5, 7])]
     """
+    if len(np.shape(X)) != 2:
+        raise ValueError(f"X must be a table of two dimensions, rows and columns, got shape {np.shape(X)}")
     encoder = TableEncoder(np.shape(X)[1], _get_feature_names(X), learn(X, max_categories=LARGEST_CODE))
     numbers = encoder.encode_dense(X)
     labels, classes = None, np.zeros(0)
@@ -104,12 +107,10 @@ def read_times(time: ArrayLike | None, n_rows: int) -> Array | None:
     values = np.asarray(time)
     if values.shape != (n_rows,):
         raise ValueError(f"time must be one for each of the {n_rows} rows, got shape {values.shape}")
-    if values.dtype.kind == "M":
-        return np.where(np.isnat(values), np.nan, values.astype("datetime64[us]").astype(np.float64))
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError("time must hold numbers or dates: convert it, say by pandas.to_datetime") from error
+    column = describe_array("time", values)
+    if column.kind not in ("number", "date"):
+        raise ValueError("time must hold numbers or dates: convert it, say by pandas.to_datetime")
+    return np.asarray(column.read_numbers(), dtype=np.float64)
 
 
 def find_issues_in(
@@ -162,7 +163,8 @@ def find_issues_in(
     if time is not None:
         name = "time" if time_column is None else table.name(time_column)
         issues += find_drift(table, labels, time, name, without=time_column)
-    issues += _compare_rows(table, labels, classes, item)
+    if table.columns:
+        issues += _compare_rows(table, labels, classes, item)
     order = list(KINDS)
     return sorted(issues, key=lambda one: (order.index(one.kind), -one.severity))
 

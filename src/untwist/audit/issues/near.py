@@ -166,10 +166,13 @@ def expect_by_columns(table: ComparedRows, first: NDArray[np.intp], second: NDAr
         among = values[drawn]
         n_missing = int(np.isnan(among).sum())
         rising = np.sort(among[~np.isnan(among)])
-        near = np.abs(here - there)
+        with np.errstate(over="ignore"):
+            near = np.abs(here - there)
         if table.is_category(column):
             near = np.where(near == 0.0, 0.0, np.inf)
-        times = np.searchsorted(rising, here + near, "right") - np.searchsorted(rising, here - near, "left")
+        with np.errstate(over="ignore"):  # Huge numbers are as far away as infinite ones.
+            low, high = here - near, here + near
+        times = np.searchsorted(rising, high, "right") - np.searchsorted(rising, low, "left")
         times = np.where(np.isnan(here) & np.isnan(there), n_missing, np.where(np.isnan(near), len(drawn), times))
         expected *= np.clip(times, 1, len(drawn)) / len(drawn)
     return expected
