@@ -29,9 +29,9 @@ __all__ = [
 
 #: Arrays of up to so many values are shown as they are.
 FEW_VALUES = 6
-#: Columns that a value other than an array may take in a short form.
+#: Width of a value other than an array in a short form, in characters.
 VALUE_WIDTH = 60
-#: Columns that the name of a class, or what else comes from data, may take in a table.
+#: Width of the name of a class, or of what else comes from data, in a table, in characters.
 NAME_WIDTH = 30
 #: Classes that a table shows, at most.
 MOST_CLASSES = 12

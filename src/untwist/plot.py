@@ -44,7 +44,7 @@ __all__ = [
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"
 #: Rows that a review is shown for, at least, where nobody says how many.
 LEAST_REVIEWED = 50
-#: Columns that a name may take.
+#: Width of a name, in characters.
 NAME_WIDTH = 24
 #: Classes up to which the cells of a matrix have their numbers.
 MOST_NUMBERED = 12
@@ -307,8 +307,8 @@ def _list_review(audit: LabelAudit, decisions: Any) -> tuple[NDArray[np.intp], N
     if not len(rows):
         raise ValueError("decisions must have rows that were reviewed, and all were skipped")
     given, labels = (np.asarray(one)[reviewed].astype(str) for one in (decisions.given, decisions.labels))
-    place = np.empty(len(audit.given), dtype=np.intp)
-    place[audit.ranking] = np.arange(len(audit.given))
+    place = np.full(len(audit.given), len(audit.given))  # Rows that the audit knew as reviewed are not ranked.
+    place[audit.ranking] = np.arange(len(audit.ranking))
     order = np.argsort(place[rows], kind="stable")
     return rows[order], (given != labels)[order]
 

@@ -40,6 +40,7 @@ def test_orders_that_not_all_splits_have_are_left_out_of_the_mean():
         review_curve.draw_curves(make_rows("half", [MODEL]) + make_rows("other", [RANDOM]))
 
 
+@pytest.mark.slow
 def test_a_data_set_is_reviewed_in_rounds(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(review_curve, "SHARES", (0.0, 0.1))
     options = ["--sets", "cancer", "--twists", "symmetric-0.1", "--rows", "150", "--out", str(tmp_path / "c.csv")]

@@ -61,8 +61,8 @@ def audit_labels(
     X, y, source, item, reviewed, sample_weight
         As `PILBoostClassifier.fit` takes them. `source` says who or what gave each label, and `item` which rows are
         labels of one thing; neither is a feature. `reviewed` are the rows whose labels are known to be right: they are
-        never suspects, and `given` has the labels that were decided on. X may be left out where `pred_probs` are given;
-        beside `model` it may be whatever that takes, texts for example.
+        never suspects, and `given` has the labels that were decided on; it goes without `source`. X may be left out
+        where `pred_probs` are given; beside `model` it may be whatever that takes, texts for example.
     model : classifier or None
         A `PILBoostClassifier` that chose by folds (as `PILBoostClassifier()` does) and was fitted to the very same
         rows, so that nothing has to be fitted again, with the same sources if any. Or any other classifier or pipeline

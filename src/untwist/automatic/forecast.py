@@ -25,7 +25,7 @@ OVERTIME = 0.25
 #: many seconds at least.
 TREE_COST = 0.42
 MIXING_SECONDS = 0.2
-#: Growing them is this share of it; what follows are their scores, and by how much they count.
+#: Of the time of randomised trees this share is growing; the rest is scoring and weighing them.
 GROWING_SHARE = 0.6
 #: Seconds to estimate the noise: at least, for each thousand rows and each class, and for each pair of classes.
 NOISE_SECONDS = 0.15
@@ -185,7 +185,7 @@ class Forecast:
         return self._usual_rounds * self._seconds_per_round * (self.n_folds - self.n_first_folds)
 
     def _trees(self) -> float:
-        n_tried = self.n_first_folds * len(self.leaf_sizes) if len(self.leaf_sizes) > 1 else self.n_first_folds
+        n_tried = self.n_first_folds * len(self.leaf_sizes)
         n_trees = self.n_trees * (n_tried + self.n_folds - self.n_first_folds)
         leaf_size = sum(self.leaf_sizes) / len(self.leaf_sizes)
         levels = math.log2(max(self.n_rows / leaf_size, 2.0))

@@ -13,7 +13,7 @@ from untwist.commands.decided import find_label
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, read, refuse_unwritable
 from untwist.commands.steps import add_file_options, encode_json, print_result, refuse_same_files
 from untwist.commands.workbooks import WORKBOOKS
-from untwist.data.decisions import KEEP, SKIP, match_labels, mean_the_same
+from untwist.data.decisions import SKIP, match_labels, mean_the_same
 from untwist.files import write_whole
 
 __all__ = ["main"]
@@ -90,6 +90,6 @@ def _choose_cells(sheet: Sheet, label: str, decisions: Decisions) -> tuple[Any, 
         if not mean_the_same(given, cells.iloc[row]):
             was = f"had the label {str(given)!r:.40} when it was decided on"
             raise ValueError(f"row {row} of {sheet.path} {was}, not {str(cells.iloc[row])!r:.40}")
-    changed = decisions.relabelled & (decisions.decision != KEEP)
+    changed = decisions.relabelled
     spellings = cells.dropna().value_counts().index.tolist()
     return changed, match_labels(decisions.labels[changed].tolist(), spellings)

@@ -33,10 +33,10 @@ from untwist.data.cells import (
 __all__ = [
     "NO_HINTS",
     "ColumnDecision",
-    "Decisions",
     "Hints",
     "NewRows",
     "PreparedTable",
+    "TableDecisions",
     "check_names",
     "conform",
     "decide_column",
@@ -172,7 +172,7 @@ Conversion = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Decisions:
+class TableDecisions:
     """Which rows have a label, their labels, how each feature becomes numbers or categories, and why, in words.
 
     `source`, `item` and `readings` are as in a `PreparedTable`.
@@ -198,7 +198,7 @@ def decide_columns(
     item: str | None = None,
     hints: Hints = NO_HINTS,
     store: Callable[[str, Any], None] = lambda _name, _column: None,
-) -> Decisions:
+) -> TableDecisions:
     """Decide what is to be done with each column, seen one at a time; what is done treats every row by itself.
 
     Parameters
@@ -214,7 +214,7 @@ def decide_columns(
 
     Returns
     -------
-    Decisions
+    TableDecisions
     """
     given = {"label": label, "source": source, "item": item}
     special = {name: word for word, name in given.items() if name is not None}
@@ -255,7 +255,7 @@ def decide_columns(
             notes.append(f"{name}: {one.note}")
     if not features:
         raise ValueError("no column is left to learn from")
-    return Decisions(present, y, features, notes, who, what, readings)
+    return TableDecisions(present, y, features, notes, who, what, readings)
 
 
 def check_names(names: Sequence[str], wanted: Sequence[str]) -> None:

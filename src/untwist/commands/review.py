@@ -72,7 +72,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "--decisions",
         type=Path,
         metavar="FILE",
-        help="where decisions are written, or gone on with (default: beside the table, with .decisions.csv)",
+        help="file that decisions are added to; may exist (default: beside the table, with .decisions.csv)",
     )
     parser.add_argument("--port", type=int, default=0, help="of the server on 127.0.0.1 (default: any that is free)")
     parser.add_argument(

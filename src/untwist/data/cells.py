@@ -54,9 +54,9 @@ CODE = re.compile(r"[+-]?0\d+")
 VERSION = re.compile(r"v?\d+(\.\d+){2,}")
 #: Two-digit years from this one on are of the last century.
 PIVOT_YEAR = 69
-#: Of this many different numbers that might be thousands one would show if it were none.
+#: Fewer different numbers such as 12.500 do not show whether they are thousands or fractions.
 TELLING = 5
-#: A number in groups of digits is a telephone number where all have this many digits or more, and as many.
+#: Numbers in groups of digits are telephone numbers if all have the same shape and at least this many digits.
 PHONE_DIGITS = 7
 
 _CURRENCY = (
@@ -189,7 +189,7 @@ class CellDecision:
 
 @dataclass(frozen=True)
 class _Number:
-    """A text as a number with a decimal point and with a decimal comma, NaN where it is none so, and how it looks."""
+    """A text as a number with a decimal point and with a decimal comma, NaN where it is none so, and its unit."""
 
     with_point: float
     with_comma: float

@@ -34,7 +34,6 @@ def learn_from_review(
     posterior: Array,
     given: NDArray[np.intp],
     truth: NDArray[np.intp],
-    weight: Array | None = None,
 ) -> Untwisting | MatrixUntwisting:
     """Weigh all that may be the noise by what a review of some labels found.
 
@@ -48,8 +47,6 @@ def learn_from_review(
         Their labels before the review.
     truth : array of int
         Their labels after it.
-    weight : array, optional
-        How much each row counts.
 
     Returns
     -------
@@ -66,12 +63,10 @@ def learn_from_review(
     """
     if noise.is_given or not len(given):
         return noise
-    weight = np.ones(len(given)) if weight is None else weight
-    order = np.lexsort(
-        (weight, truth, given, *posterior.T)
-    )  # In this order the sum does not depend on that of the rows.
+    # In this order the sum does not depend on that of the rows.
+    order = np.lexsort((truth, given, *posterior.T))
     found = _list_probabilities(noise, posterior[order], given[order], truth[order])
-    likelihood = (np.log(np.clip(found, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)) * weight[order]).sum(axis=1)
+    likelihood = np.log(np.clip(found, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)).sum(axis=1)
     log_weights = np.log(np.maximum(noise.weights, np.finfo(float).tiny)) + likelihood
     weights = np.exp(log_weights - logsumexp(log_weights))
     if isinstance(noise, Untwisting):

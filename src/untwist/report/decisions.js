@@ -165,7 +165,7 @@ class Decisions {
     try {
       answer = await this.ask(this.config.server, { method: "POST", headers: { "Content-Type": "application/json" }, body });
     } catch (error) {
-      if (![400, 409, 422].includes(error.status)) throw error;
+      if (![400, 413].includes(error.status)) throw error;
       // What the server refuses it would refuse again: its own decisions count.
       this.settle(row, record);
       this.all.delete(row);
@@ -195,12 +195,14 @@ class Decisions {
   take(answer) {
     if (answer.version < this.version) this.version = 0; // another run of the server: it tells all at the next call
     else this.version = answer.version;
+    // Another run of the server tells all that there is: what it does not list is undecided.
+    if (answer.whole) for (const row of [...this.all.keys()]) if (!this.waiting.has(row)) this.all.delete(row);
     for (const { row, decision, label, note, decided_at } of answer.decisions) {
       if (this.waiting.has(row)) continue;
       if (decision === null) this.all.delete(row);
       else this.all.set(row, { decision, label, note: note ?? "", decided_at });
     }
-    if (answer.decisions.length) this.whenChanged();
+    if (answer.decisions.length || answer.whole) this.whenChanged();
   }
 }
 

@@ -35,7 +35,7 @@ KEYS = [
     ("R", "relabel to what the row looks like"),
     ("1 … 9", "relabel to that class"),
     ("C", "choose any class by typing"),
-    ("S", "skip: leave it open for now"),
+    ("S", "skip: it cannot be told, or not now"),
     ("U", "undo the last decision"),
     ("N", "write a note: Enter keeps it, Esc drops it"),
     ("/", "search: Enter goes back to the rows, Esc finds all again"),

@@ -29,7 +29,7 @@ MOST_PACKED = 2_500_000
 MOST_COLUMNS = 60
 #: Columns that are no features among these, at most: ids, dates as they are written, remarks.
 MOST_OTHERS = 20
-#: Columns of text that a value takes at most.
+#: Width of a value at most, in characters.
 VALUE_WIDTH = 200
 #: A reason of a smaller effect, in log-odds, would be shown as +0.0.
 LEAST_SHOWN_EFFECT = 0.05

@@ -44,7 +44,7 @@ class Ledger:
     Parameters
     ----------
     path : Path
-        The file of the decisions. One that exists must be about the same data, and is gone on with.
+        The file of the decisions. One that exists must be about the same data; the review goes on from it.
     fingerprint : str
         That of the data.
     given : mapping
@@ -169,7 +169,7 @@ class Ledger:
             self._is_closed = True
 
     def _format(self, row: int, entry: _Entry) -> str:
-        """Write the line of a decision in the file, which is kept, as all of them are written with every decision."""
+        """Return the line of a decision in the file; lines are kept, as every decision writes all of them again."""
         cells = (row, self._lines[row], self._given[row], entry.decision, entry.label, entry.note, entry.decided_at)
         return format_line(*cells, self._fingerprint)
 

@@ -59,7 +59,7 @@ class ReviewServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
-    #: Elsewhere this means that a port can be had again at once, there that another process may share it.
+    #: On Windows it would let another process share the port; elsewhere it only frees the port at once.
     allow_reuse_address = sys.platform != "win32"
 
     def __init__(self, page: str, ledger: Ledger, port: int = 0, token: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Rows unlike all others: a value far beyond all others of its column, or values that do not go together.
+"""Rows unlike all others: a value far beyond all others of its column, or a row far from all others.
 
 How far out the last rows of a sample lie is read off the rows before them: beyond the tenth that lies farthest out, the
 number of rows falls as a power of the distance (Hill's rule; where it falls faster, as it mostly does, what is said is
@@ -68,7 +68,7 @@ def expect_beyond(distances: Array) -> Array:
 
 
 def find_outliers(table: ComparedRows) -> list[DataIssue]:
-    """Find rows with a value far beyond all others, or with values that do not go together.
+    """Find rows with a value far beyond all others, or far from all others by all columns together.
 
     Parameters
     ----------
@@ -100,7 +100,10 @@ def find_outliers(table: ComparedRows) -> list[DataIssue]:
         return []
     order = rows[np.argsort(least[rows], kind="stable")]
     examples = tuple(
-        Example((row,), "its values do not go together" if where[row] < 0 else table.describe(row, where[row]))
+        Example(
+            (row,),
+            "far from all other rows, by all columns together" if where[row] < 0 else table.describe(row, where[row]),
+        )
         for row in order[:MOST_EXAMPLES].tolist()
     )
     columns = tuple(table.encoder.feature_labels[column] for column in np.unique(where[rows]).tolist() if column >= 0)
@@ -109,7 +112,7 @@ def find_outliers(table: ComparedRows) -> list[DataIssue]:
     if len(rows) > n_together:
         kinds.append(f"{len(rows) - n_together:,} have a value far beyond all others")
     if n_together:
-        kinds.append(f"{n_together:,} have values that do not go together")
+        kinds.append(f"{n_together:,} are far from all others by all columns together")
     reason = f"{len(rows):,} rows are unlike all others: {' and '.join(kinds)}"
     reason += f"; of the rows named, {FALSE_DISCOVERY_RATE:.0%} at most are expected to be so far out by chance"
     return [DataIssue("outliers", rows, columns, len(rows) / n_rows, reason, examples)]
@@ -135,7 +138,7 @@ def _expect_in_column(values: Array) -> Array:
 
 
 def _measure_apartness(table: ComparedRows) -> Array:
-    """Measure how far each row is from others, by ranks and categories: the distance to one of its nearest rows."""
+    """Measure how far each row is from others, by all columns: the distance to one of its nearest rows."""
     few = len(table) <= MOST_COMPARED
     drawn = table.draw(MOST_COMPARED if few else N_DRAWN)
     nearest, _ = table.find_nearest(np.arange(len(table)), drawn, NEIGHBOUR if few else 1)
