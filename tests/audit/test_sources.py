@@ -563,7 +563,7 @@ def test_words_about_an_item(annotated):
 
 def test_only_some_of_many_bad_sources_are_told(monkeypatch, branches):
     audit, _ = branches
-    monkeypatch.setattr("untwist.audit.labels.MOST_SOURCES", 1)
+    monkeypatch.setattr("untwist.audit.words.MOST_SOURCES", 1)
     monkeypatch.setattr("untwist.audit.labels.rate_sources", lambda *_: [quality(name=name) for name in "abc"])
     lines = audit.describe_sources()
     assert len(lines) == 2

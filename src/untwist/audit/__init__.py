@@ -5,7 +5,7 @@ The room judges labels and computes everything that a report shows:
 - `auditing`: the audit itself;
 - `rows`, `posteriors`, `out_of_fold`: the rows, and posteriors of other models, given or by clones fitted here;
 - `seen_labels`: posteriors that are too good to be of a model that has not seen the labels;
-- `labels`: what it found;
+- `labels`: what it found, which `words` describes and `frames` tabulates;
 - `judging`: how likely each label is wrong, and how many are;
 - `sources`: how good the labels of each source are, and what several labels of an item say;
 - `reasons`: why a label is doubted;

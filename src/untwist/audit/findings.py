@@ -15,11 +15,12 @@ from untwist.arguments import Array
 from untwist.audit.comparison import Peer
 from untwist.audit.confusions import Confusion
 from untwist.audit.issues.issue import DataIssue
-from untwist.audit.labels import LEAST_REPEATED, LabelAudit
+from untwist.audit.labels import LabelAudit
 from untwist.audit.reasons import Explanation
 from untwist.audit.slices import Slice
 from untwist.audit.sources import Disagreement, SourceQuality
 from untwist.audit.training import train_chosen_candidate, train_on_numbers
+from untwist.audit.words import LEAST_REPEATED
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from untwist.arguments import Array, check_count, check_share
+from untwist.audit import frames, words
 from untwist.audit.confusions import Confusion, expect_labels, find_confusions, iterate_truths
 from untwist.audit.discoveries import FALSE_DISCOVERY_RATE
 from untwist.audit.expectation import Expectation
@@ -42,52 +43,19 @@ from untwist.data.encoding import TableEncoder
 from untwist.data.fingerprints import fingerprint
 from untwist.data.sources import look_up_sources
 from untwist.display import (
-    NAME_WIDTH,
-    format_probability,
-    write_bar,
-    write_curve,
-    write_fragment,
     write_percent,
-    write_table,
 )
 from untwist.files.decisions import read_decisions
 from untwist.model import FittedModel
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
 from untwist.noise.untwisting import Untwisting
-from untwist.optional import import_optional
-from untwist.text import for_page
 from untwist.theory import twists
 
 __all__ = ["LabelAudit"]
 
-#: Labels whose share of wrong ones is printed, at most: the noisiest.
-MOST_LABELS = 12
-
-#: Pairs of a class and a label that are printed, at most.
-MOST_CONFUSIONS = 4
-
-#: How a line about the rows of one label begins.
-BY_LABEL = "  of those that say"
-
-#: Suspects that a notebook lists, at most, and points of the curve of what a review of them finds.
-MOST_LISTED = 5
-CURVE_POINTS = 40
-
-#: Where fewer rows share their item with others it is not worth a word: some rows look alike by chance.
-LEAST_REPEATED = 0.1
-
-#: Sources that stand out, or pairs of them, that are printed, at most.
-MOST_SOURCES = 4
-
 #: What a review may be for.
 AIMS = ("labels", "model")
-
-#: Where the sources are that stand out and are not printed, in Python and on the command line.
-ALL_SOURCES = ("list_sources() has them all", "--json lists them all")
-
-#: How to ask for rows where no label is suspect, in Python and on the command line.
-FIRST_ROWS = ("suspects(budget=...) are the rows to look at first", "--budget 50 lists the rows to look at first")
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,35 +154,7 @@ class LabelAudit:
 
     def _repr_html_(self) -> str:
         """Return how noisy the labels are, the first suspects and what a review finds, for notebooks."""
-        longest = max(high for *_, high in self.rate_by_label.values())
-        noisiest = sorted(self.rate_by_label, key=lambda label: -self.rate_by_label[label][0])[:MOST_LABELS]
-        labels = [
-            [f"<b>{for_page(label, NAME_WIDTH)}</b>", write_percent(*rate), write_bar(*rate, longest=longest)]
-            for label, rate in self.rate_by_label.items()
-            if label in noisiest
-        ]
-        suspects = self.suspects()
-        listed = [
-            [
-                f"{row}",
-                for_page(self.given[row], NAME_WIDTH),
-                for_page(self.predicted[row], NAME_WIDTH),
-                format_probability(float(self.wrong[row])),
-            ]
-            for row in suspects[:MOST_LISTED].tolist()
-        ]
-        reviewed = self.ranking[: 2 * len(suspects)]
-        found = np.concatenate([[0.0], np.cumsum(self.wrong[reviewed])])
-        steps = np.unique(np.linspace(0, len(reviewed), CURVE_POINTS).astype(np.intp))
-        curve = list(zip(steps.astype(float).tolist(), found[steps].tolist(), strict=True))
-        expected = f"wrong labels found, as rows are reviewed: about {found[-1]:,.0f} in {len(reviewed):,}"
-        return write_fragment(
-            "Label audit",
-            "\n".join(line for line in str(self).splitlines() if not line.startswith(BY_LABEL)),
-            write_table(["label", "wrong", ""], labels) if self.noise.found else "",
-            write_table(["row", "labelled", "looks like", "likely wrong"], listed),
-            write_curve(curve, expected) if len(suspects) > 1 else "",
-        )
+        return words.write_html(self)
 
     # ---- how noisy ----
 
@@ -231,28 +171,7 @@ class LabelAudit:
         str
             Several lines.
         """
-        n_rows = len(self.given)
-        others = [f"  {one}" for one in [*self.describe_judge(), *self.describe_sources(for_command=for_command)]]
-        if self.reviewed is not None:
-            others.append(f"  {np.count_nonzero(self.reviewed):,} of them are reviewed, and taken as right")
-        if not self.noise.found:
-            words = f"{n_rows} labels: {self.describe_noise()}{self.describe_as_source()}; {FIRST_ROWS[for_command]}"
-            return "\n".join([words, *others])
-        rate, low, high = self.noise_rate
-        wrong = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
-        suspects = self.suspects()
-        doubted = f"{len(suspects)} are more likely wrong than right"
-        if isinstance(self.noise, MatrixUntwisting):
-            doubted = f"{len(suspects)} are suspects, about {self.expect_wrong(suspects):,.0f} of them truly wrong"
-        lines = [f"{n_rows} labels, {wrong}{self.describe_as_source()}; {doubted}"]
-        noisiest = sorted(self.rate_by_label, key=lambda label: -self.rate_by_label[label][0])[:MOST_LABELS]
-        for label in (one for one in self.rate_by_label if one in noisiest):
-            rate, low, high = self.rate_by_label[label]
-            lines.append(f"{BY_LABEL} {label}: {rate:.1%} ({low:.1%} to {high:.1%})")
-        if n_others := len(self.classes) - len(noisiest):
-            lines.append(f"  ... and less of the {n_others} other labels")
-        lines += [f"  {one}" for one in self.confusions() if one.stands_out][:MOST_CONFUSIONS]
-        return "\n".join(lines + others)
+        return words.describe_audit(self, for_command=for_command)
 
     @property
     def looks_in_sample(self) -> bool:
@@ -267,12 +186,7 @@ class LabelAudit:
         list of str
             One line, or none where nothing shows that they have.
         """
-        if not self.looks_in_sample:
-            return []
-        words = f"the posteriors look as if they had seen the labels: {self.in_sample_reason}"
-        return [
-            f"{words}; wrong labels that were seen look right, so that too few are found: give posteriors out of fold"
-        ]
+        return words.describe_judge(self)
 
     def describe_noise(self) -> str:
         """Say in words how noisy the labels are, with the names of the classes.
@@ -282,10 +196,7 @@ class LabelAudit:
         str
             Where no noise was found, what is not excluded.
         """
-        if self.by_source is None or not self.noise.found or isinstance(self.noise, Untwisting):
-            return self.noise.describe(self.classes)
-        share, low, high = self.noise_rate
-        return f"wrong labels: {share:.1%} ({low:.1%} to {high:.1%}) of all"
+        return words.describe_noise(self)
 
     def describe_as_source(self) -> str:
         """Say how many labels look wrong if a column that looks like a source is taken for one.
@@ -295,12 +206,7 @@ class LabelAudit:
         str
             Words that go on from how noisy the labels are; none where no such column was found.
         """
-        hidden = self.hidden_source
-        if hidden is None:
-            return ""
-        low, high = hidden.interval_as_source
-        share = f"{hidden.share_as_source:.1%} ({low:.1%} to {high:.1%})"
-        return f", with {hidden.name} taken as a feature; {share} wrong if {hidden.name} is taken for a source"
+        return words.describe_as_source(self)
 
     @cached_property
     def matrix(self) -> Array:
@@ -461,29 +367,7 @@ class LabelAudit:
         list of str
             A line for each finding. Where no sources were given, one about a column that looks like one, if any.
         """
-        if self.by_source is None:
-            return [] if self.hidden_source is None else [self.hidden_source.advise(for_command=for_command)]
-        lines = []
-        unknown = int(np.count_nonzero((self.source_indices < 0) & (self.weight > 0)))
-        if unknown:
-            lines.append(f"{unknown:,} labels are of no known source: they are judged as those of all")
-        sources = self.list_sources()
-        bad = [one for one in sources if one.stands_out]
-        if not bad:
-            # The shares of single sources differ by chance, and most where labels are few: only that of all is told.
-            share, low, high = self.noise_rate
-            in_common = f": of the labels of all {share:.1%} ({low:.1%} to {high:.1%}) are wrong"
-            shares = in_common if self.noise.found and len(sources) > 1 else ""
-            lines.append(f"no source stands out among {len(sources):,}{shares}")
-        lines += map(str, bad[:MOST_SOURCES])
-        if len(bad) > MOST_SOURCES:
-            lines.append(f"... and {len(bad) - MOST_SOURCES:,} more sources stand out: {ALL_SOURCES[for_command]}")
-        if self.share_repeated >= LEAST_REPEATED:
-            lines.append(
-                f"the truth of each item comes from its features and {self.labels_per_item:.2g} labels on average"
-            )
-            lines += [str(one) for one in self.list_disagreements() if one.stands_out][:MOST_SOURCES]
-        return lines
+        return words.describe_sources(self, for_command=for_command)
 
     @property
     def labels_per_item(self) -> float:
@@ -843,20 +727,11 @@ class LabelAudit:
         Returns
         -------
         pandas.DataFrame
-            `label_quality` is the probability of a right label. Where sources were given, `source` and `item` follow.
+            `label_quality` is the probability of a right label; `predicted_label` is what the other rows speak for, and
+            may differ from a label that is more likely right than wrong. Where sources were given, `source` and `item`
+            follow.
         """
-        pandas = import_optional("pandas", "to_frame", extra="frames")
-        is_suspect = np.zeros(len(self.given), dtype=np.bool_)
-        is_suspect[self.suspects()] = True
-        columns = {
-            "is_label_issue": is_suspect,
-            "label_quality": 1.0 - self.wrong,
-            "given_label": self.given,
-            "predicted_label": self.predicted,
-        }
-        if self.source is not None and self.item is not None:
-            columns |= {"source": self.source, "item": self.item}
-        return pandas.DataFrame(columns, index=self.X.index if hasattr(self.X, "iloc") else None)
+        return frames.list_rows(self)
 
     def items_to_frame(self) -> Any:
         """Return the items as a pandas DataFrame, with the columns that cleanlab gives for several annotators.
@@ -867,15 +742,7 @@ class LabelAudit:
             A line per item: `consensus_label` is its truth, `consensus_quality_score` the probability of that,
             `annotator_agreement` the share of its labels that say so, `num_annotations` how many it has.
         """
-        pandas = import_optional("pandas", "items_to_frame", extra="frames")
-        items = self.list_items()
-        columns = {
-            "consensus_label": [one.truth for one in items],
-            "consensus_quality_score": [one.probability for one in items],
-            "annotator_agreement": [one.agreement for one in items],
-            "num_annotations": [len(one.votes) for one in items],
-        }
-        return pandas.DataFrame(columns, index=pandas.Index([one.item for one in items], name="item"))
+        return frames.list_items(self)
 
     def sources_to_frame(self) -> Any:
         """Return the sources as a pandas DataFrame, with the columns that cleanlab gives for annotators.
@@ -887,23 +754,7 @@ class LabelAudit:
             `low` and `high`, `agreement_with_consensus` the share that names the truth of its item, and `worst_class`
             the true class that it mislabels most often.
         """
-        pandas = import_optional("pandas", "sources_to_frame", extra="frames")
-        sources = self.list_sources()
-        agrees = np.argmax(self.truth, axis=1) == self.label_indices
-        counted = (self.weight > 0) & (self.source_indices >= 0)
-        names = [] if self.by_source is None else self.by_source.names.tolist()
-        n_agreeing = np.bincount(self.source_indices[counted & agrees], minlength=len(names)).tolist()
-        agreeing = dict(zip(names, n_agreeing, strict=True))
-        columns = {
-            "annotator_quality": [1.0 - one.share_wrong for one in sources],
-            "low": [1.0 - one.high for one in sources],
-            "high": [1.0 - one.low for one in sources],
-            "num_examples_labeled": [one.labels for one in sources],
-            "agreement_with_consensus": [agreeing[one.name] / one.labels if one.labels else np.nan for one in sources],
-            "worst_class": [one.worst_class[0] for one in sources],
-            "stands_out": [one.stands_out for one in sources],
-        }
-        return pandas.DataFrame(columns, index=pandas.Index([one.name for one in sources], name="source"))
+        return frames.list_sources(self)
 
     @property
     def fitted(self) -> FittedModel:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from untwist.audit import DataIssue, LabelAudit, Slice, audit_labels
 from untwist.audit.findings import explain_rows
-from untwist.audit.labels import FIRST_ROWS
 from untwist.audit.posteriors import read_posteriors
+from untwist.audit.words import FIRST_ROWS
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import fingerprint_file, read_reviewed
 from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, read, refuse_unwritable, write

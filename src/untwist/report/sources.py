@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from untwist.audit.findings import Findings
-from untwist.audit.labels import LEAST_REPEATED
 from untwist.audit.sources import Disagreement, SourceQuality
+from untwist.audit.words import LEAST_REPEATED
 from untwist.report import charts
 from untwist.report.markup import format_interval, format_percent, place_beside, write_figure, write_table
 from untwist.text import clip, for_page
