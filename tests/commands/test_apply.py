@@ -165,7 +165,7 @@ def test_a_column_like_the_labels_is_no_trouble(folder, capsys):
     pd.testing.assert_frame_equal(pd.read_csv("new.csv", dtype=str), frame.assign(y=np.array(["a", "b", "a"])))
 
 
-@pytest.mark.parametrize("blank", ["\t", "   ", ""])
+@pytest.mark.parametrize("blank", ["\t", "   ", " \t "])
 def test_lines_of_blanks_are_no_rows(folder, capsys, blank):
     lines = ["a,y", "1,no", "2,no", blank, "3,no", "4,no", "5,yes"]
     Path("blank.csv").write_text("\n".join(lines) + "\n")
@@ -190,3 +190,9 @@ def test_categories_of_parquet_keep_their_order(folder, capsys):
     changed = pd.read_parquet("new.parquet")["y"]
     assert changed.dtype == kinds
     assert changed.tolist() == ["high", "high", "low"]
+
+
+@pytest.mark.parametrize("odd", ["\v", '""', "x"])
+def test_other_short_lines_are_rows(folder, odd):
+    Path("odd.csv").write_text(f"a,y\n1,no\n{odd}\n3,yes\n")
+    assert read(Path("odd.csv")).lines.tolist() == [2, 3, 4]

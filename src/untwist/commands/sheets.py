@@ -102,12 +102,20 @@ class Sheet:
         with _open(self.path, self.encoding) as file, _allow_any_length():
             starts = []
             before = 0
-            reader = csv.reader(file, delimiter=self.separator, skipinitialspace=True)
-            for cells in reader:
+            read: list[str] = []
+
+            def watch() -> Iterator[str]:
+                for line in file:
+                    read.append(line)
+                    yield line
+
+            reader = csv.reader(watch(), delimiter=self.separator, skipinitialspace=True)
+            for _ in reader:
                 # A line of blanks alone is no row.
-                if len(self.frame.columns) == 1 or len(cells) > 1 or "".join(cells).strip():
+                if len(self.frame.columns) == 1 or "".join(read).strip(" \t\r\n"):
                     starts.append(before + 1)
                 before = reader.line_num
+                read.clear()
         first = 1 + self.lines_before
         return np.array(starts[first : len(self.frame) + first])
 
