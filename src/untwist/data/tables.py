@@ -133,7 +133,7 @@ class Schema:
             out[:, index] = values
         return out
 
-    @cached_property
+    @property
     def dates(self) -> frozenset[int]:
         """The columns of dates, which are encoded as days since 1970."""
         return frozenset(index for index, reading in self.readings.items() if reading.kind == "date")
