@@ -437,6 +437,7 @@ def test_a_page_with_a_bad_part_says_nowhere_that_all_is_well(branches, uneven, 
     assert "can be used as it is" in write_summary(even, "row")
 
 
+@pytest.mark.slow
 def test_a_table_in_blocks_is_searched_like_one_in_memory(tmp_path):
     pytest.importorskip("pyarrow")
     X, y, _ = draw_branches(n=600)

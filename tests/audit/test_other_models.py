@@ -391,7 +391,7 @@ def test_posteriors_that_have_seen_noisy_labels_are_named(noisy, model, has_rows
     ],
     ids=lambda one: type(one).__name__,
 )
-@pytest.mark.thinned(4)
+@pytest.mark.slow
 def test_posteriors_out_of_fold_raise_no_alarm_on_clean_or_noisy_data(noisy, model):
     X, y, *_ = noisy
     sets = [(X, y), load_breast_cancer(return_X_y=True)]

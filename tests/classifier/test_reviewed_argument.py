@@ -156,6 +156,7 @@ def test_class_and_sample_weights():
 
 
 @pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.slow
 def test_a_review_makes_the_model_better(classes):
     gains = []
     for seed in range(2):
@@ -293,6 +294,7 @@ def test_models_that_were_taught_are_saved_copied_and_cloned(taught, tmp_path):
     assert not hasattr(clone(taught), "model_")
 
 
+@pytest.mark.slow
 def test_masks_are_routed_through_cross_validation():
     X, y, truth = draw_rows()
     labels, mask = change(y, truth, ROWS), np.isin(np.arange(500), ROWS)

@@ -123,6 +123,7 @@ def test_probabilities_that_have_seen_the_labels_are_named(folder, capsys):
 # ---- advice ----
 
 
+@pytest.mark.slow
 def test_advice_names_options_of_the_command_and_no_python(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     X, y, source, _ = draw_sourced_rows(900)

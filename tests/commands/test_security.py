@@ -156,6 +156,7 @@ def test_reading_runs_nothing_and_opens_no_other_file(tmp_path):
     assert not Path("/tmp/untwist-evil.csv").exists()
 
 
+@pytest.mark.slow
 def test_the_watch_sees_what_it_should(tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n1,0\n2,1\n")
     spied = WATCHED.replace(
@@ -246,6 +247,7 @@ def test_a_small_table_cannot_ask_for_much(tmp_path):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
+@pytest.mark.slow
 def test_a_small_model_cannot_ask_for_much(tmp_path):
     header, data = take_apart((FOLDER / "format-1-several.untwist").read_bytes())
 
@@ -269,6 +271,7 @@ def test_a_small_model_cannot_ask_for_much(tmp_path):
         assert "model file" in line or (line == "read" and path.stem == "many"), (path, line)
 
 
+@pytest.mark.slow
 def test_many_columns_do_not_take_forever(tmp_path):
     (tmp_path / "wide.csv").write_text("," * 10_000 + "\n" + "," * 10_000 + "\n")
     with pytest.raises(ValueError, match="several columns ''"):

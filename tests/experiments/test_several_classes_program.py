@@ -528,6 +528,7 @@ def test_real_noise_has_a_table_of_its_own():
 # The command line
 
 
+@pytest.mark.slow
 def test_the_command_runs_what_is_missing_and_shows(folder, fakes, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(progress, "QUIET_SECONDS", 0.0)
     out = tmp_path / "rows.csv"

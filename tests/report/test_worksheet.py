@@ -128,6 +128,7 @@ def test_more_suspects_than_are_explained_are_counted(shop, monkeypatch):
     assert f"This page holds the first 20 of {len(shop.suspects()):,}." in read_text(page)
 
 
+@pytest.mark.slow
 def test_of_very_many_columns_those_that_matter_are_shown():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(200, 80)), columns=[f"measurement {i}" for i in range(80)])
