@@ -192,11 +192,11 @@ def split_and_twist(job: Job, folder: str | None, max_rows: int) -> tuple[Split,
 
 
 def judge(job: Job, folder: str | None, max_rows: int) -> list[CurveRow]:
-    """Review a data set in rounds, and judge the model after each."""
+    """Follow a job on one thread; what fails becomes rows that say why."""
     try:
         with work_alone():
             return follow(job, folder, max_rows)
-    except Exception as error:
+    except Exception as error:  # A data set that one order cannot take must not end the program.
         shares = (1.0,) if job.order == ALL else SHARES
         return [CurveRow(*job[:4], share, 0, 0, 0, 0, np.nan, np.nan, summarise_error(error)) for share in shares]
 

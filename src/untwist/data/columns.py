@@ -218,8 +218,11 @@ def _describe_polars(series: Any) -> Column:
     if kind in ("Date", "Datetime", "Duration"):
         # A date of a time zone is kept as that of UTC.
         unit = "D" if kind == "Date" else series.dtype.time_unit
-        days = lambda: series.to_physical().cast(polars.Float64).to_numpy() / _PER_DAY[unit]  # noqa: E731
-        return _describe_times(series.name, "number" if kind == "Duration" else "date", days)
+
+        def read_days() -> NDArray[np.float64]:
+            return np.asarray(series.to_physical().cast(polars.Float64).to_numpy() / _PER_DAY[unit])
+
+        return _describe_times(series.name, "number" if kind == "Duration" else "date", read_days)
     small = kind in ("Boolean", "Int8", "Int16", "UInt8", "UInt16", "Float16", "Float32")
     target = polars.Float32 if small else polars.Float64
     is_categorical = kind in ("Categorical", "Enum")
