@@ -20,6 +20,17 @@ inline std::uint64_t key_of_round(const TreeGrowth& growth, std::uint64_t round)
   return mix(growth.seed ^ mix(round));
 }
 
+// Keeps the smallest so many entries, in the order that they have.
+template <typename Entry>
+void keep_smallest(std::vector<Entry>& entries, std::size_t count) {
+  if (count >= entries.size()) return;
+  auto sorted = entries;
+  const auto last = sorted.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::nth_element(sorted.begin(), last, sorted.end());
+  const auto is_larger = [&](const Entry& entry) { return *last < entry; };
+  entries.erase(std::remove_if(entries.begin(), entries.end(), is_larger), entries.end());
+}
+
 // Draws the columns of a round: of those that vary the ones with the smallest hashes of their place.
 inline std::vector<std::uint32_t> draw_columns(const TreeGrowth& growth, const std::vector<std::uint32_t>& varying,
                                                std::uint64_t key) {
@@ -29,12 +40,10 @@ inline std::vector<std::uint32_t> draw_columns(const TreeGrowth& growth, const s
   const std::uint64_t column_key = mix(key ^ kColumnSalt);
   std::vector<std::pair<std::uint64_t, std::uint32_t>> hashed;
   for (std::size_t i = 0; i < varying.size(); ++i) hashed.emplace_back(mix(column_key ^ mix(i)), varying[i]);
-  std::sort(hashed.begin(), hashed.end());
   const double wanted = std::ceil(growth.max_features * static_cast<double>(varying.size()));
-  hashed.resize(std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));
+  keep_smallest(hashed, std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));
   std::vector<std::uint32_t> drawn;
   for (const auto& column : hashed) drawn.push_back(column.second);
-  std::sort(drawn.begin(), drawn.end());
   return drawn;
 }
 
