@@ -1,0 +1,56 @@
+"""Rows of a group that err together: how many of them count as one independent case."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from untwist.arguments import Array
+
+__all__ = ["find_rows_per_case"]
+
+
+def find_rows_per_case(posterior: Array, labels: NDArray[np.integer], groups: NDArray[np.integer], weight: Array) -> float:
+    """Find how many rows count as one case, by how far the rows of a group miss their labels in the same direction.
+
+    It is what survey statistics call the design effect: the variance of the sum of all residuals, taken group by group,
+    over that of independent rows. Where the rows of a group are copies of each other it is the size of groups; where
+    they err independently it is 1.
+
+    Parameters
+    ----------
+    posterior : array of shape (n_rows, n_classes)
+        The twisted posterior, out of fold.
+    labels : array of int of shape (n_rows,)
+        The index of each row's label.
+    groups : array of int of shape (n_rows,)
+        Equal for rows of one group.
+    weight : array of shape (n_rows,)
+        How much each row counts.
+
+    Returns
+    -------
+    float
+        At least 1, and at most the size of the group that a row is in on average.
+
+    Examples
+    --------
+    >>> groups = np.repeat(np.arange(50), 4)
+    >>> labels = np.arange(50) % 2
+    >>> find_rows_per_case(np.full((200, 2), 0.5), np.repeat(labels, 4), groups, np.ones(200))
+    4.0
+    """
+    counted = np.flatnonzero(weight)
+    _, group = np.unique(groups[counted], return_inverse=True)
+    # Rows are summed in an order that follows from what they say, so that theirs does not matter.
+    order = np.lexsort((weight[counted], labels[counted], *posterior[counted].T, group))
+    counted, group = counted[order], group[order]
+    weight_here = weight[counted]
+    together = apart = 0.0
+    for label, column in enumerate(posterior[counted].T):
+        residual = weight_here * ((labels[counted] == label) - column)
+        together += float(np.sort(np.bincount(group, residual) ** 2).sum())
+        apart += float(np.sort(residual**2).sum())
+    size = np.bincount(group, weight_here)
+    most = float(np.sort(size**2).sum() / np.sort(weight_here**2).sum())
+    return float(np.clip(together / apart, 1.0, max(most, 1.0))) if apart > 0 else 1.0
