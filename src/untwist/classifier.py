@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, Self
@@ -398,6 +399,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             previous=previous,
             estimator=self,
         )
+        twins = data.find_twins()
+        if twins is not None:
+            warnings.warn(twins.describe(), UserWarning, stacklevel=2)
         with show_progress(settings.verbose > 0 and data.workers.rank == 0):
             if data.sources is not None:
                 fit = fit_by_source(data)
@@ -405,7 +409,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 fit = fit_with_review(data, review.encode(data.classes))
             else:
                 fit = Search(data).run() if settings.automatic else boost_given_settings(data, previous, self._hold)
-        self.model_ = fit.model
+        self.model_ = fit.model if twins is None else fit.model.remember_twins(twins)
         if fit.interrupt is not None:
             raise fit.interrupt
         return self

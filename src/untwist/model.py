@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any
@@ -22,6 +22,7 @@ from untwist.data.groups import OwnFolds, RowGroups
 from untwist.data.labels import encode_labels, list_positive_classes
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import UNKNOWN, LabelSources, look_up_sources
+from untwist.data.twins import Twins
 from untwist.data.workers import Workers, solo
 from untwist.display import abbreviate, write_fragment, write_table
 from untwist.noise.dependence import find_rows_per_case
@@ -175,6 +176,8 @@ class OutOfFold:
         Which training rows belong together, where that is known.
     own_folds : OwnFolds or None
         The rows that each fold trained on and judged, where folds of one's own were given.
+    twins : Twins or None
+        Rows that nearly repeat rows of other folds, if so many do that what is said of them may be memory.
     sample_weight : array or None
         With folds of one's own, the sample weight of every training row, also of those that are not judged.
     """
@@ -189,6 +192,7 @@ class OutOfFold:
     groups: RowGroups | None = None
     own_folds: OwnFolds | None = None
     sample_weight: Array | None = None
+    twins: Twins | None = None
 
     __repr__ = abbreviate
 
@@ -215,6 +219,12 @@ class OutOfFold:
     def row_weights(self) -> Array:
         """Return the sample weight of every training row; 0 for one that is not judged, as if it were absent."""
         return np.bincount(self.rows, self.weight, minlength=self._least_rows).astype(np.float64)
+
+    def hash_groups(self, rank: int) -> NDArray[np.uint64]:
+        """Return a hash of the group of each of `rows`, which is a row's own where it has none."""
+        assert self.groups is not None
+        alone = mix_bits(self.rows.astype(np.uint64) + np.uint64(rank << 48))
+        return self.groups.hash_rows(alone, self.rows)
 
     def fit_weights(self) -> Array:
         """Return the sample weight of every training row, judged or not."""
@@ -429,6 +439,12 @@ class FittedModel:
             return posterior
         return average_by_item(posterior, sources.items)
 
+    def remember_twins(self, twins: Twins) -> FittedModel:
+        """Return the same model, which knows of rows that nearly repeat rows of other folds."""
+        if self.out_of_fold is None:
+            return self
+        return replace(self, out_of_fold=replace(self.out_of_fold, twins=twins))
+
     def unweigh(self, posterior: Array) -> Array:
         """Return posteriors of labels that class weights have multiplied as they are without them.
 
@@ -478,28 +494,23 @@ class FittedModel:
         if self.out_of_fold is None:
             raise ValueError("the model has not chosen anything by folds")
         unseen = self.out_of_fold
-        groups = np.zeros((0, len(unseen.rows)), dtype=np.uint64)
-        if unseen.groups is not None:
-            alone = mix_bits(unseen.rows.astype(np.uint64) + np.uint64(workers.rank << 48))
-            groups = unseen.groups.hash_rows(alone, unseen.rows)[None]
+        groups = [] if unseen.groups is None else [unseen.hash_groups(workers.rank)]
         if isinstance(self.posterior, Posterior) and len(self.classes) == 2:
             assert known is None or isinstance(known, tuple)
             log_odds = self.posterior.twisted_log_odds(unseen.scores[:, 0])
-            posterior = expit(log_odds - self.posterior.shift)
-            columns = posterior, unseen.labels, unseen.weight, *groups
-            posterior, labels, weight, *groups = _gather_sorted(workers, *columns)
-            both = np.column_stack([1.0 - posterior, posterior])
-            cases = find_rows_per_case(both, labels, groups[0], weight) if groups else 1.0
-            return estimate_noise(posterior, labels, sample_weight=weight, rates=known, rows_per_case=cases)
+            of_second = expit(log_odds - self.posterior.shift)
+            of_second, labels, weight, *groups = _gather_sorted(
+                workers, of_second, unseen.labels, unseen.weight, *groups
+            )
+            cases = find_rows_per_case(np.column_stack([1.0 - of_second, of_second]), labels, weight, *groups)
+            return estimate_noise(of_second, labels, sample_weight=weight, rates=known, rows_per_case=cases)
         plain = ClassesPosterior(self.link, self.posterior.floor, self.class_weights)
-        twisted = plain.twisted_of_labels(unseen.scores)
-        columns = *twisted.T, unseen.labels, unseen.weight, *groups
-        gathered = _gather_sorted(workers, *columns)
-        n_classes = len(self.classes)
-        twisted, (labels, weight, *groups) = np.column_stack(gathered[:n_classes]), gathered[n_classes:]
+        columns = plain.twisted_of_labels(unseen.scores).T
+        labels, weight, *others = _gather_sorted(workers, unseen.labels, unseen.weight, *columns, *groups)
+        posterior, groups = np.column_stack(others[: len(columns)]), others[len(columns) :]
         assert not isinstance(known, tuple)
-        cases = find_rows_per_case(twisted, labels, groups[0], weight) if groups else 1.0
-        return estimate_transitions(twisted, labels, weight, matrix=known, rows_per_case=cases)
+        cases = find_rows_per_case(posterior, labels, weight, *groups)
+        return estimate_transitions(posterior, labels, weight, matrix=known, rows_per_case=cases)
 
 
 def _join(columns: list[Array]) -> Array:

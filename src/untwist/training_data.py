@@ -27,13 +27,23 @@ from untwist.boosting.engines.engine import Dataset, EngineOptions, Growth, Rows
 from untwist.boosting.forest import iterate_row_blocks
 from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
+from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import mix_bits, split_items_into_folds
-from untwist.data.groups import OwnFolds, RowGroups, find_split_name, read_groups, read_own_folds
+from untwist.data.groups import (
+    OwnFolds,
+    RowGroups,
+    check_own_folds,
+    check_trained_classes,
+    keep_items_in_groups,
+    read_groups,
+    read_own_folds,
+)
 from untwist.data.label_coding import MANY_CATEGORIES, LabelCoding
 from untwist.data.labels import encode_labels, find_classes, list_positive_classes, refuse_missing, weigh_classes
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
 from untwist.data.tables import Schema
+from untwist.data.twins import Twins, find_twins
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
 from untwist.noise.paper import MenonEstimate, menon
@@ -65,14 +75,8 @@ NO_REVIEW_FOR_WORKERS = (
 
 #: What workers of a distributed fit are told that were given folds of one's own.
 NO_OWN_FOLDS_FOR_WORKERS = (
-    "cv must be None or a number of folds in a distributed fit, as each worker knows the positions of its own rows only: "
-    "give groups, whose names all workers know"
-)
-
-#: What is said of folds of one's own that leave rows unjudged, where all rows must be judged.
-NOT_ALL_JUDGED = (
-    "{what} must be None with a cv that does not judge every row ({n:,} of {n_rows:,} are judged): take a splitter whose "
-    "test folds cover all rows"
+    "cv must be None or a number of folds in a distributed fit, as each worker knows the positions of its own rows "
+    "only: give groups, whose names all workers know"
 )
 
 #: Sums of weights are kept below this, up to which float64 holds all whole numbers.
@@ -270,7 +274,9 @@ class TrainingData:
         datasets: tuple[Dataset, ...] = (contents,)
         fold_numbers: tuple[NDArray[np.float32], ...] = ()
         if coding is not None:
-            trained = None if folds is None else [_weigh_training(weight, folds, own_folds, i) for i in range(len(folds))]
+            trained = (
+                None if folds is None else [_weigh_training(weight, folds, own_folds, i) for i in range(len(folds))]
+            )
             rows, datasets, fold_numbers = _code_rows(settings, options, rows, coding, weight[: table.n_rows], trained)
         data = cls(
             settings=settings,
@@ -296,7 +302,9 @@ class TrainingData:
             own_folds=own_folds,
         )
         if groups is not None or own_folds is not None:
-            data.check_training_has_all_classes()
+            parts = range(1 if folds is None else len(folds))
+            trained = (data.training_weight(fold) for fold in parts)
+            check_trained_classes(data.rows.labels, data.rows.weight, data.classes, trained, own_folds, workers)
         return data
 
     def training_weight(self, fold: int) -> Array:
@@ -304,26 +312,6 @@ class TrainingData:
         if self.folds is None:
             return self.weight
         return _weigh_training(self.weight, self.folds, self.own_folds, fold)
-
-    def check_training_has_all_classes(self) -> None:
-        """Raise an error where a fold trains on no row of some class: its model could only call that class wrong."""
-        total = self.workers.sum(np.bincount(self.rows.labels, self.rows.weight, minlength=len(self.classes)))
-        n_parts = 1 if self.folds is None else len(self.folds)
-        for fold in range(n_parts):
-            mass = np.bincount(self.rows.labels, self.training_weight(fold), minlength=len(self.classes))
-            missing = np.flatnonzero((total > 0) & (self.workers.sum(mass) == 0))
-            if not missing.size:
-                continue
-            name = self.classes[missing[0]]
-            if self.own_folds is not None:
-                raise ValueError(
-                    f"cv, fold {fold}, trains on no row of class {name!r}, which its model could not know then: each "
-                    "fold must train on rows of all classes"
-                )
-            raise ValueError(
-                f"class {name!r} lies in too few groups: where these are set aside, none of its rows is left to train "
-                "on; leave out the class, or give coarser labels"
-            )
 
     def dataset_of(self, fold: int) -> Dataset:
         """Return the rows as the model of a fold sees them; of a fit without folds that is fold 0."""
@@ -450,6 +438,32 @@ class TrainingData:
             stream=class_index,
         )
 
+    def find_twins(self) -> Twins | None:
+        """Look for rows that nearly repeat rows of other folds, where nobody has said which rows belong together.
+
+        Returns
+        -------
+        Twins or None
+            None too where the table is sparse or not in memory, or where other workers have rows: nobody looks then.
+        """
+        if self.folds is None or self.groups is not None or self.workers.size > 1:
+            return None
+        if not isinstance(self.table, np.ndarray):
+            return None
+        judged = self.folds.any(axis=0)
+        twins = find_twins(
+            ComparedRows(self.table, self.encoder, range(self.table.shape[1])),
+            self.datasets[0].hashes() if self.coding is None else self.coding.hashes(),
+            self.rows.labels,
+            self.weight,
+            np.where(judged, self.folds.argmax(axis=0), -1),
+            np.stack([self.training_weight(fold) > 0 for fold in range(len(self.folds))]),
+        )
+        if twins is None:
+            return None
+        columns = zip(self.encoder.feature_labels, self.table.T, strict=True)
+        return replace(twins, column=twins.find_group_column(columns))
+
     def estimate_menon(self) -> MenonEstimate:
         """Return the paper's estimate of the noise, and with it alpha."""
         if isinstance(self.rows.X, Encoded):
@@ -549,17 +563,8 @@ class _TrainingTable:
         table = np.zeros((self.n_rows, 1)) if isinstance(X, Batches) else X
         names = None if groups is None else groups.name_rows()
         folds = read_own_folds(self.settings.cv, table, self.classes[self.labels], names)
-        if folds.held_out.shape[1] != self.n_rows:
-            raise ValueError(f"cv must be of {self.n_rows} rows, got folds of {folds.held_out.shape[1]}")
-        for what in ("reviewed",) * has_review + ("source",) * (sources is not None):
-            if not folds.judged.all():
-                n_judged = int(folds.judged.sum())
-                raise ValueError(NOT_ALL_JUDGED.format(what=what, n=n_judged, n_rows=self.n_rows))
-        if groups is not None and (split := find_split_name(folds, groups.index)) is not None:
-            raise ValueError(f"cv trains on some rows of group {groups.names[split]!r} and judges others: give one of both")
-        if sources is not None and (split := find_split_name(folds, sources.items)) is not None:
-            row = int(np.flatnonzero(sources.items == split)[0])
-            raise ValueError(f"cv trains on some labels of the item of row {row} and judges others: keep items together")
+        needs_all = "reviewed" if has_review else "source" if sources is not None else None
+        check_own_folds(folds, groups, None if sources is None else sources.items, needs_all)
         return folds
 
     def read_sources(self, columns: SourceColumns, groups: RowGroups | None = None) -> LabelSources | None:

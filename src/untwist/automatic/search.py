@@ -249,7 +249,7 @@ class Search:
             return known.loss
         if self.stopped:
             return np.inf
-        run = self._start(key, range(self.n_first_folds))
+        run = self.start_run(key, range(self.n_first_folds))
         self._boost(run)
         if run.is_slow and not self.stopped and self.longer_steps:
             run = self._try_longer_steps(run)
@@ -261,7 +261,7 @@ class Search:
         """Boost the same candidate with longer steps; return what there is if Ctrl-C comes before they get anywhere."""
         self.step = self.longer_steps.pop()
         try:
-            run = self._start(shorter.key, range(self.n_first_folds))
+            run = self.start_run(shorter.key, range(self.n_first_folds))
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
             self.stopped = True
@@ -269,7 +269,7 @@ class Search:
         self._boost(run)
         return run if run.count else shorter
 
-    def _start(self, key: CandidateKey, folds: range) -> FoldRun:
+    def start_run(self, key: CandidateKey, folds: range) -> FoldRun:
         """Return a candidate on these folds, before its first round."""
         data = self.data
         alpha, depth, drawn = key
@@ -357,7 +357,7 @@ class Search:
         if not remaining or self.interrupt is not None:
             return
         self.step = best.step
-        others = replace(self._start(best.key, remaining), ends_by_itself=False)
+        others = replace(self.start_run(best.key, remaining), ends_by_itself=False)
         self.forecast.begin("folds", best.count)
         end = advance(
             [others],
@@ -435,7 +435,7 @@ class Search:
         """
         whole = Search(self.data.join_folds())
         whole.step = candidate.step
-        run = replace(whole._start(best.key, range(1)), ends_by_itself=False)
+        run = replace(whole.start_run(best.key, range(1)), ends_by_itself=False)
         self.forecast.begin("folds", candidate.n_rounds)
         end = advance(
             [run],

@@ -15,10 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from untwist.arguments import Array
 from untwist.data.folds import mix_bits
 from untwist.data.sources import UNKNOWN, read_names
+from untwist.data.workers import Workers, solo
 
-__all__ = ["OwnFolds", "RowGroups", "find_split_name", "keep_items_in_groups", "read_groups", "read_own_folds"]
+__all__ = [
+    "OwnFolds",
+    "RowGroups",
+    "check_own_folds",
+    "check_trained_classes",
+    "keep_items_in_groups",
+    "read_groups",
+    "read_own_folds",
+]
 
 #: What a split of one's own must be made of.
 PAIRS = "pairs (train, test) of positions of rows"
@@ -59,7 +69,7 @@ class RowGroups:
         ndarray of uint64 of shape (n_rows,)
         """
         index = self.index if rows is None else self.index[rows]
-        hashes = np.append(self.name_hashes, np.uint64(0))  # The last one is that of an unknown group, whose index is -1.
+        hashes = np.append(self.name_hashes, np.uint64(0))  # The last one is for unknown groups, whose index is -1.
         return np.where(index == UNKNOWN, own, hashes[index])
 
     def name_rows(self) -> NDArray[Any]:
@@ -193,6 +203,8 @@ def read_own_folds(cv: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None
     array([False, False,  True,  True])
     """
     if isinstance(cv, OwnFolds):
+        if len(cv.judged) != len(y):
+            raise ValueError(f"cv must be folds of {len(y)} rows, got some of {len(cv.judged)}")
         return cv
     pairs: Iterable[Any] = cv.split(X, y, groups) if hasattr(cv, "split") else cv
     trained, held_out = [], []
@@ -222,7 +234,7 @@ def read_own_folds(cv: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None
 def _mark_rows(what: str, positions: Any, n_rows: int) -> NDArray[np.bool_]:
     """Return which rows are meant by positions, or by a Boolean for each row."""
     given = np.asarray(positions)
-    if given.ndim != 1 or given.dtype.kind not in "iub" and given.size:
+    if given.ndim != 1 or (given.dtype.kind not in "iub" and given.size):
         raise ValueError(f"{what} must be whole numbers or Booleans, got {positions!r:.100}")
     if given.dtype == np.bool_ and len(given) != n_rows:
         raise ValueError(f"{what} must be {n_rows} Booleans or positions, got {len(given)} Booleans")
@@ -236,26 +248,85 @@ def _mark_rows(what: str, positions: Any, n_rows: int) -> NDArray[np.bool_]:
     return marked
 
 
-def find_split_name(own: OwnFolds, index: NDArray[np.intp]) -> int | None:
-    """Find a group, or an item, whose rows are on both sides of a fold.
+def check_own_folds(
+    folds: OwnFolds, groups: RowGroups | None, items: NDArray[np.intp] | None, needs_all: str | None
+) -> None:
+    """Raise a ValueError where folds of one's own do not go with what else was told of the rows.
 
     Parameters
     ----------
-    own : OwnFolds
+    folds : OwnFolds
         The folds.
-    index : array of int
-        The number of each row's group or item; `UNKNOWN` where it has none.
-
-    Returns
-    -------
-    int or None
-        The number of one that some fold both trains on and judges; None where folds keep all of them together.
+    groups : RowGroups or None
+        Which rows belong together.
+    items : array of int or None
+        The number of each row's item.
+    needs_all : str or None
+        The argument for which all rows must be judged, if there is one.
     """
+    n_rows, n_judged = len(folds.judged), int(folds.judged.sum())
+    if needs_all is not None and n_judged < n_rows:
+        raise ValueError(
+            f"{needs_all} must be None with a cv that does not judge every row, and {n_judged:,} of {n_rows:,} are: "
+            "take a splitter whose test folds cover all rows"
+        )
+    if groups is not None and (row := _find_split(folds, groups.index)) is not None:
+        raise ValueError(
+            f"cv trains on some rows of group {groups.names[groups.index[row]]!r} and judges others in one fold: leave "
+            "out groups or cv, or take a splitter that keeps groups together"
+        )
+    if items is not None and (row := _find_split(folds, items)) is not None:
+        raise ValueError(f"cv trains on some labels of the item of row {row} and judges others: keep items together")
+
+
+def _find_split(folds: OwnFolds, index: NDArray[np.intp]) -> int | None:
+    """Return a row of a group, or an item, that some fold both trains on and judges; None where there is none."""
     known = np.flatnonzero(index != UNKNOWN)
-    n_names = int(index.max(initial=UNKNOWN)) + 1
-    for trained, held_out in zip(own.trained, own.held_out, strict=True):
-        times = [np.bincount(index[known], one[known], minlength=n_names) for one in (trained, held_out)]
-        split = np.flatnonzero((times[0] > 0) & (times[1] > 0))
+    for trained, held_out in zip(folds.trained[:, known], folds.held_out[:, known], strict=True):
+        split = np.flatnonzero(held_out & np.isin(index[known], index[known][trained]))
         if split.size:
-            return int(split[0])
+            return int(known[split[0]])
     return None
+
+
+def check_trained_classes(
+    labels: NDArray[np.uint32],
+    weight: Array,
+    classes: NDArray[Any],
+    trained: Iterable[Array],
+    own_folds: OwnFolds | None,
+    workers: Workers = solo,
+) -> None:
+    """Raise a ValueError where a fold trains on no row of some class: its model could only call that label wrong.
+
+    Parameters
+    ----------
+    labels : array of int
+        The class of each row.
+    weight : array
+        How much each row counts.
+    classes : array
+        What classes are called.
+    trained : iterable of arrays
+        The weight of each row that each fold trains on.
+    own_folds : OwnFolds or None
+        Folds of one's own, if these are some; otherwise groups have made them.
+    workers : Workers
+        Who else has rows.
+    """
+    total = workers.sum(np.bincount(labels, weight, minlength=len(classes)))
+    for fold, weight_here in enumerate(trained):
+        mass = workers.sum(np.bincount(labels, weight_here, minlength=len(classes)))
+        missing = np.flatnonzero((total > 0) & (mass <= 0))
+        if not missing.size:
+            continue
+        name = classes.tolist()[missing[0]]
+        if own_folds is not None:
+            raise ValueError(
+                f"cv, fold {fold}, trains on no row of class {name!r}, which its model cannot know then: each fold "
+                "must train on rows of all classes"
+            )
+        raise ValueError(
+            f"class {name!r} lies in too few groups: where these are set aside, no row of it is left to train on; "
+            "leave out the class, or give coarser labels"
+        )

@@ -10,7 +10,9 @@ from untwist.arguments import Array
 __all__ = ["find_rows_per_case"]
 
 
-def find_rows_per_case(posterior: Array, labels: NDArray[np.integer], groups: NDArray[np.integer], weight: Array) -> float:
+def find_rows_per_case(
+    posterior: Array, labels: NDArray[np.integer], groups: NDArray[np.integer], weight: Array
+) -> float:
     """Find how many rows count as one case, by how far the rows of a group miss their labels in the same direction.
 
     It is what survey statistics call the design effect: the variance of the sum of all residuals, taken group by group,
