@@ -303,8 +303,8 @@ class TrainingData:
         )
         if groups is not None or own_folds is not None:
             parts = range(1 if folds is None else len(folds))
-            trained = (data.training_weight(fold) for fold in parts)
-            check_trained_classes(data.rows.labels, data.rows.weight, data.classes, trained, own_folds, workers)
+            by_fold = (data.training_weight(fold) for fold in parts)
+            check_trained_classes(data.rows.labels, data.rows.weight, data.classes, by_fold, own_folds, workers)
         return data
 
     def training_weight(self, fold: int) -> Array:

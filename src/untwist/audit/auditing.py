@@ -286,7 +286,7 @@ def _find_cases(posterior: Array, labels: NDArray[np.intp], weight: Array, group
     alone = -1 - np.arange(len(labels))  # A row of no known group is one by itself.
     index = np.where(groups.index == UNKNOWN, alone, groups.index)
     counted = np.flatnonzero(weight)
-    return find_rows_per_case(posterior[counted], labels[counted], index[counted], weight[counted])
+    return find_rows_per_case(posterior[counted], labels[counted], weight[counted], index[counted])
 
 
 def _estimate_noise(

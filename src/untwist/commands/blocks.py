@@ -119,8 +119,9 @@ def prepare_in_blocks(
         Its features are `Batches`.
     """
     file = _ParquetFile(path)
-    roles = {"source": source, "item": item, "groups": groups}
-    found = decide_columns(file.names, file.column, label, drop=drop, keep=keep, hints=hints, **roles)
+    found = decide_columns(
+        file.names, file.column, label, drop=drop, keep=keep, source=source, item=item, groups=groups, hints=hints
+    )
 
     def prepare(table: Any) -> Any:
         frame = _to_frame(table)

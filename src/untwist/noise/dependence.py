@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,7 @@ __all__ = ["find_rows_per_case"]
 
 
 def find_rows_per_case(
-    posterior: Array, labels: NDArray[np.integer], groups: NDArray[np.integer], weight: Array
+    posterior: Array, labels: NDArray[Any], weight: Array, groups: NDArray[Any] | None = None
 ) -> float:
     """Find how many rows count as one case, by how far the rows of a group miss their labels in the same direction.
 
@@ -25,10 +27,10 @@ def find_rows_per_case(
         The twisted posterior, out of fold.
     labels : array of int of shape (n_rows,)
         The index of each row's label.
-    groups : array of int of shape (n_rows,)
-        Equal for rows of one group.
     weight : array of shape (n_rows,)
         How much each row counts.
+    groups : array of int of shape (n_rows,) or None
+        Equal for rows of one group; None where nothing is known of groups, and each row is a case.
 
     Returns
     -------
@@ -39,9 +41,11 @@ def find_rows_per_case(
     --------
     >>> groups = np.repeat(np.arange(50), 4)
     >>> labels = np.arange(50) % 2
-    >>> find_rows_per_case(np.full((200, 2), 0.5), np.repeat(labels, 4), groups, np.ones(200))
+    >>> find_rows_per_case(np.full((200, 2), 0.5), np.repeat(labels, 4), np.ones(200), groups)
     4.0
     """
+    if groups is None:
+        return 1.0
     counted = np.flatnonzero(weight)
     _, group = np.unique(groups[counted], return_inverse=True)
     # Rows are summed in an order that follows from what they say, so that theirs does not matter.
