@@ -34,6 +34,7 @@ from untwist.model import Candidate, Choice, FittedModel, OutOfFold
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.progress import find_display
 from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS, PLAIN_DEPTH
+from untwist.sums import add_up
 from untwist.theory.links import Link, LogitLink
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
@@ -97,7 +98,7 @@ class Search:
         self.step = steps[0]
         self.longer_steps = list(steps[1:])
         self.held_out_weight = self._list_held_out_weight()
-        self.fold_weights = data.workers.sum(self.held_out_weight.sum(axis=1))
+        self.fold_weights = data.workers.sum(np.array([add_up(weight) for weight in self.held_out_weight]))
         self.candidates: dict[CandidateKey, Candidate] = {}
         self.chosen: Candidate | None = None
         self.best_run: FoldRun | None = None
@@ -318,8 +319,7 @@ class Search:
         if not self.data.boosts_log_odds:
             return 0.0
         weight, labels = self._training_weight(fold), self.data.rows.labels
-        # In this order the sums do not depend on that of the rows.
-        second, first = (max(float(np.sort(weight[labels == label]).sum()), LEAST_ROWS) for label in (1, 0))
+        second, first = (max(add_up(weight[labels == label]), LEAST_ROWS) for label in (1, 0))
         return float(np.clip(alpha * np.log(second / first), -LARGEST_START, LARGEST_START))
 
     def _training_weight(self, fold: int) -> Array:
