@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 from untwist.arguments import Array
 from untwist.boosting.engines.engine import Dataset, EngineOptions, Growth, Rows, Task
 from untwist.boosting.forest import iterate_row_blocks
+from untwist.boosting.starting import find_prior_score, weigh_classes_exactly
 from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
 from untwist.data.encoding import TableEncoder
@@ -363,6 +364,19 @@ class TrainingData:
         """The class that each booster tells from the others; None for one that tells all classes apart."""
         return [None] if self.boosts_jointly else list_positive_classes(len(self.classes))
 
+    def find_starts(self, link: Link, weight: Array) -> list[float]:
+        """Return the score that each booster begins at, by what each row weighs in its training.
+
+        Classes that are boosted together begin at their shares by themselves.
+        """
+        if self.settings.init == "zero" or self.boosts_jointly:
+            return [0.0] * len(self.positive_classes)
+        masses = weigh_classes_exactly(self.rows.labels, weight, len(self.classes), self.workers)
+        return [
+            find_prior_score(link, float(masses[label]), float(masses.sum() - masses[label]))
+            for label in list_positive_classes(len(self.classes))
+        ]
+
     def make_task(self, link: Link, step_size: float, class_index: int) -> Task:
         """Return what the booster of a class has to do in a plain fit."""
         return Task(
@@ -374,6 +388,7 @@ class TrainingData:
             weight=self.weight,
             validation_weight=self.validation_weight,
             posterior_floor=self.posterior_floor,
+            begins_at_shares=self.settings.init == "prior",
             stream=class_index,
         )
 

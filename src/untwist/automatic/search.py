@@ -59,12 +59,6 @@ MOST_ROUNDS = 1000
 #: Less than that is mostly chance, and sets have more to lose by it.
 SETS_MUST_GAIN = 0.02
 
-#: A class without rows counts as half a row, so that its logarithm is finite.
-LEAST_ROWS = 0.5
-
-#: Boosting begins no further from 0 than this: far from it, rows hardly weigh anything.
-LARGEST_START = 4.0
-
 #: Rounds between two looks at whether a candidate is done.
 BLOCK = 10
 
@@ -287,11 +281,12 @@ class Search:
         threads = self.threads if n_boosters > 1 else None
         n_threads = None if threads is None else max(1, count_threads(self.settings.n_jobs) // n_boosters)
         boosters = []
-        starts = [self._find_start(alpha, fold) for fold in folds]
-        for class_index in range(len(data.positive_classes)):
+        by_fold = [data.find_starts(link, self._training_weight(fold)) for fold in folds]
+        starts = [list(class_starts) for class_starts in zip(*by_fold, strict=True)]
+        for class_index, class_starts in enumerate(starts):
             task = replace(data.make_task(link, step, class_index), growth=growth, n_threads=n_threads)
             class_boosters = []
-            for fold, start in zip(folds, starts, strict=True):
+            for fold, start in zip(folds, class_starts, strict=True):
                 fold_task = replace(
                     task,
                     weight=self._training_weight(fold),
@@ -313,14 +308,6 @@ class Search:
             to_beat=None if self.best_run is None else self.candidates[self.best_run.key],
             threads=threads,
         )
-
-    def _find_start(self, alpha: float, fold: int) -> float:
-        """Return the score that boosting begins at: for log-odds, that of the shares of the classes in a fold."""
-        if not self.data.boosts_log_odds:
-            return 0.0
-        weight, labels = self._training_weight(fold), self.data.rows.labels
-        second, first = (max(add_up(weight[labels == label]), LEAST_ROWS) for label in (1, 0))
-        return float(np.clip(alpha * np.log(second / first), -LARGEST_START, LARGEST_START))
 
     def _training_weight(self, fold: int) -> Array:
         """Return the weight of each row that a fold trains on."""
