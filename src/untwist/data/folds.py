@@ -21,6 +21,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import binom
 
 from untwist.arguments import Array
+from untwist.sums import add_up, add_up_by_group
 
 __all__ = [
     "draw_folds",
@@ -318,10 +319,8 @@ class _Units:
     ) -> None:
         n_units = int(unit.max(initial=-1)) + 1
         classes, label = np.unique(labels, return_inverse=True)
-        self.mass = np.zeros((n_units, len(classes)))
-        # Copies are ordered by weight, so that the order of the rows does not matter.
-        order = np.lexsort((weight, label, unit))
-        np.add.at(self.mass, (unit[order], label[order]), weight[order])
+        by_class = add_up_by_group(weight, unit * len(classes) + label, n_units * len(classes))
+        self.mass = by_class.reshape(n_units, len(classes))
         self.chance = np.full(n_units, np.iinfo(np.uint64).max, dtype=np.uint64)
         np.minimum.at(self.chance, unit, _salt(hashes, seed))
         self.first = np.full(n_units, np.iinfo(np.intp).max)
@@ -339,8 +338,7 @@ def _deal_out(units: _Units, targets: Array) -> NDArray[np.intp]:
     of the part, which is lowest where all shares are as they should be.
     """
     order = units.order_by_weight()
-    # In this order the sums do not depend on names.
-    share = units.mass / np.maximum(np.sort(units.mass, axis=0).sum(axis=0), np.finfo(float).tiny)
+    share = units.mass / [max(add_up(one), np.finfo(float).tiny) for one in units.mass.T]
     part = np.searchsorted(np.cumsum(targets[:-1]), _scale_to_unit(mix_bits(units.chance)), side="right")
     filled = np.zeros((len(targets), share.shape[1]))
     for unit in order[:MOST_DEALT].tolist():
@@ -358,10 +356,10 @@ def _join_copies(
     """Return a number for each row that is the same for rows that stay together: of one item, or copies."""
     keys, content = np.unique(hashes, return_inverse=True)
     names, item = np.unique(items, return_inverse=True)
-    mass = np.bincount(content, weight)
+    mass = add_up_by_group(weight, content, len(keys))
     n_labels, n_items = (_count_different(content, other) for other in (labels, item))
     is_frequent = mass >= FREQUENT * (1 - ROUNDING)
-    is_heavy = mass > weight.sum() / n_folds * (1 + ROUNDING)
+    is_heavy = mass > add_up(weight) / n_folds * (1 + ROUNDING)
     is_sample = is_frequent & (n_labels > 1) | is_heavy
     joins = ~(is_sample & (n_items > 1))[content]
     edges = (np.ones(np.count_nonzero(joins)), (item[joins], len(names) + content[joins]))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from untwist.arguments import Array
+from untwist.sums import add_up, add_up_by_group
 
 __all__ = ["find_rows_per_case"]
 
@@ -47,16 +48,13 @@ def find_rows_per_case(
     if groups is None:
         return 1.0
     counted = np.flatnonzero(weight)
-    _, group = np.unique(groups[counted], return_inverse=True)
-    # Rows are summed in an order that follows from what they say, so that theirs does not matter.
-    order = np.lexsort((weight[counted], labels[counted], *posterior[counted].T, group))
-    counted, group = counted[order], group[order]
+    names, group = np.unique(groups[counted], return_inverse=True)
     weight_here = weight[counted]
     together = apart = 0.0
     for label, column in enumerate(posterior[counted].T):
         residual = weight_here * ((labels[counted] == label) - column)
-        together += float(np.sort(np.bincount(group, residual) ** 2).sum())
-        apart += float(np.sort(residual**2).sum())
-    size = np.bincount(group, weight_here)
-    most = float(np.sort(size**2).sum() / np.sort(weight_here**2).sum())
+        together += add_up(add_up_by_group(residual, group, len(names)) ** 2)
+        apart += add_up(residual**2)
+    size = add_up_by_group(weight_here, group, len(names))
+    most = add_up(size**2) / add_up(weight_here**2)
     return float(np.clip(together / apart, 1.0, max(most, 1.0))) if apart > 0 else 1.0
