@@ -272,7 +272,7 @@ def check_own_folds(
         )
     if groups is not None and (row := _find_split(folds, groups.index)) is not None:
         raise ValueError(
-            f"cv trains on some rows of group {groups.names[groups.index[row]]!r} and judges others in one fold: leave "
+            f"cv trains on some rows of group {groups.names.tolist()[groups.index[row]]!r} and judges others in one fold: leave "
             "out groups or cv, or take a splitter that keeps groups together"
         )
     if items is not None and (row := _find_split(folds, items)) is not None:

@@ -49,12 +49,13 @@ def find_rows_per_case(
         return 1.0
     counted = np.flatnonzero(weight)
     names, group = np.unique(groups[counted], return_inverse=True)
-    weight_here = weight[counted]
+    # A row of weight 2 is two copies; weights that are shares of a whole say nothing about the number of rows.
+    weight_here = weight[counted] * max(1.0, len(counted) / add_up(weight[counted]))
     together = apart = 0.0
     for label, column in enumerate(posterior[counted].T):
-        residual = weight_here * ((labels[counted] == label) - column)
-        together += add_up(add_up_by_group(residual, group, len(names)) ** 2)
-        apart += add_up(residual**2)
+        residual = (labels[counted] == label) - column
+        together += add_up(add_up_by_group(weight_here * residual, group, len(names)) ** 2)
+        apart += add_up(weight_here * residual**2)
     size = add_up_by_group(weight_here, group, len(names))
-    most = add_up(size**2) / add_up(weight_here**2)
+    most = add_up(size**2) / add_up(weight_here)
     return float(np.clip(together / apart, 1.0, max(most, 1.0))) if apart > 0 else 1.0
