@@ -222,6 +222,8 @@ class Forks:
             shared.switch(item.nodeid)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.failed:
+                print(f"\n{item.nodeid} fails as it is")
+                sys.stdout.flush()
                 return 1
         watcher.stop()
         data = watcher.get_data()
