@@ -1,4 +1,4 @@
-"""Slow twins of the functions that set rows aside: loops over classes, contents and copies, written from their words."""
+"""Slow twins of the functions that set rows aside: loops over classes, contents and copies, from their words."""
 
 from collections import defaultdict
 from math import floor, fsum
