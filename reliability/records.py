@@ -15,7 +15,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reliability"
 PAGE = FOLDER.with_suffix(".md")
-ORDER = ["coverage", "mutation", "properties", "fuzzing", "sanitizers", "leaks", "load", "faults"]
+ORDER = ["coverage", "mutation", "properties", "fuzzing", "sanitizers", "leaks", "soak", "load", "faults"]
 INTRODUCTION = """\
 # Hard to break
 

@@ -8,6 +8,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.batches import Batches
 from untwist.data import batches
@@ -47,19 +48,20 @@ def table():
     return rows
 
 
-@pytest.fixture(scope="module", params=[mark_slow("plain"), "by source", mark_slow("reviewed")])
+def audit(X, y, told):
+    """The audit of a quick fit that chooses by folds."""
+    model = PILBoostClassifier(n_estimators=8, max_depth=2, random_state=0).fit(X, y, **told)
+    return audit_labels(X, y, model, source=told.get("source"))
+
+
+@pytest.fixture(scope="module", params=["plain", mark_slow("by source"), mark_slow("reviewed")])
 def both(request, table, tmp_path_factory):
     """The audit of a table in files, and that of the same table in memory."""
     path = tmp_path_factory.mktemp("rows") / "rows.parquet"
     parquet.write_table(pyarrow.Table.from_pandas(table, preserve_index=False), path, row_group_size=100)
-    told = {
-        "plain": {},
-        "by source": {"source": table["source"].to_numpy()},
-        "reviewed": {"reviewed": np.arange(20)},
-    }[request.param]
+    told = {"plain": {}, "by source": {"source": table["source"].to_numpy()}, "reviewed": {"reviewed": np.arange(20)}}
     X, y = table.drop(columns=["label", "source"]), table["label"].to_numpy()
-    in_files = Batches(path).drop("label", "source")
-    return audit_labels(in_files, y, **told), audit_labels(X, y, **told)
+    return tuple(audit(rows, y, told[request.param]) for rows in (Batches(path).drop("label", "source"), X))
 
 
 @pytest.fixture(params=["in a file", mark_slow("in memory")])
