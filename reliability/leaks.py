@@ -73,7 +73,7 @@ def main() -> int:
     grown = (tracemalloc.get_traced_memory()[0] - traced) / max(1, options.fits - 1 - traced_from)
     tracemalloc.stop()
     done, sizes = zip(*[(fit, size) for fit, size in held if WARM_UP * options.fits <= fit < tracing], strict=True)
-    slope = find_slope(done, sizes)
+    slope, _ = find_slope(done, sizes)
     flat = slope < MOST_BYTES and grown < MOST_BYTES
     seconds = time.perf_counter() - start
     first, last = sizes[0] / 1e6, sizes[-1] / 1e6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 from collections.abc import Sequence
@@ -27,8 +28,11 @@ class Held:
 
 
 def read_held(n_done: int) -> Held:
-    """Look at what the process holds, once garbage is collected."""
+    """Look at what the process holds, without garbage and without what the allocator keeps for later."""
     gc.collect()
+    give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)  # Only the C library of GNU has it.
+    if give_back is not None:
+        give_back(0)
     tasks = list((PROCESS / "task").iterdir())
     return Held(
         n_done=n_done,
@@ -44,6 +48,9 @@ def read_resident_bytes() -> int:
     return int((PROCESS / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def find_slope(done: Sequence[int], sizes: Sequence[int]) -> float:
-    """By how many bytes memory grows with each operation: the slope of the line through all measurements."""
-    return float(np.polyfit(np.asarray(done, dtype=float), np.asarray(sizes, dtype=float), 1)[0])
+def find_slope(done: Sequence[int], sizes: Sequence[int]) -> tuple[float, float]:
+    """By how many bytes memory grows with each operation, and the standard error of that: the slope of a line."""
+    x, y = np.asarray(done, dtype=float), np.asarray(sizes, dtype=float)
+    slope, start = np.polyfit(x, y, 1)
+    variance = np.sum((y - start - slope * x) ** 2) / max(len(x) - 2, 1)
+    return float(slope), float(np.sqrt(variance / np.sum((x - x.mean()) ** 2)))

@@ -35,6 +35,10 @@ EVERY = 10
 #: table, has about 10,000; the heap of a process that does many things in random order breaks up by some hundred each.
 MOST_BYTES = 2_000.0
 
+#: What the heap holds goes up and down by some MB with what was done last, so that the slope of a short run is
+#: uncertain: it must be above what is allowed by so many standard errors. Of an hour these are some hundred bytes.
+ERRORS = 3.0
+
 #: Fewer looks than this say nothing of a slope.
 FEWEST_LOOKS = 10
 
@@ -105,9 +109,11 @@ def judge_growth(settled: list[Held], before: Held | None) -> list[str]:
     if before is None or len(settled) < FEWEST_LOOKS:
         return [f"{len(settled)} looks at memory say nothing: take more minutes"]
     found = []
-    slope = find_slope([one.n_done for one in settled], [one.resident_bytes for one in settled])
-    if slope > MOST_BYTES:
-        found.append(f"memory grows by {slope:,.0f} bytes per operation, of {MOST_BYTES:,.0f} allowed")
+    slope, error = find_slope([one.n_done for one in settled], [one.resident_bytes for one in settled])
+    if slope - ERRORS * error > MOST_BYTES:
+        found.append(
+            f"memory grows by {slope:,.0f} bytes per operation (standard error {error:,.0f}), and may by {MOST_BYTES:,.0f}"
+        )
     for what in ("files", "threads", "children"):
         most = max(getattr(one, what) for one in settled)
         if most > getattr(before, what):
@@ -181,6 +187,7 @@ def main() -> int:
 
 def _record(run: Soak, seconds: float) -> Record:
     done, sizes = ([getattr(one, what) for one in run.settled] for what in ("n_done", "resident_bytes"))
+    slope, error = find_slope(done, sizes)
     last = run.settled[-1]
     return Record(
         name="soak",
@@ -191,7 +198,8 @@ def _record(run: Soak, seconds: float) -> Record:
             "wrong answers": 0,
             "MB when settled": round(sizes[0] / 1e6, 1),
             "MB at the end": round(sizes[-1] / 1e6, 1),
-            "bytes per operation (resident)": round(find_slope(done, sizes), 1),
+            "bytes per operation (resident)": round(slope, 1),
+            "standard error of that": round(error, 1),
             "bytes per operation allowed": MOST_BYTES,
             "open files, threads, child processes at the end": f"{last.files}, {last.threads}, {last.children}",
             "seed": run.seed,
