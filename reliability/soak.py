@@ -112,7 +112,7 @@ def judge_growth(settled: list[Held], before: Held | None) -> list[str]:
     slope, error = find_slope([one.n_done for one in settled], [one.resident_bytes for one in settled])
     if slope - ERRORS * error > MOST_BYTES:
         found.append(
-            f"memory grows by {slope:,.0f} bytes per operation (standard error {error:,.0f}), and may by {MOST_BYTES:,.0f}"
+            f"memory grows by {slope:,.0f} bytes per operation (standard error {error:,.0f}), {MOST_BYTES:,.0f} allowed"
         )
     for what in ("files", "threads", "children"):
         most = max(getattr(one, what) for one in settled)
