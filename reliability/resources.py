@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 
-__all__ = ["Held", "find_slope", "read_held", "read_resident_bytes"]
+__all__ = ["Held", "find_slope", "keep_pools_small", "read_held", "read_resident_bytes"]
 
 PROCESS = Path("/proc/self")
+
+#: The number by which GNU's C library knows the setting of how many heaps there are.
+M_ARENA_MAX = -8
 
 
 @dataclass(frozen=True)
@@ -27,12 +31,20 @@ class Held:
     children: int
 
 
+def keep_pools_small() -> None:
+    """Have one heap and one thread where others keep a pool, which would grow for hours and then stay as it is.
+
+    GNU's C library makes a heap for each new thread, up to eight per core, and Arrow starts threads up to its limit.
+    """
+    ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
+    pyarrow.set_cpu_count(1)
+    pyarrow.set_io_thread_count(1)
+
+
 def read_held(n_done: int) -> Held:
     """Look at what the process holds, without garbage and without what the allocator keeps for later."""
     gc.collect()
-    give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)  # Only the C library of GNU has it.
-    if give_back is not None:
-        give_back(0)
+    ctypes.CDLL(None).malloc_trim(0)
     tasks = list((PROCESS / "task").iterdir())
     return Held(
         n_done=n_done,

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from untwist.data import tables
 from untwist.optional import import_optional
 
-__all__ = ["Batches", "Encoded", "fit_memory"]
+__all__ = ["Batches", "Encoded"]
 
 # A block has about this many cells, which makes 32 MB of numbers.
 CELLS = 1 << 22
