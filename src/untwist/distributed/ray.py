@@ -11,7 +11,7 @@ import numpy as np
 
 from untwist.arguments import check_count
 from untwist.classifier import PILBoostClassifier
-from untwist.distributed.columns import TrainingColumns, add_predictions, join_tables
+from untwist.distributed.columns import TrainingColumns, add_predictions, join_tables, list_features
 from untwist.distributed.launching import (
     LOST,
     Outcome,
@@ -119,6 +119,7 @@ def predict(model: PILBoostClassifier, data: Any) -> Any:
         The same rows, computed when asked for; probabilities are in the order of `classes_`.
     """
     _import_ray()
+    list_features(model)  # A model that cannot predict is refused at once.
     return data.map_batches(partial(add_predictions, limit_threads(model, 1)), batch_format="pyarrow")
 
 

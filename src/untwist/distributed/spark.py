@@ -127,7 +127,8 @@ def predict(model: PILBoostClassifier, data: Any) -> Any:
         The same rows, computed when asked for; probabilities are arrays in the order of `classes_`.
     """
     types = _import_spark("pyspark.sql.types")
-    add_predictions(model, import_pyarrow("predict").table({name: [] for name in data.columns}))  # Or it refuses now.
+    # What cannot be predicted is refused at once.
+    add_predictions(model, import_pyarrow("predict").table({name: [] for name in data.columns}))
     kind = str(find_label_type(model))
     if kind not in LABEL_TYPES:
         raise ValueError(f"labels must be numbers, text or Booleans for Spark, got {kind}")
