@@ -124,6 +124,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         (`choice_.mixture`). "auto" mixes them where nothing was asked for that only boosted trees can do: of two
         classes a given alpha, a monotone column, another link or engine; of more a negative or infinite alpha, another
         link or engine.
+    init : "prior" or "zero", default "prior"
+        The score that boosting begins at: that of the base rate, with sample and class weights, as in other boosters
+        (within 1 to 999 and the clip of the link), or 0 as in the paper. `start_` has it.
     link : "clipped", "exact" or "logit", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`); or that of scores which are
         log-odds (`LogitLink`), for an alpha from 1 on, under which labels that contradict the scores hardly count.
@@ -177,6 +180,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     forest_ : Forest or None
         The trees as arrays, None for weak learners of another kind; a list per class that was boosted by itself. Trees
         of classes that were boosted together have a vector in every leaf.
+    start_ : float
+        The score that rounds began at; a list per class that was boosted by itself. Where something was chosen from the
+        data it is part of the trees, and this is 0.
     evals_result_ : dict
         {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows. Where something
         was chosen from the data they are those that folds set aside, and rounds are told of that were not kept.
@@ -257,6 +263,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         class_weight: Any = None,
         noise_rates: Any = "auto",
         families: str = "auto",
+        init: str = "prior",
         link: str = "clipped",
         loss: Loss | None = None,
         engine: str = "auto",
@@ -290,6 +297,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.noise_rates = noise_rates
         self.families = families
+        self.init = init
         self.link = link
         self.loss = loss
         self.engine = engine
@@ -519,6 +527,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     estimators_ = _expose(lambda model: model.by_class("hypotheses"))
     leverages_ = _expose(lambda model: model.by_class("leverages"))
     edges_ = _expose(lambda model: model.by_class("edges"))
+    start_ = _expose(lambda model: model.by_class("start"))
     forest_ = _expose(lambda model: model.by_class("forest"))
     evals_result_ = _expose(lambda model: model.validation_curves())
     feature_importances_ = _expose(lambda model: model.importances("paper"))
@@ -542,9 +551,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         labels = model.encode_labels("y", y)
         weight = np.ones(len(labels)) if sample_weight is None else np.array(_check_sample_weight(sample_weight, rows))
         settings = resolve(list_parameters(self), seed=model.seed)
-        rounds, weight = replay_rounds(model, settings, rows, labels, weight)
+        replay = replay_rounds(model, settings, rows, labels, weight)
         assert isinstance(model.link, Link)  # Two classes have one, and others have no certificate.
-        return certify(rounds, model.link, model.step_size, sample_weight=weight)
+        return certify(
+            replay.rounds, model.link, model.step_size, sample_weight=replay.sample_weight, start=replay.start
+        )
 
     def _repr_html_inner(self) -> str:
         """Return scikit-learn's diagram with what was chosen and how noisy the labels are, for notebooks."""

@@ -276,8 +276,9 @@ class FittedModel:
 
     @property
     def shared_forests(self) -> tuple[Forest, ...]:
-        """The trees of each ensemble: of classes that were boosted together one forest, with a vector per leaf."""
-        forests = tuple(one.forest for one in self.ensembles if one.forest is not None)
+        """The trees of each ensemble, with its start: of classes boosted together one forest, with a vector per leaf."""
+        whole = (one.whole_forest for one in self.ensembles)
+        forests = tuple(forest for forest in whole if forest is not None)
         if not forests:
             raise ValueError('model must be one of the compiled engine: without estimator, loss or engine="reference"')
         return forests

@@ -106,6 +106,8 @@ class Settings:
     shares : tuple
         The shares of rows and columns that the boosted trees of mixed families draw: the candidates; a single None
         where `growth` has what was given.
+    init : str
+        "prior" or "zero": where boosting begins.
     loss, link_name
         The loss, None for the alpha-loss, and which of `untwist.theory.links.LINKS` it is boosted with.
     validation_fraction, categorical_features, monotonic_cst, class_weight, warm_start, callbacks, n_jobs, verbose
@@ -129,6 +131,7 @@ class Settings:
     families: str
     mixes_two_classes: bool
     shares: tuple[float | None, ...]
+    init: str
     loss: Loss | None
     link_name: str
     validation_fraction: float
@@ -293,6 +296,7 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         families=_check_families(parameters, automatic, engine),
         mixes_two_classes=_can_mix_two_classes(alphas, link_name, engine, parameters["monotonic_cst"]),
         shares=MIXED_SHARES if all(_is_auto(parameters[name]) for name in ("subsample", "max_features")) else (None,),
+        init=_check_init(parameters["init"]),
         loss=loss,
         link_name=link_name,
         validation_fraction=_check_validation_fraction(parameters["validation_fraction"]),
@@ -473,6 +477,12 @@ def _check_link(link: Any, loss: Loss | None, alphas: tuple[float, ...] | None, 
             given = "menon" if alphas is None else alphas[0]
             raise ValueError(f'link="logit" needs a finite alpha from 1 on, got {given!r}')
     return link
+
+
+def _check_init(init: Any) -> str:
+    if not isinstance(init, str) or init not in ("prior", "zero"):
+        raise ValueError(f'init must be "prior" or "zero", got {init!r}')
+    return init
 
 
 def _check_validation_fraction(validation_fraction: Any) -> float:

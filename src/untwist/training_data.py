@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 from untwist.arguments import Array
 from untwist.boosting.engines.engine import Dataset, EngineOptions, Growth, Rows, Task
 from untwist.boosting.forest import iterate_row_blocks
+from untwist.boosting.starting import find_prior_score, weigh_classes_exactly
 from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
 from untwist.data.encoding import TableEncoder
@@ -38,6 +39,7 @@ from untwist.model import FittedModel
 from untwist.noise.paper import MenonEstimate, menon
 from untwist.noise.posterior import find_posterior_floor
 from untwist.settings import Settings
+from untwist.sums import add_up, add_up_by_group
 from untwist.theory.links import Link
 
 __all__ = [
@@ -362,6 +364,19 @@ class TrainingData:
         """The class that each booster tells from the others; None for one that tells all classes apart."""
         return [None] if self.boosts_jointly else list_positive_classes(len(self.classes))
 
+    def find_starts(self, link: Link, weight: Array) -> list[float]:
+        """Return the score that each booster begins at, by what each row weighs in its training.
+
+        Classes that are boosted together begin at their shares by themselves.
+        """
+        if self.settings.init == "zero" or self.boosts_jointly:
+            return [0.0] * len(self.positive_classes)
+        masses = weigh_classes_exactly(self.rows.labels, weight, len(self.classes), self.workers)
+        return [
+            find_prior_score(link, float(masses[label]), float(masses.sum() - masses[label]))
+            for label in list_positive_classes(len(self.classes))
+        ]
+
     def make_task(self, link: Link, step_size: float, class_index: int) -> Task:
         """Return what the booster of a class has to do in a plain fit."""
         return Task(
@@ -373,6 +388,7 @@ class TrainingData:
             weight=self.weight,
             validation_weight=self.validation_weight,
             posterior_floor=self.posterior_floor,
+            begins_at_shares=self.settings.init == "prior",
             stream=class_index,
         )
 
@@ -416,7 +432,7 @@ class _TrainingTable:
         estimator: Any,
     ) -> _TrainingTable:
         """Check the rows and make numbers of them, like the rows of a previous model if there is one."""
-        X, y, sample_weight = map(tables.bring_to_host, (X, y, sample_weight))
+        X, y = map(tables.bring_to_host, (X, y))
         refuse_missing(y)
         weight = None
         if sample_weight is not None:
@@ -513,9 +529,7 @@ class _TrainingTable:
 
     def check_enough_to_hold_out(self, share: float) -> float:
         """Return the share of rows to hold out, if there are rows enough to do so."""
-        counted = [
-            np.bincount(self.labels, weights=one, minlength=len(self.classes)) for one in (self.weight > 0, self.weight)
-        ]
+        counted = [add_up_by_group(one, self.labels, len(self.classes)) for one in (self.weight > 0, self.weight)]
         counts = np.maximum(*self.workers.sum(np.stack(counted)))
         n_rows, smallest = int(counts.sum()), int(counts[counts > 0].min())
         if smallest < 2 or n_rows * min(share, 1.0 - share) < 2:
@@ -670,7 +684,7 @@ def _weigh_rows(
     """Return the weight of every row, class weights included, and the class weights."""
     if weight is None:
         weight = np.broadcast_to(1.0, len(labels))  # This takes no memory for what is all the same.
-    mass = workers.sum(np.bincount(labels, weights=weight, minlength=len(classes)))
+    mass = workers.sum(add_up_by_group(weight, labels, len(classes)))
     class_weights = np.ones(len(classes))
     if settings.class_weight is not None:
         class_weights = weigh_classes(settings.class_weight, classes, mass)
@@ -693,6 +707,7 @@ def _encode(settings: Settings, X: Any, y: Any, schema: Schema, estimator: Any) 
 
 def _check_weights(weight: ArrayLike | None, X: Any, workers: Workers, **options: Any) -> Array:
     """Return sample weights, checked; those of one worker among several may well all be 0."""
+    weight = tables.bring_to_host(weight)
     if workers.size > 1 and weight is not None and not np.any(weight):
         return np.asarray(0.0 * _check_sample_weight(np.ones_like(weight), X, dtype=np.float64))
     return np.asarray(_check_sample_weight(weight, X, dtype=np.float64, **options))
@@ -710,7 +725,5 @@ def _stack_tables(X: Any, X_val: Any) -> Any:
 
 def _count_effective_rows(weight: Array, workers: Workers) -> float:
     """Return the number of rows with a weight or their total weight, whichever is larger, over all workers."""
-    if (weight % 1.0 != 0).any():
-        weight = np.sort(weight)  # In this order the sum does not depend on that of the rows.
-    total = workers.sum(np.array([float(np.count_nonzero(weight)), float(weight.sum())]))
+    total = workers.sum(np.array([float(np.count_nonzero(weight)), add_up(weight)]))
     return min(float(total.max()), MOST_WEIGHT)

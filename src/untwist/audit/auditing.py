@@ -34,6 +34,7 @@ from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.transitions import estimate_transitions
 from untwist.noise.untwisting import Untwisting
 from untwist.progress import show_progress
+from untwist.sums import average
 from untwist.training_data import SourceColumns
 
 __all__ = ["audit_labels"]
@@ -295,7 +296,7 @@ def _find_seen_labels(raw: Array, X: Any, rows: AuditedRows, n_jobs: int | None,
 def _warn_of_contradiction(raw: Array, rows: AuditedRows) -> None:
     """Warn of posteriors that speak against most labels: their columns may be in another order than the classes."""
     n_classes = raw.shape[1]
-    of_label = np.average(raw[np.arange(len(raw)), rows.labels], weights=rows.weight)
+    of_label = average(raw[np.arange(len(raw)), rows.labels], rows.weight)
     if of_label < 1.0 / n_classes - 3.0 * np.sqrt(0.25 / len(raw)):
         order = ", ".join(map(str, rows.classes[:5].tolist())) + (", ..." if n_classes > 5 else "")
         warnings.warn(

@@ -17,6 +17,7 @@ from untwist.audit.out_of_fold import find_held_out_shares
 from untwist.audit.peers import LEARNING_RATE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
 from untwist.classifier import list_parameters
 from untwist.settings import resolve
+from untwist.sums import average
 from untwist.training_data import SourceColumns, TrainingData
 
 __all__ = ["Peer", "compare"]
@@ -99,15 +100,10 @@ def _measure(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) -
     posterior_floor = 1.0 / (len(labels) + 2.0)
     posterior_of_label = posterior[np.arange(len(labels)), labels]
     log_losses = -np.log(np.clip(posterior_of_label, posterior_floor, 1.0 - posterior_floor))
-    counted = audit.weight > 0
-
-    def average(values: NDArray[Any]) -> float:
-        return float(np.average(values[counted], weights=audit.weight[counted]))
-
     return Peer(
-        agreement_with_given=average(predicted == labels),
-        log_loss=average(log_losses),
-        agreement_with_corrected=average(predicted == corrected),
+        agreement_with_given=average(predicted == labels, audit.weight),
+        log_loss=average(log_losses, audit.weight),
+        agreement_with_corrected=average(predicted == corrected, audit.weight),
     )
 
 

@@ -13,11 +13,12 @@ from scipy.special import expit, logit
 
 from untwist.arguments import Array
 from untwist.data.reviews import ReviewedRows
-from untwist.data.sources import LabelSources
+from untwist.data.sources import UNKNOWN, LabelSources
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import SAFE_MARGIN, MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
 from untwist.noise.untwisting import Untwisting
+from untwist.sums import add_up, add_up_by_group, average
 
 __all__ = [
     "Interval",
@@ -118,7 +119,7 @@ def settle_reviewed(judged: Judgement, review: ReviewedRows, weight: Array) -> J
     is_open = ~review.is_reviewed
 
     def dilute(interval: Interval, counted: NDArray[np.bool_]) -> Interval:
-        left = _average(is_open[counted].astype(np.float64), weight[counted])
+        left = average(is_open[counted].astype(np.float64), weight[counted])
         share, low, high = (left * one for one in interval)
         return share, low, high
 
@@ -190,12 +191,12 @@ def judge_by_source(
     has_several = np.bincount(votes.items)[votes.items] > 1
     by_features = untwist(by_source.untwisting, posterior).argmax(axis=1)
     noise = _pool_noise(by_source, votes, truth, labels, weight)
-    share = _average(wrong, weight)
+    share = average(wrong, weight)
     overall = share, *bound_share(share, by_source, noise, posterior, labels, weight)
     by_label = []
     for label in range(posterior.shape[1]):
         here = np.where(labels == label, weight, 0.0)
-        share_here = _average(wrong, here)
+        share_here = average(wrong, here)
         low, high = move_interval(share_here, overall)
         by_label.append((share_here, low, _keep_unseen(high, here)))
     return Judgement(
@@ -253,7 +254,7 @@ def _pool_noise(
     found = bool(noise.found or by_source.stands_out.any() or _has_disagreeing_labels(votes.items, labels))
     mass = _sum_truth_by_source(len(by_source.names), votes, truth, weight)
     class_shares = 1.0 - np.diagonal(by_source.matrices, axis1=1, axis2=2)
-    shares = [_average(share, of_class) for share, of_class in zip(class_shares.T, mass.T, strict=True)]
+    shares = [average(share, of_class) for share, of_class in zip(class_shares.T, mass.T, strict=True)]
 
     def bound(true: int, pooled: Interval) -> tuple[float, float]:
         own = class_shares[:, true], by_source.class_intervals[:, true], mass[:, true]
@@ -269,7 +270,7 @@ def _pool_noise(
             found=found,
         )
     pooled = [(share, low, high) for share, (low, high) in zip(noise.class_shares, noise.class_intervals, strict=True)]
-    share = _average(np.array(shares), mass.sum(axis=0))
+    share = average(np.array(shares), mass.sum(axis=0))
     return replace(
         noise,
         share=share,
@@ -291,11 +292,10 @@ def _has_disagreeing_labels(items: NDArray[np.intp], labels: NDArray[np.intp]) -
 
 def _sum_truth_by_source(n_sources: int, votes: LabelSources, truth: Array, weight: Array) -> Array:
     """Return how many items of each true class each source has labelled, of shape (n_sources, n_classes)."""
-    rows = np.lexsort((*truth.T, votes.index))  # Sums then do not depend on the order of the rows.
-    # The last row is that of an unknown source, whose index is -1.
-    mass = np.zeros((n_sources + 1, truth.shape[1]))
-    np.add.at(mass, votes.index[rows], truth[rows] * weight[rows, None])
-    return mass[:n_sources]
+    known = votes.index != UNKNOWN
+    return np.column_stack(
+        [add_up_by_group((of_class * weight)[known], votes.index[known], n_sources) for of_class in truth.T]
+    )
 
 
 def _bound_mean(mean: float, pooled: Interval, shares: Array, intervals: Array, mass: Array) -> tuple[float, float]:
@@ -306,7 +306,7 @@ def _bound_mean(mean: float, pooled: Interval, shares: Array, intervals: Array, 
     least. Both errors add up as independent ones do.
     """
     low, high = move_interval(mean, pooled)
-    part = mass / max(float(np.sort(mass).sum()), SAFE_MARGIN)
+    part = mass / max(add_up(mass), SAFE_MARGIN)
 
     def add_errors(together: float, own: Array) -> float:
         errors = np.sort(part * own)
@@ -357,10 +357,3 @@ def find_unseen_share(n_rows: int) -> float:
 def _keep_unseen(high: float, weight: Array) -> float:
     """Return the upper limit of a share, which ends no lower than rows can tell."""
     return max(high, find_unseen_share(int(np.count_nonzero(weight))))
-
-
-def _average(values: Array, weight: Array) -> float:
-    """Return a mean that does not depend on the order of the rows; 0 where nothing counts."""
-    order = np.lexsort((values, weight))
-    total = float(weight[order].sum())
-    return float((values[order] * weight[order]).sum()) / total if total > 0 else 0.0

@@ -50,6 +50,7 @@ from untwist.model import FittedModel
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
 from untwist.noise.untwisting import Untwisting
+from untwist.sums import add_up
 from untwist.theory import twists
 
 __all__ = ["LabelAudit"]
@@ -269,7 +270,7 @@ class LabelAudit:
         -------
         float
         """
-        return float(self.wrong[self.find_positions(rows)].sum())
+        return add_up(self.wrong[self.find_positions(rows)])
 
     def bound_wrong(self, rows: ArrayLike) -> tuple[float, float]:
         """Return how many of some labels are wrong at least and at most, whatever the shape of the noise.
@@ -291,7 +292,7 @@ class LabelAudit:
             found and all weights are 1, no more than may be wrong of all labels, by `highest_share`.
         """
         low = self.expect_wrong(rows)
-        high = float(self.wrong_at_most[self.find_positions(rows)].sum())
+        high = add_up(self.wrong_at_most[self.find_positions(rows)])
         if not self.noise.found and np.all(self.weight == 1):
             high = min(high, math.ceil(self.highest_share * len(self.given)))
         return low, max(low, high)

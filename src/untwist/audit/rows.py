@@ -85,7 +85,7 @@ def read_rows(
     given = column_or_1d(bring_to_host(y))
     classes, numbers = find_classes(given)
     contents = _hash_contents(X, len(given))
-    weight = _check_sample_weight(sample_weight, contents, dtype=np.float64, ensure_non_negative=True)
+    weight = _check_sample_weight(bring_to_host(sample_weight), contents, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("sample_weight must be positive for some of the rows")
     votes = _read_sources(sources, contents, numbers, weight)

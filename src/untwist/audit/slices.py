@@ -27,6 +27,7 @@ from untwist.data.encoding import TableEncoder
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import estimate_by_source
 from untwist.noise.untwisting import Untwisting
+from untwist.sums import add_up
 
 __all__ = [
     "Excess",
@@ -277,7 +278,7 @@ def measure_parts(
     list of Excess
     """
     calibrated = calibrate(expected, labels, weight).expected
-    weight = weight / weight[weight > 0].mean()
+    weight = weight * (np.count_nonzero(weight) / add_up(weight))
     order = np.lexsort((weight, labels, *expected.posterior.T))
     place = np.empty_like(order)
     place[order] = np.arange(len(order))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from untwist.arguments import Array
 from untwist.boosting.engines.engine import Rows
@@ -49,7 +50,8 @@ def score_held_out_rows(
     scorers = [[[class_forests[fold]] for class_forests in forests] for fold in range(n_folds)] + [forests]
     n_outputs = sum(class_forests[0].n_outputs for class_forests in forests)
     scores = [np.empty((len(rows_here), n_outputs)) for rows_here in row_groups]
-    for part, block in iterate_row_blocks(rows.X):
+    blocks = [(slice(0, len(rows.labels)), rows.X.tocsr())] if sparse.issparse(rows.X) else iterate_row_blocks(rows.X)
+    for part, block in blocks:
         for group, (rows_here, out, scorer) in enumerate(zip(row_groups, scores, scorers, strict=True)):
             inside = slice(*np.searchsorted(rows_here, (part.start, part.stop)))
             unseen = block[rows_here[inside] - part.start]

@@ -34,6 +34,7 @@ from untwist.model import Candidate, Choice, FittedModel, OutOfFold
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.progress import find_display
 from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS, PLAIN_DEPTH
+from untwist.sums import add_up
 from untwist.theory.links import Link, LogitLink
 from untwist.theory.losses import AlphaLoss
 from untwist.theory.several_classes import SoftmaxLink
@@ -57,12 +58,6 @@ MOST_ROUNDS = 1000
 #: Sets of categories take the place of numbers that labels tell where their loss is lower by this share of it at least.
 #: Less than that is mostly chance, and sets have more to lose by it.
 SETS_MUST_GAIN = 0.02
-
-#: A class without rows counts as half a row, so that its logarithm is finite.
-LEAST_ROWS = 0.5
-
-#: Boosting begins no further from 0 than this: far from it, rows hardly weigh anything.
-LARGEST_START = 4.0
 
 #: Rounds between two looks at whether a candidate is done.
 BLOCK = 10
@@ -97,7 +92,7 @@ class Search:
         self.step = steps[0]
         self.longer_steps = list(steps[1:])
         self.held_out_weight = self._list_held_out_weight()
-        self.fold_weights = data.workers.sum(self.held_out_weight.sum(axis=1))
+        self.fold_weights = data.workers.sum(np.array([add_up(weight) for weight in self.held_out_weight]))
         self.candidates: dict[CandidateKey, Candidate] = {}
         self.chosen: Candidate | None = None
         self.best_run: FoldRun | None = None
@@ -286,11 +281,12 @@ class Search:
         threads = self.threads if n_boosters > 1 else None
         n_threads = None if threads is None else max(1, count_threads(self.settings.n_jobs) // n_boosters)
         boosters = []
-        starts = [self._find_start(alpha, fold) for fold in folds]
-        for class_index in range(len(data.positive_classes)):
+        by_fold = [data.find_starts(link, self._training_weight(fold)) for fold in folds]
+        starts = [list(class_starts) for class_starts in zip(*by_fold, strict=True)]
+        for class_index, class_starts in enumerate(starts):
             task = replace(data.make_task(link, step, class_index), growth=growth, n_threads=n_threads)
             class_boosters = []
-            for fold, start in zip(folds, starts, strict=True):
+            for fold, start in zip(folds, class_starts, strict=True):
                 fold_task = replace(
                     task,
                     weight=self._training_weight(fold),
@@ -312,15 +308,6 @@ class Search:
             to_beat=None if self.best_run is None else self.candidates[self.best_run.key],
             threads=threads,
         )
-
-    def _find_start(self, alpha: float, fold: int) -> float:
-        """Return the score that boosting begins at: for log-odds, that of the shares of the classes in a fold."""
-        if not self.data.boosts_log_odds:
-            return 0.0
-        weight, labels = self._training_weight(fold), self.data.rows.labels
-        # In this order the sums do not depend on that of the rows.
-        second, first = (max(float(np.sort(weight[labels == label]).sum()), LEAST_ROWS) for label in (1, 0))
-        return float(np.clip(alpha * np.log(second / first), -LARGEST_START, LARGEST_START))
 
     def _training_weight(self, fold: int) -> Array:
         """Return the weight of each row that a fold trains on."""

@@ -21,6 +21,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import binom
 
 from untwist.arguments import Array
+from untwist.sums import add_up, add_up_by_group
 
 __all__ = ["draw_folds", "draw_share", "hold_out_share", "mix_bits", "split_into_folds", "split_items_into_folds"]
 
@@ -209,10 +210,10 @@ def _join_copies(
     """Return a number for each row that is the same for rows that stay together: of one item, or copies."""
     keys, content = np.unique(hashes, return_inverse=True)
     names, item = np.unique(items, return_inverse=True)
-    mass = np.bincount(content, weight)
+    mass = add_up_by_group(weight, content, len(keys))
     n_labels, n_items = (_count_different(content, other) for other in (labels, item))
     is_frequent = mass >= FREQUENT * (1 - ROUNDING)
-    is_heavy = mass > weight.sum() / n_folds * (1 + ROUNDING)
+    is_heavy = mass > add_up(weight) / n_folds * (1 + ROUNDING)
     is_sample = is_frequent & (n_labels > 1) | is_heavy
     joins = ~(is_sample & (n_items > 1))[content]
     edges = (np.ones(np.count_nonzero(joins)), (item[joins], len(names) + content[joins]))

@@ -121,6 +121,8 @@ class Task:
         For the validation loss, posteriors are kept within [posterior_floor, 1 - posterior_floor].
     start : array or None
         The scores to go on from, of a model that `first_round` rounds made.
+    begins_at_shares : bool
+        Whether a booster of all classes together begins at the shares of the classes; otherwise at 0.
     n_threads : int or None
         The threads of a booster that works beside others; None for as many as there are.
     stream : int
@@ -138,6 +140,7 @@ class Task:
     posterior_floor: float = 1e-6
     start: Array | None = None
     first_round: int = 0
+    begins_at_shares: bool = True
     n_threads: int | None = None
     stream: int = 0
 
