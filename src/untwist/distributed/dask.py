@@ -75,6 +75,8 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         except ValueError as error:
             raise ValueError("there is no Dask client here: make a dask.distributed.Client first") from error
         training = _find_partitions(client, {"X": X, "y": y, "sample_weight": sample_weight})
+        if not training:
+            raise ValueError("X and y have no rows")
         validation: Partitions = {}
         if X_val is not None:
             validation = _find_partitions(client, {"X": X_val, "y": y_val, "sample_weight": sample_weight_val})
@@ -208,7 +210,7 @@ def _is_dask(X: Any) -> bool:
 
 
 def _find_partitions(client: Any, collections: Mapping[str, Any]) -> Partitions:
-    """Compute all partitions, and return who holds which."""
+    """Compute all partitions, and return who holds which; those without rows are left out."""
     given = {name: table for name, table in collections.items() if table is not None}
     if not {"X", "y"} <= set(given):
         raise ValueError("X and y must be given together")
@@ -222,13 +224,21 @@ def _find_partitions(client: Any, collections: Mapping[str, Any]) -> Partitions:
     rows = [make_dict(dict(zip(blocks, each, strict=True))) for each in zip(*blocks.values(), strict=True)]
     futures = client.compute(rows)
     _import_dask("distributed").wait(futures)
-    partitions: Partitions = {}
     for future in futures:
         if future.status == "error":
             raise future.exception()
+    counts_of_rows = client.gather(client.map(_count_rows, futures))
+    partitions: Partitions = {}
+    for future, n_rows in zip(futures, counts_of_rows, strict=True):
+        if not n_rows:
+            continue
         address = client.who_has(future)[future.key][0]
         partitions.setdefault(address, []).append(future)
     return partitions
+
+
+def _count_rows(partition: Mapping[str, Any]) -> int:
+    return len(partition["y"])
 
 
 def _list_blocks(name: str, table: Any) -> list[Any]:
@@ -269,7 +279,7 @@ def _join_tables(tables: list[Any]) -> Any:
 
 def _look(client: Any, futures: list[Any], addresses: list[str], ranks: Collection[int]) -> dict[int, Outcome]:
     """Return what those of these workers made that have ended, or that the cluster has lost."""
-    present = client.scheduler_info(n_workers=-1)["workers"]
+    present = client.nthreads()  # `scheduler_info` is shared, and at times empties between two lines of this thread.
     outcomes = {}
     for rank in ranks:
         future = futures[rank]
