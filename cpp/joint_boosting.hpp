@@ -4,7 +4,8 @@
 // follows the gradient of the multi-class alpha-loss (softmax.hpp). The value of a leaf is G_k / (W_k + l2) for class
 // k, where G is the sum of the negative gradient over its rows and W that of its sizes, so that it lies in [-1, 1] as
 // the leaves of two classes do. The minimiser of the loss is p proportional to q^alpha, hence the twisted posterior is
-// softmax(H / alpha), and the rounds begin at H = alpha * ln(share of each class), which is part of the first tree.
+// softmax(H / alpha), and the rounds begin at H = alpha * ln(share of each class), which is part of the first tree, or
+// at 0 where the task says so.
 #pragma once
 
 #include <algorithm>
@@ -98,7 +99,7 @@ class JointBooster final : public Booster {
         label_[row] = static_cast<std::uint32_t>(k);
       }
     }
-    start_ = find_start();
+    start_ = task.begins_at_shares ? find_start() : std::vector<double>(classes_, 0.0);
     for (std::size_t block = 0; block < count_blocks(); ++block) {
       for (std::size_t k = 0; k < classes_; ++k) {
         std::fill_n(scores_.data() + (block * classes_ + k) * kBlockRows, kBlockRows, start_[k]);

@@ -97,6 +97,7 @@ class BoostingTask:
         step_by_edge: bool,
         posterior_floor: float,
         first_round: int,
+        begins_at_shares: bool,
     ) -> None: ...
 
 class Booster:

@@ -147,7 +147,7 @@ class CompiledBooster:
 
     All classes together share their trees, whose leaves have a row of values. The scores H that these add up to
     minimise the loss of `untwist.theory.several_classes`, so that the twisted posterior is softmax(H / alpha). Where
-    the rounds begin, at the shares of the classes, is part of the first tree.
+    the rounds begin, at the shares of the classes unless at 0, is part of the first tree.
     """
 
     def __init__(self, dataset: CompiledDataset, task: Task) -> None:
@@ -170,6 +170,7 @@ class CompiledBooster:
             step_by_edge=task.by_edge,
             posterior_floor=task.posterior_floor,
             first_round=task.first_round,
+            begins_at_shares=task.begins_at_shares,
         )
         core_growth = _core.TreeGrowth(
             max_depth=growth.depth,
