@@ -30,7 +30,16 @@ from untwist.data.batches import Batches, Encoded
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import split_items_into_folds
 from untwist.data.label_coding import MANY_CATEGORIES, LabelCoding
-from untwist.data.labels import encode_labels, find_classes, list_positive_classes, refuse_missing, weigh_classes
+from untwist.data.labels import (
+    MOST_WEIGHT,
+    encode_labels,
+    find_classes,
+    list_positive_classes,
+    refuse_missing,
+    scale_weights,
+    settle_objects,
+    weigh_classes,
+)
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
 from untwist.data.tables import Schema
 from untwist.data.workers import Workers, find_workers, solo
@@ -63,9 +72,6 @@ NO_REVIEW_FOR_WORKERS = (
     "reviewed must be None in a distributed fit, as reviewed rows are judged by all rows at once: "
     "fit PILBoostClassifier on one machine, or give y with the labels that were decided on"
 )
-
-#: Sums of weights are kept below this, up to which float64 holds all whole numbers.
-MOST_WEIGHT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -509,7 +515,7 @@ class _TrainingTable:
         weight = _check_weights(validation.sample_weight, X_val, self.workers)
         if not ((weight >= 0).all() and (weight.any() or self.workers.size > 1)):
             raise ValueError("sample_weight_val must be finite and non-negative, not all 0")
-        return X_val, y_val, weight
+        return X_val, y_val, scale_weights(weight, self.workers)
 
     def check_enough_to_hold_out(self, share: float) -> float:
         """Return the share of rows to hold out, if there are rows enough to do so."""
@@ -670,11 +676,12 @@ def _weigh_rows(
     """Return the weight of every row, class weights included, and the class weights."""
     if weight is None:
         weight = np.broadcast_to(1.0, len(labels))  # This takes no memory for what is all the same.
+    weight = scale_weights(weight, workers)
     mass = workers.sum(np.bincount(labels, weights=weight, minlength=len(classes)))
     class_weights = np.ones(len(classes))
     if settings.class_weight is not None:
         class_weights = weigh_classes(settings.class_weight, classes, mass)
-        weight = weight * class_weights[labels]
+        weight = scale_weights(weight * class_weights[labels], workers)
     if np.count_nonzero((mass > 0) & (class_weights > 0)) < 2:
         raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
     return weight, class_weights
@@ -683,9 +690,10 @@ def _weigh_rows(
 def _encode(settings: Settings, X: Any, y: Any, schema: Schema, estimator: Any) -> tuple[Any, Any]:
     """Return a new table as numbers, and its labels, both checked."""
     accepted = settings.accepted_tables
+    y = settle_objects(y)
     if not isinstance(X, Batches):
-        return accepted.check_with_labels(schema.encode(X), y, estimator)
-    numbers = X.encode(schema, lambda block: accepted.check(block, estimator))
+        return accepted.check_with_labels(schema.encode(X), y, estimator, _read_column_names(X) or None)
+    numbers = X.encode(schema, lambda block, first_row: accepted.check(block, estimator, X.column_names, first_row))
     y = _check_y(y, estimator=estimator)
     check_consistent_length(numbers, y)
     return numbers, y

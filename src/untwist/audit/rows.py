@@ -15,7 +15,7 @@ from untwist.classifier import PILBoostClassifier, list_parameters
 from untwist.data.batches import Batches
 from untwist.data.encoding import TableEncoder
 from untwist.data.folds import mix_bits, split_into_folds, split_items_into_folds
-from untwist.data.labels import find_classes, refuse_missing
+from untwist.data.labels import find_classes, refuse_missing, scale_weights, settle_objects
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
 from untwist.data.tables import bring_to_host
 from untwist.settings import resolve
@@ -82,12 +82,13 @@ def read_rows(
         labels = data.rows.labels.astype(np.intp)
         return AuditedRows(data.classes, labels, data.rows.weight, data.sources, data.folds, data.encoder)
     refuse_missing(y)
-    given = column_or_1d(bring_to_host(y))
+    given = column_or_1d(settle_objects(bring_to_host(y)))
     classes, numbers = find_classes(given)
     contents = _hash_contents(X, len(given))
     weight = _check_sample_weight(sample_weight, contents, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("sample_weight must be positive for some of the rows")
+    weight = scale_weights(weight)
     votes = _read_sources(sources, contents, numbers, weight)
     folds = None
     seed = int(check_random_state(random_state).randint(2**31))

@@ -25,7 +25,7 @@ __all__ = ["Batches", "Encoded"]
 CELLS = 1 << 22
 
 Prepare = Callable[[Any], Any]
-Check = Callable[[Any], Any]
+Check = Callable[[Any, int], Any]
 
 
 class Batches:
@@ -193,7 +193,7 @@ class Batches:
 
         return tables.learn_blocks(self.head, weigh_blocks(), categorical_features, max_categories)
 
-    def encode(self, schema: tables.Schema, check: Check = lambda _: None) -> Encoded:
+    def encode(self, schema: tables.Schema, check: Check = lambda _block, _row: None) -> Encoded:
         """Make numbers of the rows.
 
         Parameters
@@ -201,7 +201,7 @@ class Batches:
         schema : Schema
             What makes numbers of a block.
         check : callable, optional
-            Sees every block of numbers on the first pass.
+            Sees every block of numbers on the first pass, and the number of its first row.
 
         Returns
         -------
@@ -227,11 +227,11 @@ class Encoded:
     shape : tuple of int
         The number of rows and of columns.
     check : callable, optional
-        Sees every block on the first pass.
+        Sees every block on the first pass, and the number of its first row.
     """
 
     def __init__(
-        self, read: Callable[[], Iterable[Any]], shape: tuple[int, int], check: Check = lambda _: None
+        self, read: Callable[[], Iterable[Any]], shape: tuple[int, int], check: Check = lambda _block, _row: None
     ) -> None:
         self._read = read
         self._check = check
@@ -246,9 +246,11 @@ class Encoded:
         ndarray
             A block of rows.
         """
+        first_row = 0
         for block in self._read():
             if len(block) and not self._all_checked:
-                self._check(block)
+                self._check(block, first_row)
+            first_row += len(block)
             yield block
         self._all_checked = True
 
