@@ -88,7 +88,8 @@ class SheetInBlocks:
         self.batches = Batches(path)
         self.names = self.batches.column_names
         with open_parquet(path) as file:
-            self.notes = note_index(path, file.schema_arrow.names)
+            self.schema = file.schema_arrow
+        self.notes = note_index(path, self.schema.names)
 
     @cached_property
     def head(self) -> Any:

@@ -366,6 +366,8 @@ def _attempt(reading: Callable[[Any], Any], column: Any) -> Any:
     """What a reading makes of a column; what it cannot read, such as lists or years beyond 9999, is a ValueError."""
     try:
         return reading(column)
+    except MemoryError:
+        raise
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"column {column.name!r} cannot be read as numbers or text: {reason:.200}") from error

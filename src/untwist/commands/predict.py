@@ -46,9 +46,10 @@ def main(arguments: list[str] | None = None) -> int:
         raise ValueError("--json needs the table in memory: leave it out, or add --no-blocks")
     sheet = open_table(options)
     new = NewRows(model, sheet.head, sheet.column, gather_hints(options), sheet.name_row)
+    schema = sheet.schema if options.with_input else None
     count = 0
     with ExitStack() as stack:
-        write = None if options.json and not options.output else open_writer(options.output, stack)
+        write = None if options.json and not options.output else open_writer(options.output, stack, schema=schema)
         for frame in sheet.frames():
             table = _add_predictions(model, new.conform(frame), frame if options.with_input else frame[[]])
             if options.json:

@@ -113,6 +113,7 @@ class Sheet:
     encoding: str = "utf-8"
     lines_before: int = 0  # Those before the header of a CSV file.
     rows: NDArray[np.intp] | None = None  # The number of each row in a spreadsheet.
+    schema: Any = None  # That of Parquet and Arrow files.
     notes: list[str] = field(default_factory=list)
 
     @cached_property
@@ -286,7 +287,7 @@ def read(path: Path, separator: str | None = None, encoding: str | None = None, 
             table = read_parquet(path) if kind == ".parquet" else read_feather(path)
             frame = to_frame(table)
             names = list(frame.columns)
-            found = Sheet(path, frame, notes=note_index(path, table.column_names))
+            found = Sheet(path, frame, notes=note_index(path, table.column_names), schema=table.schema)
         else:
             names, found = _read_csv(path, separator, encoding)
             frame = found.frame
@@ -497,7 +498,9 @@ def write(frame: Any, path: Path | None, *, for_people: bool = False) -> None:
         open_writer(path, stack, for_people=for_people)(frame)
 
 
-def open_writer(path: Path | None, stack: ExitStack, *, for_people: bool = False) -> Callable[[Any], None]:
+def open_writer(
+    path: Path | None, stack: ExitStack, *, for_people: bool = False, schema: Any = None
+) -> Callable[[Any], None]:
     """Open what writes one frame after the other into one table.
 
     Parameters
@@ -506,6 +509,8 @@ def open_writer(path: Path | None, stack: ExitStack, *, for_people: bool = False
         As for `write`.
     stack : contextlib.ExitStack
         The file takes the place of an older one when the stack ends without an error.
+    schema : pyarrow.Schema or None
+        What is known of the types of columns, which the first frame may not show: all of its cells may be missing.
 
     Returns
     -------
@@ -517,7 +522,7 @@ def open_writer(path: Path | None, stack: ExitStack, *, for_people: bool = False
     refuse_unwritable(path)
     file = stack.enter_context(open_whole(path))
     if _is_arrow(path):
-        return _open_arrow_writer(file, find_kind(path) == ".parquet", stack)
+        return _open_arrow_writer(file, find_kind(path) == ".parquet", stack, schema)
     open_packed = OPENERS.get(path.suffix.lower())
     stream = file if open_packed is None else stack.enter_context(open_packed(file, "wb"))
     return _open_csv_writer(lambda text: stream.write(text.encode()), for_people)
@@ -544,7 +549,7 @@ def _open_csv_writer(out: Callable[[str], Any], for_people: bool) -> Callable[[A
     return write_frame
 
 
-def _open_arrow_writer(file: Any, as_parquet: bool, stack: ExitStack) -> Callable[[Any], None]:
+def _open_arrow_writer(file: Any, as_parquet: bool, stack: ExitStack, known: Any) -> Callable[[Any], None]:
     import pyarrow
     from pyarrow import parquet
 
@@ -555,12 +560,23 @@ def _open_arrow_writer(file: Any, as_parquet: bool, stack: ExitStack) -> Callabl
         nonlocal writer, schema
         table = pyarrow.Table.from_pandas(frame, preserve_index=False)
         if writer is None:
+            schema = table.schema if known is None else _complete_schema(table.schema, known)
             if as_parquet:
-                writer = stack.enter_context(parquet.ParquetWriter(file, table.schema))
+                writer = stack.enter_context(parquet.ParquetWriter(file, schema))
             else:
                 options = pyarrow.ipc.IpcWriteOptions(compression="lz4")  # This is what pandas writes, too.
-                writer = stack.enter_context(pyarrow.ipc.new_file(file, table.schema, options=options))
-            schema = table.schema
+                writer = stack.enter_context(pyarrow.ipc.new_file(file, schema, options=options))
         writer.write_table(table.cast(schema))
 
     return write_frame
+
+
+def _complete_schema(seen: Any, known: Any) -> Any:
+    """Put known types in place of those that missing cells change: of numbers, and of columns without any other cell."""
+    from pyarrow import types
+
+    for place, field in enumerate(seen):
+        kind = known.field(field.name).type if field.name in known.names else field.type
+        if types.is_null(field.type) or types.is_primitive(kind):
+            seen = seen.set(place, field.with_type(kind))
+    return seen
