@@ -231,8 +231,12 @@ def test_what_is_wrong_is_said(file, tmp_path):
     ):
         Batches([file, tmp_path / "other.parquet"])
     parquet.write_table(pa.table({"x": [1.0, np.inf], "d": pa.array([1, 2], pa.date32())}), tmp_path / "odd.parquet")
-    with pytest.raises(ValueError, match="infinity"):
+    with pytest.raises(ValueError, match="X contains infinity: column 'x' in row 1"):
         PILBoostClassifier(**PLAIN).fit(Batches(tmp_path / "odd.parquet", ["x"]), [0, 1])
+    late = pa.table({"x": np.where(np.arange(5000) == 4321, -np.inf, 1.0)})
+    parquet.write_table(late, tmp_path / "late.parquet", row_group_size=900)
+    with pytest.raises(ValueError, match="X contains infinity: column 'x' in row 4321:"):
+        PILBoostClassifier(**PLAIN).fit(Batches(tmp_path / "late.parquet"), np.arange(5000) % 2)
     parquet.write_table(pa.table({"d": pa.array([1, 2], pa.time32("s"))}), tmp_path / "time.parquet")
     with pytest.raises(ValueError, match="column 'd' is time32"):
         PILBoostClassifier(**PLAIN).fit(Batches(tmp_path / "time.parquet"), [0, 1])

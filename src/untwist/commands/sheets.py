@@ -572,11 +572,11 @@ def _open_arrow_writer(file: Any, as_parquet: bool, stack: ExitStack, known: Any
 
 
 def _complete_schema(seen: Any, known: Any) -> Any:
-    """Put known types in place of those that missing cells change: of numbers, and of columns without any other cell."""
+    """Put known types in place of those that missing cells change: of numbers, and of columns all of whose cells are."""
     from pyarrow import types
 
-    for place, field in enumerate(seen):
-        kind = known.field(field.name).type if field.name in known.names else field.type
-        if types.is_null(field.type) or types.is_primitive(kind):
-            seen = seen.set(place, field.with_type(kind))
+    for place, column in enumerate(seen):
+        kind = known.field(column.name).type if column.name in known.names else column.type
+        if types.is_null(column.type) or types.is_primitive(kind):
+            seen = seen.set(place, column.with_type(kind))
     return seen
