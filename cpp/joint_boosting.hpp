@@ -4,7 +4,8 @@
 // follows the gradient of the multi-class alpha-loss (softmax.hpp). The value of a leaf is G_k / (W_k + l2) for class
 // k, where G is the sum of the negative gradient over its rows and W that of its sizes, so that it lies in [-1, 1] as
 // the leaves of two classes do. The minimiser of the loss is p proportional to q^alpha, hence the twisted posterior is
-// softmax(H / alpha), and the rounds begin at H = alpha * ln(share of each class), which is part of the first tree.
+// softmax(H / alpha), and the rounds begin at H = alpha * ln(share of each class), which is part of the first tree, or
+// at 0 where the task says so.
 #pragma once
 
 #include <algorithm>
@@ -98,7 +99,7 @@ class JointBooster final : public Booster {
         label_[row] = static_cast<std::uint32_t>(k);
       }
     }
-    start_ = find_start();
+    start_ = task.begins_at_shares ? find_start() : std::vector<double>(classes_, 0.0);
     for (std::size_t block = 0; block < count_blocks(); ++block) {
       for (std::size_t k = 0; k < classes_; ++k) {
         std::fill_n(scores_.data() + (block * classes_ + k) * kBlockRows, kBlockRows, start_[k]);
@@ -109,13 +110,13 @@ class JointBooster final : public Booster {
   void boost(int rounds, int patience, int threads, const std::function<bool()>& interrupted) override {
     const bool threads_pay_off = data_.rows * (data_.features + classes_) >= kCellsForThreads;
     ThreadPool pool(threads_pay_off ? threads : 1);  // No thread is left behind between calls.
-    histograms_.prepare(pool.size());
+    if (data_.has_rows()) histograms_.prepare(pool.size());
     while (workspaces_.size() < static_cast<std::size_t>(pool.size())) workspaces_.emplace_back(classes_);
     if (rows_.list.all.size() == 0) weigh(pool);
     for (int round = 0; round < rounds && rows_.list.all.size() > 0 && !is_stale(patience); ++round) {
       const auto columns = draw_columns(growth_, varying_columns_, key());
       JointTreeGrower<Bin, lanes> grower(data_, growth_, unit_, gradient_lanes_, key(), columns, rows_, histograms_,
-                                         pool);
+                                         column_space_, pool);
       auto tree = grower.grow(interrupted);
       if (!tree) break;
       add(std::move(*tree), pool);
@@ -481,6 +482,7 @@ class JointBooster final : public Booster {
   const std::vector<std::uint32_t> varying_columns_;
   const ValidationRows validation_rows_;
   JointHistogramBuilder<Bin, lanes> histograms_;
+  ColumnSpace<JointNodes<Bin, lanes>> column_space_;
   JointRows<lanes> rows_;
   const std::size_t stride_;           // The gradients of two rows are so far apart.
   AlignedVector<Lane> gradients_;      // They are here where classes share lanes, else in the lanes.

@@ -73,6 +73,9 @@ struct BoostingTask {
   // Posteriors of validation rows come no nearer to 0 and 1 than this, so that their log-loss stays finite.
   double posterior_floor = 1e-6;
 
+  // All classes together begin at their shares. If this is false they begin at 0.
+  bool begins_at_shares = true;
+
   // So many rounds made the start scores. The draws go on where those rounds ended.
   int first_round = 0;
 };

@@ -451,11 +451,12 @@ def try_engine(choices: Choices) -> None:
         validation_weight=validation_weight,
         start_scores=start,
         alpha=alpha,
-        exact_link=exact_link,
+        link="exact" if exact_link else "clipped",
         step_size=step_size,
         step_by_edge=step_by_edge,
         posterior_floor=posterior_floor,
         first_round=whole(0, 5),
+        begins_at_shares=True,
     )
     rounds, patience, threads = choices.one([3, 0, -1, 6]), choices.one([0, 1, -1]), choices.one([1, 2])
     extra = choices.below(2) == 1  # An input that is used up chooses 0.

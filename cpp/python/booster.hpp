@@ -54,7 +54,7 @@ inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, dou
 inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_class,
                       const Vector<double>& sample_weight, const Vector<double>& validation_weight,
                       const Vector<double>& start_scores, double alpha, const std::string& link, double step_size,
-                      bool step_by_edge, double posterior_floor, int first_round) {
+                      bool step_by_edge, double posterior_floor, int first_round, bool begins_at_shares) {
   require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && posterior_floor > 0.0 &&
               posterior_floor < 0.5 && first_round >= 0,
           "all settings must be in range");
@@ -73,6 +73,7 @@ inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_cl
   task.step_by_edge = step_by_edge;
   task.posterior_floor = posterior_floor;
   task.first_round = first_round;
+  task.begins_at_shares = begins_at_shares;
   require(largest <= (are_whole(task.sample_weight) ? kMaxCopies : 1.0), "weights must be at most 1, or counts");
   const auto is_finite = [](double score) { return std::isfinite(score); };
   require(std::all_of(task.start_scores.begin(), task.start_scores.end(), is_finite), "scores must be finite");
@@ -161,6 +162,7 @@ inline void bind_boosters(nb::module_& module) {
       .def("__init__", &init_task, nb::kw_only(), nb::arg("positive_class").none(), nb::arg("sample_weight"),
            nb::arg("validation_weight"), nb::arg("start_scores"), nb::arg("alpha"), nb::arg("link"),
            nb::arg("step_size"), nb::arg("step_by_edge"), nb::arg("posterior_floor"), nb::arg("first_round"),
+           nb::arg("begins_at_shares"),
            "One class against the others, or None for all classes together, with the link and the steps. The arrays "
            "have "
            "an entry per row, or none.");

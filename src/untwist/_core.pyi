@@ -32,10 +32,21 @@ def boosting_weights(
 def weight_bits(total_weight: float, rows: int) -> int: ...
 
 class Dataset:
-    def __init__(self, labels: NDArray[np.uint32], classes: int, features: int, lean: bool = False) -> None: ...
+    def __init__(
+        self, labels: NDArray[np.uint32], classes: int, features: int, lean: bool = False, sparse: bool = False
+    ) -> None: ...
     def observe(self, X: Table, weight: Reals, threads: int) -> None: ...
     def add_columns(
         self, X: Table, first: int, n_categories: NDArray[np.int32], weight: Reals, max_bins: int, threads: int
+    ) -> None: ...
+    def add_sparse_columns(
+        self,
+        start: NDArray[np.int64],
+        row: NDArray[np.int32],
+        value: NDArray[np.float64] | NDArray[np.float32],
+        weight: Reals,
+        max_bins: int,
+        threads: int,
     ) -> None: ...
     def set_bins(self, sketch: Sketch) -> None: ...
     def add_rows(self, X: Table, first: int, weight: Reals, threads: int) -> None: ...
@@ -86,6 +97,7 @@ class BoostingTask:
         step_by_edge: bool,
         posterior_floor: float,
         first_round: int,
+        begins_at_shares: bool,
     ) -> None: ...
 
 class Booster:

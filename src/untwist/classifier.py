@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, Self
@@ -125,6 +126,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         (`choice_.mixture`). "auto" mixes them where nothing was asked for that only boosted trees can do: of two
         classes a given alpha, a monotone column, another link or engine; of more a negative or infinite alpha, another
         link or engine.
+    init : "prior" or "zero", default "prior"
+        The score that boosting begins at: that of the base rate, with sample and class weights, as in other boosters
+        (within 1 to 999 and the clip of the link), or 0 as in the paper. `start_` has it.
     link : "clipped", "exact" or "logit", default "clipped"
         The paper's clipped inverse link (`ClippedLink`) or the exact one (`CanonicalLink`); or that of scores which are
         log-odds (`LogitLink`), for an alpha from 1 on, under which labels that contradict the scores hardly count.
@@ -145,6 +149,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     estimator : scikit-learn regressor or None, default None
         A weak learner of your own, fitted to labels -1 and +1 with sample weights; the settings of trees then play no
         part. Not together with `engine`.
+    cv : int, splitter, iterable or None, default None
+        The folds that settings are chosen and labels are judged by. None is five, an int another number: drawn by what
+        rows hold, whole groups where `fit` is given some. Or folds of one's own: a splitter of scikit-learn's kind,
+        such as TimeSeriesSplit, or pairs (train, test) of positions of rows. Each then trains on exactly the rows that
+        it is told, no row may be judged twice, and rows that none judges are not judged: NaN in `oof_proba_`, and no
+        part of the noise. Where folds do not train on all that they do not judge, the model itself is boosted once more
+        on all rows.
     early_stopping : bool, default False
         Stop when the log-loss of the twisted posterior on validation rows has not fallen for `n_iter_no_change` rounds,
         and keep the rounds up to its minimum. Validation rows are those given to `fit`, else a `validation_fraction` of
@@ -178,6 +189,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     forest_ : Forest or None
         The trees as arrays, None for weak learners of another kind; a list per class that was boosted by itself. Trees
         of classes that were boosted together have a vector in every leaf.
+    start_ : float
+        The score that rounds began at; a list per class that was boosted by itself. Where something was chosen from the
+        data it is part of the trees, and this is 0.
     evals_result_ : dict
         {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows. Where something
         was chosen from the data they are those that folds set aside, and rounds are told of that were not kept.
@@ -195,7 +209,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         of all labels together, as they weighed in the training.
     oof_proba_ : array
         The twisted posterior of every class for the training rows, each by models that have not seen the row; where
-        something was chosen by folds.
+        something was chosen by folds. NaN where folds of one's own do not judge a row.
     validation_rows_ : array
         Indices of the training rows that `fit` held out for validation.
     feature_importances_ : array
@@ -258,12 +272,14 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         class_weight: Any = None,
         noise_rates: Any = "auto",
         families: str = "auto",
+        init: str = "prior",
         link: str = "clipped",
         loss: Loss | None = None,
         engine: str = "auto",
         tree_method: str = "hist",
         device: str = "cpu",
         estimator: Any = None,
+        cv: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -291,12 +307,14 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.noise_rates = noise_rates
         self.families = families
+        self.init = init
         self.link = link
         self.loss = loss
         self.engine = engine
         self.tree_method = tree_method
         self.device = device
         self.estimator = estimator
+        self.cv = cv
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -322,6 +340,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         source: Any = None,
         item: Any = None,
         reviewed: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Boost on (X, y).
 
@@ -357,6 +376,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             and changed, fewer of these are wrong than of all, and Decisions do better. Either way a known label counts
             as much as the noisy ones that it is worth. It asks for alpha "auto" and goes with neither X_val nor source
             nor a distributed fit.
+        groups : array-like or None
+            Which rows belong together: those of one patient, customer or machine. Text, numbers or categories; None or
+            NaN for a row by itself. All rows of a group lie in one fold, and early stopping holds out whole groups, so
+            that no row is judged by a model that has seen its group. An item must lie within a group. Like a source it
+            is no feature. Without it a UserWarning says where rows of different folds nearly repeat each other.
 
         Returns
         -------
@@ -371,7 +395,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if previous is None:
             self.__dict__.pop("model_", None)  # A fit that fails on its data leaves no older model behind.
         validation = ValidationTable(X_val, y_val, sample_weight_val)
-        sources = SourceColumns(source, item)
+        sources = SourceColumns(source, item, groups)
         review = None if reviewed is None else read_review(reviewed, X, y)
         data = TrainingData.collect(
             settings,
@@ -384,6 +408,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             previous=previous,
             estimator=self,
         )
+        twins = data.find_twins()
+        if twins is not None:
+            warnings.warn(twins.describe(), UserWarning, stacklevel=2)
         with show_progress(settings.verbose > 0 and data.workers.rank == 0):
             if data.sources is not None:
                 fit = fit_by_source(data)
@@ -391,7 +418,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 fit = fit_with_review(data, review.encode(data.classes))
             else:
                 fit = Search(data).run() if settings.automatic else boost_given_settings(data, previous, self._hold)
-        self.model_ = fit.model
+        self.model_ = fit.model if twins is None else fit.model.remember_twins(twins)
         if fit.interrupt is not None:
             raise fit.interrupt
         return self
@@ -524,6 +551,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     estimators_ = _expose(lambda model: model.by_class("hypotheses"))
     leverages_ = _expose(lambda model: model.by_class("leverages"))
     edges_ = _expose(lambda model: model.by_class("edges"))
+    start_ = _expose(lambda model: model.by_class("start"))
     forest_ = _expose(lambda model: model.by_class("forest"))
     evals_result_ = _expose(lambda model: model.validation_curves())
     feature_importances_ = _expose(lambda model: model.importances("paper"))
@@ -547,9 +575,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         labels = model.encode_labels("y", y)
         weight = np.ones(len(labels)) if sample_weight is None else np.array(_check_sample_weight(sample_weight, rows))
         settings = resolve(list_parameters(self), seed=model.seed)
-        rounds, weight = replay_rounds(model, settings, rows, labels, weight)
+        replay = replay_rounds(model, settings, rows, labels, weight)
         assert isinstance(model.link, Link)  # Two classes have one, and others have no certificate.
-        return certify(rounds, model.link, model.step_size, sample_weight=weight)
+        return certify(
+            replay.rounds, model.link, model.step_size, sample_weight=replay.sample_weight, start=replay.start
+        )
 
     def _repr_html_inner(self) -> str:
         """Return scikit-learn's diagram with what was chosen and how noisy the labels are, for notebooks."""

@@ -23,7 +23,7 @@ from untwist.settings import Settings
 from untwist.theory.links import Link
 from untwist.training_data import TrainingData
 
-__all__ = ["AlphaDecision", "Fit", "boost_given_settings", "decide_alpha", "replay_rounds"]
+__all__ = ["AlphaDecision", "Fit", "Replay", "boost_given_settings", "decide_alpha", "replay_rounds"]
 
 #: The compiled engine rounds boosting weights to this share of the heaviest row.
 WEIGHT_ROUNDING = 2.0**-17
@@ -41,6 +41,15 @@ class Fit:
 
     model: FittedModel
     interrupt: KeyboardInterrupt | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """The rounds of a fit again, the margins that they began at, and the weights of the rows that trained."""
+
+    rounds: Iterator[Round]
+    start: Array
+    sample_weight: Array
 
 
 @dataclass(frozen=True)
@@ -149,16 +158,19 @@ def _list_earlier(previous: FittedModel | None) -> list[Ensemble] | None:
 def _start_runs(data: TrainingData, link: Link, step_size: float, earlier: list[Ensemble] | None) -> list[BoosterRun]:
     """Return a run for each class, before its first round."""
     runs = []
-    for index in range(len(data.positive_classes)):
+    starts = data.find_starts(link, data.weight)
+    for index, start in enumerate(starts):
         task = data.make_task(link, step_size, index)
         losses = np.zeros(0)
         if earlier is not None:
             ensemble = earlier[index]
-            start = ensemble.scores(data.rows.X, data.settings.n_jobs)
-            task = replace(task, start=start, first_round=len(ensemble))
+            start_scores = ensemble.scores(data.rows.X, data.settings.n_jobs)
+            task = replace(task, start=start_scores, first_round=len(ensemble))
             if len(ensemble.losses) == len(ensemble):  # Otherwise early stopping has cut rounds off.
                 losses = ensemble.losses
-        runs.append(BoosterRun(data.settings.engine.make_booster(data.dataset_of(0), task), losses))
+        elif start:
+            task = replace(task, start=np.full(len(data.rows.labels), start))
+        runs.append(BoosterRun(data.settings.engine.make_booster(data.dataset_of(0), task), losses, start))
     return runs
 
 
@@ -203,8 +215,8 @@ def _take_known_noise(known: tuple[float, float] | Array | None) -> Untwisting |
 
 def replay_rounds(
     model: FittedModel, settings: Settings, X: Any, labels: NDArray[np.uint32], sample_weight: Array
-) -> tuple[Iterator[Round], Array]:
-    """Return the rounds of a fit again, from its hypotheses and its data, and the weights of the rows that trained."""
+) -> Replay:
+    """Return the rounds of a fit again, from its hypotheses and its data."""
     if len(model.classes) > 2:
         raise ValueError("a certificate is for two classes")
     if not settings.by_edge or model.choice is not None:
@@ -228,11 +240,12 @@ def replay_rounds(
     training_weight[model.validation_rows] *= 1.0 - model.validation_shares
     rows = np.flatnonzero(training_weight)
     signs = np.where(labels[rows] == 1, 1.0, -1.0)
-    return _replay(model, X[rows], signs, training_weight[rows]), training_weight[rows]
+    start = model.ensembles[0].start * signs
+    return Replay(_replay(model, X[rows], signs, start, training_weight[rows]), start, training_weight[rows])
 
 
-def _replay(model: FittedModel, X: Any, signs: Array, sample_weight: Array) -> Iterator[Round]:
-    margins = np.zeros(len(signs))
+def _replay(model: FittedModel, X: Any, signs: Array, start: Array, sample_weight: Array) -> Iterator[Round]:
+    margins = start
     ensemble = model.ensembles[0]
     rounding = WEIGHT_ROUNDING * len(sample_weight) * sample_weight.max() / sample_weight.sum()
     for index, (leverage, hypothesis) in enumerate(ensemble.iterate_rounds()):

@@ -73,7 +73,7 @@ def test_values_are_those_of_all_subsets_of_columns(settings):
         twin, base = average_over_orders(model.forest_, row, rows)
         # Leaves without rows count as having a millionth of one.
         np.testing.assert_allclose(values, twin, rtol=0, atol=1e-6)
-        assert found.base_values == pytest.approx(base, abs=1e-6)
+        assert found.base_values == pytest.approx(model.start_ + base, abs=1e-6)
 
 
 def test_values_of_classes_that_share_trees_are_those_of_all_subsets_of_columns():

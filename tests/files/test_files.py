@@ -55,7 +55,8 @@ BY_SOURCE = ["branches", "months"]
 OF_FORMAT_3 = [*BY_SOURCE]
 OF_FORMAT_4 = ["automatic", "coded"]
 OF_FORMAT_5 = ["readings"]
-NAMES = OF_FORMAT_1 + OF_FORMAT_2 + OF_FORMAT_3 + OF_FORMAT_4 + OF_FORMAT_5
+OF_FORMAT_6 = ["prior", "priors"]
+NAMES = OF_FORMAT_1 + OF_FORMAT_2 + OF_FORMAT_3 + OF_FORMAT_4 + OF_FORMAT_5 + OF_FORMAT_6
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -216,7 +217,7 @@ def test_files_of_every_version_stay_readable(path):
 def test_the_first_files_would_be_written_the_same_today(name, contents):
     header, data = take_apart(contents[name])
     first_header, first_data = take_apart((FOLDER / f"format-1-{name}.untwist").read_bytes())
-    added = {"extra_trees", "tree_method", "device", "families"}  # the parameters that have come since
+    added = {"extra_trees", "tree_method", "device", "families", "init"}  # the parameters that have come since
     header["settings"] = {key: value for key, value in header["settings"].items() if key not in added}
     assert list(header.items()) == list(first_header.items())
     assert data == first_data
@@ -229,6 +230,7 @@ def test_what_the_first_format_can_hold_is_written_in_it(contents):
         **dict.fromkeys(OF_FORMAT_3, 3),
         **dict.fromkeys(OF_FORMAT_4, 4),
         **dict.fromkeys(OF_FORMAT_5, 5),
+        **dict.fromkeys(OF_FORMAT_6, 6),
     }
 
 
@@ -277,7 +279,7 @@ def test_other_files_are_refused_with_their_name(tmp_path, contents):
         (contents["negative"][:20], "ends too early"),
         (contents["negative"][:-1], "damaged"),
         (contents["negative"] + b"\0", "damaged"),
-        (set_version(contents["negative"], 6), "of a newer untwist .format 6, known are 1 to 5.: update"),
+        (set_version(contents["negative"], 7), "of a newer untwist .format 7, known are 1 to 6.: update"),
         (set_version(contents["negative"], 0), "does not make sense"),
     ]:
         path.write_bytes(content)

@@ -14,7 +14,7 @@ def take_apart(content):
     """The header and the bytes of the arrays."""
     magic, version, zero, size = struct.unpack_from("<8sIIQ", content)
     assert (magic, zero) == (b"UNTWIST\0", 0)
-    assert version in (1, 2, 3, 4, 5)
+    assert version in (1, 2, 3, 4, 5, 6)
     return json.loads(content[24 : 24 + size]), content[24 + size : -32]
 
 

@@ -42,7 +42,8 @@ def draw_labels(X, classes, seed=1):
 def fit_models():
     """By name: a fitted model."""
     X = draw_rows()
-    plain = {"n_estimators": 12, "max_depth": 3, "categorical_features": [1], "random_state": 0, "n_jobs": 1}
+    plain = {"n_estimators": 12, "max_depth": 3, "init": "zero", "categorical_features": [1]}
+    plain |= {"random_state": 0, "n_jobs": 1}
     settings = {
         "automatic": ({"categorical_features": [1], "random_state": 0, "n_jobs": 1}, ["no", "yes"]),
         "several": ({"alpha": 2.0, **plain}, [1, 2, 5, 9]),
@@ -53,14 +54,14 @@ def fit_models():
     fitted = {
         name: PILBoostClassifier(**one).fit(X, draw_labels(X, classes)) for name, (one, classes) in settings.items()
     }
-    later = make_models_of_format_4() | make_models_of_format_5()
+    later = make_models_of_format_4() | make_models_of_format_5() | make_models_of_format_6()
     return fitted | make_models_of_format_2() | make_models_of_format_3() | later
 
 
 def make_models_of_format_2():
     """By name: a model that format 1 cannot hold."""
     X = draw_rows()
-    plain = {"n_estimators": 3, "max_depth": 3, "categorical_features": [1]}
+    plain = {"n_estimators": 3, "max_depth": 3, "init": "zero", "categorical_features": [1]}
     settings = {
         "together": ({"alpha": 2.0, **plain}, [1, 2, 5, 9]),
         "matrices": ({"alpha": 1.0, "components": 3, "class_weight": "balanced", **plain}, ["a", "b", "c"]),
@@ -80,7 +81,7 @@ def make_models_of_format_2():
 def make_models_of_format_3():
     """By name: a model that knows the noise of sources, which no earlier format can hold."""
     X = draw_rows()
-    plain = {"n_estimators": 3, "max_depth": 3, "categorical_features": [1]}
+    plain = {"n_estimators": 3, "max_depth": 3, "init": "zero", "categorical_features": [1]}
     given = PILBoostClassifier(1.0, noise_rates=(0.1, 0.2), random_state=0, n_jobs=1, **plain)
     models = {
         "branches": given.fit(X, draw_labels(X, ["no", "yes"])),
@@ -99,7 +100,7 @@ def make_models_of_format_4():
     schema = Schema({1: (0, 1, 2, 3, 4)}, {1: (0.25, 0.75, 0.125, 0.5, 0.875, 0.375)})
     by_index = X.copy()
     X[:, 1] = schema.put_numbers(X)[:, 1]
-    plain = {"n_estimators": 3, "max_depth": 3, "random_state": 0, "n_jobs": 1}
+    plain = {"n_estimators": 3, "max_depth": 3, "init": "zero", "random_state": 0, "n_jobs": 1}
     model = PILBoostClassifier(2.0, **plain).fit(X, draw_labels(by_index, ["no", "yes"]))
     model.model_ = replace(model.model_, encoder=replace(model.model_.encoder, schema=schema))
     return {"coded": model}
@@ -108,12 +109,30 @@ def make_models_of_format_4():
 def make_models_of_format_5():
     """By name: a model that reads two of its columns in a way of their own, which no earlier format knows."""
     X = draw_rows()
-    plain = {"n_estimators": 3, "max_depth": 3, "random_state": 0, "n_jobs": 1, "categorical_features": [1]}
+    plain = {
+        "n_estimators": 3,
+        "max_depth": 3,
+        "init": "zero",
+        "random_state": 0,
+        "n_jobs": 1,
+        "categorical_features": [1],
+    }
     model = PILBoostClassifier(2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]))
     readings = {0: Reading(decimal=","), 2: Reading(order="month")}
     schema = replace(model.model_.encoder.schema, readings=readings)
     model.model_ = replace(model.model_, encoder=replace(model.model_.encoder, schema=schema))
     return {"readings": model}
+
+
+def make_models_of_format_6():
+    """By name: a model whose rounds begin at the base rate, which no earlier format knows."""
+    X = draw_rows()
+    plain = {"n_estimators": 3, "max_depth": 3, "random_state": 0, "n_jobs": 1, "categorical_features": [1]}
+    weight = 1.0 + (X[:, 2] > 0)
+    return {
+        "prior": PILBoostClassifier(2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]), weight),
+        "priors": PILBoostClassifier(1.1, **plain).fit(X, draw_labels(X, [1, 2, 5]), weight),
+    }
 
 
 def draw_noise_by_source(names, untwisting, seed=0):
@@ -140,7 +159,7 @@ def draw_noise_by_source(names, untwisting, seed=0):
 
 if __name__ == "__main__":
     expected = {}
-    for name, model in make_models_of_format_5().items():
+    for name, model in make_models_of_format_6().items():
         path = FOLDER / f"format-{files.VERSION}-{name}.untwist"
         files.save(model, path)
         proba = model.predict_proba(draw_rows(20, seed=7))

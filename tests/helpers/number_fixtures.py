@@ -51,22 +51,33 @@ def make_labels(X, classes):
     return np.where(draw_below(n, 91, 5) == 0, draw_below(n, 92, classes), place)
 
 
-GIVEN = {"n_estimators": 10, "max_depth": 4}
+GIVEN = {"n_estimators": 10, "max_depth": 4, "init": "zero"}
 CASES = {  # A case has settings, the number of classes, and a function that makes weights.
     "given": ({"alpha": 2.0, **GIVEN}, 2, None),
     "alpha 1.1, steps alike": ({"alpha": 1.1, "learning_rate": 0.2, **GIVEN}, 2, None),
     "exact link": ({"alpha": 4.0, "link": "exact", **GIVEN}, 2, None),
-    "several classes": ({"alpha": 1.1, "n_estimators": 6, "max_depth": 3}, 5, None),
+    "several classes": ({"alpha": 1.1, "n_estimators": 6, "max_depth": 3, "init": "zero"}, 5, None),
     "categories": ({"alpha": 2.0, "categorical_features": [3], "max_leaf_nodes": 12, **GIVEN}, 2, None),
     "whole weights": ({"alpha": 2.0, **GIVEN}, 2, lambda n: draw_below(n, 77, 4) * 1.0),
     "weights": ({"alpha": 2.0, "min_samples_leaf": 5, **GIVEN}, 2, lambda n: (1 + draw_below(n, 78, 2**20)) / 2**10),
     "drawn rows and columns": ({"alpha": 2.0, "subsample": 0.5, "max_features": 0.5, "l2": 1.0, **GIVEN}, 2, None),
     "early stopping": (
-        {"alpha": 1.1, "early_stopping": True, "n_estimators": 60, "learning_rate": 1.0, "max_depth": 5},
+        {
+            "alpha": 1.1,
+            "early_stopping": True,
+            "n_estimators": 60,
+            "learning_rate": 1.0,
+            "max_depth": 5,
+            "init": "zero",
+        },
         2,
         None,
     ),
-    "automatic": ({"n_estimators": 30}, 2, None),
+    "automatic": ({"n_estimators": 30, "init": "zero"}, 2, None),
+    "from the prior": ({"alpha": 2.0, "n_estimators": 10, "max_depth": 4}, 2, lambda n: 1.0 + draw_below(n, 79, 3)),
+    "from the prior, exact link": ({"alpha": 1.1, "link": "exact", "n_estimators": 10, "max_depth": 4}, 2, None),
+    "from the prior, several classes": ({"alpha": 1.1, "n_estimators": 6, "max_depth": 3}, 5, None),
+    "from the prior, automatic": ({"n_estimators": 30}, 2, None),
     "automatic, several classes": ({"n_estimators": 10, "max_depth": 3, "categorical_features": [3]}, 4, None),
 }
 

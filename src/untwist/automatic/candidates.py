@@ -58,8 +58,8 @@ class FoldRun:
         By class, then by fold.
     fold_weights : array
         The weight that each fold sets aside.
-    starts : list of float
-        The score that the boosters of each fold begin at, which their trees do not have.
+    starts : list of lists of float
+        The score that each booster begins at, which its trees do not have: by class, then by fold.
     ends_by_itself : bool
         Whether the run ends when its loss rests or is hopeless; otherwise it makes all rounds that it is asked for.
     may_be_slow : bool
@@ -80,7 +80,7 @@ class FoldRun:
     step: float
     boosters: list[list[Booster]]
     fold_weights: Array
-    starts: list[float]
+    starts: list[list[float]]
     ends_by_itself: bool = True
     may_be_slow: bool = False
     to_beat: Candidate | None = None
@@ -135,7 +135,7 @@ class FoldRun:
         """Add the folds of another run of the same candidate."""
         self.boosters = [own + more for own, more in zip(self.boosters, other.boosters, strict=True)]
         self.fold_weights = np.concatenate([self.fold_weights, other.fold_weights])
-        self.starts = self.starts + other.starts
+        self.starts = [own + more for own, more in zip(self.starts, other.starts, strict=True)]
 
     def summarise(self, n_rounds: int | None) -> Candidate:
         """Return what the candidate has come to after `n_rounds`, or, for None, after the rounds worth keeping."""
@@ -170,10 +170,10 @@ class FoldRun:
         return [
             [
                 forest.shift(start) if start else forest
-                for forest, start in zip(class_forests, self.starts, strict=True)
+                for forest, start in zip(class_forests, class_starts, strict=True)
                 if forest is not None
             ]
-            for class_forests in kept
+            for class_forests, class_starts in zip(kept, self.starts, strict=True)
         ]
 
     def _list_errors(self) -> list[list[Array]]:

@@ -243,9 +243,9 @@ class ValidationLoss:
         return self.losses[-1]
 
 
-def staged_scores(rounds: Iterable[tuple[float, Hypothesis]], X: Any) -> Iterator[Array]:
+def staged_scores(rounds: Iterable[tuple[float, Hypothesis]], X: Any, start: float = 0.0) -> Iterator[Array]:
     """Yield the scores H(x) of the rows of X after each round, given as (leverage, hypothesis)."""
-    scores: Array | float = 0.0
+    scores: Array | float = start
     for leverage, hypothesis in rounds:
         scores = scores + leverage * hypothesis.predict(X)
         yield scores

@@ -41,6 +41,8 @@ class Ensemble:
         rounds, too, that were not kept.
     forest : Forest or None
         The hypotheses as flat arrays, where they are trees of an engine that grows forests.
+    start : float
+        The score that the rounds began at, which no hypothesis has.
     """
 
     hypotheses: Sequence[Hypothesis]
@@ -49,13 +51,14 @@ class Ensemble:
     losses: Array
     errors: Array
     forest: Forest | None = None
+    start: float = 0.0
 
     __repr__ = abbreviate
 
     @classmethod
-    def from_forest(cls, forest: Forest, losses: Array, errors: Array) -> Ensemble:
+    def from_forest(cls, forest: Forest, losses: Array, errors: Array, start: float = 0.0) -> Ensemble:
         """Return the trees of a forest as an ensemble."""
-        return cls(forest.trees(), forest.leverage, forest.edge, losses, errors, forest)
+        return cls(forest.trees(), forest.leverage, forest.edge, losses, errors, forest, start)
 
     def __len__(self) -> int:
         return len(self.edges)
@@ -63,7 +66,7 @@ class Ensemble:
     def keep_first(self, count: int) -> Ensemble:
         """Return the first `count` rounds, with all that is known of the validation rows."""
         if self.forest is not None:
-            return Ensemble.from_forest(self.forest.keep_first(count), self.losses, self.errors)
+            return Ensemble.from_forest(self.forest.keep_first(count), self.losses, self.errors, self.start)
         return replace(
             self, hypotheses=self.hypotheses[:count], leverages=self.leverages[:count], edges=self.edges[:count]
         )
@@ -87,28 +90,35 @@ class Ensemble:
             losses = np.concatenate([losses, not_validated, later.losses])
             errors = np.concatenate([errors, not_validated, later.errors])
         if self.forest is not None and later.forest is not None:
-            return Ensemble.from_forest(self.forest.append(later.forest), losses, errors)
+            return Ensemble.from_forest(self.forest.append(later.forest), losses, errors, self.start)
         return Ensemble(
             hypotheses=[*self.hypotheses, *later.hypotheses],
             leverages=np.concatenate([self.leverages, later.leverages]),
             edges=np.concatenate([self.edges, later.edges]),
             losses=losses,
             errors=errors,
+            start=self.start,
         )
 
     def iterate_rounds(self) -> Iterator[tuple[float, Hypothesis]]:
         """Yield (leverage, hypothesis) of each round."""
         return zip(self.leverages, self.hypotheses, strict=True)
 
+    @property
+    def whole_forest(self) -> Forest | None:
+        """The trees, with the start as part of the first one: their scores are those of the ensemble."""
+        return self.forest.shift(self.start) if self.forest is not None and self.start else self.forest
+
     def scores(self, X: Any, n_jobs: int | None = None) -> Array:
         """Return the scores H(x) of the rows of X."""
         if self.forest is not None:
-            return self.forest.scores(X, n_jobs=n_jobs)
-        scores = np.zeros(X.shape[0])
+            scores = self.forest.scores(X, n_jobs=n_jobs)
+            return scores + self.start if self.start else scores
+        scores = np.full(X.shape[0], self.start)
         for scores in self.staged_scores(X):  # noqa: B007 - The last stage is the answer.
             pass
         return scores
 
     def staged_scores(self, X: Any) -> Iterator[Array]:
         """Yield the scores after each round."""
-        return staged_scores(self.iterate_rounds(), X)
+        return staged_scores(self.iterate_rounds(), X, self.start)

@@ -49,10 +49,11 @@ class Run(Protocol):
 
 @dataclass
 class BoosterRun:
-    """A run of one booster. `earlier_losses` are those of the rounds that it goes on from."""
+    """A run of one booster from a start; `earlier_losses` are those of the rounds that it goes on from."""
 
     booster: Booster
     earlier_losses: Array = field(default_factory=lambda: np.zeros(0))
+    start: float = 0.0
     count: int = 0
 
     def boost(self, n_rounds: int, patience: int) -> bool:
@@ -84,7 +85,7 @@ class BoosterRun:
 
     def ensemble(self) -> Ensemble:
         """Return what the rounds so far leave behind."""
-        return self.booster.ensemble()
+        return replace(self.booster.ensemble(), start=self.start)
 
 
 @dataclass(frozen=True)

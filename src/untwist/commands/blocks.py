@@ -129,6 +129,7 @@ def prepare_in_blocks(
     keep: Collection[str] = (),
     source: str | None = None,
     item: str | None = None,
+    groups: str | None = None,
     hints: Hints = NO_HINTS,
 ) -> PreparedTable:
     """Make the table of a file ready to fit, as `columns.prepare` does with one in memory.
@@ -137,7 +138,7 @@ def prepare_in_blocks(
     ----------
     sheet : SheetInBlocks
         The table.
-    label, drop, keep, source, item, hints
+    label, drop, keep, source, item, groups, hints
         As for `columns.prepare`.
 
     Returns
@@ -153,6 +154,7 @@ def prepare_in_blocks(
         keep=keep,
         source=source,
         item=item,
+        groups=groups,
         hints=hints,
         name_row=sheet.name_row,
     )
@@ -165,7 +167,8 @@ def prepare_in_blocks(
     X = Batches(sheet.batches, list(found.features), rows=rows, prepare=prepare)
     sample = draw_sample(found.y)
     notes = found.notes + find_leaks(_pick_rows(X, sample), found.y, sample)
-    return PreparedTable(X, found.y, np.flatnonzero(found.present), notes, found.source, found.item, found.readings)
+    present = np.flatnonzero(found.present)
+    return PreparedTable(X, found.y, present, notes, found.source, found.item, found.readings, found.groups)
 
 
 def _pick_rows(X: Batches, rows: Any) -> Any:

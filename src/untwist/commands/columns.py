@@ -82,9 +82,9 @@ WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 class PreparedTable:
     """Features, labels, the rows of the file that they come from (from 0), and what was done, in words.
 
-    `source` is who gave each label and `item` what it is a label of, None where no column says so; None in a cell where
-    the file has none there. `readings` is how texts of a column become numbers, by the name of the column, for those
-    whose texts can be read in several ways.
+    `source` is who gave each label, `item` what it is a label of and `groups` which rows belong together, None where no
+    column says so; None in a cell where the file has none there. `readings` is how texts of a column become numbers, by
+    the name of the column, for those whose texts can be read in several ways.
     """
 
     X: Any
@@ -94,6 +94,7 @@ class PreparedTable:
     source: NDArray[Any] | None = None
     item: NDArray[Any] | None = None
     readings: dict[str, Reading] = field(default_factory=dict)
+    groups: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,7 @@ def prepare(
     keep: Collection[str] = (),
     source: str | None = None,
     item: str | None = None,
+    groups: str | None = None,
     hints: Hints = NO_HINTS,
     name_row: Callable[[int], str] = "row {}".format,
 ) -> PreparedTable:
@@ -146,8 +148,8 @@ def prepare(
         The column to predict.
     drop, keep : collections of str
         Columns to leave out, and columns to use though they look odd.
-    source, item : str or None
-        The columns that say who gave each label, and what it is a label of.
+    source, item, groups : str or None
+        The columns that say who gave each label, what it is a label of, and which rows belong together.
     hints : Hints
         What is known about how to read it.
     name_row : callable
@@ -166,6 +168,7 @@ def prepare(
         keep=keep,
         source=source,
         item=item,
+        groups=groups,
         hints=hints,
         name_row=name_row,
         store=features.__setitem__,
@@ -173,7 +176,8 @@ def prepare(
     X = import_pandas().DataFrame(features)
     sample = draw_sample(found.y)
     notes = found.notes + find_leaks(X.iloc[sample], found.y, sample)
-    return PreparedTable(X, found.y, np.flatnonzero(found.present), notes, found.source, found.item, found.readings)
+    rows = np.flatnonzero(found.present)
+    return PreparedTable(X, found.y, rows, notes, found.source, found.item, found.readings, found.groups)
 
 
 #: Makes numbers or categories of a column.
@@ -184,7 +188,7 @@ Conversion = Callable[[Any], Any]
 class TableDecisions:
     """Which rows have a label, their labels, how each feature becomes numbers or categories, and why, in words.
 
-    `source`, `item` and `readings` are as in a `PreparedTable`.
+    `source`, `item`, `groups` and `readings` are as in a `PreparedTable`.
     """
 
     present: NDArray[np.bool_]
@@ -194,6 +198,7 @@ class TableDecisions:
     source: NDArray[Any] | None = None
     item: NDArray[Any] | None = None
     readings: dict[str, Reading] = field(default_factory=dict)
+    groups: NDArray[Any] | None = None
 
 
 def decide_columns(
@@ -205,6 +210,7 @@ def decide_columns(
     keep: Collection[str],
     source: str | None = None,
     item: str | None = None,
+    groups: str | None = None,
     hints: Hints = NO_HINTS,
     name_row: Callable[[int], str] = "row {}".format,
     store: Callable[[str, Any], None] = lambda _name, _column: None,
@@ -217,7 +223,7 @@ def decide_columns(
         The columns.
     column_of : callable
         Takes a name and returns that column.
-    label, drop, keep, source, item, hints, name_row
+    label, drop, keep, source, item, groups, hints, name_row
         As for `prepare`.
     store : callable
         Takes the name of each feature and the feature made ready.
@@ -226,13 +232,13 @@ def decide_columns(
     -------
     TableDecisions
     """
-    given = {"label": label, "source": source, "item": item}
+    given = {"label": label, "source": source, "item": item, "groups": groups}
     special = {name: word for word, name in given.items() if name is not None}
     check_names(names, [*special, *drop, *keep])
     if item is not None and source is None:
         raise ValueError("an item needs a source too: the column that says who gave each of its labels")
     if len(special) < sum(name is not None for name in given.values()):
-        raise ValueError("label, source and item must be different columns")
+        raise ValueError("label, source, item and groups must be different columns")
     if kept := [name for name in keep if name in special]:
         raise ValueError(f"column {kept[0]!r} is the {special[kept[0]]} and no feature: it cannot be kept")
     labels = _settle_infinite(column_of(label), hints, name_row)
@@ -242,11 +248,15 @@ def decide_columns(
     if not present.any():
         raise ValueError(f"no row has a label in column {label!r}")
     _check_classes(label, y)
-    who, what = (None if name is None else _attempt(_read_names, column_of(name)[present]) for name in (source, item))
+    who, what, whole = (
+        None if name is None else _attempt(_read_names, column_of(name)[present]) for name in (source, item, groups)
+    )
     if who is not None:
         notes.append(f"{source}: who gave the label, one of {_count_names(who)}; no feature, left out")
     if what is not None:
         notes.append(f"{item}: what the label is of, one of {_count_names(what)}; no feature, left out")
+    if whole is not None:
+        notes.append(f"{groups}: which rows belong together, one of {_count_names(whole)}; no feature, left out")
     features: dict[str, Conversion] = {}
     readings: dict[str, Reading] = {}
     for name in names:
@@ -271,7 +281,7 @@ def decide_columns(
             notes.append(f"{name}: {one.note}")
     if not features:
         raise ValueError("no column is left to learn from")
-    return TableDecisions(present, y, features, notes, who, what, readings)
+    return TableDecisions(present, y, features, notes, who, what, readings, whole)
 
 
 def _find_infinite(column: Any) -> NDArray[np.bool_]:

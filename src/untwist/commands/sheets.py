@@ -572,7 +572,7 @@ def _open_arrow_writer(file: Any, as_parquet: bool, stack: ExitStack, known: Any
 
 
 def _complete_schema(seen: Any, known: Any) -> Any:
-    """Put known types in place of those that missing cells change: of numbers, and of columns all of whose cells are."""
+    """Put known types in place of those that missing cells change: of numbers, and of columns without cells."""
     from pyarrow import types
 
     for place, column in enumerate(seen):

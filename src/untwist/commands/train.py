@@ -18,10 +18,12 @@ from untwist.commands.steps import (
     add_reviewed_option,
     add_table_options,
     describe_noise,
+    describe_twins,
     encode_json,
     find_matrix,
     fit,
     list_sources,
+    name_twins,
     print_result,
     read_table,
     refuse_same_files,
@@ -69,6 +71,8 @@ def main(arguments: list[str] | None = None) -> int:
         print_status(f"The model has the rounds done so far: {options.output}")
     save(model, options.output)
     found = summarise(model, table) | {"model": str(options.output)}
+    twins = None if model.model_.out_of_fold is None else model.model_.out_of_fold.twins
+    found["near_twins"] = describe_twins(name_twins(twins, sheet, table, options.label))
     if options.json:
         print(encode_json(found))
     else:
@@ -136,6 +140,7 @@ def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
         f"Settings, chosen by cross-validation: {settings}.",
         *([agrees] if math.isfinite(found["agrees_with_labels"]) else []),
         f"Noise: {found['noise']}.",
+        *([] if found["near_twins"] is None else [f"Beware: {found['near_twins']['advice']}."]),
         *([] if model.model_.sources is None else [f"Sources: {model.model_.sources.describe()}."]),
         f"What it looks at: {', '.join(top)}." if top else "No column tells anything of the label.",
         f"Model: {found['model']}",

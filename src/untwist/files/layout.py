@@ -19,6 +19,7 @@ from untwist.boosting.forest import Forest
 __all__ = [
     "ALIGNMENT",
     "ARRAY_TYPES",
+    "FIFTH_VERSION",
     "FIRST_VERSION",
     "FOREST_ARRAYS",
     "FOURTH_VERSION",
@@ -36,8 +37,11 @@ __all__ = [
     "unpack",
 ]
 
-#: The newest version of the format, for columns of dates and others that are read as numbers.
-VERSION = 5
+#: The newest version of the format, for rounds that begin at another score than 0.
+VERSION = 6
+
+#: The version for columns of dates and others that are read as numbers.
+FIFTH_VERSION = 5
 
 #: The version for columns coded by their labels and for choices that tell what trees drew.
 FOURTH_VERSION = 4

@@ -519,7 +519,9 @@ def _read_ensemble(about: Any, arrays: ArrayReader, n_features: int) -> Ensemble
     require(float(np.abs(forest.value).max(initial=0.0)) < LARGEST_SCORE, "scores are finite")
     forest.prepared  # noqa: B018 - The core refuses what it could not walk.
     require(_find_depth(forest) <= DEEPEST, f"trees are no deeper than {DEEPEST}")
-    return Ensemble.from_forest(forest, arrays.read(about["losses"]), arrays.read(about["errors"]))
+    start = read_number(about.get("start", 0.0), low=-LARGEST_SCORE, high=LARGEST_SCORE)
+    require(start == 0.0 or forest.n_outputs == 1, "classes that share trees have their start in the first one")
+    return Ensemble.from_forest(forest, arrays.read(about["losses"]), arrays.read(about["errors"]), start)
 
 
 def _spread_leaves(of_leaves: Array, feature: NDArray[np.int32], n_trees: int, n_outputs: int) -> Array:

@@ -18,6 +18,7 @@ from untwist.data.encoding import TableEncoder
 from untwist.files.layout import (
     ALIGNMENT,
     ARRAY_TYPES,
+    FIFTH_VERSION,
     FIRST_VERSION,
     FOREST_ARRAYS,
     FOURTH_VERSION,
@@ -94,8 +95,10 @@ def dumps(model: PILBoostClassifier) -> bytes:
 
 def _choose_version(model: FittedModel) -> int:
     """Return the first version of the format that can hold a model."""
-    if model.encoder.schema.readings:
+    if any(ensemble.start for ensemble in model.ensembles):
         return VERSION
+    if model.encoder.schema.readings:
+        return FIFTH_VERSION
     tells_draws = model.choice is not None and any(one.drawn is not None for one in model.choice.tried)
     if model.encoder.schema.numbers or tells_draws:
         return FOURTH_VERSION
@@ -232,15 +235,16 @@ def _describe_sources(sources: NoiseBySource, arrays: _ArrayWriter) -> dict[str,
     return header | {"evidence": _make_number(sources.evidence)}
 
 
-def _describe_ensemble(ensemble: Ensemble, arrays: _ArrayWriter) -> dict[str, int]:
+def _describe_ensemble(ensemble: Ensemble, arrays: _ArrayWriter) -> dict[str, Any]:
     forest = ensemble.forest
     assert forest is not None  # `dumps` has refused all others.
     values = {name: getattr(forest, name) for name in FOREST_ARRAYS}
     if forest.n_outputs > 1:
         values["value"] = forest.value[forest.feature < 0]
-    header = {name: arrays.add(array) for name, array in values.items()}
+    header: dict[str, Any] = {name: arrays.add(array) for name, array in values.items()}
     header |= {"losses": arrays.add(ensemble.losses), "errors": arrays.add(ensemble.errors)}
-    return header | ({"outputs": forest.n_outputs} if forest.n_outputs > 1 else {})
+    header |= {"outputs": forest.n_outputs} if forest.n_outputs > 1 else {}
+    return header | ({"start": _make_number(ensemble.start)} if ensemble.start else {})
 
 
 def _describe_names(what: str, names: NDArray[Any]) -> dict[str, Any]:

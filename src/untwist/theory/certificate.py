@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from untwist.arguments import Array, check_positive, check_real, normalise_weights
+from untwist.arguments import Array, check_numbers, check_positive, check_real, normalise_weights
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss
 
@@ -181,7 +181,7 @@ class SurrogateCertificate:
 
     @property
     def guaranteed_risk(self) -> float:
-        """The F(z*) that the first part of the theorem promises after this run: F(0) - sum(mean weights^2) / Q."""
+        """The F(z*) that the first part of the theorem promises after this run: F(start) - sum(mean weights^2) / Q."""
         return max(0.0, self.first_risk - float(np.sum(self.mean_weights**2)) / self.Q)
 
     def rounds_for(self, theta: float, epsilon: float) -> float:
@@ -278,7 +278,12 @@ class Certificate:
 
 
 def certify(
-    rounds: Iterable[BoostingRound], link: Link, step_size: float, *, sample_weight: ArrayLike | None = None
+    rounds: Iterable[BoostingRound],
+    link: Link,
+    step_size: float,
+    *,
+    sample_weight: ArrayLike | None = None,
+    start: ArrayLike | None = None,
 ) -> Certificate:
     """Certify finished rounds of PILBoost.
 
@@ -292,6 +297,9 @@ def certify(
         The step a_f that they were boosted with.
     sample_weight : array_like, optional
         The weights of the examples, if the rounds had any.
+    start : array_like, optional
+        The margins y*H(x) before the first round; 0 as in the paper if not given. The theorem adds up what every round
+        takes off the risk, so that it holds from any start, with the risk there in the place of F(0).
 
     Returns
     -------
@@ -299,12 +307,13 @@ def certify(
         The constants of the run, and what the theorem says of every round.
     """
     step_size = check_positive("step_size", step_size)
+    first_margins = np.zeros(1) if start is None else check_numbers("start", start)
     exact = _Ledger("exact surrogate F", CanonicalLink(link.loss))
     implied = _Ledger("margin loss of the link", link)
     largest_predictions, edges, mean_weights, outside_band = [], [], [], []
     margins: Array | None = None
     for one in rounds:
-        before = np.zeros_like(one.margins) if margins is None else margins
+        before = np.broadcast_to(first_margins, one.margins.shape) if margins is None else margins
         margins = one.margins
         share = normalise_weights(sample_weight, before.size)
         if not math.isclose(one.leverage, step_size * one.edge, rel_tol=1e-6, abs_tol=1e-12):
@@ -344,11 +353,13 @@ class _Ledger:
     def __init__(self, name: str, link: Link) -> None:
         self.name = name
         self.link = link
-        self.risks = [float(link.margin_loss(0.0))]
+        self.risks: list[float] = []
         self.rows: list[tuple[float, float, float, float]] = []
 
     def enter(self, one: BoostingRound, before: Array, share: Array, step_size: float, M: float) -> None:
         """Note zeta, the curvature, the decrease of the risk and the bound on it for a round."""
+        if not self.risks:
+            self.risks.append(float(share @ self.link.margin_loss(before)))
         edge = float(share @ (one.agreement * self.link.weights(before)))
         gap = abs(edge - one.edge)
         zeta = gap / abs(one.edge) if one.edge else math.inf if gap else 0.0

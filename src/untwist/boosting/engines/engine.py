@@ -14,7 +14,7 @@ from untwist.arguments import Array
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest
 from untwist.data.encoding import AcceptedTables
-from untwist.data.folds import hold_out_share, split_into_folds
+from untwist.data.folds import hold_out_groups, hold_out_share, split_groups_into_folds, split_into_folds
 from untwist.data.workers import Workers, solo
 from untwist.theory.links import LINKS, Link
 from untwist.theory.losses import Loss
@@ -90,6 +90,8 @@ class Rows:
         How many categories each categorical column has.
     workers : Workers
         Who else has rows of the same table.
+    groups : array of uint64 or None
+        A hash of each row's group, where rows that belong together are set aside together.
     """
 
     X: Any
@@ -97,6 +99,7 @@ class Rows:
     weight: Array
     n_categories: Mapping[int, int] = field(default_factory=dict)
     workers: Workers = solo
+    groups: NDArray[np.uint64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +124,8 @@ class Task:
         For the validation loss, posteriors are kept within [posterior_floor, 1 - posterior_floor].
     start : array or None
         The scores to go on from, of a model that `first_round` rounds made.
+    begins_at_shares : bool
+        Whether a booster of all classes together begins at the shares of the classes; otherwise at 0.
     n_threads : int or None
         The threads of a booster that works beside others; None for as many as there are.
     stream : int
@@ -138,6 +143,7 @@ class Task:
     posterior_floor: float = 1e-6
     start: Array | None = None
     first_round: int = 0
+    begins_at_shares: bool = True
     n_threads: int | None = None
     stream: int = 0
 
@@ -239,8 +245,12 @@ class Engine(ABC):
 
     def hold_out(self, dataset: Dataset, rows: Rows, share: float, seed: int) -> Array:
         """Return how much of each row's weight is set aside, in [0, 1]: about `share` of the weight of every class."""
+        if rows.groups is not None:
+            return hold_out_groups(dataset.hashes(), rows.groups, rows.labels, rows.weight, share, seed)
         return hold_out_share(dataset.hashes(), rows.labels, rows.weight, share, seed)
 
     def make_folds(self, dataset: Dataset, rows: Rows, n_folds: int, seed: int) -> Array:
         """Return, for every fold, the weight of each row that it sets aside; over the folds that is all of it."""
+        if rows.groups is not None:
+            return split_groups_into_folds(dataset.hashes(), rows.groups, rows.labels, rows.weight, n_folds, seed)
         return split_into_folds(dataset.hashes(), rows.labels, rows.weight, n_folds, seed)
