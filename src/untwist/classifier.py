@@ -19,6 +19,7 @@ from untwist.automatic.reviews import fit_with_review
 from untwist.automatic.search import Search
 from untwist.automatic.sources import fit_by_source
 from untwist.data.encoding import AcceptedTables
+from untwist.data.labels import settle_objects
 from untwist.data.reviews import read_review
 from untwist.fitting import boost_given_settings, replay_rounds
 from untwist.model import FittedModel
@@ -487,6 +488,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         else:
             twisted = model.find_source_labels_follow(clean, source)
         return alpha_star(clean[:, 1], twisted[:, 1])
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of rows whose label is the predicted one, by weight if there are weights."""
+        return float(super().score(X, settle_objects(y), sample_weight))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """Yield `decision_function` after each round; a class whose rounds have ended keeps its scores."""

@@ -41,7 +41,16 @@ from untwist.data.groups import (
     read_own_folds,
 )
 from untwist.data.label_coding import MANY_CATEGORIES, LabelCoding
-from untwist.data.labels import encode_labels, find_classes, list_positive_classes, refuse_missing, weigh_classes
+from untwist.data.labels import (
+    MOST_WEIGHT,
+    encode_labels,
+    find_classes,
+    list_positive_classes,
+    refuse_missing,
+    scale_weights,
+    settle_objects,
+    weigh_classes,
+)
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
 from untwist.data.tables import Schema
 from untwist.data.twins import Twins, find_twins
@@ -80,9 +89,6 @@ NO_OWN_FOLDS_FOR_WORKERS = (
     "cv must be None or a number of folds in a distributed fit, as each worker knows the positions of its own rows "
     "only: give groups, whose names all workers know"
 )
-
-#: Sums of weights are kept below this, up to which float64 holds all whole numbers.
-MOST_WEIGHT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -635,7 +641,7 @@ class _TrainingTable:
         weight = _check_weights(validation.sample_weight, X_val, self.workers)
         if not ((weight >= 0).all() and (weight.any() or self.workers.size > 1)):
             raise ValueError("sample_weight_val must be finite and non-negative, not all 0")
-        return X_val, y_val, weight
+        return X_val, y_val, scale_weights(weight, self.workers)
 
     def check_enough_to_hold_out(self, share: float) -> float:
         """Return the share of rows to hold out, if there are rows enough to do so."""
@@ -807,11 +813,12 @@ def _weigh_rows(
     """Return the weight of every row, class weights included, and the class weights."""
     if weight is None:
         weight = np.broadcast_to(1.0, len(labels))  # This takes no memory for what is all the same.
+    weight = scale_weights(weight, workers)
     mass = workers.sum(add_up_by_group(weight, labels, len(classes)))
     class_weights = np.ones(len(classes))
     if settings.class_weight is not None:
         class_weights = weigh_classes(settings.class_weight, classes, mass)
-        weight = weight * class_weights[labels]
+        weight = scale_weights(weight * class_weights[labels], workers)
     if np.count_nonzero((mass > 0) & (class_weights > 0)) < 2:
         raise ValueError("y must have two classes among the rows with positive sample_weight and class_weight")
     return weight, class_weights
@@ -820,9 +827,10 @@ def _weigh_rows(
 def _encode(settings: Settings, X: Any, y: Any, schema: Schema, estimator: Any) -> tuple[Any, Any]:
     """Return a new table as numbers, and its labels, both checked."""
     accepted = settings.accepted_tables
+    y = settle_objects(y)
     if not isinstance(X, Batches):
-        return accepted.check_with_labels(schema.encode(X), y, estimator)
-    numbers = X.encode(schema, lambda block: accepted.check(block, estimator))
+        return accepted.check_with_labels(schema.encode(X), y, estimator, _read_column_names(X) or None)
+    numbers = X.encode(schema, lambda block, first_row: accepted.check(block, estimator, X.column_names, first_row))
     y = _check_y(y, estimator=estimator)
     check_consistent_length(numbers, y)
     return numbers, y
