@@ -17,6 +17,7 @@
 #include "dataset.hpp"
 #include "draws.hpp"
 #include "hashing.hpp"
+#include "interactions.hpp"
 #include "partitioning.hpp"
 #include "rows.hpp"
 #include "settings.hpp"
@@ -34,6 +35,7 @@ struct GrowingNode {
   std::int32_t node = 0;
   int depth = 0;
   std::uint64_t key = 0;  // It draws by this.
+  std::shared_ptr<const Interactions::Way> way;  // Null means that any column may split it.
   NodeRows rows;
   std::unique_ptr<Histogram> histogram;
   bool has_parent_histogram = false;  // The histogram is still the parent's. The sibling's must be taken away.
@@ -158,6 +160,7 @@ class NodeGrower {
         }
         for (std::size_t k = first_sibling; k < end; ++k) {
           if (nodes[k].histogram == nullptr || !self().can_split(nodes[k])) continue;
+          if (nodes[k].way != nullptr && !nodes[k].way->allowed[feature]) continue;
           candidates[k * width + place] = search_place(nodes[k], place).find_best(buffer);
         }
       }
@@ -229,11 +232,16 @@ class NodeGrower {
     std::vector<Node> children(2 * parents.size());
     for (std::size_t i = 0; i < parents.size(); ++i) {
       const Node& parent = parents[i];
+      std::shared_ptr<const Interactions::Way> way;
+      if (growth_.interactions != nullptr) {
+        way = growth_.interactions->follow(parent.way.get(), static_cast<std::size_t>(parent.split.feature));
+      }
       for (std::size_t k = 0; k < 2; ++k) {
         Node& child = children[2 * i + k];
         child.node = tree_[static_cast<std::size_t>(parent.node)].left + static_cast<std::int32_t>(k);
         child.depth = parent.depth + 1;
         child.key = key_of_child(parent.key, k == 0);
+        child.way = way;
         child.rows = k == 0 ? divisions[i].left : divisions[i].right;
         self().describe_child(parent, k, child);
       }

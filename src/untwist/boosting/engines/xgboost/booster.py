@@ -12,6 +12,7 @@ threads and the workers.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -180,6 +181,8 @@ class XGBoostBooster:
             parameters |= {"max_leaves": growth.max_leaf_nodes, "grow_policy": "lossguide"}
         if growth.monotone:
             parameters["monotone_constraints"] = growth.monotone
+        if growth.interactions:
+            parameters["interaction_constraints"] = json.dumps(growth.interactions)
         return parameters
 
     def _validate(self) -> None:
