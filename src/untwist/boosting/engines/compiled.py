@@ -40,7 +40,8 @@ class CompiledEngine(Engine):
     boosts_jointly: ClassVar[bool] = True
     boosts_side_by_side: ClassVar[bool] = True
     known_settings: ClassVar[frozenset[str]] = frozenset(
-        {"l2", "subsample", "max_features", "extra_trees", "max_bins", "min_samples_leaf"} | COLUMN_SETTINGS
+        {"l2_regularization", "subsample", "max_features", "extra_trees", "max_bins", "min_samples_leaf"}
+        | COLUMN_SETTINGS
     )
 
     def check_loss(self, loss: Loss) -> None:
@@ -193,6 +194,10 @@ class CompiledBooster:
     def errors(self) -> Array:
         """Return the error of the validation rows after each round."""
         return self._core.errors()
+
+    def current_scores(self) -> Array:
+        """Return the score of every row after the rounds so far."""
+        return self._core.scores()
 
     def ensemble(self) -> Ensemble:
         """Return the trees so far."""

@@ -180,6 +180,9 @@ class Booster(Protocol):
     def errors(self) -> Array:
         """Return the error of the validation rows after each round."""
 
+    def current_scores(self) -> Array:
+        """Return the score of every row that trains or is validated after the rounds so far, in the order given."""
+
     def ensemble(self) -> Ensemble:
         """Return what the rounds so far leave behind."""
 

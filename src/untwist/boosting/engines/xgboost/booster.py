@@ -212,6 +212,10 @@ class XGBoostBooster:
         """Return the error of the validation rows after each round."""
         return np.array(self._errors)
 
+    def current_scores(self) -> Array:
+        """Return the score of every row after the rounds so far."""
+        return np.asarray(_fetch(self._sign * self._margins))
+
     def ensemble(self) -> Ensemble:
         """Return the trees so far."""
         dataset = self._dataset
