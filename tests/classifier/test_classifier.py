@@ -249,7 +249,10 @@ def test_verbose_reports_to_standard_error(data, capsys):
         ({"warm_start": 1}, "warm_start must be True or False, got 1"),
         ({"engine": "fast"}, "engine must be"),
         ({"engine": "compiled", "estimator": Ridge()}, "engine='compiled' and estimator= exclude each other"),
-        ({"engine": "compiled", "loss": LogLoss(), "link": "exact", "l2": -1.0}, "l2_regularization must be a number >= 0"),
+        (
+            {"engine": "compiled", "loss": LogLoss(), "link": "exact", "l2": -1.0},
+            "l2_regularization must be a number >= 0",
+        ),
         ({"engine": "compiled", "loss": SquareLoss()}, "boosts the alpha-loss only"),
         ({"max_bins": 256}, "max_bins must be at most 255"),
         ({"n_jobs": 0}, "n_jobs must be an integer other than 0"),

@@ -171,7 +171,7 @@ class Forest:
     def scores(
         self, X: Any, first: int = 0, last: int | None = None, n_jobs: int | None = None, start: float = 0.0
     ) -> Array:
-        """Return the scores of rows of numbers: the start and the trees [first, last), a column per output if several."""
+        """Return the scores of rows of numbers: the start and trees [first, last), a column per output if several."""
         last = len(self) if last is None else last
         out = np.full((X.shape[0], *self.value.shape[1:]), start)
         for rows, block in iterate_row_blocks(X):

@@ -27,6 +27,9 @@ KINDS = "eval_metric must be None, the name of a scorer of scikit-learn, a score
 HIGHER_IS_BETTER = ("_score",)
 LOWER_IS_BETTER = ("_loss", "_error", "_deviance")
 
+#: What is measured of twisted posteriors in any case.
+OURS = ("log_loss", "error")
+
 #: Losses are summed as whole multiples of this, so that no order of the rows shows in the sum.
 SMALLEST_LOSS = 2.0**-30
 
@@ -217,6 +220,7 @@ class Measurer:
                 joined = scores[0] if len(scores) == 1 else np.column_stack(scores)
                 y = self.answers.classes[rows.labels]
                 metric, value, self.higher_is_better = self.metric.measure(self.answers, joined, y, rows.weight)
+                metric = f"eval_{metric}" if metric in OURS else metric
                 self.curves.setdefault(name, {}).setdefault(metric, []).append(value)
         return is_stale(self._losses, self.patience)
 
@@ -262,7 +266,7 @@ class Measurer:
 
 def _is_by_class(name: str, what: str) -> bool:
     """Tell whether each booster has a curve of its own."""
-    return name == "training" and what in ("log_loss", "error")
+    return name == "training" and what in OURS
 
 
 def _add_up(terms: Array) -> float:
