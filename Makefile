@@ -8,7 +8,8 @@ INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && 
   apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium > /dev/null; }
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 BUDGET ?= 60  # seconds of fuzzing
-SAMPLE ?= 60
+SAMPLE ?= 60  # faults of each module
+SEED ?= 0  # of their draw
 ENGINE_TESTS := $(addprefix tests/,$(addprefix boosting/test_,trees.py forest.py randomised.py growth.py \
   monotone_columns.py) \
   $(addprefix classifier/test_,several_classes.py categories.py weights.py warm_start.py early_stopping.py callbacks.py \
@@ -97,14 +98,14 @@ coverage: $(READY)  ## Lines and branches that the fast tests run, in about 10 m
 	@$(BIN)/python -m reliability.covered
 
 mutants: $(READY)  ## Faults injected one at a time: which do the tests catch? SAMPLE of each module (default 60; 0: all)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.mutate --sample $(SAMPLE)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.mutate --sample $(SAMPLE) --seed $(SEED) --processes $(shell nproc)
 
 reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (two hours), and the page
 	@$(BIN)/python -m reliability.covered --record
-	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.mutate --record
+	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.mutate --seed $(SEED) --processes $(shell nproc) --record
 	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.properties --record
 	@$(MAKE) faults
-	@$(BIN)/python -m reliability.fuzz --seconds 900 --record
+	@$(BIN)/python -m reliability.fuzz --seconds 400 --executions 1000000 --processes 2 --record
 	@$(MAKE) sanitizers
 	@$(BIN)/python -m reliability.leaks --record
 	@$(BIN)/python -m reliability.records

@@ -168,7 +168,7 @@ struct RowOrder {
   std::size_t first_row;
 };
 
-// Codes go to rows of `width` codes and, unless by_column is null, to columns of `length` codes too.
+// Codes go to rows of `width` codes and to columns of `length` codes, unless one of these is null.
 struct CodeTable {
   Code* by_row;
   std::size_t width;
@@ -218,7 +218,9 @@ void encode(const Matrix<Real>& X, const WholeWeights& weight, const RowOrder& r
           kinds = static_cast<unsigned char>(kinds | (missing ? Column::kMissing : 0) | (has_weight ? with_weight : 0));
           code[i] = missing ? missing_code : static_cast<Code>(known_code[i]);
         }
-        for (std::size_t i = 0; i < count; ++i) codes.by_row[(start + i) * codes.width + column] = code[i];
+        if (codes.by_row != nullptr) {
+          for (std::size_t i = 0; i < count; ++i) codes.by_row[(start + i) * codes.width + column] = code[i];
+        }
         if (codes.by_column != nullptr) {
           std::copy_n(code.begin(), count, codes.by_column + column * codes.length + start);
         }

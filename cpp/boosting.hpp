@@ -112,11 +112,11 @@ class HistogramBooster final : public Booster {
   void boost(int rounds, int patience, int threads, const std::function<bool()>& interrupted) override {
     const bool threads_pay_off = data_.rows * data_.features >= kCellsForThreads;
     ThreadPool pool(threads_pay_off ? threads : 1);  // No thread is left behind between calls.
-    histograms_.prepare(pool.size());
+    if (data_.has_rows()) histograms_.prepare(pool.size());
     if (rows_.all.size() == 0) weigh(nullptr, pool);
     for (int round = 0; round < rounds && rows_.all.size() > 0 && !is_stale(patience); ++round) {
       const auto columns = draw_columns(growth_, varying_columns_, key());
-      TreeGrower<Bin> grower(data_, growth_, unit_, key(), columns, rows_, histograms_, pool);
+      TreeGrower<Bin> grower(data_, growth_, unit_, key(), columns, rows_, histograms_, column_space_, pool);
       auto grown = grower.grow(interrupted);
       if (!grown) break;
       add(std::move(*grown));
@@ -287,6 +287,7 @@ class HistogramBooster final : public Booster {
   const std::vector<std::uint32_t> varying_columns_;
   const ValidationRows validation_rows_;
   HistogramBuilder<Bin> histograms_;
+  ColumnSpace<ClassNodes<Bin>> column_space_;
   std::vector<double> margins_;  // A margin is the score, with the sign of the row's class.
   RoundRows rows_;
 };

@@ -55,6 +55,12 @@ struct WeightedKey {
 // Sorts by key, one digit at a time from the lowest up. A digit that is the same in all keys costs one look.
 template <typename Key>
 void radix_sort(std::vector<WeightedKey<Key>>& entries, std::vector<WeightedKey<Key>>& spare) {
+  // Fewer entries than this are compared with each other before the counts of a digit are cleared.
+  constexpr std::size_t kFewEntries = 256;
+  if (entries.size() < kFewEntries) {
+    std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+    return;
+  }
   // Digits of 11 bits sort 32 bits in three passes and 64 bits in six, with counts that fit into the first cache.
   constexpr int kDigitBits = 11;
   constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;

@@ -12,6 +12,7 @@
 #include "binning.hpp"
 #include "hashing.hpp"
 #include "sketch.hpp"
+#include "sparse_binning.hpp"
 
 namespace untwist {
 
@@ -26,18 +27,39 @@ struct CodeColumn {
   Code operator[](std::size_t row) const { return data[row * stride]; }
 };
 
+// A column that has one code in most rows lists the others, in their order.
+struct CodeList {
+  const std::uint32_t* row;
+  const Code* code;
+  std::size_t count;
+  Code usual;  // All rows that are not listed have this code.
+};
+
+// The codes of a dataset are in memory twice, by row and by column, or once: by row, by column, or as those columns and
+// lists that a sparse table is made of.
+enum class Layout { kRowsAndColumns, kRows, kColumns, kSparse };
+
+// A table with few rows and many columns needs no histograms, as what they sum up is no larger than they are, and so it
+// needs no codes by row.
+inline bool is_wide(std::size_t rows, std::size_t features) {
+  constexpr std::size_t kFewRows = 512;
+  constexpr std::size_t kManyColumns = 1024;
+  return rows <= kFewRows && features >= kManyColumns;
+}
+
 class Dataset {
  public:
-  // Rows are ordered by their class, and within a class they keep their order. A lean dataset has its codes by row
-  // only, which is half the memory.
-  Dataset(const std::uint32_t* label, std::size_t rows, std::size_t classes, std::size_t features, bool lean = false)
+  // Rows are ordered by their class, and within a class they keep their order.
+  Dataset(const std::uint32_t* label, std::size_t rows, std::size_t classes, std::size_t features,
+          Layout layout = Layout::kRowsAndColumns)
       : rows(rows),
         features(features),
         class_start(classes + 1, 0),
         order(rows),
         columns(features),
-        by_row(rows * features + kPadding),
-        by_column(lean ? 0 : rows * features + kPadding) {
+        layout(layout),
+        by_row(has_rows() ? rows * features + kPadding : 0),
+        by_column(layout == Layout::kRowsAndColumns || layout == Layout::kColumns ? rows * features + kPadding : 0) {
     for (std::size_t row = 0; row < rows; ++row) ++class_start[label[row] + 1];
     for (std::size_t k = 0; k < classes; ++k) class_start[k + 1] += class_start[k];
     std::vector<std::size_t> next(class_start.begin(), class_start.end() - 1);
@@ -98,8 +120,66 @@ class Dataset {
     const BinningRows binning_rows{sampled_ ? &sample_ : nullptr, sampled_};
     auto bins = find_bins(X, category_counts, weight, binning_rows, draw_values, max_bins, pool);
     std::move(bins.begin(), bins.end(), columns.begin() + static_cast<std::ptrdiff_t>(first));
-    const CodeTable codes{by_row.data() + first, features, by_column.data() + first * rows, rows};
+    const CodeTable codes{has_rows() ? by_row.data() + first : nullptr, features, by_column.data() + first * rows,
+                          rows};
     encode(X, weight, {order.data(), rows, 0}, columns.data() + first, codes, pool);
+  }
+
+  // Bins all columns of a sparse table. A column of which most rows have the code of 0 lists the others.
+  template <typename Real>
+  void add_sparse_columns(const SparseMatrix<Real>& X, const WholeWeights& weight, int max_bins, ThreadPool& pool) {
+    std::vector<std::uint32_t> place(rows);
+    for (std::size_t i = 0; i < rows; ++i) place[order[i]] = static_cast<std::uint32_t>(i);
+    const SparseSample<Real> sample(X, weight);
+    std::vector<Column> bins(features);
+    std::vector<StoredColumn> stored(features);
+    const auto for_each_code = [&](std::size_t column, const auto& job) {
+      for (auto i = X.start[column]; i < X.start[column + 1]; ++i) {
+        const Code code = find_code(bins[column], static_cast<double>(X.value[i]));
+        if (code != stored[column].usual) job(place[static_cast<std::size_t>(X.row[i])], code);
+      }
+    };
+    const auto for_each_column = [&](const auto& job) {
+      pool.chunks(features, kSparseColumnsTogether, [&](int, std::size_t first, std::size_t last) {
+        for (std::size_t column = first; column < last; ++column) job(column, stored[column]);
+      });
+    };
+    for_each_column([&](std::size_t column, StoredColumn& one) {
+      bins[column] = find_sparse_bins(X, column, weight, sample, max_bins);
+      one.usual = find_code(bins[column], 0.0);
+      for_each_code(column, [&](std::uint32_t, Code) { ++one.count; });
+      one.is_listed = kListedShare * one.count <= rows;
+    });
+    std::size_t listed = 0;
+    std::size_t written = 0;
+    for (StoredColumn& one : stored) {
+      one.start = one.is_listed ? listed : written;
+      (one.is_listed ? listed : written) += one.is_listed ? one.count : rows;
+    }
+    std::vector<std::uint32_t> listed_row(listed);
+    std::vector<Code> listed_code(listed);
+    std::vector<Code> codes(written + kPadding);
+    for_each_column([&](std::size_t column, const StoredColumn& one) {
+      if (!one.is_listed) {
+        Code* of_column = codes.data() + one.start;
+        std::fill_n(of_column, rows, one.usual);
+        for_each_code(column, [&](std::uint32_t row, Code code) { of_column[row] = code; });
+        return;
+      }
+      std::vector<std::pair<std::uint32_t, Code>> sorted;
+      for_each_code(column, [&](std::uint32_t row, Code code) { sorted.emplace_back(row, code); });
+      std::sort(sorted.begin(), sorted.end());
+      for (std::size_t i = 0; i < sorted.size(); ++i) {
+        listed_row[one.start + i] = sorted[i].first;
+        listed_code[one.start + i] = sorted[i].second;
+      }
+    });
+    // Whoever interrupts this leaves the dataset as it was.
+    columns = std::move(bins);
+    stored_ = std::move(stored);
+    listed_row_ = std::move(listed_row);
+    listed_code_ = std::move(listed_code);
+    by_column = std::move(codes);
   }
 
   // Takes over bins that were found elsewhere, before the first rows are added.
@@ -117,17 +197,43 @@ class Dataset {
       };
       const std::size_t start = find_place(first);
       const std::size_t end = find_place(first + X.rows);
-      const CodeTable codes{by_row.data() + start * features, features, lean() ? nullptr : by_column.data() + start,
-                            rows};
+      const CodeTable codes{has_rows() ? by_row.data() + start * features : nullptr, features,
+                            has_columns() ? by_column.data() + start : nullptr, rows};
       encode(X, weight, {order.data() + start, end - start, first}, columns.data(), codes, pool);
     }
   }
 
   const Code* row(std::size_t index) const { return by_row.data() + index * features; }
-  bool lean() const { return by_column.empty(); }
+  bool has_rows() const { return layout == Layout::kRowsAndColumns || layout == Layout::kRows; }
+  bool has_columns() const { return layout != Layout::kRows; }
 
+  // Tells whether a column has a list instead of a code for every row.
+  bool is_listed(std::size_t feature) const { return !stored_.empty() && stored_[feature].is_listed; }
+
+  CodeList list(std::size_t feature) const {
+    const StoredColumn& stored = stored_[feature];
+    return {listed_row_.data() + stored.start, listed_code_.data() + stored.start, stored.count, stored.usual};
+  }
+
+  // Returns a column that is not listed.
   CodeColumn column(std::size_t feature) const {
-    return lean() ? CodeColumn{by_row.data() + feature, features} : CodeColumn{by_column.data() + feature * rows, 1};
+    if (!has_columns()) return {by_row.data() + feature, features};
+    return {by_column.data() + (stored_.empty() ? feature * rows : stored_[feature].start), 1};
+  }
+
+  // Returns the codes of a listed column, one for every row, and kPadding more.
+  std::vector<Code> write_out(std::size_t feature) const {
+    const CodeList listed = list(feature);
+    std::vector<Code> codes(rows + kPadding, listed.usual);
+    for (std::size_t i = 0; i < listed.count; ++i) codes[listed.row[i]] = listed.code[i];
+    return codes;
+  }
+
+  Code code(std::size_t row, std::size_t feature) const {
+    if (!is_listed(feature)) return column(feature)[row];
+    const CodeList listed = list(feature);
+    const std::uint32_t* found = std::lower_bound(listed.row, listed.row + listed.count, row);
+    return found < listed.row + listed.count && *found == row ? listed.code[found - listed.row] : listed.usual;
   }
 
   // Lists the columns that are not constant. The others are neither split nor drawn.
@@ -143,8 +249,12 @@ class Dataset {
   // together.
   const std::vector<std::uint64_t>& hashes() {
     std::call_once(hashed_, [this] {
-      hashes_.resize(rows);
+      hashes_.assign(rows, kGoldenRatio);
       const auto varying = varying_columns();
+      if (!has_rows()) {
+        for (const std::uint32_t feature : varying) mix_in(feature);
+        return;
+      }
       for (std::size_t index = 0; index < rows; ++index) {
         std::uint64_t hash = kGoldenRatio;
         for (const std::uint32_t feature : varying) hash = mix(hash ^ row(index)[feature]);
@@ -158,10 +268,33 @@ class Dataset {
   std::vector<std::size_t> class_start;  // The rows of class k are class_start[k] to class_start[k + 1].
   std::vector<std::uint32_t> order;      // A row had this place in the data that was given.
   std::vector<Column> columns;
-  std::vector<Code> by_row;     // These codes serve sums over all features of a row.
-  std::vector<Code> by_column;  // These serve one feature of many rows. They are empty if lean.
+  const Layout layout;
+  std::vector<Code> by_row;     // These codes serve sums over all features of a row. They may be left out.
+  std::vector<Code> by_column;  // These serve one feature of many rows. They may be left out, or have some columns only.
 
  private:
+  // A column of a sparse table is a list, or has a code for every row, whatever takes less.
+  struct StoredColumn {
+    std::size_t start = 0;  // It begins here among the lists, or in by_column.
+    std::size_t count = 0;  // So many rows have another code than the usual one.
+    Code usual = 0;
+    bool is_listed = false;
+  };
+
+  // A column is listed where it has at most one in so many rows. A listed row takes five bytes and a look at where it
+  // is now.
+  static constexpr std::size_t kListedShare = 8;
+
+  // Mixes the codes of a column into the hashes of all rows.
+  void mix_in(std::size_t feature) {
+    const std::vector<Code> written = is_listed(feature) ? write_out(feature) : std::vector<Code>();
+    const Code* codes = written.empty() ? column(feature).data : written.data();
+    for (std::size_t row = 0; row < rows; ++row) hashes_[row] = mix(hashes_[row] ^ codes[row]);
+  }
+
+  std::vector<StoredColumn> stored_;  // It is empty unless the table was sparse.
+  std::vector<std::uint32_t> listed_row_;
+  std::vector<Code> listed_code_;
   std::vector<std::uint64_t> hash_sums_;  // A row has the sum of the hashes of its values.
   std::uint64_t constant_sum_ = 0;        // Constant columns add this to every hash sum.
   bool sampled_ = false;

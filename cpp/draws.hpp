@@ -20,8 +20,8 @@ inline std::uint64_t key_of_round(const TreeGrowth& growth, std::uint64_t round)
   return mix(growth.seed ^ mix(round));
 }
 
-// Returns by what a column is drawn, the smallest first: an exponential variable over its weight, so that chances are in
-// proportion to weights. Those of equal weights are in the order of their hashes.
+// Returns by what a column is drawn, the smallest first: an exponential variable over its weight, so that chances are
+// in proportion to weights. Those of equal weights are in the order of their hashes.
 inline double find_place_in_draw(std::uint64_t hash, double weight) {
   constexpr int kDroppedBits = 11;  // A double holds 53 of the 64 bits.
   const double share = std::ldexp(static_cast<double>(hash >> kDroppedBits), kDroppedBits - 64);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "contest.hpp"
 #include "dataset.hpp"
 #include "draws.hpp"
 #include "growing_nodes.hpp"
@@ -40,6 +41,8 @@ struct ClassNodes {
   using Histograms = HistogramBuilder<Bin>;
   using Search = ColumnSearch<Bin>;
   using Buffer = Candidates;
+  using Adder = ClassAdder<Bin>;
+  using Contest = untwist::Contest<Bin>;
 
   // A thread takes so many searches at a time, which is more work than the taking.
   static constexpr std::size_t kSearchesTogether = 2;
@@ -57,8 +60,9 @@ class TreeGrower : private NodeGrower<TreeGrower<Bin>, ClassNodes<Bin>> {
   // `unit` is the fixed-point weight 1, `key` that of the round, and `columns` are those that the tree may use.
   TreeGrower(const Dataset& data, const TreeGrowth& growth, double unit, std::uint64_t key,
              const std::vector<std::uint32_t>& columns, RoundRows& rows, HistogramBuilder<Bin>& histograms,
-             ThreadPool& pool)
-      : Base(data, growth, key, columns, histograms, pool, rows.sample_weight * unit),
+             ColumnSpace<ClassNodes<Bin>>& column_space, ThreadPool& pool)
+      : Base(data, growth, key, columns, histograms, column_space, pool, rows.sample_weight * unit),
+        adder_(histograms.adder()),
         rows_(rows),
         limits_{growth.l2 * unit, growth.min_weight_fraction_leaf * total(rows.weight),
                 growth.min_samples_leaf * static_cast<double>(kOneRow) * kRowsAfterRounding,
@@ -90,13 +94,34 @@ class TreeGrower : private NodeGrower<TreeGrower<Bin>, ClassNodes<Bin>> {
   double find_worth(const GrownNode& node) const { return leaf_worth(node.weight, limits_.l2, node.bounds); }
 
   ColumnSearch<Bin> search_column(const GrownNode& node, std::size_t feature, const SplitDraw& draw) const {
-    return {this->data_.columns[feature],
-            this->histograms_.column(*node.histogram, feature),
-            node.weight,
-            limits_,
-            node.bounds,
-            monotone(feature),
-            draw};
+    return search_bins(node, feature, draw, this->histograms_.column(*node.histogram, feature));
+  }
+
+  ColumnSearch<Bin> search_sums(const GrownNode& node, std::size_t feature, const SplitDraw& draw,
+                                const Bin* sums) const {
+    return search_bins(node, feature, draw, view_sums(feature, sums));
+  }
+
+  ColumnSearch<Bin> search_bins(const GrownNode& node, std::size_t feature, const SplitDraw& draw,
+                                const ColumnHistogram<Bin>& bins) const {
+    return {this->data_.columns[feature], bins, node.weight, limits_, node.bounds, monotone(feature), draw};
+  }
+
+  const ClassAdder<Bin>& adder() const { return adder_; }
+
+  typename ClassAdder<Bin>::Totals find_totals(const GrownNode& node) const {
+    return adder_.find_totals(node.weight, node.rows, rows_.entries.data());
+  }
+
+  void begin(Contest<Bin>& contest, const GrownNode& node) const { contest.begin(node.weight, limits_, node.bounds); }
+
+  void enter(Contest<Bin>& contest, const GrownNode&, std::size_t place, std::size_t feature, const SplitDraw& draw,
+             const Bin* sums) const {
+    contest.enter(place, this->data_.columns[feature], view_sums(feature, sums), monotone(feature), draw);
+  }
+
+  ColumnHistogram<Bin> view_sums(std::size_t feature, const Bin* sums) const {
+    return adder_.view(sums, static_cast<std::size_t>(this->data_.columns[feature].values()) + 1);
   }
 
   void build(const std::vector<typename HistogramBuilder<Bin>::Request>& requests) {
@@ -147,6 +172,7 @@ class TreeGrower : private NodeGrower<TreeGrower<Bin>, ClassNodes<Bin>> {
     return bounds;
   }
 
+  const ClassAdder<Bin> adder_;
   RoundRows& rows_;
   const LeafLimits limits_;
   std::vector<double> agreement_;  // As a leaf a node has G * value, its rows' sum of weight times label times value.

@@ -2,7 +2,8 @@
 // their rows and histograms.
 //
 // A grower derives from NodeGrower and says what its nodes hold. A Kind names its types: Node (a GrowingNode with
-// more), Histograms, Search (of a column), Buffer (for a search), and how many searches a thread takes at a time.
+// more), Histograms, Search (of a column), Buffer (for a search), and how many searches a thread takes at a time. For
+// datasets without codes by row, of which columns are summed up one at a time, it names an Adder and a Contest, too.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "column_sums.hpp"
+#include "contest.hpp"
 #include "dataset.hpp"
 #include "draws.hpp"
 #include "hashing.hpp"
@@ -34,7 +37,7 @@ template <typename Histogram, typename SplitOfNode>
 struct GrowingNode {
   std::int32_t node = 0;
   int depth = 0;
-  std::uint64_t key = 0;  // It draws by this.
+  std::uint64_t key = 0;                         // It draws by this.
   std::shared_ptr<const Interactions::Way> way;  // Null means that any column may split it.
   NodeRows rows;
   std::unique_ptr<Histogram> histogram;
@@ -42,9 +45,23 @@ struct GrowingNode {
   SplitOfNode split;
 };
 
+// What the trees of a booster share that are grown column by column.
+template <typename Kind>
+struct ColumnSpace {
+  // A thread sums up a column, and has a contest for every node.
+  struct OfThread {
+    ColumnSums<typename Kind::Adder> sums;
+    std::vector<typename Kind::Contest> contests;
+  };
+
+  SearchedNodes<typename Kind::Adder> nodes;
+  std::vector<OfThread> threads;
+};
+
 // A grower has these of its own: row_list(), can_split(node), find_mass(node), find_worth(node) as a leaf,
 // search_column(node, feature, draw), build(requests), add_leaves(node) for the children of a node, and
-// describe_child(parent, side, child).
+// describe_child(parent, side, child). Column by column it needs adder(), find_totals(node), begin(contest, node),
+// enter(contest, node, place, sums) and search_sums(node, feature, draw, sums).
 template <typename Grower, typename Kind>
 class NodeGrower {
  protected:
@@ -54,12 +71,14 @@ class NodeGrower {
 
   // `key` is that of the round, and `columns` are those that the tree may use.
   NodeGrower(const Dataset& data, const TreeGrowth& growth, std::uint64_t key,
-             const std::vector<std::uint32_t>& columns, Histograms& histograms, ThreadPool& pool, double total_weight)
+             const std::vector<std::uint32_t>& columns, Histograms& histograms, ColumnSpace<Kind>& column_space,
+             ThreadPool& pool, double total_weight)
       : data_(data),
         growth_(growth),
         split_draws_(growth, key),
         columns_(columns),
         histograms_(histograms),
+        column_space_(column_space),
         pool_(pool),
         total_weight_(total_weight) {}
 
@@ -68,7 +87,7 @@ class NodeGrower {
   bool grow_from(Node root, const std::function<bool()>& interrupted) {
     std::vector<Node> fresh;
     root.key = split_draws_.root_key();
-    if (self().can_split(root)) {
+    if (self().can_split(root) && data_.has_rows()) {
       root.histogram = histograms_.take();
       self().build({{root.rows, root.histogram.get()}});
     }
@@ -90,6 +109,7 @@ class NodeGrower {
   const SplitDraws split_draws_;
   const std::vector<std::uint32_t>& columns_;
   Histograms& histograms_;
+  ColumnSpace<Kind>& column_space_;
   ThreadPool& pool_;
   const double total_weight_;  // All rows would weigh so much at boosting weight 1.
   Tree tree_;
@@ -98,48 +118,98 @@ class NodeGrower {
   // So many nodes split together. With more of them a deep tree would keep too many histograms.
   static constexpr std::size_t kNodesTogether = 64;
 
+  // A thread takes so many columns at a time where there are no histograms.
+  static constexpr std::size_t kColumnsTogether = 256;
+
   // A split must gain more than this share of the node's weight, which rounding could feign.
   static constexpr double kMinGain = 1e-12;
 
   Grower& self() { return static_cast<Grower&>(*this); }
 
-  // Returns a search of the column at a place among those of the tree.
-  typename Kind::Search search_place(const Node& node, std::size_t place) {
-    return self().search_column(node, columns_[place], split_draws_.draw(node.key, place));
+  // Tells whether the columns above a node leave it open to be split by this one.
+  static bool may_split(const Node& node, std::size_t feature) {
+    return node.way == nullptr || node.way->allowed[feature];
   }
 
   // Finds the best split of every node, ties going to the smaller feature. Nodes that have one are open then, the
   // others stay leaves.
   void search(std::vector<Node>& nodes) {
-    const std::size_t width = columns_.size();
-    const std::vector<Best> candidates = search_columns(nodes);
-    typename Kind::Buffer buffer;
+    const std::vector<Winner<Best>> winners = data_.has_rows() ? search_histograms(nodes) : search_columns(nodes);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       Node& node = nodes[i];
+      const Winner<Best>& winner = winners[i];
       node.has_parent_histogram = false;
       const double leaf = self().find_worth(node);
-      double best = leaf + kMinGain * self().find_mass(node);
-      std::size_t at = width;
-      for (std::size_t k = 0; k < width; ++k) {
-        if (candidates[i * width + k].worth > best) {
-          best = candidates[i * width + k].worth;
-          at = k;
-        }
-      }
-      if (at == width) {
+      const bool gains = winner.best.worth > leaf + kMinGain * self().find_mass(node);
+      if (!gains) {
         histograms_.give_back(std::move(node.histogram));
         continue;
       }
-      const auto feature = static_cast<std::int32_t>(columns_[at]);
-      node.split = search_place(node, at).make_split(buffer, candidates[i * width + at], feature);
-      node.split.gain = best - leaf;
+      node.split = make_split(node, winner);
+      node.split.gain = winner.best.worth - leaf;
       open_.push_back(std::move(node));
     }
   }
 
+  auto make_split(const Node& node, const Winner<Best>& winner) {
+    typename Kind::Buffer buffer;
+    const std::size_t feature = columns_[winner.place];
+    const auto draw = split_draws_.draw(node.key, winner.place);
+    if (data_.has_rows()) {
+      return self().search_column(node, feature, draw).make_split(buffer, winner.best, static_cast<int>(feature));
+    }
+    ColumnSums<typename Kind::Adder> sums;
+    sums.sum_up_node(data_, feature, node.rows, self().row_list().entries.data(), self().adder());
+    return self()
+        .search_sums(node, feature, draw, sums.of(0))
+        .make_split(buffer, winner.best, static_cast<std::int32_t>(feature));
+  }
+
+  // Finds the best split of every node by its histogram.
+  std::vector<Winner<Best>> search_histograms(std::vector<Node>& nodes) {
+    const std::size_t width = columns_.size();
+    const std::vector<Best> candidates = compare_columns(nodes);
+    std::vector<Winner<Best>> winners(nodes.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      for (std::size_t k = 0; k < width; ++k) winners[i].challenge(candidates[i * width + k], k);
+    }
+    return winners;
+  }
+
+  // Finds the best split of every node where there are no histograms.
+  std::vector<Winner<Best>> search_columns(const std::vector<Node>& nodes) {
+    const std::size_t chunks = columns_.size() / kColumnsTogether + 1;
+    const Entry* entries = self().row_list().entries.data();
+    std::vector<typename SearchedNodes<typename Kind::Adder>::Node> searched;
+    for (const Node& node : nodes) searched.push_back({node.rows, self().find_totals(node), self().can_split(node)});
+    column_space_.nodes.set(std::move(searched), entries, data_.rows);
+    column_space_.threads.resize(std::max(column_space_.threads.size(), static_cast<std::size_t>(pool_.size())));
+    std::vector<Winner<Best>> of_chunks(chunks * nodes.size());
+    pool_.chunks(columns_.size(), kColumnsTogether, [&](int thread, std::size_t first, std::size_t last) {
+      auto& [sums, contests] = column_space_.threads[static_cast<std::size_t>(thread)];
+      contests.resize(std::max(contests.size(), nodes.size()));
+      for (std::size_t k = 0; k < nodes.size(); ++k) self().begin(contests[k], nodes[k]);
+      for (std::size_t place = first; place < last; ++place) {
+        sums.sum_up(data_, columns_[place], column_space_.nodes, self().adder());
+        for (const std::size_t k : sums.nodes()) {
+          if (!may_split(nodes[k], columns_[place])) continue;
+          const auto draw = split_draws_.draw(nodes[k].key, place);
+          self().enter(contests[k], nodes[k], place, columns_[place], draw, sums.of(k));
+        }
+      }
+      Winner<Best>* winners = of_chunks.data() + first / kColumnsTogether * nodes.size();
+      for (std::size_t k = 0; k < nodes.size(); ++k) winners[k] = contests[k].finish();
+    });
+    std::vector<Winner<Best>> winners(nodes.size());
+    for (std::size_t i = 0; i < of_chunks.size(); ++i) {
+      winners[i % nodes.size()].challenge(of_chunks[i].best, of_chunks[i].place);
+    }
+    return winners;
+  }
+
   // Finds the best split of every node by every column, as [node][column]. Two siblings are neighbours in `nodes`, and
   // one of them has the histogram of their parent until a column is searched: what its sibling has is taken away then.
-  std::vector<Best> search_columns(std::vector<Node>& nodes) {
+  std::vector<Best> compare_columns(std::vector<Node>& nodes) {
     const std::size_t width = columns_.size();
     const std::size_t pairs = (nodes.size() + 1) / 2;
     const std::size_t searches = pairs * width;
@@ -160,8 +230,9 @@ class NodeGrower {
         }
         for (std::size_t k = first_sibling; k < end; ++k) {
           if (nodes[k].histogram == nullptr || !self().can_split(nodes[k])) continue;
-          if (nodes[k].way != nullptr && !nodes[k].way->allowed[feature]) continue;
-          candidates[k * width + place] = search_place(nodes[k], place).find_best(buffer);
+          if (!may_split(nodes[k], feature)) continue;
+          const auto draw = split_draws_.draw(nodes[k].key, place);
+          candidates[k * width + place] = self().search_column(nodes[k], feature, draw).find_best(buffer);
         }
       }
     });
@@ -224,9 +295,12 @@ class NodeGrower {
   // Sends the rows of every node to its children and gives these their histograms.
   std::vector<Node> make_children(std::vector<Node>& parents) {
     std::vector<Division> divisions;
-    for (const Node& parent : parents) {
-      const CodeColumn column = data_.column(static_cast<std::size_t>(parent.split.feature));
-      divisions.push_back({parent.rows, column, parent.split.goes_left, {}, {}});
+    std::vector<std::vector<Code>> written(parents.size());
+    for (std::size_t i = 0; i < parents.size(); ++i) {
+      const auto feature = static_cast<std::size_t>(parents[i].split.feature);
+      if (data_.is_listed(feature)) written[i] = data_.write_out(feature);
+      const CodeColumn column = written[i].empty() ? data_.column(feature) : CodeColumn{written[i].data(), 1};
+      divisions.push_back({parents[i].rows, column, parents[i].split.goes_left, {}, {}});
     }
     partition(self().row_list(), divisions, pool_);
     std::vector<Node> children(2 * parents.size());
@@ -246,7 +320,7 @@ class NodeGrower {
         self().describe_child(parent, k, child);
       }
     }
-    build_histograms(parents, children);
+    if (data_.has_rows()) build_histograms(parents, children);
     return children;
   }
 

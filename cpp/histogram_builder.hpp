@@ -2,11 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -27,6 +30,49 @@ inline constexpr float kOneRow = 131072.0f;
 // positive class and, where rows are counted, the sample weights of both.
 template <typename Bin>
 using Histogram = std::vector<Bin>;
+
+// Adds rows to the sums of one column, as [plane][bin]. The planes are those of a histogram.
+template <typename SomeBin>
+struct ClassAdder {
+  using Bin = SomeBin;
+  using Totals = std::array<Bin, 4>;  // There is one for each plane.
+
+  std::size_t size(std::size_t bins) const { return planes * bins; }
+
+  void add(Bin* sums, std::size_t bins, std::size_t side, Code code, const Entry& entry) const {
+    Bin* place = sums + side * bins + code;
+    *place += entry.weight;
+    if (planes == 4) place[2 * bins] += count(entry.row);
+  }
+
+  void put_rest(Bin* sums, std::size_t bins, Code code, const Totals& totals) const {
+    for (std::size_t plane = 0; plane < planes; ++plane) {
+      Bin* of_plane = sums + plane * bins;
+      of_plane[code] = std::accumulate(of_plane, of_plane + bins, totals[plane], std::minus<Bin>());
+    }
+  }
+
+  // Returns what the rows of a node, whose weights are known, sum up to.
+  Totals find_totals(const ClassWeights& weight, const NodeRows& rows, const Entry* entries) const {
+    Totals totals{static_cast<Bin>(weight[0]), static_cast<Bin>(weight[1])};
+    if (planes == 2) return totals;
+    for (std::size_t side = 0; side < 2; ++side) {
+      for (std::size_t i = rows.first[side]; i < rows.last[side]; ++i) totals[2 + side] += count(entries[i].row);
+    }
+    return totals;
+  }
+
+  ColumnHistogram<Bin> view(const Bin* sums, std::size_t bins) const {
+    if (planes == 2) return {sums, sums + bins, nullptr, nullptr};
+    return {sums, sums + bins, sums + 2 * bins, sums + 3 * bins};
+  }
+
+  std::uint32_t count(Row row) const { return sample_weight == nullptr ? one_row : sample_weight[row]; }
+
+  std::size_t planes;
+  const std::uint32_t* sample_weight;  // Null means that all rows count as one_row.
+  std::uint32_t one_row;
+};
 
 // Bins have 32 bits where all weights together fit, else 64.
 template <typename Bin>
@@ -49,6 +95,11 @@ class HistogramBuilder {
     for (const float weight : weights.weight) {
       sample_weight_.push_back(static_cast<std::uint32_t>(weight * kOneRow + 0.5f));
     }
+  }
+
+  // Returns what sums up one column at a time, where no histograms are built.
+  ClassAdder<Bin> adder() const {
+    return {planes_, sample_weight_.empty() ? nullptr : sample_weight_.data(), static_cast<std::uint32_t>(kOneRow)};
   }
 
   // Makes room for the sums of so many threads.

@@ -110,13 +110,13 @@ class JointBooster final : public Booster {
   void boost(int rounds, int patience, int threads, const std::function<bool()>& interrupted) override {
     const bool threads_pay_off = data_.rows * (data_.features + classes_) >= kCellsForThreads;
     ThreadPool pool(threads_pay_off ? threads : 1);  // No thread is left behind between calls.
-    histograms_.prepare(pool.size());
+    if (data_.has_rows()) histograms_.prepare(pool.size());
     while (workspaces_.size() < static_cast<std::size_t>(pool.size())) workspaces_.emplace_back(classes_);
     if (rows_.list.all.size() == 0) weigh(pool);
     for (int round = 0; round < rounds && rows_.list.all.size() > 0 && !is_stale(patience); ++round) {
       const auto columns = draw_columns(growth_, varying_columns_, key());
       JointTreeGrower<Bin, lanes> grower(data_, growth_, unit_, gradient_lanes_, key(), columns, rows_, histograms_,
-                                         pool);
+                                         column_space_, pool);
       auto tree = grower.grow(interrupted);
       if (!tree) break;
       add(std::move(*tree), pool);
@@ -482,6 +482,7 @@ class JointBooster final : public Booster {
   const std::vector<std::uint32_t> varying_columns_;
   const ValidationRows validation_rows_;
   JointHistogramBuilder<Bin, lanes> histograms_;
+  ColumnSpace<JointNodes<Bin, lanes>> column_space_;
   JointRows<lanes> rows_;
   const std::size_t stride_;           // The gradients of two rows are so far apart.
   AlignedVector<Lane> gradients_;      // They are here where classes share lanes, else in the lanes.

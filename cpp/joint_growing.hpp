@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "contest.hpp"
 #include "dataset.hpp"
 #include "draws.hpp"
 #include "growing_nodes.hpp"
@@ -42,6 +43,8 @@ struct JointNodes {
   using Histograms = JointHistogramBuilder<Bin, lanes>;
   using Search = JointColumnSearch<Bin, lanes>;
   using Buffer = JointCandidates;
+  using Adder = JointAdder<Bin, lanes>;
+  using Contest = PlainContest<Search, Buffer>;
 
   // A search of all lanes is enough work for a thread.
   static constexpr std::size_t kSearchesTogether = 1;
@@ -59,8 +62,9 @@ class JointTreeGrower : private NodeGrower<JointTreeGrower<Bin, lanes>, JointNod
   // `unit` is the fixed-point weight 1, `key` that of the round, and `columns` are those that the tree may use.
   JointTreeGrower(const Dataset& data, const TreeGrowth& growth, double unit, std::size_t gradient_lanes,
                   std::uint64_t key, const std::vector<std::uint32_t>& columns, JointRows<lanes>& rows,
-                  JointHistogramBuilder<Bin, lanes>& histograms, ThreadPool& pool)
-      : Base(data, growth, key, columns, histograms, pool, rows.list.sample_weight * unit),
+                  JointHistogramBuilder<Bin, lanes>& histograms, ColumnSpace<JointNodes<Bin, lanes>>& column_space,
+                  ThreadPool& pool)
+      : Base(data, growth, key, columns, histograms, column_space, pool, rows.list.sample_weight * unit),
         gradient_lanes_(gradient_lanes),
         rows_(rows),
         limits_{growth.l2 * unit, growth.min_weight_fraction_leaf * rows.sums.mass(),
@@ -91,13 +95,25 @@ class JointTreeGrower : private NodeGrower<JointTreeGrower<Bin, lanes>, JointNod
   double find_worth(const GrownNode& node) const { return joint_worth(node.sums, gradient_lanes_, limits_.l2); }
 
   JointColumnSearch<Bin, lanes> search_column(const GrownNode& node, std::size_t feature, const SplitDraw& draw) const {
-    return {this->data_.columns[feature],
-            this->histograms_.column(*node.histogram, feature),
-            node.sums,
-            node.rows.size(),
-            gradient_lanes_,
-            limits_,
-            draw};
+    return search_sums(node, feature, draw, this->histograms_.column(*node.histogram, feature));
+  }
+
+  JointColumnSearch<Bin, lanes> search_sums(const GrownNode& node, std::size_t feature, const SplitDraw& draw,
+                                            const Bin* sums) const {
+    return {this->data_.columns[feature], sums, node.sums, node.rows.size(), gradient_lanes_, limits_, draw};
+  }
+
+  JointAdder<Bin, lanes> adder() const { return {rows_.of_rows.data()}; }
+
+  const LaneSums<lanes>& find_totals(const GrownNode& node) const { return node.sums; }
+
+  using Contest = typename JointNodes<Bin, lanes>::Contest;
+
+  void begin(Contest& contest, const GrownNode&) const { contest.begin(); }
+
+  void enter(Contest& contest, const GrownNode& node, std::size_t place, std::size_t feature, const SplitDraw& draw,
+             const Bin* sums) const {
+    contest.enter(place, search_sums(node, feature, draw, sums));
   }
 
   void build(const std::vector<typename JointHistogramBuilder<Bin, lanes>::Request>& requests) {

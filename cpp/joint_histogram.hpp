@@ -18,6 +18,7 @@
 
 #include "dataset.hpp"
 #include "joint_lanes.hpp"
+#include "joint_splitting.hpp"
 #include "rows.hpp"
 #include "threads.hpp"
 
@@ -25,6 +26,31 @@ namespace untwist {
 
 template <typename Bin>
 using JointHistogram = AlignedVector<Bin>;
+
+// Adds rows to the sums of one column, as [bin][lane].
+template <typename SomeBin, std::size_t lanes>
+struct JointAdder {
+  using Bin = SomeBin;
+  using Totals = LaneSums<lanes>;
+
+  std::size_t size(std::size_t bins) const { return bins * lanes; }
+
+  void add(Bin* sums, std::size_t, std::size_t, Code code, const Entry& entry) const {
+    Bin* place = sums + code * lanes;
+    const Lane* of_row = of_rows + entry.row * lanes;
+    for (std::size_t i = 0; i < lanes; ++i) place[i] += of_row[i];
+  }
+
+  void put_rest(Bin* sums, std::size_t bins, Code code, const Totals& totals) const {
+    LaneSums<lanes> rest = totals;
+    for (std::size_t bin = 0; bin < bins; ++bin) {
+      for (std::size_t i = 0; i < lanes; ++i) rest.sum[i] -= sums[bin * lanes + i];
+    }
+    for (std::size_t i = 0; i < lanes; ++i) sums[code * lanes + i] = static_cast<Bin>(rest.sum[i]);
+  }
+
+  const Lane* of_rows;
+};
 
 // Bins have 32 bits where the sums over all rows fit, else 64.
 template <typename Bin, std::size_t lanes>

@@ -51,6 +51,10 @@ class LeafFinder {
       moves_.push_back({&node, slot[i], new_slot, static_cast<std::size_t>(found - features_.begin())});
       if (found == features_.end()) features_.push_back(feature);
     }
+    if (data.has_rows()) return;
+    for (const std::size_t feature : features_) {
+      written_.push_back(data.is_listed(feature) ? data.write_out(feature) : std::vector<Code>());
+    }
   }
 
   // Writes the values of the leaves of up to kSlottedRows rows from `first` on. Reads the codes of kSlottedRows rows.
@@ -72,11 +76,18 @@ class LeafFinder {
 
   Slots find_slots(std::size_t first, std::size_t count) const {
     Slots slot{};
-    const std::vector<Code> columns = data_.lean() ? gather_columns(first, count) : std::vector<Code>();
+    const std::vector<Code> columns = data_.has_columns() ? std::vector<Code>() : gather_columns(first, count);
     for (const SlotMove& move : moves_) {
       const Node& node = *move.node;
       const std::size_t feature = static_cast<std::size_t>(node.feature);
-      const Code* code = data_.lean() ? columns.data() + move.place * kSlottedRows : data_.column(feature).data + first;
+      const Code* code = nullptr;
+      if (!data_.has_columns()) {
+        code = columns.data() + move.place * kSlottedRows;
+      } else if (data_.is_listed(feature)) {
+        code = written_[move.place].data() + first;
+      } else {
+        code = data_.column(feature).data + first;
+      }
       const Column& column = data_.columns[feature];
       if (column.category_count == 0) {
         const Code also_left = node.missing_left ? column.missing_code() : node.code;
@@ -92,7 +103,10 @@ class LeafFinder {
 
   const Node& find_leaf_of_slot(std::uint8_t slot, std::size_t row) const {
     const Node& node = tree_[node_of_slot_[slot]];
-    return node.is_leaf() ? node : find_leaf(tree_, node, data_.row(row));
+    if (node.is_leaf()) return node;
+    if (!data_.has_rows()) return find_leaf(tree_, node, [&](std::size_t feature) { return data_.code(row, feature); });
+    const Code* codes = data_.row(row);
+    return find_leaf(tree_, node, [codes](std::size_t feature) { return codes[feature]; });
   }
 
   // At this node, the rows of slot `from` that go right move to slot `to`.
@@ -116,6 +130,7 @@ class LeafFinder {
   const Dataset& data_;
   std::vector<SlotMove> moves_;
   std::vector<std::size_t> features_;
+  std::vector<std::vector<Code>> written_;  // The listed ones of these features have a code for every row here.
   std::vector<std::size_t> node_of_slot_;
 };
 

@@ -1,7 +1,8 @@
-// A table of numbers that someone else owns.
+// Tables of numbers that someone else owns.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace untwist {
 
@@ -24,6 +25,16 @@ class Matrix {
   const Real* data_;
   std::ptrdiff_t row_stride_;
   std::ptrdiff_t column_stride_;
+};
+
+// A read-only view of a table that lists its cells column by column. Cells that are not listed are 0. No cell of a column
+// is listed twice.
+template <typename Real>
+struct SparseMatrix {
+  std::size_t rows, columns;
+  const std::int64_t* start;  // The cells of column c are start[c] to start[c + 1].
+  const std::int32_t* row;    // A cell is in this row,
+  const Real* value;          // and has this value.
 };
 
 }  // namespace untwist

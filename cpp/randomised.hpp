@@ -7,8 +7,9 @@
 //
 // The rows of a dataset are ordered by class, and they stay so within every node, as rows are sent left and right in
 // their order. So a class is a range of the node's rows, and its rows that go left are counted as the bits of a range
-// (randomised_marks.hpp). No histograms are needed, as only one split of a column is looked at: all that this shares
-// with the boosted trees is the dataset, its codes and the flat forest that comes out.
+// (randomised_marks.hpp). Of a column that is a list only the listed rows are looked at. No histograms are needed, as
+// only one split of a column is looked at: all that this shares with the boosted trees is the dataset, its codes and the
+// flat forest that comes out.
 #pragma once
 
 #include <algorithm>
@@ -69,6 +70,7 @@ struct TrainingRows {
     unit = are_whole(given) ? 1.0 : std::ldexp(1.0, kWeightBits);
     const std::size_t class_count = dataset.class_start.size() - 1;
     class_weight.assign(class_count, 0);
+    if (dataset.layout == Layout::kSparse) label.resize(dataset.rows);
     for (std::size_t k = 0; k < class_count; ++k) {
       ClassRows found{static_cast<std::uint32_t>(k), 0, 0};
       for (std::size_t row = dataset.class_start[k]; row < dataset.class_start[k + 1]; ++row) {
@@ -76,6 +78,7 @@ struct TrainingRows {
         const auto units = static_cast<std::uint32_t>(std::llround(one * unit));
         if (units == 0) continue;
         rows.push_back(static_cast<Row>(row));
+        if (!label.empty()) label[row] = static_cast<std::uint32_t>(k);
         if (!plain) weight.push_back(units);
         ++found.rows;
         found.weight += units;
@@ -88,6 +91,7 @@ struct TrainingRows {
   double unit;  // A sample weight of 1 is so many units.
   std::vector<Row> rows;
   std::vector<std::uint32_t> weight;  // Empty means 1 for all.
+  std::vector<std::uint32_t> label;   // A row of the dataset has this class, if there are lists to look rows up for.
   std::vector<ClassRows> classes;     // Only those that have rows.
   std::vector<std::uint64_t> class_weight;
 };
@@ -146,6 +150,11 @@ class Grower {
         best_left_(training.classes.size()),
         left_(training.classes.size()) {
     for (const ClassRows& each : training.classes) total_weight_ += static_cast<double>(each.weight);
+    for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::uint32_t>(i);
+    if (dataset.layout != Layout::kSparse) return;
+    place_of_.assign(dataset.rows, kNowhere);
+    left_weight_.resize(training.classes.size());
+    slot_of_class_.resize(dataset.class_start.size() - 1);
   }
 
   RandomisedTree grow(std::size_t number) {
@@ -157,6 +166,7 @@ class Grower {
     waiting_constant_.clear();
     tree_.nodes.emplace_back();
     constant_.assign(words_of_columns_, 0);
+    note_places(0, rows_.size());
     push({0, 0, 0, rows_.size(), mix(mix(growth_.seed) ^ mix(number)), 0}, training_.classes);
     while (!pending_.empty()) grow_next_node();
     return order_by_level(std::move(tree_));
@@ -178,7 +188,11 @@ class Grower {
     Cut cut;
     bool has_missing = false;
     CodeSet present;
+    bool is_marked = true;  // The marks tell which rows go left. The rows of a list are marked when it has won.
   };
+
+  // A row that does not train has this place.
+  static constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
 
   static std::size_t count_drawn(double share, std::size_t columns) {
     return std::max<std::size_t>(1, static_cast<std::size_t>(std::ceil(share * static_cast<double>(columns))));
@@ -226,11 +240,16 @@ class Grower {
   Best find_split() {
     Best best;
     const std::size_t columns = columns_.size();
-    for (std::size_t i = 0; i < columns; ++i) order_[i] = static_cast<std::uint32_t>(i);
     bool all_constant = true;
+    swapped_.clear();
+    for (std::size_t k = 0; k < classes_.size() && !slot_of_class_.empty(); ++k) {
+      slot_of_class_[classes_[k].label] = static_cast<std::uint32_t>(k);
+    }
     for (std::size_t i = 0; i < columns && (i < drawn_count_ || all_constant); ++i) {
       const std::uint64_t hash = mix(node_.key + i * kGoldenRatio);
-      std::swap(order_[i], order_[i + scale_down(hash, columns - i)]);
+      const std::size_t other = i + scale_down(hash, columns - i);
+      std::swap(order_[i], order_[other]);
+      swapped_.push_back(static_cast<std::uint32_t>(other));
       const std::size_t column = order_[i];
       if (constant_[column / kWord] >> (column % kWord) & 1U) continue;
       if (try_column(column, mix(hash), best)) {
@@ -239,6 +258,11 @@ class Grower {
         constant_[column / kWord] |= std::uint64_t{1} << (column % kWord);
       }
     }
+    // The next node draws from all columns in their order again. Only those that were drawn have moved.
+    for (std::size_t i = 0; i < swapped_.size(); ++i) {
+      order_[i] = static_cast<std::uint32_t>(i);
+      order_[swapped_[i]] = swapped_[i];
+    }
     return best;
   }
 
@@ -246,6 +270,7 @@ class Grower {
   bool try_column(std::size_t place, std::uint64_t hash, Best& best) {
     const std::size_t feature = columns_[place];
     const Column& column = dataset_.columns[feature];
+    if (dataset_.is_listed(feature)) return try_list(place, hash, best);
     gather(feature);
     const std::size_t count = node_.last - node_.first;
     Cut cut;
@@ -257,17 +282,7 @@ class Grower {
     } else {
       const CodeRange range = find_range(codes_.data(), count, column.missing, column.missing_code());
       has_missing = range.has_missing;
-      const bool varies = range.has_known && range.least < range.largest;
-      if (!varies && !(range.has_known && has_missing)) return false;
-      cut.missing_left = has_missing && (hash & 1U);
-      if (varies) {
-        const std::size_t span = static_cast<std::size_t>(range.largest - range.least);
-        cut.last_left = static_cast<Code>(range.least + scale_down(hash, span));
-        cut.also_left = cut.missing_left ? column.missing_code() : cut.last_left;
-      } else {
-        cut.missing_left = false;  // All known values go left, and missing ones right.
-        cut.last_left = cut.also_left = static_cast<Code>(column.values() - 1);
-      }
+      if (!draw_cut(column, range, hash, cut)) return false;
     }
     const std::uint32_t left_rows = mark_quickly(codes_.data(), count, cut, marks_);
     const double score = training_.weight.empty() ? score_counts(left_rows) : score_weights();
@@ -277,10 +292,132 @@ class Grower {
       best.cut = cut;
       best.has_missing = has_missing;
       best.present = present;
+      best.is_marked = true;
       std::swap(marks_, best_marks_);
       std::swap(left_, best_left_);
     }
     return true;
+  }
+
+  // Draws the last code of a column of numbers that goes left. Tells whether its codes differ.
+  static bool draw_cut(const Column& column, const CodeRange& range, std::uint64_t hash, Cut& cut) {
+    const bool varies = range.has_known && range.least < range.largest;
+    if (!varies && !(range.has_known && range.has_missing)) return false;
+    cut.missing_left = range.has_missing && (hash & 1U);
+    if (varies) {
+      const std::size_t span = static_cast<std::size_t>(range.largest - range.least);
+      cut.last_left = static_cast<Code>(range.least + scale_down(hash, span));
+      cut.also_left = cut.missing_left ? column.missing_code() : cut.last_left;
+    } else {
+      cut.missing_left = false;  // All known values go left, and missing ones right.
+      cut.last_left = cut.also_left = static_cast<Code>(column.values() - 1);
+    }
+    return true;
+  }
+
+  // Does the same as try_column by the listed rows alone. All other rows of the node go one way.
+  bool try_list(std::size_t place, std::uint64_t hash, Best& best) {
+    const Column& column = dataset_.columns[columns_[place]];
+    const CodeList list = dataset_.list(columns_[place]);
+    listed_.clear();
+    for (std::size_t i = 0; i < list.count; ++i) {
+      const std::uint32_t at = place_of_[list.row[i]];
+      if (at >= node_.first && at < node_.last) listed_.push_back({at, list.code[i]});
+    }
+    if (listed_.empty()) return false;
+    const Code missing = column.missing_code();
+    const bool has_usual = listed_.size() < node_.last - node_.first;
+    CodeRange range{255, 0, false, false};
+    const auto add = [&](Code code) {
+      if (code == missing) {
+        range.has_missing = true;
+        return;
+      }
+      range.has_known = true;
+      range.least = std::min(range.least, code);
+      range.largest = std::max(range.largest, code);
+    };
+    if (has_usual) add(list.usual);
+    for (const ListedRow& row : listed_) add(row.code);
+    Cut cut;
+    if (!draw_cut(column, range, hash, cut)) return false;
+    const bool usual_left = cut.takes_left(list.usual);
+    count_listed(cut, usual_left);
+    const double score = score_counted();
+    if (score > best.score) {
+      best.score = score;
+      best.column = place;
+      best.cut = cut;
+      best.has_missing = range.has_missing;
+      best.present = CodeSet();
+      best.is_marked = false;
+      std::swap(left_, best_left_);
+    }
+    return true;
+  }
+
+  // Counts the rows of each class that go left, and their weights, by those that do not go the way of the usual code.
+  void count_listed(const Cut& cut, bool usual_left) {
+    std::fill_n(left_.begin(), classes_.size(), 0U);
+    std::fill_n(left_weight_.begin(), classes_.size(), std::uint64_t{0});
+    for (const ListedRow& row : listed_) {
+      if (cut.takes_left(row.code) == usual_left) continue;
+      const std::size_t k = slot_of_class_[training_.label[rows_[row.at]]];
+      ++left_[k];
+      left_weight_[k] += weight_.empty() ? 1 : weight_[row.at];
+    }
+    if (!usual_left) return;
+    for (std::size_t k = 0; k < classes_.size(); ++k) {
+      left_[k] = classes_[k].rows - left_[k];
+      left_weight_[k] = classes_[k].weight - left_weight_[k];
+    }
+  }
+
+  // Returns the score of the rows and weights that were counted.
+  double score_counted() const {
+    std::uint64_t left_weight = 0;
+    for (std::size_t k = 0; k < classes_.size(); ++k) left_weight += left_weight_[k];
+    if (is_too_light(left_weight)) return -1.0;
+    const double all_left = static_cast<double>(left_weight);
+    const double all_right = static_cast<double>(node_weight_ - left_weight);
+    if (training_.weight.empty()) {
+      std::uint64_t left_squares = 0;
+      std::uint64_t right_squares = 0;
+      for (std::size_t k = 0; k < classes_.size(); ++k) {
+        const std::uint64_t right = classes_[k].weight - left_weight_[k];
+        left_squares += left_weight_[k] * left_weight_[k];
+        right_squares += right * right;
+      }
+      return static_cast<double>(left_squares) / all_left + static_cast<double>(right_squares) / all_right;
+    }
+    double left_squares = 0.0;
+    double right_squares = 0.0;
+    for (std::size_t k = 0; k < classes_.size(); ++k) {
+      const double left = static_cast<double>(left_weight_[k]);
+      const double right = static_cast<double>(classes_[k].weight - left_weight_[k]);
+      left_squares += left * left;
+      right_squares += right * right;
+    }
+    return left_squares / all_left + right_squares / all_right;
+  }
+
+  // Marks the rows that go left by a list.
+  void mark_list(const Best& best) {
+    const CodeList list = dataset_.list(columns_[best.column]);
+    const std::size_t count = node_.last - node_.first;
+    const std::uint64_t usual = best.cut.takes_left(list.usual) ? ~std::uint64_t{0} : 0;
+    std::fill_n(best_marks_.bits.begin(), count / kWord + 1, usual);
+    for (std::size_t i = 0; i < list.count; ++i) {
+      const std::size_t at = place_of_[list.row[i]] - node_.first;
+      if (at >= count || best.cut.takes_left(list.code[i]) == (usual != 0)) continue;
+      best_marks_.bits[at / kWord] ^= std::uint64_t{1} << (at % kWord);
+    }
+  }
+
+  // Notes where rows are now, if there are lists to look them up for.
+  void note_places(std::size_t first, std::size_t last) {
+    if (place_of_.empty()) return;
+    for (std::size_t i = first; i < last; ++i) place_of_[rows_[i]] = static_cast<std::uint32_t>(i);
   }
 
   // Copies the codes of the node's rows, and repeats the last one up to a whole word.
@@ -387,6 +524,7 @@ class Grower {
 
   void split(Best& best) {
     const std::size_t feature = columns_[best.column];
+    if (!best.is_marked) mark_list(best);
     std::uint64_t left_weight = 0;
     double squares = 0.0;
     left_classes_.resize(classes_.size());
@@ -429,6 +567,7 @@ class Grower {
     }
     tree_.nodes.resize(left + 2);
     const std::size_t middle = partition();
+    note_places(node_.first, node_.last);
     const Pending parent = node_;
     push({left + 1, parent.depth + 1, middle, parent.last, key_of_child(parent.key, false), 0}, right_classes_);
     push({left, parent.depth + 1, parent.first, middle, key_of_child(parent.key, true), 0}, left_classes_);
@@ -483,10 +622,21 @@ class Grower {
   std::vector<ClassRows> classes_, left_classes_, right_classes_;
   std::vector<std::uint64_t> constant_;  // A bit tells that a column is constant in the node, as far as is known.
   std::vector<std::uint32_t> order_;     // The columns in the order in which they are drawn.
+  std::vector<std::uint32_t> swapped_;   // Each of the first columns has changed places with this one.
   std::vector<std::uint32_t> scratch_, weight_scratch_;
   std::vector<Code> codes_;
   Marks best_marks_, marks_;
   std::vector<std::uint32_t> best_left_, left_;  // So many rows of each class of the node go left.
+
+  // These serve columns that are lists.
+  struct ListedRow {
+    std::uint32_t at;
+    Code code;
+  };
+  std::vector<std::uint32_t> place_of_;       // A row is at this place of rows_.
+  std::vector<std::uint32_t> slot_of_class_;  // A class is at this place of classes_.
+  std::vector<ListedRow> listed_;             // The node has these listed rows.
+  std::vector<std::uint64_t> left_weight_;    // This weight of each class goes left.
 };
 
 // Returns the share of every class in the training rows, one row of each class added, so that none has none.

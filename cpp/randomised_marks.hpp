@@ -42,6 +42,9 @@ struct Cut {
   bool by_set = false;
   bool missing_left = false;
   CodeSet goes_left;
+
+  // Tells where a code goes that is a number.
+  bool takes_left(Code code) const { return code <= last_left || code == also_left; }
 };
 
 // Finds the range of the first `count` codes. Up to the next multiple of kWord the codes must repeat others.

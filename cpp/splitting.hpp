@@ -70,12 +70,14 @@ struct Candidates {
 };
 
 // Computes the worth of every candidate, with one division each. It is NaN where a side is empty and l2 is 0.
-UNTWIST_VECTORISED inline void score_splits(Candidates& c, std::size_t count, double G, double W, double l2) {
+UNTWIST_VECTORISED inline void score_splits(const double* __restrict G_left, const double* __restrict W_left,
+                                            std::size_t count, double G, double W, double l2,
+                                            double* __restrict worth) {
   for (std::size_t i = 0; i < count; ++i) {
-    const double left = c.W_left[i] + l2;
-    const double right = W - c.W_left[i] + l2;
-    const double G_right = G - c.G_left[i];
-    c.worth[i] = (c.G_left[i] * c.G_left[i] * right + G_right * G_right * left) / (left * right);
+    const double left = W_left[i] + l2;
+    const double right = W - W_left[i] + l2;
+    const double G_right = G - G_left[i];
+    worth[i] = (G_left[i] * G_left[i] * right + G_right * G_right * left) / (left * right);
   }
 }
 
@@ -285,7 +287,7 @@ class ColumnSearch {
     if (monotone_ != 0 || bounds_.any()) {
       score_bounded_splits(c, count_, G_, W_, limits_.l2, bounds_, monotone_);
     } else {
-      score_splits(c, count_, G_, W_, limits_.l2);
+      score_splits(c.G_left.data(), c.W_left.data(), count_, G_, W_, limits_.l2, c.worth.data());
     }
     if (limits_.min_weight > 0.0) {
       rule_out_small_sides(c.W_left.data(), count_, W_, limits_.min_weight, c.worth.data());

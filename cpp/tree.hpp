@@ -56,10 +56,14 @@ struct Node {
 
 using Tree = std::vector<Node>;  // The root is the first node.
 
-// Returns the leaf below `from` that a row comes to.
-inline const Node& find_leaf(const Tree& tree, const Node& from, const Code* codes) {
+// Returns the leaf below `from` that a row comes to. `code_of(feature)` are its codes.
+template <typename CodeOf>
+const Node& find_leaf(const Tree& tree, const Node& from, const CodeOf& code_of) {
   const Node* node = &from;
-  while (!node->is_leaf()) node = tree.data() + node->left + (node->goes_left.has(codes[node->feature]) ? 0 : 1);
+  while (!node->is_leaf()) {
+    const Code code = code_of(static_cast<std::size_t>(node->feature));
+    node = tree.data() + node->left + (node->goes_left.has(code) ? 0 : 1);
+  }
   return *node;
 }
 

@@ -1,9 +1,10 @@
 """Coverage-guided fuzzing: atheris drives the targets of targets.py, libFuzzer those in C++, for a budget of seconds.
 
-``make fuzz BUDGET=300``, or ``python -m reliability.fuzz --seconds 300 csv core``. What is found is kept in
-build/fuzz/crashes; once it is fixed, ``python -m reliability.corpus add TARGET FILE`` keeps the case for the tests.
-build/fuzz also holds the corpus that the next run goes on with; ``--keep`` puts the smallest inputs that together reach
-all of it into tests/corpus, ``--record`` the figures into docs/reliability.
+``make fuzz BUDGET=300``, or ``python -m reliability.fuzz --seconds 300 csv core``; ``--executions 1000000`` goes on
+in passes of so many seconds until there were as many, ``--processes 2`` fuzzes two targets at a time. What is found
+is kept in build/fuzz/crashes; once it is fixed, ``python -m reliability.corpus add TARGET FILE`` keeps the case for
+the tests. build/fuzz also holds the corpus that the next run goes on with; ``--keep`` puts the smallest inputs that
+together reach all of it into tests/corpus, ``--record`` the figures into docs/reliability.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from reliability import corpus
@@ -43,6 +46,8 @@ def main() -> int:
         "targets", nargs="*", metavar="TARGET", help=f"of {', '.join([*PYTHON, *COMPILED])} (default all)"
     )
     parser.add_argument("--seconds", type=float, default=60.0, help="for all targets together (default 60)")
+    parser.add_argument("--executions", type=int, default=0, help="pass after pass until there were so many in all")
+    parser.add_argument("--processes", type=int, default=1, help="so many targets are fuzzed at a time")
     parser.add_argument("--keep", action="store_true", help="minimise the corpus into tests/corpus")
     parser.add_argument("--record", action="store_true", help="write docs/reliability/fuzzing.json")
     options = parser.parse_args()
@@ -50,25 +55,33 @@ def main() -> int:
     if strange := set(targets) - {*PYTHON, *COMPILED}:
         parser.error(f"no target {sorted(strange)[0]!r}")
     start = time.perf_counter()
-    runs: dict[str, int] = {}
-    found = 0
+    commands: dict[str, list[str]] = {}
     for name in targets:
         command = build(name) if name in COMPILED else find_driver(name)
         if command is None:
             print(f"{name:8} skipped: {NO_CLANG if name in COMPILED else NO_ATHERIS}")
-            continue
-        seconds = max(1, round(options.seconds / len(targets)))
-        runs[name], crashed = fuzz(name, command, seconds)
-        print(f"{name:8} {runs[name]:>9} executions in {seconds} s{', FOUND SOMETHING' if crashed else ''}", flush=True)
-        found += crashed
-        if options.keep:
+        else:
+            commands[name] = command
+    runs: Counter[str] = Counter()
+    seconds = max(1, round(options.seconds * options.processes / len(targets)))
+    found: set[str] = set()
+    while commands and not found:
+        with ThreadPoolExecutor(options.processes) as threads:
+            answers = threads.map(lambda name: fuzz(name, commands[name], seconds), commands)
+            for name, (executed, crashed) in zip(commands, answers, strict=True):
+                runs[name] += executed
+                found |= {name} if crashed else set()
+                ending = ", FOUND SOMETHING" if crashed else ""
+                print(f"{name:8} {executed:>9} executions in {seconds} s{ending}", flush=True)
+        if runs.total() >= options.executions:
+            break
+    if options.keep:
+        for name, command in commands.items():
             keep(name, command)
-    print(
-        f"{sum(runs.values())} executions, {found} targets with findings" + (f": see {WORK}/crashes" if found else "")
-    )
+    print(f"{runs.total()} executions, {len(found)} targets with findings" + (f": see {WORK}/crashes" if found else ""))
     if options.record:
-        record(runs, found, time.perf_counter() - start)
-    return int(found > 0)
+        record(runs, len(found), time.perf_counter() - start)
+    return int(bool(found))
 
 
 def find_driver(name: str) -> list[str] | None:
@@ -142,13 +155,13 @@ def keep(name: str, command: list[str]) -> None:
     corpus.write_inputs(name, inputs)
 
 
-def record(runs: dict[str, int], found: int, seconds: float) -> None:
+def record(runs: Counter[str], found: int, seconds: float) -> None:
     """Write down the figures of this run for the page."""
     kept = sum(len(corpus.read_inputs(target)) for target in corpus.list_targets())
     Record(
         name="fuzzing",
         title="Coverage-guided fuzzing of what reads foreign bytes",
-        figures={"executions": sum(runs.values()), **{f"executions: {name}": count for name, count in runs.items()}}
+        figures={"executions": runs.total(), **{f"executions: {name}": count for name, count in runs.items()}}
         | {"findings left": found, "inputs kept": kept},
         found=(ROOT / "reliability" / "found.md").read_text().strip(),
         command=f"make fuzz BUDGET={round(seconds, -1):.0f}",

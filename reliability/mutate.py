@@ -7,8 +7,10 @@ no test calls after the import, gets a process of its own with all the tests of 
 a fault caught. What survives and is judged the same program, or as good, is listed with a reason in
 equivalent_mutants.json; what was tried is in results/mutants.
 
-    python -m reliability.mutate --sample 100 --module theory.losses theory.links   # other faults; 0 stands for all
-    python -m reliability.mutate --survivors                                        # those of the last run alone
+    python -m reliability.mutate --sample 100 --module theory.losses noise   # more faults, of a module and of a room
+    python -m reliability.mutate --seed 7 --processes 8                      # others; as many at a time
+    python -m reliability.mutate --survivors                                 # those that survived the last run alone
+    python -m reliability.mutate --summary --record                          # what all runs before have found
 """
 
 from __future__ import annotations
@@ -26,9 +28,11 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -44,8 +48,6 @@ SOURCE = ROOT / "src" / "untwist"
 TESTS = ROOT / "tests"
 EQUIVALENT = Path(__file__).parent / "equivalent_mutants.json"
 RESULTS = ROOT / "results" / "mutants"
-WATCHED = RESULTS / "calls.json"
-SEED = 0
 MUTATED = (  # These modules get faults, as patterns within src/untwist.
     "arguments.py",
     "twisters.py",
@@ -55,14 +57,25 @@ MUTATED = (  # These modules get faults, as patterns within src/untwist.
     "boosting/runs.py",
     "data/folds.py",
     "data/labels.py",
+    "training_data.py",
+    "fitting.py",
+    "automatic/*.py",
+    "audit/*.py",
+    "files/*.py",
 )
 FURTHER_TESTS = {  # Tests outside of its own folder that look at a module closely, as patterns within tests.
     "arguments": ("package/test_arguments.py",),
+    "audit.findings": ("report/test_report.py",),
+    "automatic": ("classifier/*.py",),
     "boosting": ("theory/test_certificate.py", "classifier/*.py"),
     "data.folds": ("automatic/*.py",),
+    "files": ("classifier/test_fitted_model.py",),
+    "fitting": ("classifier/*.py",),
     "theory": ("boosting/test_boosting.py",),
+    "training_data": ("classifier/*.py", "data/test_batches.py"),
     "twisters": ("theory/test_theory_invariants.py",),
 }
+TARGET = 0.9  # This share of a module's faults should be caught.
 PATIENCE = 20.0  # Seconds of tests, as they take without a fault, that each fault is given.
 # Exit statuses of a fork.
 SURVIVED = 0
@@ -97,9 +110,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m reliability.mutate", description="Which injected faults do the tests catch?"
     )
-    parser.add_argument("--module", nargs="*", default=list_modules(), choices=list_modules(), metavar="NAME")
+    parser.add_argument(
+        "--module", nargs="*", default=list_modules(), metavar="NAME", help="a module, or a room for all of its"
+    )
     parser.add_argument("--sample", type=int, default=60, help="faults of each module, drawn with a seed; 0: all")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument("--processes", type=int, default=1, help="so many faults are tried at a time")
     parser.add_argument("--survivors", action="store_true", help="only those that survived before")
+    parser.add_argument("--summary", action="store_true", help="try nothing, sum up what was tried before")
     parser.add_argument(
         "--record", action="store_true", help="write docs/reliability/mutation.json, of this and before"
     )
@@ -107,24 +125,35 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.fresh:
         return run_with_fault(json.loads(arguments.fresh))
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    session = Forks(choose_faults(arguments), renew=not arguments.survivors)
-    files = {path: None for module in arguments.module for path in find_tests(module)}
-    paths = [*map(str, files), *(str(find_source(module)) for module in arguments.module)]
-    for module in arguments.module:
-        importlib.import_module(f"untwist.{module}")  # Pytest would rewrite what it imports by itself.
-    status = pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", *paths], plugins=[session])
+    modules = [one for one in list_modules() if any(f"{one}.".startswith(f"{name}.") for name in arguments.module)]
+    if not modules:
+        parser.error(f"no module gets faults in {' '.join(arguments.module)}")
+    status = 0 if arguments.summary else try_faults(modules, arguments)
+    if status:
+        return status
     record = summarise()
     print(record.found)
     if arguments.record:
-        record.write(failed=status != 0)
-    return int(status)
+        record.write(failed=False)
+    return 0
 
 
-def choose_faults(arguments: argparse.Namespace) -> list[Mutant]:
+def try_faults(modules: list[str], arguments: argparse.Namespace) -> int:
+    """Try the faults of these modules in one session of pytest; its exit status."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    faults = choose_faults(modules, arguments)
+    session = Forks(faults, renew=not arguments.survivors, processes=arguments.processes)
+    files = {path: None for module in modules for path in find_tests(module)}
+    paths = [*map(str, files), *(str(find_source(module)) for module in modules)]
+    for module in modules:
+        importlib.import_module(f"untwist.{module}")  # Pytest would rewrite what it imports by itself.
+    return int(pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", *paths], plugins=[session]))
+
+
+def choose_faults(modules: list[str], arguments: argparse.Namespace) -> list[Mutant]:
     """The faults to try, module by module."""
     faults = []
-    for module in arguments.module:
+    for module in modules:
         every = list_mutants(module, find_source(module).read_text())
         if arguments.survivors:
             alive = {
@@ -132,7 +161,7 @@ def choose_faults(arguments: argparse.Namespace) -> list[Mutant]:
             } - read_equivalent().keys()
             faults += [one for one in every if one.key in alive]
         elif arguments.sample and arguments.sample < len(every):
-            drawn = random.Random(SEED).sample(every, arguments.sample)
+            drawn = random.Random(arguments.seed).sample(every, arguments.sample)
             faults += sorted(drawn, key=lambda one: (one.line, one.node, one.number))
         else:
             faults += every
@@ -145,9 +174,10 @@ def choose_faults(arguments: argparse.Namespace) -> list[Mutant]:
 class Forks:
     """A plugin of pytest: instead of running the collected tests it tries the faults, each in a fork."""
 
-    def __init__(self, faults: list[Mutant], *, renew: bool) -> None:
+    def __init__(self, faults: list[Mutant], *, renew: bool, processes: int) -> None:
         self.faults = faults
         self.renew = renew
+        self.processes = processes
         self.failed = False
         self.calls: dict[str, dict[str, list[str]]] = {}  # The tests that call a function, by its module and name.
         self.seconds: dict[str, float] = {}
@@ -162,26 +192,29 @@ class Forks:
         """Try the faults in place of the tests."""
         if session.testsfailed:
             return True
-        answer = run_in_fork(lambda: self.watch(session), math.inf)
-        if answer != 0:
-            raise session.Failed("the tests fail as they are")
-        self.calls, self.seconds = json.loads(WATCHED.read_text())
+        with tempfile.TemporaryDirectory() as folder:
+            watched = Path(folder) / "calls.json"
+            if run_in_fork(lambda: self.watch(session, watched), math.inf) != 0:
+                raise session.Failed("the tests fail as they are")
+            self.calls, self.seconds = json.loads(watched.read_text())
         self.known = [one for one in gc.get_objects() if isinstance(one, FunctionType)]
         self.known = [one for one in self.known if one.__code__.co_filename.startswith(str(SOURCE))]
         gc.freeze()
         for module, faults in itertools.groupby(self.faults, key=lambda fault: fault.module):
-            begin, results = time.perf_counter(), {}
-            for fault in faults:
-                results[fault.key] = self.is_caught(session, fault)
-                if not results[fault.key]:
-                    print(f"{len(results)}, {time.perf_counter() - begin:.0f} s: SURVIVED {fault.key}", flush=True)
+            begin, tried = time.perf_counter(), list(faults)
+            # Every thread waits for the fork of its fault.
+            with ThreadPoolExecutor(self.processes) as threads:
+                caught = list(threads.map(lambda fault: self.is_caught(session, fault), tried))
+            results = {fault.key: one for fault, one in zip(tried, caught, strict=True)}
             seconds = time.perf_counter() - begin
-            print(f"{module}: {sum(results.values())} of {len(results)} caught in {seconds:.0f} s", flush=True)
+            for key in (key for key, one in results.items() if not one):
+                print(f"SURVIVED {module} {key}")
+            print(f"{module}: {sum(caught)} of {len(caught)} caught in {seconds:.0f} s", flush=True)
             write_results(module, results, seconds, renew=self.renew)
         return True
 
-    def watch(self, session: pytest.Session) -> int:
-        """Run all tests as they are and write down which functions each of them calls, and its seconds."""
+    def watch(self, session: pytest.Session, file: Path) -> int:
+        """Run all tests as they are and write to a file which functions each of them calls, and its seconds."""
         modules = {fault.module for fault in self.faults}
         watcher = coverage.Coverage(data_file=None, include=[str(find_source(module)) for module in modules])
         shared = SharedFixtures(watcher)
@@ -191,6 +224,8 @@ class Forks:
             shared.switch(item.nodeid)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.failed:
+                print(f"\n{item.nodeid} fails as it is")
+                sys.stdout.flush()
                 return 1
         watcher.stop()
         data = watcher.get_data()
@@ -208,8 +243,7 @@ class Forks:
                     for context in by_line.get(line, ()):
                         found[name] |= users.get(context, {context})
             calls[module] = {name: sorted(found[name]) for name in found}
-        WATCHED.parent.mkdir(parents=True, exist_ok=True)
-        WATCHED.write_text(json.dumps([calls, self.seconds]))
+        file.write_text(json.dumps([calls, self.seconds]))
         return 0
 
     def is_caught(self, session: pytest.Session, fault: Mutant) -> bool:
@@ -373,6 +407,7 @@ def write_results(module: str, results: dict[str, bool], seconds: float, *, rene
     """Write them to a file, in place of the one before, or add to it."""
     before = {"results": {}, "seconds": 0.0} if renew else read_results(module)
     now = {"results": before["results"] | results, "seconds": before["seconds"] + seconds}
+    RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / f"{module}.json").write_text(json.dumps(now, indent=1) + "\n")
 
 
@@ -384,38 +419,60 @@ def read_equivalent() -> dict[str, str]:
 def summarise() -> Record:
     """The figures of all modules that were tried, as far as they are as they were."""
     excused = read_equivalent()
-    totals = {"faults tried": 0, "caught": 0, "equivalent": 0}
-    figures: dict[str, int | float | str] = {}
+    totals: Counter[str] = Counter()
+    rooms: dict[str, Counter[str]] = defaultdict(Counter)
+    low = []
     seconds = 0.0
     for module in list_modules():
         every = {fault.key for fault in list_mutants(module, find_source(module).read_text())}
         results = {key: caught for key, caught in read_results(module)["results"].items() if key in every}
         if not results:
             continue
-        caught = sum(results.values())
-        same = sum(key in excused for key, one in results.items() if not one)
-        real = len(results) - same
-        low, high = wilson(caught, real)
-        figures[module] = (
-            f"{caught} of {real} caught, {100 * caught / real:.0f} % ({low:.0f} to {high:.0f} %); "
-            f"{same} equivalent; drawn from {len(every)}"
-        )
-        totals["faults tried"] += len(results)
-        totals["caught"] += caught
-        totals["equivalent"] += same
+        tally = Counter(tried=len(results), caught=sum(results.values()), drawn_from=len(every))
+        tally["equivalent"] = sum(key in excused for key, caught in results.items() if not caught)
+        real = tally["tried"] - tally["equivalent"]
+        if tally["caught"] < TARGET * real:
+            low.append(f"{module} {tally['caught']} of {real}")
+        rooms[name_room(module)] += tally
+        totals += tally
         seconds += read_results(module)["seconds"]
-    real = totals["faults tried"] - totals["equivalent"]
-    low, high = wilson(totals["caught"], real)
+    real = totals["tried"] - totals["equivalent"]
+    low_end, high_end = wilson(totals["caught"], real)
     share = 100 * totals["caught"] / real
     return Record(
         name="mutation",
-        title="Faults injected into the theory and the boosting, and the share that the tests catch",
-        figures={**totals, "survived": real - totals["caught"], "per cent caught": round(share, 1), **figures},
-        found=f"{totals['caught']} of {real} faults caught, {share:.1f} % (95 % interval {low:.1f} to {high:.1f} %); "
-        f"{totals['equivalent']} more make no difference that a test should see, each with its reason in "
-        "`reliability/equivalent_mutants.json`.",
+        title="Faults injected into the code, and the share that the tests catch",
+        figures={
+            "faults tried": totals["tried"],
+            "caught": totals["caught"],
+            "equivalent": totals["equivalent"],
+            "survived": real - totals["caught"],
+            "per cent caught": round(share, 1),
+            **{room: describe(tally) for room, tally in rooms.items()},
+            f"modules below {100 * TARGET:.0f} %": ", ".join(low) or "none",
+        },
+        found=f"{totals['caught']} of {real} faults caught, {share:.1f} % (95 % interval {low_end:.1f} to "
+        f"{high_end:.1f} %); {totals['equivalent']} more make no difference that a test should see, each with its "
+        "reason in `reliability/equivalent_mutants.json`.",
         command="make mutants",
         seconds=round(seconds, 1),
+    )
+
+
+def name_room(module: str) -> str:
+    """The room of a module where all of the room gets faults, else the module itself."""
+    room = module.partition(".")[0]
+    return room if f"{room}/*.py" in MUTATED else module
+
+
+def describe(tally: Counter[str]) -> str:
+    """How many faults of a room were caught, in words."""
+    real = tally["tried"] - tally["equivalent"]
+    low, high = wilson(tally["caught"], real)
+    share = 100 * tally["caught"] / real
+    return (
+        f"{tally['caught']} of {real} caught, {share:.0f} % ({low:.0f} to {high:.0f} %); "
+        f"{tally['equivalent']} equivalent; drawn from {tally['drawn_from']}"
     )
 
 

@@ -1,27 +1,42 @@
 """What each program of this folder measured, kept as docs/reliability/NAME.json, and the page made of it.
 
 `python -m reliability.records` writes docs/reliability.md; a test holds the page and the records together. Whatever
-failed is not recorded: figures of a run with failing tests say nothing.
+failed is not recorded: figures of a run with failing tests say nothing. `python -m reliability.records --code` prints
+the name that the code of this checkout has in its records.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import re
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-FOLDER = Path(__file__).parent.parent / "docs" / "reliability"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "reliability"
 PAGE = FOLDER.with_suffix(".md")
-ORDER = ["coverage", "mutation", "properties", "fuzzing", "sanitizers", "leaks", "load", "faults"]
+ORDER = ["coverage", "peers", "mutation", "properties", "fuzzing", "sanitizers", "leaks", "soak", "load", "faults"]
+SOURCES = {".py", ".pyi", ".js", ".css", ".cpp", ".hpp"}
 INTRODUCTION = """\
 # Hard to break
 
 What was done to break untwist, what was found, and how to do it again. Each section is the record that a program in
 `reliability/` or a make target left; `SECURITY.md` says what foreign bytes can and cannot do.
-Coverage is that of the present state; all other figures, and the modules that they name, are those of version 0.1.0."""
+A section ends with the name of the code that it was measured on, `src/untwist` and `cpp`:
+`python -m reliability.records --code` prints that of a checkout."""
+
+
+def name_code(root: Path = ROOT) -> str:
+    """Twelve letters that differ wherever a file of the package or of its compiled core does."""
+    contents = hashlib.sha256()
+    files = [file for folder in ("src/untwist", "cpp") for file in (root / folder).rglob("*") if file.suffix in SOURCES]
+    for file in sorted(files):
+        contents.update(f"{file.relative_to(root).as_posix()}\0{file.stat().st_size}\0".encode())
+        contents.update(file.read_bytes())
+    return contents.hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -35,6 +50,7 @@ class Record:
     command: str
     seconds: float
     python: str = platform.python_version()
+    code: str = field(default_factory=name_code)
 
     def write(self, *, failed: bool) -> None:
         """Keep it, in place of an older one of that name; where something failed, keep nothing and end the program."""
@@ -46,7 +62,7 @@ class Record:
 
 def read_all() -> list[Record]:
     """All records, in the order of the page; those that it does not know at its end, by name."""
-    records = [Record(**json.loads(file.read_text())) for file in sorted(FOLDER.glob("*.json"))]
+    records = [Record(**{"code": "unknown", **json.loads(file.read_text())}) for file in sorted(FOLDER.glob("*.json"))]
     return sorted(records, key=lambda one: (ORDER.index(one.name) if one.name in ORDER else len(ORDER), one.name))
 
 
@@ -64,7 +80,7 @@ def render(records: list[Record]) -> str:
         parts.append(f"## {one.title}")
         parts.append("\n".join(["| | |", "|---|---|", *figures]))
         parts.append(one.found.strip())
-        parts.append(f"`{one.command}`, {_format_time(one.seconds)}, Python {one.python}.")
+        parts.append(f"`{one.command}`, {_format_time(one.seconds)}, Python {one.python}, code {one.code}.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -81,4 +97,7 @@ def _format_time(seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render(read_all()), encoding="utf-8")
+    if "--code" in sys.argv:
+        print(name_code())
+    else:
+        PAGE.write_text(render(read_all()), encoding="utf-8")

@@ -186,7 +186,8 @@ inline void bind_boosters(nb::module_& module) {
            nb::arg("seed"), nb::arg("monotone"), nb::arg("grouped_columns"), nb::arg("group_starts"),
            nb::arg("feature_weights"), nb::arg("features"),
            "How trees grow. l2, min_samples_leaf and category_smoothing count in rows of sample weight 1; 0 leaf nodes "
-           "mean no limit, and no directions mean that no column is monotone. Only the columns of one group meet in a tree; "
+           "mean no limit, and no directions mean that no column is monotone. Only the columns of one group meet in a "
+           "tree; "
            "no groups mean that all may.");
   nb::class_<BoostingTask>(module, "BoostingTask")
       .def("__init__", &init_task, nb::kw_only(), nb::arg("positive_class").none(), nb::arg("sample_weight"),

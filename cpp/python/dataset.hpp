@@ -27,7 +27,7 @@ namespace untwist::python {
 // ---- datasets ----
 
 inline std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::size_t classes,
-                                             std::size_t features, bool lean) {
+                                             std::size_t features, bool lean, bool sparse) {
   const std::size_t rows = labels.shape(0);
   require(rows > 0 && features > 0 && rows < std::numeric_limits<Row>::max(), "X must have rows and columns");
   require(classes <= rows, "there must be at most as many classes as rows");
@@ -35,7 +35,11 @@ inline std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels
   for (std::size_t row = 0; row < rows; ++row) {
     require(labels.data()[row] < classes, "labels must be below the number of classes");
   }
-  return std::make_shared<Dataset>(labels.data(), rows, classes, features, lean);
+  require(!(lean && sparse), "a dataset must not be lean and sparse");
+  Layout layout = is_wide(rows, features) ? Layout::kColumns : Layout::kRowsAndColumns;
+  if (lean) layout = Layout::kRows;
+  if (sparse) layout = Layout::kSparse;
+  return std::make_shared<Dataset>(labels.data(), rows, classes, features, layout);
 }
 
 template <typename Real>
@@ -56,7 +60,8 @@ void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, cons
   require(matrix.rows == dataset.rows, "there must be one label per row");
   require(first <= dataset.features && matrix.columns <= dataset.features - first,
           "the columns of X must be among the features");
-  require(!dataset.lean(), "the dataset must not be lean");
+  require(dataset.has_columns(), "the dataset must not be lean");
+  require(dataset.layout != Layout::kSparse, "the dataset must not be sparse");
   require(n_categories.shape(0) == matrix.columns, "there must be one number of categories per column");
   const auto counts = read_category_counts(n_categories);
   require_max_bins(max_bins);
@@ -69,8 +74,35 @@ void add_columns(Dataset& dataset, const Table<Real>& X, std::size_t first, cons
 }
 
 template <typename Real>
+void add_sparse_columns(Dataset& dataset, const Vector<std::int64_t>& start, const Vector<std::int32_t>& row,
+                        const Vector<Real>& value, const Vector<double>& weight, int max_bins, int threads) {
+  require(dataset.layout == Layout::kSparse, "the dataset must be sparse");
+  require_aligned(start, row, value);
+  require(start.shape(0) == dataset.features + 1 && row.shape(0) == value.shape(0), "the arrays must fit together");
+  const auto cells = static_cast<std::int64_t>(row.shape(0));
+  require(start.data()[0] == 0 && start.data()[dataset.features] == cells &&
+              std::is_sorted(start.data(), start.data() + dataset.features + 1),
+          "columns must follow each other");
+  for (std::size_t column = 0; column < dataset.features; ++column) {
+    for (auto i = start.data()[column]; i < start.data()[column + 1]; ++i) {
+      const bool is_next = i == start.data()[column] || row.data()[i - 1] < row.data()[i];
+      require(is_next && row.data()[i] >= 0 && static_cast<std::size_t>(row.data()[i]) < dataset.rows,
+              "the rows of a column must be in order, each once, and below their number");
+    }
+  }
+  require_max_bins(max_bins);
+  require_threads(threads);
+  require_weights(weight, dataset.rows);
+  const SparseMatrix<Real> matrix{dataset.rows, dataset.features, start.data(), row.data(), value.data()};
+  run_interruptibly(worthwhile_threads(row.shape(0), threads), [&](ThreadPool& pool) {
+    dataset.add_sparse_columns(matrix, WholeWeights(weight.data(), weight.shape(0)), max_bins, pool);
+  });
+}
+
+template <typename Real>
 void add_rows(Dataset& dataset, const Table<Real>& X, std::size_t first, const Vector<double>& weight, int threads) {
   const Matrix<Real> matrix = view(X);
+  require(dataset.layout != Layout::kSparse, "the dataset must not be sparse");
   require(matrix.columns == dataset.features, "a block must have all columns");
   require(first <= dataset.rows && matrix.rows <= dataset.rows - first,
           "the rows of X must be among those of the dataset");
@@ -139,6 +171,7 @@ inline nb::list thresholds(Sketch& sketch) {
 }
 
 inline void set_bins(Dataset& dataset, Sketch& sketch) {
+  require(dataset.layout != Layout::kSparse, "the dataset must not be sparse");
   require(dataset.features == sketch.columns, "the Sketch must have as many columns as the dataset has features");
   ThreadPool pool(1);
   dataset.set_bins(sketch.find_bins(pool));
@@ -192,6 +225,9 @@ void bind_tables(nb::module_& module, nb::class_<Dataset>& dataset, nb::class_<S
   dataset.def("observe", &observe<Real>, X, weight, threads, "Observe all columns before the first are added.")
       .def("add_columns", &add_columns<Real>, X, first, n_categories, weight, nb::arg("max_bins"), threads,
            "Bin columns and keep their codes from feature `first` on.")
+      .def("add_sparse_columns", &add_sparse_columns<Real>, nb::arg("start"), nb::arg("row"), nb::arg("value"), weight,
+           nb::arg("max_bins"), threads,
+           "Bin all columns of a sparse table: column c has the cells start[c] to start[c + 1].")
       .def("add_rows", &add_rows<Real>, X, first, weight, threads,
            "Keep the codes of a block of rows from row `first` on.");
   sketch.def("observe", &show<Real, false>, X, weight, threads, "Observe a block of rows.")
@@ -204,7 +240,9 @@ inline void bind_datasets(nb::module_& module) {
   nb::class_<Dataset> dataset(module, "Dataset");
   dataset
       .def(nb::new_(&make_dataset), nb::arg("labels"), nb::arg("classes"), nb::arg("features"), nb::arg("lean") = false,
-           "Rows to be binned, grouped by class; lean: in half the memory, for add_rows only.")
+           nb::arg("sparse") = false,
+           "Rows to be binned, grouped by class; lean: in half the memory, for add_rows only; sparse: for "
+           "add_sparse_columns only.")
       .def("set_bins", &set_bins, nb::arg("sketch"), "Take over the bins of a Sketch, before the first rows are added.")
       .def("hashes", &hashes, "A hash of each row's codes.");
   nb::class_<Sketch> sketch(module, "Sketch");

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
 import pytest
 
 from untwist.data.labels import find_classes, refuse_missing, weigh_classes
@@ -44,6 +46,27 @@ def test_one_class_or_labels_of_several_kinds_are_refused():
         find_classes(np.array(["no", 1], dtype=object))
 
 
+@pytest.mark.parametrize(
+    "y",
+    [
+        [0.0, math.nan, 1.0, math.nan],
+        np.array(["2020-01-01", "NaT", "2021-01-01", "NaT"], dtype="datetime64[D]"),
+        np.ma.array([0, 1, 1, 0], mask=[0, 1, 0, 1]),
+        np.ma.array([0.5, 1.0, 1.0, 0.5], mask=[0, 1, 0, 1]),
+        np.ma.array(["a", "b", "c", "d"], mask=[0, 1, 0, 1]),
+        pd.Series([0, None, 1, None], dtype="Int64"),
+        pd.Series(["a", None, "b", None], dtype="category"),
+        polars.Series([0, None, 1, None]),
+        pyarrow.array(["a", None, "b", None]),
+        pyarrow.chunked_array([[True, None], [False, None]]),
+    ],
+    ids=lambda y: f"{type(y).__module__}-{getattr(y, 'dtype', getattr(y, 'type', 'list'))}",
+)
+def test_no_kind_of_label_hides_missing_ones(y):
+    with pytest.raises(ValueError, match="y_val must have no missing labels, got 2, the first in row 1: leave"):
+        refuse_missing(y, "y_val")
+
+
 @pytest.mark.parametrize("nothing", [None, math.nan, pd.NA, pd.NaT])
 def test_missing_labels_are_counted_and_the_first_is_named(nothing):
     with pytest.raises(ValueError, match="y must have no missing labels, got 2, the first in row 1"):
@@ -52,7 +75,8 @@ def test_missing_labels_are_counted_and_the_first_is_named(nothing):
 
 def test_labels_that_are_there_pass():
     assert refuse_missing(None) is None
-    assert refuse_missing([0.0, math.nan]) is None  # For numbers scikit-learn has words of its own.
+    assert refuse_missing([0.0, 1.0]) is None
+    assert refuse_missing(np.ma.array([0, 1])) is None
     assert refuse_missing(np.array(["no", 1, "NAType"], dtype=object)) is None
 
 

@@ -15,9 +15,9 @@ from untwist.arguments import Array
 from untwist.audit.labels import LabelAudit
 from untwist.audit.out_of_fold import find_held_out_shares
 from untwist.audit.peers import LEARNING_RATE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
-from untwist.classifier import list_parameters
-from untwist.settings import resolve
-from untwist.training_data import SourceColumns, TrainingData
+from untwist.audit.training import collect_again
+from untwist.sums import average
+from untwist.training_data import SourceColumns
 
 __all__ = ["Peer", "compare"]
 
@@ -69,28 +69,29 @@ def compare(audit: LabelAudit) -> dict[str, Peer]:
     dict of Peer
         By the name of the method.
     """
-    held_out_shares = _find_folds(audit)
+    folds = _find_folds(audit)
     measured = {"untwist": _measure(audit, audit.posterior, audit.clean.argmax(axis=1))}
     for name, (package, fit) in PEERS.items():
         if importlib.util.find_spec(package) is None:
             continue
         posterior = np.zeros_like(audit.posterior)
-        for held_out_share in held_out_shares:
+        for held_out_share, weight in zip(*folds, strict=True):
             rows = np.flatnonzero(held_out_share)
-            weight = audit.weight * (1.0 - held_out_share)
             posterior[rows] += held_out_share[rows, None] * _predict(fit, audit, weight, rows)
         measured[name] = _measure(audit, posterior, posterior.argmax(axis=1))
     return measured
 
 
-def _find_folds(audit: LabelAudit) -> Array:
-    """Return, for every fold of the audited model, the share of each row's weight that it set aside."""
+def _find_folds(audit: LabelAudit) -> tuple[Array, Array]:
+    """Return the share of each row's weight that each fold of the audited model set aside, and what it trained on."""
     model = audit.find_own_model("the folds of other boosters come")
-    settings = resolve(list_parameters(model), seed=model.model_.seed)
-    sources = SourceColumns(audit.source, audit.item)
-    data = TrainingData.collect(settings, audit.X, audit.given, audit.weight, sources=sources)
+    sources = SourceColumns(audit.source, audit.item, audit.groups)
+    data = collect_again(model, audit.X, audit.given, sources)
     assert data.folds is not None  # A model that can be audited has chosen by folds.
-    return find_held_out_shares(data.folds, data.weight)
+    shares = find_held_out_shares(data.folds, data.weight)
+    weight = data.unweigh_classes()
+    trained = weight * (1.0 - shares) if data.own_folds is None else np.where(data.own_folds.trained, weight, 0.0)
+    return shares, trained
 
 
 def _measure(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) -> Peer:
@@ -99,15 +100,10 @@ def _measure(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) -
     posterior_floor = 1.0 / (len(labels) + 2.0)
     posterior_of_label = posterior[np.arange(len(labels)), labels]
     log_losses = -np.log(np.clip(posterior_of_label, posterior_floor, 1.0 - posterior_floor))
-    counted = audit.weight > 0
-
-    def average(values: NDArray[Any]) -> float:
-        return float(np.average(values[counted], weights=audit.weight[counted]))
-
     return Peer(
-        agreement_with_given=average(predicted == labels),
-        log_loss=average(log_losses),
-        agreement_with_corrected=average(predicted == corrected),
+        agreement_with_given=average(predicted == labels, audit.weight),
+        log_loss=average(log_losses, audit.weight),
+        agreement_with_corrected=average(predicted == corrected, audit.weight),
     )
 
 

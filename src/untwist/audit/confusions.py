@@ -13,6 +13,7 @@ from untwist.arguments import Array
 from untwist.audit.judging import move_interval
 from untwist.noise.matrix import SAFE_MARGIN, MatrixUntwisting, find_interval, untwist_by_matrix
 from untwist.noise.untwisting import Untwisting
+from untwist.sums import add_up_by_group
 
 __all__ = ["Confusion", "expect_labels", "find_confusions", "iterate_truths"]
 
@@ -158,7 +159,7 @@ def expect_labels(truth: Array, labels: NDArray[np.intp], weight: Array) -> Arra
     array of shape (n_classes, n_classes)
     """
     n_classes = truth.shape[1]
-    columns = [np.bincount(labels, weight * of_class, minlength=n_classes) for of_class in truth.T]
+    columns = [add_up_by_group(weight * of_class, labels, n_classes) for of_class in truth.T]
     return np.asarray(columns)
 
 

@@ -24,6 +24,7 @@ from untwist.audit.words import LEAST_REPEATED
 from untwist.model import Choice, FittedModel
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import MatrixUntwisting
+from untwist.sums import add_up, add_up_by_group, average
 from untwist.theory.several_classes import SoftmaxLink
 from untwist.training_data import SourceColumns
 
@@ -335,7 +336,7 @@ def count_effective_rows(weight: Array) -> float:
     -------
     float
     """
-    return float(weight.sum() ** 2 / (weight**2).sum())
+    return add_up(weight) ** 2 / add_up(weight**2)
 
 
 def _bound_peers(audit: LabelAudit, peers: Mapping[str, Peer]) -> dict[str, BoundedPeer]:
@@ -543,13 +544,16 @@ def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
     -------
     FittedModel
     """
-    sources = SourceColumns(audit.source, audit.item)
+    told = audit.source, audit.item, audit.groups
     model = audit.find_own_model("trees on other labels come")
     if len(labels) <= MOST_TRAINED_AGAIN:
-        return train_chosen_candidate(model, audit.X, labels, audit.weight, sources)
+        assert model.model_.out_of_fold is not None  # A model that can be audited has chosen by folds.
+        weight = model.model_.out_of_fold.fit_weights()
+        return train_chosen_candidate(model, audit.X, labels, weight, SourceColumns(*told))
     rows = audit.judged_rows.choose_rows(MOST_TRAINED_AGAIN)
-    sources = SourceColumns(*(None if one is None else one[rows] for one in (audit.source, audit.item)))
-    return train_on_numbers(model, audit.numbers[rows], labels[rows], audit.weight[rows], sources)
+    rows = rows if audit.judged is None else np.flatnonzero(audit.judged)[rows]
+    sources = SourceColumns(*(None if one is None else one[rows] for one in told))
+    return train_on_numbers(model, audit.numbers[rows], labels[rows], audit.weight[rows], sources, rows=rows)
 
 
 # ---- calibration ----
@@ -582,15 +586,15 @@ def measure_reliability(audit: LabelAudit) -> list[tuple[float, Interval]]:
     found = []
     for rows in _group_rows(audit, posterior):
         weight = audit.weight[rows]
-        share = float(weight @ bears[rows] / weight.sum())
-        mean_posterior = float(np.average(posterior[rows], weights=weight))
+        share = average(bears[rows], weight)
+        mean_posterior = average(posterior[rows], weight)
         found.append((mean_posterior, bound_share(share, count_effective_rows(weight))))
     return found
 
 
 def _group_rows(audit: LabelAudit, posterior: Array) -> list[NDArray[np.intp]]:
     """Return groups of rows of about equal weight, the one with the lowest posteriors first."""
-    order = np.argsort(posterior, kind="stable")
+    order = np.lexsort((audit.weight, posterior))  # Groups do not depend on the order of the rows.
     order = order[audit.weight[order] > 0]
     weight = audit.weight[order]
     n_groups = max(1, min(MOST_GROUPS, len(order) // LEAST_IN_GROUP))
@@ -615,7 +619,9 @@ def measure_spread(audit: LabelAudit, n_bins: int = N_BINS) -> list[float]:
         The share of the weight in each bin.
     """
     posterior, _ = _follow_label(audit)
-    mass = np.histogram(posterior, n_bins, (0.0, 1.0), weights=audit.weight)[0]
+    edges = np.linspace(0.0, 1.0, n_bins + 1)
+    bin_of_row = np.clip(np.searchsorted(edges, posterior, side="right") - 1, 0, n_bins - 1)
+    mass = add_up_by_group(audit.weight, bin_of_row, n_bins)
     return [float(one) for one in mass / mass.sum()]
 
 
@@ -644,7 +650,7 @@ def _trace_mean_clean_posterior(audit: LabelAudit, noise: MatrixUntwisting) -> l
     likeliest = audit.posterior.argmax(axis=1)
     clean = noise.clean(audit.posterior)[np.arange(len(likeliest)), likeliest]
     return [
-        (float(np.average(twisted[rows], weights=weight)), float(np.average(clean[rows], weights=weight)))
+        (average(twisted[rows], weight), average(clean[rows], weight))
         for rows in _group_rows(audit, twisted)
         for weight in [audit.weight[rows]]
     ]

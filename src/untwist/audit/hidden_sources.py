@@ -37,6 +37,7 @@ from untwist.data.encoding import TableEncoder
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.untwisting import Untwisting
+from untwist.sums import add_up_by_group
 
 __all__ = [
     "HiddenSource",
@@ -472,8 +473,11 @@ def _explain_by_noise(
     """Return the log-likelihood of labels, and what additional noise in some groups of rows would add to it."""
     p = expected.posterior[np.arange(len(labels)), labels]
     others = (1.0 - p) / (expected.posterior.shape[1] - 1)
-    plain = np.bincount(group_of_row, weight * np.log(p))
-    noisy = [np.bincount(group_of_row, weight * np.log(p + share * (others - p))) for share in TRIED_SHARES]
+    n_groups = int(group_of_row.max()) + 1
+    plain = add_up_by_group(weight * np.log(p), group_of_row, n_groups)
+    noisy = [
+        add_up_by_group(weight * np.log(p + share * (others - p)), group_of_row, n_groups) for share in TRIED_SHARES
+    ]
     gains = np.max(noisy, axis=0) - plain
     return float(plain.sum()), float(gains[gains > NATS_BY_CHANCE].sum())
 

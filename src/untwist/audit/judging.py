@@ -13,16 +13,18 @@ from scipy.special import expit, logit
 
 from untwist.arguments import Array
 from untwist.data.reviews import ReviewedRows
-from untwist.data.sources import LabelSources
+from untwist.data.sources import UNKNOWN, LabelSources
 from untwist.noise.estimate import CONFIDENCE
 from untwist.noise.matrix import SAFE_MARGIN, MatrixUntwisting
 from untwist.noise.sources import NoiseBySource
 from untwist.noise.untwisting import Untwisting
+from untwist.sums import add_up, add_up_by_group, average
 
 __all__ = [
     "Interval",
     "Judgement",
     "bound_share",
+    "doubt_judgement",
     "find_unseen_share",
     "judge_alike",
     "judge_by_source",
@@ -64,7 +66,13 @@ class Judgement:
 
 
 def judge_alike(
-    noise: Untwisting | MatrixUntwisting, posterior: Array, labels: NDArray[np.intp], weight: Array
+    noise: Untwisting | MatrixUntwisting,
+    posterior: Array,
+    labels: NDArray[np.intp],
+    weight: Array,
+    *,
+    rows_per_case: float = 1.0,
+    judged: NDArray[np.bool_] | None = None,
 ) -> Judgement:
     """Judge labels of which nobody knows who gave them: one noise is that of all.
 
@@ -78,16 +86,27 @@ def judge_alike(
         The index of each row's label.
     weight : array
         How much each row counts.
+    rows_per_case : float, default 1
+        How many rows count as one, as those of a group err together.
+    judged : array of bool or None
+        The rows that have a posterior; None: all of them. Of others nothing is known: no probability, NaN, and no other
+        class than their label.
 
     Returns
     -------
     Judgement
     """
+    if judged is not None:
+        rows = np.flatnonzero(judged)
+        found = judge_alike(noise, posterior[rows], labels[rows], weight[rows], rows_per_case=rows_per_case)
+        predicted, wrong = labels.copy(), np.full(len(labels), np.nan)
+        predicted[rows], wrong[rows] = found.predicted, found.wrong
+        return replace(found, predicted=predicted, wrong=wrong)
     twisted = _prepare_posterior(noise, posterior)
 
     def bound(weight_here: Array) -> Interval:
         share, low, high = noise.share_wrong(twisted, labels, weight_here)
-        return share, low, high if noise.is_given else _keep_unseen(high, weight_here)
+        return share, low, high if noise.is_given else _keep_unseen(high, weight_here, rows_per_case)
 
     return Judgement(
         noise=noise,
@@ -96,6 +115,29 @@ def judge_alike(
         share=bound(weight),
         share_by_label=[bound(np.where(labels == label, weight, 0.0)) for label in range(posterior.shape[1])],
     )
+
+
+def doubt_judgement(judged: Judgement, share: float) -> Judgement:
+    """Return a judgement that excludes nothing of a share of the rows: models may have remembered their labels.
+
+    Parameters
+    ----------
+    judged : Judgement
+        What is known if models know all that they say.
+    share : float
+        The share of the rows that nearly repeat rows which models have seen.
+
+    Returns
+    -------
+    Judgement
+        Its shares may be as high as if all labels of such rows were wrong.
+    """
+
+    def widen(interval: Interval) -> Interval:
+        middle, low, high = interval
+        return middle, low, high + share * (1.0 - high)
+
+    return replace(judged, share=widen(judged.share), share_by_label=[widen(one) for one in judged.share_by_label])
 
 
 def settle_reviewed(judged: Judgement, review: ReviewedRows, weight: Array) -> Judgement:
@@ -118,7 +160,7 @@ def settle_reviewed(judged: Judgement, review: ReviewedRows, weight: Array) -> J
     is_open = ~review.is_reviewed
 
     def dilute(interval: Interval, counted: NDArray[np.bool_]) -> Interval:
-        left = _average(is_open[counted].astype(np.float64), weight[counted])
+        left = average(is_open[counted].astype(np.float64), weight[counted])
         share, low, high = (left * one for one in interval)
         return share, low, high
 
@@ -190,12 +232,12 @@ def judge_by_source(
     has_several = np.bincount(votes.items)[votes.items] > 1
     by_features = untwist(by_source.untwisting, posterior).argmax(axis=1)
     noise = _pool_noise(by_source, votes, truth, labels, weight)
-    share = _average(wrong, weight)
+    share = average(wrong, weight)
     overall = share, *bound_share(share, by_source, noise, posterior, labels, weight)
     by_label = []
     for label in range(posterior.shape[1]):
         here = np.where(labels == label, weight, 0.0)
-        share_here = _average(wrong, here)
+        share_here = average(wrong, here)
         low, high = move_interval(share_here, overall)
         by_label.append((share_here, low, _keep_unseen(high, here)))
     return Judgement(
@@ -253,7 +295,7 @@ def _pool_noise(
     found = bool(noise.found or by_source.stands_out.any() or _has_disagreeing_labels(votes.items, labels))
     mass = _sum_truth_by_source(len(by_source.names), votes, truth, weight)
     class_shares = 1.0 - np.diagonal(by_source.matrices, axis1=1, axis2=2)
-    shares = [_average(share, of_class) for share, of_class in zip(class_shares.T, mass.T, strict=True)]
+    shares = [average(share, of_class) for share, of_class in zip(class_shares.T, mass.T, strict=True)]
 
     def bound(true: int, pooled: Interval) -> tuple[float, float]:
         own = class_shares[:, true], by_source.class_intervals[:, true], mass[:, true]
@@ -269,7 +311,7 @@ def _pool_noise(
             found=found,
         )
     pooled = [(share, low, high) for share, (low, high) in zip(noise.class_shares, noise.class_intervals, strict=True)]
-    share = _average(np.array(shares), mass.sum(axis=0))
+    share = average(np.array(shares), mass.sum(axis=0))
     return replace(
         noise,
         share=share,
@@ -291,11 +333,10 @@ def _has_disagreeing_labels(items: NDArray[np.intp], labels: NDArray[np.intp]) -
 
 def _sum_truth_by_source(n_sources: int, votes: LabelSources, truth: Array, weight: Array) -> Array:
     """Return how many items of each true class each source has labelled, of shape (n_sources, n_classes)."""
-    rows = np.lexsort((*truth.T, votes.index))  # Sums then do not depend on the order of the rows.
-    # The last row is that of an unknown source, whose index is -1.
-    mass = np.zeros((n_sources + 1, truth.shape[1]))
-    np.add.at(mass, votes.index[rows], truth[rows] * weight[rows, None])
-    return mass[:n_sources]
+    known = votes.index != UNKNOWN
+    return np.column_stack(
+        [add_up_by_group((of_class * weight)[known], votes.index[known], n_sources) for of_class in truth.T]
+    )
 
 
 def _bound_mean(mean: float, pooled: Interval, shares: Array, intervals: Array, mass: Array) -> tuple[float, float]:
@@ -306,7 +347,7 @@ def _bound_mean(mean: float, pooled: Interval, shares: Array, intervals: Array, 
     least. Both errors add up as independent ones do.
     """
     low, high = move_interval(mean, pooled)
-    part = mass / max(float(np.sort(mass).sum()), SAFE_MARGIN)
+    part = mass / max(add_up(mass), SAFE_MARGIN)
 
     def add_errors(together: float, own: Array) -> float:
         errors = np.sort(part * own)
@@ -338,13 +379,13 @@ def move_interval(share: float, other: Interval) -> tuple[float, float]:
     return min(float(expit(here + low - there)), share), max(float(expit(here + high - there)), share)
 
 
-def find_unseen_share(n_rows: int) -> float:
+def find_unseen_share(n_rows: float) -> float:
     """Return the share of wrong labels that would show in none of so many rows in one case of twenty.
 
     Parameters
     ----------
-    n_rows : int
-        The number of rows.
+    n_rows : float
+        The number of rows, or of cases that err independently.
 
     Returns
     -------
@@ -354,13 +395,6 @@ def find_unseen_share(n_rows: int) -> float:
     return -float(np.expm1(np.log(1.0 - CONFIDENCE) / max(1, n_rows)))
 
 
-def _keep_unseen(high: float, weight: Array) -> float:
+def _keep_unseen(high: float, weight: Array, rows_per_case: float = 1.0) -> float:
     """Return the upper limit of a share, which ends no lower than rows can tell."""
-    return max(high, find_unseen_share(int(np.count_nonzero(weight))))
-
-
-def _average(values: Array, weight: Array) -> float:
-    """Return a mean that does not depend on the order of the rows; 0 where nothing counts."""
-    order = np.lexsort((values, weight))
-    total = float(weight[order].sum())
-    return float((values[order] * weight[order]).sum()) / total if total > 0 else 0.0
+    return max(high, find_unseen_share(np.count_nonzero(weight) / rows_per_case))

@@ -17,6 +17,7 @@ from scipy.stats import binom
 from untwist.arguments import Array
 from untwist.audit.discoveries import FALSE_DISCOVERY_RATE, select_discoveries
 from untwist.noise.sources import NoiseBySource
+from untwist.sums import add_up_by_group
 
 __all__ = ["Disagreement", "JudgedItem", "SourceQuality", "find_disagreements", "judge_items", "rate_sources"]
 
@@ -196,8 +197,7 @@ def rate_sources(
     n_sources = len(by_source.names)
     known = (sources >= 0) & (weight > 0)
     labels = np.bincount(sources[known], minlength=n_sources)
-    order = np.lexsort((wrong[known], sources[known]))  # Sums then do not depend on the order of the rows.
-    expected = np.bincount(sources[known][order], wrong[known][order], minlength=n_sources)
+    expected = add_up_by_group(wrong[known], sources[known], n_sources)
     mass = by_source.counts
     n_others = mass.sum() - mass
     wrong_elsewhere = mass @ by_source.shares - mass * by_source.shares
@@ -266,10 +266,9 @@ def find_disagreements(
         here = slice(start, start + PAIRS_PER_BLOCK)
         agree[here] = np.einsum("pkl,pkl->pk", by_source.matrices[one[here]], by_source.matrices[other[here]])
     expected_here = 1.0 - (truth[first] * agree[pair]).sum(axis=1)
-    order = np.lexsort((expected_here, pair))  # Sums then do not depend on the order of the rows.
     n_items = np.bincount(pair)
     n_disagreeing = np.bincount(pair, labels[first] != labels[second])
-    expected = (np.bincount(pair[order], expected_here[order]) / n_items).clip(0.0, 1.0)
+    expected = (add_up_by_group(expected_here, pair, len(n_items)) / n_items).clip(0.0, 1.0)
     stands_out = select_discoveries(binom.sf(n_disagreeing - 1, n_items, expected), FALSE_DISCOVERY_RATE)
     excess = n_disagreeing - n_items * expected
     names = by_source.names.tolist()

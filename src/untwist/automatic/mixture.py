@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, log_softmax
 
 from untwist.arguments import Array
+from untwist.sums import add_up
 
 __all__ = ["find_log_loss", "find_mixture_weights"]
 
@@ -105,8 +106,7 @@ def _judge_several(weights: Array, members: Array, labels: NDArray[np.uint32]) -
 
 def _find_shares(weight: Array) -> tuple[Array, float]:
     """Return each row's share of the weight, and the weight of all."""
-    # In this order, and without rows of weight 0, the sum depends neither on the order of the rows nor on such rows.
-    total = max(float(np.sort(weight[weight > 0]).sum()), np.finfo(float).tiny)
+    total = max(add_up(weight), np.finfo(float).tiny)
     return weight / total, total
 
 

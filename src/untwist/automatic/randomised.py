@@ -11,15 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-import numpy as np
-
 from untwist.arguments import Array
 from untwist.automatic.mixture import find_log_loss, find_mixture_weights
 from untwist.boosting.forest import Forest
 from untwist.model import Mixture, OutOfFold
+from untwist.sums import add_up
 from untwist.training_data import TrainingData
 
-__all__ = ["mix_in_randomised_trees", "plan_randomised_trees"]
+__all__ = ["grow_mixture", "mix_in_randomised_trees", "plan_randomised_trees"]
 
 
 @dataclass(frozen=True)
@@ -95,8 +94,8 @@ def mix_in_randomised_trees(
     n_trees, planned_sizes = plan_randomised_trees(data.n_effective_rows, len(data.classes))
     least = data.growth.min_samples_leaf
     if data.growth.min_weight_fraction_leaf > 0:
-        # Folds train on about as many rows each, and sorted weights have the same sum in any order of the rows.
-        least = max(least, math.ceil(data.growth.min_weight_fraction_leaf * np.sort(training_weights[0]).sum()))
+        # Folds train on about as many rows each.
+        least = max(least, math.ceil(data.growth.min_weight_fraction_leaf * add_up(training_weights[0])))
     leaf_sizes = sorted({max(size, least) for size in planned_sizes})
     first_folds = range(min(n_first_folds, len(training_weights)) if len(leaf_sizes) > 1 else 0)
     other_folds = range(len(first_folds), len(training_weights))
@@ -141,6 +140,28 @@ def mix_in_randomised_trees(
         loss=loss,
     )
     return mixed, replace(unseen, scores=scores), mixture
+
+
+def grow_mixture(data: TrainingData, boosted: Forest, mixture: Mixture, *, n_folds: int) -> Forest:
+    """Return boosted trees of all rows with as many randomised ones as the folds have together, mixed as folds chose.
+
+    Parameters
+    ----------
+    data : TrainingData
+        The rows, without folds.
+    boosted : Forest
+        The boosted trees.
+    mixture : Mixture
+        By how much each kind of trees counts.
+    n_folds : int
+        How many folds there were.
+
+    Returns
+    -------
+    Forest
+    """
+    randomised = _grow(data, [data.weight], 0, n_folds * mixture.n_trees, mixture.min_samples_leaf)
+    return boosted.scale(mixture.boosted_weight).append(randomised.scale(mixture.randomised_weight))
 
 
 def plan_randomised_trees(n_rows: float, n_classes: int) -> tuple[int, list[int]]:

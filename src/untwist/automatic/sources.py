@@ -20,6 +20,7 @@ from untwist.model import FittedModel
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.untwisting import Untwisting
+from untwist.sums import add_up, average
 from untwist.training_data import TrainingData
 
 __all__ = ["differ_much", "fit_by_source", "judge_sources", "weigh_by_reliability"]
@@ -113,9 +114,7 @@ def differ_much(noise: NoiseBySource) -> bool:
     bool
     """
     # The sums do not depend on what sources are called.
-    total, weighed, squared = (
-        float(np.sort(noise.counts * noise.reliability**power).sum()) for power in (0.0, 1.0, 2.0)
-    )
+    total, weighed, squared = (add_up(noise.counts * noise.reliability**power) for power in (0.0, 1.0, 2.0))
     return weighed**2 < ALIKE * total * squared
 
 
@@ -134,9 +133,7 @@ def weigh_by_reliability(noise: NoiseBySource, sources: LabelSources) -> Array:
     array of shape (n_rows,)
         A label of an unknown source is worth as much as labels are in the mean.
     """
-    order = np.argsort(noise.reliability, kind="stable")  # In this order the sum does not depend on names.
-    total = max(float(np.sort(noise.counts).sum()), np.finfo(float).tiny)
-    mean = float(np.cumsum(noise.counts[order] * noise.reliability[order])[-1]) / total
+    mean = average(noise.reliability, noise.counts)
     known = sources.index != UNKNOWN
     return np.where(known, noise.reliability[sources.index], mean)
 

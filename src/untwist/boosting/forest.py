@@ -77,6 +77,21 @@ class Forest:
             features=self.n_features,
         )
 
+    @cached_property
+    def used_columns(self) -> NDArray[np.int64]:
+        """The columns that splits ask for, in their order."""
+        return np.unique(self.feature[self.feature >= 0]).astype(np.int64)
+
+    @cached_property
+    def narrow(self) -> Forest:
+        """The same trees for a table that has no columns but those that they ask for."""
+        feature = np.searchsorted(self.used_columns, self.feature)
+        return replace(
+            self,
+            feature=np.where(self.feature >= 0, feature, -1).astype(np.int32),
+            n_features=len(self.used_columns),
+        )
+
     @property
     def n_outputs(self) -> int:
         """The number of scores that a row has."""
@@ -174,16 +189,24 @@ class Forest:
         """Return the scores of rows of numbers: the start and trees [first, last), a column per output if several."""
         last = len(self) if last is None else last
         out = np.full((X.shape[0], *self.value.shape[1:]), start)
+        forest, X = self._leave_out_columns(X)
         for rows, block in iterate_row_blocks(X):
-            self.prepared.add_scores(block, first, last, count_threads(n_jobs), out[rows])
+            forest.prepared.add_scores(block, first, last, count_threads(n_jobs), out[rows])
         return out
 
     def leaves(self, X: Any, n_jobs: int | None = None) -> NDArray[np.int32]:
         """Return the leaf of every row in every tree, as an index into the tree's nodes."""
         out = np.zeros((X.shape[0], len(self)), dtype=np.int32)
+        forest, X = self._leave_out_columns(X)
         for rows, block in iterate_row_blocks(X):
-            self.prepared.leaves(block, 0, len(self), count_threads(n_jobs), out[rows])
+            forest.prepared.leaves(block, 0, len(self), count_threads(n_jobs), out[rows])
         return out
+
+    def _leave_out_columns(self, X: Any) -> tuple[Forest, Any]:
+        """Return the forest and the rows without columns of a sparse table that no split asks for."""
+        if not sparse.issparse(X) or len(self.used_columns) in (0, self.n_features):
+            return self, X
+        return self.narrow, X[:, self.used_columns]
 
 
 class Tree:

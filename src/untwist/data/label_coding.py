@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.data.sources import hash_rows
 from untwist.data.tables import round_weights
+from untwist.sums import add_up
 
 __all__ = ["MANY_CATEGORIES", "LabelCoding"]
 
@@ -200,7 +201,7 @@ class LabelCoding:
 
     def _tally(self, place: int, weight: Array) -> _Tally:
         # Whole weights are copies of a row; weights that are shares of a whole say nothing about the number of rows.
-        n_rows = min(max(float(np.count_nonzero(weight)), float(np.sort(weight).sum())), MOST_ROWS)
+        n_rows = min(max(float(np.count_nonzero(weight)), add_up(weight)), MOST_ROWS)
         rows_per_unit = n_rows / max(float(self._round(weight).sum()), 1.0)
         return _Tally(self._count(place, weight), rows_per_unit, self._class_numbers[place])
 

@@ -61,22 +61,26 @@ def find_classes(y: NDArray[Any], workers: Workers = solo) -> tuple[NDArray[Any]
     return classes, class_index.astype(np.uint32)
 
 
-def refuse_missing(y: Any) -> None:
-    """Raise a ValueError if None, NaN or the like is among labels that are not numbers.
-
-    scikit-learn has a good message for missing numbers, but not for these.
+def refuse_missing(y: Any, name: str = "y") -> None:
+    """Raise a ValueError if None, NaN or the like is among labels.
 
     Parameters
     ----------
     y : array_like or None
         The labels.
+    name : str, default "y"
+        What to call them in an error.
     """
-    values = np.asarray(y)
-    if y is None or values.dtype != object:
+    values = np.asarray(bring_to_host(y)).ravel()
+    if y is None:
         return
-    missing = [row for row, label in enumerate(values.ravel()) if is_missing(label)]
-    if missing:
-        raise ValueError(f"y must have no missing labels, got {len(missing)}, the first in row {missing[0]}")
+    # NaN, and a date that is none, differ from themselves.
+    is_lost = [is_missing(label) for label in values] if values.dtype == object else values != values
+    missing = np.flatnonzero(is_lost)
+    if missing.size:
+        raise ValueError(
+            f"{name} must have no missing labels, got {missing.size}, the first in row {missing[0]}: leave them out"
+        )
 
 
 def weigh_classes(setting: Any, classes: NDArray[Any], mass: Array) -> Array:
@@ -130,6 +134,7 @@ def encode_labels(name: str, y: Any, classes: NDArray[Any]) -> NDArray[np.uint32
     ndarray of uint32 of shape (n_rows,)
         The index of each label's class. A ValueError if a label is none of them.
     """
+    refuse_missing(y, name)
     y = column_or_1d(bring_to_host(y))
     try:
         unknown = np.setdiff1d(y, classes)

@@ -11,6 +11,7 @@ from sklearn.utils import column_or_1d
 
 from untwist.data.decisions import Decisions, match_labels
 from untwist.data.fingerprints import fingerprint_features
+from untwist.data.labels import refuse_missing
 from untwist.data.tables import bring_to_host
 
 __all__ = ["Review", "ReviewedRows", "read_review"]
@@ -124,6 +125,7 @@ def read_review(reviewed: Any, X: Any, y: Any) -> Review:
     >>> read_review([0, 2], np.zeros((3, 1)), ["no", "yes", "no"]).is_reviewed
     array([ True, False,  True])
     """
+    refuse_missing(y)
     labels = column_or_1d(bring_to_host(y))
     if not isinstance(reviewed, Decisions):
         return Review(_read_mask(reviewed, len(labels)), labels, labels, knows_given=False)

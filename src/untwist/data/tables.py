@@ -506,23 +506,36 @@ def _keep_heaviest(total: dict[Category, int], most: int) -> tuple[Category, ...
 
 
 def bring_to_host(table: Any) -> Any:
-    """Bring what lies on a GPU to the memory of the machine.
+    """Bring what lies on a GPU to the memory of the machine, and what lies under a mask to light as missing.
 
     Parameters
     ----------
     table
-        Anything; arrays and frames of CuPy, cuDF and PyTorch are brought.
+        Anything; arrays and frames of CuPy, cuDF and PyTorch are brought, and masked arrays of NumPy get None or NaN
+        where they are masked.
 
     Returns
     -------
     table
         On the host; as given if it was there already.
     """
+    if isinstance(table, np.ma.MaskedArray):
+        return _unmask(table)
     if type(table).__module__.split(".")[0] == "cudf":
         return table.to_pandas()
     if hasattr(table, "__cuda_array_interface__"):
         return table.get() if hasattr(table, "get") else table.cpu().numpy()
     return table
+
+
+def _unmask(array: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
+    """Return an array with None, or NaN among numbers with a point, where a value is masked."""
+    mask = np.ma.getmaskarray(array)
+    if not mask.any():
+        return np.asarray(array.data)
+    values = np.array(array.data, dtype=None if array.dtype.kind == "f" else object)
+    values[mask] = None
+    return values
 
 
 def _convert_table(X: Any) -> Any:
@@ -539,11 +552,6 @@ def _convert_table(X: Any) -> Any:
     if is_a(X, "pandas", "DataFrame"):
         all_sparse = all(type(dtype).__name__ == "SparseDtype" and dtype.fill_value == 0 for dtype in X.dtypes)
         return X.sparse.to_coo() if X.shape[1] and all_sparse else X
-    if isinstance(X, np.ma.MaskedArray):
-        values = X.data.astype(object)
-        # A masked value is a missing one.
-        values[np.ma.getmaskarray(X)] = None
-        return values
     array = np.asarray(X)
     # NumPy makes text of numbers that stand beside text in a list.
     may_hide_numbers = array.dtype.kind in "US" and isinstance(X, (list, tuple))

@@ -57,6 +57,7 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         source: Any = None,
         item: Any = None,
         reviewed: Any = None,
+        groups: Any = None,
         init_score: Any = None,
         init_score_val: Any = None,
     ) -> Self:
@@ -72,6 +73,9 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             Not for distributed rows: sources are judged by all rows at once.
         reviewed, init_score, init_score_val
             Not for distributed rows either.
+        groups : Dask array or series, or None
+            Which rows belong together, whichever workers hold them; partitioned like X. The fold of a group follows
+            from its name.
 
         Returns
         -------
@@ -88,7 +92,8 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             client = _import_dask("distributed").get_client()
         except ValueError as error:
             raise ValueError("there is no Dask client here: make a dask.distributed.Client first") from error
-        training = _find_partitions(client, {"X": X, "y": y, "sample_weight": sample_weight})
+        rows = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
+        training = _find_partitions(client, rows)
         validation: Partitions = {}
         if X_val is not None:
             validation = _find_partitions(client, {"X": X_val, "y": y_val, "sample_weight": sample_weight_val})

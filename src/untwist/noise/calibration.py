@@ -15,6 +15,7 @@ from scipy.special import log_softmax
 
 from untwist.arguments import Array
 from untwist.noise.posterior import find_posterior_floor
+from untwist.sums import add_up
 
 __all__ = ["calibrate"]
 
@@ -67,8 +68,9 @@ def calibrate(posterior: Array, labels: NDArray[np.intp], weight: Array) -> Arra
     order = np.lexsort((weight, labels, *posterior.T))
     order = order[weight[order] > 0]
     # Weights of any scale count for as many rows as there are.
-    mass = weight[order] * (len(order) / weight[order].sum())
-    floor = find_posterior_floor(max(float(len(order)), float(weight.sum())))
+    total = add_up(weight)
+    mass = weight[order] * (len(order) / total)
+    floor = find_posterior_floor(max(float(len(order)), total))
     plain = _lift(posterior, floor)
     best = plain
     # Offsets that all rise by the same change nothing, so that as many numbers are chosen as there are classes.

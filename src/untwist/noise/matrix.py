@@ -19,6 +19,7 @@ from scipy.special import expit, logit
 
 from untwist.arguments import Array, check_numbers
 from untwist.display import write_noise
+from untwist.sums import average
 
 __all__ = ["MatrixUntwisting", "check_matrix"]
 
@@ -277,11 +278,10 @@ class MatrixUntwisting:
         """
         wrong = self.probability_wrong(posterior, labels)
         weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), wrong.shape)
-        total = max(float(weight.sum()), np.finfo(float).tiny)
-        share = float(wrong @ weight) / total
+        share = average(wrong, weight)
         if not self.found:
             # Without a sign of noise, all that is known is how noisy each class may be at most.
-            highest = float(self.class_intervals[np.asarray(labels, dtype=np.intp), 1] @ weight) / total
+            highest = average(self.class_intervals[np.asarray(labels, dtype=np.intp), 1], weight)
             return share, 0.0, max(share, highest)
         return share, *self._spread_as_all(share)
 

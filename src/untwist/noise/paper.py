@@ -90,10 +90,12 @@ def menon(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None, rando
     weight = np.ones(len(labels)) if sample_weight is None else check_numbers("sample_weight", sample_weight)
     if weight.shape != labels.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0")
-    counts = weight > 0
-    table = table[counts]
-    class_index = class_index[counts]
-    weight = weight[counts]
+    # In this order sums, those of the tree too, do not depend on that of the rows.
+    order = np.lexsort((weight, class_index, *table.T))
+    order = order[weight[order] > 0]
+    table = table[order]
+    class_index = class_index[order]
+    weight = weight[order]
     n = max(len(class_index), float(weight.sum()))
     least_share = math.ceil(math.sqrt(n)) / n
     tree = DecisionTreeClassifier(

@@ -28,6 +28,7 @@ from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.source_fits import SourceFit, find_wrong_by_class, fit_sources
 from untwist.noise.untwisting import Untwisting
 from untwist.noise.votes import Votes, arrange_votes
+from untwist.sums import add_up_by_group
 from untwist.text import for_page
 
 __all__ = ["FALSE_DISCOVERY_RATE", "NoiseBySource", "estimate_by_source"]
@@ -134,11 +135,7 @@ class NoiseBySource:
         n_items = int(of.max()) + 1 if len(of) else 0
         representative = np.zeros(n_items, dtype=np.intp)
         representative[of] = np.arange(len(of))
-        # The votes of an item are added in the order of their size, whatever that of the rows.
-        votes = np.empty((n_items, self.n_classes))
-        for each, column in enumerate(log_votes.T):
-            order = np.lexsort((column, of))
-            votes[:, each] = np.bincount(of[order], column[order], n_items)
+        votes = np.column_stack([add_up_by_group(column, of, n_items) for column in log_votes.T])
         clean = self.clean(twisted)[representative]
         return _normalise_logs(np.log(np.maximum(clean, SAFE_MARGIN)) + votes)
 
@@ -349,8 +346,7 @@ def _limit_components(votes: Votes) -> int:
 def _sum_by_source(sources: NDArray[np.intp], weight: Array, n_sources: int) -> Array:
     """Return the weight of each source's rows, the same for any order of the rows."""
     known = sources >= 0
-    order = np.lexsort((weight[known], sources[known]))
-    return np.bincount(sources[known][order], weight[known][order], n_sources).astype(np.float64)
+    return add_up_by_group(weight[known], sources[known], n_sources)
 
 
 # ---- the mean over all components ----

@@ -18,6 +18,7 @@ from scipy.special import expit, log_expit, logit
 
 from untwist.arguments import Array, check_fraction
 from untwist.noise.estimate import CLEAN_LIMIT, CONFIDENCE, NoiseEstimate, describe_range
+from untwist.sums import add_up, add_up_by_group
 
 __all__ = ["REACH", "TABLE", "Untwisting", "check_rates", "split_at_half", "untwist_log_odds"]
 
@@ -343,10 +344,10 @@ class Untwisting(NoiseEstimate):
         nearest = np.clip(np.rint((z + REACH) / step), 0, len(TABLE) - 1).astype(np.intp)
         weight = np.broadcast_to(np.asarray(sample_weight, dtype=np.float64), z.shape)
         mass_by_label, squared_mass_by_label = (
-            [np.bincount(nearest[rows], mass[rows], len(TABLE)) for rows in (~positive, positive)]
+            [add_up_by_group(mass[rows], nearest[rows], len(TABLE)) for rows in (~positive, positive)]
             for mass in (weight, weight**2)
         )
-        total = max(float(weight.sum()), np.finfo(float).tiny)
+        total = max(add_up(weight), np.finfo(float).tiny)
         shares, variance = (
             np.asarray(sum(table @ mass for table, mass in zip(tables, masses, strict=True)))
             for tables, masses in (

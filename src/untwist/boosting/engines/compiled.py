@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from untwist import _core
 from untwist.arguments import Array
@@ -28,6 +29,9 @@ __all__ = ["CompiledBooster", "CompiledDataset", "CompiledEngine", "find_thresho
 
 #: The core takes an empty array for weights that are all 1, and for rows that are not given.
 NOTHING = np.zeros(0)
+
+#: A sparse table stays one where at most one of so many cells is listed. Others take less time and memory when dense.
+SPARSE_SHARE = 8
 
 #: Whole sample weights up to here count copies of a row, exactly.
 MOST_COPIES = 128
@@ -96,15 +100,18 @@ class CompiledDataset:
     def __init__(self, rows: Rows, *, max_bins: int = 255, n_jobs: int | None = None) -> None:
         labels = np.ascontiguousarray(rows.labels, dtype=np.uint32)
         in_blocks = hasattr(rows.X, "blocks")
+        is_sparse = sparse.issparse(rows.X) and SPARSE_SHARE * rows.X.nnz <= math.prod(rows.X.shape)
         self.n_features = rows.X.shape[1]
         self.n_threads = count_threads(n_jobs)
-        self.core = _core.Dataset(labels, int(labels.max(initial=0)) + 1, self.n_features, in_blocks)
+        self.core = _core.Dataset(labels, int(labels.max(initial=0)) + 1, self.n_features, in_blocks, is_sparse)
         n_categories = np.zeros(self.n_features, dtype=np.int32)
         for column, count in rows.n_categories.items():
             n_categories[column] = count
         equal_weights = len(rows.weight) == 0 or bool((rows.weight == rows.weight[0]).all())
         weight = NOTHING if equal_weights else np.ascontiguousarray(rows.weight, dtype=np.float64)
-        if in_blocks:
+        if is_sparse:
+            self._bin_sparse(rows.X, weight, max_bins)
+        elif in_blocks:
             self._bin_blocks(rows.X, weight, n_categories, max_bins)
         else:
             self._bin_columns(rows.X, weight, n_categories, max_bins)
@@ -119,6 +126,13 @@ class CompiledDataset:
         for first, block in iterate_column_blocks(X):
             block_categories = n_categories[first : first + block.shape[1]]
             self.core.add_columns(block, first, block_categories, weight, max_bins, self.n_threads)
+
+    def _bin_sparse(self, X: Any, weight: Array, max_bins: int) -> None:
+        """Bin the cells that a sparse table lists; all others are 0."""
+        columns = sparse.csc_array(X, copy=not X.has_canonical_format)
+        columns.sum_duplicates()  # This sorts the rows of a column, too.
+        start, row = columns.indptr.astype(np.int64), columns.indices.astype(np.int32, copy=False)
+        self.core.add_sparse_columns(start, row, columns.data, weight, max_bins, self.n_threads)
 
     def _bin_blocks(self, X: Any, weight: Array, n_categories: NDArray[np.int32], max_bins: int) -> None:
         """Bin rows that come in blocks; none of their numbers is kept."""

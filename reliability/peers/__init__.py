@@ -1,0 +1,1 @@
+"""The test suites of other libraries, run against PILBoostClassifier: `python -m reliability.peers`."""

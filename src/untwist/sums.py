@@ -1,0 +1,113 @@
+"""Sums over rows that are the same, to the last bit, for any order of the rows.
+
+That of all rows is exact before it is rounded, once; those of groups add their terms in rising order. Terms that are 0,
+as those of rows of weight 0 are, change nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from untwist.arguments import Array
+
+__all__ = ["add_up", "add_up_by_group", "average"]
+
+# Up to this, whole numbers add up in float64 without rounding.
+LARGEST_EXACT_SUM = 2.0**53
+
+# So many terms become Python's own numbers at a time.
+BLOCK = 1 << 16
+
+
+def add_up(terms: NDArray[Any]) -> float:
+    """Return the sum of all terms.
+
+    Parameters
+    ----------
+    terms : ndarray
+        Finite numbers, in any shape.
+
+    Returns
+    -------
+    float
+        Infinite where it is too large for float64.
+
+    Examples
+    --------
+    >>> float(np.array([0.1, 0.7, 0.2]).sum()) == float(np.array([0.7, 0.2, 0.1]).sum())
+    False
+    >>> add_up(np.array([0.1, 0.7, 0.2])) == add_up(np.array([0.7, 0.2, 0.1]))
+    True
+    """
+    flat = np.asarray(terms, dtype=np.float64).ravel()
+    if _are_whole(flat):
+        return float(flat.sum())
+    try:
+        return math.fsum(_iterate_terms(flat))
+    except OverflowError:  # A sum on the way is too large, even if the whole one may not be.
+        return math.fsum(_iterate_terms(flat * 2.0**-64)) * 2.0**64
+
+
+def add_up_by_group(terms: NDArray[Any], groups: NDArray[Any], n_groups: int) -> Array:
+    """Return the sum of the terms of each group.
+
+    Parameters
+    ----------
+    terms : ndarray of shape (n_terms,)
+        Finite numbers.
+    groups : ndarray of int of shape (n_terms,)
+        The group of each, from 0 to n_groups - 1.
+    n_groups : int
+        How many groups there are; one without terms has the sum 0.
+
+    Returns
+    -------
+    ndarray of shape (n_groups,)
+
+    Examples
+    --------
+    >>> add_up_by_group(np.array([0.5, 1.0, 0.25]), np.array([1, 0, 1]), 3)
+    array([1.  , 0.75, 0.  ])
+    """
+    flat = np.asarray(terms, dtype=np.float64)
+    if _are_whole(flat):
+        return np.bincount(groups, flat, n_groups).astype(np.float64)
+    rising = np.argsort(flat)
+    return np.bincount(groups[rising], flat[rising], n_groups).astype(np.float64)
+
+
+def average(values: NDArray[Any], weight: Array) -> float:
+    """Return the mean of values by their weights.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,)
+        Finite numbers.
+    weight : ndarray of shape (n_rows,)
+        How much each counts, at least 0.
+
+    Returns
+    -------
+    float
+        0 where nothing counts.
+    """
+    total = add_up(weight)
+    return add_up(values * weight) / total if total > 0 else 0.0
+
+
+def _are_whole(terms: Array) -> bool:
+    """Tell whether all terms are whole numbers, small enough for any partial sum of them to be exact."""
+    if not len(terms):
+        return True
+    largest = float(np.abs(terms).max())
+    return len(terms) * largest <= LARGEST_EXACT_SUM and bool((np.rint(terms) == terms).all())
+
+
+def _iterate_terms(terms: Array) -> Iterable[float]:
+    return chain.from_iterable(terms[start : start + BLOCK].tolist() for start in range(0, len(terms), BLOCK))
