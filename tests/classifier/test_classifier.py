@@ -53,7 +53,8 @@ def data():
 
 def test_it_is_the_loop_of_boosting(data):
     X, y = data
-    model = make_paper_model(alpha=1.5, step_size=2.0, n_estimators=12, engine="reference", random_state=0).fit(X, y)
+    settings = {"n_estimators": 12, "engine": "reference", "init": "zero"}
+    model = make_paper_model(alpha=1.5, step_size=2.0, random_state=0, **settings).fit(X, y)
     tree = DecisionTreeRegressor(max_depth=3, random_state=0)
     rounds = pilboost(X.astype(np.float32), 2.0 * y - 1, tree, ClippedLink(AlphaLoss(1.5)), 2.0)
     for edge, one in zip(model.edges_, rounds, strict=False):
@@ -274,7 +275,10 @@ def test_verbose_reports_to_standard_error(data, capsys):
         ({"warm_start": 1}, "warm_start must be True or False, got 1"),
         ({"engine": "fast"}, "engine must be"),
         ({"engine": "compiled", "estimator": Ridge()}, "engine='compiled' and estimator= exclude each other"),
-        ({"engine": "compiled", "loss": LogLoss(), "link": "exact", "l2": -1.0}, "l2 must be a number >= 0"),
+        (
+            {"engine": "compiled", "loss": LogLoss(), "link": "exact", "l2": -1.0},
+            "l2_regularization must be a number >= 0",
+        ),
         ({"engine": "compiled", "loss": SquareLoss()}, "boosts the alpha-loss only"),
         ({"max_bins": 256}, "max_bins must be at most 255"),
         ({"n_jobs": 0}, "n_jobs must be an integer other than 0"),

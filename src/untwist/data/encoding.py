@@ -261,6 +261,7 @@ class TableEncoder:
             and self.feature_names is None
             and not self.schema.categories
             and not self.schema.dates
+            and self.schema.missing is None
             and math.isfinite(X.min())
             and math.isfinite(X.max())
         )
