@@ -28,6 +28,17 @@ inline double find_place_in_draw(std::uint64_t hash, double weight) {
   return -std::log1p(-share) / weight;
 }
 
+// Keeps the smallest so many entries, in the order that they have.
+template <typename Entry>
+void keep_smallest(std::vector<Entry>& entries, std::size_t count) {
+  if (count >= entries.size()) return;
+  auto sorted = entries;
+  const auto last = sorted.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::nth_element(sorted.begin(), last, sorted.end());
+  const auto is_larger = [&](const Entry& entry) { return *last < entry; };
+  entries.erase(std::remove_if(entries.begin(), entries.end(), is_larger), entries.end());
+}
+
 // Draws the columns of a round: of those that vary the ones with the smallest hashes of their place, over their weights
 // where they have some.
 inline std::vector<std::uint32_t> draw_columns(const TreeGrowth& growth, const std::vector<std::uint32_t>& varying,
@@ -53,12 +64,10 @@ inline std::vector<std::uint32_t> draw_columns(const TreeGrowth& growth, const s
       hashed.push_back({find_place_in_draw(hash, weight), hash, varying[i]});
     }
   }
-  std::sort(hashed.begin(), hashed.end());
   const double wanted = std::ceil(growth.max_features * static_cast<double>(varying.size()));
-  hashed.resize(std::min(hashed.size(), std::max<std::size_t>(1, static_cast<std::size_t>(wanted))));
+  keep_smallest(hashed, std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));
   std::vector<std::uint32_t> drawn;
   for (const Place& place : hashed) drawn.push_back(place.column);
-  std::sort(drawn.begin(), drawn.end());
   return drawn;
 }
 
