@@ -6,6 +6,8 @@ TORCH ?= torch==2.13.0  # the last build for CPUs alone that was tried
 SANITIZE := -std=c++17 -O1 -g -Wall -Wextra -Wconversion -Werror -ffp-contract=off -pthread -DUNTWIST_VECTORISED=
 INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo "Installing Chromium" && \
   apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium > /dev/null; }
+INSTALL_JAVA := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo "Installing Java" && apt-get -qq update && \
+  DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends default-jre-headless > /dev/null; }
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 BUDGET ?= 60  # seconds of fuzzing
 SAMPLE ?= 60  # faults of each module
@@ -132,9 +134,14 @@ test-integrations: $(READY)  ## ONNX, treelite, shap, CatBoost, PyTorch, Optuna,
 	@$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) || true  # without it its tests are skipped
 	@$(PYTEST) -m heavy
 
-test-distributed: $(READY)  ## Fits over several processes and on a Dask cluster of its own: installs Dask
+test-distributed: $(READY)  ## Fits over several processes, on Dask, on Ray and on Spark, each started here; installs them, and Java
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "dask[array,dataframe]>=2024.8" "distributed>=2024.8"
-	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet -m cluster
+	@$(BIN)/python -c "import ray.data" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "ray[data]>=2.10" || \
+	  echo "No Ray, and it cannot be installed from here: its tests are skipped"
+	@$(BIN)/python -c "import pyspark" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "pyspark>=3.5" || \
+	  echo "No Spark, and it cannot be installed from here: its tests are skipped"
+	@command -v java > /dev/null || $(INSTALL_JAVA) || echo "No Java, which Spark needs: as root on Debian, apt-get install default-jre-headless"
+	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet -m cluster -rs
 
 reproduce: $(READY)  ## The paper's tables and figures; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)
 	@$(BIN)/python -m experiments.paper $(if $(QUICK),--quick)
