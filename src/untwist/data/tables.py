@@ -40,6 +40,7 @@ from untwist.data.workers import Workers, solo
 
 __all__ = [
     "Schema",
+    "allow_taking_rows",
     "bring_to_host",
     "checksum_columns",
     "compute_fingerprint",
@@ -528,6 +529,25 @@ def bring_to_host(table: Any) -> Any:
     return table
 
 
+def allow_taking_rows(X: Any) -> Any:
+    """Return a table of which rows can be taken by their positions.
+
+    Parameters
+    ----------
+    X : table or None
+        Any table in memory.
+
+    Returns
+    -------
+    table or None
+        The same rows; those of a sparse matrix of another layout as CSR, those of a batch of Arrow as a table.
+    """
+    X = bring_to_host(X)
+    if sparse.issparse(X):
+        return X.tocsr()
+    return sys.modules["pyarrow"].Table.from_batches([X]) if is_a(X, "pyarrow", "RecordBatch") else X
+
+
 def _unmask(array: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
     """Return an array with None, or NaN among numbers with a point, where a value is masked."""
     mask = np.ma.getmaskarray(array)
@@ -541,6 +561,8 @@ def _unmask(array: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
 def _convert_table(X: Any) -> Any:
     """Return `X` as a sparse matrix, an array, or a data frame of pandas, polars or pyarrow."""
     X = bring_to_host(X)
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:
+        raise ValueError("X must be a table, got a structured array of NumPy: give pandas.DataFrame(X)")
     if type(X).__module__.split(".")[0] == "xgboost":
         raise ValueError("X must be a table, got a matrix of XGBoost, which keeps no rows: give what it was made of")
     if type(X) is np.ndarray or sparse.issparse(X) or is_a(X, "polars", "DataFrame") or is_a(X, "pyarrow", "Table"):
@@ -548,7 +570,7 @@ def _convert_table(X: Any) -> Any:
     if is_a(X, "polars", "LazyFrame"):
         raise ValueError("X must be a table, got a polars LazyFrame: call its collect() first")
     if is_a(X, "pyarrow", "RecordBatch"):
-        return sys.modules["pyarrow"].Table.from_batches([X])
+        return allow_taking_rows(X)
     if is_a(X, "pandas", "DataFrame"):
         all_sparse = all(type(dtype).__name__ == "SparseDtype" and dtype.fill_value == 0 for dtype in X.dtypes)
         return X.sparse.to_coo() if X.shape[1] and all_sparse else X
