@@ -12,6 +12,7 @@ ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 BUDGET ?= 60  # seconds of fuzzing
 SAMPLE ?= 60  # faults of each module
 SEED ?= 0  # of their draw
+MINUTES ?= 60  # of soaking
 ENGINE_TESTS := $(addprefix tests/,$(addprefix boosting/test_,trees.py forest.py randomised.py growth.py \
   monotone_columns.py) \
   $(addprefix classifier/test_,several_classes.py categories.py weights.py warm_start.py early_stopping.py callbacks.py \
@@ -23,7 +24,7 @@ CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
-  sanitize-module valgrind fuzz leaks coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
+  sanitize-module valgrind fuzz leaks soak coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,13 +97,16 @@ fuzz: $(READY)  ## Fuzz what reads foreign bytes for BUDGET seconds (default 60)
 leaks: $(READY)  ## 10,000 fits, predictions, saves and loads: memory must stay flat (minutes)
 	@$(BIN)/python -m reliability.leaks --record
 
+soak: $(READY)  ## MINUTES (default 60) of fits, files, audits, signals and forks in one process: all stays right and flat
+	@$(BIN)/python -m reliability.soak --minutes $(MINUTES) --record
+
 coverage: $(READY)  ## Lines and branches that the fast tests run, in about 10 minutes
 	@$(BIN)/python -m reliability.covered
 
 mutants: $(READY)  ## Faults injected one at a time: which do the tests catch? SAMPLE of each module (default 60; 0: all)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.mutate --sample $(SAMPLE) --seed $(SEED) --processes $(shell nproc)
 
-reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (two hours), and the page
+reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (three hours), and the page
 	@$(BIN)/python -m reliability.covered --record
 	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.mutate --seed $(SEED) --processes $(shell nproc) --record
 	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.properties --record
@@ -110,6 +114,7 @@ reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (two
 	@$(BIN)/python -m reliability.fuzz --seconds 400 --executions 1000000 --processes 2 --record
 	@$(MAKE) sanitizers
 	@$(BIN)/python -m reliability.leaks --record
+	@$(BIN)/python -m reliability.soak --record
 	@$(BIN)/python -m reliability.records
 
 faults: $(READY)  ## Load, faults and hostile input: the tests that provoke them, counted

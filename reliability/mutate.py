@@ -129,11 +129,13 @@ def main() -> int:
     if not modules:
         parser.error(f"no module gets faults in {' '.join(arguments.module)}")
     status = 0 if arguments.summary else try_faults(modules, arguments)
+    if status:
+        return status
     record = summarise()
     print(record.found)
     if arguments.record:
-        record.write(failed=status != 0)
-    return int(status)
+        record.write(failed=False)
+    return 0
 
 
 def try_faults(modules: list[str], arguments: argparse.Namespace) -> int:
@@ -222,6 +224,8 @@ class Forks:
             shared.switch(item.nodeid)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.failed:
+                print(f"\n{item.nodeid} fails as it is")
+                sys.stdout.flush()
                 return 1
         watcher.stop()
         data = watcher.get_data()

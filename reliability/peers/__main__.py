@@ -25,6 +25,7 @@ import pytest
 from reliability.peers.plugin import DIFFERENT, MISSING, NOT_APPLICABLE, SUITES
 from reliability.records import Record
 
+ROOT = Path(__file__).parents[2]
 CONFIGURATION = Path(__file__).with_name("pytest.ini")
 PASSED = "passed"
 NEVER_FITTED = "passed without a fit of ours"
@@ -61,6 +62,7 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="write docs/reliability/peers.json")
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ["PYTHONPATH"] = str(ROOT)  # Processes that a test starts look here for the stand-ins.
     start = time.perf_counter()
     outcomes = Outcomes()
     options = ["--quiet", "-c", str(CONFIGURATION), "--numprocesses=auto", "--dist=worksteal"]

@@ -13,9 +13,9 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from sklearn import ensemble, linear_model, naive_bayes, neighbors, neural_network, svm, tree
+from sklearn import ensemble
 
-from reliability.peers.stand_ins import Fits, make_stand_in
+from reliability.peers.stand_ins import STAND_INS, Fits
 
 # Scikit-learn's own modules import what they need before anything is replaced.
 for name in ("calibration", "inspection", "model_selection", "multiclass", "multioutput", "semi_supervised"):
@@ -23,25 +23,7 @@ for name in ("calibration", "inspection", "model_selection", "multiclass", "mult
 
 ENSEMBLES = "sklearn.ensemble.tests"
 HISTOGRAMS = "sklearn.ensemble._hist_gradient_boosting.tests"
-#: Tests of meta-estimators, of inspection and of selection may hold any of these.
-ANY_CLASSIFIER = (
-    ensemble.AdaBoostClassifier,
-    ensemble.ExtraTreesClassifier,
-    ensemble.GradientBoostingClassifier,
-    ensemble.HistGradientBoostingClassifier,
-    ensemble.RandomForestClassifier,
-    linear_model.LogisticRegression,
-    linear_model.Perceptron,
-    linear_model.RidgeClassifier,
-    linear_model.SGDClassifier,
-    naive_bayes.GaussianNB,
-    naive_bayes.MultinomialNB,
-    neighbors.KNeighborsClassifier,
-    neural_network.MLPClassifier,
-    svm.LinearSVC,
-    svm.SVC,
-    tree.DecisionTreeClassifier,
-)
+ANY_CLASSIFIER = tuple(STAND_INS)  # Tests of meta-estimators, of inspection and of searches hold any of them.
 #: By module of tests the classifiers that PILBoostClassifier stands in for.
 SUITES: dict[str, tuple[type, ...]] = {
     f"{HISTOGRAMS}.test_gradient_boosting": (ensemble.HistGradientBoostingClassifier,),
@@ -74,7 +56,6 @@ SUITES: dict[str, tuple[type, ...]] = {
         ANY_CLASSIFIER,
     ),
 }
-STAND_INS = {peer: make_stand_in(peer) for peer in ANY_CLASSIFIER}
 #: Kinds of rows in the list of differences. What does not apply is not run; the others are, and must fail.
 NOT_APPLICABLE = "does not apply"
 DIFFERENT = "different"

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from sklearn import ensemble
+from sklearn import ensemble, linear_model, naive_bayes, neighbors, neural_network, svm, tree
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
@@ -98,16 +98,15 @@ def make_stand_in(peer: type) -> type:
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     translate = TRANSLATIONS.get(peer, translate_roughly)
     members = {"__init__": __init__, "translate": staticmethod(translate), "__module__": __name__}
-    made = type(peer.__name__, (StandIn,), members)
-    globals()[peer.__name__] = made  # Pickles look for it here.
-    return made
+    return type(peer.__name__, (StandIn,), members)
 
 
 def share(settings: dict[str, Any]) -> dict[str, Any]:
     """What means the same in both places, with the log-loss that other libraries boost."""
     ours = {"alpha": 1.0, "n_jobs": 1} | {name: settings[name] for name in SHARED if name in settings}
-    if ours.get("interaction_cst") is None:
-        ours.pop("interaction_cst", None)
+    for name in ("interaction_cst", "validation_fraction"):
+        if ours.get(name) is None:
+            ours.pop(name, None)
     return ours
 
 
@@ -120,7 +119,7 @@ def translate_histogram_boosting(settings: dict[str, Any]) -> dict[str, Any]:
     ours["max_features"] = settings["max_features"]
     ours["early_stopping"] = settings["early_stopping"] is True
     ours["n_iter_no_change"] = settings["n_iter_no_change"]
-    if settings["categorical_features"] == "from_dtype":
+    if isinstance(settings["categorical_features"], str):  # It is "from_dtype".
         ours["categorical_features"] = "auto"
     return ours
 
@@ -168,3 +167,26 @@ TRANSLATIONS: dict[type, Callable[[dict[str, Any]], dict[str, Any]]] = {
     ensemble.HistGradientBoostingClassifier: translate_histogram_boosting,
     ensemble.RandomForestClassifier: translate_forest,
 }
+#: The stand-in for each classifier.
+STAND_INS: dict[type, type] = {
+    peer: make_stand_in(peer)
+    for peer in (
+        ensemble.AdaBoostClassifier,
+        ensemble.ExtraTreesClassifier,
+        ensemble.GradientBoostingClassifier,
+        ensemble.HistGradientBoostingClassifier,
+        ensemble.RandomForestClassifier,
+        linear_model.LogisticRegression,
+        linear_model.Perceptron,
+        linear_model.RidgeClassifier,
+        linear_model.SGDClassifier,
+        naive_bayes.GaussianNB,
+        naive_bayes.MultinomialNB,
+        neighbors.KNeighborsClassifier,
+        neural_network.MLPClassifier,
+        svm.LinearSVC,
+        svm.SVC,
+        tree.DecisionTreeClassifier,
+    )
+}
+globals().update({peer.__name__: made for peer, made in STAND_INS.items()})  # Pickles look for them here.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, Self
@@ -147,6 +148,13 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     estimator : scikit-learn regressor or None, default None
         A weak learner of your own, fitted to labels -1 and +1 with sample weights; the settings of trees then play no
         part. Not together with `engine`.
+    cv : int, splitter, iterable or None, default None
+        The folds that settings are chosen and labels are judged by. None is five, an int another number: drawn by what
+        rows hold, whole groups where `fit` is given some. Or folds of one's own: a splitter of scikit-learn's kind,
+        such as TimeSeriesSplit, or pairs (train, test) of positions of rows. Each then trains on exactly the rows that
+        it is told, no row may be judged twice, and rows that none judges are not judged: NaN in `oof_proba_`, and no
+        part of the noise. Where folds do not train on all that they do not judge, the model itself is boosted once more
+        on all rows.
     early_stopping : bool, default False
         Stop when the log-loss of the twisted posterior on validation rows has not fallen for `n_iter_no_change` rounds,
         and keep the rounds up to its minimum. Validation rows are those given to `fit`, else a `validation_fraction` of
@@ -200,7 +208,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         of all labels together, as they weighed in the training.
     oof_proba_ : array
         The twisted posterior of every class for the training rows, each by models that have not seen the row; where
-        something was chosen by folds.
+        something was chosen by folds. NaN where folds of one's own do not judge a row.
     validation_rows_ : array
         Indices of the training rows that `fit` held out for validation.
     feature_importances_ : array
@@ -270,6 +278,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         tree_method: str = "hist",
         device: str = "cpu",
         estimator: Any = None,
+        cv: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -304,6 +313,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.tree_method = tree_method
         self.device = device
         self.estimator = estimator
+        self.cv = cv
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -329,6 +339,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         source: Any = None,
         item: Any = None,
         reviewed: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Boost on (X, y).
 
@@ -364,6 +375,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             and changed, fewer of these are wrong than of all, and Decisions do better. Either way a known label counts
             as much as the noisy ones that it is worth. It asks for alpha "auto" and goes with neither X_val nor source
             nor a distributed fit.
+        groups : array-like or None
+            Which rows belong together: those of one patient, customer or machine. Text, numbers or categories; None or
+            NaN for a row by itself. All rows of a group lie in one fold, and early stopping holds out whole groups, so
+            that no row is judged by a model that has seen its group. An item must lie within a group. Like a source it
+            is no feature. Without it a UserWarning says where rows of different folds nearly repeat each other.
 
         Returns
         -------
@@ -378,7 +394,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         if previous is None:
             self.__dict__.pop("model_", None)  # A fit that fails on its data leaves no older model behind.
         validation = ValidationTable(X_val, y_val, sample_weight_val)
-        sources = SourceColumns(source, item)
+        sources = SourceColumns(source, item, groups)
         review = None if reviewed is None else read_review(reviewed, X, y)
         data = TrainingData.collect(
             settings,
@@ -391,6 +407,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             previous=previous,
             estimator=self,
         )
+        twins = data.find_twins()
+        if twins is not None:
+            warnings.warn(twins.describe(), UserWarning, stacklevel=2)
         with show_progress(settings.verbose > 0 and data.workers.rank == 0):
             if data.sources is not None:
                 fit = fit_by_source(data)
@@ -398,7 +417,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
                 fit = fit_with_review(data, review.encode(data.classes))
             else:
                 fit = Search(data).run() if settings.automatic else boost_given_settings(data, previous, self._hold)
-        self.model_ = fit.model
+        self.model_ = fit.model if twins is None else fit.model.remember_twins(twins)
         if fit.interrupt is not None:
             raise fit.interrupt
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from typing import Any
@@ -17,11 +17,15 @@ from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, iterate_row_blocks
 from untwist.data.batches import Encoded
 from untwist.data.encoding import TableEncoder
+from untwist.data.folds import mix_bits
+from untwist.data.groups import OwnFolds, RowGroups
 from untwist.data.labels import encode_labels, list_positive_classes
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import UNKNOWN, LabelSources, look_up_sources
+from untwist.data.twins import Twins
 from untwist.data.workers import Workers, solo
 from untwist.display import abbreviate, write_fragment, write_table
+from untwist.noise.dependence import find_rows_per_case
 from untwist.noise.estimate import NoiseEstimate
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.posterior import ClassesPosterior, Posterior, find_posterior_floor
@@ -154,7 +158,8 @@ class OutOfFold:
     Parameters
     ----------
     rows : array of int
-        Indices of rows; a row that several folds have set aside in parts comes several times.
+        Indices of rows; a row that several folds have set aside in parts comes several times, and one that no fold of
+        one's own judges does not come.
     weight : array
         The sample weight that was set aside, without class weights.
     scores : array
@@ -167,6 +172,14 @@ class OutOfFold:
         Who gave the label of each training row, where that is known.
     reviewed : ReviewedRows or None
         The rows that a person has reviewed, if there are such; `labels` are those from before the review.
+    groups : RowGroups or None
+        Which training rows belong together, where that is known.
+    own_folds : OwnFolds or None
+        The rows that each fold trained on and judged, where folds of one's own were given.
+    twins : Twins or None
+        Rows that nearly repeat rows of other folds, if so many do that what is said of them may be memory.
+    sample_weight : array or None
+        With folds of one's own, the sample weight of every training row, also of those that are not judged.
     """
 
     rows: NDArray[np.intp]
@@ -176,19 +189,46 @@ class OutOfFold:
     fingerprint: int | None = None
     sources: LabelSources | None = None
     reviewed: ReviewedRows | None = None
+    groups: RowGroups | None = None
+    own_folds: OwnFolds | None = None
+    sample_weight: Array | None = None
+    twins: Twins | None = None
 
     __repr__ = abbreviate
 
+    @property
+    def judged(self) -> NDArray[np.bool_] | None:
+        """Whether each training row is judged; None where all are."""
+        if self.own_folds is None or self.own_folds.judged.all():
+            return None
+        return self.own_folds.judged
+
+    @property
+    def _least_rows(self) -> int:
+        """The number of training rows where not all of them are judged, so that the last ones may be missing."""
+        return 0 if self.own_folds is None else self.own_folds.held_out.shape[1]
+
     def mean_scores(self) -> Array:
-        """Return the scores of every training row; the mean where several folds had a part of it."""
+        """Return the scores of every training row; the mean where several folds had a part of it, NaN if not judged."""
         part = np.where(self.weight > 0, self.weight, 1.0)
-        total = np.bincount(self.rows, part)
-        columns = [np.bincount(self.rows, part * each) / total for each in self.scores.T]
+        total = np.bincount(self.rows, part, minlength=self._least_rows)
+        sums = [np.bincount(self.rows, part * each, minlength=self._least_rows) for each in self.scores.T]
+        columns = [np.divide(one, total, out=np.full(len(total), np.nan), where=total > 0) for one in sums]
         return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
     def row_weights(self) -> Array:
-        """Return the sample weight of every training row."""
-        return np.bincount(self.rows, self.weight).astype(np.float64)
+        """Return the sample weight of every training row; 0 for one that is not judged, as if it were absent."""
+        return np.bincount(self.rows, self.weight, minlength=self._least_rows).astype(np.float64)
+
+    def hash_groups(self, rank: int) -> NDArray[np.uint64]:
+        """Return a hash of the group of each of `rows`, which is a row's own where it has none."""
+        assert self.groups is not None
+        alone = mix_bits(self.rows.astype(np.uint64) + np.uint64(rank << 48))
+        return self.groups.hash_rows(alone, self.rows)
+
+    def fit_weights(self) -> Array:
+        """Return the sample weight of every training row, judged or not."""
+        return self.row_weights() if self.sample_weight is None else self.sample_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -400,6 +440,12 @@ class FittedModel:
             return posterior
         return average_by_item(posterior, sources.items)
 
+    def remember_twins(self, twins: Twins) -> FittedModel:
+        """Return the same model, which knows of rows that nearly repeat rows of other folds."""
+        if self.out_of_fold is None:
+            return self
+        return replace(self, out_of_fold=replace(self.out_of_fold, twins=twins))
+
     def unweigh(self, posterior: Array) -> Array:
         """Return posteriors of labels that class weights have multiplied as they are without them.
 
@@ -449,17 +495,23 @@ class FittedModel:
         if self.out_of_fold is None:
             raise ValueError("the model has not chosen anything by folds")
         unseen = self.out_of_fold
+        groups = [] if unseen.groups is None else [unseen.hash_groups(workers.rank)]
         if isinstance(self.posterior, Posterior) and len(self.classes) == 2:
             assert known is None or isinstance(known, tuple)
             log_odds = self.posterior.twisted_log_odds(unseen.scores[:, 0])
-            posterior = expit(log_odds - self.posterior.shift)
-            posterior, labels, weight = _gather_sorted(workers, posterior, unseen.labels, unseen.weight)
-            return estimate_noise(posterior, labels, sample_weight=weight, rates=known)
+            of_second = expit(log_odds - self.posterior.shift)
+            of_second, labels, weight, *groups = _gather_sorted(
+                workers, of_second, unseen.labels, unseen.weight, *groups
+            )
+            cases = find_rows_per_case(np.column_stack([1.0 - of_second, of_second]), labels, weight, *groups)
+            return estimate_noise(of_second, labels, sample_weight=weight, rates=known, rows_per_case=cases)
         plain = ClassesPosterior(self.link, self.posterior.floor, self.class_weights)
         columns = plain.twisted_of_labels(unseen.scores).T
-        *gathered, labels, weight = _gather_sorted(workers, *columns, unseen.labels, unseen.weight)
+        labels, weight, *others = _gather_sorted(workers, unseen.labels, unseen.weight, *columns, *groups)
+        posterior, groups = np.column_stack(others[: len(columns)]), others[len(columns) :]
         assert not isinstance(known, tuple)
-        return estimate_transitions(np.column_stack(gathered), labels, weight, matrix=known)
+        cases = find_rows_per_case(posterior, labels, weight, *groups)
+        return estimate_transitions(posterior, labels, weight, matrix=known, rows_per_case=cases)
 
 
 def _join(columns: list[Array]) -> Array:

@@ -7,7 +7,7 @@ monotone column exists, `untwist.training_data` checks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,12 +28,13 @@ from untwist.boosting.engines.registry import ENGINES, find_engine
 from untwist.boosting.forest import count_threads
 from untwist.boosting.runs import Callback
 from untwist.data.encoding import AcceptedTables
+from untwist.data.groups import OwnFolds
 from untwist.model import Candidate
 from untwist.noise.matrix import check_matrix
 from untwist.theory.links import LINKS, ClippedLink, Link, default_step_size
 from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
 
-__all__ = ["ENGINE_SPECIFIC_DEFAULTS", "Settings", "choose_engine", "resolve"]
+__all__ = ["ENGINE_SPECIFIC_DEFAULTS", "N_FOLDS", "Settings", "choose_engine", "resolve"]
 
 #: The alphas, depths and learning rates that are tried where they are left open.
 ALPHAS = (1.0, 2.0)
@@ -50,6 +51,9 @@ MIXED_DEPTHS = (2, 3, 4, 6)
 
 #: The shares of the rows and columns that their trees draw: at the first alpha, and at larger ones.
 MIXED_SHARES = (0.7, 1.0)
+
+#: Folds that candidates are compared by, unless `cv` says otherwise.
+N_FOLDS = 5
 
 #: What "auto" stands for where nothing can be chosen from the data.
 PLAIN_ALPHA = 2.0
@@ -110,6 +114,8 @@ class Settings:
         "prior" or "zero": where boosting begins.
     loss, link_name
         The loss, None for the alpha-loss, and which of `untwist.theory.links.LINKS` it is boosted with.
+    cv : int, splitter or iterable
+        The number of folds, or folds of one's own as they were given.
     validation_fraction, categorical_features, monotonic_cst, class_weight, warm_start, callbacks, n_jobs, verbose
         As given.
     seed : int
@@ -143,6 +149,7 @@ class Settings:
     n_jobs: int | None
     verbose: int
     seed: int
+    cv: Any = N_FOLDS
 
     @property
     def growth(self) -> Growth:
@@ -308,6 +315,7 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         n_jobs=parameters["n_jobs"],
         verbose=_check_verbose(parameters["verbose"]),
         seed=_draw_seed(parameters["random_state"]) if seed is None else seed,
+        cv=_check_cv(parameters["cv"]),
     )
 
 
@@ -490,6 +498,20 @@ def _check_validation_fraction(validation_fraction: Any) -> float:
     if part >= 1:
         raise ValueError(f"validation_fraction must be below 1, got {part}")
     return part
+
+
+def _check_cv(cv: Any) -> Any:
+    """Return the number of folds, or what makes folds of one's own."""
+    if cv is None:
+        return N_FOLDS
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        return check_count("cv", cv, low=2)
+    if isinstance(cv, (str, bytes, dict, type)) or not (hasattr(cv, "split") or isinstance(cv, (Iterable, OwnFolds))):
+        raise ValueError(
+            f"cv must be None, a number of folds, a splitter of scikit-learn's kind, or pairs (train, test) of "
+            f"positions of rows, got {cv!r:.100}"
+        )
+    return cv
 
 
 def _check_verbose(verbose: Any) -> int:

@@ -28,21 +28,33 @@ from untwist.boosting.forest import iterate_row_blocks
 from untwist.boosting.starting import find_prior_score, weigh_classes_exactly
 from untwist.data import tables
 from untwist.data.batches import Batches, Encoded
+from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
-from untwist.data.folds import split_items_into_folds
+from untwist.data.folds import mix_bits, split_items_into_folds
+from untwist.data.groups import (
+    OwnFolds,
+    RowGroups,
+    check_own_folds,
+    check_trained_classes,
+    keep_items_in_groups,
+    read_groups,
+    read_own_folds,
+)
 from untwist.data.label_coding import MANY_CATEGORIES, LabelCoding
 from untwist.data.labels import encode_labels, find_classes, list_positive_classes, refuse_missing, weigh_classes
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
 from untwist.data.tables import Schema
+from untwist.data.twins import Twins, find_twins
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
 from untwist.noise.paper import MenonEstimate, menon
 from untwist.noise.posterior import find_posterior_floor
-from untwist.settings import Settings
+from untwist.settings import N_FOLDS, Settings
 from untwist.sums import add_up, add_up_by_group
 from untwist.theory.links import Link
 
 __all__ = [
+    "NO_OWN_FOLDS_FOR_WORKERS",
     "NO_REVIEW_FOR_WORKERS",
     "NO_SOURCES_FOR_WORKERS",
     "N_FOLDS",
@@ -50,9 +62,6 @@ __all__ = [
     "TrainingData",
     "ValidationTable",
 ]
-
-#: Folds that candidates are compared by.
-N_FOLDS = 5
 
 #: What workers of a distributed fit are told that were given sources.
 NO_SOURCES_FOR_WORKERS = (
@@ -64,6 +73,12 @@ NO_SOURCES_FOR_WORKERS = (
 NO_REVIEW_FOR_WORKERS = (
     "reviewed must be None in a distributed fit, as reviewed rows are judged by all rows at once: "
     "fit PILBoostClassifier on one machine, or give y with the labels that were decided on"
+)
+
+#: What workers of a distributed fit are told that were given folds of one's own.
+NO_OWN_FOLDS_FOR_WORKERS = (
+    "cv must be None or a number of folds in a distributed fit, as each worker knows the positions of its own rows "
+    "only: give groups, whose names all workers know"
 )
 
 #: Sums of weights are kept below this, up to which float64 holds all whole numbers.
@@ -88,10 +103,11 @@ class ValidationTable:
 
 @dataclass(frozen=True, eq=False)
 class SourceColumns:
-    """Who gave each label and which item it is of, as `fit` was told; all None where it was not."""
+    """Who gave each label, which item it is of and which group its row is in, as `fit` was told; None where not."""
 
     source: Any = None
     item: Any = None
+    groups: Any = None
 
     def check_allowed(self, settings: Settings, validation: ValidationTable, workers: Workers) -> None:
         """Raise an error where sources are given that nothing can be told of."""
@@ -99,6 +115,10 @@ class SourceColumns:
             raise ValueError("item must come with source: who gave each of the labels of an item")
         if any(workers.gather(self.source is not None)) and workers.size > 1:
             raise ValueError(NO_SOURCES_FOR_WORKERS)
+        if len(set(workers.gather(self.groups is not None))) > 1:
+            raise ValueError("groups must be given to all workers of a distributed fit, or to none")
+        if workers.size > 1 and not isinstance(settings.cv, int):
+            raise ValueError(NO_OWN_FOLDS_FOR_WORKERS)
         if self.source is None:
             return
         if not settings.automatic or not settings.untwists_posteriors or settings.known_noise is not None:
@@ -153,6 +173,11 @@ class TrainingData:
         The columns of many categories that are coded by their labels, if there are such.
     fold_numbers : tuple of arrays
         What the rows of each fold's model have in these columns.
+    groups : RowGroups or None
+        Which training rows belong together, if that was told.
+    own_folds : OwnFolds or None
+        The rows that each fold trains on and judges where folds of one's own were given. Otherwise each trains on what
+        it does not set aside.
     """
 
     settings: Settings
@@ -174,6 +199,8 @@ class TrainingData:
     sources: LabelSources | None = None
     coding: LabelCoding | None = None
     fold_numbers: tuple[NDArray[np.float32], ...] = ()
+    groups: RowGroups | None = None
+    own_folds: OwnFolds | None = None
 
     @classmethod
     def collect(
@@ -200,7 +227,7 @@ class TrainingData:
         validation : ValidationTable or None
             The validation rows that were given.
         sources : SourceColumns or None
-            Who gave each label.
+            Who gave each label, and which rows belong together.
         has_review : bool
             Whether some rows have been reviewed.
         previous : FittedModel or None
@@ -216,7 +243,8 @@ class TrainingData:
         _check_review_allowed(has_review, settings, validation, sources, workers)
         seed = workers.broadcast_first(settings.seed)
         table = _TrainingTable.read(settings, workers, X, y, sample_weight, previous, estimator)
-        label_sources = table.read_sources(sources)
+        groups = table.read_groups(sources)
+        label_sources = table.read_sources(sources, groups)
         rows, validation_weight = table.append_validation(validation, estimator)
         growth = replace(settings.growth, seed=seed, monotone=table.find_directions(estimator))
         options = replace(settings.engine_options, growth=growth)
@@ -226,23 +254,33 @@ class TrainingData:
         validation_share = np.zeros(table.n_rows)
         validation_was_given = validation_weight is not None
         weight = rows.weight
+        if groups is not None and not validation_was_given:
+            own = contents.hashes() if label_sources is None else mix_bits(label_sources.items.astype(np.uint64))
+            rows = replace(rows, groups=groups.hash_rows(own))
         if settings.patience and not (validation_was_given or settings.automatic):
             share = table.check_enough_to_hold_out(settings.validation_fraction)
             validation_share = settings.engine.hold_out(contents, rows, share, seed)
             validation_weight = weight * validation_share
             weight = weight * (1.0 - validation_share)
-        folds = None
-        if label_sources is not None and label_sources.has_repeated_items:
-            folds = split_items_into_folds(
-                contents.hashes(), label_sources.items, rows.labels, rows.weight, N_FOLDS, seed
-            )
-        elif settings.automatic and not validation_was_given:
-            folds = settings.engine.make_folds(contents, rows, N_FOLDS, seed)
+        folds = own_folds = None
+        if settings.automatic and not validation_was_given:
+            if not isinstance(settings.cv, int):
+                own_folds = table.read_own_folds(X, groups, label_sources, has_review)
+                folds = np.where(own_folds.held_out, rows.weight, 0.0)
+            elif groups is None and label_sources is not None and label_sources.has_repeated_items:
+                folds = split_items_into_folds(
+                    contents.hashes(), label_sources.items, rows.labels, rows.weight, settings.cv, seed
+                )
+            else:
+                folds = settings.engine.make_folds(contents, rows, settings.cv, seed)
         datasets: tuple[Dataset, ...] = (contents,)
         fold_numbers: tuple[NDArray[np.float32], ...] = ()
         if coding is not None:
-            rows, datasets, fold_numbers = _code_rows(settings, options, rows, coding, weight[: table.n_rows], folds)
-        return cls(
+            trained = (
+                None if folds is None else [_weigh_training(weight, folds, own_folds, i) for i in range(len(folds))]
+            )
+            rows, datasets, fold_numbers = _code_rows(settings, options, rows, coding, weight[: table.n_rows], trained)
+        data = cls(
             settings=settings,
             rows=rows,
             datasets=datasets,
@@ -262,7 +300,20 @@ class TrainingData:
             sources=label_sources,
             coding=coding,
             fold_numbers=fold_numbers,
+            groups=groups,
+            own_folds=own_folds,
         )
+        if groups is not None or own_folds is not None:
+            parts = range(1 if folds is None else len(folds))
+            by_fold = (data.training_weight(fold) for fold in parts)
+            check_trained_classes(data.rows.labels, data.rows.weight, data.classes, by_fold, own_folds, workers)
+        return data
+
+    def training_weight(self, fold: int) -> Array:
+        """Return the weight of each row that the model of a fold trains on."""
+        if self.folds is None:
+            return self.weight
+        return _weigh_training(self.weight, self.folds, self.own_folds, fold)
 
     def dataset_of(self, fold: int) -> Dataset:
         """Return the rows as the model of a fold sees them; of a fit without folds that is fold 0."""
@@ -295,7 +346,8 @@ class TrainingData:
         fold_numbers: tuple[NDArray[np.float32], ...] = ()
         if still_coded:
             coding = self.coding.keep(still_coded)
-            rows, datasets, fold_numbers = _code_rows(self.settings, options, rows, coding, self.weight, self.folds)
+            trained = [self.training_weight(fold) for fold in range(len(self.folds))]
+            rows, datasets, fold_numbers = _code_rows(self.settings, options, rows, coding, self.weight, trained)
         else:
             datasets = (self.settings.engine.make_dataset(rows, options),)
         return replace(
@@ -305,6 +357,16 @@ class TrainingData:
             encoder=replace(self.encoder, schema=schema),
             coding=coding,
             fold_numbers=fold_numbers,
+        )
+
+    def join_folds(self) -> TrainingData:
+        """Return the same rows without folds: all of them train, and the loss is that of the training rows."""
+        datasets = self.datasets
+        if self.fold_numbers:
+            options = replace(self.settings.engine_options, growth=self.growth)
+            datasets = (self.settings.engine.make_dataset(self.rows, options),)
+        return replace(
+            self, folds=None, own_folds=None, validation_weight=self.weight, datasets=datasets, fold_numbers=()
         )
 
     def relabel(self, labels: NDArray[np.uint32], worth: Array) -> TrainingData:
@@ -392,6 +454,32 @@ class TrainingData:
             stream=class_index,
         )
 
+    def find_twins(self) -> Twins | None:
+        """Look for rows that nearly repeat rows of other folds, where nobody has said which rows belong together.
+
+        Returns
+        -------
+        Twins or None
+            None too where the table is sparse or not in memory, or where other workers have rows: nobody looks then.
+        """
+        if self.folds is None or self.groups is not None or self.workers.size > 1:
+            return None
+        if not isinstance(self.table, np.ndarray):
+            return None
+        judged = self.folds.any(axis=0)
+        twins = find_twins(
+            ComparedRows(self.table, self.encoder, range(self.table.shape[1])),
+            self.datasets[0].hashes() if self.coding is None else self.coding.hashes(),
+            self.rows.labels,
+            self.weight,
+            np.where(judged, self.folds.argmax(axis=0), -1),
+            np.stack([self.training_weight(fold) > 0 for fold in range(len(self.folds))]),
+        )
+        if twins is None:
+            return None
+        columns = zip(self.encoder.feature_labels, self.table.T, strict=True)
+        return replace(twins, column=twins.find_group_column(columns))
+
     def estimate_menon(self) -> MenonEstimate:
         """Return the paper's estimate of the noise, and with it alpha."""
         if isinstance(self.rows.X, Encoded):
@@ -400,6 +488,12 @@ class TrainingData:
         table = self.rows.X[rows].toarray() if sparse.issparse(self.rows.X) else self.rows.X[rows]
         weight = self.rows.weight[rows]
         return menon(table, self.rows.labels[rows], sample_weight=weight, random_state=self.growth.seed)
+
+    def unweigh_classes(self) -> Array:
+        """Return the sample weight of each training row, without that of its class."""
+        weight, labels = self.rows.weight[: self.n_rows], self.rows.labels[: self.n_rows]
+        by_class = self.class_weights[labels]
+        return np.divide(weight, by_class, out=np.zeros(len(weight)), where=by_class > 0)
 
     def fingerprint(self) -> int:
         """Return a number that tells this training table from another one."""
@@ -474,7 +568,22 @@ class _TrainingTable:
     def n_rows(self) -> int:
         return len(self.labels)
 
-    def read_sources(self, columns: SourceColumns) -> LabelSources | None:
+    def read_groups(self, columns: SourceColumns) -> RowGroups | None:
+        """Return which rows belong together, if that was told."""
+        return None if columns.groups is None else read_groups(columns.groups, self.n_rows)
+
+    def read_own_folds(
+        self, X: Any, groups: RowGroups | None, sources: LabelSources | None, has_review: bool
+    ) -> OwnFolds:
+        """Return folds of one's own, which must keep groups and items together."""
+        table = np.zeros((self.n_rows, 1)) if isinstance(X, Batches) else X
+        names = None if groups is None else groups.name_rows()
+        folds = read_own_folds(self.settings.cv, table, self.classes[self.labels], names)
+        needs_all = "reviewed" if has_review else "source" if sources is not None else None
+        check_own_folds(folds, groups, None if sources is None else sources.items, needs_all)
+        return folds
+
+    def read_sources(self, columns: SourceColumns, groups: RowGroups | None = None) -> LabelSources | None:
         """Return who gave each label and which rows are of one item, if that was told."""
         if columns.source is None:
             return None
@@ -484,6 +593,7 @@ class _TrainingTable:
         named = None if columns.item is None else read_names("item", columns.item, self.n_rows)[1]
         blocks = [self.X] if sparse.issparse(self.X) else (block for _, block in iterate_row_blocks(self.X))
         contents = np.concatenate([hash_rows(block) for block in blocks])
+        contents, named = keep_items_in_groups(contents, named, groups)
         self._warn_of_source_among_columns(index)
         return LabelSources(names, index, find_items(contents, index, self.labels, self.weight, named))
 
@@ -656,17 +766,30 @@ def _list_columns_to_code(schema: Schema, workers: Workers) -> list[int]:
     return [column for column, known in schema.categories.items() if len(known) > MANY_CATEGORIES]
 
 
+def _weigh_training(weight: Array, folds: Array, own_folds: OwnFolds | None, fold: int) -> Array:
+    """Return the weight of each row that a fold trains on: all that it does not set aside, or what it was told."""
+    if own_folds is None:
+        return np.asarray(weight - folds[fold])
+    return np.where(own_folds.trained[fold], weight, 0.0)
+
+
 def _code_rows(
-    settings: Settings, options: EngineOptions, rows: Rows, coding: LabelCoding, weight: Array, folds: Array | None
+    settings: Settings,
+    options: EngineOptions,
+    rows: Rows,
+    coding: LabelCoding,
+    weight: Array,
+    trained: list[Array] | None,
 ) -> tuple[Rows, tuple[Dataset, ...], tuple[NDArray[np.float32], ...]]:
     """Return rows with columns that are coded by labels, the same as the engine holds them, and the numbers of folds.
 
-    With folds there is a dataset for each, whose numbers come from the rows that its model trains on and no others.
+    With folds, given by the weight that each trains on, there is a dataset for each, whose numbers come from the rows
+    that its model trains on and no others.
     """
     rows = _put_numbers(rows, coding, coding.number_rows(weight))
-    if folds is None:
+    if trained is None:
         return rows, (settings.engine.make_dataset(rows, options),), ()
-    fold_numbers = tuple(coding.number_rows(weight - held_out_weight) for held_out_weight in folds)
+    fold_numbers = tuple(coding.number_rows(one) for one in trained)
     datasets = [settings.engine.make_dataset(_put_numbers(rows, coding, numbers), options) for numbers in fold_numbers]
     return rows, tuple(datasets), fold_numbers
 

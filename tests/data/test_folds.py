@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from helpers.folds_twin import hold_out_slowly, split_slowly
 from untwist.data.folds import (
     FREQUENT,
     draw_folds,
@@ -268,3 +269,40 @@ def test_folds_of_items_are_those_of_a_slow_twin(n_items, values):
                 split_items_into_folds(hashes, items, labels, weight, 5, seed)
             continue
         np.testing.assert_array_equal(split_items_into_folds(hashes, items, labels, weight, 5, seed), expected)
+
+
+def draw_rows_with_copies(seed, kind):
+    """Few or many contents, one to three classes, and weights of a kind; the order of rows is drawn too."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 90))
+    hashes = rng.integers(0, rng.choice([2, 6, 40, 10**6]), n).astype(np.uint64)
+    labels = rng.choice([0, 3, 7][: rng.integers(1, 4)], n).astype(np.uint32)
+    weight = {
+        "ones": np.ones(n),
+        "counts": rng.integers(0, 5, n).astype(float),
+        "fractions": rng.exponential(size=n),
+        "spread": np.floor(10.0 ** rng.uniform(0, 4, n)),
+        "huge": np.where(rng.random(n) < 0.2, 1e10, 1.0),
+    }[kind]
+    return hashes, labels, weight
+
+
+WEIGHTS = ["ones", "counts", "fractions", "spread", "huge"]
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_what_is_held_out_is_that_of_a_slow_twin(kind):
+    for seed in range(12):
+        rows, share = draw_rows_with_copies(seed, kind), [0.1, 0.3, 0.5, 0.9][seed % 4]
+        expected = hold_out_slowly(*rows, share, seed)
+        np.testing.assert_allclose(hold_out_share(*rows, share, seed), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_folds_are_those_of_a_slow_twin(kind):
+    for seed in range(12):
+        rows, n_folds = draw_rows_with_copies(seed, kind), 2 + seed % 5
+        expected = split_slowly(*rows, n_folds, seed)
+        found = split_into_folds(*rows, n_folds, seed)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * max(1.0, rows[2].max()))
+        np.testing.assert_allclose(found.sum(axis=0), rows[2], rtol=1e-9)

@@ -30,6 +30,16 @@ def cut_into_blocks(*tables, rows=700):
     return [array.from_array(table, chunks=(rows, *table.shape[1:])) for table in tables]
 
 
+def test_groups_make_the_model_of_one_process(client):
+    X, y = make_noisy_rows(1500)
+    groups = np.random.default_rng(0).integers(60, size=len(y))
+    settings = GIVEN | {"alpha": "auto", "n_estimators": 20}
+    alone = PILBoostClassifier(**settings).fit(X, y, groups=groups)
+    blocks = cut_into_blocks(X, y, groups)
+    model = DaskPILBoostClassifier(**settings).fit(*blocks[:2], groups=blocks[2])
+    assert_same_model(model, alone)
+
+
 def test_arrays_make_the_model_of_one_process(client):
     X, y = make_noisy_rows(3000)
     X[::13, 1] = np.nan

@@ -5,7 +5,9 @@ import re
 from untwist.commands import main as cli
 
 # A fit that takes long says how far it is; on a busy machine any fit may.
-PROGRESS = re.compile(r"(\d+ s, trying settings: )?round \d+ of \d+\b.*|\d+ s, trying settings: .*")
+PROGRESS = re.compile(
+    r"[█░]+ \d+%, about .* left: .*|trying alpha .*, round \d+|\d+ of \d+ folds of the given model, .*"
+)
 
 
 def untwist(capsys, *arguments):

@@ -109,7 +109,14 @@ def make_models_of_format_4():
 def make_models_of_format_5():
     """By name: a model that reads two of its columns in a way of their own, which no earlier format knows."""
     X = draw_rows()
-    plain = {"n_estimators": 3, "max_depth": 3, "init": "zero", "random_state": 0, "n_jobs": 1, "categorical_features": [1]}
+    plain = {
+        "n_estimators": 3,
+        "max_depth": 3,
+        "init": "zero",
+        "random_state": 0,
+        "n_jobs": 1,
+        "categorical_features": [1],
+    }
     model = PILBoostClassifier(2.0, **plain).fit(X, draw_labels(X, ["no", "yes"]))
     readings = {0: Reading(decimal=","), 2: Reading(order="month")}
     schema = replace(model.model_.encoder.schema, readings=readings)

@@ -15,18 +15,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
 from untwist.arguments import Array
-from untwist.audit.judging import Judgement, judge_alike, judge_by_source, settle_reviewed
+from untwist.audit.judging import Judgement, doubt_judgement, judge_alike, judge_by_source, settle_reviewed
 from untwist.audit.labels import LabelAudit
 from untwist.audit.out_of_fold import predict_out_of_fold
 from untwist.audit.posteriors import read_posteriors
 from untwist.audit.rows import AuditedRows, read_rows
 from untwist.audit.seen_labels import compare_with_quick_model, find_sign_of_seen_labels
 from untwist.classifier import PILBoostClassifier
+from untwist.data.groups import RowGroups, read_groups
 from untwist.data.reviews import ReviewedRows, read_review
-from untwist.data.sources import LabelSources, read_names
+from untwist.data.sources import UNKNOWN, LabelSources, read_names
 from untwist.data.tables import compute_fingerprint
 from untwist.model import FittedModel, average_by_item
 from untwist.noise.calibration import calibrate
+from untwist.noise.dependence import find_rows_per_case
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.rates import estimate_noise
 from untwist.noise.reviews import learn_from_review
@@ -49,6 +51,8 @@ def audit_labels(
     source: Any = None,
     item: Any = None,
     reviewed: Any = None,
+    groups: Any = None,
+    cv: Any = None,
     sample_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
     random_state: Any = 0,
@@ -59,11 +63,14 @@ def audit_labels(
 
     Parameters
     ----------
-    X, y, source, item, reviewed, sample_weight
-        As `PILBoostClassifier.fit` takes them. `source` says who or what gave each label, and `item` which rows are
-        labels of one thing; neither is a feature. `reviewed` are the rows whose labels are known to be right: they are
-        never suspects, and `given` has the labels that were decided on; it goes without `source`. X may be left out
-        where `pred_probs` are given; beside `model` it may be whatever that takes, texts for example.
+    X, y, source, item, reviewed, groups, sample_weight
+        As `PILBoostClassifier.fit` takes them. `source` says who or what gave each label, `item` which rows are labels
+        of one thing, and `groups` which rows belong together, as those of one patient do; none is a feature. Rows of a
+        group are judged by models that have seen none of it, and where they err together they count as few. Without
+        groups, rows that nearly repeat rows of other folds are looked for (`LabelAudit.twins`). `reviewed` are the rows
+        whose labels are known to be right: they are never suspects, and `given` has the labels that were decided on; it
+        goes without `source`. X may be left out where `pred_probs` are given; beside `model` it may be whatever that
+        takes, texts for example.
     model : classifier or None
         A `PILBoostClassifier` that chose by folds (as `PILBoostClassifier()` does) and was fitted to the very same
         rows, so that nothing has to be fitted again, with the same sources if any. Or any other classifier or pipeline
@@ -74,6 +81,10 @@ def audit_labels(
         Columns are in the order of the sorted classes, or those of a DataFrame are named by the classes; of two classes
         the probability of the second one will do. They are calibrated to the labels first. A UserWarning names
         posteriors that look as if they had seen the labels (`LabelAudit.looks_in_sample`).
+    cv : int, splitter, iterable or None
+        The folds that labels are judged by, as `PILBoostClassifier` takes them. Rows that folds of one's own do not
+        judge have NaN in `wrong`, and no part in what is said of the labels. Not with `pred_probs` or a fitted model,
+        whose folds are made already.
     n_jobs, random_state
         Those of the classifier that is fitted; for another model `random_state` is that of the folds.
     seeks_sources : bool, default True
@@ -116,23 +127,28 @@ def audit_labels(
         raise ValueError("X must be the rows, unless pred_probs are given")
     if pred_probs is None and (model is None or isinstance(model, PILBoostClassifier)):
         if model is None:
-            model = PILBoostClassifier(n_jobs=n_jobs, random_state=random_state, verbose=verbose)
-            model.fit(X, y, sample_weight=sample_weight, source=source, item=item, reviewed=reviewed)
-        elif sample_weight is not None or reviewed is not None:
-            name = "reviewed" if sample_weight is None else "sample_weight"
-            raise ValueError(f"{name} belongs to the fit of the model that is given: leave it out")
+            model = PILBoostClassifier(cv=cv, n_jobs=n_jobs, random_state=random_state, verbose=verbose)
+            model.fit(X, y, sample_weight=sample_weight, source=source, item=item, reviewed=reviewed, groups=groups)
+        else:
+            for name, value in {"sample_weight": sample_weight, "reviewed": reviewed, "cv": cv}.items():
+                if value is not None:
+                    raise ValueError(f"{name} belongs to the fit of the model that is given: leave it out")
         with show_progress(verbose > 0):
-            return _audit_by_own_model(X, y, model, source, item, seeks_sources)
+            return _audit_by_own_model(X, y, model, SourceColumns(source, item, groups), seeks_sources)
+    if pred_probs is not None and cv is not None:
+        raise ValueError("cv must be None with pred_probs, whose folds are made already")
     if reviewed is not None and source is not None:
         raise ValueError("reviewed and source exclude each other: apply the decisions to y, and leave reviewed out")
     review = None if reviewed is None else read_review(reviewed, X, y)
     labels_before = y if review is None else review.given
-    rows = read_rows(X, labels_before, sample_weight, SourceColumns(source, item), random_state)
+    rows = read_rows(
+        X, labels_before, sample_weight, SourceColumns(source, item, groups), random_state, cv, review is not None
+    )
     reason = ""
     if pred_probs is None:
         assert rows.folds is not None  # There are rows.
         judge = f"{_name_model(model)}, fitted out of fold"
-        raw = predict_out_of_fold(model, X, rows.labels, rows.classes, rows.folds, rows.weight)
+        raw = predict_out_of_fold(model, X, rows.labels, rows.classes, rows.folds, rows.weight, rows.own_folds)
     else:
         judge = "posteriors that were given"
         raw = read_posteriors(pred_probs, rows.classes, len(rows.labels))
@@ -143,7 +159,7 @@ def audit_labels(
 
 
 def _audit_by_own_model(
-    X: Any, y: Any, model: PILBoostClassifier, source: Any, item: Any, seeks_sources: bool
+    X: Any, y: Any, model: PILBoostClassifier, columns: SourceColumns, seeks_sources: bool
 ) -> LabelAudit:
     """Judge labels by a classifier that chose by folds."""
     posterior = getattr(model, "oof_proba_", None)
@@ -154,7 +170,8 @@ def _audit_by_own_model(
         )
     fitted = model.model_
     labels = _check_rows(model, X, y)
-    votes = _check_sources(fitted, source, item)
+    votes = _check_sources(fitted, columns.source, columns.item)
+    groups = _check_groups(fitted, columns.groups)
     if isinstance(fitted.alpha, float) and fitted.alpha < 0:
         raise ValueError(f"model must have a positive alpha, got {fitted.alpha}: it takes most labels for wrong")
     posterior = fitted.out_of_fold_posterior_of_labels()
@@ -162,10 +179,14 @@ def _audit_by_own_model(
     weight = fitted.out_of_fold.row_weights()
     review = fitted.out_of_fold.reviewed
     counted = weight if review is None else np.where(review.is_reviewed, 0.0, weight)
-    judged = _judge(fitted, votes, posterior, labels, counted)
+    is_judged, twins = fitted.out_of_fold.judged, fitted.out_of_fold.twins
+    cases = _find_cases(posterior, labels, weight, groups)
+    judged = _judge(fitted, votes, posterior, labels, counted, cases, is_judged)
     if review is not None:
         judged = settle_reviewed(judged, review, weight)
         labels = review.labels.astype(np.intp)
+    if twins is not None:
+        judged = doubt_judgement(judged, twins.share)
     audit = LabelAudit(
         classes=fitted.classes,
         given=fitted.classes[labels],
@@ -179,13 +200,19 @@ def _audit_by_own_model(
         model=model,
         X=X,
         source=None if votes is None else _name_sources(votes),
-        item=None if votes is None else _name_items(votes, item, weight),
+        item=None if votes is None else _name_items(votes, columns.item, weight),
         by_source=fitted.sources,
         reviewed=None if review is None else review.is_reviewed,
         before_review=None if review is None else fitted.classes[review.given],
         encoder=fitted.encoder,
+        groups=None if groups is None else groups.name_rows(),
+        rows_per_case=cases,
+        judged=is_judged,
+        twins=twins,
     )
-    if not seeks_sources or votes is not None:
+    # What a column would explain as a source is measured row by row, in folds that are made anew.
+    rows_are_alone = votes is None and groups is None and fitted.out_of_fold.own_folds is None
+    if not seeks_sources or not rows_are_alone:
         return audit
     return replace(audit, hidden_source=audit.find_hidden_source())
 
@@ -203,19 +230,29 @@ def _audit_by_posterior(
     labels, weight, votes = rows.labels, rows.weight, rows.votes
     if votes is not None and votes.has_repeated_items:
         raw = average_by_item(raw, votes.items)
-    posterior = calibrate(raw, labels, weight)
+    is_judged = rows.judged
+    if is_judged is not None:
+        weight = np.where(is_judged, weight, 0.0)
+    part = np.arange(len(labels)) if is_judged is None else np.flatnonzero(is_judged)
+    posterior = raw.copy()
+    posterior[part] = calibrate(raw[part], labels[part], weight[part])
+    cases = _find_cases(posterior, labels, weight, rows.groups)
     by_source = None
     if review is not None:
         counted = np.where(review.is_reviewed, 0.0, weight)
-        judged = judge_alike(_learn_noise(posterior, labels, weight, review), posterior, labels, counted)
+        noise = _learn_noise(posterior, labels, weight, review, cases)
+        judged = judge_alike(noise, posterior, labels, counted, rows_per_case=cases)
         judged = settle_reviewed(judged, review, weight)
         labels = review.labels.astype(np.intp)
     elif votes is not None:
-        noise = _estimate_noise(posterior, labels, weight)
+        noise = _estimate_noise(posterior, labels, weight, cases)
         by_source = _estimate_by_source(noise, votes, posterior, labels, weight)
         judged = judge_by_source(by_source, votes, posterior, labels, weight)
     else:
-        judged = judge_alike(_estimate_noise(posterior, labels, weight), posterior, labels, weight)
+        noise = _estimate_noise(posterior[part], labels[part], weight[part], cases)
+        judged = judge_alike(noise, posterior, labels, weight, rows_per_case=cases, judged=is_judged)
+    if rows.twins is not None:
+        judged = doubt_judgement(judged, rows.twins.share)
     return LabelAudit(
         classes=rows.classes,
         given=rows.classes[labels],
@@ -236,24 +273,40 @@ def _audit_by_posterior(
         encoder=rows.encoder,
         judge=judge,
         in_sample_reason=in_sample_reason,
+        groups=None if rows.groups is None else rows.groups.name_rows(),
+        rows_per_case=cases,
+        judged=is_judged,
+        twins=rows.twins,
     )
 
 
-def _estimate_noise(posterior: Array, labels: NDArray[np.intp], weight: Array) -> Untwisting | MatrixUntwisting:
+def _find_cases(posterior: Array, labels: NDArray[np.intp], weight: Array, groups: RowGroups | None) -> float:
+    """Return how many rows count as one, as those of a group err together."""
+    if groups is None:
+        return 1.0
+    alone = -1 - np.arange(len(labels))  # A row of no known group is one by itself.
+    index = np.where(groups.index == UNKNOWN, alone, groups.index)
+    counted = np.flatnonzero(weight)
+    return find_rows_per_case(posterior[counted], labels[counted], weight[counted], index[counted])
+
+
+def _estimate_noise(
+    posterior: Array, labels: NDArray[np.intp], weight: Array, cases: float
+) -> Untwisting | MatrixUntwisting:
     if posterior.shape[1] == 2:
-        return estimate_noise(posterior[:, 1], labels, sample_weight=weight)
-    return estimate_transitions(posterior, labels, weight)
+        return estimate_noise(posterior[:, 1], labels, sample_weight=weight, rows_per_case=cases)
+    return estimate_transitions(posterior, labels, weight, rows_per_case=cases)
 
 
 def _learn_noise(
-    posterior: Array, labels: NDArray[np.intp], weight: Array, review: ReviewedRows
+    posterior: Array, labels: NDArray[np.intp], weight: Array, review: ReviewedRows, cases: float
 ) -> Untwisting | MatrixUntwisting:
     """Estimate the noise with what a review found; where nobody knows what it changed, that of the other rows."""
     is_open = ~review.is_reviewed
     if not review.knows_given:
-        return _estimate_noise(posterior, labels, weight * is_open if weight[is_open].any() else weight)
+        return _estimate_noise(posterior, labels, weight * is_open if weight[is_open].any() else weight, cases)
     known = np.flatnonzero(review.is_reviewed & (weight > 0))
-    noise = _estimate_noise(posterior, labels, weight)
+    noise = _estimate_noise(posterior, labels, weight, cases)
     return learn_from_review(noise, posterior[known], labels[known], review.labels[known].astype(np.intp))
 
 
@@ -313,12 +366,18 @@ def _name_model(model: Any) -> str:
 
 
 def _judge(
-    fitted: FittedModel, votes: LabelSources | None, posterior: Array, labels: NDArray[np.intp], weight: Array
+    fitted: FittedModel,
+    votes: LabelSources | None,
+    posterior: Array,
+    labels: NDArray[np.intp],
+    weight: Array,
+    cases: float,
+    judged: NDArray[np.bool_] | None,
 ) -> Judgement:
     """Judge labels by their sources where these are known, and all alike where not."""
     if votes is None:
         noise = fitted.noise if isinstance(fitted.noise, (Untwisting, MatrixUntwisting)) else fitted.estimate_noise()
-        return judge_alike(noise, posterior, labels, weight)
+        return judge_alike(noise, posterior, labels, weight, rows_per_case=cases, judged=judged)
     assert fitted.sources is not None  # Sources that were given are estimated.
     return judge_by_source(fitted.sources, votes, posterior, labels, weight)
 
@@ -359,6 +418,19 @@ def _check_sources(fitted: FittedModel, source: Any, item: Any) -> LabelSources 
         if not pairs == len(np.unique(named[counted])) == len(np.unique(votes.items[counted])):
             raise ValueError("item must be that of the rows that the model was fitted to, in the same order")
     return votes
+
+
+def _check_groups(fitted: FittedModel, groups: Any) -> RowGroups | None:
+    """Return which rows belong together; a ValueError where that is not what the fit was told."""
+    assert fitted.out_of_fold is not None
+    known = fitted.out_of_fold.groups
+    if groups is None:
+        return known
+    if known is None:
+        raise ValueError("the model was fitted without groups: fit it with groups=..., or leave model out")
+    if not known.is_same_as(read_groups(groups, len(known.index))):
+        raise ValueError("groups must be those of the rows that the model was fitted to, in the same order")
+    return known
 
 
 def _name_sources(votes: LabelSources) -> NDArray[Any]:

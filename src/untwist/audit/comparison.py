@@ -15,10 +15,10 @@ from untwist.arguments import Array
 from untwist.audit.labels import LabelAudit
 from untwist.audit.out_of_fold import find_held_out_shares
 from untwist.audit.peers import LEARNING_RATE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
-from untwist.classifier import list_parameters
-from untwist.settings import resolve
+from untwist.audit.training import collect_again
+from untwist.data.batches import Batches, fit_memory
 from untwist.sums import average
-from untwist.training_data import SourceColumns, TrainingData
+from untwist.training_data import SourceColumns
 
 __all__ = ["Peer", "compare"]
 
@@ -68,30 +68,36 @@ def compare(audit: LabelAudit) -> dict[str, Peer]:
     Returns
     -------
     dict of Peer
-        By the name of the method.
+        By the name of the method. A ValueError where the rows are `Batches` that are too many for memory.
     """
-    held_out_shares = _find_folds(audit)
+    if isinstance(audit.X, Batches) and not fit_memory(audit.X):
+        raise ValueError(
+            f"other boosters need all rows in memory, and {audit.X} are too many: audit some of them, "
+            "Batches(..., rows=...), and compare on these"
+        )
+    folds = _find_folds(audit)
     measured = {"untwist": _measure(audit, audit.posterior, audit.clean.argmax(axis=1))}
     for name, (package, fit) in PEERS.items():
         if importlib.util.find_spec(package) is None:
             continue
         posterior = np.zeros_like(audit.posterior)
-        for held_out_share in held_out_shares:
+        for held_out_share, weight in zip(*folds, strict=True):
             rows = np.flatnonzero(held_out_share)
-            weight = audit.weight * (1.0 - held_out_share)
             posterior[rows] += held_out_share[rows, None] * _predict(fit, audit, weight, rows)
         measured[name] = _measure(audit, posterior, posterior.argmax(axis=1))
     return measured
 
 
-def _find_folds(audit: LabelAudit) -> Array:
-    """Return, for every fold of the audited model, the share of each row's weight that it set aside."""
+def _find_folds(audit: LabelAudit) -> tuple[Array, Array]:
+    """Return the share of each row's weight that each fold of the audited model set aside, and what it trained on."""
     model = audit.find_own_model("the folds of other boosters come")
-    settings = resolve(list_parameters(model), seed=model.model_.seed)
-    sources = SourceColumns(audit.source, audit.item)
-    data = TrainingData.collect(settings, audit.X, audit.given, audit.weight, sources=sources)
+    sources = SourceColumns(audit.source, audit.item, audit.groups)
+    data = collect_again(model, audit.X, audit.given, sources)
     assert data.folds is not None  # A model that can be audited has chosen by folds.
-    return find_held_out_shares(data.folds, data.weight)
+    shares = find_held_out_shares(data.folds, data.weight)
+    weight = data.unweigh_classes()
+    trained = weight * (1.0 - shares) if data.own_folds is None else np.where(data.own_folds.trained, weight, 0.0)
+    return shares, trained
 
 
 def _measure(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) -> Peer:

@@ -475,7 +475,7 @@ def describe_training(audit: LabelAudit) -> TrainingFacts:
     return TrainingFacts(
         n_columns=audit.numbers.shape[1],
         n_categorical=len(model.encoder.schema.categories),
-        missing_share=float(np.isnan(audit.numbers).mean()),
+        missing_share=float(np.mean([np.isnan(column).mean() for column in audit.numbers.T])),
         n_trees=model.n_rounds,
         choice=model.choice,
         alpha_was_open=isinstance(classifier.alpha, str) and classifier.alpha == "auto",
@@ -544,13 +544,16 @@ def train_again(audit: LabelAudit, labels: NDArray[Any]) -> FittedModel:
     -------
     FittedModel
     """
-    sources = SourceColumns(audit.source, audit.item)
+    told = audit.source, audit.item, audit.groups
     model = audit.find_own_model("trees on other labels come")
     if len(labels) <= MOST_TRAINED_AGAIN:
-        return train_chosen_candidate(model, audit.X, labels, audit.weight, sources)
+        assert model.model_.out_of_fold is not None  # A model that can be audited has chosen by folds.
+        weight = model.model_.out_of_fold.fit_weights()
+        return train_chosen_candidate(model, audit.X, labels, weight, SourceColumns(*told))
     rows = audit.judged_rows.choose_rows(MOST_TRAINED_AGAIN)
-    sources = SourceColumns(*(None if one is None else one[rows] for one in (audit.source, audit.item)))
-    return train_on_numbers(model, audit.numbers[rows], labels[rows], audit.weight[rows], sources)
+    rows = rows if audit.judged is None else np.flatnonzero(audit.judged)[rows]
+    sources = SourceColumns(*(None if one is None else one[rows] for one in told))
+    return train_on_numbers(model, audit.numbers[rows], labels[rows], audit.weight[rows], sources, rows=rows)
 
 
 # ---- calibration ----

@@ -24,6 +24,7 @@ __all__ = [
     "Interval",
     "Judgement",
     "bound_share",
+    "doubt_judgement",
     "find_unseen_share",
     "judge_alike",
     "judge_by_source",
@@ -65,7 +66,13 @@ class Judgement:
 
 
 def judge_alike(
-    noise: Untwisting | MatrixUntwisting, posterior: Array, labels: NDArray[np.intp], weight: Array
+    noise: Untwisting | MatrixUntwisting,
+    posterior: Array,
+    labels: NDArray[np.intp],
+    weight: Array,
+    *,
+    rows_per_case: float = 1.0,
+    judged: NDArray[np.bool_] | None = None,
 ) -> Judgement:
     """Judge labels of which nobody knows who gave them: one noise is that of all.
 
@@ -79,16 +86,27 @@ def judge_alike(
         The index of each row's label.
     weight : array
         How much each row counts.
+    rows_per_case : float, default 1
+        How many rows count as one, as those of a group err together.
+    judged : array of bool or None
+        The rows that have a posterior; None: all of them. Of others nothing is known: no probability, NaN, and no other
+        class than their label.
 
     Returns
     -------
     Judgement
     """
+    if judged is not None:
+        rows = np.flatnonzero(judged)
+        found = judge_alike(noise, posterior[rows], labels[rows], weight[rows], rows_per_case=rows_per_case)
+        predicted, wrong = labels.copy(), np.full(len(labels), np.nan)
+        predicted[rows], wrong[rows] = found.predicted, found.wrong
+        return replace(found, predicted=predicted, wrong=wrong)
     twisted = _prepare_posterior(noise, posterior)
 
     def bound(weight_here: Array) -> Interval:
         share, low, high = noise.share_wrong(twisted, labels, weight_here)
-        return share, low, high if noise.is_given else _keep_unseen(high, weight_here)
+        return share, low, high if noise.is_given else _keep_unseen(high, weight_here, rows_per_case)
 
     return Judgement(
         noise=noise,
@@ -97,6 +115,29 @@ def judge_alike(
         share=bound(weight),
         share_by_label=[bound(np.where(labels == label, weight, 0.0)) for label in range(posterior.shape[1])],
     )
+
+
+def doubt_judgement(judged: Judgement, share: float) -> Judgement:
+    """Return a judgement that excludes nothing of a share of the rows: models may have remembered their labels.
+
+    Parameters
+    ----------
+    judged : Judgement
+        What is known if models know all that they say.
+    share : float
+        The share of the rows that nearly repeat rows which models have seen.
+
+    Returns
+    -------
+    Judgement
+        Its shares may be as high as if all labels of such rows were wrong.
+    """
+
+    def widen(interval: Interval) -> Interval:
+        middle, low, high = interval
+        return middle, low, high + share * (1.0 - high)
+
+    return replace(judged, share=widen(judged.share), share_by_label=[widen(one) for one in judged.share_by_label])
 
 
 def settle_reviewed(judged: Judgement, review: ReviewedRows, weight: Array) -> Judgement:
@@ -338,13 +379,13 @@ def move_interval(share: float, other: Interval) -> tuple[float, float]:
     return min(float(expit(here + low - there)), share), max(float(expit(here + high - there)), share)
 
 
-def find_unseen_share(n_rows: int) -> float:
+def find_unseen_share(n_rows: float) -> float:
     """Return the share of wrong labels that would show in none of so many rows in one case of twenty.
 
     Parameters
     ----------
-    n_rows : int
-        The number of rows.
+    n_rows : float
+        The number of rows, or of cases that err independently.
 
     Returns
     -------
@@ -354,6 +395,6 @@ def find_unseen_share(n_rows: int) -> float:
     return -float(np.expm1(np.log(1.0 - CONFIDENCE) / max(1, n_rows)))
 
 
-def _keep_unseen(high: float, weight: Array) -> float:
+def _keep_unseen(high: float, weight: Array, rows_per_case: float = 1.0) -> float:
     """Return the upper limit of a share, which ends no lower than rows can tell."""
-    return max(high, find_unseen_share(int(np.count_nonzero(weight))))
+    return max(high, find_unseen_share(np.count_nonzero(weight) / rows_per_case))

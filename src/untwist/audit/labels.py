@@ -42,6 +42,7 @@ from untwist.data.decisions import Decisions
 from untwist.data.encoding import TableEncoder
 from untwist.data.fingerprints import fingerprint
 from untwist.data.sources import look_up_sources
+from untwist.data.twins import Twins
 from untwist.display import (
     write_percent,
 )
@@ -109,6 +110,16 @@ class LabelAudit:
     in_sample_reason : str
         Why posteriors that were given look as if they had seen the labels, which makes wrong labels look right; empty
         where nothing shows that they have.
+    groups : array or None
+        The group of each row, None where that is not known of a row; None where no groups were given.
+    rows_per_case : float
+        How many rows count as one in all that is said of the noise, as those of a group err together; 1 without groups.
+    judged : array of bool or None
+        Whether some fold of one's own judged each row; None where all rows are judged. The others have NaN in
+        `posterior` and `wrong`, their own label in `predicted`, weight 0, and no part in anything that is said.
+    twins : Twins or None
+        Rows of different folds that nearly repeat each other, where no groups were given and so many do that the models
+        may have remembered labels. Then nothing is excluded of such rows.
 
     Examples
     --------
@@ -143,6 +154,10 @@ class LabelAudit:
     encoder: TableEncoder | None = None
     judge: str = "PILBoostClassifier, out of fold"
     in_sample_reason: str = ""
+    groups: NDArray[Any] | None = None
+    rows_per_case: float = 1.0
+    judged: NDArray[np.bool_] | None = None
+    twins: Twins | None = None
 
     def __str__(self) -> str:
         return self.describe()
@@ -179,15 +194,25 @@ class LabelAudit:
         """Whether posteriors that were given look as if they had seen the labels."""
         return bool(self.in_sample_reason)
 
-    def describe_judge(self) -> list[str]:
-        """Say in words that posteriors which were given look as if they had seen the labels.
+    @property
+    def n_judged(self) -> int:
+        """The number of rows that were judged."""
+        return len(self.given) if self.judged is None else int(self.judged.sum())
+
+    def describe_judge(self, *, for_command: bool = False) -> list[str]:
+        """Say in words what speaks against those who judged: that they may have seen the labels, or not all rows.
+
+        Parameters
+        ----------
+        for_command : bool, default False
+            Whether advice names options of the command line rather than Python.
 
         Returns
         -------
         list of str
-            One line, or none where nothing shows that they have.
+            A line for each finding, or none.
         """
-        return words.describe_judge(self)
+        return words.describe_judge(self, for_command=for_command)
 
     def describe_noise(self) -> str:
         """Say in words how noisy the labels are, with the names of the classes.
@@ -224,7 +249,7 @@ class LabelAudit:
         A few wrong labels are never excluded: see `find_unseen_share`. Where a column looks like a source, neither is
         what would be wrong if it is one.
         """
-        unseen = find_unseen_share(int(np.count_nonzero(self.weight)))
+        unseen = find_unseen_share(np.count_nonzero(self.weight) / self.rows_per_case)
         uneven = 0.0 if self.noise.found else self.noise.uneven_limit
         as_source = 0.0 if self.hidden_source is None else self.hidden_source.interval_as_source[1]
         return max(self.noise_rate[2], uneven, unseen, as_source)
@@ -252,7 +277,7 @@ class LabelAudit:
             return [(noise.rate_neg, *noise.interval_neg), (noise.rate_pos, *noise.interval_pos)]
         n_rows = [np.count_nonzero((self.predicted == name) & (self.weight > 0)) for name in self.classes]
         return [
-            (share, low, high if noise.is_given else max(high, find_unseen_share(int(n))))
+            (share, low, high if noise.is_given else max(high, find_unseen_share(int(n) / self.rows_per_case)))
             for share, (low, high), n in zip(
                 noise.class_shares.tolist(), noise.class_intervals.tolist(), n_rows, strict=True
             )
@@ -397,17 +422,18 @@ class LabelAudit:
 
     @property
     def ranking(self) -> NDArray[np.intp]:
-        """All rows that nobody has reviewed, the most suspect first.
+        """All rows that were judged and that nobody has reviewed, the most suspect first.
 
         Of equals those come first whose label the posterior speaks against more.
         """
         return self._rank(self.wrong)
 
     def _rank(self, value: Array) -> NDArray[np.intp]:
-        """Return all rows that nobody has reviewed, those of the highest value first."""
+        """Return all rows that were judged and not reviewed, those of the highest value first."""
         rows = np.arange(len(self.given))
         posterior_of_label = self.posterior[rows, self.label_indices]
         order = np.lexsort((rows, posterior_of_label, -value))
+        order = order if self.judged is None else order[self.judged[order]]
         return order if self.reviewed is None else order[~self.reviewed[order]]
 
     @cached_property
@@ -704,13 +730,13 @@ class LabelAudit:
 
     @property
     def judged_rows(self) -> JudgedRows:
-        """The rows with what is known of their labels; one that looks like a source is judged without it."""
+        """The rows that were judged, with what is known of their labels; a column like a source is left out for it."""
         hidden = self.hidden_source
         expected = Expectation.under_one_matrix(self.clean, self.noise.matrix)
         if self.by_source is not None:
             clean = self.by_source.clean(self.posterior)
             expected = Expectation(clean, self.by_source.matrices_by_index, self.source_indices)
-        return JudgedRows(
+        judged = JudgedRows(
             table=self.numbers,
             posterior=self.posterior,
             labels=self._labels_as_given,
@@ -718,7 +744,9 @@ class LabelAudit:
             noise=self.noise,
             expected=expected,
             without={} if hidden is None else {hidden.position: (hidden.posterior, hidden.noise)},
+            rows_per_case=self.rows_per_case,
         )
+        return judged if self.judged is None else judged.take(np.flatnonzero(self.judged))
 
     # ---- other forms ----
 

@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from untwist.arguments import Array
+from untwist.data.groups import OwnFolds
 from untwist.progress import ProgressLine, describe_progress
 
 __all__ = ["find_held_out_shares", "predict_out_of_fold"]
@@ -41,7 +42,13 @@ def find_held_out_shares(folds: Array, weight: Array) -> Array:
 
 
 def predict_out_of_fold(
-    model: Any, X: Any, labels: NDArray[np.intp], classes: NDArray[Any], folds: Array, weight: Array
+    model: Any,
+    X: Any,
+    labels: NDArray[np.intp],
+    classes: NDArray[Any],
+    folds: Array,
+    weight: Array,
+    own_folds: OwnFolds | None = None,
 ) -> Array:
     """Return posteriors of every row by clones of a classifier that have not seen it.
 
@@ -60,21 +67,29 @@ def predict_out_of_fold(
         The weight of each row that each fold sets aside.
     weight : array
         The weight of each row; clones are told unless all are 1.
+    own_folds : OwnFolds or None
+        The rows that each fold trains on and judges, where that was told; otherwise it trains on all that it does not
+        set aside.
 
     Returns
     -------
     array of shape (n_rows, n_classes)
-        0 for a class that no row of a fold was left to learn from. A row without weight is judged by all clones.
+        0 for a class that no row of a fold was left to learn from. A row without weight is judged by all clones. NaN
+        for a row that no fold of one's own judges.
     """
     _check_model(model)
-    shares = find_held_out_shares(folds, weight)
-    # A row without weight was seen by nobody, so that every fold may judge it.
-    shares = np.where(weight > 0, shares, 1.0 / len(shares))
+    if own_folds is None:
+        shares = find_held_out_shares(folds, weight)
+        # A row without weight was seen by nobody, so that every fold may judge it.
+        shares = np.where(weight > 0, shares, 1.0 / len(shares))
+        weights = np.where(weight > 0, weight * (1.0 - shares), 0.0)
+    else:
+        shares = own_folds.held_out.astype(np.float64)
+        weights = np.where(own_folds.trained, weight, 0.0)
     posterior = np.zeros((len(labels), len(classes)))
     by_name = _speaks_of_classes(model, classes)
     with ProgressLine() as line:
-        for fold, share in enumerate(shares, start=1):
-            weight_here = np.where(weight > 0, weight * (1.0 - share), 0.0)
+        for fold, (share, weight_here) in enumerate(zip(shares, weights, strict=True), start=1):
             trained, judged = np.flatnonzero(weight_here), np.flatnonzero(share)
             known, numbers = np.unique(labels[trained], return_inverse=True)
             posterior_here = np.zeros((len(judged), len(classes)))
@@ -86,6 +101,7 @@ def predict_out_of_fold(
                 posterior_here[:, known] = _predict(fitted, _safe_indexing(X, judged), len(known))
             posterior[judged] += share[judged, None] * posterior_here
             line.show(describe_progress(fold, len(shares), line.seconds, "folds of the given model"))
+    posterior[shares.sum(axis=0) == 0] = np.nan
     return posterior
 
 

@@ -7,19 +7,29 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
 from untwist.arguments import Array
 from untwist.classifier import PILBoostClassifier, list_parameters
 from untwist.data.batches import Batches
 from untwist.data.encoding import TableEncoder
-from untwist.data.folds import mix_bits, split_into_folds, split_items_into_folds
+from untwist.data.folds import mix_bits, split_groups_into_folds, split_into_folds, split_items_into_folds
+from untwist.data.groups import (
+    OwnFolds,
+    RowGroups,
+    check_own_folds,
+    check_trained_classes,
+    keep_items_in_groups,
+    read_groups,
+    read_own_folds,
+)
 from untwist.data.labels import find_classes, refuse_missing
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
 from untwist.data.tables import bring_to_host
+from untwist.data.twins import Twins
 from untwist.settings import resolve
-from untwist.training_data import N_FOLDS, SourceColumns, TrainingData
+from untwist.training_data import SourceColumns, TrainingData
 
 __all__ = ["AuditedRows", "read_rows"]
 
@@ -43,6 +53,12 @@ class AuditedRows:
         together. None where there are no rows to fit anything to.
     encoder : TableEncoder or None
         How the rows become numbers, where they are a table.
+    groups : RowGroups or None
+        Which rows belong together, if that was told.
+    own_folds : OwnFolds or None
+        The rows that each fold trains on and judges, where folds of one's own were given.
+    twins : Twins or None
+        Rows that nearly repeat rows of other folds, if many do.
     """
 
     classes: NDArray[Any]
@@ -51,10 +67,26 @@ class AuditedRows:
     votes: LabelSources | None
     folds: Array | None
     encoder: TableEncoder | None
+    groups: RowGroups | None = None
+    own_folds: OwnFolds | None = None
+    twins: Twins | None = None
+
+    @property
+    def judged(self) -> NDArray[np.bool_] | None:
+        """Whether each row is judged; None where all are."""
+        if self.own_folds is None or self.own_folds.judged.all():
+            return None
+        return self.own_folds.judged
 
 
 def read_rows(
-    X: Any, y: Any, sample_weight: ArrayLike | None, sources: SourceColumns, random_state: Any
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    sources: SourceColumns,
+    random_state: Any,
+    cv: Any = None,
+    has_review: bool = False,
 ) -> AuditedRows:
     """Read the rows as `PILBoostClassifier.fit` would, and where they are no table, as far as there are any.
 
@@ -65,9 +97,13 @@ def read_rows(
     y, sample_weight
         As `PILBoostClassifier.fit` takes them.
     sources : SourceColumns
-        Who gave each label.
+        Who gave each label, and which rows belong together.
     random_state : object
         What the folds follow from.
+    cv : object
+        The folds, as `PILBoostClassifier` takes them.
+    has_review : bool
+        Whether some rows have been reviewed, so that all must be judged.
 
     Returns
     -------
@@ -77,10 +113,19 @@ def read_rows(
         raise ValueError("X must be in memory to be judged by posteriors of other models, got Batches: leave it out")
     X = bring_to_host(X)
     if X is not None and _count_dimensions(X) == 2:
-        settings = resolve(list_parameters(PILBoostClassifier(random_state=random_state)))
-        data = TrainingData.collect(settings, X, y, sample_weight, sources=sources)
-        labels = data.rows.labels.astype(np.intp)
-        return AuditedRows(data.classes, labels, data.rows.weight, data.sources, data.folds, data.encoder)
+        settings = resolve(list_parameters(PILBoostClassifier(cv=cv, random_state=random_state)))
+        data = TrainingData.collect(settings, X, y, sample_weight, sources=sources, has_review=has_review)
+        return AuditedRows(
+            classes=data.classes,
+            labels=data.rows.labels.astype(np.intp),
+            weight=data.rows.weight,
+            votes=data.sources,
+            folds=data.folds,
+            encoder=data.encoder,
+            groups=data.groups,
+            own_folds=data.own_folds,
+            twins=data.find_twins(),
+        )
     refuse_missing(y)
     given = column_or_1d(bring_to_host(y))
     classes, numbers = find_classes(given)
@@ -88,14 +133,29 @@ def read_rows(
     weight = _check_sample_weight(bring_to_host(sample_weight), contents, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("sample_weight must be positive for some of the rows")
-    votes = _read_sources(sources, contents, numbers, weight)
-    folds = None
-    seed = int(check_random_state(random_state).randint(2**31))
-    if X is not None and votes is not None and votes.has_repeated_items:
-        folds = split_items_into_folds(contents, votes.items, numbers, weight, N_FOLDS, seed)
-    elif X is not None:
-        folds = split_into_folds(contents, numbers, weight, N_FOLDS, seed)
-    return AuditedRows(classes, numbers.astype(np.intp), weight, votes, folds, None)
+    groups = None if sources.groups is None else read_groups(sources.groups, len(given))
+    votes = _read_sources(sources, contents, numbers, weight, groups)
+    settings = resolve(list_parameters(PILBoostClassifier(cv=cv, random_state=random_state)))
+    folds = own_folds = None
+    if X is None:
+        pass  # There are no rows to fit anything to.
+    elif not isinstance(settings.cv, int):
+        own_folds = read_own_folds(settings.cv, X, given, None if groups is None else groups.name_rows())
+        needs_all = "reviewed" if has_review else None if votes is None else "source"
+        check_own_folds(own_folds, groups, None if votes is None else votes.items, needs_all)
+        check_trained_classes(numbers, weight, classes, np.where(own_folds.trained, weight, 0.0), own_folds)
+        folds = np.where(own_folds.held_out, weight, 0.0)
+    elif groups is not None:
+        alone = contents if votes is None else mix_bits(votes.items.astype(np.uint64))
+        hashes = groups.hash_rows(alone)
+        folds = split_groups_into_folds(contents, hashes, numbers, weight, settings.cv, settings.seed)
+        check_trained_classes(numbers, weight, classes, weight - folds, None)
+    elif votes is not None and votes.has_repeated_items:
+        folds = split_items_into_folds(contents, votes.items, numbers, weight, settings.cv, settings.seed)
+    else:
+        folds = split_into_folds(contents, numbers, weight, settings.cv, settings.seed)
+    labels = numbers.astype(np.intp)
+    return AuditedRows(classes, labels, weight, votes, folds, None, groups, own_folds)
 
 
 def _count_dimensions(X: Any) -> int:
@@ -116,7 +176,11 @@ def _hash_contents(X: Any, n_rows: int) -> NDArray[np.uint64]:
 
 
 def _read_sources(
-    columns: SourceColumns, contents: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array
+    columns: SourceColumns,
+    contents: NDArray[np.uint64],
+    labels: NDArray[np.uint32],
+    weight: Array,
+    groups: RowGroups | None,
 ) -> LabelSources | None:
     """Return who gave each label and which rows are of one item, if that was told."""
     if columns.item is not None and columns.source is None:
@@ -127,4 +191,5 @@ def _read_sources(
     if not (weight[index != UNKNOWN] > 0).any():
         raise ValueError("source must be known for some of the rows with a weight, got none but unknown ones")
     named = None if columns.item is None else read_names("item", columns.item, len(labels))[1]
+    contents, named = keep_items_in_groups(contents, named, groups)
     return LabelSources(names, index, find_items(contents, index, labels, weight, named))

@@ -114,6 +114,8 @@ class JudgedRows:
     without : mapping of int to tuple
         The posterior and the noise of a model that was trained without a column, where there is such a model: the parts
         of that column are judged by them.
+    rows_per_case : float
+        How many rows count as one, as those of a group err together.
     """
 
     table: Array
@@ -123,6 +125,7 @@ class JudgedRows:
     noise: Untwisting | MatrixUntwisting
     expected: Expectation
     without: Mapping[int, tuple[Array, Untwisting | MatrixUntwisting]] = field(default_factory=dict)
+    rows_per_case: float = 1.0
 
     def take(self, rows: NDArray[np.intp]) -> JudgedRows:
         """Return the same of some rows, in their order."""
@@ -197,7 +200,7 @@ def find_slices(
     for expected, indices in _group_by_expectation(judged, [column for column, _, _ in parts]):
         measured = measure_parts(expected, judged.labels, judged.weight, [parts[index][2] for index in indices])
         excesses.update(zip(indices, measured, strict=True))
-    p_values = find_p_values([excesses[index] for index in range(len(parts))])
+    p_values = find_p_values([excesses[index] for index in range(len(parts))], judged.rows_per_case)
     named = np.flatnonzero(select_discoveries(p_values, false_discovery_rate))
     named = named[np.argsort(p_values[named], kind="stable")]
     shares = _estimate_shares(judged, encoder, dict.fromkeys(parts[index][0] for index in named.tolist()))
@@ -319,7 +322,7 @@ def _measure(
     )
 
 
-def find_p_values(excesses: list[Excess]) -> Array:
+def find_p_values(excesses: list[Excess], rows_per_case: float = 1.0) -> Array:
     """Return how likely it is that parts which are as good as all others contradict the features so much.
 
     Where the scores of all parts are larger than their variances allow, as posteriors are a little wrong everywhere,
@@ -330,6 +333,8 @@ def find_p_values(excesses: list[Excess]) -> Array:
     ----------
     excesses : list of Excess
         Those of all parts.
+    rows_per_case : float, default 1
+        How many rows count as one: the scores vary by so much more than those of independent rows.
 
     Returns
     -------
@@ -340,7 +345,7 @@ def find_p_values(excesses: list[Excess]) -> Array:
         return np.zeros(0)
     score, variance, third = np.array(excesses).T
     deviations = score / np.sqrt(variance)
-    inflation = max(1.0, float(np.median(deviations**2)) / MEDIAN_SQUARE)
+    inflation = max(rows_per_case, float(np.median(deviations**2)) / MEDIAN_SQUARE)
     skewness = np.maximum(third / variance**1.5, LEAST_SKEWNESS)
     shape = 4.0 / skewness**2
     return np.asarray(gammaincc(shape, np.maximum(shape + deviations / np.sqrt(inflation) * np.sqrt(shape), 0.0)))

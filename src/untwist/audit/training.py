@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_monotonic_cst
 
@@ -12,12 +13,12 @@ from untwist.arguments import Array
 from untwist.automatic.search import Search
 from untwist.classifier import PILBoostClassifier, list_parameters
 from untwist.model import FittedModel
-from untwist.settings import Settings, resolve
+from untwist.settings import N_FOLDS, Settings, resolve
 from untwist.theory.links import LogitLink
 from untwist.theory.several_classes import SoftmaxLink
 from untwist.training_data import SourceColumns, TrainingData
 
-__all__ = ["train_chosen_candidate", "train_on_numbers"]
+__all__ = ["collect_again", "train_chosen_candidate", "train_on_numbers"]
 
 
 def train_chosen_candidate(
@@ -43,6 +44,27 @@ def train_chosen_candidate(
     return _train(model, _resolve(model), X, labels, weight, sources)
 
 
+def collect_again(model: PILBoostClassifier, X: Any, labels: NDArray[Any], sources: SourceColumns) -> TrainingData:
+    """Return the training rows of a classifier once more, in the folds that it had.
+
+    Parameters
+    ----------
+    model : PILBoostClassifier
+        A classifier that chose by folds.
+    X, labels
+        The rows that it was fitted to.
+    sources : SourceColumns
+        Who gave the labels, and which rows belong together.
+
+    Returns
+    -------
+    TrainingData
+    """
+    assert model.model_.out_of_fold is not None  # A model that can be audited has chosen by folds.
+    weight = model.model_.out_of_fold.fit_weights()
+    return TrainingData.collect(_resolve(model), X, labels, weight, sources=sources)
+
+
 def train_on_numbers(
     model: PILBoostClassifier,
     numbers: Array,
@@ -51,6 +73,7 @@ def train_on_numbers(
     sources: SourceColumns | None = None,
     *,
     without: int | None = None,
+    rows: NDArray[np.intp] | None = None,
 ) -> FittedModel:
     """Train the chosen candidate on rows that are numbers, perhaps without a column, which is 0 everywhere then.
 
@@ -66,6 +89,8 @@ def train_on_numbers(
         Who gave the labels, if that is known.
     without : int or None
         The position of a column to leave out.
+    rows : array of int or None
+        Which of the rows that the classifier was fitted to these are; None for all of them.
 
     Returns
     -------
@@ -73,6 +98,8 @@ def train_on_numbers(
     """
     encoder = model.model_.encoder
     settings = _resolve(model)
+    if rows is not None and not isinstance(settings.cv, int):
+        settings = replace(settings, cv=N_FOLDS)  # Of some rows, folds of one's own may train on too few.
     settings = replace(settings, categorical_features=sorted(encoder.schema.categories.keys() - {without}))
     if settings.monotonic_cst is not None:
         # These rows are an array, whose columns have no names.
@@ -85,7 +112,10 @@ def train_on_numbers(
 
 
 def _resolve(model: PILBoostClassifier) -> Settings:
-    return resolve(list_parameters(model), seed=model.model_.seed)
+    """Return the settings of a fitted classifier, with the very folds of one's own that it had, if it had such."""
+    settings = resolve(list_parameters(model), seed=model.model_.seed)
+    unseen = model.model_.out_of_fold
+    return settings if unseen is None or unseen.own_folds is None else replace(settings, cv=unseen.own_folds)
 
 
 def _train(

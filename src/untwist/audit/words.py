@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from untwist.audit.labels import LabelAudit
 
 __all__ = [
+    "NOTHING_KNOWN",
     "describe_as_source",
     "describe_audit",
     "describe_judge",
@@ -52,6 +53,9 @@ ALL_SOURCES = ("list_sources() has them all", "--json lists them all")
 #: How to ask for rows where no label is suspect, in Python and on the command line.
 FIRST_ROWS = ("suspects(budget=...) are the rows to look at first", "--budget 50 lists the rows to look at first")
 
+#: What is said of labels that the models may have remembered.
+NOTHING_KNOWN = "how many are wrong cannot be told, as the models have all but seen the rows that they judge"
+
 #: Suspects that a notebook lists, at most, and points of the curve of what a review of them finds.
 MOST_LISTED = 5
 CURVE_POINTS = 40
@@ -72,11 +76,13 @@ def describe_audit(audit: LabelAudit, *, for_command: bool) -> str:
     str
     """
     n_rows = len(audit.given)
-    others = [f"  {one}" for one in [*audit.describe_judge(), *audit.describe_sources(for_command=for_command)]]
+    judge = audit.describe_judge(for_command=for_command)
+    others = [f"  {one}" for one in [*judge, *audit.describe_sources(for_command=for_command)]]
     if audit.reviewed is not None:
         others.append(f"  {np.count_nonzero(audit.reviewed):,} of them are reviewed, and taken as right")
     if not audit.noise.found:
-        words = f"{n_rows} labels: {audit.describe_noise()}{audit.describe_as_source()}; {FIRST_ROWS[for_command]}"
+        words = f"{n_rows} labels: {audit.describe_noise()}{audit.describe_as_source()}"
+        words += "" if audit.twins is not None else f"; {FIRST_ROWS[for_command]}"
         return "\n".join([words, *others])
     rate, low, high = audit.noise_rate
     wrong = f"{rate:.1%} of them wrong ({low:.1%} to {high:.1%})"
@@ -95,22 +101,48 @@ def describe_audit(audit: LabelAudit, *, for_command: bool) -> str:
     return "\n".join(lines + others)
 
 
-def describe_judge(audit: LabelAudit) -> list[str]:
-    """Say in words that posteriors which were given look as if they had seen the labels.
+def describe_judge(audit: LabelAudit, *, for_command: bool) -> list[str]:
+    """Say in words what speaks against those who judged: that they may have seen the labels, or not all rows.
 
     Parameters
     ----------
     audit : LabelAudit
         What was found.
+    for_command : bool
+        Whether advice names options of the command line rather than Python.
 
     Returns
     -------
     list of str
     """
-    if not audit.looks_in_sample:
-        return []
-    words = f"the posteriors look as if they had seen the labels: {audit.in_sample_reason}"
-    return [f"{words}; wrong labels that were seen look right, so that too few are found: give posteriors out of fold"]
+    lines = []
+    if audit.looks_in_sample:
+        words = f"the posteriors look as if they had seen the labels: {audit.in_sample_reason}"
+        lines.append(
+            f"{words}; wrong labels that were seen look right, so that too few are found: give posteriors out of fold"
+        )
+    if audit.twins is not None:
+        lines.append(audit.twins.describe(for_command=for_command))
+    if audit.judged is not None:
+        n_rows = len(audit.given)
+        lines.append(
+            f"{n_rows - audit.n_judged:,} of the {n_rows:,} labels are not judged, as no fold sets them aside: nothing "
+            "is said of them"
+        )
+    if audit.groups is not None:
+        lines.append(_describe_groups(audit))
+    return lines
+
+
+def _describe_groups(audit: LabelAudit) -> str:
+    """Say how many groups there are, and for how many independent rows they count."""
+    counted = audit.weight > 0
+    known = {one for one in audit.groups[counted].tolist() if one is not None} if audit.groups is not None else set()
+    cases = np.count_nonzero(counted) / audit.rows_per_case
+    return (
+        f"rows of {len(known):,} groups are judged by models that have not seen their group; as rows of a group err "
+        f"together, they count for about {cases:,.0f}"
+    )
 
 
 def describe_noise(audit: LabelAudit) -> str:
@@ -125,6 +157,8 @@ def describe_noise(audit: LabelAudit) -> str:
     -------
     str
     """
+    if audit.twins is not None and not audit.noise.found:
+        return NOTHING_KNOWN
     if audit.by_source is None or not audit.noise.found or isinstance(audit.noise, Untwisting):
         return audit.noise.describe(audit.classes)
     share, low, high = audit.noise_rate

@@ -12,6 +12,7 @@ from scipy import sparse
 from untwist.arguments import Array
 from untwist.boosting.engines.engine import Rows
 from untwist.boosting.forest import Forest, iterate_row_blocks
+from untwist.data.groups import OwnFolds
 from untwist.model import OutOfFold
 
 __all__ = ["score_held_out_rows"]
@@ -24,6 +25,7 @@ def score_held_out_rows(
     n_training: int,
     n_jobs: int | None = None,
     show_to_fold: Callable[[int, NDArray[np.intp], NDArray[Any]], NDArray[Any]] | None = None,
+    own_folds: OwnFolds | None = None,
 ) -> OutOfFold:
     """Return the scores of the rows that each fold set aside, one fold after the other.
 
@@ -37,15 +39,18 @@ def score_held_out_rows(
         The weight of each row that each fold set aside.
     n_training : int
         The first so many rows are all to be scored. Those of them that no fold set aside, as they have no weight, come
-        last, and the mean of all folds scores them.
+        last, and the mean of all folds scores them. Rows that no fold of one's own judges are not scored.
     n_jobs : int or None
         Threads.
     show_to_fold : callable or None
         Takes a fold, positions of rows, and these rows; returns the rows as the model of the fold sees them.
+    own_folds : OwnFolds or None
+        The rows that each fold judges, where that was told.
     """
     n_folds = len(held_out_weight)
     set_aside = [np.flatnonzero(weight) for weight in held_out_weight]
-    nowhere = np.flatnonzero(held_out_weight.sum(axis=0)[:n_training] == 0)
+    is_nowhere = held_out_weight.sum(axis=0)[:n_training] == 0
+    nowhere = np.flatnonzero(is_nowhere if own_folds is None else is_nowhere & own_folds.judged)
     row_groups = [*set_aside, nowhere]
     scorers = [[[class_forests[fold]] for class_forests in forests] for fold in range(n_folds)] + [forests]
     n_outputs = sum(class_forests[0].n_outputs for class_forests in forests)

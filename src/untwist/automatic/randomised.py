@@ -18,7 +18,7 @@ from untwist.model import Mixture, OutOfFold
 from untwist.sums import add_up
 from untwist.training_data import TrainingData
 
-__all__ = ["mix_in_randomised_trees", "plan_randomised_trees"]
+__all__ = ["grow_mixture", "mix_in_randomised_trees", "plan_randomised_trees"]
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,28 @@ def mix_in_randomised_trees(
         loss=loss,
     )
     return mixed, replace(unseen, scores=scores), mixture
+
+
+def grow_mixture(data: TrainingData, boosted: Forest, mixture: Mixture, *, n_folds: int) -> Forest:
+    """Return boosted trees of all rows with as many randomised ones as the folds have together, mixed as folds chose.
+
+    Parameters
+    ----------
+    data : TrainingData
+        The rows, without folds.
+    boosted : Forest
+        The boosted trees.
+    mixture : Mixture
+        By how much each kind of trees counts.
+    n_folds : int
+        How many folds there were.
+
+    Returns
+    -------
+    Forest
+    """
+    randomised = _grow(data, [data.weight], 0, n_folds * mixture.n_trees, mixture.min_samples_leaf)
+    return boosted.scale(mixture.boosted_weight).append(randomised.scale(mixture.randomised_weight))
 
 
 def plan_randomised_trees(n_rows: float, n_classes: int) -> tuple[int, list[int]]:

@@ -8,7 +8,8 @@ and no share was given, larger alphas are tried as in the paper only, with its d
 of many categories are coded by their labels, or split by sets of categories where the first candidate does better so.
 Randomised trees join the best candidate (`untwist.automatic.randomised`), unless only boosted ones can do what was
 asked for. The model is the mean of the fold models, and what they say of the rows they have not seen tells how noisy
-the labels are (`untwist.noise`).
+the labels are (`untwist.noise`). Where folds of one's own do not train on all that they do not judge, the model is
+boosted once more on all rows.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from untwist.arguments import Array
 from untwist.automatic.candidates import CandidateKey, FoldRun
 from untwist.automatic.forecast import GROWING_SHARE, USUAL_ALPHAS, USUAL_DEPTHS, Forecast
 from untwist.automatic.out_of_fold import score_held_out_rows
-from untwist.automatic.randomised import mix_in_randomised_trees, plan_randomised_trees
+from untwist.automatic.randomised import grow_mixture, mix_in_randomised_trees, plan_randomised_trees
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads
 from untwist.boosting.runs import advance, say
 from untwist.fitting import Fit, decide_alpha
-from untwist.model import Candidate, Choice, FittedModel, OutOfFold
+from untwist.model import Candidate, Choice, FittedModel, Mixture, OutOfFold
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.progress import find_display
 from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS, PLAIN_DEPTH
@@ -243,7 +244,7 @@ class Search:
             return known.loss
         if self.stopped:
             return np.inf
-        run = self._start(key, range(self.n_first_folds))
+        run = self.start_run(key, range(self.n_first_folds))
         self._boost(run)
         if run.is_slow and not self.stopped and self.longer_steps:
             run = self._try_longer_steps(run)
@@ -255,7 +256,7 @@ class Search:
         """Boost the same candidate with longer steps; return what there is if Ctrl-C comes before they get anywhere."""
         self.step = self.longer_steps.pop()
         try:
-            run = self._start(shorter.key, range(self.n_first_folds))
+            run = self.start_run(shorter.key, range(self.n_first_folds))
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
             self.stopped = True
@@ -263,7 +264,7 @@ class Search:
         self._boost(run)
         return run if run.count else shorter
 
-    def _start(self, key: CandidateKey, folds: range) -> FoldRun:
+    def start_run(self, key: CandidateKey, folds: range) -> FoldRun:
         """Return a candidate on these folds, before its first round."""
         data = self.data
         alpha, depth, drawn = key
@@ -281,7 +282,7 @@ class Search:
         threads = self.threads if n_boosters > 1 else None
         n_threads = None if threads is None else max(1, count_threads(self.settings.n_jobs) // n_boosters)
         boosters = []
-        by_fold = [data.find_starts(link, self._training_weight(fold)) for fold in folds]
+        by_fold = [data.find_starts(link, data.training_weight(fold)) for fold in folds]
         starts = [list(class_starts) for class_starts in zip(*by_fold, strict=True)]
         for class_index, class_starts in enumerate(starts):
             task = replace(data.make_task(link, step, class_index), growth=growth, n_threads=n_threads)
@@ -289,7 +290,7 @@ class Search:
             for fold, start in zip(folds, class_starts, strict=True):
                 fold_task = replace(
                     task,
-                    weight=self._training_weight(fold),
+                    weight=data.training_weight(fold),
                     validation_weight=self.held_out_weight[fold],
                     start=np.full(len(data.rows.labels), start) if start else None,
                 )
@@ -308,12 +309,6 @@ class Search:
             to_beat=None if self.best_run is None else self.candidates[self.best_run.key],
             threads=threads,
         )
-
-    def _training_weight(self, fold: int) -> Array:
-        """Return the weight of each row that a fold trains on."""
-        if self.data.folds is None:
-            return self.data.weight
-        return np.asarray(self.data.weight - self.held_out_weight[fold])
 
     def _boost(self, run: FoldRun) -> None:
         """Boost a candidate until it ends, or a callback or Ctrl-C end the search."""
@@ -349,7 +344,7 @@ class Search:
         if not remaining or self.interrupt is not None:
             return
         self.step = best.step
-        others = replace(self._start(best.key, remaining), ends_by_itself=False)
+        others = replace(self.start_run(best.key, remaining), ends_by_itself=False)
         self.forecast.begin("folds", best.count)
         end = advance(
             [others],
@@ -383,13 +378,15 @@ class Search:
                     data,
                     forests[0],
                     unseen,
-                    training_weights=[self._training_weight(fold) for fold in range(n_folds)],
+                    training_weights=[data.training_weight(fold) for fold in range(n_folds)],
                     n_first_folds=self.n_first_folds,
                     score_held_out_rows=lambda randomised: self._score_held_out_rows([randomised]),
                     tell=lambda grown: self._show("randomised trees", GROWING_SHARE * grown),
                 )
             except KeyboardInterrupt as interrupt:
                 self.interrupt = interrupt
+        if data.own_folds is not None and not data.own_folds.is_complete and self.interrupt is None:
+            forests = self._train_on_all_rows(best, candidate, mixture) or forests
         ensembles = [
             Ensemble.from_forest(Forest.average(class_forests), losses, errors)
             for class_forests, (losses, errors) in zip(forests, best.curves(), strict=True)
@@ -418,6 +415,32 @@ class Search:
         is_undone = noise.found or not isinstance(noise, MatrixUntwisting)
         return replace(model, noise=noise, untwisting=noise if is_undone else None)
 
+    def _train_on_all_rows(self, best: FoldRun, candidate: Candidate, mixture: Mixture | None) -> list[list[Forest]]:
+        """Return trees of all rows, by class, with the settings that folds chose; nothing where Ctrl-C comes before.
+
+        Folds of one's own may train on few rows each, and on some rows never, so that their mean is no model of all.
+        """
+        whole = Search(self.data.join_folds())
+        whole.step = candidate.step
+        run = replace(whole.start_run(best.key, range(1)), ends_by_itself=False)
+        self.forecast.begin("folds", candidate.n_rounds)
+        end = advance(
+            [run],
+            candidate.n_rounds,
+            block=BLOCK,
+            workers=self.data.workers,
+            watch=lambda: self._show(f"all rows, round {run.count}", run.count / candidate.n_rounds),
+        )
+        self.interrupt = end.interrupt
+        if end.interrupt is not None:
+            return []
+        forests = run.list_forests(candidate.n_rounds)
+        if self._scores_are_logarithms:
+            forests = [[forests[0][0].scale(1.0 / candidate.alpha)]]
+        if mixture is not None:
+            forests = [[grow_mixture(whole.data, forests[0][0], mixture, n_folds=len(self.fold_weights))]]
+        return forests
+
     def _score_held_out_rows(self, forests: list[list[Forest]]) -> OutOfFold:
         """Return what the models of the first folds say of the rows that they have not seen."""
         data = self.data
@@ -430,6 +453,7 @@ class Search:
             n_training,
             n_jobs=self.settings.n_jobs,
             show_to_fold=data.show_to_fold,
+            own_folds=data.own_folds,
         )
         if data.validation_was_given:
             return unseen
@@ -437,7 +461,14 @@ class Search:
         by_class = data.class_weights[unseen.labels]
         weight = np.divide(unseen.weight, by_class, out=np.zeros_like(unseen.weight), where=unseen.weight > 0)
         complete = n_folds == len(self.held_out_weight) and data.workers.size == 1
-        return replace(unseen, weight=weight, fingerprint=data.fingerprint() if complete else None)
+        return replace(
+            unseen,
+            weight=weight,
+            fingerprint=data.fingerprint() if complete else None,
+            groups=data.groups,
+            own_folds=data.own_folds,
+            sample_weight=None if data.own_folds is None else data.unweigh_classes(),
+        )
 
 
 def find_lowest(levels: Sequence[int], find_loss: Callable[[int], float]) -> int:

@@ -31,9 +31,7 @@ LARGEST_LOGIT_START = 4.0
 LARGEST_SHARE_OF_CLIP = 1.0 - 2.0**-20
 
 
-def weigh_classes_exactly(
-    labels: NDArray[np.uint32], weight: Array, n_classes: int, workers: Workers = solo
-) -> Array:
+def weigh_classes_exactly(labels: NDArray[np.uint32], weight: Array, n_classes: int, workers: Workers = solo) -> Array:
     """Return the weight of each class in rows, the same bits for any order of the rows, whichever worker has them.
 
     Parameters

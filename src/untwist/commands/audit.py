@@ -6,7 +6,7 @@ import argparse
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,10 @@ from untwist.commands.sheets import ARROW, COMPRESS, Sheet, find_kind, read, ref
 from untwist.commands.steps import (
     add_reviewed_option,
     add_table_options,
+    describe_twins,
     encode_json,
     fit,
+    name_twins,
     print_result,
     read_table,
     refuse_same_files,
@@ -142,6 +144,7 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     JudgedFile
     """
     audit = _audit_by_file(sheet, table, options) if options.probabilities else _audit_by_fit(sheet, table, options)
+    audit = replace(audit, twins=name_twins(audit.twins, sheet.frame, table, options.label))
     suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
     return JudgedFile(sheet, table, audit, suspects)
 
@@ -176,6 +179,7 @@ def _audit_by_file(sheet: Sheet, table: PreparedTable, options: argparse.Namespa
             pred_probs=posterior[table.rows],
             source=table.source,
             item=table.item,
+            groups=table.groups,
             n_jobs=options.threads,
             random_state=options.seed,
         )
@@ -303,6 +307,9 @@ class JudgedFile:
             "judge": audit.judge,
             "looks_in_sample": audit.looks_in_sample,
             "in_sample_reason": audit.in_sample_reason or None,
+            "near_twins": describe_twins(audit.twins),
+            "groups": None if audit.groups is None else len({*audit.groups.tolist()} - {None}),
+            "rows_per_case": audit.rows_per_case,
             "noise_found": audit.noise.found,
             "noise": audit.describe_noise(),
             "wrong": _name_limits(audit.noise_rate) | {"not_excluded": audit.highest_share},
@@ -409,10 +416,10 @@ class JudgedFile:
         if self.audit.noise.found:
             print_result(self.audit.describe(for_command=True))
         else:
-            ask = "" if n_suspects else f"; {FIRST_ROWS[True]}"
+            ask = "" if n_suspects or self.audit.twins is not None else f"; {FIRST_ROWS[True]}"
             noise = f"{self.audit.describe_noise()}{self.audit.describe_as_source()}"
             print_result(f"{len(self.table.y)} labels: {noise}{ask}")
-            for line in [*self.audit.describe_judge(), *self.audit.describe_sources(for_command=True)]:
+            for line in [*self.audit.describe_judge(for_command=True), *self.audit.describe_sources(for_command=True)]:
                 print_result(f"  {line}")
         for one in self.slices[:SHOWN]:
             print_result(f"  labels look wrong more often (or are much harder to tell): {one}")

@@ -101,6 +101,7 @@ def prepare_in_blocks(
     keep: Collection[str] = (),
     source: str | None = None,
     item: str | None = None,
+    groups: str | None = None,
     hints: Hints = NO_HINTS,
 ) -> PreparedTable:
     """Make the table of a file ready to fit, as `columns.prepare` does with one in memory.
@@ -109,7 +110,7 @@ def prepare_in_blocks(
     ----------
     path : Path
         A Parquet file.
-    label, drop, keep, source, item, hints
+    label, drop, keep, source, item, groups, hints
         As for `columns.prepare`.
 
     Returns
@@ -118,7 +119,9 @@ def prepare_in_blocks(
         Its features are `Batches`.
     """
     file = _ParquetFile(path)
-    found = decide_columns(file.names, file.column, label, drop=drop, keep=keep, source=source, item=item, hints=hints)
+    found = decide_columns(
+        file.names, file.column, label, drop=drop, keep=keep, source=source, item=item, groups=groups, hints=hints
+    )
 
     def prepare(table: Any) -> Any:
         frame = _to_frame(table)
@@ -128,7 +131,8 @@ def prepare_in_blocks(
     X = Batches(file.batches, list(found.features), rows=rows, prepare=prepare)
     sample = draw_sample(found.y)
     notes = found.notes + find_leaks(_pick_rows(X, sample), found.y, sample)
-    return PreparedTable(X, found.y, np.flatnonzero(found.present), notes, found.source, found.item, found.readings)
+    present = np.flatnonzero(found.present)
+    return PreparedTable(X, found.y, present, notes, found.source, found.item, found.readings, found.groups)
 
 
 def _pick_rows(X: Batches, rows: Any) -> Any:

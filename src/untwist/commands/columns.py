@@ -80,9 +80,9 @@ WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 class PreparedTable:
     """Features, labels, the rows of the file that they come from (from 0), and what was done, in words.
 
-    `source` is who gave each label and `item` what it is a label of, None where no column says so; None in a cell where
-    the file has none there. `readings` is how texts of a column become numbers, by the name of the column, for those
-    whose texts can be read in several ways.
+    `source` is who gave each label, `item` what it is a label of and `groups` which rows belong together, None where no
+    column says so; None in a cell where the file has none there. `readings` is how texts of a column become numbers, by
+    the name of the column, for those whose texts can be read in several ways.
     """
 
     X: Any
@@ -92,6 +92,7 @@ class PreparedTable:
     source: NDArray[Any] | None = None
     item: NDArray[Any] | None = None
     readings: dict[str, Reading] = field(default_factory=dict)
+    groups: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ def prepare(
     keep: Collection[str] = (),
     source: str | None = None,
     item: str | None = None,
+    groups: str | None = None,
     hints: Hints = NO_HINTS,
 ) -> PreparedTable:
     """Make the table of a file ready to fit; columns that are no features are left out, unless they are to be kept.
@@ -140,8 +142,8 @@ def prepare(
         The column to predict.
     drop, keep : collections of str
         Columns to leave out, and columns to use though they look odd.
-    source, item : str or None
-        The columns that say who gave each label, and what it is a label of.
+    source, item, groups : str or None
+        The columns that say who gave each label, what it is a label of, and which rows belong together.
     hints : Hints
         What is known about how to read it.
 
@@ -158,13 +160,15 @@ def prepare(
         keep=keep,
         source=source,
         item=item,
+        groups=groups,
         hints=hints,
         store=features.__setitem__,
     )
     X = import_pandas().DataFrame(features)
     sample = draw_sample(found.y)
     notes = found.notes + find_leaks(X.iloc[sample], found.y, sample)
-    return PreparedTable(X, found.y, np.flatnonzero(found.present), notes, found.source, found.item, found.readings)
+    rows = np.flatnonzero(found.present)
+    return PreparedTable(X, found.y, rows, notes, found.source, found.item, found.readings, found.groups)
 
 
 #: Makes numbers or categories of a column.
@@ -175,7 +179,7 @@ Conversion = Callable[[Any], Any]
 class TableDecisions:
     """Which rows have a label, their labels, how each feature becomes numbers or categories, and why, in words.
 
-    `source`, `item` and `readings` are as in a `PreparedTable`.
+    `source`, `item`, `groups` and `readings` are as in a `PreparedTable`.
     """
 
     present: NDArray[np.bool_]
@@ -185,6 +189,7 @@ class TableDecisions:
     source: NDArray[Any] | None = None
     item: NDArray[Any] | None = None
     readings: dict[str, Reading] = field(default_factory=dict)
+    groups: NDArray[Any] | None = None
 
 
 def decide_columns(
@@ -196,6 +201,7 @@ def decide_columns(
     keep: Collection[str],
     source: str | None = None,
     item: str | None = None,
+    groups: str | None = None,
     hints: Hints = NO_HINTS,
     store: Callable[[str, Any], None] = lambda _name, _column: None,
 ) -> TableDecisions:
@@ -207,7 +213,7 @@ def decide_columns(
         The columns.
     column_of : callable
         Takes a name and returns that column.
-    label, drop, keep, source, item, hints
+    label, drop, keep, source, item, groups, hints
         As for `prepare`.
     store : callable
         Takes the name of each feature and the feature made ready.
@@ -216,13 +222,13 @@ def decide_columns(
     -------
     TableDecisions
     """
-    given = {"label": label, "source": source, "item": item}
+    given = {"label": label, "source": source, "item": item, "groups": groups}
     special = {name: word for word, name in given.items() if name is not None}
     check_names(names, [*special, *drop, *keep])
     if item is not None and source is None:
         raise ValueError("an item needs a source too: the column that says who gave each of its labels")
     if len(special) < sum(name is not None for name in given.values()):
-        raise ValueError("label, source and item must be different columns")
+        raise ValueError("label, source, item and groups must be different columns")
     if kept := [name for name in keep if name in special]:
         raise ValueError(f"column {kept[0]!r} is the {special[kept[0]]} and no feature: it cannot be kept")
     present, y, merged = read_labels(column_of(label), hints)
@@ -231,11 +237,15 @@ def decide_columns(
     if not present.any():
         raise ValueError(f"no row has a label in column {label!r}")
     _check_classes(label, y)
-    who, what = (None if name is None else _attempt(_read_names, column_of(name)[present]) for name in (source, item))
+    who, what, whole = (
+        None if name is None else _attempt(_read_names, column_of(name)[present]) for name in (source, item, groups)
+    )
     if who is not None:
         notes.append(f"{source}: who gave the label, one of {_count_names(who)}; no feature, left out")
     if what is not None:
         notes.append(f"{item}: what the label is of, one of {_count_names(what)}; no feature, left out")
+    if whole is not None:
+        notes.append(f"{groups}: which rows belong together, one of {_count_names(whole)}; no feature, left out")
     features: dict[str, Conversion] = {}
     readings: dict[str, Reading] = {}
     for name in names:
@@ -255,7 +265,7 @@ def decide_columns(
             notes.append(f"{name}: {one.note}")
     if not features:
         raise ValueError("no column is left to learn from")
-    return TableDecisions(present, y, features, notes, who, what, readings)
+    return TableDecisions(present, y, features, notes, who, what, readings, whole)
 
 
 def check_names(names: Sequence[str], wanted: Sequence[str]) -> None:

@@ -119,7 +119,7 @@ def _report_columns(sheet: Sheet, options: argparse.Namespace) -> list[_ColumnRe
     """Find out what training would make of each column, by the same decisions."""
     frame = sheet.frame
     hints = gather_hints(options)
-    special = {options.label: "label", options.source: "source", options.item: "item"}
+    special = {options.label: "label", options.source: "source", options.item: "item", options.groups: "groups"}
     special = {name: word for name, word in special.items() if name is not None}
     check_names(list(frame.columns), [*special, *options.drop, *options.keep])
     reports = []

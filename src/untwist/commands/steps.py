@@ -9,16 +9,18 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from untwist.audit.words import NOTHING_KNOWN
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import Hints, PreparedTable, prepare, remember_readings
 from untwist.commands.sheets import Sheet, read
 from untwist.data.decisions import Decisions
+from untwist.data.twins import Twins
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.text import for_json, for_terminal
 
@@ -31,11 +33,13 @@ __all__ = [
     "add_table_options",
     "announce",
     "describe_noise",
+    "describe_twins",
     "encode_json",
     "find_matrix",
     "fit",
     "gather_hints",
     "list_sources",
+    "name_twins",
     "print_result",
     "read_table",
     "refuse_same_files",
@@ -88,6 +92,7 @@ def add_role_options(parser: Any, *, is_label_needed: bool = True) -> None:
     parser.add_argument("--label", required=is_label_needed, metavar="COLUMN", help="the column to predict")
     parser.add_argument("--source", metavar="COLUMN", help="who gave the label: annotator, branch, month; no feature")
     parser.add_argument("--item", metavar="COLUMN", help="what the label is of, where several sources labelled it")
+    parser.add_argument("--groups", metavar="COLUMN", help="which rows belong together: patient, customer; no feature")
     parser.add_argument("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
     parser.add_argument("--keep", nargs="+", default=[], metavar="COLUMN", help="columns to use though they look odd")
     parser.add_argument(
@@ -164,6 +169,7 @@ def read_table(options: argparse.Namespace) -> tuple[Sheet, PreparedTable]:
         keep=options.keep,
         source=options.source,
         item=options.item,
+        groups=options.groups,
         hints=gather_hints(options),
     )
     announce(table)
@@ -251,7 +257,10 @@ def fit(
         with use_display(ProgressLine()), warnings.catch_warnings():
             # Somebody has asked for labels as they are.
             warnings.filterwarnings("ignore", "labels .* differ by case")
-            model.fit(table.X, table.y, source=table.source, item=table.item, reviewed=reviewed)
+            # What commands print says so.
+            warnings.filterwarnings("ignore", ".* have near twins in other folds")
+            told = {"source": table.source, "item": table.item, "groups": table.groups}
+            model.fit(table.X, table.y, reviewed=reviewed, **told)
         remember_readings(model, table.readings)
         return CommandFit(model)
     except KeyboardInterrupt:
@@ -261,6 +270,54 @@ def fit(
         print_status("Stopped.")
         remember_readings(model, table.readings)
         return CommandFit(model, was_stopped=True)
+
+
+def name_twins(twins: Twins | None, frame: Any, table: PreparedTable, label: str) -> Twins | None:
+    """Look for the column that says which rows belong together, also among those that are left out.
+
+    Parameters
+    ----------
+    twins : Twins or None
+        Rows that nearly repeat rows of other folds.
+    frame : pandas.DataFrame
+        The table as the file has it.
+    table : PreparedTable
+        What a model was fitted to.
+    label : str
+        The column of the label.
+
+    Returns
+    -------
+    Twins or None
+    """
+    if twins is None:
+        return None
+    others = (name for name in frame.columns if name != label)
+    columns = ((name, frame[name].astype(str).to_numpy(dtype=object)[table.rows]) for name in others)
+    return replace(twins, column=twins.find_group_column(columns))
+
+
+def describe_twins(twins: Twins | None) -> dict[str, Any] | None:
+    """Return what JSON says of rows that nearly repeat rows of other folds.
+
+    Parameters
+    ----------
+    twins : Twins or None
+        These rows.
+
+    Returns
+    -------
+    dict or None
+    """
+    if twins is None:
+        return None
+    return {
+        "share": twins.share,
+        "disagreement": twins.disagreement,
+        "disagreement_beyond": twins.disagreement_beyond,
+        "column": twins.column,
+        "advice": twins.describe(for_command=True),
+    }
 
 
 def describe_noise(model: PILBoostClassifier) -> str:
@@ -277,6 +334,9 @@ def describe_noise(model: PILBoostClassifier) -> str:
         The words, without a full stop.
     """
     sources = model.model_.sources
+    unseen = model.model_.out_of_fold
+    if unseen is not None and unseen.twins is not None and not (model.noise_ is not None and model.noise_.found):
+        return NOTHING_KNOWN
     if sources is not None and sources.stands_out.any():
         # The noise of the model is that of labels as they weighed in training, those of bad sources less.
         return f"wrong labels: {np.average(sources.shares, weights=sources.counts):.1%} of all"

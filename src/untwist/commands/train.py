@@ -19,11 +19,13 @@ from untwist.commands.steps import (
     add_table_options,
     announce,
     describe_noise,
+    describe_twins,
     encode_json,
     find_matrix,
     fit,
     gather_hints,
     list_sources,
+    name_twins,
     print_result,
     read_table,
     refuse_same_files,
@@ -74,6 +76,10 @@ def main(arguments: list[str] | None = None) -> int:
         print_status(f"The model has the rounds done so far: {options.output}")
     save(model, options.output)
     found = summarise(model, table) | {"model": str(options.output)}
+    twins = None if model.model_.out_of_fold is None else model.model_.out_of_fold.twins
+    if not reads_in_blocks(options):
+        twins = name_twins(twins, sheet.frame, table, options.label)
+    found["near_twins"] = describe_twins(twins)
     if options.json:
         print(encode_json(found))
     else:
@@ -90,6 +96,7 @@ def _read_large_table(options: argparse.Namespace) -> PreparedTable:
         keep=options.keep,
         source=options.source,
         item=options.item,
+        groups=options.groups,
         hints=gather_hints(options),
     )
     announce(table)
@@ -156,6 +163,7 @@ def _describe(found: dict[str, Any], model: PILBoostClassifier) -> str:
         f"Settings, chosen by cross-validation: {settings}.",
         *([agrees] if math.isfinite(found["agrees_with_labels"]) else []),
         f"Noise: {found['noise']}.",
+        *([] if found["near_twins"] is None else [f"Beware: {found['near_twins']['advice']}."]),
         *([] if model.model_.sources is None else [f"Sources: {model.model_.sources.describe()}."]),
         f"What it looks at: {', '.join(top)}." if top else "No column tells anything of the label.",
         f"Model: {found['model']}",

@@ -156,7 +156,7 @@ class TableEncoder:
         Parameters
         ----------
         X : table
-            Whatever `fit` takes; all of it comes to memory.
+            Whatever `fit` takes; all of it comes to memory, or a large one in blocks to a file (`Encoded.to_array`).
         estimator : object or None
             In whose name scikit-learn's errors speak; by default this encoder's.
 
@@ -168,7 +168,7 @@ class TableEncoder:
         """
         rows = self.encode(X, estimator)
         if isinstance(rows, Encoded):
-            return np.concatenate([np.asarray(block, dtype=np.float64) for block in rows.blocks()])
+            return rows.to_array()
         return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
 
     @cached_property

@@ -5,8 +5,8 @@ Only where a content is frequent and has several labels, as in a table of few va
 own, and part of them is drawn.
 
 `hold_out_share` and `split_into_folds` see all rows and share every class out evenly. `split_items_into_folds` keeps
-all labels of an item in one fold. `draw_share` and `draw_folds` go row by row, for workers that each see a part of the
-rows only.
+all labels of an item in one fold, `split_groups_into_folds` and `hold_out_groups` all rows of a group, as evenly as
+groups allow. `draw_share` and `draw_folds` go row by row, for workers that each see a part of the rows only.
 """
 
 from __future__ import annotations
@@ -23,12 +23,23 @@ from scipy.stats import binom
 from untwist.arguments import Array
 from untwist.sums import add_up, add_up_by_group
 
-__all__ = ["draw_folds", "draw_share", "hold_out_share", "mix_bits", "split_into_folds", "split_items_into_folds"]
+__all__ = [
+    "draw_folds",
+    "draw_share",
+    "hold_out_groups",
+    "hold_out_share",
+    "mix_bits",
+    "split_groups_into_folds",
+    "split_into_folds",
+    "split_items_into_folds",
+]
 
 # A content with several labels and at least this many copies is a sample of its own.
 FREQUENT = 10
 # Of more copies than this a binomial draw cannot be told from its mean.
 MOST_DRAWN = 1e9
+# So many groups, the heaviest, are dealt out one by one. None of the others is a ten thousandth of all: they are drawn.
+MOST_DEALT = 10_000
 # Sums of weights that differ by less than this, relatively, are equal.
 ROUNDING = 1e-9
 # The increment of splitmix64: 2**64 divided by the golden ratio, which spreads consecutive numbers evenly.
@@ -187,21 +198,156 @@ def split_items_into_folds(
     n_units = int(unit.max(initial=-1)) + 1
     if n_units < 2:
         raise ValueError("rows must be of two different items at least: one is set aside to judge what others teach")
-    classes, label = np.unique(labels[present], return_inverse=True)
-    mass = np.zeros((n_units, len(classes)))
-    # Copies are ordered by weight, so that the order of the rows does not matter.
-    order = np.lexsort((weight[present], label, unit))
-    np.add.at(mass, (unit[order], label[order]), weight[present][order])
-    chance = np.full(n_units, np.iinfo(np.uint64).max, dtype=np.uint64)
-    np.minimum.at(chance, unit, _salt(hashes[present], seed))
-    first_item = np.full(n_units, np.iinfo(np.intp).max)
-    np.minimum.at(first_item, unit, items[present])
-    share = mass.max(axis=1) / mass.sum(axis=1)
+    units = _Units(unit, hashes[present], items[present], labels[present], weight[present], seed)
+    share = units.mass.max(axis=1) / units.mass.sum(axis=1)
     fold_of_unit = np.empty(n_units, dtype=np.intp)
-    fold_of_unit[np.lexsort((first_item, chance, share, mass.argmax(axis=1)))] = np.arange(n_units) % n_folds
+    order = np.lexsort((units.first, units.chance, share, units.mass.argmax(axis=1)))
+    fold_of_unit[order] = np.arange(n_units) % n_folds
     held_out = np.zeros((min(n_folds, n_units), len(weight)))
     held_out[fold_of_unit[unit], present] = weight[present]
     return held_out
+
+
+def split_groups_into_folds(
+    hashes: NDArray[np.uint64],
+    groups: NDArray[np.uint64],
+    labels: NDArray[np.uint32],
+    weight: Array,
+    n_folds: int,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Share groups of rows out over folds, each with all its rows.
+
+    The heaviest group comes first, and each goes to the fold that has least of its classes, so that every fold has
+    about as much of each class as groups allow.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64 of shape (n_rows,)
+        Equal for rows of the same contents.
+    groups : ndarray of uint64 of shape (n_rows,)
+        Equal for rows of the same group.
+    labels : ndarray of uint32 of shape (n_rows,)
+        The class of each row.
+    weight : ndarray of shape (n_rows,)
+        How many copies each row stands for.
+    n_folds : int
+        How many folds to make.
+    seed : int
+        Another seed gives other folds.
+
+    Returns
+    -------
+    ndarray of shape (n_folds, n_rows)
+        The weight of each row that each fold sets aside. There are fewer folds where there is not a group for each, and
+        a ValueError where there are not two.
+
+    Examples
+    --------
+    >>> groups, labels = np.array([5, 5, 6, 6, 7, 8]), np.array([0, 0, 1, 1, 0, 1], dtype=np.uint32)
+    >>> split_groups_into_folds(np.arange(6, dtype=np.uint64), groups.astype(np.uint64), labels, np.ones(6), 2, seed=0)
+    array([[1., 1., 0., 0., 0., 1.],
+           [0., 0., 1., 1., 1., 0.]])
+    """
+    present = np.flatnonzero(weight)
+    units, unit = _gather_groups(hashes, groups, labels, weight, seed)
+    n_folds = min(n_folds, len(units.mass))
+    fold_of_unit = _deal_out(units, np.full(n_folds, 1.0 / n_folds))
+    held_out = np.zeros((n_folds, len(weight)))
+    held_out[fold_of_unit[unit], present] = weight[present]
+    return np.asarray(held_out[held_out.any(axis=1)])
+
+
+def hold_out_groups(
+    hashes: NDArray[np.uint64],
+    groups: NDArray[np.uint64],
+    labels: NDArray[np.uint32],
+    weight: Array,
+    share: float,
+    seed: int,
+) -> Array:
+    """Set aside whole groups with about a share of the weight of every class, as near to it as groups allow.
+
+    Parameters
+    ----------
+    hashes, groups, labels, weight, seed
+        As for `split_groups_into_folds`.
+    share : float
+        How much to set aside, in (0, 1).
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        1 for a row that is set aside, else 0. One group at least is set aside, and one is not.
+    """
+    units, unit = _gather_groups(hashes, groups, labels, weight, seed)
+    is_aside = _deal_out(units, np.array([1.0 - share, share])) == 1
+    if is_aside.all() or not is_aside.any():
+        lightest = units.order_by_weight()[-1]
+        is_aside[:] = is_aside.all()
+        is_aside[lightest] = not is_aside[lightest]
+    held_out = np.zeros(len(weight))
+    held_out[np.flatnonzero(weight)] = is_aside[unit]
+    return held_out
+
+
+def _gather_groups(
+    hashes: NDArray[np.uint64], groups: NDArray[np.uint64], labels: NDArray[np.uint32], weight: Array, seed: int
+) -> tuple[_Units, NDArray[np.intp]]:
+    """Return the groups of the rows with a weight, and the number of each such row's group; rows without are absent."""
+    present = np.flatnonzero(weight)
+    _, unit = np.unique(groups[present], return_inverse=True)
+    if unit.max(initial=0) < 1:
+        raise ValueError("groups must be two at least among the rows with a weight: one is set aside to judge others")
+    return _Units(unit, hashes[present], unit, labels[present], weight[present], seed), unit
+
+
+class _Units:
+    """What stays together when rows are set aside: the weight of each unit by class, and its place in a random order.
+
+    `chance` follows from what rows hold, so that names play no part; `first` tells those apart that hold the same.
+    """
+
+    def __init__(
+        self,
+        unit: NDArray[np.intp],
+        hashes: NDArray[np.uint64],
+        names: NDArray[np.intp],
+        labels: NDArray[np.uint32],
+        weight: Array,
+        seed: int,
+    ) -> None:
+        n_units = int(unit.max(initial=-1)) + 1
+        classes, label = np.unique(labels, return_inverse=True)
+        by_class = add_up_by_group(weight, unit * len(classes) + label, n_units * len(classes))
+        self.mass = by_class.reshape(n_units, len(classes))
+        self.chance = np.full(n_units, np.iinfo(np.uint64).max, dtype=np.uint64)
+        np.minimum.at(self.chance, unit, _salt(hashes, seed))
+        self.first = np.full(n_units, np.iinfo(np.intp).max)
+        np.minimum.at(self.first, unit, names)
+
+    def order_by_weight(self) -> NDArray[np.intp]:
+        """Return the units, the heaviest first, and those of equal weight by chance."""
+        return np.lexsort((self.first, self.chance, -self.mass.sum(axis=1)))
+
+
+def _deal_out(units: _Units, targets: Array) -> NDArray[np.intp]:
+    """Return the part of each unit, so that of each class every part has about its target share.
+
+    A unit goes where it adds least to the sum, over parts and classes, of the squared share of a class over the target
+    of the part, which is lowest where all shares are as they should be.
+    """
+    order = units.order_by_weight()
+    share = units.mass / [max(add_up(one), np.finfo(float).tiny) for one in units.mass.T]
+    part = np.searchsorted(np.cumsum(targets[:-1]), _scale_to_unit(mix_bits(units.chance)), side="right")
+    filled = np.zeros((len(targets), share.shape[1]))
+    for unit in order[:MOST_DEALT].tolist():
+        added = (filled + 0.5 * share[unit]) @ share[unit] / targets
+        # What is equal but for rounding goes to the part that has least of all classes.
+        close = np.flatnonzero(added <= added.min() * (1 + ROUNDING))
+        part[unit] = close[np.argmin(filled[close].sum(axis=1) / targets[close])]
+        filled[part[unit]] += share[unit]
+    return part
 
 
 def _join_copies(

@@ -47,6 +47,7 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         source: Any = None,
         item: Any = None,
         reviewed: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Boost on Dask collections.
 
@@ -60,6 +61,9 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             Not for distributed rows: sources are judged by all rows at once.
         reviewed
             Not for distributed rows either.
+        groups : Dask array or series, or None
+            Which rows belong together, whichever workers hold them; partitioned like X. The fold of a group follows
+            from its name.
 
         Returns
         -------
@@ -74,7 +78,7 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             client = _import_dask("distributed").get_client()
         except ValueError as error:
             raise ValueError("there is no Dask client here: make a dask.distributed.Client first") from error
-        training = _find_partitions(client, {"X": X, "y": y, "sample_weight": sample_weight})
+        training = _find_partitions(client, {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups})
         if not training:
             raise ValueError("X and y have no rows")
         validation: Partitions = {}

@@ -8,6 +8,7 @@
 - `sources`: estimates how noisy the labels of each source are, and the truth where several sources labelled one item.
 - `votes`, `hierarchy`, `components`: the labels by source and item, the prior that sources share, and the noise of all
   labels as components that the labels of sources weigh again.
+- `dependence`: finds how many rows count as one where those of a group err together.
 - `posterior`: takes the scores of a boosted model to twisted and clean posteriors.
 - `reviews`: weighs rates or matrices again by what a person found, and says what a known label is worth.
 - `paper`: the three ways to alpha that the paper has.

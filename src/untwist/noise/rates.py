@@ -86,6 +86,7 @@ def estimate_noise(
     rates: tuple[float, float] | None = None,
     n_classes: int = 2,
     prior_of_no_noise: float = PRIOR_OF_NO_NOISE,
+    rows_per_case: float = 1.0,
 ) -> Untwisting:
     """Estimate the noise of labels, from posteriors of a model that has not seen them: out of fold.
 
@@ -112,6 +113,8 @@ def estimate_noise(
         is then rate_pos / (n_classes - 1).
     prior_of_no_noise : float, default 0.5
         The probability that no label is wrong, before the labels are looked at; above 0 and below 1.
+    rows_per_case : float, default 1
+        How many rows count as one: rows of a group may err together (`untwist.noise.dependence`).
 
     Returns
     -------
@@ -138,6 +141,7 @@ def estimate_noise(
     bins = _sum_in_bins(scale * values + offset, total, positives)
     # Noise that is not the same everywhere may be all of the doubt that the posteriors leave, and look like hard rows.
     in_doubt = float(bins[1] @ expit(-np.abs(bins[0])) / bins[1].sum())
+    bins[1:] /= rows_per_case
     rows_per_effective_row = 1.0 + float(bins[1].sum()) / MOST_EFFECTIVE_ROWS
     bins[1:] /= rows_per_effective_row
     common: dict[str, Any] = {"clearest": clearest, "scale": scale, "offset": offset, "uneven_limit": in_doubt}

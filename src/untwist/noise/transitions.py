@@ -77,7 +77,12 @@ RELATIVE_RATE_SPREAD = 0.15
 
 
 def estimate_transitions(
-    posterior: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike | None = None, *, matrix: ArrayLike | None = None
+    posterior: ArrayLike,
+    labels: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    matrix: ArrayLike | None = None,
+    rows_per_case: float = 1.0,
 ) -> MatrixUntwisting:
     """Estimate which label stands for which class how often, from posteriors of a model that has not seen the rows.
 
@@ -91,6 +96,8 @@ def estimate_transitions(
         How much each row counts.
     matrix : array_like of shape (n_classes, n_classes), optional
         The transition matrix if it is known; only slopes and offsets are then found.
+    rows_per_case : float, default 1
+        How many rows count as one: rows of a group may err together (`untwist.noise.dependence`).
 
     Returns
     -------
@@ -113,6 +120,7 @@ def estimate_transitions(
     # The number of threads of a matrix product may change its last bit.
     with threadpool_limits(limits=1, user_api="blas"):
         rows = choose_rows(twisted, given, weight)
+        rows = rows._replace(weight=rows.weight / rows_per_case)
         plausibility = Plausibility(rows)
         if matrix is not None:
             return _take_known_matrix(plausibility, check_matrix(matrix))

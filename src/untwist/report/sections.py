@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from untwist.audit.findings import MOST_TRAINED_AGAIN, Findings, TrainingFacts, count_finds
 from untwist.audit.labels import LabelAudit
+from untwist.audit.words import NOTHING_KNOWN
 from untwist.display import format_probability
 from untwist.model import Candidate
 from untwist.noise.estimate import CLEAN_LIMIT
@@ -116,6 +117,8 @@ def _write_headline(findings: Findings) -> tuple[str, str]:
     if audit.noise.found:
         sure = f"We are 95&nbsp;% sure that it is between {format_percent(low)} and {format_percent(high)}."
         return format_percent(rate), f"of the {n:,} labels look wrong. {sure}{as_source}"
+    if audit.twins is not None:
+        return "Nothing", f"can be said of these labels: {NOTHING_KNOWN}."
     if audit.looks_in_sample:
         return "Nothing", "can be said of these labels: the posteriors look as if they had seen them."
     not_excluded = format_percent(audit.highest_share)
@@ -152,13 +155,14 @@ def _is_clean(findings: Findings) -> bool:
     wrong more often in some part.
     """
     audit = findings.audit
-    if isinstance(audit.noise, MatrixUntwisting) or audit.noise.found or findings.is_uneven or audit.looks_in_sample:
+    is_told = isinstance(audit.noise, MatrixUntwisting) or audit.noise.found or findings.is_uneven
+    if is_told or audit.looks_in_sample or audit.twins is not None:
         return False
     return max(audit.noise.even_limit, audit.highest_share) < CLEAN_LIMIT
 
 
 def _point_to_judge(audit: LabelAudit) -> list[str]:
-    """That the posteriors look as if they had seen the labels, if they do."""
+    """What speaks against those who judged: that they may have seen the labels, or not all rows."""
     return [f"<b>Beware:</b> {for_page(one, MOST_ADVICE)}." for one in audit.describe_judge()]
 
 
@@ -217,6 +221,8 @@ def _write_next_steps(findings: Findings, row_name: str) -> list[str]:
         return ["No row is listed by itself. Look into the above before the labels, and the model, are relied on."]
     if not len(suspects) and audit.looks_in_sample:
         return ["No row is listed. Audit the labels once more by posteriors of models that have not seen them."]
+    if not len(suspects) and audit.twins is not None:
+        return ["No row is listed. Audit the labels once more, and say which rows belong together."]
     usable = "" if findings.training is None else " The model can be used as it is."
     if not len(suspects):
         if audit.noise.found or _is_clean(findings):
@@ -304,6 +310,8 @@ def _write_certainty(findings: Findings) -> str:
     if audit.noise.is_given:
         return "The noise rates were given, not estimated, so that there are no intervals."
     judge = "No row was judged by a model that had seen it."
+    if audit.twins is not None:
+        judge = "No row was judged by a model that had seen it, but many by models that had seen a near twin of it."
     if findings.training is None:
         judge = f"The labels were judged by {for_page(audit.judge, 80)}; probabilities were calibrated to them first."
     words = (

@@ -14,7 +14,7 @@ from untwist.arguments import Array
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest
 from untwist.data.encoding import AcceptedTables
-from untwist.data.folds import hold_out_share, split_into_folds
+from untwist.data.folds import hold_out_groups, hold_out_share, split_groups_into_folds, split_into_folds
 from untwist.data.workers import Workers, solo
 from untwist.theory.links import LINKS, Link
 from untwist.theory.losses import Loss
@@ -90,6 +90,8 @@ class Rows:
         How many categories each categorical column has.
     workers : Workers
         Who else has rows of the same table.
+    groups : array of uint64 or None
+        A hash of each row's group, where rows that belong together are set aside together.
     """
 
     X: Any
@@ -97,6 +99,7 @@ class Rows:
     weight: Array
     n_categories: Mapping[int, int] = field(default_factory=dict)
     workers: Workers = solo
+    groups: NDArray[np.uint64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,8 +245,12 @@ class Engine(ABC):
 
     def hold_out(self, dataset: Dataset, rows: Rows, share: float, seed: int) -> Array:
         """Return how much of each row's weight is set aside, in [0, 1]: about `share` of the weight of every class."""
+        if rows.groups is not None:
+            return hold_out_groups(dataset.hashes(), rows.groups, rows.labels, rows.weight, share, seed)
         return hold_out_share(dataset.hashes(), rows.labels, rows.weight, share, seed)
 
     def make_folds(self, dataset: Dataset, rows: Rows, n_folds: int, seed: int) -> Array:
         """Return, for every fold, the weight of each row that it sets aside; over the folds that is all of it."""
+        if rows.groups is not None:
+            return split_groups_into_folds(dataset.hashes(), rows.groups, rows.labels, rows.weight, n_folds, seed)
         return split_into_folds(dataset.hashes(), rows.labels, rows.weight, n_folds, seed)

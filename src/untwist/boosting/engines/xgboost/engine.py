@@ -61,20 +61,21 @@ class XGBoostEngine(Engine):
         return XGBoostBooster(dataset, task)
 
     def hold_out(self, dataset: Dataset, rows: Rows, share: float, seed: int) -> Array:
-        """Return 1 for the rows that are set aside: each worker draws its own, by their contents."""
-        held_out = draw_share(dataset.hashes(), share, seed)
+        """Return 1 for the rows that are set aside: each worker draws its own, by their groups or contents."""
+        held_out = draw_share(dataset.hashes() if rows.groups is None else rows.groups, share, seed)
         _refuse_poor_draw(rows, np.stack([rows.weight * held_out]))
         return held_out
 
     def make_folds(self, dataset: Dataset, rows: Rows, n_folds: int, seed: int) -> Array:
-        """Return the weight that each fold sets aside: each worker draws for its own rows, by their contents."""
-        held_out_weight = draw_folds(dataset.hashes(), rows.weight, n_folds, seed)
+        """Return the weight that each fold sets aside: each worker draws for its own rows, by groups or contents."""
+        hashes = dataset.hashes() if rows.groups is None else rows.groups
+        held_out_weight = draw_folds(hashes, rows.weight, n_folds, seed)
         _refuse_poor_draw(rows, held_out_weight)
         return held_out_weight
 
 
 def _refuse_poor_draw(rows: Rows, held_out_weight: Array) -> None:
-    """Raise an error where a draw by contents has set all of a class aside, or nothing: the different rows are few."""
+    """Raise an error where a draw has set all of a class aside, or nothing: different rows, or groups, are few."""
     n_classes = int(max(rows.workers.gather(int(rows.labels.max(initial=0))))) + 1
     masses = [
         np.bincount(rows.labels, weights=weight, minlength=n_classes) for weight in (*held_out_weight, rows.weight)
@@ -83,7 +84,9 @@ def _refuse_poor_draw(rows: Rows, held_out_weight: Array) -> None:
     present = total > 0
     for mass in aside:
         if mass.sum() == 0 or (mass[present] >= total[present]).any():
+            few = "different rows" if rows.groups is None else "groups"
+            by = "what they contain" if rows.groups is None else "their names"
             raise ValueError(
-                'too few different rows to set some aside with engine="xgboost", which goes by what they contain: '
+                f'too few {few} to set some aside with engine="xgboost", which goes by {by}: '
                 "give X_val and y_val, or settings and rounds, or use the compiled engine"
             )

@@ -1,0 +1,226 @@
+"""Rows that nearly repeat rows of other folds, so that models which were to judge unseen rows have all but seen them.
+
+Where several rows are about one thing, a patient say, they lie close together, and far from those of other things.
+Around a row the distances to its neighbours then make a jump where its own thing ends. Among independent rows the
+number of neighbours within a distance grows as a power of it, the dimension that rows fill, and a jump by a factor t
+after k neighbours comes with a chance of t ** (-dimension * k). Many jumps beyond that are noticed where they matter:
+where the neighbours before the jump bear the same label much more often than those just after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from untwist.arguments import Array
+from untwist.data.closeness import ComparedRows
+from untwist.data.folds import mix_bits
+
+__all__ = ["Twins", "find_twins"]
+
+#: Rows whose neighbours are looked at, at most, and the rows that these are looked for among.
+MOST_ASKED = 200
+MOST_AMONG = 20_000
+
+#: Of many rows these are looked at too: a thing of many rows has few neighbours among them.
+FEW_AMONG = 2_000
+
+#: The table of the rows that are looked at has this many cells, at most.
+MOST_CELLS = 2_000_000
+
+#: Neighbours that are looked at, at most, and as a share of all rows: things of more rows are not noticed.
+MOST_NEIGHBOURS = 256
+SHARE_OF_ROWS = 8
+
+#: The neighbours just after a jump by which labels are compared.
+N_BEYOND = 5
+
+#: Distances jump if they grow by this factor from one neighbour to the next, and independent rows hardly ever do so.
+LEAST_JUMP = 1.5
+RARE = 1e-4
+
+#: A thing has less than this share of the rows of its class: a class that lies by itself is no repetition.
+MOST_OF_CLASS = 1.0 / 3.0
+
+#: Near twins are told of if so large a share of the rows has some in other folds.
+LEAST_SHARE = 0.25
+
+#: And if models that have seen them know so many labels more, as a share of all rows, and half of the errors less.
+LEAST_HIDDEN = 0.04
+MOST_OF_BEYOND = 0.5
+
+#: A column names the groups if near twins agree in it nearly always, and rows beyond them hardly ever.
+LEAST_AGREEMENT = 0.98
+MOST_AGREEMENT = 0.1
+
+#: Fewer different rows tell nothing of what is usual.
+LEAST_ROWS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Twins:
+    """Rows of different folds that nearly repeat each other.
+
+    Parameters
+    ----------
+    share : float
+        The share of the rows that have near twins in other folds.
+    disagreement, disagreement_beyond : float
+        How often near twins bear another label than a row, and how often those do that are just beyond them.
+    pairs, pairs_beyond : arrays of int of shape (n_pairs, 2)
+        Some rows, each with a near twin, and with a row beyond its twins.
+    column : object or None
+        The name, or number, of a column that looks like the name of what rows are about, if there is one.
+    """
+
+    share: float
+    disagreement: float
+    disagreement_beyond: float
+    pairs: NDArray[np.intp]
+    pairs_beyond: NDArray[np.intp]
+    column: Any = None
+
+    def describe(self, *, for_command: bool = False) -> str:
+        """Say in words what was found, what it does, and what to do.
+
+        Parameters
+        ----------
+        for_command : bool, default False
+            Whether advice names options of the command line rather than Python.
+
+        Returns
+        -------
+        str
+        """
+        labels = (
+            f"which bear another label in {self.disagreement:.0%} of the cases, and the rows next to these in "
+            f"{self.disagreement_beyond:.0%}"
+        )
+        option = f"--groups {'COLUMN' if self.column is None else self.column}" if for_command else "groups=..."
+        which = "" if self.column is None else f" ({self.column!r} looks like their name)"
+        return (
+            f"{self.share:.0%} of the rows have near twins in other folds, {labels}: models that have seen a twin know "
+            "the label of a row, right or wrong, so that errors look fewer than they are and wrong labels look right; "
+            f"if these rows are about the same things, such as a patient, say which by {option}{which}"
+        )
+
+    def find_group_column(self, columns: Iterable[tuple[Any, NDArray[Any]]]) -> Any:
+        """Return the name of the column that tells best which rows are about the same thing.
+
+        Parameters
+        ----------
+        columns : iterable of (name, values)
+            The columns, with a value for each row; missing values are equal to each other.
+
+        Returns
+        -------
+        object or None
+            None where near twins differ in every column, or others agree too.
+        """
+        best, found = MOST_AGREEMENT, None
+        for name, values in columns:
+            near, beyond = (_measure_agreement(values, pairs) for pairs in (self.pairs, self.pairs_beyond))
+            if near >= LEAST_AGREEMENT and beyond < best:
+                best, found = beyond, name
+        return found
+
+
+def _measure_agreement(values: NDArray[Any], pairs: NDArray[np.intp]) -> float:
+    """Return the share of pairs whose values are equal."""
+    first, second = values[pairs[:, 0]], values[pairs[:, 1]]
+    return float(np.mean((first == second) | ((first != first) & (second != second))))
+
+
+def find_twins(
+    table: ComparedRows,
+    hashes: NDArray[np.uint64],
+    labels: NDArray[np.uint32],
+    weight: Array,
+    fold_of_row: NDArray[np.intp],
+    trained: NDArray[np.bool_],
+) -> Twins | None:
+    """Look for rows that nearly repeat rows of other folds, among some of them.
+
+    Parameters
+    ----------
+    table : ComparedRows
+        All rows.
+    hashes : ndarray of uint64 of shape (n_rows,)
+        Equal for rows of the same contents: these lie in one fold, and of each content one row is looked at.
+    labels : ndarray of uint32 of shape (n_rows,)
+        The class of each row.
+    weight : ndarray of shape (n_rows,)
+        How much each row counts; those of weight 0 are absent.
+    fold_of_row : ndarray of int of shape (n_rows,)
+        The fold that judges each row, -1 for none.
+    trained : ndarray of bool of shape (n_folds, n_rows)
+        Whether each fold trains on each row.
+
+    Returns
+    -------
+    Twins or None
+        None where there are few, or where they tell the label no better than other rows do.
+    """
+    present = np.flatnonzero(weight)
+    chances = mix_bits(hashes[present])
+    _, first = np.unique(chances, return_index=True)
+    rows = present[first]  # In the order of their hashes they are as good as shuffled, whatever order the table has.
+    if len(rows) < LEAST_ROWS or not table.columns:
+        return None
+    most = max(LEAST_ROWS, min(MOST_AMONG, MOST_CELLS // len(table.columns)))
+    sizes = [min(most, len(rows))]
+    if sizes[0] >= 2 * FEW_AMONG:
+        sizes.append(FEW_AMONG)
+    found = None
+    for size in sizes:
+        among = rows[:size]
+        part = ComparedRows(np.asfortranarray(table.numbers[among]), table.encoder, table.columns)
+        one = _look_among(part, labels[among], fold_of_row[among], trained[:, among])
+        if one is not None and (found is None or one.share > found.share):
+            found = Twins(
+                one.share, one.disagreement, one.disagreement_beyond, among[one.pairs], among[one.pairs_beyond]
+            )
+    return found
+
+
+def _look_among(
+    table: ComparedRows, labels: NDArray[np.uint32], fold_of_row: NDArray[np.intp], trained: NDArray[np.bool_]
+) -> Twins | None:
+    """Look for near twins among different rows, which are in a random order."""
+    n_nearest = min(MOST_NEIGHBOURS, len(table) // SHARE_OF_ROWS)
+    asked = np.flatnonzero(fold_of_row >= 0)[:MOST_ASKED]
+    if not len(asked) or not table.places[0].shape[1]:
+        return None
+    squares, near = table.find_nearest(asked, np.arange(len(table)), n_nearest)
+    distance = np.sqrt(np.maximum(squares, np.finfo(np.float32).tiny))
+    # The last neighbours are left to tell how distances go on after a jump.
+    jumps = distance[:, 1:-N_BEYOND] / distance[:, : -1 - N_BEYOND]
+    last = jumps.argmax(axis=1)
+    place = np.arange(n_nearest)
+    is_before, is_after = place <= last[:, None], place > last[:, None]
+    logs = np.log(distance[:, -1:] / distance)
+    dimension = max(1.0, 1.0 / max(float(logs[is_after & (place < n_nearest - 1)].mean()), np.finfo(float).tiny))
+    jump = jumps[np.arange(len(asked)), last]
+    is_rare = dimension * (last + 1) * np.log(jump) >= -np.log(RARE)
+    n_of_class = np.bincount(labels)
+    is_class = last + 2 > MOST_OF_CLASS * n_of_class[labels[asked]]
+    is_trained = trained[fold_of_row[asked][:, None], near]
+    has_twin = (jump >= LEAST_JUMP) & is_rare & ~is_class & (is_before & is_trained).any(axis=1)
+    share = float(has_twin.mean())
+    if share < LEAST_SHARE:
+        return None
+    differs = labels[near] != labels[asked][:, None]
+    beyond = is_after & (place <= last[:, None] + N_BEYOND)
+    within, after = (
+        float(np.mean([differs[i, chosen[i]].mean() for i in np.flatnonzero(has_twin)]))
+        for chosen in (is_before & is_trained, beyond)
+    )
+    if share * (after - within) < LEAST_HIDDEN or within > MOST_OF_BEYOND * after:
+        return None
+    twins = np.flatnonzero(has_twin)
+    pairs = np.column_stack([asked[twins], near[twins, (is_before & is_trained)[twins].argmax(axis=1)]])
+    return Twins(share, within, after, pairs, np.column_stack([asked[twins], near[twins, last[twins] + 1]]))

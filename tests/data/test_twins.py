@@ -1,0 +1,152 @@
+"""Rows that nearly repeat rows of other folds: noticed where they fool models, and hardly ever elsewhere."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs
+
+from helpers.grouped_rows import draw_patients
+from untwist import PILBoostClassifier
+from untwist.data import twins as room
+from untwist.data.closeness import ComparedRows
+from untwist.data.encoding import TableEncoder
+from untwist.data.twins import find_twins
+from untwist.settings import resolve
+from untwist.training_data import TrainingData
+
+
+def look(X, y, **parameters):
+    settings = resolve(PILBoostClassifier(random_state=0, **parameters).get_params())
+    return TrainingData.collect(settings, X, y).find_twins()
+
+
+def look_slowly(X, labels, fold_of_row):
+    """The share of rows with twins of other folds, by all distances, row by row; columns have about the same scale."""
+    n_rows = len(X)
+    table = ComparedRows(X, TableEncoder(X.shape[1]), range(X.shape[1]))
+    n_nearest = min(room.MOST_NEIGHBOURS, n_rows // room.SHARE_OF_ROWS)
+    asked = range(n_rows)
+    logs, found = [], []
+    for row in asked:
+        others = np.array([other for other in range(n_rows) if other != row])
+        distance = np.sqrt(table.measure(np.full(len(others), row), others))
+        order = np.argsort(distance, kind="stable")[:n_nearest]
+        distance, near = distance[order], others[order]
+        best, last = 0.0, 0
+        for k in range(n_nearest - 1 - room.N_BEYOND):
+            if distance[k + 1] / distance[k] > best:
+                best, last = distance[k + 1] / distance[k], k
+        logs += [np.log(distance[-1] / distance[k]) for k in range(last + 1, n_nearest - 1)]
+        has_other = any(fold_of_row[other] != fold_of_row[row] for other in near[: last + 1])
+        of_class = np.count_nonzero(labels == labels[row])
+        found.append((best, last + 1, has_other, last + 2 > room.MOST_OF_CLASS * of_class))
+    dimension = max(1.0, 1.0 / np.mean(logs))
+    return np.mean(
+        [
+            jump >= room.LEAST_JUMP and jump ** (-dimension * k) <= room.RARE and has_other and not is_class
+            for jump, k, has_other, is_class in found
+        ]
+    )
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.1])
+def test_the_share_is_that_of_the_slow_twin(spread, monkeypatch):
+    monkeypatch.setattr(room, "MOST_ASKED", 10_000)
+    monkeypatch.setattr(room, "LEAST_SHARE", 0.0)
+    monkeypatch.setattr(room, "LEAST_HIDDEN", 0.0)
+    X, y, _, _ = draw_patients(20, 10, 4, spread)
+    fold_of_row = np.random.default_rng(0).integers(3, size=len(y))
+    trained = fold_of_row[None] != np.arange(3)[:, None]
+    table = ComparedRows(X, TableEncoder(X.shape[1]), range(X.shape[1]))
+    hashes = np.arange(len(y), dtype=np.uint64)
+    found = find_twins(table, hashes, y.astype(np.uint32), np.ones(len(y)), fold_of_row, trained)
+    assert found.share == pytest.approx(look_slowly(X, y, fold_of_row), abs=1e-12)
+    assert found.share > 0.3
+    first, second = found.pairs.T
+    assert (fold_of_row[first] != fold_of_row[second]).all()
+    assert (y[first] == y[second]).mean() > 0.95
+    assert found.disagreement < 0.05
+
+
+@pytest.mark.parametrize("spread", [0.001, 0.05])
+def test_patients_are_noticed(spread):
+    X, y, patient, _ = draw_patients(spread=spread)
+    found = look(X, y)
+    assert found.share > 0.8
+    assert found.disagreement == 0.0
+    assert found.disagreement_beyond > 0.1
+    assert (patient[found.pairs[:, 0]] == patient[found.pairs[:, 1]]).all()
+    assert (patient[found.pairs_beyond[:, 0]] != patient[found.pairs_beyond[:, 1]]).all()
+    assert found.column is None
+    assert "groups=..." in found.describe()
+    assert "--groups COLUMN" in found.describe(for_command=True)
+
+
+def test_a_column_that_names_the_patients_is_named():
+    pandas = pytest.importorskip("pandas")
+    X, y, patient, _ = draw_patients(30, 12, 4)
+    frame = pandas.DataFrame(X, columns=list("abcdef")).assign(patient=patient + 1000)
+    found = look(frame, y)
+    assert found.column == "patient"
+    assert "'patient' looks like their name" in found.describe()
+    assert "--groups patient" in found.describe(for_command=True)
+    numbers = np.column_stack([np.where(patient == 3, np.nan, patient), np.zeros(len(y)), X[:, 0]]).T
+    assert found.find_group_column(zip("pab", numbers, strict=True)) == "p"  # Missing values are equal to each other.
+    assert found.find_group_column([("constant", np.zeros(len(y)))]) is None
+
+
+def test_what_is_found_does_not_depend_on_the_order_of_the_rows():
+    X, y, _, _ = draw_patients(30, 12, 4)
+    order = np.random.default_rng(0).permutation(len(y))
+    first, second = look(X, y), look(X[order], y[order])
+    assert replace(first, pairs=None, pairs_beyond=None).describe() == second.describe()
+    assert np.array_equal(first.pairs, order[second.pairs])
+
+
+def test_groups_or_folds_that_keep_patients_together_are_answer_enough():
+    X, y, patient, _ = draw_patients(30, 12, 4)
+    assert look(X, y) is not None
+    folds = [(np.flatnonzero(patient % 3 != fold), np.flatnonzero(patient % 3 == fold)) for fold in range(3)]
+    assert look(X, y, cv=folds) is None
+
+
+def test_large_tables_are_looked_at_in_part(monkeypatch):
+    monkeypatch.setattr(room, "MOST_AMONG", 600)
+    monkeypatch.setattr(room, "FEW_AMONG", 240)
+    X, y, _, _ = draw_patients(40, 80, 8)
+    assert look(X, y).share > 0.8  # Of 80 rows each 15 are left, and 6.
+
+
+SOUND = {
+    "cancer": lambda: load_breast_cancer(return_X_y=True),
+    "digits": lambda: load_digits(return_X_y=True),
+    "iris": lambda: load_iris(return_X_y=True),
+    "wine": lambda: load_wine(return_X_y=True),
+    "a blob for each class": lambda: make_blobs(600, centers=10, n_features=5, cluster_std=0.2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_tables_give_no_alarm(name):
+    assert look(*SOUND[name]()) is None
+
+
+@pytest.mark.parametrize("columns", [1, 2, 5, 20])
+@pytest.mark.parametrize("kind", ["normal", "heavy", "walk", "coarse"])
+def test_independent_rows_give_no_alarm(columns, kind):
+    rng = np.random.default_rng(columns)
+    X = rng.standard_t(1.5, size=(800, columns)) if kind == "heavy" else rng.normal(size=(800, columns))
+    X = np.cumsum(X, axis=0) if kind == "walk" else X.round(0) if kind == "coarse" else X
+    y = (X[:, 0] > np.median(X[:, 0])) ^ (rng.random(800) < 0.2)
+    assert look(X, y) is None
+
+
+def test_near_twins_whose_labels_differ_fool_nobody():
+    X, _, _, _ = draw_patients(30, 12, 4)
+    assert look(X, np.random.default_rng(0).integers(2, size=len(X))) is None
+
+
+def test_too_few_rows_tell_nothing():
+    X, y, _, _ = draw_patients(9, 11, 3)
+    assert look(X, y) is None
