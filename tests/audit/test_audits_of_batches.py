@@ -9,9 +9,10 @@ import pytest
 from pyarrow import parquet
 
 from untwist import PILBoostClassifier
-from untwist.audit import audit_labels
+from untwist.audit import audit_labels, find_data_issues
 from untwist.batches import Batches
 from untwist.data import batches
+from untwist.files import dumps, loads
 from untwist.report import compare, report
 
 N = 300
@@ -105,3 +106,25 @@ def test_other_boosters_need_the_rows_in_memory(both, monkeypatch):
         ValueError, match=r"need all rows in memory, and Batches\(.*, 300 rows, 4 columns\) are too many"
     ):
         compare(both[0])
+
+
+def test_issues_of_a_table_in_files_are_those_of_the_same_table(table, tmp_path):
+    rows = table.drop(columns=["label", "source"]).take([*range(290), *range(10)])
+    rows.to_parquet(tmp_path / "rows.parquet")
+    labels = table["label"]
+    found = [find_data_issues(one, labels) for one in (Batches(tmp_path / "rows.parquet"), rows)]
+    assert [str(one) for one in found[0]] == [str(one) for one in found[1]]
+    assert "exact_duplicates" in {one.kind for one in found[0]}
+    with pytest.raises(ValueError, match="y must have no missing labels, got 300, the first in row 0"):
+        find_data_issues(rows, np.ma.masked_all(300))
+
+
+def test_a_page_shows_data_frames_of_pandas(both):
+    with pytest.raises(ValueError, match="table must be a pandas DataFrame of what to show, got a ndarray"):
+        report(both[1], title="rows", table=np.zeros((N, 2)))
+
+
+def test_a_model_from_a_file_cannot_be_audited(both):
+    in_memory = both[1]
+    with pytest.raises(ValueError, match="A file keeps no posteriors of folds, so that a loaded one is none"):
+        audit_labels(in_memory.X, in_memory.given, loads(dumps(in_memory.model)))

@@ -238,6 +238,12 @@ def test_masked_means_missing(kind):
     np.testing.assert_array_equal(learn(X).encode(X), [[1, np.nan], [3, 4]])
 
 
+@pytest.mark.parametrize("make", [np.array, np.rec.array])
+def test_structured_arrays_are_refused(make):
+    with pytest.raises(ValueError, match=r"got a structured array of NumPy: give pandas.DataFrame\(X\)"):
+        learn(make([(1.0, 2), (3.0, 4)], dtype=[("a", float), ("b", int)]))
+
+
 def test_what_nothing_masks_is_a_plain_array():
     for values in (np.arange(3), np.array(["a", "b"]), np.zeros((2, 2))):
         plain = bring_to_host(np.ma.array(values))
