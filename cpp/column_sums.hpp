@@ -1,13 +1,13 @@
 // Sums up one column at a time, by node and bin, for datasets that have no codes by row.
 //
-// Of a wide table a histogram of all columns would be larger than the rows that it sums up. So none is kept: a column is
-// summed up for several nodes at once, searched, and forgotten. That takes what the column holds: its codes in the rows
-// of the nodes or, where it is a list, the listed ones. All other rows have the usual code, whose sum is what the listed
-// rows leave of a node.
+// Of a wide table a histogram of all columns would be larger than the rows that it sums up. So none is kept: a column
+// is summed up for several nodes at once, searched, and forgotten. That takes what the column holds: its codes in the
+// rows of the nodes or, where it is a list, the listed ones. All other rows have the usual code, whose sum is what the
+// listed rows leave of a node.
 //
-// An Adder knows what is summed up. It has the types Bin and Totals (of a node), size(bins), which is how many numbers a
-// node has, add(sums, bins, side, code, entry), and put_rest(sums, bins, code, totals), which gives a code what is left
-// of the totals.
+// An Adder knows what is summed up. It has the types Bin and Totals (of a node), size(bins), which is how many numbers
+// a node has, add(sums, bins, side, code, entry), and put_rest(sums, bins, code, totals), which gives a code what is
+// left of the totals.
 #pragma once
 
 #include <algorithm>

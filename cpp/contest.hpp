@@ -1,8 +1,8 @@
 // Finds the best split of one node by many columns, without keeping what each column has to offer.
 //
 // A column with few bins has few splits, too few to be worth loops of their own. So the splits of many columns are
-// gathered, and their worths computed together. The arithmetic is that of splitting.hpp, and so is who wins: of the best
-// splits the first.
+// gathered, and their worths computed together. The arithmetic is that of splitting.hpp, and so is who wins: of the
+// best splits the first.
 #pragma once
 
 #include <algorithm>

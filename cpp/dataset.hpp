@@ -269,8 +269,9 @@ class Dataset {
   std::vector<std::uint32_t> order;      // A row had this place in the data that was given.
   std::vector<Column> columns;
   const Layout layout;
-  std::vector<Code> by_row;     // These codes serve sums over all features of a row. They may be left out.
-  std::vector<Code> by_column;  // These serve one feature of many rows. They may be left out, or have some columns only.
+  std::vector<Code> by_row;  // These codes serve sums over all features of a row. They may be left out.
+  std::vector<Code>
+      by_column;  // These serve one feature of many rows. They may be left out, or have some columns only.
 
  private:
   // A column of a sparse table is a list, or has a code for every row, whatever takes less.

@@ -27,8 +27,8 @@ class Matrix {
   std::ptrdiff_t column_stride_;
 };
 
-// A read-only view of a table that lists its cells column by column. Cells that are not listed are 0. No cell of a column
-// is listed twice.
+// A read-only view of a table that lists its cells column by column. Cells that are not listed are 0. No cell of a
+// column is listed twice.
 template <typename Real>
 struct SparseMatrix {
   std::size_t rows, columns;

@@ -8,8 +8,8 @@
 // The rows of a dataset are ordered by class, and they stay so within every node, as rows are sent left and right in
 // their order. So a class is a range of the node's rows, and its rows that go left are counted as the bits of a range
 // (randomised_marks.hpp). Of a column that is a list only the listed rows are looked at. No histograms are needed, as
-// only one split of a column is looked at: all that this shares with the boosted trees is the dataset, its codes and the
-// flat forest that comes out.
+// only one split of a column is looked at: all that this shares with the boosted trees is the dataset, its codes and
+// the flat forest that comes out.
 #pragma once
 
 #include <algorithm>

@@ -105,9 +105,7 @@ def test_thresholds_of_many_rows_come_from_the_same_sample():
     y = (dense[:, 0] + rng.normal(size=n_rows) > 0).astype(int)
     weight = rng.integers(0, 100, n_rows).clip(0, 1) * rng.integers(1, 3, n_rows)
     settings = PLAIN | {"n_estimators": 2, "max_depth": 6}
-    forests = [
-        PILBoostClassifier(**settings).fit(X, y, sample_weight=weight) for X in (dense, sparse.csr_array(dense))
-    ]
+    forests = [PILBoostClassifier(**settings).fit(X, y, sample_weight=weight) for X in (dense, sparse.csr_array(dense))]
     assert_same_forests(*forests)
 
 
@@ -162,6 +160,7 @@ def test_core_keeps_kinds_of_datasets_apart():
         data.add_columns(np.zeros((2, 1)), 0, np.zeros(1, dtype=np.int32), NOTHING, 255, 1)
     with pytest.raises(ValueError, match="must not be sparse"):
         data.add_rows(np.zeros((2, 1)), 0, NOTHING, 1)
+    dense = _core.Dataset(labels, 2, 1)
+    empty = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32), NOTHING
     with pytest.raises(ValueError, match="must be sparse"):
-        empty = np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32), NOTHING
-        _core.Dataset(labels, 2, 1).add_sparse_columns(*empty, NOTHING, 255, 1)
+        dense.add_sparse_columns(*empty, NOTHING, 255, 1)

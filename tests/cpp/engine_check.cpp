@@ -107,8 +107,7 @@ std::shared_ptr<Dataset> bin_in_memory(const Data& data, ThreadPool& pool, Layou
 
 // The same rows as a sparse table.
 std::shared_ptr<Dataset> bin_sparse(const Data& data, ThreadPool& pool) {
-  auto dataset =
-      std::make_shared<Dataset>(data.labels.data(), data.rows, data.classes, data.columns, Layout::kSparse);
+  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, data.classes, data.columns, Layout::kSparse);
   const SparseTable table(data.matrix());
   const WholeWeights weights(data.weight.data(), data.weight.size());
   dataset->add_sparse_columns(table.view(), weights, kMaxBins, pool);
