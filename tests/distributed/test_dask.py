@@ -119,6 +119,17 @@ def test_columns_of_a_file_have_as_many_partitions_as_the_table(client, tmp_path
     assert model.predict_proba(few).compute().shape == (1, 2)
 
 
+def test_partitions_without_rows_are_left_out(client):
+    X, y = make_noisy_rows(800)
+    X[:400, 0], X[400:, 0] = np.abs(X[:400, 0]), -np.abs(X[400:, 0])
+    rows, labels = cut_into_blocks(X, y, rows=200)
+    kept = rows[:, 0] > 0  # The last two blocks have no row left.
+    model = DaskPILBoostClassifier(**GIVEN).fit(rows[kept], labels[kept])
+    assert_same_model(model, PILBoostClassifier(**GIVEN).fit(X[:400], y[:400]))
+    with pytest.raises(ValueError, match="X and y have no rows"):
+        model.fit(rows[rows[:, 0] > 99], labels[rows[:, 0] > 99])
+
+
 def test_fits_at_the_same_time_do_not_disturb_each_other(client):
     X, y = make_noisy_rows(800)
     alone = PILBoostClassifier(**GIVEN).fit(X, y)
