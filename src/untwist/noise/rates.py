@@ -186,7 +186,8 @@ def _check_rows(
     weight = np.ones(p.size) if sample_weight is None else check_numbers("sample_weight", sample_weight)
     if weight.shape != p.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0, with a finite sum")
-    return p, labels, weight
+    counts = weight > 0  # Rows of weight 0 are absent.
+    return p[counts], labels[counts], weight[counts]
 
 
 def _sum_by_log_odds(p: Array, labels: NDArray[Any], weight: Array, n_classes: int) -> tuple[Array, Array, Array]:
