@@ -53,7 +53,8 @@ def data():
 
 def test_it_is_the_loop_of_boosting(data):
     X, y = data
-    model = make_paper_model(alpha=1.5, step_size=2.0, n_estimators=12, engine="reference", random_state=0).fit(X, y)
+    settings = {"n_estimators": 12, "engine": "reference", "init": "zero"}
+    model = make_paper_model(alpha=1.5, step_size=2.0, random_state=0, **settings).fit(X, y)
     tree = DecisionTreeRegressor(max_depth=3, random_state=0)
     rounds = pilboost(X.astype(np.float32), 2.0 * y - 1, tree, ClippedLink(AlphaLoss(1.5)), 2.0)
     for edge, one in zip(model.edges_, rounds, strict=False):
@@ -219,6 +220,32 @@ def test_the_size_of_all_weights_does_not_matter(data, scale):
     np.testing.assert_allclose(scaled.decision_function(X), plain.decision_function(X), rtol=1e-9)
 
 
+@pytest.mark.parametrize("settings", [{}, {"alpha": 2.0, "n_estimators": 3}])
+def test_a_weight_of_any_size_gives_probabilities(data, settings):
+    X, y = data
+    for weight in (np.where(np.arange(300) == 3, 1.7e308, 1.0), np.full(300, 1.7e308)):
+        for n_classes in (2, 3):
+            labels = y if n_classes == 2 else y + (X[:, 0] > 1)
+            model = PILBoostClassifier(**settings, random_state=0).fit(X, labels, sample_weight=weight)
+            proba = model.predict_proba(X)
+            assert np.isfinite(proba).all()
+            np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_labels_may_be_objects_that_are_booleans_or_numbers(data):
+    X, y = data
+    plain = make_paper_model(n_estimators=3, random_state=0).fit(X, y > 0)
+    for labels in ((y > 0).astype(object), pd.Series(y > 0, dtype=object), pd.Series(y > 0, dtype="boolean")):
+        model = make_paper_model(n_estimators=3, random_state=0).fit(X, labels)
+        assert model.classes_.tolist() == [False, True]
+        assert model.predict(X).dtype == bool
+        assert model.score(X, labels) == plain.score(X, y > 0)
+        np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
+        np.testing.assert_array_equal(model.margins(X, labels), plain.margins(X, y > 0))
+    with pytest.raises(ValueError, match="labels of one kind, got Booleans beside numbers"):
+        make_paper_model(n_estimators=3).fit(X, np.array([True if one > 0 else 0 for one in y], dtype=object))
+
+
 def test_a_failed_fit_leaves_the_model_unfitted(data):
     X, y = data
     model = make_paper_model(estimator=Spoiler())
@@ -248,7 +275,10 @@ def test_verbose_reports_to_standard_error(data, capsys):
         ({"warm_start": 1}, "warm_start must be True or False, got 1"),
         ({"engine": "fast"}, "engine must be"),
         ({"engine": "compiled", "estimator": Ridge()}, "engine='compiled' and estimator= exclude each other"),
-        ({"engine": "compiled", "loss": LogLoss(), "link": "exact", "l2": -1.0}, "l2 must be a number >= 0"),
+        (
+            {"engine": "compiled", "loss": LogLoss(), "link": "exact", "l2": -1.0},
+            "l2_regularization must be a number >= 0",
+        ),
         ({"engine": "compiled", "loss": SquareLoss()}, "boosts the alpha-loss only"),
         ({"max_bins": 256}, "max_bins must be at most 255"),
         ({"n_jobs": 0}, "n_jobs must be an integer other than 0"),

@@ -128,12 +128,13 @@ def test_the_reference_engine_gives_probabilities_too(sample, alpha, link, depth
 @holds(8, sample=tables, settings=any_settings, value=st.sampled_from([np.inf, -np.inf]), data=st.data())
 def test_infinities_are_refused_by_name_in_training_and_later(sample, settings, value, data):
     spoilt = sample.X.copy()
-    spoilt[data.draw(st.integers(0, len(spoilt) - 1)), data.draw(st.integers(0, spoilt.shape[1] - 1))] = value
-    with pytest.raises(ValueError, match=r"X contains infinity"):
+    row, column = data.draw(st.integers(0, len(spoilt) - 1)), data.draw(st.integers(0, spoilt.shape[1] - 1))
+    spoilt[row, column] = value
+    with pytest.raises(ValueError, match=rf"X contains infinity: column {column} in row {row}: replace"):
         PILBoostClassifier(**settings).fit(spoilt, sample.y)
     model = fit(sample, settings)
     for ask in (model.predict, model.predict_proba, model.decision_function, model.apply):
-        with pytest.raises(ValueError, match=r"X contains infinity"):
+        with pytest.raises(ValueError, match=rf"X contains infinity: column {column} in row {row}: replace"):
             ask(spoilt)
 
 

@@ -134,5 +134,21 @@ def test_large_numbers_are_numbers_like_others():
     far = np.full((2, 4), 1.7e308)
     np.testing.assert_array_equal(fitted.predict(far), fitted.predict(np.full((2, 4), 1e6)))
     assert make_model(1).fit(X * 1e307, y).predict(X * 1e307).shape == y.shape
-    with pytest.raises(ValueError, match="infinity"):
+    with pytest.raises(ValueError, match="column 0 in row 0"):
         fitted.predict(np.array([[np.inf, 0.0, 0.0, 0.0]]))
+
+
+def test_infinite_cells_are_counted_and_the_first_is_named_in_tables_of_any_kind():
+    pl = pytest.importorskip("polars")
+    X, y = draw_sample()
+    X[[7, 5], [1, 3]] = np.inf, -np.inf
+    message = "X contains infinity: column {} in row 5 and 1 more cells"
+    for table, name in (
+        (X, 3),
+        (sparse.csr_matrix(X), 3),
+        (sparse.csc_matrix(X), 3),
+        (pd.DataFrame(X, columns=list("abcd")), "'d'"),
+        (pl.DataFrame(X, schema=list("abcd")), "'d'"),
+    ):
+        with pytest.raises(ValueError, match=message.format(name)):
+            make_model().fit(table, y)

@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import re
+import resource
 import subprocess
 import sys
 import tarfile
@@ -24,6 +25,8 @@ from untwist import PILBoostClassifier, load
 from untwist import text as safe
 from untwist.commands import main as cli
 from untwist.commands import sheets
+from untwist.data import batches, memory
+from untwist.data.batches import Batches
 from untwist.export import to_code
 from untwist.export.scoring import Scoring
 
@@ -56,7 +59,7 @@ WATCHED = """
 import sys, warnings
 from pathlib import Path
 import numpy as np
-from untwist.commands import columns, sheets
+from untwist.commands import blocks, columns, sheets
 from untwist.files import load
 
 paths = [Path(word) for word in sys.argv[1:]]
@@ -70,6 +73,8 @@ def use(path):
             sheet = sheets.read(path)
             columns.prepare(sheet.frame, "y")
             sheet.lines
+            if path.suffix == ".parquet":
+                blocks.prepare_in_blocks(blocks.SheetInBlocks(path), "y")
     except ValueError as error:
         return str(error)
 
@@ -190,22 +195,33 @@ def test_the_package_has_no_way_to_run_foreign_bytes():
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from untwist.commands import sheets
+from untwist.commands import blocks, sheets
+from untwist.data import memory
 from untwist.files import load
 import pandas, pyarrow.parquet, pyarrow.feather
 
-sheets.LEAST_MEMORY = 200 << 20
+memory.LEAST_BYTES = 200 << 20
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 # This is where the machine itself would end it.
 resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
+
+def read_in_blocks(path):
+    sheet = blocks.SheetInBlocks(path)
+    for frame in sheet.frames():
+        pass
+    for name in sheet.names:
+        sheet.column(name)
+
+WAYS = {".untwist": [load], ".parquet": [sheets.read, read_in_blocks]}
 for word in sys.argv[1:]:
     path = Path(word)
-    try:
-        load(path) if path.suffix == ".untwist" else sheets.read(path)
-    except ValueError as error:
-        print(str(error).removeprefix(str(path)))
-    else:
-        print("read")
+    for read in WAYS.get(path.suffix, [sheets.read]):
+        try:
+            read(path)
+        except ValueError as error:
+            print(str(error).removeprefix(str(path)))
+        else:
+            print("read")
 print(resource.getrlimit(resource.RLIMIT_AS)[0] == used + (1 << 30))
 """
 
@@ -236,14 +252,95 @@ def test_a_small_table_cannot_ask_for_much(tmp_path):
     plain = pa.table({"text": text})
     parquet.write_table(plain, tmp_path / "words.parquet", store_schema=False)  # Unpacked this is 100 GB of text.
     parquet.write_table(pa.table({"a": np.zeros(50 << 20)}), tmp_path / "rows.parquet", compression="zstd")
+    # Many rows of few bytes and one long text go to blocks by themselves.
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3 << 20, dtype=np.int32)), pa.array(["x" * 16_000]))
+    parquet.write_table(pa.table({"text": text}), tmp_path / "long.parquet", store_schema=False)
     feather.write_feather(pa.table({"a": np.zeros(50 << 20)}), tmp_path / "rows.feather", compression="zstd")
     paths = sorted(path for path in tmp_path.iterdir())
     assert all(path.stat().st_size < 1_000_000 for path in paths)
-    for path, line in zip(paths, read_with_little_memory(*paths), strict=True):
-        assert re.match(r" (needs more than \d GB of memory: unpack or split it|cannot be read as a table)", line), (
-            path,
-            line,
-        )
+    ways = [path for path in paths for _ in range(1 + (path.suffix == ".parquet"))]
+    for path, line in zip(ways, read_with_little_memory(*paths), strict=True):
+        assert re.match(r" needs more than \d GB of memory: unpack or split it", line), (path, line)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
+@pytest.mark.parametrize("way", ["--blocks", "--no-blocks"])
+def test_both_ways_have_one_limit(tmp_path, monkeypatch, capsys, way):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    monkeypatch.chdir(tmp_path)
+    # Unpacked this is 2 GB of text.
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2000, dtype=np.int32)), pa.array(["x" * 1_000_000]))
+    table = pa.table({"a": np.arange(2000.0), "text": text, "y": np.arange(2000) % 3 == 0})
+    parquet.write_table(table.select(["a", "y"]), "good.parquet")
+    parquet.write_table(table, "bad.parquet", store_schema=False)
+    assert cli.main(["train", "good.parquet", "--label", "y", "--keep", "a"]) == 0
+    monkeypatch.setattr(memory, "LEAST_BYTES", 300 << 20)
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    for arguments in (["train", "bad.parquet", "--label", "y"], ["predict", "model.untwist", "bad.parquet"]):
+        capsys.readouterr()
+        assert cli.main([*arguments, way]) == 1
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert "bad.parquet needs more than 0 GB of memory: unpack or split it" in said
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+def test_a_limit_within_another_keeps_the_lower_one(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"1")
+    with memory.limit_memory(tmp_path / "t.csv"):
+        low = resource.getrlimit(resource.RLIMIT_AS)
+        with memory.limit_memory(tmp_path / "t.csv"):
+            assert resource.getrlimit(resource.RLIMIT_AS)[0] <= low[0]
+        assert resource.getrlimit(resource.RLIMIT_AS) == low
+        with memory.limit_memory():
+            assert resource.getrlimit(resource.RLIMIT_AS) == low
+
+
+# ---- what is checked before it is used ----
+
+
+def write_damaged_table(path):
+    """Text that is no UTF-8, in a column that no model knows."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    frame = write_bad_table(path.with_suffix(".csv"), 60)
+    bad = pa.array([b"\xff\xfe" if row == 40 else b"fine" for row in range(60)], type=pa.binary())
+    text = pa.Array.from_buffers(pa.string(), 60, bad.buffers())
+    table = pa.Table.from_pandas(frame.assign(plain=np.arange(60.0) % 7))
+    parquet.write_table(table, path.with_name("sound.parquet"), row_group_size=20)
+    parquet.write_table(table.append_column("odd", text), path, row_group_size=20)
+
+
+@pytest.mark.parametrize("way", ["--blocks", "--no-blocks"])
+def test_text_that_is_no_utf8_is_refused_in_one_sentence(tmp_path, monkeypatch, capsys, way):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(batches, "CELLS", 100)  # The row is in the third block.
+    write_damaged_table(tmp_path / "bad.parquet")
+    assert cli.main(["train", "sound.parquet", "--label", "y"]) == 0
+    for arguments in (
+        ["train", "bad.parquet", "--label", "y"],
+        ["predict", "model.untwist", "bad.parquet", "-o", "p.csv"],
+        ["predict", "model.untwist", "bad.parquet", "-o", "p.csv", "--with-input"],
+    ):
+        capsys.readouterr()
+        assert cli.main([*arguments, way]) == 1
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert re.search(r"bad.parquet cannot be read as a table: column 'odd', from row \d+ on: Invalid UTF8", said)
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_batches_of_text_that_is_no_utf8_are_refused_too(tmp_path):
+    write_damaged_table(tmp_path / "bad.parquet")
+    from pyarrow import dataset
+
+    for source in (tmp_path / "bad.parquet", dataset.dataset(tmp_path / "bad.parquet")):
+        rows = Batches(source, ["plain", "odd"])
+        with pytest.raises(ValueError, match="column 'odd', from row"):
+            PILBoostClassifier(2.0, n_estimators=2).fit(rows, np.arange(60) % 2)
+        with pytest.raises(ValueError, match="column 'odd', from row"):
+            rows.column("odd")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
@@ -302,30 +399,44 @@ def run_command(capsys, *arguments):
     return capsys.readouterr()
 
 
-def test_no_command_prints_what_steers_a_terminal(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("way", ["csv", "parquet", "blocks"])
+def test_no_command_prints_what_steers_a_terminal(tmp_path, monkeypatch, capsys, way):
     monkeypatch.chdir(tmp_path)
-    write_bad_table("bad.csv")
+    frame = write_bad_table("bad.csv", 120)
+    if way != "csv":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet("bad.parquet")
+    table = "bad.csv" if way == "csv" else "bad.parquet"
+    blocks = ["--blocks"] if way == "blocks" else []
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    for arguments in [
-        ["train", "bad.csv", "--label", "y", "-o", "m.untwist"],
-        ["train", "bad.csv", "--label", "y", "-o", "m.untwist", "--json"],
-        ["predict", "m.untwist", "bad.csv", "--with-input"],
-        ["predict", "m.untwist", "bad.csv", "--with-input", "--json"],
-        ["audit", "bad.csv", "--label", "y"],
-        ["audit", "bad.csv", "--label", "y", "--json"],
-        ["explain", "m.untwist", "bad.csv"],
-        ["explain", "m.untwist", "bad.csv", "--line", "3", "--json"],
+    both_ways = [
+        ["train", table, "--label", "y", "-o", "m.untwist", *blocks],
+        ["train", table, "--label", "y", "-o", "m.untwist", "--json", *blocks],
+        ["predict", "m.untwist", table, "--with-input", *blocks],
+        ["predict", "m.untwist", table, *blocks],
+        ["train", table, "--label", "z\x1b[2J", *blocks],
+        ["train", f"no\x1b[2J.{way}", "--label", "y", *blocks],
+    ]
+    whole = [
+        ["predict", "m.untwist", table, "--with-input", "--json"],
+        ["audit", table, "--label", "y"],
+        ["audit", table, "--label", "y", "--json"],
+        ["explain", "m.untwist", table],
+        ["explain", "m.untwist", table, "--line", "3", "--json"],
+        ["inspect", table],
+        ["inspect", table, "--json"],
         ["inspect", "m.untwist"],
         ["inspect", "m.untwist", "--json"],
-        ["train", "bad.csv", "--label", "z\x1b[2J"],
-        ["train", "no\x1b[2J.csv", "--label", "y"],
-    ]:
+    ]
+    for arguments in [*both_ways, *([] if blocks else whole)]:
         out, err = run_command(capsys, *arguments)
         assert out or err
         for text in (out, err):
             assert safe.UNSEEN.search(text) is None, (arguments, safe.UNSEEN.findall(text))
         if "--json" in arguments:
             json.loads(out)
+        elif "--with-input" in arguments:
+            assert "\ufffd" in out
 
 
 def test_json_that_is_escaped_is_the_same():

@@ -213,14 +213,14 @@ def test_what_is_wrong_is_said(file, tmp_path):
         Batches(memory)
     with pytest.raises(ValueError, match=r"no file \*.parquet in the folder"):
         Batches(make_folder(tmp_path / "empty"))
-    with pytest.raises(ValueError, match=r"no.parquet cannot be read as Parquet"):
+    with pytest.raises(ValueError, match=r"no.parquet cannot be read as a table"):
         Batches(tmp_path / "no.parquet")
     (tmp_path / "text.parquet").write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match=r"text.parquet cannot be read as Parquet"):
+    with pytest.raises(ValueError, match=r"text.parquet cannot be read as a table"):
         Batches(tmp_path / "text.parquet")
     whole = file.read_bytes()
     (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"cut.parquet cannot be read as Parquet"):
+    with pytest.raises(ValueError, match=r"cut.parquet cannot be read as a table"):
         Batches(tmp_path / "cut.parquet")
     parquet.write_table(memory.slice(0, 0), tmp_path / "none.parquet")
     with pytest.raises(ValueError, match=r"none.parquet has no rows"):
@@ -231,8 +231,12 @@ def test_what_is_wrong_is_said(file, tmp_path):
     ):
         Batches([file, tmp_path / "other.parquet"])
     parquet.write_table(pa.table({"x": [1.0, np.inf], "d": pa.array([1, 2], pa.date32())}), tmp_path / "odd.parquet")
-    with pytest.raises(ValueError, match="infinity"):
+    with pytest.raises(ValueError, match="X contains infinity: column 'x' in row 1"):
         PILBoostClassifier(**PLAIN).fit(Batches(tmp_path / "odd.parquet", ["x"]), [0, 1])
+    late = pa.table({"x": np.where(np.arange(5000) == 4321, -np.inf, 1.0)})
+    parquet.write_table(late, tmp_path / "late.parquet", row_group_size=900)
+    with pytest.raises(ValueError, match="X contains infinity: column 'x' in row 4321:"):
+        PILBoostClassifier(**PLAIN).fit(Batches(tmp_path / "late.parquet"), np.arange(5000) % 2)
     parquet.write_table(pa.table({"d": pa.array([1, 2], pa.time32("s"))}), tmp_path / "time.parquet")
     with pytest.raises(ValueError, match="column 'd' is time32"):
         PILBoostClassifier(**PLAIN).fit(Batches(tmp_path / "time.parquet"), [0, 1])
@@ -265,7 +269,7 @@ def test_a_file_that_changes_or_breaks_on_the_way_is_noticed(file):
     whole = bytearray(file.read_bytes())
     whole[2000:9000] = bytes(7000)
     file.write_bytes(bytes(whole))
-    with pytest.raises(ValueError, match=r"t.parquet is damaged|must have no missing"):
+    with pytest.raises(ValueError, match=r"t.parquet cannot be read as a table|must have no missing"):
         Batches(file).column("a")
 
 
@@ -355,7 +359,7 @@ def test_large_files_are_read_in_blocks_by_themselves(tmp_path, monkeypatch, cap
 
 
 def test_a_failure_loses_nothing_already_saved(tmp_path, monkeypatch, capsys):
-    from untwist.commands import blocks
+    from untwist.commands import predict
 
     monkeypatch.chdir(tmp_path)
     make_people().to_parquet("p.parquet")
@@ -370,7 +374,7 @@ def test_a_failure_loses_nothing_already_saved(tmp_path, monkeypatch, capsys):
     ):
         status, _, err = untwist(capsys, *arguments, "--blocks")
         assert status
-        assert "p.parquet cannot be read as Parquet" in err
+        assert "p.parquet cannot be read as a table" in err
     (tmp_path / "p.parquet").write_bytes(whole)
     done = []
 
@@ -380,7 +384,7 @@ def test_a_failure_loses_nothing_already_saved(tmp_path, monkeypatch, capsys):
             raise OSError(28, "No space left on device")
         return beside.assign(prediction=0)
 
-    monkeypatch.setattr(blocks, "add_predictions", full)
+    monkeypatch.setattr(predict, "_add_predictions", full)
     status, _, err = untwist(capsys, "predict", "model.untwist", "p.parquet", "--blocks", "-o", "out.csv")
     assert status
     assert "No space left" in err

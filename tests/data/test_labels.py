@@ -1,6 +1,9 @@
 """Labels of any kind: classes of one worker and of several, what is missing, weights of classes."""
 
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -8,7 +11,7 @@ import polars
 import pyarrow
 import pytest
 
-from untwist.data.labels import find_classes, refuse_missing, weigh_classes
+from untwist.data.labels import find_classes, refuse_missing, scale_weights, settle_objects, weigh_classes
 from untwist.data.workers import Workers
 
 
@@ -102,3 +105,66 @@ def test_weights_by_class_are_1_where_none_is_given():
 def test_bad_weights_of_classes_are_named(setting, message):
     with pytest.raises(ValueError, match=message):
         weigh_classes(setting, np.array([0, 1]), np.ones(2))
+
+
+def test_labels_as_objects_have_the_type_that_all_of_them_have():
+    for labels, kind in (
+        ([True, False, True], bool),
+        ([np.True_, False, np.False_], bool),
+        ([3, np.int8(1), 3], int),
+        ([0.0, 1, np.float32(2)], float),
+    ):
+        found = settle_objects(np.array(labels, dtype=object))
+        assert found.dtype == kind
+        assert found.tolist() == labels
+    for labels in (None, np.array(["a", "b"], dtype=object), np.array([1, 0]), np.array([1, "a"], dtype=object)):
+        assert settle_objects(labels) is labels
+    with pytest.raises(ValueError, match="labels of one kind, got Booleans beside numbers"):
+        settle_objects(np.array([True, 0], dtype=object))
+
+
+def test_weights_are_scaled_where_float64_cannot_hold_their_sum():
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 50):
+        for scale in (5e-324, 1e-300, 1e-10, 1.0, 1e12, 1e17, 1e300, 1.7e308):
+            for weight in (np.full(size, scale), rng.random(size) * scale, np.r_[scale, np.ones(size)]):
+                scaled = scale_weights(weight)
+                exact = [Fraction(one) for one in weight.tolist()]
+                shares = [one / sum(exact) for one in exact]
+                total = sum(Fraction(one) for one in scaled.tolist())
+                assert total <= 2**53
+                if weight.max() >= 2.0**-500 and sum(exact) <= 2**53:
+                    assert scaled is weight
+                for one, share in zip(scaled.tolist(), shares, strict=True):
+                    assert abs(Fraction(one) - share * total) <= total * Fraction(5e-324)  # The rest has underflown.
+    zeros = np.zeros(3)
+    assert scale_weights(zeros) is zeros
+    with pytest.raises(ValueError, match="class_weight times sample_weight must be finite"):
+        scale_weights(np.array([1.0, np.inf]))
+
+
+class Threads(Workers):
+    """A worker of two, each in a thread of its own."""
+
+    def __init__(self, rank, board, barrier):
+        super().__init__(rank, 2)
+        self.board, self.barrier = board, barrier
+
+    def gather(self, item):
+        self.board[self.rank] = item
+        self.barrier.wait()
+        found = list(self.board)
+        self.barrier.wait()
+        return found
+
+    def sum(self, values):
+        return np.sum(self.gather(values), axis=0)
+
+
+def test_workers_scale_their_weights_alike():
+    parts = [np.array([1e300, 1.0]), np.array([3e299])]
+    together = scale_weights(np.concatenate(parts))
+    board, barrier = [None, None], threading.Barrier(2)
+    with ThreadPoolExecutor(2) as pool:
+        apart = list(pool.map(lambda rank: scale_weights(parts[rank], Threads(rank, board, barrier)), range(2)))
+    np.testing.assert_array_equal(np.concatenate(apart), together)

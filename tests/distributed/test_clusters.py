@@ -29,8 +29,7 @@ class RayCluster:
         self.ray = pytest.importorskip("ray", reason='needs Ray: pip install "untwist[ray]"')
         pytest.importorskip("ray.data", reason='needs Ray Data: pip install "untwist[ray]"')
         quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
-        environment = {"env_vars": {"PYTHONPATH": TESTS}}
-        self.ray.init(num_cpus=4, object_store_memory=10**8, runtime_env=environment, **quiet)
+        self.ray.init(num_cpus=4, object_store_memory=10**8, **quiet)
 
     def distribute(self, parts):
         return self.ray.data.from_pandas(parts)
@@ -55,6 +54,8 @@ class SparkCluster:
         settings = {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+            "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "1",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.sql.shuffle.partitions": "4",
@@ -170,9 +171,17 @@ def test_a_killed_worker_is_an_error_and_a_restart_goes_on_to_the_same_model(clu
     assert_same_model(again, PILBoostClassifier(**GIVEN).fit(frame[COLUMNS], frame["label"]))
 
 
-def test_a_ray_without_room_says_so_in_time(cluster):
-    if cluster.name != "Ray":
-        pytest.skip("Spark itself waits, and then says so")
+def test_a_cluster_without_room_says_so_in_time(cluster):
     data = cluster.distribute([make_frame(50)[[*COLUMNS, "label"]]])
-    with pytest.raises(TimeoutError, match=r"no room for 9 workers with 1 CPUs each within 0\.5 seconds"):
-        on_ray.fit(PILBoostClassifier(**GIVEN), data, "label", n_workers=9, timeout=0.5)
+    timeout = {"timeout": 0.5} if cluster.name == "Ray" else {}  # That of Spark is one of its own settings.
+    with pytest.raises(TimeoutError, match=f"{cluster.name} had no room for 9 workers"):
+        cluster.launcher.fit(PILBoostClassifier(**GIVEN), data, "label", n_workers=9, **timeout)
+
+
+def test_a_spark_task_that_could_only_validate_is_refused(cluster):
+    if cluster.name != "Spark":
+        pytest.skip("Ray cuts the rows to validate on in as many parts as there are workers")
+    frame = make_frame(42)[[*COLUMNS, "label"]]
+    data, validation = cluster.distribute([frame.iloc[:2]]), cluster.distribute([frame.iloc[2:]])
+    with pytest.raises(ValueError, match="none to train on: ask for fewer workers"):
+        cluster.launcher.fit(PILBoostClassifier(**GIVEN), data, "label", validation=validation, n_workers=4)

@@ -24,7 +24,7 @@ from untwist.data.groups import (
     read_groups,
     read_own_folds,
 )
-from untwist.data.labels import find_classes, refuse_missing
+from untwist.data.labels import find_classes, refuse_missing, scale_weights, settle_objects
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, hash_rows, read_names
 from untwist.data.tables import bring_to_host
 from untwist.data.twins import Twins
@@ -127,12 +127,13 @@ def read_rows(
             twins=data.find_twins(),
         )
     refuse_missing(y)
-    given = column_or_1d(bring_to_host(y))
+    given = column_or_1d(settle_objects(bring_to_host(y)))
     classes, numbers = find_classes(given)
     contents = _hash_contents(X, len(given))
     weight = _check_sample_weight(bring_to_host(sample_weight), contents, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("sample_weight must be positive for some of the rows")
+    weight = scale_weights(weight)
     groups = None if sources.groups is None else read_groups(sources.groups, len(given))
     votes = _read_sources(sources, contents, numbers, weight, groups)
     settings = resolve(list_parameters(PILBoostClassifier(cv=cv, random_state=random_state)))

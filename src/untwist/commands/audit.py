@@ -144,7 +144,7 @@ def judge(sheet: Sheet, table: PreparedTable, options: argparse.Namespace) -> Ju
     JudgedFile
     """
     audit = _audit_by_file(sheet, table, options) if options.probabilities else _audit_by_fit(sheet, table, options)
-    audit = replace(audit, twins=name_twins(audit.twins, sheet.frame, table, options.label))
+    audit = replace(audit, twins=name_twins(audit.twins, sheet, table, options.label))
     suspects = audit.suspects() if options.budget is None else audit.suspects(budget=min(options.budget, len(table.y)))
     return JudgedFile(sheet, table, audit, suspects)
 

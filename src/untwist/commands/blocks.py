@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Collection
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from untwist.classifier import PILBoostClassifier
-from untwist.commands.columns import NO_HINTS, Hints, NewRows, PreparedTable, decide_columns, draw_sample, find_leaks
-from untwist.commands.sheets import find_kind, import_pandas, open_writer
-from untwist.data.batches import Batches, describe_error
+from untwist.commands.columns import NO_HINTS, Hints, PreparedTable, decide_columns, draw_sample, find_leaks
+from untwist.commands.sheets import find_kind, import_pandas, note_index
+from untwist.data.arrow_files import name_faults, open_parquet, read_parquet, to_frame
+from untwist.data.batches import Batches
+from untwist.data.memory import limit_memory
 
-__all__ = ["add_blocks_option", "add_predictions", "predict_in_blocks", "prepare_in_blocks", "reads_in_blocks"]
+__all__ = ["SheetInBlocks", "add_blocks_option", "prepare_in_blocks", "reads_in_blocks"]
 
 #: A file whose numbers would take more bytes in memory is read in blocks.
 MOST_BYTES = 2e9
@@ -49,24 +50,35 @@ def reads_in_blocks(options: argparse.Namespace) -> bool:
     Parameters
     ----------
     options : argparse.Namespace
-        Those of `add_table_options` and `add_blocks_option`.
+        Those of `add_table_options` and perhaps of `add_blocks_option`.
 
     Returns
     -------
     bool
     """
+    if "blocks" not in options:  # The command needs the whole table.
+        return False
     is_parquet = find_kind(options.table) == ".parquet"
     if options.blocks and not is_parquet:
         raise ValueError(f"{options.table} is no Parquet file, and only these are read in blocks")
     if options.blocks is not None or not (is_parquet and options.table.is_file()):
         return bool(options.blocks)
-    table = _ParquetFile(options.table)
+    import_pandas()
+    n_rows, n_columns = Batches(options.table).shape
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return 8.0 * table.batches.shape[0] * table.batches.shape[1] > min(MOST_BYTES, MEMORY_SHARE * memory)
+    return 8.0 * n_rows * n_columns > min(MOST_BYTES, MEMORY_SHARE * memory)
 
 
-class _ParquetFile:
-    """A Parquet file by columns and by blocks, both as pandas has them."""
+class SheetInBlocks:
+    """The table of a Parquet file of which a block of rows, or one column, is in memory at a time.
+
+    It is to a `Sheet` what `Batches` are to a table: the same cells, checks and limits.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
 
     def __init__(self, path: Path) -> None:
         import_pandas()
@@ -74,27 +86,43 @@ class _ParquetFile:
             raise ValueError(f"{path} does not exist")
         self.path = path
         self.batches = Batches(path)
-        self.head = _to_frame(self.batches.head)
-        self.names = list(self.head.columns)
+        self.names = self.batches.column_names
+        with open_parquet(path) as file:
+            self.schema = file.schema_arrow
+        self.notes = note_index(path, self.schema.names)
+
+    @cached_property
+    def head(self) -> Any:
+        """A frame of no rows with the names and types of the columns."""
+        return self.make_frame(self.batches.head)
+
+    def make_frame(self, table: Any, first_row: int = 0) -> Any:
+        """Make a frame of pandas of a block of rows."""
+        with name_faults(self.path):
+            return to_frame(table, first_row)
 
     def column(self, name: str) -> Any:
-        """A column in memory."""
-        try:
-            frame = import_pandas().read_parquet(self.path, columns=[name])
-        except (ValueError, OSError) as error:  # pyarrow's own errors are of these kinds.
-            raise ValueError(f"column {name!r} of {self.path} cannot be read: {describe_error(error)}") from error
-        return frame.reset_index(drop=True).iloc[:, 0].rename(name)
+        """Read a column into memory."""
+        with limit_memory(self.path):
+            return self.make_frame(read_parquet(self.path, [name]))[name]
 
+    def frames(self) -> Iterator[Any]:
+        """Read all rows, a block of them at a time; the index of each frame are the numbers of its rows, from 0."""
+        first_row = 0
+        for table in self.batches.blocks():
+            with limit_memory(self.path):
+                frame = self.make_frame(table, first_row)
+            yield frame
+            first_row += len(frame)
 
-def _to_frame(table: Any) -> Any:
-    """A block as pandas.read_parquet would have it; what pandas wrote as an index is no column."""
-    frame = table.to_pandas().reset_index(drop=True)
-    frame.columns = [str(name) for name in frame.columns]
-    return frame
+    @staticmethod
+    def name_row(row: int) -> str:
+        """Say which row one is, as a person counts them."""
+        return f"row {row + 1}"
 
 
 def prepare_in_blocks(
-    path: Path,
+    sheet: SheetInBlocks,
     label: str,
     *,
     drop: Collection[str] = (),
@@ -108,8 +136,8 @@ def prepare_in_blocks(
 
     Parameters
     ----------
-    path : Path
-        A Parquet file.
+    sheet : SheetInBlocks
+        The table.
     label, drop, keep, source, item, groups, hints
         As for `columns.prepare`.
 
@@ -118,17 +146,25 @@ def prepare_in_blocks(
     PreparedTable
         Its features are `Batches`.
     """
-    file = _ParquetFile(path)
     found = decide_columns(
-        file.names, file.column, label, drop=drop, keep=keep, source=source, item=item, groups=groups, hints=hints
+        sheet.names,
+        sheet.column,
+        label,
+        drop=drop,
+        keep=keep,
+        source=source,
+        item=item,
+        groups=groups,
+        hints=hints,
+        name_row=sheet.name_row,
     )
 
     def prepare(table: Any) -> Any:
-        frame = _to_frame(table)
+        frame = sheet.make_frame(table)
         return import_pandas().DataFrame({name: convert(frame[name]) for name, convert in found.features.items()})
 
     rows = None if found.present.all() else found.present
-    X = Batches(file.batches, list(found.features), rows=rows, prepare=prepare)
+    X = Batches(sheet.batches, list(found.features), rows=rows, prepare=prepare)
     sample = draw_sample(found.y)
     notes = found.notes + find_leaks(_pick_rows(X, sample), found.y, sample)
     present = np.flatnonzero(found.present)
@@ -148,66 +184,3 @@ def _pick_rows(X: Batches, rows: Any) -> Any:
     return found.astype(
         {name: kinds.get(str(kind), kinds.get(kind.kind, float)) for name, kind in X.head.dtypes.items()}
     )
-
-
-def predict_in_blocks(
-    model: PILBoostClassifier, path: Path, output: Path | None, with_input: bool
-) -> tuple[int, list[str]]:
-    """Write the predictions for a file.
-
-    Parameters
-    ----------
-    model : PILBoostClassifier
-        The fitted classifier.
-    path : Path
-        A Parquet file.
-    output : Path or None
-        The file to write; None stands for standard output.
-    with_input : bool
-        Whether to write the columns of the file too.
-
-    Returns
-    -------
-    int
-        The number of predictions.
-    list of str
-        What was done to the columns.
-    """
-    file = _ParquetFile(path)
-    is_number = import_pandas().api.types.is_numeric_dtype
-    new = NewRows(model, file.names, lambda name: file.head[name] if is_number(file.head[name]) else file.column(name))
-    count = 0
-    with ExitStack() as stack:
-        write = open_writer(output, stack)
-        for part in file.batches.blocks():
-            frame = _to_frame(part)
-            write(add_predictions(model, new.conform(frame), frame if with_input else frame[[]]))
-            count += len(frame)
-    return count, new.describe()
-
-
-def add_predictions(model: PILBoostClassifier, X: Any, beside: Any) -> Any:
-    """Add the predicted class and the probability of every class to other columns.
-
-    Parameters
-    ----------
-    model : PILBoostClassifier
-        The fitted classifier.
-    X : pandas.DataFrame
-        The rows, made ready.
-    beside : pandas.DataFrame
-        The other columns of the same rows.
-
-    Returns
-    -------
-    pandas.DataFrame
-    """
-    proba = model.predict_proba(X)
-    columns = {"prediction": model.predict(X)}
-    columns |= {f"P({label})": proba[:, k] for k, label in enumerate(model.classes_)}
-    table = beside.copy()
-    for name, values in columns.items():
-        while name in table:
-            name += "_"  # A column of the file keeps its name.
-        table[name] = values
-    return table

@@ -39,8 +39,10 @@ __all__ = [
     "TableDecisions",
     "check_names",
     "conform",
+    "count_infinite",
     "decide_column",
     "decide_columns",
+    "describe_infinite",
     "draw_sample",
     "find_leaks",
     "prepare",
@@ -107,11 +109,14 @@ class Hints:
         "day" or "month", whichever comes first in dates.
     label_as_is : bool
         Whether labels that differ by case or blanks alone are different ones.
+    takes_infinite : bool
+        Whether an infinite number is taken as a missing one; else it is refused.
     """
 
     decimal: str | None = None
     order: str | None = None
     label_as_is: bool = False
+    takes_infinite: bool = False
 
 
 #: Nobody has said anything.
@@ -131,6 +136,7 @@ def prepare(
     item: str | None = None,
     groups: str | None = None,
     hints: Hints = NO_HINTS,
+    name_row: Callable[[int], str] = "row {}".format,
 ) -> PreparedTable:
     """Make the table of a file ready to fit; columns that are no features are left out, unless they are to be kept.
 
@@ -146,6 +152,8 @@ def prepare(
         The columns that say who gave each label, what it is a label of, and which rows belong together.
     hints : Hints
         What is known about how to read it.
+    name_row : callable
+        Says what the file calls a row, which is counted from 0.
 
     Returns
     -------
@@ -162,6 +170,7 @@ def prepare(
         item=item,
         groups=groups,
         hints=hints,
+        name_row=name_row,
         store=features.__setitem__,
     )
     X = import_pandas().DataFrame(features)
@@ -203,6 +212,7 @@ def decide_columns(
     item: str | None = None,
     groups: str | None = None,
     hints: Hints = NO_HINTS,
+    name_row: Callable[[int], str] = "row {}".format,
     store: Callable[[str, Any], None] = lambda _name, _column: None,
 ) -> TableDecisions:
     """Decide what is to be done with each column, seen one at a time; what is done treats every row by itself.
@@ -213,7 +223,7 @@ def decide_columns(
         The columns.
     column_of : callable
         Takes a name and returns that column.
-    label, drop, keep, source, item, groups, hints
+    label, drop, keep, source, item, groups, hints, name_row
         As for `prepare`.
     store : callable
         Takes the name of each feature and the feature made ready.
@@ -231,7 +241,8 @@ def decide_columns(
         raise ValueError("label, source, item and groups must be different columns")
     if kept := [name for name in keep if name in special]:
         raise ValueError(f"column {kept[0]!r} is the {special[kept[0]]} and no feature: it cannot be kept")
-    present, y, merged = read_labels(column_of(label), hints)
+    labels = _settle_infinite(column_of(label), hints, name_row)
+    present, y, merged = read_labels(labels, hints)
     notes = [] if present.all() else [f"{(~present).sum()} rows have no label and are left out"]
     notes += [f"{label}: {words}" for words in merged]
     if not present.any():
@@ -257,8 +268,13 @@ def decide_columns(
             hint = "" if one.convert is None else f" (--keep {name!r} uses it)"
             notes.append(f"{name or 'the column without a name'}: {one.left_out or one.note}; left out{hint}")
             continue
+        ready = one.ready
         features[name] = one.convert
-        store(name, one.ready)
+        if one.kind == "numbers" and (n_infinite := count_infinite(ready)):
+            ready = _settle_infinite(ready, hints, name_row)
+            features[name] = partial(_convert_to_finite, convert=one.convert)
+            notes.append(f"{name}: {describe_infinite(n_infinite, hints)}")
+        store(name, ready)
         if one.reading not in (None, Reading()):
             readings[name] = one.reading
         if one.note:
@@ -266,6 +282,66 @@ def decide_columns(
     if not features:
         raise ValueError("no column is left to learn from")
     return TableDecisions(present, y, features, notes, who, what, readings, whole)
+
+
+def _find_infinite(column: Any) -> NDArray[np.bool_]:
+    """Which cells of a column of numbers are infinite."""
+    if not import_pandas().api.types.is_float_dtype(column):
+        return np.zeros(len(column), dtype=np.bool_)
+    return np.asarray(np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan)))
+
+
+def count_infinite(column: Any) -> int:
+    """Count the infinite cells of a column.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        Any column; only numbers can be infinite.
+
+    Returns
+    -------
+    int
+    """
+    return int(np.count_nonzero(_find_infinite(column)))
+
+
+def describe_infinite(count: int, hints: Hints) -> str:
+    """Say what becomes of infinite cells.
+
+    Parameters
+    ----------
+    count : int
+        How many there are.
+    hints : Hints
+        Whether they are taken.
+
+    Returns
+    -------
+    str
+    """
+    words = f"{count} infinite {'numbers' if count > 1 else 'number'}"
+    return f"{words} taken as missing" if hints.takes_infinite else f"{words}, refused without --infinite-as missing"
+
+
+def _settle_infinite(column: Any, hints: Hints, name_row: Callable[[int], str]) -> Any:
+    """A column without infinite cells, which are missing or refused."""
+    infinite = _find_infinite(column)
+    if not infinite.any():
+        return column
+    if not hints.takes_infinite:
+        first = int(np.flatnonzero(infinite)[0])
+        others = f" and in {infinite.sum() - 1} other rows" if infinite.sum() > 1 else ""
+        raise ValueError(
+            f"column {column.name!r} holds {column.iloc[first]:g} in {name_row(int(column.index[first]))}{others}, and "
+            "numbers must be finite: --infinite-as missing takes them as missing, or correct them in the file"
+        )
+    return column.mask(infinite)
+
+
+def _convert_to_finite(column: Any, convert: Conversion) -> Any:
+    converted = convert(column)
+    return converted.mask(_find_infinite(converted))
 
 
 def check_names(names: Sequence[str], wanted: Sequence[str]) -> None:
@@ -300,6 +376,8 @@ def _attempt(reading: Callable[[Any], Any], column: Any) -> Any:
     """What a reading makes of a column; what it cannot read, such as lists or years beyond 9999, is a ValueError."""
     try:
         return reading(column)
+    except MemoryError:
+        raise
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"column {column.name!r} cannot be read as numbers or text: {reason:.200}") from error
@@ -660,7 +738,12 @@ def find_leaks(X: Any, y: NDArray[Any], rows: NDArray[np.intp]) -> list[str]:
     return notes
 
 
-def conform(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
+def conform(
+    frame: Any,
+    model: PILBoostClassifier,
+    hints: Hints = NO_HINTS,
+    name_row: Callable[[int], str] = "row {}".format,
+) -> tuple[Any, list[str]]:
     """Give new rows the columns that the model was fitted to; say what was done, in words.
 
     Parameters
@@ -669,6 +752,8 @@ def conform(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
         The rows as a file has them.
     model : PILBoostClassifier
         The fitted classifier.
+    hints, name_row
+        As for `prepare`; of the hints it matters what becomes of infinite numbers.
 
     Returns
     -------
@@ -677,14 +762,17 @@ def conform(frame: Any, model: PILBoostClassifier) -> tuple[Any, list[str]]:
     list of str
         What was done to them.
     """
-    new = NewRows(model, list(frame.columns), lambda name: frame[name])
+    new = NewRows(model, frame.iloc[:0], lambda name: frame[name], hints, name_row)
     return new.conform(frame), new.describe()
 
 
-def _guess_reading(column: Any) -> Reading:
+def _guess_reading(head: Any, column_of: Callable[[str], Any]) -> Reading:
     """How the texts of a column are read by a model that remembers nothing of them: an older one may have had dates."""
     pandas = import_pandas()
-    if pandas.api.types.is_numeric_dtype(column) or pandas.api.types.is_timedelta64_dtype(column):
+    if pandas.api.types.is_numeric_dtype(head):
+        return Reading()
+    column = column_of(head.name)
+    if pandas.api.types.is_timedelta64_dtype(column):
         return Reading()
     if pandas.api.types.is_datetime64_any_dtype(column):
         return Reading("date")
@@ -702,25 +790,37 @@ class NewRows:
     ----------
     model : PILBoostClassifier
         The fitted classifier.
-    names : collection of str
-        The columns that the rows have.
+    head : pandas.DataFrame
+        Some of the rows, or none: it has the names and types of their columns.
     column_of : callable
         Takes a name and returns that column.
+    hints, name_row
+        As for `conform`.
     """
 
-    def __init__(self, model: PILBoostClassifier, names: Collection[str], column_of: Callable[[str], Any]) -> None:
+    def __init__(
+        self,
+        model: PILBoostClassifier,
+        head: Any,
+        column_of: Callable[[str], Any],
+        hints: Hints = NO_HINTS,
+        name_row: Callable[[int], str] = "row {}".format,
+    ) -> None:
         self.names = [str(name) for name in getattr(model, "feature_names_in_", range(model.n_features_in_))]
-        if missing := [name for name in self.names if name not in names]:
+        if missing := [name for name in self.names if name not in head.columns]:
             raise ValueError(f"the model needs columns that the file has not: {list_some(missing)}")
         schema = model.model_.encoder.schema
         self._known = schema.categories
         self._coded = {self.names[index] for index in schema.numbers}
         self._readings = {
-            name: schema.readings.get(index) or _guess_reading(column_of(name))
+            name: schema.readings.get(index) or _guess_reading(head[name], column_of)
             for index, name in enumerate(self.names)
             if index not in self._known
         }
         self._dates = {self.names[index] for index in schema.dates}
+        self._hints = hints
+        self._name_row = name_row
+        self._infinite: dict[str, int] = {}
         self._lost: dict[str, int] = {}
         self._new: dict[str, set[str]] = {}
 
@@ -742,8 +842,10 @@ class NewRows:
             column = frame[name]
             known = self._known.get(index)
             if known is None:
-                columns[name] = _attempt(partial(self._read, name), column)
-                lost = _to_text(column[columns[name].isna()]).dropna()
+                numbers = _attempt(partial(self._read, name), column)
+                self._infinite[name] = self._infinite.get(name, 0) + count_infinite(numbers)
+                columns[name] = _settle_infinite(numbers, self._hints, self._name_row)
+                lost = _to_text(column[numbers.isna()]).dropna()
                 lost = sum(one.lower() not in MISSING_AMONG_NUMBERS for one in lost)
                 self._lost[name] = self._lost.get(name, 0) + lost
             elif any(isinstance(one, str) for one in known):
@@ -769,14 +871,12 @@ class NewRows:
 
     def describe(self) -> list[str]:
         """Say what was done so far, in words."""
-        words = {
-            name: f"{lost} values are no {self._readings[name].kind}s: taken as missing"
-            for name, lost in self._lost.items()
-            if lost
+        notes = {
+            name: [describe_infinite(count, self._hints)] if count else [] for name, count in self._infinite.items()
         }
-        words |= {
-            name: f"{list_some(sorted(new), 3)} did not occur in training: taken as {self._name_unknown(name)}"
-            for name, new in self._new.items()
-            if new
-        }
-        return [f"{name}: {words[name]}" for name in self.names if name in words]
+        for name, lost in self._lost.items():
+            notes[name] += [f"{lost} values are no {self._readings[name].kind}s: taken as missing"] if lost else []
+        for name, new in self._new.items():
+            shown = list_some(sorted(new), 3)
+            notes[name] = [f"{shown} did not occur in training: taken as {self._name_unknown(name)}"] if new else []
+        return [f"{name}: {words}" for name in self.names for words in notes.get(name, [])]

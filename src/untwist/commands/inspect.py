@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from untwist.commands.columns import check_names, decide_column, read_labels
+from untwist.commands.columns import check_names, count_infinite, decide_column, describe_infinite, read_labels
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import (
     add_file_options,
     add_hint_options,
+    add_infinite_option,
     add_role_options,
     describe_noise,
     encode_json,
@@ -58,6 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     add_role_options(table, is_label_needed=False)
     add_hint_options(table)
     add_file_options(table)
+    add_infinite_option(table)
     parser.add_argument("--json", action="store_true", help="all of it, as JSON")
     options = parser.parse_args(arguments)
     return _inspect_model(options) if _is_model(options.file) else _inspect_table(options)
@@ -148,6 +150,9 @@ def _report_columns(sheet: Sheet, options: argparse.Namespace) -> list[_ColumnRe
             kind = one.kind
             if one.reading is not None and one.reading.kind == "date" and "first" in one.note:
                 kind += f", {one.reading.order} first"
+            words = [one.note] if one.note else []
+            if one.kind == "numbers" and (n_infinite := count_infinite(one.ready)):
+                words.append(describe_infinite(n_infinite, hints))
             hint = f"{one.left_out or one.note}; left out" + (
                 "" if one.convert is None else f" (--keep {name!r} uses it)"
             )
@@ -155,7 +160,7 @@ def _report_columns(sheet: Sheet, options: argparse.Namespace) -> list[_ColumnRe
                 _ColumnReport(
                     **seen,
                     kind=kind if is_used else "left out",
-                    note=one.note if is_used else hint,
+                    note="; ".join(words) if is_used else hint,
                     is_used=is_used,
                     is_ambiguous=one.is_ambiguous,
                 )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-from untwist.commands.blocks import add_blocks_option, add_predictions, predict_in_blocks, reads_in_blocks
-from untwist.commands.columns import conform
-from untwist.commands.sheets import read, refuse_unwritable, write
-from untwist.commands.steps import add_table_options, encode_json, refuse_same_files
+from untwist.classifier import PILBoostClassifier
+from untwist.commands.blocks import add_blocks_option, reads_in_blocks
+from untwist.commands.columns import NewRows
+from untwist.commands.sheets import open_writer, refuse_unwritable
+from untwist.commands.steps import add_table_options, encode_json, gather_hints, open_table, refuse_same_files
 from untwist.files import load
 from untwist.progress import print_status
 
@@ -39,25 +42,36 @@ def main(arguments: list[str] | None = None) -> int:
     refuse_unwritable(options.output)
     model = load(options.model)
     model.n_jobs = options.threads
-    if reads_in_blocks(options):
-        if options.json:
-            raise ValueError("--json needs the table in memory: leave it out, or add --no-blocks")
-        count, notes = predict_in_blocks(model, options.table, options.output, options.with_input)
-        for note in notes:
-            print_status(note)
-        if options.output:
-            print_status(f"{count} predictions in {options.output}")
-        return 0
-    sheet = read(options.table, options.separator, options.encoding, options.sheet)
-    frame = sheet.frame
-    X, notes = conform(frame, model)
-    for note in [*sheet.notes, *notes]:
+    if options.json and reads_in_blocks(options):
+        raise ValueError("--json needs the table in memory: leave it out, or add --no-blocks")
+    sheet = open_table(options)
+    new = NewRows(model, sheet.head, sheet.column, gather_hints(options), sheet.name_row)
+    schema = sheet.schema if options.with_input else None
+    count = 0
+    with ExitStack() as stack:
+        write = None if options.json and not options.output else open_writer(options.output, stack, schema=schema)
+        for frame in sheet.frames():
+            table = _add_predictions(model, new.conform(frame), frame if options.with_input else frame[[]])
+            if options.json:
+                print(encode_json(table.to_dict(orient="records")))
+            if write is not None:
+                write(table)
+            count += len(table)
+    for note in [*sheet.notes, *new.describe()]:
         print_status(note)
-    table = add_predictions(model, X, frame if options.with_input else frame[[]])
-    if options.json:
-        print(encode_json(table.to_dict(orient="records")))
-    if not options.json or options.output:
-        write(table, options.output)
     if options.output:
-        print_status(f"{len(frame)} predictions in {options.output}")
+        print_status(f"{count} predictions in {options.output}")
     return 0
+
+
+def _add_predictions(model: PILBoostClassifier, X: Any, beside: Any) -> Any:
+    """Add the predicted class and the probability of every class to other columns of the same rows."""
+    proba = model.predict_proba(X)
+    columns = {"prediction": model.predict(X)}
+    columns |= {f"P({label})": proba[:, k] for k, label in enumerate(model.classes_)}
+    table = beside.copy()
+    for name, values in columns.items():
+        while name in table:
+            name += "_"  # A column of the file keeps its name.
+        table[name] = values
+    return table

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from untwist.commands.rewriting import replace_cells
 from untwist.commands.workbooks import WORKBOOKS, read_workbook
-from untwist.data.batches import describe_error
+from untwist.data.arrow_files import UNNAMED_INDEX, describe_error, name_faults, read_feather, read_parquet, to_frame
+from untwist.data.memory import UnreadableFile, limit_memory
 from untwist.files import open_whole
 from untwist.text import for_spreadsheet, for_terminal
 
@@ -38,6 +39,7 @@ __all__ = [
     "Sheet",
     "find_kind",
     "import_pandas",
+    "note_index",
     "open_writer",
     "read",
     "refuse_unwritable",
@@ -50,16 +52,35 @@ OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 COMPRESS: dict[str, Any] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 #: Ends of the names of compressed files that can be read; not all of them can be written.
 COMPRESSED = {*OPENERS, ".zip", ".zst"}
-#: Bytes of memory that reading a file may take in any case.
-LEAST_MEMORY = 8 << 30
-#: Bytes of memory that reading a file may take for each byte of the file.
-MEMORY_PER_BYTE = 200
 #: Ends of the names of Arrow files.
 ARROW = {".arrow", ".feather", ".ipc"}
 #: A cell in quotes, with what comes before it.
 QUOTED = re.compile(r'(^|[,;\t|\r\n]) *"(?:[^"]|"")*(?:"|$)')
-#: How files of text begin that say their encoding.
-MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+#: How files of text begin that say their encoding; those of UTF-32 begin with the bytes of UTF-16.
+MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+#: How encodings are called that take several bytes for every character.
+WIDE = ("utf-16", "utf-32")
+#: What a decoder puts where there is no character.
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+#: How a table in JSON begins: with an object, or with a list of objects or of lists.
+JSON = re.compile(r'\s*(\{\s*"|\[\s*(\{|\[\s*["\d-]))')
+#: Ends of the names of files that are no tables of ours, though they may hold some.
+OTHER_KINDS = {
+    *(".json", ".jsonl", ".ndjson", ".geojson", ".xml", ".html", ".htm", ".yaml", ".yml", ".pdf", ".docx"),
+    *(".xls", ".xlsb", ".orc", ".avro", ".h5", ".hdf5", ".npy", ".npz", ".mat", ".pkl", ".pickle", ".joblib"),
+    *(".sqlite", ".db", ".dta", ".sav", ".sas7bdat", ".rds", ".rdata", ".untwist"),
+}
+#: What a message says of a file of another kind.
+READABLE = (
+    "tables are read from CSV files (any separator, may be compressed), .xlsx, .ods, Parquet and Arrow files; "
+    "pandas can write one of these from most others"
+)
 #: The encodings that are tried, in this order, where a file does not say its own.
 ENCODINGS = ("utf-8", "cp1252", "latin-1")
 #: The line by which a file tells Excel its separator.
@@ -92,6 +113,7 @@ class Sheet:
     encoding: str = "utf-8"
     lines_before: int = 0  # Those before the header of a CSV file.
     rows: NDArray[np.intp] | None = None  # The number of each row in a spreadsheet.
+    schema: Any = None  # That of Parquet and Arrow files.
     notes: list[str] = field(default_factory=list)
 
     @cached_property
@@ -118,6 +140,30 @@ class Sheet:
                 read.clear()
         first = 1 + self.lines_before
         return np.array(starts[first : len(self.frame) + first])
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.frame.columns)
+
+    @property
+    def head(self) -> Any:
+        """A frame of no rows with the names and types of the columns."""
+        return self.frame.iloc[:0]
+
+    def column(self, name: str) -> Any:
+        """Return a column; its index are the rows, from 0."""
+        return self.frame[name]
+
+    def frames(self) -> Iterator[Any]:
+        """Return all rows, in one frame."""
+        yield self.frame
+
+    def name_row(self, row: int) -> str:
+        """Say which row one is, from 0, as a person finds it in the file."""
+        if self.separator is not None and self.path.suffix.lower() in COMPRESSED - OPENERS.keys():
+            return f"row {row + 1}"  # Lines of an archive are not counted.
+        return f"{self.row_word} {self.lines[row]}"
 
     @property
     def row_word(self) -> str:
@@ -177,7 +223,7 @@ class Sheet:
         from pyarrow import feather, parquet
 
         as_parquet = find_kind(self.path) == ".parquet"
-        table = _read_arrow(self.path)
+        table = read_parquet(self.path) if as_parquet else read_feather(self.path)
         position = table.column_names.index(label)
         field = table.schema.field(position)
         values = table.column(position).to_pylist()
@@ -227,16 +273,21 @@ def read(path: Path, separator: str | None = None, encoding: str | None = None, 
         raise ValueError(f"{path} does not exist")
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a file")
-    is_workbook = find_kind(path) in WORKBOOKS
+    kind = find_kind(path)
+    if kind in OTHER_KINDS:
+        raise ValueError(f"{path} is a {kind} file: {READABLE}")
+    is_workbook = kind in WORKBOOKS
     if sheet is not None and not is_workbook:
         raise ValueError(f"{path} is no spreadsheet, and has no sheet {sheet!r}")
-    with _name_faults(path), _bound_memory(path):
+    with limit_memory(path), name_faults(path), _name_text_faults(path):
         if is_workbook:
             names, frame, rows, notes = read_workbook(path, sheet)
             found = Sheet(path, frame, rows=rows, notes=[f"{path.name}: {note}" for note in notes])
         elif _is_arrow(path):
-            names, frame = _read_arrow_frame(path)
-            found = Sheet(path, frame)
+            table = read_parquet(path) if kind == ".parquet" else read_feather(path)
+            frame = to_frame(table)
+            names = list(frame.columns)
+            found = Sheet(path, frame, notes=note_index(path, table.column_names), schema=table.schema)
         else:
             names, found = _read_csv(path, separator, encoding)
             frame = found.frame
@@ -248,14 +299,34 @@ def read(path: Path, separator: str | None = None, encoding: str | None = None, 
     return found
 
 
+def note_index(path: Path, names: Iterable[str]) -> list[str]:
+    """Say that an index of pandas is left out, if it has no name; one with a name is a column like others.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    names : iterable of str
+        Its columns.
+
+    Returns
+    -------
+    list of str
+        A note, or nothing.
+    """
+    has_one = any(UNNAMED_INDEX.fullmatch(name) for name in names)
+    return [f"{path.name}: the index has no name and is left out"] if has_one else []
+
+
 def _read_csv(path: Path, separator: str | None, encoding: str | None) -> tuple[list[str], Sheet]:
     """The names of the columns, and the table, in the encoding given or in the first one that makes sense of it."""
+    start = _read_start(path)
+    told = _tell_encoding(start)
     if encoding is not None:
-        try:
-            codecs.lookup(encoding)
-        except LookupError as error:
-            raise ValueError(f"{encoding!r} is no encoding: try utf-8 or latin-1") from error
-    said = encoding or _find_mark(path)
+        _check_encoding(path, encoding, told)
+    elif JSON.match(start.decode(told or "latin-1", errors="replace")):
+        raise UnreadableFile(f"{path} holds JSON: {READABLE}")
+    said = encoding or told
     for one in (said,) if said else ENCODINGS:
         try:
             guess, lines_before = _guess_separator(path, one)
@@ -271,39 +342,53 @@ def _read_csv(path: Path, separator: str | None, encoding: str | None) -> tuple[
     raise AssertionError("every file is latin-1")
 
 
-def _find_mark(path: Path) -> str | None:
-    """The encoding that the first bytes of a file tell; None if they tell none."""
+def _read_start(path: Path) -> bytes:
+    """The first bytes of a file, unpacked; none of an archive, which only pandas opens."""
     if path.suffix.lower() in COMPRESSED - OPENERS.keys():
-        return None
+        return b""
     with OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
-        start = file.read(4096)
+        return bytes(file.read(4096))
+
+
+def _tell_encoding(start: bytes) -> str | None:
+    """The encoding that the first bytes of a file tell; None if they tell none."""
     for mark, encoding in MARKS.items():
         if start.startswith(mark):
             return encoding
     for encoding, zeros, others in (("utf-16-le", start[1::2], start[::2]), ("utf-16-be", start[::2], start[1::2])):
-        # Every second byte of most text in UTF-16 is 0.
-        if zeros.count(0) > 0.5 * len(zeros) and not others.count(0):
+        # Every second byte of most text in UTF-16 is 0, and of a line end in any.
+        text = codecs.getincrementaldecoder(encoding)("replace").decode(start)
+        ends_lines = b"\0" in start and "\n" in text and not set(text) & {"\0", REPLACEMENT}
+        if ends_lines or (zeros.count(0) > 0.5 * len(zeros) and not others.count(0)):
             return encoding
     return None
 
 
+def _check_encoding(path: Path, encoding: str, told: str | None) -> None:
+    """Raise a ValueError for an encoding that there is not, or that a file in UTF-16 cannot have."""
+    try:
+        given = codecs.lookup(encoding).name
+    except LookupError as error:
+        raise UnreadableFile(f"{encoding!r} is no encoding: try utf-8 or latin-1") from error
+    if told is not None and told.startswith(WIDE) and not given.startswith(WIDE):
+        raise UnreadableFile(f"{path} is {told} text, not {encoding}: try --encoding {told}, or leave it out")
+
+
 @contextmanager
-def _name_faults(path: Path) -> Iterator[None]:
-    """Whatever goes wrong while a file is read, in one sentence that names the file."""
+def _name_text_faults(path: Path) -> Iterator[None]:
+    """What goes wrong with text, and what is missing to read the file, each with advice."""
     try:
         yield
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        raise ValueError(f"{path} is not {error.encoding} text (byte {byte:#x}): try --encoding latin-1") from error
+        advice = _tell_encoding(error.object) or ("utf-16" if b"\0" in error.object else "latin-1")
+        raise UnreadableFile(
+            f"{path} is not {error.encoding} text (byte {byte:#x}): try --encoding {advice}"
+        ) from error
     except ImportError as error:
         if "calamine" in str(error):
             raise
         raise ImportError(f"reading {path} {NEEDED}") from error
-    except MemoryError as error:
-        most = f"{_memory_limit(path) / 1e9:.0f} GB of memory"
-        raise ValueError(f"{path} needs more than {most}: unpack or split it if it is what it seems") from error
-    except Exception as error:  # Bytes can make pandas and pyarrow raise any error.
-        raise ValueError(f"{path} cannot be read as a table: {describe_error(error)}") from error
 
 
 def _is_arrow(path: Path) -> bool:
@@ -332,45 +417,6 @@ def _read_csv_frame(path: Path, separator: str, encoding: str, lines_before: int
     while one_column and len(frame) and frame.iloc[-1, 0] == "":
         frame = frame.iloc[:-1]
     return names, frame
-
-
-def _read_arrow_frame(path: Path) -> tuple[list[str], Any]:
-    """The names of the columns as text, and the table; what pandas wrote as an index is no column."""
-    frame = _read_arrow(path).to_pandas()
-    names = [str(name) for name in frame.columns]
-    return names, frame.reset_index(drop=True)
-
-
-def _read_arrow(path: Path) -> Any:
-    """The table of a Parquet or Arrow file, checked: pyarrow follows offsets of foreign bytes wherever they lead."""
-    from pyarrow import feather, parquet
-
-    table = parquet.read_table(path) if find_kind(path) == ".parquet" else feather.read_table(path, memory_map=False)
-    table.validate(full=True)
-    return table
-
-
-def _memory_limit(path: Path) -> int:
-    return LEAST_MEMORY + MEMORY_PER_BYTE * path.stat().st_size
-
-
-@contextmanager
-def _bound_memory(path: Path) -> Iterator[None]:
-    """A MemoryError for a file that unpacks to far more than its size, before the machine comes to a halt."""
-    try:
-        import resource
-
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        usual = resource.getrlimit(resource.RLIMIT_AS)
-        limits = [one for one in (used + _memory_limit(path), *usual) if one != resource.RLIM_INFINITY]
-        resource.setrlimit(resource.RLIMIT_AS, (min(limits), usual[1]))
-    except (ImportError, OSError, ValueError):  # There are no such limits here.
-        yield
-        return
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, usual)
 
 
 def find_kind(path: Path) -> str:
@@ -452,7 +498,9 @@ def write(frame: Any, path: Path | None, *, for_people: bool = False) -> None:
         open_writer(path, stack, for_people=for_people)(frame)
 
 
-def open_writer(path: Path | None, stack: ExitStack, *, for_people: bool = False) -> Callable[[Any], None]:
+def open_writer(
+    path: Path | None, stack: ExitStack, *, for_people: bool = False, schema: Any = None
+) -> Callable[[Any], None]:
     """Open what writes one frame after the other into one table.
 
     Parameters
@@ -461,6 +509,8 @@ def open_writer(path: Path | None, stack: ExitStack, *, for_people: bool = False
         As for `write`.
     stack : contextlib.ExitStack
         The file takes the place of an older one when the stack ends without an error.
+    schema : pyarrow.Schema or None
+        What is known of the types of columns, which the first frame may not show: all of its cells may be missing.
 
     Returns
     -------
@@ -472,7 +522,7 @@ def open_writer(path: Path | None, stack: ExitStack, *, for_people: bool = False
     refuse_unwritable(path)
     file = stack.enter_context(open_whole(path))
     if _is_arrow(path):
-        return _open_arrow_writer(file, find_kind(path) == ".parquet", stack)
+        return _open_arrow_writer(file, find_kind(path) == ".parquet", stack, schema)
     open_packed = OPENERS.get(path.suffix.lower())
     stream = file if open_packed is None else stack.enter_context(open_packed(file, "wb"))
     return _open_csv_writer(lambda text: stream.write(text.encode()), for_people)
@@ -499,7 +549,7 @@ def _open_csv_writer(out: Callable[[str], Any], for_people: bool) -> Callable[[A
     return write_frame
 
 
-def _open_arrow_writer(file: Any, as_parquet: bool, stack: ExitStack) -> Callable[[Any], None]:
+def _open_arrow_writer(file: Any, as_parquet: bool, stack: ExitStack, known: Any) -> Callable[[Any], None]:
     import pyarrow
     from pyarrow import parquet
 
@@ -510,12 +560,23 @@ def _open_arrow_writer(file: Any, as_parquet: bool, stack: ExitStack) -> Callabl
         nonlocal writer, schema
         table = pyarrow.Table.from_pandas(frame, preserve_index=False)
         if writer is None:
+            schema = table.schema if known is None else _complete_schema(table.schema, known)
             if as_parquet:
-                writer = stack.enter_context(parquet.ParquetWriter(file, table.schema))
+                writer = stack.enter_context(parquet.ParquetWriter(file, schema))
             else:
                 options = pyarrow.ipc.IpcWriteOptions(compression="lz4")  # This is what pandas writes, too.
-                writer = stack.enter_context(pyarrow.ipc.new_file(file, table.schema, options=options))
-            schema = table.schema
+                writer = stack.enter_context(pyarrow.ipc.new_file(file, schema, options=options))
         writer.write_table(table.cast(schema))
 
     return write_frame
+
+
+def _complete_schema(seen: Any, known: Any) -> Any:
+    """Put known types in place of those that missing cells change: of numbers, and of columns without cells."""
+    from pyarrow import types
+
+    for place, column in enumerate(seen):
+        kind = known.field(column.name).type if column.name in known.names else column.type
+        if types.is_null(column.type) or types.is_primitive(kind):
+            seen = seen.set(place, column.with_type(kind))
+    return seen

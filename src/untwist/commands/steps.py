@@ -17,9 +17,11 @@ import numpy as np
 
 from untwist.audit.words import NOTHING_KNOWN
 from untwist.classifier import PILBoostClassifier
+from untwist.commands.blocks import SheetInBlocks, prepare_in_blocks, reads_in_blocks
 from untwist.commands.columns import Hints, PreparedTable, prepare, remember_readings
 from untwist.commands.sheets import Sheet, read
 from untwist.data.decisions import Decisions
+from untwist.data.memory import limit_memory
 from untwist.data.twins import Twins
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.text import for_json, for_terminal
@@ -28,10 +30,10 @@ __all__ = [
     "CommandFit",
     "add_file_options",
     "add_hint_options",
+    "add_infinite_option",
     "add_reviewed_option",
     "add_role_options",
     "add_table_options",
-    "announce",
     "describe_noise",
     "describe_twins",
     "encode_json",
@@ -40,6 +42,7 @@ __all__ = [
     "gather_hints",
     "list_sources",
     "name_twins",
+    "open_table",
     "print_result",
     "read_table",
     "refuse_same_files",
@@ -75,6 +78,7 @@ def add_table_options(parser: argparse.ArgumentParser, *, labelled: bool) -> Non
         add_hint_options(parser)
         parser.add_argument("--seed", type=int, default=0, help="of what is drawn at random (default 0)")
     add_file_options(parser)
+    add_infinite_option(parser)
     parser.add_argument("--threads", type=int, help="at most (default: all cores)")
     parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
 
@@ -125,26 +129,59 @@ def add_hint_options(parser: Any) -> None:
     parser.add_argument("--dates", choices=["day-first", "month-first"], help="how dates are written (default: found)")
 
 
+def add_infinite_option(parser: Any) -> None:
+    """Add the option that says what becomes of infinite numbers.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser or group
+        The parser of a command.
+    """
+    parser.add_argument("--infinite-as", choices=["missing"], help="what infinite numbers are (default: refused)")
+
+
 def gather_hints(options: argparse.Namespace) -> Hints:
     """Gather what the options say about how to read cells.
 
     Parameters
     ----------
     options : argparse.Namespace
-        Those of `add_hint_options`.
+        Those of `add_infinite_option`, and for tables with labels of `add_role_options` and `add_hint_options`.
 
     Returns
     -------
     Hints
     """
-    return Hints(
+    hints = Hints(takes_infinite=options.infinite_as == "missing")
+    if "label_as_is" not in options:
+        return hints
+    return replace(
+        hints,
         decimal=None if options.decimal is None else {"point": ".", "comma": ","}[options.decimal],
         order=None if options.dates is None else options.dates.removesuffix("-first"),
         label_as_is=options.label_as_is,
     )
 
 
-def read_table(options: argparse.Namespace) -> tuple[Sheet, PreparedTable]:
+def open_table(options: argparse.Namespace) -> Sheet | SheetInBlocks:
+    """Open the file of a command, to be read whole or in blocks of rows.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Those of `add_table_options`, and of `add_blocks_option` where the command can do with blocks.
+
+    Returns
+    -------
+    Sheet or SheetInBlocks
+        Both give the same names, columns and rows, by the same checks and within the same limits.
+    """
+    if reads_in_blocks(options):
+        return SheetInBlocks(options.table)
+    return read(options.table, options.separator, options.encoding, options.sheet)
+
+
+def read_table(options: argparse.Namespace) -> tuple[Any, PreparedTable]:
     """Read the file of a command and make its table ready, with words about what was done to it.
 
     Parameters
@@ -154,36 +191,35 @@ def read_table(options: argparse.Namespace) -> tuple[Sheet, PreparedTable]:
 
     Returns
     -------
-    Sheet
-        The table as the file has it.
+    Sheet or SheetInBlocks
+        The table as the file has it, in blocks only if the command has the options of `add_blocks_option`.
     PreparedTable
         What a model is fitted to.
     """
-    sheet = read(options.table, options.separator, options.encoding, options.sheet)
+    sheet = open_table(options)
     for note in sheet.notes:
         print_status(note)
-    table = prepare(
-        sheet.frame,
-        options.label,
-        drop=options.drop,
-        keep=options.keep,
-        source=options.source,
-        item=options.item,
-        groups=options.groups,
-        hints=gather_hints(options),
-    )
-    announce(table)
+    roles: dict[str, Any] = {
+        "drop": options.drop,
+        "keep": options.keep,
+        "source": options.source,
+        "item": options.item,
+        "groups": options.groups,
+        "hints": gather_hints(options),
+    }
+    with limit_memory(options.table):
+        if isinstance(sheet, SheetInBlocks):
+            words = "is read in blocks of rows; first one column after the other, to see what they are"
+            print_status(f"{options.table} {words}")
+            table = prepare_in_blocks(sheet, options.label, **roles)
+        else:
+            table = prepare(sheet.frame, options.label, name_row=sheet.name_row, **roles)
+    _announce(table)
     return sheet, table
 
 
-def announce(table: PreparedTable) -> None:
-    """Print what was done to a table, and how large it is, on standard error.
-
-    Parameters
-    ----------
-    table : PreparedTable
-        The table.
-    """
+def _announce(table: PreparedTable) -> None:
+    """Print what was done to a table, and how large it is, on standard error."""
     for note in table.notes:
         print_status(note)
     print_status(f"{len(table.y)} rows, {table.X.shape[1]} columns, {np.unique(table.y).size} classes")
@@ -272,14 +308,14 @@ def fit(
         return CommandFit(model, was_stopped=True)
 
 
-def name_twins(twins: Twins | None, frame: Any, table: PreparedTable, label: str) -> Twins | None:
+def name_twins(twins: Twins | None, sheet: Any, table: PreparedTable, label: str) -> Twins | None:
     """Look for the column that says which rows belong together, also among those that are left out.
 
     Parameters
     ----------
     twins : Twins or None
         Rows that nearly repeat rows of other folds.
-    frame : pandas.DataFrame
+    sheet : Sheet or SheetInBlocks
         The table as the file has it.
     table : PreparedTable
         What a model was fitted to.
@@ -292,8 +328,8 @@ def name_twins(twins: Twins | None, frame: Any, table: PreparedTable, label: str
     """
     if twins is None:
         return None
-    others = (name for name in frame.columns if name != label)
-    columns = ((name, frame[name].astype(str).to_numpy(dtype=object)[table.rows]) for name in others)
+    others = (name for name in sheet.names if name != label)
+    columns = ((name, sheet.column(name).astype(str).to_numpy(dtype=object)[table.rows]) for name in others)
     return replace(twins, column=twins.find_group_column(columns))
 
 

@@ -11,19 +11,17 @@ from typing import Any
 import numpy as np
 
 from untwist.classifier import PILBoostClassifier
-from untwist.commands.blocks import add_blocks_option, prepare_in_blocks, reads_in_blocks
+from untwist.commands.blocks import add_blocks_option, reads_in_blocks
 from untwist.commands.columns import PreparedTable
 from untwist.commands.decided import read_reviewed
 from untwist.commands.steps import (
     add_reviewed_option,
     add_table_options,
-    announce,
     describe_noise,
     describe_twins,
     encode_json,
     find_matrix,
     fit,
-    gather_hints,
     list_sources,
     name_twins,
     print_result,
@@ -62,14 +60,11 @@ def main(arguments: list[str] | None = None) -> int:
     if options.reviewed and (options.believe_labels or options.source):
         parser.error("--reviewed goes with neither --source nor --believe-labels: untwist apply makes a table of it")
     reviewed = None
-    if reads_in_blocks(options):
-        if options.reviewed:
-            parser.error("--reviewed is for tables that are read as a whole: apply the decisions first (untwist apply)")
-        table = _read_large_table(options)
-    else:
-        sheet, table = read_table(options)
-        if options.reviewed:
-            reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table)
+    if options.reviewed and reads_in_blocks(options):
+        parser.error("--reviewed is for tables that are read as a whole: apply the decisions first (untwist apply)")
+    sheet, table = read_table(options)
+    if options.reviewed:
+        reviewed = read_reviewed(options.reviewed, sheet.frame, options.label, table)
     done = fit(table, options, noise_rates=None if options.believe_labels else "auto", reviewed=reviewed)
     model = done.model
     if done.was_stopped:
@@ -77,30 +72,12 @@ def main(arguments: list[str] | None = None) -> int:
     save(model, options.output)
     found = summarise(model, table) | {"model": str(options.output)}
     twins = None if model.model_.out_of_fold is None else model.model_.out_of_fold.twins
-    if not reads_in_blocks(options):
-        twins = name_twins(twins, sheet.frame, table, options.label)
-    found["near_twins"] = describe_twins(twins)
+    found["near_twins"] = describe_twins(name_twins(twins, sheet, table, options.label))
     if options.json:
         print(encode_json(found))
     else:
         print_result(_describe(found, model))
     return 130 if done.was_stopped else 0
-
-
-def _read_large_table(options: argparse.Namespace) -> PreparedTable:
-    print_status(f"{options.table} is read in blocks of rows; first one column after the other, to see what they are")
-    table = prepare_in_blocks(
-        options.table,
-        options.label,
-        drop=options.drop,
-        keep=options.keep,
-        source=options.source,
-        item=options.item,
-        groups=options.groups,
-        hints=gather_hints(options),
-    )
-    announce(table)
-    return table
 
 
 def summarise(model: PILBoostClassifier, table: PreparedTable) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, reduce
 from pathlib import Path
@@ -16,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from untwist.data import tables
-from untwist.optional import import_optional
+from untwist.data.arrow_files import UNNAMED_INDEX, check_table, import_pyarrow, open_parquet, read_blocks
+from untwist.data.memory import limit_memory
 
 __all__ = ["Batches", "Encoded"]
 
@@ -27,7 +29,7 @@ CELLS = 1 << 22
 MOST_CELLS_IN_MEMORY = 1 << 28
 
 Prepare = Callable[[Any], Any]
-Check = Callable[[Any], Any]
+Check = Callable[[Any, int], Any]
 
 
 class Batches:
@@ -38,7 +40,7 @@ class Batches:
     source : path, list of paths or pyarrow.dataset.Dataset
         A Parquet file, several, a folder of them (in the order of their names), or a dataset of any kind.
     columns : iterable of str, optional
-        The names of those to read; all by default.
+        The names of those to read; by default all but an index of pandas without a name.
     rows : ndarray of bool, optional
         One per row of the files; rows where it is false are left out.
     prepare : callable, optional
@@ -66,10 +68,10 @@ class Batches:
         self._source = _open_source(source)
         self._rows = rows
         self._prepare = prepare
-        self._columns = self._source.schema.names if columns is None else list(columns)
-        for name in self._columns:
-            self._require_column(name)
-        if repeated := sorted({name for name in self._columns if self._columns.count(name) > 1}):
+        every = [name for name in self._source.schema.names if not UNNAMED_INDEX.fullmatch(name)]
+        self._columns = every if columns is None else list(columns)
+        self._require_columns(self._columns)
+        if repeated := sorted(name for name, times in Counter(self._columns).items() if times > 1):
             raise ValueError(f"{self._source} has several columns {repeated[0]!r}: rename all but one")
         if rows is not None and rows.shape != (self._source.n_rows,):
             raise ValueError(f"rows must be {self._source.n_rows} Booleans, one per row, got shape {rows.shape}")
@@ -108,8 +110,7 @@ class Batches:
         Batches
             The table without them.
         """
-        for name in names:
-            self._require_column(name)
+        self._require_columns(names)
         left = [name for name in self._columns if name not in names]
         return Batches(self, left, rows=self._rows, prepare=self._prepare)
 
@@ -126,10 +127,11 @@ class Batches:
         ndarray of shape (n_rows,)
             Its values.
         """
-        self._require_column(name)
+        self._require_columns([name])
         import pyarrow
 
-        blocks = [table.column(0) for table in Batches(self, [name], rows=self._rows).blocks()]
+        with limit_memory(*self._source.paths):
+            blocks = [table.column(0) for table in Batches(self, [name], rows=self._rows).blocks()]
         chunks = [chunk for block in blocks for chunk in block.chunks]
         values = pyarrow.chunked_array(chunks, self._source.schema.field(name).type)
         if values.null_count:
@@ -152,12 +154,18 @@ class Batches:
             A block of rows, or what `prepare` makes of it.
         """
         first = 0
-        for table in self._source.read(self._columns):
-            last = first + table.num_rows
-            if self._rows is not None and not self._rows[first:last].all():
-                table = table.filter(self._rows[first:last])
-            first = last
-            yield table if self._prepare is None else self._prepare(table)
+        tables_of_source = self._source.read(self._columns)
+        while True:
+            with limit_memory(*self._source.paths):
+                table = next(tables_of_source, None)
+                if table is None:
+                    return
+                last = first + table.num_rows
+                if self._rows is not None and not self._rows[first:last].all():
+                    table = table.filter(self._rows[first:last])
+                first = last
+                block = table if self._prepare is None else self._prepare(table)
+            yield block
 
     def learn(
         self,
@@ -189,7 +197,7 @@ class Batches:
 
         return tables.learn_blocks(self.head, weigh_blocks(), categorical_features, max_categories)
 
-    def encode(self, schema: tables.Schema, check: Check = lambda _: None) -> Encoded:
+    def encode(self, schema: tables.Schema, check: Check = lambda _block, _row: None) -> Encoded:
         """Make numbers of the rows.
 
         Parameters
@@ -197,7 +205,7 @@ class Batches:
         schema : Schema
             What makes numbers of a block.
         check : callable, optional
-            Sees every block of numbers on the first pass.
+            Sees every block of numbers on the first pass, and the number of its first row.
 
         Returns
         -------
@@ -206,10 +214,11 @@ class Batches:
         """
         return Encoded(lambda: map(schema.encode, self.blocks()), self.shape, check)
 
-    def _require_column(self, name: str) -> None:
-        if name not in self._source.schema.names:
-            shown = ", ".join(map(repr, self._source.schema.names[:12]))
-            raise ValueError(f"{self._source} has no column {name!r}: its columns are {shown}")
+    def _require_columns(self, names: Iterable[str]) -> None:
+        known = dict.fromkeys(self._source.schema.names)
+        if strange := [name for name in names if name not in known]:
+            shown = ", ".join(map(repr, list(known)[:12]))
+            raise ValueError(f"{self._source} has no column {strange[0]!r}: its columns are {shown}")
 
 
 class Encoded:
@@ -222,11 +231,11 @@ class Encoded:
     shape : tuple of int
         The number of rows and of columns.
     check : callable, optional
-        Sees every block on the first pass.
+        Sees every block on the first pass, and the number of its first row.
     """
 
     def __init__(
-        self, read: Callable[[], Iterable[Any]], shape: tuple[int, int], check: Check = lambda _: None
+        self, read: Callable[[], Iterable[Any]], shape: tuple[int, int], check: Check = lambda _block, _row: None
     ) -> None:
         self._read = read
         self._check = check
@@ -241,9 +250,11 @@ class Encoded:
         ndarray
             A block of rows.
         """
+        first_row = 0
         for block in self._read():
             if len(block) and not self._all_checked:
-                self._check(block)
+                self._check(block, first_row)
+            first_row += len(block)
             yield block
         self._all_checked = True
 
@@ -348,42 +359,25 @@ class _ParquetFiles:
         self.n_rows = 0
         self._stamps = []
         for path in paths:
-            file = self._open(path)
-            if path is paths[0]:
-                self.schema = file.schema_arrow
-            elif (stray := _find_difference(self.schema, file.schema_arrow)) is not None:
-                raise ValueError(f"{path} must have the columns of {paths[0]}, but {stray!r} is missing or differs")
-            self.n_rows += file.metadata.num_rows
+            with limit_memory(path), open_parquet(path) as file:
+                schema = file.schema_arrow
+                self.n_rows += file.metadata.num_rows
             self._stamps.append(_read_stamp(path))
-            file.close()
+            if path is paths[0]:
+                self.schema = schema
+            elif (stray := _find_difference(self.schema, schema)) is not None:
+                raise ValueError(f"{path} must have the columns of {paths[0]}, but {stray!r} is missing or differs")
         if not self.n_rows:
             raise ValueError(f"{self} has no rows")
 
     def __str__(self) -> str:
         return str(self.paths[0]) + (f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else "")
 
-    def _open(self, path: Path) -> Any:
-        pyarrow, parquet = _import_pyarrow()
-        try:
-            return parquet.ParquetFile(path)
-        except (pyarrow.ArrowInvalid, OSError) as error:
-            raise ValueError(f"{path} cannot be read as Parquet: {describe_error(error)}") from error
-
     def read(self, columns: list[str]) -> Iterator[Any]:
-        pyarrow, _ = _import_pyarrow()
         for path, stamp in zip(self.paths, self._stamps, strict=True):
-            file = self._open(path)
             if _read_stamp(path) != stamp:
                 raise ValueError(f"{path} has changed since it was read first: begin again")
-            try:
-                size = max(1, CELLS // max(1, len(columns)))
-                for groups in _group_rows(file.metadata, size):
-                    for batch in file.iter_batches(size, row_groups=groups, columns=columns):
-                        yield pyarrow.Table.from_batches([batch]).select(columns)
-            except (pyarrow.ArrowInvalid, OSError) as error:
-                raise ValueError(f"{path} is damaged: {describe_error(error)}") from error
-            finally:
-                file.close()
+            yield from read_blocks(path, columns, _count_rows(columns))
 
 
 def _find_difference(schema: Any, other: Any) -> str | None:
@@ -394,17 +388,9 @@ def _find_difference(schema: Any, other: Any) -> str | None:
     return None
 
 
-def _group_rows(metadata: Any, size: int) -> Iterator[list[int]]:
-    """Yield row groups, as few at a time as make a block: pyarrow keeps in memory all that one call has read."""
-    groups: list[int] = []
-    n_rows = 0
-    for group in range(metadata.num_row_groups):
-        groups.append(group)
-        n_rows += metadata.row_group(group).num_rows
-        if n_rows >= size or group + 1 == metadata.num_row_groups:
-            yield groups
-            groups = []
-            n_rows = 0
+def _count_rows(columns: list[str]) -> int:
+    """The rows of a block with these columns."""
+    return max(1, CELLS // max(1, len(columns)))
 
 
 class _ArrowDataset:
@@ -412,6 +398,7 @@ class _ArrowDataset:
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
+        self.paths: list[Path] = []  # Where its rows are, and how much they may unpack to, is up to its owner.
         self.schema = dataset.schema
         self.n_rows = dataset.count_rows()
         if not self.n_rows:
@@ -421,12 +408,13 @@ class _ArrowDataset:
         return "the dataset"
 
     def read(self, columns: list[str]) -> Iterator[Any]:
-        pyarrow, _ = _import_pyarrow()
-        size = max(1, CELLS // max(1, len(columns)))
+        pyarrow, _ = import_pyarrow()
         n_rows = 0
-        for batch in self.dataset.to_batches(columns=columns, batch_size=size, batch_readahead=1, fragment_readahead=1):
+        for batch in self.dataset.to_batches(
+            columns=columns, batch_size=_count_rows(columns), batch_readahead=1, fragment_readahead=1
+        ):
+            yield check_table(pyarrow.Table.from_batches([batch]), n_rows)
             n_rows += batch.num_rows
-            yield pyarrow.Table.from_batches([batch])
         if n_rows != self.n_rows:
             raise ValueError(f"the dataset had {self.n_rows} rows when it was opened, and {n_rows} now: begin again")
 
@@ -435,7 +423,7 @@ def _open_source(source: Any) -> Any:
     """Return what knows the schema and the rows of a source, and reads them."""
     if isinstance(source, Batches):
         return source._source
-    _import_pyarrow()
+    import_pyarrow()
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         if path.is_dir() and not (paths := sorted(path.glob("*.parquet"))):
@@ -452,29 +440,7 @@ def _open_source(source: Any) -> Any:
     )
 
 
-def _import_pyarrow() -> tuple[Any, Any]:
-    purpose = "reading Parquet in blocks"
-    pyarrow = import_optional("pyarrow", purpose, extra="cli")
-    return pyarrow, import_optional("pyarrow.parquet", purpose, extra="cli")
-
-
 def _read_stamp(path: Path) -> tuple[int, int]:
     """Return what changes when a file does: its size, and when it was written."""
     found = path.stat()
     return found.st_size, found.st_mtime_ns
-
-
-def describe_error(error: BaseException) -> str:
-    """Shorten an error to its first line, or to the name of its kind where it has no words.
-
-    Parameters
-    ----------
-    error : BaseException
-        The error.
-
-    Returns
-    -------
-    str
-        The line, without a full stop.
-    """
-    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__

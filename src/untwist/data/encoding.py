@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -44,7 +46,7 @@ class AcceptedTables:
     blocks: bool = True
     dtypes: tuple[type, ...] = (np.float64, np.float32)
 
-    def check(self, numbers: Any, estimator: Any) -> Any:
+    def check(self, numbers: Any, estimator: Any, names: Sequence[Any] | None = None, first_row: int = 0) -> Any:
         """Return a table of numbers as the engine takes it, or raise scikit-learn's error in the estimator's name.
 
         Parameters
@@ -53,16 +55,22 @@ class AcceptedTables:
             The rows as numbers.
         estimator : object
             In whose name scikit-learn's errors speak.
+        names : sequence or None
+            What the columns are called where one holds an infinite number; their numbers if there are none.
+        first_row : int
+            The number of the first of these rows.
 
         Returns
         -------
         ndarray or sparse matrix
             The rows, converted if need be.
         """
-        with np.errstate(invalid="ignore"):  # The check sums all cells, and infinities of both signs sum to NaN.
+        with _name_infinite(numbers, names, first_row):
             return check_array(numbers, estimator=estimator, input_name="X", **self._options())
 
-    def check_with_labels(self, numbers: Any, y: Any, estimator: Any) -> tuple[Any, Any]:
+    def check_with_labels(
+        self, numbers: Any, y: Any, estimator: Any, names: Sequence[Any] | None = None
+    ) -> tuple[Any, Any]:
         """Return a table and its labels, checked together.
 
         Parameters
@@ -73,6 +81,8 @@ class AcceptedTables:
             Their labels.
         estimator : object
             In whose name scikit-learn's errors speak.
+        names : sequence or None
+            As for `check`.
 
         Returns
         -------
@@ -84,7 +94,7 @@ class AcceptedTables:
         if y is None:
             name = type(estimator).__name__
             raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
-        with np.errstate(invalid="ignore"):
+        with _name_infinite(numbers, names):
             return check_X_y(numbers, y, estimator=estimator, **self._options())  # type: ignore[no-any-return]
 
     def _options(self) -> dict[str, Any]:
@@ -93,6 +103,36 @@ class AcceptedTables:
             "ensure_all_finite": "allow-nan" if self.missing_values else True,
             "accept_sparse": ["csr", "csc"] if self.sparse else False,
         }
+
+
+@contextmanager
+def _name_infinite(numbers: Any, names: Sequence[Any] | None, first_row: int = 0) -> Iterator[None]:
+    """Say which cell is infinite where scikit-learn's check only says that some cell is."""
+    try:
+        with np.errstate(invalid="ignore"):  # The check sums all cells, and infinities of both signs sum to NaN.
+            yield
+    except ValueError as error:
+        if "X contains infinity" not in str(error):
+            raise
+        rows, columns = _find_infinite(numbers)
+        if not len(rows):
+            raise  # A number is too large for the type that the engine takes.
+        names = range(numbers.shape[1]) if names is None else names
+        others = f" and {len(rows) - 1} more cells" if len(rows) > 1 else ""
+        raise ValueError(
+            f"Input X contains infinity: column {names[columns[0]]!r} in row {first_row + rows[0]}{others}: replace it "
+            "by a finite number, or by NaN, which is a missing one"
+        ) from error
+
+
+def _find_infinite(numbers: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the rows and the columns of infinite cells, the first row first."""
+    if not sparse.issparse(numbers):
+        return np.nonzero(np.isinf(numbers))  # type: ignore[return-value]
+    cells = numbers.tocoo()
+    infinite = np.isinf(cells.data)
+    order = np.lexsort((cells.col[infinite], cells.row[infinite]))
+    return cells.row[infinite][order], cells.col[infinite][order]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +176,13 @@ class TableEncoder:
         estimator = self if estimator is None else self.stand_in_for(estimator)
         if isinstance(X, Batches):
             _check_feature_names(estimator, X.head, reset=False)
-            numbers: Any = X.encode(self.schema, lambda block: self.accepted_tables.check(block, estimator))
+            numbers: Any = X.encode(
+                self.schema,
+                lambda block, first_row: self.accepted_tables.check(block, estimator, self.feature_labels, first_row),
+            )
         else:
             _check_feature_names(estimator, X, reset=False)
-            numbers = self.accepted_tables.check(self.schema.encode(X), estimator)
+            numbers = self.accepted_tables.check(self.schema.encode(X), estimator, self.feature_labels)
         _check_n_features(estimator, numbers, reset=False)
         return numbers
 
@@ -218,6 +261,7 @@ class TableEncoder:
             and self.feature_names is None
             and not self.schema.categories
             and not self.schema.dates
+            and self.schema.missing is None
             and math.isfinite(X.min())
             and math.isfinite(X.max())
         )

@@ -15,7 +15,21 @@ from untwist.data.cells import find_spellings, list_some
 from untwist.data.tables import bring_to_host
 from untwist.data.workers import Workers, solo
 
-__all__ = ["encode_labels", "find_classes", "list_positive_classes", "refuse_missing", "weigh_classes"]
+__all__ = [
+    "MOST_WEIGHT",
+    "encode_labels",
+    "find_classes",
+    "list_positive_classes",
+    "refuse_missing",
+    "scale_weights",
+    "settle_objects",
+    "weigh_classes",
+]
+
+#: Sums of weights are kept below this, up to which float64 holds all whole numbers.
+MOST_WEIGHT = 2.0**53
+#: Where no weight is larger than this, the smallest of them could vanish.
+LEAST_WEIGHT = 2.0**-500
 
 
 def find_classes(y: NDArray[Any], workers: Workers = solo) -> tuple[NDArray[Any], NDArray[np.uint32]]:
@@ -83,6 +97,40 @@ def refuse_missing(y: Any, name: str = "y") -> None:
         )
 
 
+def settle_objects(y: Any) -> Any:
+    """Give labels that come as objects the type that all of them have: Booleans, whole numbers or numbers.
+
+    scikit-learn takes text as objects, and nothing else.
+
+    Parameters
+    ----------
+    y : array_like or None
+        The labels, none of them missing.
+
+    Returns
+    -------
+    array_like or None
+        Labels that are no objects, and text, as they are. A ValueError where Booleans stand beside numbers.
+
+    Examples
+    --------
+    >>> settle_objects(np.array([True, False], dtype=object))
+    array([ True, False])
+    """
+    values = np.asarray(y)
+    if values.dtype == bool:
+        return values  # Booleans of pandas that may be missing would become numbers.
+    if y is None or values.dtype != object:
+        return y
+    kinds = {type(label) for label in values.ravel().tolist()}
+    are_truths = {issubclass(kind, (bool, np.bool_)) for kind in kinds}
+    if not all(issubclass(kind, (bool, np.bool_, int, float, np.integer, np.floating)) for kind in kinds):
+        return y
+    if len(are_truths) > 1:
+        raise ValueError("y must hold labels of one kind, got Booleans beside numbers: make them one")
+    return np.array(values.tolist())
+
+
 def weigh_classes(setting: Any, classes: NDArray[Any], mass: Array) -> Array:
     """Return the weight of each class.
 
@@ -115,6 +163,39 @@ def weigh_classes(setting: Any, classes: NDArray[Any], mass: Array) -> Array:
     return np.array(
         [check_non_negative(f"class_weight of {label!r}", setting.get(label, 1.0)) for label in classes.tolist()]
     )
+
+
+def scale_weights(weight: Array, workers: Workers = solo) -> Array:
+    """Scale weights of which float64 cannot hold the sum, or the shares, by a power of two.
+
+    Weights count rows: beyond 2**53 in all, float64 cannot tell one row more or less.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (n_rows,)
+        Not negative.
+    workers : Workers, default solo
+        Who shares the rows; all weights are scaled alike.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        The same weights where nothing is to be done.
+    """
+    heaviest = max(workers.gather(float(np.max(weight, initial=0.0))))
+    if not np.isfinite(heaviest):
+        raise ValueError(
+            "class_weight times sample_weight must be finite, got a product that is not: divide one of them"
+        )
+    n_rows = sum(workers.gather(len(weight)))
+    if heaviest == 0.0 or (heaviest >= LEAST_WEIGHT and heaviest <= MOST_WEIGHT / n_rows):
+        return weight
+    exponent = int(np.frexp(heaviest)[1])
+    if heaviest < LEAST_WEIGHT:
+        return np.ldexp(weight, -exponent)
+    in_units = np.sort(np.ldexp(weight, -exponent))  # In this order the sum does not depend on that of the rows.
+    total_exponent = exponent + int(np.frexp(float(workers.sum(np.array([in_units.sum()]))[0]))[1])
+    return weight if total_exponent <= 53 else np.ldexp(weight, 53 - total_exponent)
 
 
 def encode_labels(name: str, y: Any, classes: NDArray[Any]) -> NDArray[np.uint32]:

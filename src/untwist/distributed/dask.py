@@ -16,7 +16,12 @@ from untwist.distributed.launching import LOST, Outcome, try_shard, wait_for_mod
 from untwist.distributed.shard import end_tracker, make_worker_model, start_tracker
 from untwist.model import FittedModel
 from untwist.optional import import_optional
-from untwist.training_data import NO_REVIEW_FOR_WORKERS, NO_SOURCES_FOR_WORKERS, ValidationTable
+from untwist.training_data import (
+    NO_INIT_SCORE_FOR_WORKERS,
+    NO_REVIEW_FOR_WORKERS,
+    NO_SOURCES_FOR_WORKERS,
+    ValidationTable,
+)
 
 __all__ = ["DaskPILBoostClassifier"]
 
@@ -48,6 +53,8 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         item: Any = None,
         reviewed: Any = None,
         groups: Any = None,
+        init_score: Any = None,
+        init_score_val: Any = None,
     ) -> Self:
         """Boost on Dask collections.
 
@@ -59,7 +66,7 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             Validation rows, which stay with their workers; those of workers that do not train go to the first one.
         source, item
             Not for distributed rows: sources are judged by all rows at once.
-        reviewed
+        reviewed, init_score, init_score_val
             Not for distributed rows either.
         groups : Dask array or series, or None
             Which rows belong together, whichever workers hold them; partitioned like X. The fold of a group follows
@@ -73,6 +80,8 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             raise ValueError(NO_SOURCES_FOR_WORKERS)
         if reviewed is not None:
             raise ValueError(NO_REVIEW_FOR_WORKERS)
+        if init_score is not None or init_score_val is not None:
+            raise ValueError(NO_INIT_SCORE_FOR_WORKERS)
         ValidationTable(X_val, y_val, sample_weight_val).check_complete()
         try:
             client = _import_dask("distributed").get_client()
@@ -120,50 +129,56 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             client.cancel([future for future in futures if not future.done()], force=True)
             client.run_on_scheduler(_end_on_scheduler, key=key)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
         """Return the class of every row, as a Dask array.
 
         Parameters
         ----------
         X : Dask collection or table
             The rows; those of a table in memory are predicted at once.
+        iteration_range : (int, int) or None
+            Only these rounds count, as for `PILBoostClassifier.predict`.
 
         Returns
         -------
         dask.array.Array or ndarray
             One label per row.
         """
-        return self._map_partitions(X, "predict")
+        return self._map_partitions(X, "predict", iteration_range)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
         """Return the clean posterior of every class, as a Dask array.
 
         Parameters
         ----------
         X : Dask collection or table
             The rows; those of a table in memory are predicted at once.
+        iteration_range : (int, int) or None
+            Only these rounds count, as for `PILBoostClassifier.predict`.
 
         Returns
         -------
         dask.array.Array or ndarray
             A row for each row of X, a column for each class.
         """
-        return self._map_partitions(X, "predict_proba")
+        return self._map_partitions(X, "predict_proba", iteration_range)
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
         """Return the score of the clean posterior, as a Dask array.
 
         Parameters
         ----------
         X : Dask collection or table
             The rows; those of a table in memory are predicted at once.
+        iteration_range : (int, int) or None
+            Only these rounds count, as for `PILBoostClassifier.predict`.
 
         Returns
         -------
         dask.array.Array or ndarray
             One score per row, or one for each class beyond two.
         """
-        return self._map_partitions(X, "decision_function")
+        return self._map_partitions(X, "decision_function", iteration_range)
 
     def local(self) -> PILBoostClassifier:
         """Return the model for tables in memory, which predicts at once and can be saved and exported.
@@ -176,9 +191,9 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         check_is_fitted(self, "model_")
         return make_worker_model(self)
 
-    def _map_partitions(self, X: Any, method: str) -> Any:
+    def _map_partitions(self, X: Any, method: str, iteration_range: tuple[int, int] | None) -> Any:
         """Return what a method of the local model makes of every partition, computed when asked for."""
-        call = getattr(self.local(), method)
+        call = partial(getattr(self.local(), method), iteration_range=iteration_range)
         if not _is_dask(X):
             return call(X)
         n_classes = len(self.classes_)

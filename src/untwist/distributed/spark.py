@@ -82,6 +82,8 @@ def fit(
         For columns that are missing, or rows that a worker refuses.
     RuntimeError
         If a worker died, or Spark could not run the tasks; it says what happened.
+    TimeoutError
+        If the cluster has no room.
     """
     functions = _import_spark("pyspark.sql.functions")
     check_count("n_workers", n_workers)
@@ -101,6 +103,8 @@ def fit(
             answers = tasks.collect()
         except Exception as error:
             reason = str(error).split("\n\tat ")[0]  # The Java calls follow.
+            if "more slots than the total number of slots" in reason:
+                raise TimeoutError(f"Spark had no room for {n_workers} workers at once: ask for fewer") from error
             raise RuntimeError(f"Spark lost a worker, or could not run one: {reason}") from error
         if not answers:
             raise ValueError("the data frame has no rows")

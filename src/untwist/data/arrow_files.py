@@ -1,0 +1,253 @@
+"""Parquet and Arrow files, read whole or in blocks of rows: opened, checked and made a frame of in one way.
+
+pyarrow follows offsets of foreign bytes wherever they lead, so that nothing is used before it is checked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from untwist.data.memory import UnreadableFile
+from untwist.optional import import_optional
+
+__all__ = [
+    "UNNAMED_INDEX",
+    "check_table",
+    "describe_error",
+    "import_pyarrow",
+    "name_faults",
+    "open_parquet",
+    "read_blocks",
+    "read_feather",
+    "read_parquet",
+    "to_frame",
+]
+
+#: What pandas calls a column that was an index without a name.
+UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+#: Texts have any length: a block of rows that hold some ends at so many bytes.
+MOST_BLOCK_BYTES = 1 << 28
+#: Rows with texts are read so many at a time.
+ROWS_WITH_TEXT = 1 << 14
+
+
+def import_pyarrow() -> tuple[Any, Any]:
+    """Import pyarrow and pyarrow.parquet, or say in one line what to install.
+
+    Returns
+    -------
+    tuple of modules
+    """
+    purpose = "reading Parquet"
+    pyarrow = import_optional("pyarrow", purpose, extra="cli")
+    return pyarrow, import_optional("pyarrow.parquet", purpose, extra="cli")
+
+
+def describe_error(error: BaseException) -> str:
+    """Shorten an error to its first line, or to the name of its kind where it has no words.
+
+    Parameters
+    ----------
+    error : BaseException
+        The error.
+
+    Returns
+    -------
+    str
+        The line, without a full stop.
+    """
+    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+
+
+@contextmanager
+def name_faults(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into an `UnreadableFile`, once.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Yields
+    ------
+    None
+        A lack of memory or of a package stays the error that it is.
+    """
+    try:
+        yield
+    except (UnreadableFile, MemoryError, ImportError):
+        raise
+    except Exception as error:  # Bytes can make pandas and pyarrow raise any error.
+        raise UnreadableFile(f"{path} cannot be read as a table: {describe_error(error)}") from error
+
+
+def open_parquet(path: Path) -> Any:
+    """Open a Parquet file; one that is none is a ValueError.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    pyarrow.parquet.ParquetFile
+    """
+    _, parquet = import_pyarrow()
+    with name_faults(path):
+        return parquet.ParquetFile(path)
+
+
+def read_parquet(path: Path, columns: list[str] | None = None) -> Any:
+    """Read all rows of a Parquet file, checked.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    columns : list of str or None
+        The columns to read, by default all.
+
+    Returns
+    -------
+    pyarrow.Table
+    """
+    with open_parquet(path) as file, name_faults(path):
+        table = file.read(columns)
+        # pyarrow reads "a.b" too where "a" is asked for.
+        return check_table(table if columns is None else table.select(columns))
+
+
+def read_feather(path: Path) -> Any:
+    """Read all rows of an Arrow file, checked.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    pyarrow.Table
+    """
+    import_pyarrow()
+    from pyarrow import feather
+
+    with name_faults(path):
+        return check_table(feather.read_table(path, memory_map=False))
+
+
+def read_blocks(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
+    """Read a Parquet file in blocks of rows, each of them checked.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    columns : list of str
+        The columns to read.
+    n_rows : int
+        The rows of a block, at most; fewer where their texts are long.
+
+    Yields
+    ------
+    pyarrow.Table
+    """
+    pyarrow, _ = import_pyarrow()
+    first = 0
+    with open_parquet(path) as file, name_faults(path):
+        is_numeric = all(pyarrow.types.is_primitive(file.schema_arrow.field(name).type) for name in columns)
+        rows_at_once = n_rows if is_numeric else min(n_rows, ROWS_WITH_TEXT)
+        for groups in _group_rows(file.metadata, n_rows):
+            batches = file.iter_batches(rows_at_once, row_groups=groups, columns=columns)
+            for joined in _join_batches(batches, n_rows):
+                table = pyarrow.Table.from_batches(joined).select(columns)
+                yield check_table(table, first)
+                first += table.num_rows
+
+
+def _group_rows(metadata: Any, size: int) -> Iterator[list[int]]:
+    """Yield row groups, as few at a time as make a block: pyarrow keeps in memory all that one call has read."""
+    groups: list[int] = []
+    n_rows = 0
+    for group in range(metadata.num_row_groups):
+        groups.append(group)
+        n_rows += metadata.row_group(group).num_rows
+        if n_rows >= size or group + 1 == metadata.num_row_groups:
+            yield groups
+            groups = []
+            n_rows = 0
+
+
+def _join_batches(batches: Iterable[Any], most_rows: int) -> Iterator[list[Any]]:
+    """Yield as many batches together as make a block, in rows or in bytes."""
+    joined: list[Any] = []
+    for batch in batches:
+        if joined and (
+            sum(one.num_rows for one in joined) + batch.num_rows > most_rows
+            or sum(one.nbytes for one in joined) + batch.nbytes > MOST_BLOCK_BYTES
+        ):
+            yield joined
+            joined = []
+        joined.append(batch)
+    if joined:
+        yield joined
+
+
+def check_table(table: Any, first_row: int = 0) -> Any:
+    """Raise a ValueError that names the column where a table does not hold what its types say, such as text in UTF-8.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The rows.
+    first_row : int
+        The number of the first of them, from 0.
+
+    Returns
+    -------
+    pyarrow.Table
+        The same.
+    """
+    pyarrow, _ = import_pyarrow()
+    table.validate()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        row = first_row
+        for chunk in column.chunks:
+            try:
+                chunk.validate(full=True)
+            except pyarrow.ArrowInvalid as error:
+                raise ValueError(f"column {name!r}, from row {row + 1} on: {describe_error(error)}") from error
+            row += len(chunk)
+    return table
+
+
+def to_frame(table: Any, first_row: int = 0) -> Any:
+    """Make a frame of pandas, as `pandas.read_parquet` does, but that an index is a column like others.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The rows; an index without a name, of which only pandas knows, is left out.
+    first_row : int
+        The number of the first of them, which begin the new index.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Its columns are called as the file calls them.
+    """
+    about = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
+    if about:
+        about |= {"index_columns": [], "column_indexes": []}
+        table = table.replace_schema_metadata({b"pandas": json.dumps(about).encode()})
+    kept = [place for place, name in enumerate(table.column_names) if not UNNAMED_INDEX.fullmatch(name)]
+    frame = table.select(kept).to_pandas()
+    frame.columns = [table.column_names[place] for place in kept]
+    frame.index += first_row
+    return frame

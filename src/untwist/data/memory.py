@@ -1,0 +1,70 @@
+"""How much memory a file may ask for: one that unpacks to far more than its size is refused in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["UnreadableFile", "limit_memory"]
+
+#: Bytes of memory that reading a file may take in any case.
+LEAST_BYTES = 8 << 30
+#: Bytes of memory that reading a file may take for each byte of the file.
+BYTES_PER_BYTE = 200
+
+
+class UnreadableFile(ValueError):
+    """What is wrong with a file, in a sentence that names it."""
+
+
+@contextmanager
+def limit_memory(*paths: Path) -> Iterator[None]:
+    """Refuse files that need far more memory than their size lets expect, before the machine comes to a halt.
+
+    The limit holds for what is done while it lasts, in all threads, and on Linux alone. Within another limit the lower
+    one holds.
+
+    Parameters
+    ----------
+    *paths : Path
+        The files that are read; without any there is no limit.
+
+    Yields
+    ------
+    None
+        A MemoryError becomes an `UnreadableFile`.
+    """
+    if not paths:
+        yield
+        return
+    most = LEAST_BYTES + BYTES_PER_BYTE * sum(path.stat().st_size for path in paths if path.exists())
+    try:
+        with _limit_address_space(most):
+            yield
+    except MemoryError as error:
+        words = f"{_name_files(paths)} needs more than {most / 1e9:.0f} GB of memory"
+        raise UnreadableFile(f"{words}: unpack or split it if it is what it seems") from error
+
+
+@contextmanager
+def _limit_address_space(most: int) -> Iterator[None]:
+    """Let this process take so many bytes more than it has; anywhere but on Linux there is no limit."""
+    try:
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        usual = resource.getrlimit(resource.RLIMIT_AS)
+        limits = [one for one in (used + most, *usual) if one != resource.RLIM_INFINITY]
+        resource.setrlimit(resource.RLIMIT_AS, (min(limits), usual[1]))
+    except (ImportError, OSError, ValueError):  # There are no such limits here.
+        yield
+        return
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, usual)
+
+
+def _name_files(paths: Sequence[Path]) -> str:
+    return str(paths[0]) + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")

@@ -1,0 +1,268 @@
+"""Tables with infinite numbers, an index, wide text or another kind of contents: read, or refused with what to do."""
+
+import gzip
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from helpers.command_line import untwist
+from untwist.commands import sheets
+from untwist.commands.blocks import SheetInBlocks
+from untwist.data import batches
+from untwist.data.batches import Batches
+
+pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
+
+WAYS = [("csv", [], np.inf), ("parquet", ["--no-blocks"], -np.inf), ("parquet", ["--blocks"], np.inf)]
+
+
+def make_frame(n=120):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n)
+    return pd.DataFrame({"x": x, "z": rng.normal(size=n), "y": np.where((x > 0) ^ (rng.random(n) < 0.1), "a", "b")})
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(frame, ending):
+    """The name of the file."""
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet("t.parquet")
+    else:
+        frame.to_csv("t.csv", index=False)
+    return f"t.{ending}"
+
+
+# ---- infinite numbers ----
+
+
+@pytest.mark.parametrize(("ending", "way", "value"), WAYS)
+def test_an_infinite_cell_is_named_or_taken_as_missing(folder, monkeypatch, capsys, ending, way, value):
+    monkeypatch.setattr(batches, "CELLS", 60)  # The cell is in a later block.
+    frame = make_frame()
+    untwist(capsys, "train", write(frame, ending), "--label", "y", "-o", "sound.untwist", *way)
+    spoilt = frame.assign(z=frame["z"].mask(frame.index == 57, value))
+    path = write(spoilt, ending)
+    place = "line 59" if ending == "csv" else "row 58"
+    commands = [
+        ["train", path, "--label", "y", "-o", "m.untwist", *way],
+        ["predict", "sound.untwist", path, "-o", "p.csv", *way],
+    ]
+    if "--blocks" not in way:
+        commands += [["audit", path, "--label", "y"], ["explain", "sound.untwist", path]]
+    for command in commands:
+        status, _, err = untwist(capsys, *command)
+        assert status == 1
+        assert f"column 'z' holds {value:g} in {place}, and numbers must be finite: --infinite-as missing" in err
+        status, _, err = untwist(capsys, *command, "--infinite-as", "missing")
+        assert status == 0
+        assert "z: 1 infinite number taken as missing" in err
+    model, predicted = ((folder / name).read_bytes() for name in ("m.untwist", "p.csv"))
+    path = write(frame.assign(z=frame["z"].mask(frame.index == 57)), ending)
+    for command in commands[:2]:
+        assert untwist(capsys, *command)[0] == 0
+    assert (folder / "m.untwist").read_bytes() == model
+    assert (folder / "p.csv").read_bytes() == predicted
+
+
+def test_all_infinite_cells_are_counted_and_a_column_left_out_may_hold_some(folder, capsys):
+    frame = make_frame()
+    frame.loc[[3, 9], "z"] = np.inf, -np.inf
+    path = write(frame, "csv")
+    err = untwist(capsys, "train", path, "--label", "y")[2]
+    assert "column 'z' holds inf in line 5 and in 1 other rows" in err
+    assert untwist(capsys, "train", path, "--label", "y", "--drop", "z")[0] == 0
+    assert "z: 2 infinite numbers, refused without --infinite-as missing" in untwist(capsys, "inspect", path)[1]
+    out = untwist(capsys, "inspect", path, "--infinite-as", "missing", "--json")[1]
+    assert {one["name"]: one["note"] for one in json.loads(out)["columns"]}[
+        "z"
+    ] == "2 infinite numbers taken as missing"
+
+
+def test_infinite_numbers_of_any_spelling_and_type_are_found(folder, capsys):
+    pytest.importorskip("pyarrow")
+    frame = make_frame()
+    for cell in ("inf", "Infinity", "1e999", "-INF"):
+        frame.astype({"z": object}).assign(z=frame["z"].astype(str).mask(frame.index == 4, cell)).to_csv(
+            "t.csv", index=False
+        )
+        assert "column 'z' holds" in untwist(capsys, "train", "t.csv", "--label", "y")[2]
+    for kind in ("float32", "Float64"):
+        frame.assign(z=frame["z"].mask(frame.index == 4, np.inf).astype(kind)).to_parquet("t.parquet")
+        assert "column 'z' holds inf in row 5" in untwist(capsys, "train", "t.parquet", "--label", "y")[2]
+
+
+@pytest.mark.parametrize("way", ["--blocks", "--no-blocks"])
+def test_an_infinite_label_is_none(folder, capsys, way):
+    pytest.importorskip("pyarrow")
+    frame = make_frame().assign(y=lambda t: (t["y"] == "a").astype(float))
+    frame.loc[7, "y"] = np.inf
+    frame.to_parquet("t.parquet")
+    assert "column 'y' holds inf in row 8" in untwist(capsys, "train", "t.parquet", "--label", "y", way)[2]
+    err = untwist(capsys, "train", "t.parquet", "--label", "y", way, "--infinite-as", "missing")[2]
+    assert "1 rows have no label and are left out" in err
+    assert "119 rows, 2 columns, 2 classes" in err
+
+
+# ---- an index of pandas ----
+
+
+@pytest.mark.parametrize("way", ["--blocks", "--no-blocks"])
+def test_an_index_with_a_name_is_a_column(folder, monkeypatch, capsys, way):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(batches, "CELLS", 60)
+    frame = make_frame()
+    branch = np.resize(["Oslo", "Rome", "Bern"], len(frame))
+    day = pd.date_range("2020-01-01", periods=len(frame))
+    frame.set_index([pd.Index(branch, name="branch"), pd.Index(day, name="day")]).to_parquet("i.parquet")
+    frame.assign(branch=branch, day=day).to_parquet("c.parquet")
+    models = []
+    for name in ("i.parquet", "c.parquet"):
+        status, _, err = untwist(capsys, "train", name, "--label", "y", "--source", "branch", way)
+        assert status == 0
+        assert "branch: who gave the label, one of 3" in err
+        models.append((folder / "model.untwist").read_bytes())
+    assert models[0] == models[1]
+    untwist(capsys, "predict", "model.untwist", "i.parquet", "--with-input", "-o", "p.csv", way)
+    assert pd.read_csv("p.csv")["branch"].tolist() == branch.tolist()
+
+
+def test_an_index_without_a_name_is_left_out_and_told_of(folder, capsys):
+    pytest.importorskip("pyarrow")
+    frame = make_frame().sample(60, random_state=0)
+    frame.to_parquet("t.parquet")
+    for way in ("--blocks", "--no-blocks"):
+        err = untwist(capsys, "train", "t.parquet", "--label", "y", way)[2]
+        assert "t.parquet: the index has no name and is left out" in err
+        assert "60 rows, 2 columns" in err
+    assert Batches("t.parquet").column_names == ["x", "z", "y"]
+    assert Batches("t.parquet", ["__index_level_0__"]).column("__index_level_0__").tolist() == frame.index.tolist()
+    make_frame().rename_axis("row").to_parquet("range.parquet")  # A range is not stored: it is the number of the row.
+    assert sheets.read(folder / "range.parquet").names == ["x", "z", "y"]
+
+
+def test_columns_are_called_as_the_file_calls_them(folder):
+    pytest.importorskip("pyarrow")
+    frame = make_frame()
+    several = frame.set_axis(pd.MultiIndex.from_tuples([("a", "x"), ("a", "z"), ("b", "y")]), axis=1)
+    several.index = pd.Index(np.arange(len(frame)) * 2, name="id")
+    several.to_parquet("t.parquet")
+    for sheet in (sheets.read(folder / "t.parquet"), SheetInBlocks(folder / "t.parquet")):
+        assert sheet.names[:3] == ["('a', 'x')", "('a', 'z')", "('b', 'y')"]
+        assert len(sheet.names) == 4
+
+
+def test_both_ways_give_the_same_cells(folder, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(batches, "CELLS", 60)
+    frame = make_frame().assign(
+        text=["", "ä", None] * 40,
+        kind=pd.Categorical(["u", "v"] * 60),
+        day=pd.date_range("2020-01-01", periods=120, tz="Europe/Oslo"),
+        count=pd.array([1, None, 3] * 40, dtype="Int64"),
+        flag=[True, False] * 60,
+    )
+    frame.to_parquet("t.parquet", row_group_size=50)
+    whole, parts = sheets.read(folder / "t.parquet"), SheetInBlocks(folder / "t.parquet")
+    frames = list(parts.frames())
+    assert len(frames) > 10
+    assert whole.names == parts.names
+    assert whole.head.dtypes.drop("kind").tolist() == parts.head.dtypes.drop("kind").tolist()
+    for name in whole.names:
+        pd.testing.assert_series_equal(whole.column(name), parts.column(name))
+    joined = pd.concat(frames)
+    pd.testing.assert_frame_equal(joined.astype({"kind": frame["kind"].dtype}), next(whole.frames()))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_what_is_written_has_the_types_of_the_file_wherever_cells_are_missing(folder, monkeypatch, capsys, ending):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    monkeypatch.setattr(batches, "CELLS", 200)
+    frame = make_frame()
+    untwist(capsys, "train", write(frame, "csv"), "--label", "y")
+    late = [None] * 100
+    cells = {
+        "flag": pa.array([*late, *[True, False] * 10], pa.bool_()),
+        "day": pa.array([*late, *range(20)], pa.date32()),
+        "whole": pa.array([*range(20), *late], pa.int32()),
+        "words": pa.array([*late, *"abcdefghijklmnopqrst"], pa.string()),
+        "lists": pa.array([*late, *[[1]] * 20], pa.list_(pa.int64())),
+    }
+    table = pa.table({"x": frame["x"], "z": frame["z"], **cells})
+    parquet.write_table(table, "t.parquet", row_group_size=50)
+    read = {"parquet": parquet.read_table, "feather": feather.read_table}[ending]
+    written = []
+    for way in ("--blocks", "--no-blocks"):
+        status, _, err = untwist(
+            capsys, "predict", "model.untwist", "t.parquet", "--with-input", "-o", f"p.{ending}", way
+        )
+        assert status == 0, err
+        written.append(read(f"p.{ending}"))
+    assert written[0].equals(written[1])
+    assert written[0].select(["flag", "day", "whole"]).equals(table.select(["flag", "day", "whole"]))
+    assert written[0]["words"].to_pylist() == table["words"].to_pylist()
+
+
+# ---- other text, other kinds of files ----
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("words", [["name", "age"], ["名前", "年齢"]])
+def test_wide_text_is_recognised(folder, capsys, encoding, words):
+    cells = ["漢字", "ひらがな"] if words[0] != "name" else ["a", "b"]
+    text = ",".join(words) + "\n" + "".join(f"{cells[i % 2]},{cells[i // 2 % 2]}\n" for i in range(300))
+    for name in ("t.csv", "t.csv.gz"):
+        content = text.encode(encoding)
+        (folder / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+        sheet = sheets.read(folder / name)
+        assert sheet.names == words
+        assert sheet.frame.iloc[:2, 0].tolist() == cells
+        assert f"is no UTF-8 and is read as {encoding}" in sheet.notes[0]
+    for wrong in ("utf-8", "latin-1"):
+        status, _, err = untwist(capsys, "inspect", "t.csv", "--encoding", wrong)
+        assert status == 1
+        assert f"t.csv is {encoding} text, not {wrong}: try --encoding {encoding}" in err
+    assert untwist(capsys, "inspect", "t.csv", "--encoding", encoding)[0] == 0
+
+
+def test_wide_text_in_an_archive_is_advised(folder, capsys):
+    with zipfile.ZipFile("t.csv.zip", "w") as archive:
+        archive.writestr("t.csv", "größe,y\n1,a\n2,b\n".encode("utf-16"))
+    status, _, err = untwist(capsys, "inspect", "t.csv.zip")
+    assert status == 1
+    assert "t.csv.zip is not utf-8 text (byte 0xff): try --encoding utf-16" in err
+    assert untwist(capsys, "inspect", "t.csv.zip", "--encoding", "utf-16")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.jsonl", "t.json.gz", "t.xls", "t.pkl", "t.sqlite"])
+def test_a_file_of_another_kind_is_refused_with_what_can_be_read(folder, capsys, name):
+    make_frame().to_csv("good.csv", index=False)
+    untwist(capsys, "train", "good.csv", "--label", "y")
+    (folder / name).write_bytes(b"a,y\n1,0\n2,1\n")
+    for command in (["inspect", name], ["train", name, "--label", "y"], ["predict", "model.untwist", name]):
+        status, _, err = untwist(capsys, *command)
+        assert status == 1
+        assert f"{name} is a .{name.split('.')[1]} file: tables are read from CSV files" in err
+        assert "Parquet and Arrow files" in err
+
+
+@pytest.mark.parametrize("orient", ["records", "columns", "values", "split", "table"])
+def test_json_of_any_name_is_recognised(folder, capsys, orient):
+    make_frame().to_json("t.txt", orient=orient)
+    status, _, err = untwist(capsys, "train", "t.txt", "--label", "y")
+    assert status == 1
+    assert "t.txt holds JSON: tables are read from CSV files" in err
+
+
+def test_names_in_brackets_are_no_json(folder):
+    (folder / "t.csv").write_text("[1],{a},y\n1,2,a\n2,1,b\n")
+    assert sheets.read(folder / "t.csv").names == ["[1]", "{a}", "y"]
