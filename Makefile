@@ -6,10 +6,13 @@ TORCH ?= torch==2.13.0  # the last build for CPUs alone that was tried
 SANITIZE := -std=c++17 -O1 -g -Wall -Wextra -Wconversion -Werror -ffp-contract=off -pthread -DUNTWIST_VECTORISED=
 INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo "Installing Chromium" && \
   apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium > /dev/null; }
+INSTALL_JAVA := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo "Installing Java" && apt-get -qq update && \
+  DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends default-jre-headless > /dev/null; }
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 BUDGET ?= 60  # seconds of fuzzing
 SAMPLE ?= 60  # faults of each module
 SEED ?= 0  # of their draw
+MINUTES ?= 60  # of soaking
 ENGINE_TESTS := $(addprefix tests/,$(addprefix boosting/test_,trees.py forest.py randomised.py growth.py \
   monotone_columns.py) \
   $(addprefix classifier/test_,several_classes.py categories.py weights.py warm_start.py early_stopping.py callbacks.py \
@@ -21,7 +24,7 @@ CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hp
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
-  sanitize-module valgrind fuzz leaks coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
+  sanitize-module valgrind fuzz leaks soak coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,13 +97,16 @@ fuzz: $(READY)  ## Fuzz what reads foreign bytes for BUDGET seconds (default 60)
 leaks: $(READY)  ## 10,000 fits, predictions, saves and loads: memory must stay flat (minutes)
 	@$(BIN)/python -m reliability.leaks --record
 
+soak: $(READY)  ## MINUTES (default 60) of fits, files, audits, signals and forks in one process: all stays right and flat
+	@$(BIN)/python -m reliability.soak --minutes $(MINUTES) --record
+
 coverage: $(READY)  ## Lines and branches that the fast tests run, in about 10 minutes
 	@$(BIN)/python -m reliability.covered
 
 mutants: $(READY)  ## Faults injected one at a time: which do the tests catch? SAMPLE of each module (default 60; 0: all)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.mutate --sample $(SAMPLE) --seed $(SEED) --processes $(shell nproc)
 
-reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (two hours), and the page
+reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (three hours), and the page
 	@$(BIN)/python -m reliability.covered --record
 	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.mutate --seed $(SEED) --processes $(shell nproc) --record
 	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.properties --record
@@ -108,6 +114,7 @@ reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (two
 	@$(BIN)/python -m reliability.fuzz --seconds 400 --executions 1000000 --processes 2 --record
 	@$(MAKE) sanitizers
 	@$(BIN)/python -m reliability.leaks --record
+	@$(BIN)/python -m reliability.soak --record
 	@$(BIN)/python -m reliability.records
 
 faults: $(READY)  ## Load, faults and hostile input: the tests that provoke them, counted
@@ -127,9 +134,14 @@ test-integrations: $(READY)  ## ONNX, treelite, shap, CatBoost, PyTorch, Optuna,
 	@$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) || true  # without it its tests are skipped
 	@$(PYTEST) -m heavy
 
-test-distributed: $(READY)  ## Fits over several processes and on a Dask cluster of its own: installs Dask
+test-distributed: $(READY)  ## Fits over several processes, on Dask, on Ray and on Spark, each started here; installs them, and Java
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "dask[array,dataframe]>=2024.8" "distributed>=2024.8"
-	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet -m cluster
+	@$(BIN)/python -c "import ray.data" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "ray[data]>=2.10" || \
+	  echo "No Ray, and it cannot be installed from here: its tests are skipped"
+	@$(BIN)/python -c "import pyspark" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "pyspark>=3.5" || \
+	  echo "No Spark, and it cannot be installed from here: its tests are skipped"
+	@command -v java > /dev/null || $(INSTALL_JAVA) || echo "No Java, which Spark needs: as root on Debian, apt-get install default-jre-headless"
+	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet -m cluster -rs
 
 reproduce: $(READY)  ## The paper's tables and figures; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)
 	@$(BIN)/python -m experiments.paper $(if $(QUICK),--quick)

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "hashing.hpp"
@@ -20,21 +20,54 @@ inline std::uint64_t key_of_round(const TreeGrowth& growth, std::uint64_t round)
   return mix(growth.seed ^ mix(round));
 }
 
-// Draws the columns of a round: of those that vary the ones with the smallest hashes of their place.
+// Returns by what a column is drawn, the smallest first: an exponential variable over its weight, so that chances are
+// in proportion to weights. Those of equal weights are in the order of their hashes.
+inline double find_place_in_draw(std::uint64_t hash, double weight) {
+  constexpr int kDroppedBits = 11;  // A double holds 53 of the 64 bits.
+  const double share = std::ldexp(static_cast<double>(hash >> kDroppedBits), kDroppedBits - 64);
+  return -std::log1p(-share) / weight;
+}
+
+// Keeps the smallest so many entries, in the order that they have.
+template <typename Entry>
+void keep_smallest(std::vector<Entry>& entries, std::size_t count) {
+  if (count >= entries.size()) return;
+  auto sorted = entries;
+  const auto last = sorted.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::nth_element(sorted.begin(), last, sorted.end());
+  const auto is_larger = [&](const Entry& entry) { return *last < entry; };
+  entries.erase(std::remove_if(entries.begin(), entries.end(), is_larger), entries.end());
+}
+
+// Draws the columns of a round: of those that vary the ones with the smallest hashes of their place, over their weights
+// where they have some.
 inline std::vector<std::uint32_t> draw_columns(const TreeGrowth& growth, const std::vector<std::uint32_t>& varying,
                                                std::uint64_t key) {
   // This number keeps the draw of the columns apart from that of the rows, which has the same key.
   constexpr std::uint64_t kColumnSalt = 0x5851F42D4C957F2DULL;
   if (growth.max_features >= 1.0 || varying.size() < 2) return varying;
   const std::uint64_t column_key = mix(key ^ kColumnSalt);
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> hashed;
-  for (std::size_t i = 0; i < varying.size(); ++i) hashed.emplace_back(mix(column_key ^ mix(i)), varying[i]);
-  std::sort(hashed.begin(), hashed.end());
+  struct Place {
+    double weighted;
+    std::uint64_t hash;
+    std::uint32_t column;
+    bool operator<(const Place& other) const {
+      return std::tie(weighted, hash, column) < std::tie(other.weighted, other.hash, other.column);
+    }
+  };
+  std::vector<Place> hashed;
+  for (std::size_t i = 0; i < varying.size(); ++i) {
+    const std::uint64_t hash = mix(column_key ^ mix(i));
+    if (growth.feature_weights.empty()) {
+      hashed.push_back({0.0, hash, varying[i]});
+    } else if (const double weight = growth.feature_weights[varying[i]]; weight > 0.0) {
+      hashed.push_back({find_place_in_draw(hash, weight), hash, varying[i]});
+    }
+  }
   const double wanted = std::ceil(growth.max_features * static_cast<double>(varying.size()));
-  hashed.resize(std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));
+  keep_smallest(hashed, std::max<std::size_t>(1, static_cast<std::size_t>(wanted)));
   std::vector<std::uint32_t> drawn;
-  for (const auto& column : hashed) drawn.push_back(column.second);
-  std::sort(drawn.begin(), drawn.end());
+  for (const Place& place : hashed) drawn.push_back(place.column);
   return drawn;
 }
 

@@ -20,6 +20,7 @@
 #include "dataset.hpp"
 #include "draws.hpp"
 #include "hashing.hpp"
+#include "interactions.hpp"
 #include "partitioning.hpp"
 #include "rows.hpp"
 #include "settings.hpp"
@@ -36,7 +37,8 @@ template <typename Histogram, typename SplitOfNode>
 struct GrowingNode {
   std::int32_t node = 0;
   int depth = 0;
-  std::uint64_t key = 0;  // It draws by this.
+  std::uint64_t key = 0;                         // It draws by this.
+  std::shared_ptr<const Interactions::Way> way;  // Null means that any column may split it.
   NodeRows rows;
   std::unique_ptr<Histogram> histogram;
   bool has_parent_histogram = false;  // The histogram is still the parent's. The sibling's must be taken away.
@@ -124,6 +126,11 @@ class NodeGrower {
 
   Grower& self() { return static_cast<Grower&>(*this); }
 
+  // Tells whether the columns above a node leave it open to be split by this one.
+  static bool may_split(const Node& node, std::size_t feature) {
+    return node.way == nullptr || node.way->allowed[feature];
+  }
+
   // Finds the best split of every node, ties going to the smaller feature. Nodes that have one are open then, the
   // others stay leaves.
   void search(std::vector<Node>& nodes) {
@@ -185,6 +192,7 @@ class NodeGrower {
       for (std::size_t place = first; place < last; ++place) {
         sums.sum_up(data_, columns_[place], column_space_.nodes, self().adder());
         for (const std::size_t k : sums.nodes()) {
+          if (!may_split(nodes[k], columns_[place])) continue;
           const auto draw = split_draws_.draw(nodes[k].key, place);
           self().enter(contests[k], nodes[k], place, columns_[place], draw, sums.of(k));
         }
@@ -222,6 +230,7 @@ class NodeGrower {
         }
         for (std::size_t k = first_sibling; k < end; ++k) {
           if (nodes[k].histogram == nullptr || !self().can_split(nodes[k])) continue;
+          if (!may_split(nodes[k], feature)) continue;
           const auto draw = split_draws_.draw(nodes[k].key, place);
           candidates[k * width + place] = self().search_column(nodes[k], feature, draw).find_best(buffer);
         }
@@ -297,11 +306,16 @@ class NodeGrower {
     std::vector<Node> children(2 * parents.size());
     for (std::size_t i = 0; i < parents.size(); ++i) {
       const Node& parent = parents[i];
+      std::shared_ptr<const Interactions::Way> way;
+      if (growth_.interactions != nullptr) {
+        way = growth_.interactions->follow(parent.way.get(), static_cast<std::size_t>(parent.split.feature));
+      }
       for (std::size_t k = 0; k < 2; ++k) {
         Node& child = children[2 * i + k];
         child.node = tree_[static_cast<std::size_t>(parent.node)].left + static_cast<std::int32_t>(k);
         child.depth = parent.depth + 1;
         child.key = key_of_child(parent.key, k == 0);
+        child.way = way;
         child.rows = k == 0 ? divisions[i].left : divisions[i].right;
         self().describe_child(parent, k, child);
       }

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
+
+#include "interactions.hpp"
 
 namespace untwist {
 
@@ -40,6 +43,12 @@ struct TreeGrowth {
 
   // A feature has -1, 0 or +1: the score may only fall with it, do as it likes, or only rise. Empty means 0 for all.
   std::vector<std::int8_t> monotone;
+
+  // Only columns of one group meet on a way from the root to a leaf. Null means that all may meet.
+  std::shared_ptr<const Interactions> interactions;
+
+  // A feature is drawn with a chance in proportion to its weight, and never where that is 0. Empty means 1 for all.
+  std::vector<double> feature_weights;
 };
 
 // A link of the alpha-loss tells the weight of a row by its margin: the paper's clipped one, the exact one that it

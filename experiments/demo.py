@@ -49,7 +49,8 @@ STEP_SIZES = {1.1: 7.0, 2.0: 2.0, 4.0: 1.0}
 
 
 def _predict_by_pilboost(alpha: float, X: Any, y: Any, X_test: Any, seed: int) -> Any:
-    model = PILBoostClassifier(alpha, step_size=STEP_SIZES[alpha], n_estimators=ROUNDS, max_depth=1, random_state=seed)
+    settings: dict[str, Any] = {"n_estimators": ROUNDS, "max_depth": 1, "init": "zero"}
+    model = PILBoostClassifier(alpha, step_size=STEP_SIZES[alpha], **settings, random_state=seed)
     return model.fit(X, y).predict(X_test)
 
 

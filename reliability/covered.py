@@ -26,7 +26,7 @@ EXCUSES = {  # A module, or all modules of a package, may be below the target be
     "untwist.boosting.engines.xgboost": "needs a GPU in parts: `experiments/benchmarks/devices.py`",
     "untwist.commands.main": "is run by tests in processes of their own, where Ctrl-C and closed pipes can be tried",
     "untwist.data.workers": "connects workers, which are processes of their own: `make test-distributed`",
-    "untwist.distributed": "starts processes and needs Dask: `make test-distributed`",
+    "untwist.distributed": "starts processes and needs Dask, Ray and Spark: `make test-distributed`",
     "untwist.explain": "needs shap for some of its tables: `make test-integrations`",
     "untwist.export.onnx": "needs ONNX: `make test-integrations`",
     "untwist.export.treelite": "needs treelite: `make test-integrations`",

@@ -21,6 +21,7 @@ FILES = {  # What the tests of a file provoke; the files are looked for in all f
     "test_faults.py": "full disks, folders that refuse, killed processes, clocks, packages missing or too old",
     "test_distributed.py": "workers that die, refuse their rows, go on from a checkpoint",
     "test_dask.py": "a Dask cluster, and a worker of it that is killed",
+    "test_clusters.py": "Ray and Spark, and a worker of each that is killed",
     "test_security.py": "hostile model files, tables, names and values",
     "test_reproducibility.py": "the same numbers as stored ones, on 1, 2 and 4 threads",
     "test_batches.py": "files cut off, changed or of the wrong kind between two passes",

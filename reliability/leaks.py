@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import sys
 import time
 import tracemalloc
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 
 from reliability.records import Record
+from reliability.resources import find_slope, read_resident_bytes
 from untwist import PILBoostClassifier
 from untwist.files import dumps, loads
 
@@ -73,11 +72,11 @@ def main() -> int:
     gc.collect()
     grown = (tracemalloc.get_traced_memory()[0] - traced) / max(1, options.fits - 1 - traced_from)
     tracemalloc.stop()
-    settled = np.array([(fit, size) for fit, size in held if WARM_UP * options.fits <= fit < tracing], dtype=float)
-    slope = float(np.polyfit(settled[:, 0], settled[:, 1], 1)[0])
+    done, sizes = zip(*[(fit, size) for fit, size in held if WARM_UP * options.fits <= fit < tracing], strict=True)
+    slope, _ = find_slope(done, sizes)
     flat = slope < MOST_BYTES and grown < MOST_BYTES
     seconds = time.perf_counter() - start
-    first, last = settled[0, 1] / 1e6, settled[-1, 1] / 1e6
+    first, last = sizes[0] / 1e6, sizes[-1] / 1e6
     print(f"{options.fits} fits in {seconds:.0f} s: {first:.1f} MB when settled, {last:.1f} MB at the end")
     print(
         f"{slope:+.1f} bytes per fit by resident memory, {grown:+.1f} by tracemalloc: {'flat' if flat else 'IT GROWS'}"
@@ -99,11 +98,6 @@ def main() -> int:
             seconds=round(seconds, 1),
         ).write(failed=not flat)
     return int(not flat)
-
-
-def read_resident_bytes() -> int:
-    """Bytes that this process holds."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 if __name__ == "__main__":

@@ -516,7 +516,20 @@ def try_engine(choices: Choices) -> None:
     )
     rounds, patience, threads = choices.one([3, 0, -1, 6]), choices.one([0, 1, -1]), choices.one([1, 2])
     extra = choices.below(2) == 1  # An input that is used up chooses 0.
-    run = _core.Booster(data, task, _core.TreeGrowth(monotone=monotone, extra=extra, **growth))
+    of_columns = {
+        "monotone": monotone,
+        "grouped_columns": np.zeros(0, dtype=np.uint32),
+        "group_starts": np.zeros(0, dtype=np.int64),
+        "feature_weights": np.zeros(0),
+        "features": features,
+    }
+    if choices.below(4) == 3:  # An input that is used up chooses 0.
+        of_columns |= {
+            "grouped_columns": make_array(choices, "u4", 1, (choices.one([features, 2 * features]),)),
+            "group_starts": make_array(choices, "i8", 1, (choices.one([2, 3]),)),
+            "feature_weights": make_array(choices, "f8", 1, (features,)),
+        }
+    run = _core.Booster(data, task, _core.TreeGrowth(extra=extra, **of_columns, **growth))
     run.boost(rounds, patience, threads)
     _, _, offset, feature, left, threshold, missing_left, value, _, sets, codes = run.trees(0)
     assert len(offset) == len(run.trees(0)[0]) + 1, "offsets and trees"

@@ -142,7 +142,9 @@ def test_a_bad_parameter_is_named_before_any_data_is_looked_at(settings, message
     [
         ("compiled", {"tree_method": "approx"}),
         ("compiled", {"device": "cuda"}),
-        ("reference", {"l2": 1.0}),
+        ("reference", {"l2_regularization": 1.0}),
+        ("reference", {"interaction_cst": "pairwise"}),
+        ("reference", {"feature_weights": [1.0, 2.0]}),
         ("reference", {"monotonic_cst": [1, 0]}),
         ("reference", {"max_bins": 16}),
         ("xgboost", {"min_samples_leaf": 5}),

@@ -19,6 +19,7 @@
 #include "../boosting.hpp"
 #include "../dataset.hpp"
 #include "../flat_forest.hpp"
+#include "../interactions.hpp"
 #include "../joint_boosting.hpp"
 #include "../settings.hpp"
 #include "arrays.hpp"
@@ -27,9 +28,28 @@
 
 namespace untwist::python {
 
+// Returns the groups of columns that may meet, given one after the other; null where there are none.
+inline std::shared_ptr<const Interactions> find_interactions(const std::vector<std::uint32_t>& columns,
+                                                             const std::vector<std::int64_t>& starts,
+                                                             std::size_t features) {
+  if (starts.empty()) return nullptr;
+  const auto is_known = [&](std::uint32_t column) { return column < features; };
+  require(std::all_of(columns.begin(), columns.end(), is_known), "groups must hold columns of the table");
+  require(starts.front() == 0 && starts.back() == static_cast<std::int64_t>(columns.size()) &&
+              std::is_sorted(starts.begin(), starts.end()),
+          "groups must follow one another");
+  std::vector<std::vector<std::uint32_t>> groups;
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+    groups.emplace_back(columns.begin() + starts[i], columns.begin() + starts[i + 1]);
+  }
+  return std::make_shared<const Interactions>(std::move(groups), features);
+}
+
 inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, double min_samples_leaf,
                         double min_weight_fraction_leaf, double l2, double category_smoothing, double subsample,
-                        double max_features, bool extra, std::uint64_t seed, const Vector<std::int8_t>& monotone) {
+                        double max_features, bool extra, std::uint64_t seed, const Vector<std::int8_t>& monotone,
+                        const Vector<std::uint32_t>& grouped_columns, const Vector<std::int64_t>& group_starts,
+                        const Vector<double>& feature_weights, std::size_t features) {
   require(max_depth >= 1 && max_leaf_nodes >= 0 && max_leaf_nodes != 1 && min_samples_leaf >= 0.0 &&
               min_weight_fraction_leaf >= 0.0 && min_weight_fraction_leaf <= 0.5 && l2 >= 0.0 && std::isfinite(l2) &&
               category_smoothing >= 0.0,
@@ -48,6 +68,11 @@ inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, dou
   growth.extra = extra;
   growth.seed = seed;
   growth.monotone = copy(monotone);
+  growth.interactions = find_interactions(copy(grouped_columns), copy(group_starts), features);
+  growth.feature_weights = copy(feature_weights);
+  const auto is_weight = [](double weight) { return weight >= 0.0 && std::isfinite(weight); };
+  require(std::all_of(growth.feature_weights.begin(), growth.feature_weights.end(), is_weight),
+          "feature weights must be finite and not negative");
   new (self) TreeGrowth(std::move(growth));
 }
 
@@ -91,6 +116,9 @@ inline std::unique_ptr<Booster> make_fitting_booster(std::shared_ptr<Dataset> da
   require(fits(task.validation_weight.size(), dataset->rows), "there must be one weight per row, or none");
   require(fits(task.start_scores.size(), dataset->rows), "there must be one score per row, or none");
   require(fits(growth.monotone.size(), dataset->features), "there must be one direction per feature, or none");
+  require(fits(growth.feature_weights.size(), dataset->features), "there must be one weight per feature, or none");
+  require(growth.interactions == nullptr || growth.interactions->columns() == dataset->features,
+          "groups must be of the columns of the table");
   if (jointly) {
     require(classes >= 2, "there must be two classes or more to boost together");
     require(std::isfinite(task.alpha), "alpha must be finite where classes are boosted together");
@@ -155,9 +183,12 @@ inline void bind_boosters(nb::module_& module) {
       .def("__init__", &init_growth, nb::kw_only(), nb::arg("max_depth"), nb::arg("max_leaf_nodes"),
            nb::arg("min_samples_leaf"), nb::arg("min_weight_fraction_leaf"), nb::arg("l2"),
            nb::arg("category_smoothing"), nb::arg("subsample"), nb::arg("max_features"), nb::arg("extra"),
-           nb::arg("seed"), nb::arg("monotone"),
+           nb::arg("seed"), nb::arg("monotone"), nb::arg("grouped_columns"), nb::arg("group_starts"),
+           nb::arg("feature_weights"), nb::arg("features"),
            "How trees grow. l2, min_samples_leaf and category_smoothing count in rows of sample weight 1; 0 leaf nodes "
-           "mean no limit, and no directions mean that no column is monotone.");
+           "mean no limit, and no directions mean that no column is monotone. Only the columns of one group meet in a "
+           "tree; "
+           "no groups mean that all may.");
   nb::class_<BoostingTask>(module, "BoostingTask")
       .def("__init__", &init_task, nb::kw_only(), nb::arg("positive_class").none(), nb::arg("sample_weight"),
            nb::arg("validation_weight"), nb::arg("start_scores"), nb::arg("alpha"), nb::arg("link"),

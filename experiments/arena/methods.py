@@ -105,7 +105,7 @@ def _fit_untwist(X: Any, y: Any, seed: int) -> Model:
 
 
 def _fit_as_in_the_paper(X: Any, y: Any, seed: int) -> Model:
-    settings: dict[str, Any] = {"alpha": 2.0, "step_size": 8.0, "n_estimators": 1000, "max_depth": 3}
+    settings: dict[str, Any] = {"alpha": 2.0, "step_size": 8.0, "n_estimators": 1000, "max_depth": 3, "init": "zero"}
     return PILBoostClassifier(**settings, n_jobs=1, random_state=seed).fit(X, y)
 
 

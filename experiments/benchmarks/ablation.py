@@ -84,7 +84,7 @@ VARIANTS: dict[str, Callable[..., Any]] = {
     "depth 4 at alpha 1": patch_module(search, MIXED_DEPTHS=(4,)),
     "larger alphas at the best depth": patch_module(untwist_settings, MIXED_SHARES=(0.7,)),
     "thresholds drawn in boosting too": fix_settings(extra_trees=True),
-    "as in the paper": fix_settings(alpha=2.0, step_size=8.0, n_estimators=1000, max_depth=3),
+    "as in the paper": fix_settings(alpha=2.0, step_size=8.0, n_estimators=1000, max_depth=3, init="zero"),
     "alpha by Menon's estimate": fix_settings(alpha="menon"),
 }
 

@@ -107,6 +107,7 @@ class PILBoost:
         model = PILBoostClassifier(
             self.alpha,
             step_size=self.step_size,
+            init="zero",
             link=self.link,
             n_estimators=lesson.rounds,
             max_depth=lesson.depth,

@@ -81,6 +81,10 @@ class TreeGrowth:
         extra: bool,
         seed: int,
         monotone: NDArray[np.int8],
+        grouped_columns: NDArray[np.uint32],
+        group_starts: NDArray[np.int64],
+        feature_weights: Reals,
+        features: int,
     ) -> None: ...
 
 class BoostingTask:

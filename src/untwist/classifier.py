@@ -29,7 +29,7 @@ from untwist.theory.certificate import Certificate, certify
 from untwist.theory.links import Link
 from untwist.theory.losses import Loss
 from untwist.theory.twists import alpha_star
-from untwist.training_data import SourceColumns, TrainingData, ValidationTable
+from untwist.training_data import InitScores, SourceColumns, TrainingData, ValidationTable
 
 __all__ = ["PILBoostClassifier", "find_model", "list_parameters"]
 
@@ -90,14 +90,17 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         sample weight.
     min_weight_fraction_leaf : float in [0, 0.5], default 0
         Share of the round's total boosting weight in a leaf, at least.
-    l2 : float >= 0 or "auto", default "auto"
-        Shrinks a leaf with few rows: its value is G / (W + l2), in units of one row. "auto" is 1 if something is chosen
-        from the data, else 0.
+    l2_regularization : float >= 0 or "auto", default "auto"
+        Shrinks a leaf with few rows: its value is G / (W + l2_regularization), in units of one row. "auto" is 1 if
+        something is chosen from the data, else 0. `l2` is an older name, which is still taken.
     subsample : float in (0, 1] or "auto", default "auto"
         Share of the rows drawn for every tree, by their contents: copies of a row are drawn together. "auto" is 0.7 if
         something is chosen from the data, else 1.
     max_features : float in (0, 1] or "auto", default "auto"
         Share of the columns drawn for every tree. "auto" is 0.7 if something is chosen from the data, else 1.
+    feature_weights : array-like or None, default None
+        The chance of each column to be drawn where `max_features` is below 1, up to a factor, as in XGBoost; a column
+        of weight 0 is not drawn. Boosted trees heed it, and are not mixed with others then.
     extra_trees : bool, default False
         Of each column one split is drawn at random at every node, and only these are compared, which makes trees that
         differ more. Splits are drawn among the bins that the node's rows span, those of categories in the order of
@@ -111,6 +114,12 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Where settings are chosen by folds, these also tell whether sets of up to 254 categories do better.
     monotonic_cst : array-like of -1, 0, +1, dict by name, or None, default None
         Whether the score of the second class may only fall (-1) or rise (+1) with a column. Two classes only.
+    interaction_cst : None, "pairwise", "no_interactions" or list of sets of columns, default None
+        Which columns may meet on a way from the root of a tree to a leaf, as in HistGradientBoostingClassifier: those
+        of one set, by position or by name; columns that are in no set make one more. "pairwise" is every set of two,
+        "no_interactions" every column by itself. Boosted trees keep to it, and are not mixed with others then.
+    missing : float or None, default None
+        A number that counts as missing in columns of numbers, besides NaN.
     class_weight : dict, "balanced" or None, default None
         Multiplies the sample weights of each class.
     noise_rates : "auto", (float, float), array-like of shape (n_classes, n_classes) or None, default "auto"
@@ -139,8 +148,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         order of the rows. "xgboost" has XGBoost grow them, on a GPU or on the rows of many workers
         (`untwist.distributed`); docs/distributed.md says what differs. "reference" runs the loop of
         `untwist.boosting.algorithm` over regression trees of scikit-learn, and knows neither categories nor the
-        settings `l2`, `subsample`, `max_features`, `extra_trees`, `max_bins` and `monotonic_cst`. "auto" is "compiled"
-        for the alpha-loss unless an `estimator` is given.
+        settings `l2_regularization`, `subsample`, `max_features`, `feature_weights`, `extra_trees`, `max_bins`,
+        `monotonic_cst` and `interaction_cst`. "auto" is "compiled" for the alpha-loss unless an `estimator` is given.
     tree_method : "hist", "approx" or "exact", default "hist"
         How XGBoost looks for splits. "hist" splits the bins of the compiled engine, "approx" and "exact" the numbers
         in single precision.
@@ -165,6 +174,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         Share of every class that early stopping holds out where no validation rows are given.
     n_iter_no_change : int, default 10
         Rounds that early stopping waits for progress.
+    eval_metric : str, function or None, default None
+        What early stopping goes by in place of the log-loss, and what `evals_result_` tells besides it, of the clean
+        posterior of validation rows (see Notes). It needs alpha, n_estimators and max_depth to be given.
+    eval_training : bool, default False
+        Tell log-loss, error and `eval_metric` of the training rows too: ``evals_result_["training"]``.
     warm_start : bool, default False
         Go on from the rounds of the last `fit` instead of starting anew; give the same data and a larger n_estimators.
     callbacks : list of functions or None, default None
@@ -175,15 +189,17 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     verbose : int, default 0
         Report to standard error every so many rounds, or every candidate where something is chosen from the data; and
         show how far the fit is, with an estimate of what is left: a line in a terminal, a bar in a notebook.
-    random_state : int, RandomState instance or None, default None
-        What random choices follow from.
+    random_state : int, RandomState, Generator or None, default None
+        What random choices follow from. A generator of NumPy gives one number to every fit.
+    l2 : float >= 0 or "auto", default "auto"
+        The older name of `l2_regularization`; give one of them.
 
     Attributes
     ----------
     model_ : FittedModel
         All that the fit left behind (`untwist.model`); the other attributes are views of it.
-    classes_ : array
-        The labels; of two, the second is the positive class.
+    classes_, n_classes_ : array, int
+        The labels and their number; of two, the second is the positive class.
     estimators_, leverages_, edges_ : sequences
         The weak hypotheses, their coefficients and edges, per round; a list per class that was boosted by itself.
     forest_ : Forest or None
@@ -193,8 +209,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         The score that rounds began at; a list per class that was boosted by itself. Where something was chosen from the
         data it is part of the trees, and this is 0.
     evals_result_ : dict
-        {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows. Where something
-        was chosen from the data they are those that folds set aside, and rounds are told of that were not kept.
+        {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows, with the
+        `eval_metric`; the same of "training" rows, if they were asked for. Where something was chosen from the data
+        validation rows are those that folds set aside, and rounds are told of that were not kept.
     link_, alpha_, step_size_ : Link or SoftmaxLink, float, float
         What was used; `step_size_` may be a learning rate.
     n_iter_ : int
@@ -234,6 +251,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     Where neither n_estimators nor max_depth nor max_leaf_nodes is given, trees with random thresholds join the boosted
     ones (`choice_.mixture`), unless `families` says otherwise.
 
+    `eval_metric` is the name of a scorer of scikit-learn, or a scorer, and more is better; or a function of labels and
+    posteriors (those of the second class, where there are two), which may take a `sample_weight`. A function returns
+    (name, value, is_higher_better), as for LightGBM, or a number; its name then ends with _score if more is better, and
+    with _loss, _error or _deviance if less is, as in scikit-learn. With it all classes stop after the same round.
+
     Ctrl-C during `fit` keeps the rounds done so far: the model is fitted, and KeyboardInterrupt goes on to the caller.
 
     Examples
@@ -262,13 +284,16 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         max_leaf_nodes: int | None = None,
         min_samples_leaf: int = 1,
         min_weight_fraction_leaf: float = 0.0,
-        l2: float | str = "auto",
+        l2_regularization: float | str = "auto",
         subsample: float | str = "auto",
         max_features: float | str = "auto",
+        feature_weights: Any = None,
         extra_trees: bool = False,
         max_bins: int = 255,
         categorical_features: Any = "auto",
         monotonic_cst: Any = None,
+        interaction_cst: Any = None,
+        missing: float | None = None,
         class_weight: Any = None,
         noise_rates: Any = "auto",
         families: str = "auto",
@@ -283,11 +308,14 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
+        eval_metric: Any = None,
+        eval_training: bool = False,
         warm_start: bool = False,
         callbacks: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
+        l2: float | str = "auto",
     ) -> None:
         self.alpha = alpha
         self.step_size = step_size
@@ -297,13 +325,16 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.max_leaf_nodes = max_leaf_nodes
         self.min_samples_leaf = min_samples_leaf
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.l2 = l2
+        self.l2_regularization = l2_regularization
         self.subsample = subsample
         self.max_features = max_features
+        self.feature_weights = feature_weights
         self.extra_trees = extra_trees
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
+        self.missing = missing
         self.class_weight = class_weight
         self.noise_rates = noise_rates
         self.families = families
@@ -318,11 +349,14 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.eval_metric = eval_metric
+        self.eval_training = eval_training
         self.warm_start = warm_start
         self.callbacks = callbacks
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+        self.l2 = l2
 
     model_: FittedModel
 
@@ -341,6 +375,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         item: Any = None,
         reviewed: Any = None,
         groups: Any = None,
+        init_score: ArrayLike | None = None,
+        init_score_val: ArrayLike | None = None,
     ) -> Self:
         """Boost on (X, y).
 
@@ -381,6 +417,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             NaN for a row by itself. All rows of a group lie in one fold, and early stopping holds out whole groups, so
             that no row is judged by a model that has seen its group. An item must lie within a group. Like a source it
             is no feature. Without it a UserWarning says where rows of different folds nearly repeat each other.
+        init_score, init_score_val : array-like or None
+            The score of each row (of X, of X_val) that boosting begins at, a column per class beyond two, such as the
+            `decision_function` of another model: what is learned is what to add to it. As in LightGBM it takes the
+            place of `init`, and predictions do not have it: add it to `decision_function`. It needs alpha, n_estimators
+            and max_depth to be given.
 
         Returns
         -------
@@ -405,6 +446,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             validation,
             sources=sources,
             has_review=review is not None,
+            init_scores=InitScores(init_score, init_score_val),
             previous=previous,
             estimator=self,
         )
@@ -435,29 +477,51 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
 
     # ---- prediction ----
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class whose clean posterior is largest; of two, classes_[0] at a score of exactly 0."""
-        return find_model(self).choose_labels(self.decision_function(X))
+    def predict(self, X: Any, iteration_range: tuple[int, int] | None = None) -> NDArray[Any]:
+        """Return the class whose clean posterior is largest; of two, classes_[0] at a score of exactly 0.
 
-    def predict_proba(self, X: Any) -> Array:
+        Parameters
+        ----------
+        X : table
+            Whatever `fit` takes.
+        iteration_range : (int, int) or None
+            Only the rounds from the first number to before the second count, as in XGBoost, and where they began. It is
+            not for models that were chosen by folds, which are the mean of several.
+
+        Returns
+        -------
+        array
+            One label per row.
+        """
+        return find_model(self).choose_labels(self.decision_function(X, iteration_range))
+
+    def predict_proba(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
         """Return the clean posterior of every class, kept within [1/(n+2), 1 - 1/(n+2)].
 
         It is the twisted posterior untwisted by the noise that was estimated or given, else by alpha. Beyond the clip
         the estimate is exactly 0 or 1; by the rule of succession n rows cannot justify more. n is the number of
         training rows or their total weight, whichever is larger. More than two classes are scaled to sum to one.
+        `iteration_range` is that of `predict`.
         """
-        return find_model(self).posterior.clean(self.decision_function(X))
+        return find_model(self).posterior.clean(self.decision_function(X, iteration_range))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of `predict_proba`."""
+        return np.log(self.predict_proba(X))
 
     def predict_proba_twisted(self, X: Any) -> Array:
         """Return the posterior of every class as the twisted training labels follow it, within the same limits."""
         return find_model(self).posterior.twisted(self._scores(X))
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
         """Return the score of the clean posterior; a column per class beyond two.
 
         Of two classes it is positive where `predict` says classes_[1]; of more the largest speaks for its class.
+        `iteration_range` is that of `predict`.
         """
-        return find_model(self).posterior.decision(self._scores(X))
+        model = find_model(self)
+        rounds = model.check_rounds(iteration_range)
+        return model.posterior.decision(model.scores(self._encode(X), self.n_jobs, rounds))
 
     def alpha_star(self, X: Any, source: Any = None) -> Array:
         """Return the paper's pointwise alpha*(x), which undoes the noise of each row's label. Two classes only.
@@ -537,6 +601,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     # ---- what was learned ----
 
     classes_ = _expose(lambda model: model.classes)
+    n_classes_ = _expose(lambda model: len(model.classes))
     n_features_in_ = _expose(lambda model: model.encoder.n_features_in_)
     feature_names_in_ = _expose(lambda model: model.encoder.feature_names_in_)
     link_ = _expose(lambda model: model.link)

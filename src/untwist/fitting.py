@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.boosting.algorithm import Round
 from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.measuring import Answers, MeasuredRows, Measurer
 from untwist.boosting.runs import BoosterRun, advance
+from untwist.data.labels import list_positive_classes
 from untwist.model import FittedModel
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.paper import MenonEstimate
@@ -104,6 +106,12 @@ def boost_given_settings(
     def make_model(ensembles: list[Ensemble]) -> FittedModel:
         return _make_model(data, decision, link, step_size, ensembles)
 
+    measurer = _make_measurer(data, lambda: make_model(_join_rounds(earlier, runs)), previous)
+    judge: Callable[[], bool] | None = None
+    if measurer is not None:
+        judge = lambda: measurer.measure([run.booster.current_scores() for run in runs])  # noqa: E731
+    stops_by_metric = settings.metric is not None
+
     started_at = time.perf_counter()
 
     def watch() -> None:
@@ -117,19 +125,52 @@ def boost_given_settings(
         runs,
         n_rounds_left,
         first_round=0 if previous is None else previous.n_rounds,
-        patience=settings.patience,
+        patience=0 if stops_by_metric else settings.patience,
         callbacks=settings.callbacks,
         verbose=settings.verbose if data.workers.rank == 0 else 0,
         workers=data.workers,
         snapshot=lambda: wrap_model(make_model(_join_rounds(earlier, runs))),
         watch=watch,
+        judge=judge,
     )
     ensembles = _join_rounds(earlier, runs)
     if settings.patience:
-        ensembles = [one.keep_best() for one in ensembles]
+        best = measurer.best_round if stops_by_metric and measurer is not None else None
+        ensembles = [one.keep_best() if best is None else one.keep_first(min(best, len(one))) for one in ensembles]
     if end.interrupt is not None and not all(map(len, ensembles)):
         raise end.interrupt
-    return Fit(make_model(ensembles), end.interrupt)
+    model = make_model(ensembles)
+    return Fit(model if measurer is None else replace(model, curves=measurer.list_curves()), end.interrupt)
+
+
+def _make_measurer(
+    data: TrainingData, make_model: Callable[[], FittedModel], previous: FittedModel | None
+) -> Measurer | None:
+    """Return what measures rows after each round, where something is to be measured."""
+    settings = data.settings
+    rows = {}
+    if settings.eval_training:
+        rows["training"] = MeasuredRows.choose(data.rows.labels, data.weight)
+    if settings.metric is not None and data.validation_weight is not None:
+        rows["validation"] = MeasuredRows.choose(data.rows.labels, data.validation_weight)
+    if not rows:
+        return None
+    if data.workers.size > 1:
+        raise ValueError("eval_metric and eval_training are for one machine: each worker knows its own rows only")
+    model = make_model()
+    assert isinstance(model.link, Link)  # Classes are boosted together by a search alone.
+    measurer = Measurer(
+        metric=settings.metric,
+        answers=Answers(model.classes, model.posterior),
+        link=model.link,
+        posterior_floor=data.posterior_floor,
+        positive_classes=list_positive_classes(len(model.classes)),
+        rows=rows,
+        patience=settings.patience,
+    )
+    if previous is not None:
+        measurer.go_on_from(previous.curves, previous.n_rounds)
+    return measurer
 
 
 def _count_rounds_left(settings: Settings, link: Link, previous: FittedModel | None) -> int:
@@ -164,12 +205,14 @@ def _start_runs(data: TrainingData, link: Link, step_size: float, earlier: list[
         losses = np.zeros(0)
         if earlier is not None:
             ensemble = earlier[index]
-            start_scores = ensemble.scores(data.rows.X, data.settings.n_jobs)
-            task = replace(task, start=start_scores, first_round=len(ensemble))
+            task = replace(task, start=ensemble.scores(data.rows.X, data.settings.n_jobs), first_round=len(ensemble))
             if len(ensemble.losses) == len(ensemble):  # Otherwise early stopping has cut rounds off.
                 losses = ensemble.losses
         elif start:
             task = replace(task, start=np.full(len(data.rows.labels), start))
+        if data.init_scores is not None:
+            given = data.init_scores[:, index]
+            task = replace(task, start=given if task.start is None else task.start + given)
         runs.append(BoosterRun(data.settings.engine.make_booster(data.dataset_of(0), task), losses, start))
     return runs
 
@@ -253,6 +296,8 @@ def _replay(model: FittedModel, X: Any, signs: Array, start: Array, sample_weigh
         agreement = signs * hypothesis.predict(X)
         edge = float(np.average(boosting_weight * agreement, weights=sample_weight))
         if not np.isclose(edge, ensemble.edges[index], rtol=EDGE_TOLERANCE, atol=LEAST_EDGE_TOLERANCE + rounding):
-            raise ValueError("X, y and sample_weight must be the data that fit was given: the edges differ")
+            raise ValueError(
+                "X, y and sample_weight must be the data that fit was given, without init_score: the edges differ"
+            )
         margins = margins + leverage * agreement
         yield Round(index, hypothesis, ensemble.edges[index], leverage, boosting_weight, agreement, margins)

@@ -269,6 +269,8 @@ class FittedModel:
         What models said of rows that they had not seen; None where nothing was chosen by folds.
     sources : NoiseBySource or None
         How noisy the labels of each source are; None where `fit` was given no sources.
+    curves : dict
+        What was measured after each round besides log-loss and error of the validation rows. Files leave it out.
     """
 
     classes: NDArray[Any]
@@ -288,6 +290,7 @@ class FittedModel:
     validation_shares: Array = field(default_factory=lambda: np.zeros(0))
     out_of_fold: OutOfFold | None = None
     sources: NoiseBySource | None = None
+    curves: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         table = f"{self.n_rows} rows, {self.encoder.n_features} columns, {len(self.classes)} classes"
@@ -316,7 +319,7 @@ class FittedModel:
 
     @property
     def shared_forests(self) -> tuple[Forest, ...]:
-        """The trees of each ensemble, with its start: of classes boosted together one forest, with a vector per leaf."""
+        """The trees of each ensemble, with its start: of classes boosted together one forest of vectors."""
         whole = (one.whole_forest for one in self.ensembles)
         forests = tuple(forest for forest in whole if forest is not None)
         if not forests:
@@ -344,11 +347,36 @@ class FittedModel:
 
     # ---- scores and posteriors ----
 
-    def scores(self, rows: Any, n_jobs: int | None = None) -> Array:
-        """Return the boosted scores H(x) of encoded rows; a column per class beyond two."""
+    def scores(self, rows: Any, n_jobs: int | None = None, rounds: tuple[int, int] | None = None) -> Array:
+        """Return the boosted scores H(x) of encoded rows; a column per class beyond two.
+
+        With `rounds` only those from the first to before the second number count, and the start.
+        """
         if isinstance(rows, Encoded):
-            return np.concatenate([self.scores(block, n_jobs) for _, block in iterate_row_blocks(rows)])
-        return _join([one.scores(rows, n_jobs) for one in self.ensembles])
+            return np.concatenate([self.scores(block, n_jobs, rounds) for _, block in iterate_row_blocks(rows)])
+        return _join([one.scores(rows, n_jobs, rounds) for one in self.ensembles])
+
+    def check_rounds(self, iteration_range: Any) -> tuple[int, int] | None:
+        """Return a range of rounds, checked; None for all of them."""
+        if iteration_range is None:
+            return None
+        if self.choice is not None:
+            raise ValueError(
+                "iteration_range must be None for a model that was chosen by folds: it is the mean of their models, "
+                "and no round follows another; give alpha, n_estimators and max_depth"
+            )
+        pair = tuple(iteration_range) if isinstance(iteration_range, (tuple, list)) else ()
+        if len(pair) != 2 or not all(isinstance(one, (int, np.integer)) for one in pair):
+            raise ValueError(f"iteration_range must be two whole numbers (begin, end), got {iteration_range!r}")
+        begin, end = int(pair[0]), int(pair[1])
+        if (begin, end) == (0, 0):  # This is XGBoost's way to say all.
+            return None
+        if not 0 <= begin < end <= self.n_rounds:
+            raise ValueError(
+                f"iteration_range must lie within the {self.n_rounds} rounds of the model, 0 <= begin < end, got "
+                f"{iteration_range!r}"
+            )
+        return begin, end
 
     def staged_scores(self, rows: Any) -> Iterator[Array]:
         """Yield the scores after each round; a class whose rounds have ended keeps its scores."""
@@ -412,10 +440,12 @@ class FittedModel:
         return values[0] if len(values) == 1 else values
 
     def validation_curves(self) -> dict[str, dict[str, Any]]:
-        """Return log-loss and error of the validation rows after each round, in the form of XGBoost's results."""
-        if not len(self.ensembles[0].losses):
-            return {}
-        return {"validation": {"log_loss": self.by_class("losses"), "error": self.by_class("errors")}}
+        """Return what was measured after each round, in the form of XGBoost's results."""
+        curves = {name: dict(known) for name, known in self.curves.items()}
+        if len(self.ensembles[0].losses):
+            losses = {"log_loss": self.by_class("losses"), "error": self.by_class("errors")}
+            curves["validation"] = losses | curves.get("validation", {})
+        return curves
 
     def out_of_fold_posterior(self) -> Array | None:
         """Return the twisted posterior of every training row by models that have not seen it, if there are such."""

@@ -26,6 +26,7 @@ from untwist.arguments import (
 from untwist.boosting.engines.engine import Engine, EngineOptions, Growth
 from untwist.boosting.engines.registry import ENGINES, find_engine
 from untwist.boosting.forest import count_threads
+from untwist.boosting.measuring import Metric, read_metric
 from untwist.boosting.runs import Callback
 from untwist.data.encoding import AcceptedTables
 from untwist.data.groups import OwnFolds
@@ -61,17 +62,22 @@ PLAIN_ROUNDS = 100
 PLAIN_DEPTH = 3
 
 #: What "auto" stands for where something is chosen from the data, and where nothing is.
-REGULARISATION = {"l2": (1.0, 0.0), "subsample": (0.7, 1.0), "max_features": (0.7, 1.0)}
+REGULARISATION = {"l2_regularization": (1.0, 0.0), "subsample": (0.7, 1.0), "max_features": (0.7, 1.0)}
+
+#: Older names of parameters, which are still taken, and the names that they have now. "auto" means not given.
+OLDER_NAMES = {"l2": "l2_regularization"}
 
 #: Parameters that some engines do not know, with their defaults: such an engine refuses any other value.
 ENGINE_SPECIFIC_DEFAULTS: dict[str, Any] = {
     "min_samples_leaf": 1,
-    "l2": "auto",
+    "l2_regularization": "auto",
     "subsample": "auto",
     "max_features": "auto",
     "extra_trees": False,
     "max_bins": 255,
     "monotonic_cst": None,
+    "interaction_cst": None,
+    "feature_weights": None,
     "tree_method": "hist",
     "device": "cpu",
 }
@@ -116,8 +122,14 @@ class Settings:
         The loss, None for the alpha-loss, and which of `untwist.theory.links.LINKS` it is boosted with.
     cv : int, splitter or iterable
         The number of folds, or folds of one's own as they were given.
-    validation_fraction, categorical_features, monotonic_cst, class_weight, warm_start, callbacks, n_jobs, verbose
+    validation_fraction, categorical_features, monotonic_cst, interaction_cst, feature_weights, missing, class_weight
         As given.
+    warm_start, callbacks, n_jobs, verbose
+        As given.
+    metric : Metric or None
+        What is measured after each round besides log-loss and error, and stops a plain fit early.
+    eval_training : bool
+        Whether training rows are measured too.
     seed : int
         What all random choices of the fit follow from.
     """
@@ -143,12 +155,17 @@ class Settings:
     validation_fraction: float
     categorical_features: Any
     monotonic_cst: Any
+    interaction_cst: Any
+    feature_weights: Any
+    missing: float | None
     class_weight: Any
     warm_start: bool
     callbacks: tuple[Callback, ...]
     n_jobs: int | None
     verbose: int
     seed: int
+    metric: Metric | None = None
+    eval_training: bool = False
     cv: Any = N_FOLDS
 
     @property
@@ -184,6 +201,8 @@ class Settings:
                 raise ValueError('families="mixed" needs alpha to be left open for two classes')
             if _has_directions(self.monotonic_cst):
                 raise ValueError('families="mixed" knows no monotonic_cst: random thresholds do not keep to it')
+        if self.families == "mixed" and self.restricts_columns:
+            raise ValueError('families="mixed" knows neither interaction_cst nor feature_weights: give one of them up')
         if self.families == "mixed" and n_classes > 2 and not self.boosts_jointly(n_classes):
             raise ValueError('families="mixed" needs a finite alpha above 0 for several classes')
         if n_classes > 2 and self.alphas is None:
@@ -203,8 +222,14 @@ class Settings:
     def mixes_families(self, n_classes: int) -> bool:
         """Tell whether several families of trees make the model."""
         if n_classes == 2:
-            return self.families == "mixed" or (self.families == "auto" and self.mixes_two_classes)
-        return self.families != "boosted" and self.boosts_jointly(n_classes)
+            may_mix = self.mixes_two_classes and not self.restricts_columns
+            return self.families == "mixed" or (self.families == "auto" and may_mix)
+        return self.families != "boosted" and not self.restricts_columns and self.boosts_jointly(n_classes)
+
+    @property
+    def restricts_columns(self) -> bool:
+        """Whether it was said which columns may meet or be drawn, which trees of random thresholds do not heed."""
+        return self.interaction_cst is not None or self.feature_weights is not None
 
     def make_link(self, alpha: float) -> Link:
         """Return the link at an alpha."""
@@ -250,6 +275,7 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
     ValueError
         It names the parameter and its value.
     """
+    parameters = _take_older_names(parameters)
     engine = choose_engine(parameters)
     _refuse_unknown_settings(parameters, engine)
     _check_flags(parameters)
@@ -270,7 +296,7 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         max_leaf_nodes=_check_leaves(parameters["max_leaf_nodes"]),
         min_samples_leaf=check_count("min_samples_leaf", parameters["min_samples_leaf"]),
         min_weight_fraction_leaf=_check_leaf_share(parameters["min_weight_fraction_leaf"]),
-        l2=check_non_negative("l2", _decide_regularisation("l2", parameters, automatic)),
+        l2=check_non_negative("l2_regularization", _decide_regularisation("l2_regularization", parameters, automatic)),
         subsample=check_share("subsample", _decide_regularisation("subsample", parameters, automatic)),
         max_features=check_share("max_features", _decide_regularisation("max_features", parameters, automatic)),
         extra=bool(parameters["extra_trees"]),
@@ -285,6 +311,13 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
     )
     engine.check_settings(engine_options)
     count_threads(parameters["n_jobs"])  # It refuses what is no number of threads.
+    metric = read_metric(parameters["eval_metric"])
+    if automatic and (metric is not None or parameters["eval_training"]):
+        name = "eval_training" if metric is None else "eval_metric"
+        raise ValueError(
+            f"{name} needs alpha, n_estimators and max_depth to be given: where something is chosen from the data, "
+            "candidates are compared by the log-loss of rows that folds set aside"
+        )
     patience = check_count("n_iter_no_change", parameters["n_iter_no_change"])
     early_stopping = bool(parameters["early_stopping"])
     return Settings(
@@ -309,14 +342,34 @@ def resolve(parameters: Mapping[str, Any], *, seed: int | None = None) -> Settin
         validation_fraction=_check_validation_fraction(parameters["validation_fraction"]),
         categorical_features=parameters["categorical_features"],
         monotonic_cst=parameters["monotonic_cst"],
+        interaction_cst=parameters["interaction_cst"],
+        feature_weights=parameters["feature_weights"],
+        missing=_check_missing(parameters["missing"]),
         class_weight=parameters["class_weight"],
         warm_start=bool(parameters["warm_start"]),
         callbacks=_check_callbacks(parameters["callbacks"]),
         n_jobs=parameters["n_jobs"],
         verbose=_check_verbose(parameters["verbose"]),
         seed=_draw_seed(parameters["random_state"]) if seed is None else seed,
+        metric=metric,
+        eval_training=bool(parameters["eval_training"]),
         cv=_check_cv(parameters["cv"]),
     )
+
+
+def _take_older_names(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters by the names that they have now."""
+    renamed = dict(parameters)
+    for older, name in OLDER_NAMES.items():
+        value = renamed.pop(older)
+        if _is_auto(value):
+            continue
+        if not _is_auto(renamed[name]):
+            raise ValueError(
+                f"{name} and {older} are one parameter: give {name} alone, got {renamed[name]!r}, {value!r}"
+            )
+        renamed[name] = value
+    return renamed
 
 
 def choose_engine(parameters: Mapping[str, Any]) -> Engine:
@@ -337,16 +390,17 @@ def _is_auto(value: Any) -> bool:
 
 def _refuse_unknown_settings(parameters: Mapping[str, Any], engine: Engine) -> None:
     """Raise an error for a parameter that plays no part in the engine and yet was given."""
+    known = {OLDER_NAMES.get(name, name) for name in engine.known_settings}
     for name, default in ENGINE_SPECIFIC_DEFAULTS.items():
         value = parameters[name]
         is_default = value is default or (default is not None and np.ndim(value) == 0 and value == default)
-        if name not in engine.known_settings and not is_default:
+        if name not in known and not is_default:
             knowing = [f'"{one.name}"' for one in ENGINES.values() if name in one.known_settings]
             raise ValueError(f"{name}={value!r} needs engine={' or '.join(knowing)}, got the {engine.name} engine")
 
 
 def _check_flags(parameters: Mapping[str, Any]) -> None:
-    for name in ("extra_trees", "early_stopping", "warm_start"):
+    for name in ("extra_trees", "early_stopping", "warm_start", "eval_training"):
         if not isinstance(parameters[name], (bool, np.bool_)):
             raise ValueError(f"{name} must be True or False, got {parameters[name]!r}")
 
@@ -518,5 +572,18 @@ def _check_verbose(verbose: Any) -> int:
     return int(verbose) if isinstance(verbose, bool) else check_count("verbose", verbose, low=0)
 
 
+def _check_missing(missing: Any) -> float | None:
+    """Return the number that counts as missing, None for NaN alone."""
+    if missing is None:
+        return None
+    if isinstance(missing, (bool, np.bool_)) or not isinstance(missing, (int, float, np.integer, np.floating)):
+        raise ValueError(f"missing must be a number or None, got {missing!r}")
+    if np.isinf(missing):
+        raise ValueError(f"missing must be finite or NaN, got {missing!r}")
+    return None if np.isnan(missing) else float(missing)
+
+
 def _draw_seed(random_state: Any) -> int:
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(np.iinfo(np.int32).max))
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

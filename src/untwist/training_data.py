@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from sklearn.utils.validation import (
     check_consistent_length,
 )
 
-from untwist.arguments import Array
+from untwist.arguments import Array, check_numbers
 from untwist.boosting.engines.engine import Dataset, EngineOptions, Growth, Rows, Task
 from untwist.boosting.forest import iterate_row_blocks
 from untwist.boosting.starting import find_prior_score, weigh_classes_exactly
@@ -63,10 +65,12 @@ from untwist.sums import add_up, add_up_by_group
 from untwist.theory.links import Link
 
 __all__ = [
+    "NO_INIT_SCORE_FOR_WORKERS",
     "NO_OWN_FOLDS_FOR_WORKERS",
     "NO_REVIEW_FOR_WORKERS",
     "NO_SOURCES_FOR_WORKERS",
     "N_FOLDS",
+    "InitScores",
     "SourceColumns",
     "TrainingData",
     "ValidationTable",
@@ -83,6 +87,12 @@ NO_REVIEW_FOR_WORKERS = (
     "reviewed must be None in a distributed fit, as reviewed rows are judged by all rows at once: "
     "fit PILBoostClassifier on one machine, or give y with the labels that were decided on"
 )
+
+#: What workers of a distributed fit are told that were given scores to begin at.
+NO_INIT_SCORE_FOR_WORKERS = "init_score must be None in a distributed fit: fit PILBoostClassifier on one machine"
+
+#: What `interaction_cst` may be.
+KINDS_OF_INTERACTIONS = 'interaction_cst must be None, "pairwise", "no_interactions" or a list of sets of columns'
 
 #: What workers of a distributed fit are told that were given folds of one's own.
 NO_OWN_FOLDS_FOR_WORKERS = (
@@ -140,6 +150,46 @@ class SourceColumns:
 
 
 @dataclass(frozen=True, eq=False)
+class InitScores:
+    """The scores that boosting is to begin at, of training and of validation rows; None where `fit` was given none."""
+
+    training: Any = None
+    validation: Any = None
+
+    def read(
+        self, settings: Settings, n_rows: int, n_validation: int, n_boosters: int, workers: Workers
+    ) -> Array | None:
+        """Return a row for each training and validation row and a column for each booster, if there are scores."""
+        if any(workers.gather(self.training is not None)) and workers.size > 1:
+            raise ValueError(NO_INIT_SCORE_FOR_WORKERS)
+        if self.training is None:
+            if self.validation is not None:
+                raise ValueError("init_score_val must come with init_score")
+            return None
+        if settings.automatic:
+            raise ValueError(
+                "init_score needs alpha, n_estimators and max_depth to be given: what is chosen by folds is a model by "
+                "itself"
+            )
+        if (self.validation is None) != (n_validation == 0):
+            raise ValueError("init_score_val must be given together with init_score and X_val")
+        tables = [_read_scores("init_score", self.training, n_rows, n_boosters)]
+        if n_validation:
+            tables.append(_read_scores("init_score_val", self.validation, n_validation, n_boosters))
+        return np.concatenate(tables)
+
+
+def _read_scores(name: str, given: Any, n_rows: int, n_boosters: int) -> Array:
+    scores = check_numbers(name, given)
+    expected = (n_rows,) if n_boosters == 1 else (n_rows, n_boosters)
+    if scores.shape != expected and not (n_boosters == 1 and scores.shape == (n_rows, 1)):
+        raise ValueError(f"{name} must have the shape {expected}, got {scores.shape}")
+    if not np.isfinite(scores).all():
+        raise ValueError(f"{name} must be finite, got {scores[~np.isfinite(scores)][0]}")
+    return scores.reshape(n_rows, n_boosters)
+
+
+@dataclass(frozen=True, eq=False)
 class TrainingData:
     """The rows of a fit as the engine holds them. Validation rows that were given come after the training rows.
 
@@ -179,6 +229,8 @@ class TrainingData:
         The columns of many categories that are coded by their labels, if there are such.
     fold_numbers : tuple of arrays
         What the rows of each fold's model have in these columns.
+    init_scores : array or None
+        The scores to begin at that `fit` was given: a row for each row, a column for each booster.
     groups : RowGroups or None
         Which training rows belong together, if that was told.
     own_folds : OwnFolds or None
@@ -205,6 +257,7 @@ class TrainingData:
     sources: LabelSources | None = None
     coding: LabelCoding | None = None
     fold_numbers: tuple[NDArray[np.float32], ...] = ()
+    init_scores: Array | None = None
     groups: RowGroups | None = None
     own_folds: OwnFolds | None = None
 
@@ -219,6 +272,7 @@ class TrainingData:
         *,
         sources: SourceColumns | None = None,
         has_review: bool = False,
+        init_scores: InitScores | None = None,
         previous: FittedModel | None = None,
         estimator: Any = None,
     ) -> TrainingData:
@@ -236,6 +290,8 @@ class TrainingData:
             Who gave each label, and which rows belong together.
         has_review : bool
             Whether some rows have been reviewed.
+        init_scores : InitScores or None
+            The scores to begin at.
         previous : FittedModel or None
             The model to go on from: the rows must have its columns and classes.
         estimator : object or None
@@ -252,7 +308,20 @@ class TrainingData:
         groups = table.read_groups(sources)
         label_sources = table.read_sources(sources, groups)
         rows, validation_weight = table.append_validation(validation, estimator)
-        growth = replace(settings.growth, seed=seed, monotone=table.find_directions(estimator))
+        begin_at = (InitScores() if init_scores is None else init_scores).read(
+            settings,
+            table.n_rows,
+            len(rows.labels) - table.n_rows,
+            len(list_positive_classes(len(table.classes))),
+            workers,
+        )
+        growth = replace(
+            settings.growth,
+            seed=seed,
+            monotone=table.find_directions(estimator),
+            interactions=table.find_interactions(),
+            feature_weights=table.find_feature_weights(),
+        )
         options = replace(settings.engine_options, growth=growth)
         coding = table.coding
         # Rows are set aside by what they contain before columns are coded, which depends on what is set aside.
@@ -306,6 +375,7 @@ class TrainingData:
             sources=label_sources,
             coding=coding,
             fold_numbers=fold_numbers,
+            init_scores=begin_at,
             groups=groups,
             own_folds=own_folds,
         )
@@ -435,13 +505,13 @@ class TrainingData:
     def find_starts(self, link: Link, weight: Array) -> list[float]:
         """Return the score that each booster begins at, by what each row weighs in its training.
 
-        Classes that are boosted together begin at their shares by themselves.
+        Classes that are boosted together begin at their shares by themselves, and `init_scores` take the place of all.
         """
-        if self.settings.init == "zero" or self.boosts_jointly:
+        if self.settings.init == "zero" or self.boosts_jointly or self.init_scores is not None:
             return [0.0] * len(self.positive_classes)
         masses = weigh_classes_exactly(self.rows.labels, weight, len(self.classes), self.workers)
         return [
-            find_prior_score(link, float(masses[label]), float(masses.sum() - masses[label]))
+            find_prior_score(link, float(masses[label, 0]), float(masses[label, 1]))
             for label in list_positive_classes(len(self.classes))
         ]
 
@@ -671,6 +741,58 @@ class _TrainingTable:
         sign = -1 if self.settings.turns_labels_over else 1
         return tuple(int(sign * direction) for direction in directions)
 
+    def find_interactions(self) -> tuple[tuple[int, ...], ...]:
+        """Return the groups of columns that may meet in a tree; empty where all may."""
+        given = self.settings.interaction_cst
+        n_features = self.encoder.n_features
+        if given is None:
+            return ()
+        if isinstance(given, str):
+            if given == "no_interactions":
+                return tuple((column,) for column in range(n_features))
+            if given == "pairwise":
+                return tuple(combinations(range(n_features), 2)) if n_features > 1 else ()
+            raise ValueError(f"{KINDS_OF_INTERACTIONS}, got {given!r}")
+        if not isinstance(given, (list, tuple, set, frozenset)):
+            raise ValueError(f"{KINDS_OF_INTERACTIONS}, got {given!r}")
+        groups = [self._find_group(group) for group in given]
+        others = set(range(n_features)).difference(*groups)
+        # As in scikit-learn, columns that no group names make one more group.
+        return tuple(tuple(sorted(group)) for group in [*groups, *([others] if others else [])])
+
+    def _find_group(self, group: Any) -> set[int]:
+        """Return the positions of columns that are given by position or by name."""
+        if isinstance(group, (str, bytes)) or not isinstance(group, Collection):
+            raise ValueError(f"{KINDS_OF_INTERACTIONS}, got a group {group!r}")
+        names = [] if self.encoder.feature_names is None else self.encoder.feature_names.tolist()
+        positions = set()
+        for column in group:
+            if column in names:
+                positions.add(names.index(column))
+                continue
+            is_position = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
+            if not is_position or not 0 <= column < self.encoder.n_features:
+                raise ValueError(
+                    f"interaction_cst must hold columns of X, by position from 0 to {self.encoder.n_features - 1} "
+                    f"or by name, got {column!r}"
+                )
+            positions.add(int(column))
+        return positions
+
+    def find_feature_weights(self) -> tuple[float, ...]:
+        """Return the chance of each column to be drawn; empty where all have the same."""
+        given = self.settings.feature_weights
+        if given is None:
+            return ()
+        weights = check_numbers("feature_weights", given)
+        if weights.shape != (self.encoder.n_features,):
+            raise ValueError(
+                f"feature_weights must be {self.encoder.n_features} numbers, one per column, got shape {weights.shape}"
+            )
+        if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+            raise ValueError(f"feature_weights must be finite and non-negative, not all 0, got {given!r}")
+        return tuple(weights.tolist())
+
 
 def _check_review_allowed(
     has_review: bool, settings: Settings, validation: ValidationTable, sources: SourceColumns, workers: Workers
@@ -756,6 +878,8 @@ def _find_schema(
     else:
         most = tables.KNOWN_CATEGORIES if workers.size > 1 else tables.LARGEST_CODE
         schema = tables.learn(X, settings.categorical_features, weight, most, workers)
+    if previous is None:
+        schema = replace(schema, missing=settings.missing)
     if schema.categories and not settings.accepted_tables.categories:
         holding = [names[column] if names else column for column in schema.categories]
         raise ValueError(

@@ -4,7 +4,9 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from scipy import sparse
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
@@ -95,6 +97,19 @@ def test_the_order_of_the_rows_does_not_matter(noisy):
     there = audit_labels(y=y, pred_probs=posterior)
     back = audit_labels(y=y[order], pred_probs=posterior[order])
     np.testing.assert_array_equal(back.wrong, there.wrong[order])
+
+
+def test_tables_of_any_layout_are_judged_alike(noisy):
+    X, y, _, posterior = (values[:250] for values in noisy)
+    there = audit_labels(X, y, pred_probs=posterior)
+    batch = pa.RecordBatch.from_arrays(list(X.T), names=list("abcdefgh"[: X.shape[1]]))
+    for table in (sparse.coo_matrix(X), batch):
+        audit = audit_labels(table, y, pred_probs=posterior)
+        np.testing.assert_array_equal(audit.wrong, there.wrong)
+        np.testing.assert_array_equal(audit.numbers, there.numbers)
+    trees = RandomForestClassifier(5, random_state=0)
+    by_model = [audit_labels(table, y, trees) for table in (sparse.csr_matrix(X), sparse.coo_matrix(X))]
+    np.testing.assert_array_equal(by_model[1].wrong, by_model[0].wrong)
 
 
 def test_posteriors_that_boast_are_calibrated(noisy):

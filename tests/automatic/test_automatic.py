@@ -133,9 +133,11 @@ def test_the_model_is_the_mean_of_fold_models_judged_on_rows_set_aside(classes):
     for label in [1] if classes == 2 else range(3):
         folds = []
         for one in held:
-            booster = make_booster(data, link, 0.1, growth, by_edge=False, positive_class=label, weight=1 - one)
+            start = float(link.link(np.average(y == label, weights=1 - one)))
+            task = {"by_edge": False, "positive_class": label, "weight": 1 - one, "start": np.full(len(y), start)}
+            booster = make_booster(data, link, 0.1, growth, **task)
             booster.boost(best.n_rounds)
-            folds.append(get_forest(booster).scores(X))
+            folds.append(start + get_forest(booster).scores(X))
         scores.append(np.mean(folds, axis=0))
         apart = np.take_along_axis(np.array(folds), held.argmax(axis=0)[None], axis=0)[0]
         posterior = link.inverse(np.where(y == label, 1, -1) * apart).clip(1 / 402, 401 / 402)
@@ -325,7 +327,7 @@ def test_tables_with_categories_and_missing_values():
         ({"alpha": "Auto"}, 'alpha must be a number, "auto" or "menon", got \'Auto\''),
         ({"alpha": 2.0, "max_depth": 3, "n_estimators": "many"}, "n_estimators must be an integer >= 1, got 'many'"),
         ({"alpha": 2.0, "max_depth": "deep", "n_estimators": 5}, "max_depth must be an integer >= 1, got 'deep'"),
-        ({"l2": "much"}, "l2 must be a number"),
+        ({"l2": "much"}, "l2_regularization must be a number"),
     ],
 )
 def test_bad_settings_are_named(settings, message):

@@ -12,7 +12,7 @@ from untwist import training_data
 
 def replay_rounds(fitted, X, signs, weight):
     """For every round the boosting weight of each row, its leaf, and what its leaf adds to its score."""
-    before = np.zeros(len(signs))
+    before = np.full(len(signs), fitted.start_)
     for t, (after, leaves) in enumerate(zip(fitted.staged_decision_function(X), fitted.apply(X).T, strict=True)):
         yield t, fitted.link_.weights(signs * before) * weight, leaves, after - before
         before = after
@@ -202,7 +202,7 @@ def test_leaves_are_where_a_walk_ends(classes, n, monkeypatch):
     numbers = new.copy()
     numbers[:, 2] = [known.index(value) if value in known else math.nan for value in new[:, 2]]
     leaves = fitted.apply(new).reshape(n, fitted.n_iter_, -1)
-    scores = np.zeros((n, leaves.shape[2]))
+    scores = np.tile(np.atleast_1d(fitted.start_).astype(float), (n, 1))
     for k, forest in enumerate(list_forests(fitted)):
         for t in range(len(forest)):
             expected = [walk(forest, t, row) for row in numbers]

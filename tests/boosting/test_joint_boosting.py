@@ -27,7 +27,8 @@ def draw_sample(n, n_classes, seed, columns=4, values=None, missing=0.0, noise=0
 def make_joint_booster(
     X, labels, alpha=1.0, step=0.5, *, max_bins=255, weight=None, categories=None, by_edge=False, n_jobs=1, **settings
 ):
-    task = {name: settings.pop(name) for name in ("validation_weight", "posterior_floor") if name in settings}
+    of_task = ("validation_weight", "posterior_floor", "begins_at_shares")
+    task = {name: settings.pop(name) for name in of_task if name in settings}
     data = make_dataset(X, labels, categories=categories, max_bins=max_bins, n_jobs=n_jobs)
     link = ClippedLink(AlphaLoss(alpha))
     growth = Growth(**settings)
@@ -111,6 +112,11 @@ CASES = [
     {"extra": True, "max_leaf_nodes": 7, "depth": 60, "min_samples_leaf": 4},
     {"extra": True, "categories": True, "missing": 0.2, "n_classes": 5, "min_weight_fraction_leaf": 0.05},
     {"extra": True, "max_features": 0.7, "subsample": 0.7, "max_bins": 16, "seed": 3},
+    {"begins_at_shares": False, "weighted": "shares"},
+    {"interactions": ((0,), (1, 2), (2, 3)), "depth": 4},
+    {"interactions": ((0, 1), (2, 3)), "max_leaf_nodes": 7, "depth": 60, "n_classes": 9},
+    {"interactions": ((0, 1), (1, 2, 3)), "extra": True, "depth": 5},
+    {"max_features": 0.5, "feature_weights": (1.0, 0.0, 3.0, 0.5)},
 ]
 
 

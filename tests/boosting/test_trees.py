@@ -77,6 +77,13 @@ CASES = [
     {"extra": True, "max_leaf_nodes": 7, "depth": 60, "min_samples_leaf": 4},
     {"extra": True, "categories": 9, "missing": 0.1, "min_weight_fraction_leaf": 0.05},
     {"extra": True, "monotone": (1, 0, 0, -1), "max_features": 0.7, "subsample": 0.7, "weighted": "real"},
+    {"interactions": ((0,), (1,), (2,), (3,)), "depth": 4},
+    {"interactions": ((0, 1), (1, 2), (2, 3)), "depth": 5, "missing": 0.1},
+    {"interactions": ((0, 1, 2), (3,)), "max_leaf_nodes": 7, "depth": 60, "weighted": True},
+    {"interactions": ((0, 3), (1, 2, 3)), "extra": True, "depth": 5},
+    {"interactions": ((0, 1), (2, 3)), "monotone": (1, 0, 0, -1), "max_features": 0.7, "weighted": "real"},
+    {"feature_weights": (1.0, 2.0, 0.0, 0.5), "max_features": 0.5},
+    {"feature_weights": (0.0, 1.0, 0.0, 0.0), "max_features": 0.7, "depth": 2},
 ]
 
 TWIN_NAMES = {"max_leaf_nodes": "max_leaves", "min_samples_leaf": "min_rows", "min_weight_fraction_leaf": "min_share"}

@@ -75,7 +75,8 @@ def test_rounds_are_the_same_with_weights_and_copies():
     X, y = make_noisy_rows(values=30)
     rng = np.random.default_rng(1)
     for weight in (rng.integers(0, 4, len(y)).astype(float), rng.exponential(size=len(y)), np.full(len(y), 1e-3)):
-        assert_same_rounds(*fit_both(X, y, weight), X)
+        # From the prior some rows lie so near the clip that XGBoost's leaves, which are singles, decide on a split.
+        assert_same_rounds(*fit_both(X, y, weight, init="zero"), X)
 
 
 def test_rounds_are_the_same_with_missing_values():

@@ -53,7 +53,8 @@ def data():
 
 def test_it_is_the_loop_of_boosting(data):
     X, y = data
-    model = make_paper_model(alpha=1.5, step_size=2.0, n_estimators=12, engine="reference", random_state=0).fit(X, y)
+    settings = {"n_estimators": 12, "engine": "reference", "init": "zero"}
+    model = make_paper_model(alpha=1.5, step_size=2.0, random_state=0, **settings).fit(X, y)
     tree = DecisionTreeRegressor(max_depth=3, random_state=0)
     rounds = pilboost(X.astype(np.float32), 2.0 * y - 1, tree, ClippedLink(AlphaLoss(1.5)), 2.0)
     for edge, one in zip(model.edges_, rounds, strict=False):
@@ -274,7 +275,10 @@ def test_verbose_reports_to_standard_error(data, capsys):
         ({"warm_start": 1}, "warm_start must be True or False, got 1"),
         ({"engine": "fast"}, "engine must be"),
         ({"engine": "compiled", "estimator": Ridge()}, "engine='compiled' and estimator= exclude each other"),
-        ({"engine": "compiled", "loss": LogLoss(), "link": "exact", "l2": -1.0}, "l2 must be a number >= 0"),
+        (
+            {"engine": "compiled", "loss": LogLoss(), "link": "exact", "l2": -1.0},
+            "l2_regularization must be a number >= 0",
+        ),
         ({"engine": "compiled", "loss": SquareLoss()}, "boosts the alpha-loss only"),
         ({"max_bins": 256}, "max_bins must be at most 255"),
         ({"n_jobs": 0}, "n_jobs must be an integer other than 0"),
@@ -314,12 +318,29 @@ def test_bad_settings_are_named(data, settings, message):
             np.array(["a", None], dtype=object),
             "y must have no missing labels, got 1, the first in row 1",
         ),
-        ([[0.0], [1.0]], [0, np.nan], "Input y contains NaN"),
+        ([[0.0], [1.0]], [0, np.nan], "y must have no missing labels, got 1, the first in row 1: leave them out"),
+        ([[0.0], [1.0]], np.ma.array([0, 1], mask=[1, 0]), "y must have no missing labels, got 1, the first in row 0"),
     ],
 )
 def test_bad_data_is_named(X, y, message):
     with pytest.raises(ValueError, match=message):
         make_paper_model().fit(X, y)
+
+
+def test_masked_arguments_are_missing_ones(data):
+    X, y = data
+    hides_two = np.isin(np.arange(len(y)), [3, 7])
+    labels, weight = np.ma.array(y, mask=hides_two), np.ma.array(np.ones(len(y)), mask=hides_two)
+    model = make_paper_model(n_estimators=2, early_stopping=True)
+    with pytest.raises(ValueError, match="y_val must have no missing labels, got 2, the first in row 3"):
+        model.fit(X, y, X_val=X, y_val=labels)
+    with pytest.raises(ValueError, match="sample_weight contains NaN"):
+        model.fit(X, y, weight)
+    with pytest.raises(ValueError, match="sample_weight contains NaN"):
+        model.fit(X, y, X_val=X, y_val=y, sample_weight_val=weight)
+    hidden = np.ma.array(X, mask=np.random.default_rng(0).random(X.shape) < 0.1)
+    one, other = (make_paper_model(n_estimators=2).fit(table, y) for table in (hidden, hidden.filled(np.nan)))
+    np.testing.assert_array_equal(one.predict_proba(hidden), other.predict_proba(hidden.filled(np.nan)))
 
 
 def test_misused_validation_and_weights_are_named(data):

@@ -124,7 +124,7 @@ def test_classes_stop_early_each_by_itself():
 def test_a_class_of_one_row_and_thirty_classes():
     X, y = draw_sample(300, classes=30, noise=0.0)
     y[0] = 99
-    fitted = make_model(8).fit(X, y)
+    fitted = make_model(8, init="zero").fit(X, y)
     assert fitted.predict_proba(X).shape == (300, 31)
     assert fitted.predict(X[:1]) == 99
     assert np.mean(fitted.predict(X) == y) > 0.6

@@ -245,7 +245,7 @@ class Nobody(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Nobody())
 """
 OPTIONAL = ["pandas", "pyarrow", "polars", "xgboost", "lightgbm", "catboost", "torch", "matplotlib", "shap", "onnx",
-            "onnxruntime", "treelite", "cleanlab", "dask", "distributed"]  # fmt: skip
+            "onnxruntime", "treelite", "cleanlab", "dask", "distributed", "pyspark", "ray"]  # fmt: skip
 WITHOUT = """
 import io, contextlib
 import numpy as np
@@ -253,6 +253,7 @@ import untwist
 from untwist import PILBoostClassifier
 from untwist.commands import main as cli
 from untwist.audit import audit_labels
+from untwist.distributed import ray, spark
 from untwist.explain import explain
 from untwist.export import to_code, to_onnx, to_treelite
 from untwist.files import dumps, loads
@@ -267,7 +268,8 @@ audit = audit_labels(X, y, model)
 explained = explain(model, X)
 assert "predict_proba" in to_code(model)
 for needs in (audit.to_frame, explained.to_shap, lambda: to_onnx(model), lambda: to_treelite(model),
-              lambda: torch_loss(2.0), lambda: PILBoostClassifier(2.0, engine="xgboost").fit(X, y)):
+              lambda: torch_loss(2.0), lambda: PILBoostClassifier(2.0, engine="xgboost").fit(X, y),
+              lambda: ray.fit(model, X, "y", n_workers=2), lambda: spark.fit(model, X, "y", n_workers=2)):
     try:
         needs()
     except ImportError as error:

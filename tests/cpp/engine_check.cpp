@@ -12,6 +12,7 @@
 #include "../../cpp/flat_forest.hpp"
 #include "../../cpp/forest.hpp"
 #include "../../cpp/joint_boosting.hpp"
+#include "sparse_table.hpp"
 
 using namespace untwist;
 
@@ -85,17 +86,38 @@ BoostingTask make_task(std::optional<std::size_t> positive_class, std::vector<do
   return task;
 }
 
-std::shared_ptr<Dataset> bin_in_memory(const Data& data, ThreadPool& pool) {
-  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, data.classes, data.columns);
+// Leaves few cells of the table other than 0, and no categories. The first column stays as full as it is.
+Data thin_out(const Data& data) {
+  std::mt19937 random(static_cast<unsigned>(data.rows));
+  Data thin = data;
+  thin.category_counts.assign(data.columns, 0);
+  for (std::size_t i = 0; i < thin.X.size(); ++i) {
+    if (i % data.columns > 0 && random() % 16 > 0) thin.X[i] = 0.0;
+  }
+  return thin;
+}
+
+std::shared_ptr<Dataset> bin_in_memory(const Data& data, ThreadPool& pool, Layout layout = Layout::kRowsAndColumns) {
+  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, data.classes, data.columns, layout);
   const WholeWeights weights(data.weight.data(), data.weight.size());
   dataset->observe(data.matrix(), weights, pool);
   dataset->add_columns(data.matrix(), 0, data.category_counts, weights, kMaxBins, pool);
   return dataset;
 }
 
+// The same rows as a sparse table.
+std::shared_ptr<Dataset> bin_sparse(const Data& data, ThreadPool& pool) {
+  auto dataset =
+      std::make_shared<Dataset>(data.labels.data(), data.rows, data.classes, data.columns, Layout::kSparse);
+  const SparseTable table(data.matrix());
+  const WholeWeights weights(data.weight.data(), data.weight.size());
+  dataset->add_sparse_columns(table.view(), weights, kMaxBins, pool);
+  return dataset;
+}
+
 // The same rows in blocks, half of which another sketch sees.
 std::shared_ptr<Dataset> bin_in_blocks(const Data& data, ThreadPool& pool) {
-  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, data.classes, data.columns, true);
+  auto dataset = std::make_shared<Dataset>(data.labels.data(), data.rows, data.classes, data.columns, Layout::kRows);
   const double largest = largest_weight(data.weight.data(), data.weight.size());
   Sketch sketch(data.category_counts, kMaxBins, largest);
   Sketch other(data.category_counts, kMaxBins, largest);
@@ -125,10 +147,15 @@ std::unique_ptr<Booster> make_booster_of(std::shared_ptr<Dataset> dataset, const
                                          : make_joint_booster(std::move(dataset), task, growth);
 }
 
+std::shared_ptr<Dataset> bin(const Data& data, Layout layout, ThreadPool& pool) {
+  if (layout == Layout::kSparse) return bin_sparse(data, pool);
+  return layout == Layout::kRows ? bin_in_blocks(data, pool) : bin_in_memory(data, pool, layout);
+}
+
 std::unique_ptr<Booster> fit(const Data& data, const BoostingTask& task, const TreeGrowth& growth, int rounds,
-                             int threads, bool in_blocks = false) {
+                             int threads, Layout layout = Layout::kRowsAndColumns) {
   ThreadPool pool(threads);
-  auto dataset = in_blocks ? bin_in_blocks(data, pool) : bin_in_memory(data, pool);
+  auto dataset = bin(data, layout, pool);
   auto booster = make_booster_of(dataset, task, growth);
   booster->boost(rounds / 2, 0, threads, never_interrupt);
   booster->boost(rounds - rounds / 2, kPatience, threads, never_interrupt);
@@ -154,6 +181,17 @@ bool have_same_losses(const Booster& one, const Booster& other) {
   return std::equal(one.losses().begin(), one.losses().end(), other.losses().begin(), other.losses().end(), is_same);
 }
 
+// However the codes lie in memory, the model is the same.
+void check_layout(const Data& data, const BoostingTask& task, const TreeGrowth& growth, int rounds,
+                  const Booster& expected, Layout layout, const char* what) {
+  const auto booster = fit(data, task, growth, rounds, 2, layout);
+  check(flatten(expected).edge == flatten(*booster).edge && flatten(expected).value == flatten(*booster).value &&
+            flatten(expected).threshold == flatten(*booster).threshold &&
+            flatten(expected).missing_left == flatten(*booster).missing_left &&
+            expected.scores() == booster->scores() && have_same_losses(expected, *booster),
+        what);
+}
+
 void check_fit(const Data& data, const BoostingTask& task, const TreeGrowth& growth, int rounds) {
   const auto one = fit(data, task, growth, rounds, 1);
   const auto many = fit(data, task, growth, rounds, 3);
@@ -161,9 +199,11 @@ void check_fit(const Data& data, const BoostingTask& task, const TreeGrowth& gro
   check(have_same_losses(*one, *many), "the number of threads changed the losses");
   check(one->scores() == many->scores(), "the number of threads changed the scores");
   check(flatten(*one).value == flatten(*many).value, "the number of threads changed the trees");
-  const auto streamed = fit(data, task, growth, rounds, 2, true);
-  check(flatten(*one).edge == flatten(*streamed).edge && one->scores() == streamed->scores(),
-        "rows in blocks make another model");
+  check_layout(data, task, growth, rounds, *one, Layout::kRows, "rows in blocks make another model");
+  check_layout(data, task, growth, rounds, *one, Layout::kColumns, "columns alone make another model");
+  const Data thin = thin_out(data);
+  const auto dense = fit(thin, task, growth, rounds, 1);
+  check_layout(thin, task, growth, rounds, *dense, Layout::kSparse, "a sparse table makes another model");
   if (task.start_scores.empty()) check_prediction(data, *one);
 }
 

@@ -12,6 +12,7 @@
 
 #include "../../cpp/randomised.hpp"
 #include "naive_forest.hpp"
+#include "sparse_table.hpp"
 
 using namespace untwist;
 
@@ -62,14 +63,27 @@ Sample draw_sample() {
   return sample;
 }
 
-FlatForest grow(const Sample& sample, const RandomisedGrowth& growth, int threads) {
+// Leaves few cells of the table other than 0, and no categories.
+Sample thin_out(const Sample& sample) {
+  Sample thin = sample;
+  thin.category_counts.assign(sample.features, 0);
+  for (double& x : thin.X) x = draw_below(10) ? 0.0 : x;
+  return thin;
+}
+
+FlatForest grow(const Sample& sample, const RandomisedGrowth& growth, int threads,
+                Layout layout = Layout::kRowsAndColumns) {
   ThreadPool pool(threads);
-  Dataset dataset(sample.labels.data(), sample.rows, sample.classes, sample.features);
+  Dataset dataset(sample.labels.data(), sample.rows, sample.classes, sample.features, layout);
   const Matrix<double> X(sample.X.data(), sample.rows, sample.features, static_cast<std::ptrdiff_t>(sample.features),
                          1);
   const WholeWeights weight;
-  dataset.observe(X, weight, pool);
-  dataset.add_columns(X, 0, sample.category_counts, weight, 255, pool);
+  if (layout == Layout::kSparse) {
+    dataset.add_sparse_columns(SparseTable(X).view(), weight, 255, pool);
+  } else {
+    dataset.observe(X, weight, pool);
+    dataset.add_columns(X, 0, sample.category_counts, weight, 255, pool);
+  }
   return grow_randomised(dataset, sample.weight, growth, pool);
 }
 
@@ -156,6 +170,10 @@ int main(int count, char** words) {
     check_leaves(sample, forest, growth);
     compare(forest, grow(sample, growth, 2 + static_cast<int>(draw_below(3))), "threads");
     compare(forest, grow(shuffle(sample), growth, 1), "the order of the rows");
+    const Sample thin = thin_out(sample);
+    const FlatForest dense = grow(thin, growth, 1);
+    check_leaves(thin, dense, growth);
+    compare(dense, grow(thin, growth, 2, Layout::kSparse), "a sparse table");
     const Forest prepared(forest.view(), sample.features);  // It checks that the arrays are sound.
     if (prepared.outputs() != forest.outputs) fail("outputs");
   }

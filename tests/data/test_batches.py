@@ -328,7 +328,8 @@ def test_train_and_predict_in_blocks_do_what_they_do_in_memory(tmp_path, monkeyp
     for how in ("--no-blocks", "--blocks"):
         status, _, err = untwist(capsys, "train", "p.parquet", "--label", "churn", "-o", "m.untwist", how)
         assert status == 0
-        said.append([line for line in err.splitlines() if "read in blocks" not in line])
+        # How far a long fit is, a busy machine says more often.
+        said.append([line for line in err.splitlines() if "read in blocks" not in line and " s left" not in line])
         models.append((tmp_path / "m.untwist").read_bytes())
         status, _, err = untwist(capsys, "predict", "m.untwist", "p.parquet", "-o", f"out{ending}", how, "--with-input")
         assert status == 0

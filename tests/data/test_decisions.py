@@ -5,8 +5,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from scipy import sparse
 
+from untwist.data import batches
 from untwist.data.decisions import Decisions, match_labels
 from untwist.data.fingerprints import fingerprint, fingerprint_features, fingerprint_labels
 
@@ -145,3 +147,24 @@ def test_texts_without_a_second_dimension_count():
     one, other = ["a text", "another"], ["a text", "changed"]
     assert fingerprint_features(one) != fingerprint_features(other)
     assert fingerprint_features(one) != fingerprint_features(None)
+
+
+def test_tables_in_files_have_the_fingerprint_that_they_have_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "CELLS", 16)
+    table = pa.table(
+        {
+            "number": [1.5, -0.0, None, 2.0, 3.0],
+            "whole": pa.array([1, 2, 3, 4, None], pa.int64()),  # The last block alone has a gap,
+            "truth": pa.array([True, False, True, False, None]),  # and Booleans are numbers without one only.
+            "text": ["a", "bc", "", "d", None],
+            "day": pa.array([0, 1, 2, 3, 4], pa.date32()),
+            "category": pa.array(["x", "y", "x", "z", "x"]).dictionary_encode(),
+        }
+    )
+    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=2)
+    in_files = batches.Batches(tmp_path / "rows.parquet")
+    assert len(list(in_files.blocks())) == 3
+    assert fingerprint_features(in_files) == fingerprint_features(table)
+    for name in table.column_names:
+        assert fingerprint_features(in_files.drop(name)) != fingerprint_features(table)
+        assert fingerprint_features(in_files.drop(name)) == fingerprint_features(table.drop_columns([name]))

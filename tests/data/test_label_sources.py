@@ -37,6 +37,7 @@ from untwist.data.sources import (
         ([datetime.date(2024, 2, 1), None, datetime.date(2023, 1, 1)], ["2023-01-01", "2024-02-01"], [1, UNKNOWN, 0]),
         (pd.Series(["b", "a", None], dtype="category"), ["a", "b"], [1, 0, UNKNOWN]),
         (pd.Series([2, 1, None], dtype="Int64"), [1, 2], [1, 0, UNKNOWN]),
+        (np.ma.array(["b", "a", "c"], mask=[0, 0, 1]), ["a", "b"], [1, 0, UNKNOWN]),
         (pd.Series(["b", "a", None], dtype="string"), ["a", "b"], [1, 0, UNKNOWN]),
         (np.array(["b", "a", "b"], dtype=">U2"), ["a", "b"], [1, 0, 1]),
         (np.array([3, 1, 3], dtype=">i4"), [1, 3], [1, 0, 1]),

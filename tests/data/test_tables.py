@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from untwist.data.cells import Reading
-from untwist.data.tables import Schema, learn
+from untwist.data.tables import Schema, bring_to_host, learn
 from untwist.data.workers import Workers
 
 # ---- a slow twin: rows of Python values, one at a time ----
@@ -232,9 +232,30 @@ def test_lists_keep_numbers_beside_text():
     np.testing.assert_array_equal(schema.encode(X), [[2.5, 1], [np.nan, 0], [1, np.nan]])
 
 
-def test_masked_means_missing():
-    X = np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]])
+@pytest.mark.parametrize("kind", [float, int, object])
+def test_masked_means_missing(kind):
+    X = np.ma.masked_array([[1, 2], [3, 4]], mask=[[False, True], [False, False]], dtype=kind)
     np.testing.assert_array_equal(learn(X).encode(X), [[1, np.nan], [3, 4]])
+
+
+@pytest.mark.parametrize("make", [np.array, np.rec.array])
+def test_structured_arrays_are_refused(make):
+    with pytest.raises(ValueError, match=r"got a structured array of NumPy: give pandas.DataFrame\(X\)"):
+        learn(make([(1.0, 2), (3.0, 4)], dtype=[("a", float), ("b", int)]))
+
+
+def test_what_nothing_masks_is_a_plain_array():
+    for values in (np.arange(3), np.array(["a", "b"]), np.zeros((2, 2))):
+        plain = bring_to_host(np.ma.array(values))
+        assert type(plain) is np.ndarray
+        assert plain.dtype == values.dtype
+        np.testing.assert_array_equal(plain, values)
+
+
+def test_what_is_masked_has_no_value():
+    assert bring_to_host(np.ma.array(["a", "b"], mask=[0, 1])).tolist() == ["a", None]
+    assert bring_to_host(np.ma.array([True, False], mask=[0, 1])).tolist() == [True, None]
+    np.testing.assert_array_equal(bring_to_host(np.ma.array([0.5, 1.0], mask=[0, 1])), [0.5, np.nan])
 
 
 @pytest.mark.parametrize("X", [np.zeros(3), np.zeros((2, 2, 2)), np.array(1.0), [1, 2], ["a", "b"], pd.Series([1.0])])

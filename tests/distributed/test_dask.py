@@ -30,6 +30,16 @@ def cut_into_blocks(*tables, rows=700):
     return [array.from_array(table, chunks=(rows, *table.shape[1:])) for table in tables]
 
 
+def test_groups_make_the_model_of_one_process(client):
+    X, y = make_noisy_rows(1500)
+    groups = np.random.default_rng(0).integers(60, size=len(y))
+    settings = GIVEN | {"alpha": "auto", "n_estimators": 20}
+    alone = PILBoostClassifier(**settings).fit(X, y, groups=groups)
+    blocks = cut_into_blocks(X, y, groups)
+    model = DaskPILBoostClassifier(**settings).fit(*blocks[:2], groups=blocks[2])
+    assert_same_model(model, alone)
+
+
 def test_arrays_make_the_model_of_one_process(client):
     X, y = make_noisy_rows(3000)
     X[::13, 1] = np.nan
@@ -107,6 +117,17 @@ def test_columns_of_a_file_have_as_many_partitions_as_the_table(client, tmp_path
     some = array.from_array(X, chunks=(300, 6))
     few = some[some[:, 0] > np.sort(X[:, 0])[-2]]  # Most blocks have no row left.
     assert model.predict_proba(few).compute().shape == (1, 2)
+
+
+def test_partitions_without_rows_are_left_out(client):
+    X, y = make_noisy_rows(800)
+    X[:400, 0], X[400:, 0] = np.abs(X[:400, 0]), -np.abs(X[400:, 0])
+    rows, labels = cut_into_blocks(X, y, rows=200)
+    kept = rows[:, 0] > 0  # The last two blocks have no row left.
+    model = DaskPILBoostClassifier(**GIVEN).fit(rows[kept], labels[kept])
+    assert_same_model(model, PILBoostClassifier(**GIVEN).fit(X[:400], y[:400]))
+    with pytest.raises(ValueError, match="X and y have no rows"):
+        model.fit(rows[rows[:, 0] > 99], labels[rows[:, 0] > 99])
 
 
 def test_fits_at_the_same_time_do_not_disturb_each_other(client):

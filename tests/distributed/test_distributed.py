@@ -64,6 +64,21 @@ def test_any_number_of_workers_makes_the_same_model(n_workers, settings):
 
 
 @pytest.mark.cluster
+def test_workers_keep_groups_together_whoever_has_their_rows():
+    X, y = make_noisy_rows(1500)
+    groups = np.random.default_rng(0).integers(60, size=len(y))
+    settings = GIVEN | {"alpha": "auto", "n_estimators": 20}
+    alone = PILBoostClassifier(**settings).fit(X, y, groups=groups)
+    X_here, y_here, groups_here = shuffle(X, y, groups)
+    parts = local.shards(2, X_here, y_here)
+    for part, some in zip(parts, np.array_split(groups_here, 2), strict=True):
+        part["groups"] = some
+    together = local.fit(PILBoostClassifier(**settings), parts)
+    assert_same_model(together, alone)
+    assert str(together.noise_) == str(alone.noise_)
+
+
+@pytest.mark.cluster
 def test_several_classes_categories_and_many_rows_make_the_same_model(monkeypatch):
     monkeypatch.setattr(training_data, "MANY_CATEGORIES", KNOWN_CATEGORIES)  # Workers split categories by sets only.
     X, y = make_noisy_rows(110_000, columns=5, classes=3)

@@ -114,6 +114,24 @@ def draw_one(options, hashed):
     return [options[scale_down(hashed, len(options))]]
 
 
+def may_split(groups, way, feature):
+    """Tell whether some group of columns has all that split on the way here, and this one; all may without groups."""
+    return not groups or any({*way, feature} <= set(group) for group in groups)
+
+
+def draw_columns(varying, key, max_features, weights):
+    """Return the columns of a round: those with the smallest hashes, of weighted ones with the largest u ** (1 / w)."""
+    if max_features >= 1 or len(varying) < 2:
+        return varying
+    hashes = {feature: mix(mix(key ^ 0x5851F42D4C957F2D) ^ mix(i)) for i, feature in enumerate(varying)}
+    ranked = sorted(hashes, key=hashes.get)
+    if weights:
+        shares = {feature: 1 - Fraction(hashed >> 11, 2**53) for feature, hashed in hashes.items()}
+        possible = [feature for feature in varying if weights[feature] > 0]
+        ranked = sorted(possible, key=lambda feature: -np.log(float(shares[feature])) / weights[feature])
+    return sorted(ranked[: max(1, int(np.ceil(max_features * len(varying))))])
+
+
 @dataclass(frozen=True)
 class Rules:
     """What the engine calls settings; weights and rows in the unit of the fixed-point weights and of sample weights."""
@@ -126,16 +144,18 @@ class Rules:
     smoothing: Fraction = Fraction(0)
     monotone: tuple = ()
     extra: bool = False
+    interactions: tuple = ()
 
 
 @dataclass
 class Node:
-    """A leaf until it has a feature; `left_if` says of a value whether it goes left."""
+    """A leaf until it has a feature; `left_if` says of a value whether it goes left, `way` which columns led here."""
 
     rows: np.ndarray
     depth: int
     bounds: tuple
     key: int
+    way: tuple = ()
     value: Fraction = Fraction(0)
     feature: int = -1
     left_if: object = None
@@ -198,6 +218,8 @@ def find_best_split(X, columns, y, q, sample_weight, node, rules, playing):
     none = worth(G, W, rules, node.bounds)
     best, found = none + Fraction(1, 10**12) * W, None
     for place, feature in enumerate(playing):
+        if not may_split(rules.interactions, node.way, feature):
+            continue
         cuts, categories = columns[feature]
         hashed = draw_hash(node.key, place) if rules.extra else None
         sign = rules.monotone[feature] if rules.monotone else 0
@@ -241,7 +263,7 @@ def grow(X, columns, y, q, sample_weight, rules, playing, key):
             bounds = [(low, middle), (middle, high)][::sign]
         node.feature, node.left_if = feature, left_if
         node.children = tuple(
-            Node(node.rows[side], node.depth + 1, limits, mix(node.key ^ salt))
+            Node(node.rows[side], node.depth + 1, limits, mix(node.key ^ salt), (*node.way, feature))
             for side, limits, salt in zip((left, ~left), bounds, CHILD_SALTS, strict=True)
         )
         leaves += 1
@@ -286,6 +308,8 @@ def boost(
     subsample=1.0,
     max_features=1.0,
     extra=False,
+    interactions=(),
+    feature_weights=(),
     seed=0,
 ):
     """Yields (tree, edge, scores) per round."""
@@ -313,6 +337,7 @@ def boost(
         Fraction(smoothing) * scale,
         tuple(monotone),
         extra,
+        interactions,
     )
     hashes = []
     for row in codes:
@@ -332,11 +357,7 @@ def boost(
         if not q[drawn].any():
             drawn[:] = True
         q[~drawn] = 0
-        playing = varying
-        if max_features < 1 and len(varying) > 1:
-            column_key = mix(key ^ 0x5851F42D4C957F2D)
-            ranked = sorted((mix(column_key ^ mix(i)), feature) for i, feature in enumerate(varying))
-            playing = sorted(feature for _, feature in ranked[: max(1, int(np.ceil(max_features * len(varying))))])
+        playing = draw_columns(varying, key, max_features, feature_weights)
         tree = grow(X, columns, y.astype(np.int64), q, given, rules, playing, key)
         h = np.array([predict(tree, row) for row in X])
         edge = float((q * y * h).sum() / (float(sum(whole[drawn])) * 2**-32 * unit))

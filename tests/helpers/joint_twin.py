@@ -13,10 +13,12 @@ import numpy as np
 
 from helpers.histogram_twin import (
     CHILD_SALTS,
+    draw_columns,
     draw_hash,
     draw_one,
     encode,
     find_root_key,
+    may_split,
     mix,
     place_thresholds,
 )
@@ -102,15 +104,17 @@ class Rules:
     lanes: int
     gradient_lanes: int
     extra: bool
+    interactions: tuple
 
 
 @dataclass
 class Node:
-    """A leaf until it has a feature; `goes_left` is the set of codes that go left."""
+    """A leaf until it has a feature; `goes_left` is the set of codes that go left, `way` the columns that led here."""
 
     rows: np.ndarray
     depth: int
     key: int
+    way: tuple = ()
     feature: int = -1
     goes_left: frozenset = frozenset()
     gain: float = 0.0
@@ -165,6 +169,8 @@ def find_split(codes, lane_sums, columns, playing, node, rules):
     if (lane_sums[rows, -1] > 0).sum() < 2 or float(total[-1]) < 2 * rules.min_weight:
         return None
     for place, feature in enumerate(playing):
+        if not may_split(rules.interactions, node.way, feature):
+            continue
         hashed = draw_hash(node.key, place) if rules.extra else None
         for left_codes, left, bins, missing_known in list_splits(
             codes[rows, feature], lane_sums[rows], columns[feature], rules, hashed
@@ -206,7 +212,7 @@ def grow(codes, lane_sums, columns, playing, rules, total_weight, key):
         node.feature, node.goes_left, node.gain = node_feature, goes_left, gain / total_weight
         left = np.isin(codes[node.rows, node_feature], list(goes_left))
         node.children = tuple(
-            Node(node.rows[side], node.depth + 1, mix(node.key ^ salt))
+            Node(node.rows[side], node.depth + 1, mix(node.key ^ salt), (*node.way, node_feature))
             for side, salt in zip((left, ~left), CHILD_SALTS, strict=True)
         )
         leaves += 1
@@ -239,8 +245,11 @@ def boost(
     subsample=1.0,
     max_features=1.0,
     extra=False,
+    interactions=(),
+    feature_weights=(),
     seed=0,
     by_edge=False,
+    begins_at_shares=True,
 ):
     """Yields (tree, edge, leverage, scores) per round; rows of weight 0 go down the trees but do not grow them."""
     n = len(labels)
@@ -275,7 +284,7 @@ def boost(
         max(sum(round(float(w) * 2**30) for w in singles[labels == k].tolist()) / 2**30, 0.5) / total
         for k in range(n_classes)
     ]
-    start = np.array([alpha * math.log(share) for share in shares])
+    start = np.array([alpha * math.log(share) if begins_at_shares else 0.0 for share in shares])
     scores = np.tile(start, (n, 1))
     for t in range(rounds):
         key = mix(seed ^ mix(t))
@@ -298,11 +307,7 @@ def boost(
         if counted:
             lane_sums[:, -2] = np.where(mass > 0, np.trunc(singles.astype(float) * unit + 0.5), 0).astype(np.int64)
         lane_sums[:, -1] = mass
-        playing = varying
-        if max_features < 1 and len(varying) > 1:
-            column_key = mix(key ^ 0x5851F42D4C957F2D)
-            ranked = sorted((mix(column_key ^ mix(i)), feature) for i, feature in enumerate(varying))
-            playing = sorted(feature for _, feature in ranked[: max(1, int(np.ceil(max_features * len(varying))))])
+        playing = draw_columns(varying, key, max_features, feature_weights)
         drawn_weight = sum(round(float(w) * 2**30) for w in singles[drawn].tolist()) / 2**30
         total_weight = (drawn_weight if subsample < 1 and not drawn.all() else total) * unit
         rules = Rules(
@@ -315,6 +320,7 @@ def boost(
             lanes,
             gradient_lanes,
             extra,
+            interactions,
         )
         tree = grow(codes, lane_sums, columns, playing, rules, total_weight, key)
         leaves = list_leaves(tree)

@@ -20,6 +20,7 @@ def assert_same_model(one, other):
         for name in ARRAYS:
             np.testing.assert_array_equal(getattr(a.forest, name), getattr(b.forest, name), err_msg=name)
         np.testing.assert_array_equal(a.losses, b.losses)
+        assert a.start == b.start
     np.testing.assert_array_equal(one.classes_, other.classes_)
     assert repr(one.link_) == repr(other.link_)
     assert str(one.noise_) == str(other.noise_)

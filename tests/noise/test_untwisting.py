@@ -208,9 +208,11 @@ def test_posteriors_out_of_fold_are_by_models_that_have_not_seen_the_row(classes
     for label in [1] if classes == 2 else range(3):
         scores = np.empty(300)
         for fold in held:
-            engine = make_booster(data, link, 0.1, growth, by_edge=False, positive_class=label, weight=1 - fold)
+            start = float(link.link(np.average(y == label, weights=1 - fold)))
+            task = {"by_edge": False, "positive_class": label, "weight": 1 - fold, "start": np.full(300, start)}
+            engine = make_booster(data, link, 0.1, growth, **task)
             engine.boost(best.n_rounds)
-            scores[fold > 0] = get_forest(engine).scores(X[fold > 0])
+            scores[fold > 0] = start + get_forest(engine).scores(X[fold > 0])
         columns.append(link.inverse(scores).clip(1 / 302, 301 / 302))
     expected = np.column_stack([1 - columns[0], *columns] if classes == 2 else columns)
     np.testing.assert_allclose(model.oof_proba_, expected / expected.sum(axis=1, keepdims=True), atol=1e-6)

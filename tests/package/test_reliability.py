@@ -1,12 +1,16 @@
 """The page on reliability says what its records say, and how to do it again."""
 
 import importlib.util
+import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from reliability import covered, faults, mutate, records
+from reliability import covered, faults, mutate, records, soak
+from reliability.resources import Held, find_slope, read_held
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -93,3 +97,77 @@ def test_excuses_and_lists_of_tests_name_what_exists():
         assert mutate.find_tests(module), module
     for name in faults.FILES:
         assert len(list(faults.TESTS.rglob(name))) == 1, name
+
+
+# ---- the soak ----
+
+
+def draw_looks(rng, *, slope=0.0, files=6, threads=5, children=0, n_looks=200):
+    """What a process holds in one look after the other: memory goes up and down by some MB."""
+    return [
+        Held(10 * look, int(260e6 + slope * 10 * look + rng.normal(scale=3e6)), files, threads, children)
+        for look in range(n_looks)
+    ]
+
+
+MOST = Held(42, 280_000_000, 6, 5, 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_soak_that_is_flat_passes(seed):
+    assert soak.judge_growth(draw_looks(np.random.default_rng(seed)), MOST) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_soak_tells_of_a_model_that_every_operation_leaves_behind(seed):
+    (found,) = soak.judge_growth(draw_looks(np.random.default_rng(seed), slope=10_000.0), MOST)
+    assert re.match(r"memory grows by (9|10),\d\d\d bytes per operation", found)
+
+
+@pytest.mark.parametrize("what", ["files", "threads", "children"])
+def test_a_soak_tells_of_one_more_of_what_can_be_counted(what):
+    looks = draw_looks(np.random.default_rng(0))
+    looks[-1] = replace(looks[-1], **{what: getattr(MOST, what) + 1})
+    (found,) = soak.judge_growth(looks, MOST)
+    assert what in found
+
+
+def test_a_soak_of_few_looks_says_nothing():
+    (found,) = soak.judge_growth(draw_looks(np.random.default_rng(0), n_looks=9), MOST)
+    assert "say nothing" in found
+
+
+def test_a_wrong_answer_is_told_with_the_line_that_gives_it_again(monkeypatch, capsys):
+    def fail(rng):
+        raise AssertionError(f"{rng.integers(10)} is wrong")
+
+    monkeypatch.setitem(soak.OPERATIONS, "fork", fail)
+    run = soak.Soak(0)
+    run.do("fork", 7)
+    assert run.n_done == 1
+    assert "again: python -m reliability.soak --replay fork 7" in run.failures[0]
+    assert "AssertionError" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", soak.OPERATIONS)
+@pytest.mark.filterwarnings("ignore")
+def test_every_operation_of_a_soak_holds(name):
+    soak.OPERATIONS[name](np.random.default_rng(0))
+
+
+def test_what_a_process_holds_is_counted():
+    before = read_held(0)
+    with open(os.devnull) as _:
+        assert read_held(1).files == before.files + 1
+    assert read_held(2).files == before.files
+    assert before.resident_bytes > 1e6
+    assert before.threads >= 1
+
+
+def test_a_slope_has_an_error():
+    rng = np.random.default_rng(0)
+    done = np.arange(500)
+    slopes = [find_slope(done, 3.0 * done + rng.normal(scale=50.0, size=500))[0] for _ in range(300)]
+    assert np.std(slopes) == pytest.approx(find_slope(done, 3.0 * done + rng.normal(scale=50.0, size=500))[1], rel=0.15)
+    assert np.mean(slopes) == pytest.approx(3.0, abs=0.01)

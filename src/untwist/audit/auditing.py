@@ -25,7 +25,7 @@ from untwist.classifier import PILBoostClassifier
 from untwist.data.groups import RowGroups, read_groups
 from untwist.data.reviews import ReviewedRows, read_review
 from untwist.data.sources import UNKNOWN, LabelSources, read_names
-from untwist.data.tables import compute_fingerprint
+from untwist.data.tables import allow_taking_rows, compute_fingerprint
 from untwist.model import FittedModel, average_by_item
 from untwist.noise.calibration import calibrate
 from untwist.noise.dependence import find_rows_per_case
@@ -139,6 +139,7 @@ def audit_labels(
         raise ValueError("cv must be None with pred_probs, whose folds are made already")
     if reviewed is not None and source is not None:
         raise ValueError("reviewed and source exclude each other: apply the decisions to y, and leave reviewed out")
+    X = allow_taking_rows(X)
     review = None if reviewed is None else read_review(reviewed, X, y)
     labels_before = y if review is None else review.given
     rows = read_rows(
@@ -166,7 +167,7 @@ def _audit_by_own_model(
     if posterior is None:
         raise ValueError(
             "model must be a PILBoostClassifier that chose by folds: fitted, with alpha, n_estimators or max_depth "
-            '"auto", and without X_val'
+            '"auto", and without X_val. A file keeps no posteriors of folds, so that a loaded one is none'
         )
     fitted = model.model_
     labels = _check_rows(model, X, y)

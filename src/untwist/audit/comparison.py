@@ -16,6 +16,7 @@ from untwist.audit.labels import LabelAudit
 from untwist.audit.out_of_fold import find_held_out_shares
 from untwist.audit.peers import LEARNING_RATE, ROUNDS, HeldOut, fit_lightgbm, fit_xgboost
 from untwist.audit.training import collect_again
+from untwist.data.batches import Batches, fit_memory
 from untwist.sums import average
 from untwist.training_data import SourceColumns
 
@@ -67,8 +68,13 @@ def compare(audit: LabelAudit) -> dict[str, Peer]:
     Returns
     -------
     dict of Peer
-        By the name of the method.
+        By the name of the method. A ValueError where the rows are `Batches` that are too many for memory.
     """
+    if isinstance(audit.X, Batches) and not fit_memory(audit.X):
+        raise ValueError(
+            f"other boosters need all rows in memory, and {audit.X} are too many: audit some of them, "
+            "Batches(..., rows=...), and compare on these"
+        )
     folds = _find_folds(audit)
     measured = {"untwist": _measure(audit, audit.posterior, audit.clean.argmax(axis=1))}
     for name, (package, fit) in PEERS.items():

@@ -475,7 +475,7 @@ def describe_training(audit: LabelAudit) -> TrainingFacts:
     return TrainingFacts(
         n_columns=audit.numbers.shape[1],
         n_categorical=len(model.encoder.schema.categories),
-        missing_share=float(np.isnan(audit.numbers).mean()),
+        missing_share=float(np.mean([np.isnan(column).mean() for column in audit.numbers.T])),
         n_trees=model.n_rounds,
         choice=model.choice,
         alpha_was_open=isinstance(classifier.alpha, str) and classifier.alpha == "auto",

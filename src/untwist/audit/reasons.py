@@ -148,9 +148,10 @@ class ReasonFinder:
         array
             A number for each column, NaN where all values are missing.
         """
-        rows = self.table[np.flatnonzero(self.labels == label)]
-        usual = np.full(rows.shape[1], np.nan)
-        for column, values in enumerate(rows.T):
+        bearing = np.flatnonzero(self.labels == label)
+        usual = np.full(self.table.shape[1], np.nan)
+        for column in range(self.table.shape[1]):
+            values = self.table[bearing, column]
             known = values[~np.isnan(values)]
             if column in self.fitted.encoder.schema.categories and known.size:
                 categories, times = np.unique(known, return_counts=True)
@@ -254,10 +255,11 @@ class ReasonFinder:
 
     def _mark_leaves(self, rows: NDArray[np.intp]) -> sparse.csr_array:
         """Return a line for each of the rows, with a 1 for each leaf that it lies in."""
+        encoded = np.ascontiguousarray(self.fitted.encoder.schema.put_numbers(self.table[rows]))
         parts = []
         for forest in self.fitted.shared_forests:
             first_nodes = forest.offset[: len(forest)].astype(np.int32)
-            parts.append(forest.leaves(self._encoded[rows], self.n_jobs) + first_nodes)
+            parts.append(forest.leaves(encoded, self.n_jobs) + first_nodes)
         n_nodes = [len(forest.feature) for forest in self.fitted.shared_forests]
         shifts = np.cumsum([0, *n_nodes[:-1]])
         leaves = np.hstack([part + shift for part, shift in zip(parts, shifts, strict=True)])
@@ -280,11 +282,6 @@ class ReasonFinder:
         of_others[at, label] = -np.inf
         against = np.where(label != predicted, log_posterior[at, predicted], of_others.max(axis=1))
         return np.asarray(of_label - against)
-
-    @cached_property
-    def _encoded(self) -> Array:
-        """The training rows as the trees take them."""
-        return self.fitted.encoder.schema.put_numbers(self.table)
 
     @cached_property
     def _split_columns(self) -> NDArray[np.intp]:

@@ -14,7 +14,7 @@ from untwist.boosting.forest import Forest
 from untwist.boosting.runs import RoundReport
 from untwist.model import Candidate
 
-__all__ = ["CandidateKey", "FoldRun", "has_stalled"]
+__all__ = ["SLOW_AFTER", "CandidateKey", "FoldRun", "has_stalled"]
 
 #: A candidate gets at least so many rounds to make progress in.
 LEAST_PATIENCE = 15
@@ -62,8 +62,8 @@ class FoldRun:
         The score that each booster begins at, which its trees do not have: by class, then by fold.
     ends_by_itself : bool
         Whether the run ends when its loss rests or is hopeless; otherwise it makes all rounds that it is asked for.
-    may_be_slow : bool
-        Whether the run ends, too, when it turns out that longer steps would do better.
+    slow_after : int or None
+        The run ends, too, when its loss still falls after so many rounds, as longer steps would do better.
     to_beat : Candidate or None
         The best candidate so far.
     threads : Executor or None
@@ -82,7 +82,7 @@ class FoldRun:
     fold_weights: Array
     starts: list[list[float]]
     ends_by_itself: bool = True
-    may_be_slow: bool = False
+    slow_after: int | None = None
     to_beat: Candidate | None = None
     threads: Executor | None = None
     count: int = 0
@@ -103,7 +103,7 @@ class FoldRun:
         losses = self.losses()
         if has_stalled(losses) or self._is_hopeless(losses):
             return False
-        self.is_slow = self.may_be_slow and self.count >= SLOW_AFTER
+        self.is_slow = self.slow_after is not None and self.count >= self.slow_after
         return not self.is_slow
 
     def _boost_all(self, n_rounds: int) -> None:

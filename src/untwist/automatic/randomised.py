@@ -49,8 +49,9 @@ SEVERAL_CLASSES = Plan(n_trees=(40, 20), leaf_sizes=(2, 5, 15), most_values=4_00
 #: Where leaves have at least k rows, n rows make about so many times n / k leaves, and nearly as many splits.
 NODES_PER_LEAF_SIZE = 1.4
 
-#: The share of the columns that a node of a randomised tree draws.
+#: The share of the columns that a node of a randomised tree draws, and how many it draws at most.
 RANDOMISED_FEATURES = 0.5
+MOST_DRAWN_COLUMNS = 2_500
 
 
 def mix_in_randomised_trees(
@@ -201,6 +202,6 @@ def _grow(data: TrainingData, training_weights: Sequence[Array], fold: int, n_tr
         replace(task, weight=training_weights[fold]),
         n_trees,
         leaf_size,
-        RANDOMISED_FEATURES,
+        min(RANDOMISED_FEATURES, MOST_DRAWN_COLUMNS / data.encoder.n_features),
         first_tree=fold * n_trees,
     )

@@ -23,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 
 from untwist.arguments import Array
-from untwist.automatic.candidates import CandidateKey, FoldRun
+from untwist.automatic.candidates import SLOW_AFTER, CandidateKey, FoldRun
 from untwist.automatic.forecast import GROWING_SHARE, USUAL_ALPHAS, USUAL_DEPTHS, Forecast
 from untwist.automatic.out_of_fold import score_held_out_rows
 from untwist.automatic.randomised import grow_mixture, mix_in_randomised_trees, plan_randomised_trees
@@ -55,6 +55,14 @@ MOST_ROWS_SIDE_BY_SIDE = 30_000
 
 #: Rounds of a candidate, at most, where they are left open.
 MOST_ROUNDS = 1000
+
+#: Few rows with more columns than this are told apart in no time, and rounds are dear: there are fewer of them, and steps
+#: that prove too short become long soon.
+MANY_COLUMNS = 10_000
+FEW_ROWS = 1000
+MOST_ROUNDS_OF_MANY_COLUMNS = 100
+SLOW_AFTER_OF_MANY_COLUMNS = 50
+LONG_STEP = 0.2
 
 #: Sets of categories take the place of numbers that labels tell where their loss is lower by this share of it at least.
 #: Less than that is mostly chance, and sets have more to lose by it.
@@ -89,6 +97,8 @@ class Search:
         self.settings = data.settings
         self.alpha_decision = decide_alpha(data)
         open_steps = JOINT_LEARNING_RATES if self._scores_are_logarithms else LEARNING_RATES
+        if self._has_many_columns:
+            open_steps = (open_steps[0], LONG_STEP)
         steps = open_steps if self.settings.step is None else (self.settings.step,)
         self.step = steps[0]
         self.longer_steps = list(steps[1:])
@@ -172,7 +182,14 @@ class Search:
     @property
     def most_rounds(self) -> int:
         """The number of rounds that a candidate makes at most."""
-        return MOST_ROUNDS if self.settings.n_rounds is None else self.settings.n_rounds
+        if self.settings.n_rounds is not None:
+            return self.settings.n_rounds
+        return MOST_ROUNDS_OF_MANY_COLUMNS if self._has_many_columns else MOST_ROUNDS
+
+    @property
+    def _has_many_columns(self) -> bool:
+        """Whether the columns are far more than the rows, so that there are fewer rounds."""
+        return self.data.n_rows <= FEW_ROWS and self.data.encoder.n_features > MANY_COLUMNS
 
     def run(self) -> Fit:
         """Choose, and make the model of the best candidate.
@@ -305,10 +322,15 @@ class Search:
             fold_weights=self.fold_weights[folds.start : folds.stop],
             starts=starts,
             ends_by_itself=self.fixed_rounds is None,
-            may_be_slow=bool(self.longer_steps),
+            slow_after=self._slow_after if self.longer_steps else None,
             to_beat=None if self.best_run is None else self.candidates[self.best_run.key],
             threads=threads,
         )
+
+    @property
+    def _slow_after(self) -> int:
+        """A loss that still falls after so many rounds calls for longer steps."""
+        return SLOW_AFTER_OF_MANY_COLUMNS if self._has_many_columns else SLOW_AFTER
 
     def _boost(self, run: FoldRun) -> None:
         """Boost a candidate until it ends, or a callback or Ctrl-C end the search."""

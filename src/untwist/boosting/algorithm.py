@@ -227,17 +227,17 @@ class ValidationLoss:
         self._posterior_floor = posterior_floor
         self._y, weight = _check_labels_and_weights(y, sample_weight, "sample_weight_val")
         self._share = weight / weight.sum()
-        self._margins = np.zeros(self._y.size) if start is None else self._y * start
+        self.margins = np.zeros(self._y.size) if start is None else self._y * start
         self.losses: list[float] = []
         self.errors: list[float] = []
 
     def __call__(self, one: Round) -> float:
         """Add the round's hypothesis and return the loss."""
         prediction = _predict_checked(one.hypothesis, self._X, self._y.size, one.index)
-        self._margins = self._margins + one.leverage * self._y * prediction
+        self.margins = self.margins + one.leverage * self._y * prediction
         floor = self._posterior_floor
-        posterior = np.clip(self._link.weights(-self._margins), floor, 1.0 - floor)
-        right = (self._margins > 0) | ((self._margins == 0) & (self._y < 0))  # A score of 0 is a guess at the negative.
+        posterior = np.clip(self._link.weights(-self.margins), floor, 1.0 - floor)
+        right = (self.margins > 0) | ((self.margins == 0) & (self._y < 0))  # A score of 0 is a guess at the negative.
         self.losses.append(float(self._share @ -np.log(posterior)))
         self.errors.append(float(self._share @ ~right))
         return self.losses[-1]

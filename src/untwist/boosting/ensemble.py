@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -109,13 +110,14 @@ class Ensemble:
         """The trees, with the start as part of the first one: their scores are those of the ensemble."""
         return self.forest.shift(self.start) if self.forest is not None and self.start else self.forest
 
-    def scores(self, X: Any, n_jobs: int | None = None) -> Array:
-        """Return the scores H(x) of the rows of X."""
+    def scores(self, X: Any, n_jobs: int | None = None, rounds: tuple[int, int] | None = None) -> Array:
+        """Return the scores H(x) of the rows of X; with `rounds` only those from the first to before the second."""
+        first, last = (0, len(self)) if rounds is None else (min(one, len(self)) for one in rounds)
         if self.forest is not None:
-            scores = self.forest.scores(X, n_jobs=n_jobs)
-            return scores + self.start if self.start else scores
+            return self.forest.scores(X, first, last, n_jobs=n_jobs, start=self.start)
         scores = np.full(X.shape[0], self.start)
-        for scores in self.staged_scores(X):  # noqa: B007 - The last stage is the answer.
+        chosen = islice(self.iterate_rounds(), first, last)
+        for scores in staged_scores(chosen, X, self.start):  # noqa: B007 - The last stage is the answer.
             pass
         return scores
 

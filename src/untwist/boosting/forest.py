@@ -183,10 +183,12 @@ class Forest:
             n_features=forests[0].n_features,
         )
 
-    def scores(self, X: Any, first: int = 0, last: int | None = None, n_jobs: int | None = None) -> Array:
-        """Return the scores of rows of numbers: the sum over trees [first, last), a column per output if several."""
+    def scores(
+        self, X: Any, first: int = 0, last: int | None = None, n_jobs: int | None = None, start: float = 0.0
+    ) -> Array:
+        """Return the scores of rows of numbers: the start and trees [first, last), a column per output if several."""
         last = len(self) if last is None else last
-        out = np.zeros((X.shape[0], *self.value.shape[1:]))
+        out = np.full((X.shape[0], *self.value.shape[1:]), start)
         forest, X = self._leave_out_columns(X)
         for rows, block in iterate_row_blocks(X):
             forest.prepared.add_scores(block, first, last, count_threads(n_jobs), out[rows])

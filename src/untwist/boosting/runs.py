@@ -137,6 +137,7 @@ def advance(
     snapshot: Callable[[], Any] | None = None,
     started_at: float | None = None,
     watch: Callable[[], None] | None = None,
+    judge: Callable[[], bool] | None = None,
 ) -> Ending:
     """Make up to `n_rounds` rounds of every run, side by side; Ctrl-C ends them early, with the rounds done kept.
 
@@ -167,13 +168,15 @@ def advance(
         When the clock of `Progress` started, by `time.perf_counter`; None for now.
     watch : function or None
         Is called after every block, and tells whoever waits how far the runs are.
+    judge : function or None
+        Is called after every round; a true answer ends all runs.
     """
     callbacks = list(callbacks)
     going = list(runs)
     done = 0
     adaptive_block = 1
     started_at = time.perf_counter() if started_at is None else started_at
-    round_by_round = bool(callbacks) or workers.size > 1
+    round_by_round = bool(callbacks) or workers.size > 1 or judge is not None
     try:
         while going and done < n_rounds:
             step = block if block is not None else 1 if round_by_round else adaptive_block
@@ -188,6 +191,8 @@ def advance(
             adaptive_block = 2 * adaptive_block if quick else max(1, adaptive_block // 2)
             if watch is not None:
                 watch()
+            if judge is not None and judge():
+                going = []
             report_now = verbose > 0 and done % verbose == 0
             if not (callbacks or report_now):
                 continue

@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from untwist.arguments import Array
-from untwist.boosting.engines.compiled import scale_weights
+from untwist.boosting.engines.compiled import MOST_COPIES, scale_weights
 from untwist.data.workers import Workers, solo
 from untwist.theory.links import Link, LogitLink
+from untwist.theory.losses import AlphaLoss
 
 __all__ = ["find_prior_score", "weigh_classes_exactly"]
 
-#: Weights are summed as whole multiples of this share of a row, so that neither order nor workers show in the sum.
-SHARE_OF_ROW = 2.0**-24
+#: A sum of weights that are whole numbers stays below 2 to the power of this, so that it is exact.
+BITS_OF_SUM = 62
 
 #: A class without rows counts as half a row, so that its logarithm is finite.
 LEAST_ROWS = 0.5
@@ -24,7 +25,7 @@ LEAST_ROWS = 0.5
 #: A base rate counts as no further from 1/2 than these log-odds, 1 in 1,000: weights of 17 bits hold hardly less.
 LARGEST_LOG_ODDS = math.log(999.0)
 
-#: Scores that are log-odds begin no further from 0 than this: far from it, rows of the rare class hardly weigh anything.
+#: Scores that are log-odds begin no further from 0 than this: far from it, rows of the rare class hardly weigh.
 LARGEST_LOGIT_START = 4.0
 
 #: Boosting begins within this share of the clip, beyond which rows weigh nothing.
@@ -32,7 +33,7 @@ LARGEST_SHARE_OF_CLIP = 1.0 - 2.0**-20
 
 
 def weigh_classes_exactly(labels: NDArray[np.uint32], weight: Array, n_classes: int, workers: Workers = solo) -> Array:
-    """Return the weight of each class in rows, the same bits for any order of the rows, whichever worker has them.
+    """Return the weight of each class, and of all others, the same bits for any order of rows and any workers.
 
     Parameters
     ----------
@@ -47,17 +48,23 @@ def weigh_classes_exactly(labels: NDArray[np.uint32], weight: Array, n_classes: 
 
     Returns
     -------
-    array of shape (n_classes,)
+    array of shape (n_classes, 2)
+        The weight of the class and that of all others, in rows.
 
     Examples
     --------
     >>> weigh_classes_exactly(np.array([0, 1, 1], dtype=np.uint32), np.array([1.0, 0.5, 0.25]), 2)
-    array([1.  , 0.75])
+    array([[1.  , 0.75],
+           [0.75, 1.  ]])
     """
     scaled, _ = scale_weights(weight, workers)
-    whole = np.rint(scaled / SHARE_OF_ROW).astype(np.int64)
+    n_rows = int(workers.sum(np.array([np.count_nonzero(scaled)]))[0])
+    # Sums of whole numbers are the same in any order.
+    share_of_row = math.ldexp(1.0, (n_rows * MOST_COPIES).bit_length() - BITS_OF_SUM)
+    whole = np.rint(scaled / share_of_row).astype(np.int64)
     sums = np.array([whole[labels == label].sum() for label in range(n_classes)], dtype=np.int64)
-    return np.asarray(workers.sum(sums) * SHARE_OF_ROW, dtype=np.float64)
+    of_classes = workers.sum(sums)
+    return np.column_stack([of_classes, of_classes.sum() - of_classes]) * share_of_row
 
 
 def find_prior_score(link: Link, positive: float, negative: float) -> float:
@@ -85,10 +92,14 @@ def find_prior_score(link: Link, positive: float, negative: float) -> float:
     (-1.9423, np.float64(0.02))
     """
     log_odds = float(np.log(max(positive, LEAST_ROWS) / max(negative, LEAST_ROWS)))
+    alpha = link.loss.alpha if isinstance(link.loss, AlphaLoss) else 1.0
     if isinstance(link, LogitLink):
-        return float(np.clip(link.loss.alpha * log_odds, -LARGEST_LOGIT_START, LARGEST_LOGIT_START))
-    if math.isinf(getattr(link.loss, "alpha", 1.0)):
+        return float(np.clip(alpha * log_odds, -LARGEST_LOGIT_START, LARGEST_LOGIT_START))
+    if math.isinf(alpha):
         return 0.0  # All scores within the clip have a posterior of 1/2.
+    # A swap of the classes turns the start over to the last bit, as links of the alpha-loss are symmetric.
+    if isinstance(link.loss, AlphaLoss) and positive > negative:
+        return -find_prior_score(link, negative, positive)
     base_rate = expit(np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS))
     most = LARGEST_SHARE_OF_CLIP * link.clip
     return float(np.clip(link.link(base_rate), -most, most))

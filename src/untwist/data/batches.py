@@ -6,6 +6,7 @@ What is learned from them is, bit for bit, what the same table in memory would t
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, reduce
@@ -23,6 +24,9 @@ __all__ = ["Batches", "Encoded"]
 
 # A block has about this many cells, which makes 32 MB of numbers.
 CELLS = 1 << 22
+
+# More cells than this, 2 GB of numbers, do not come to memory as a whole.
+MOST_CELLS_IN_MEMORY = 1 << 28
 
 Prepare = Callable[[Any], Any]
 Check = Callable[[Any, int], Any]
@@ -264,6 +268,27 @@ class Encoded:
         """
         return reduce(lambda sums, block: tables.checksum_columns(block, sums), self.blocks(), [0] * self.shape[1])
 
+    def to_array(self) -> NDArray[np.float64]:
+        """Return all rows at once.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            In memory; where that would take more than 2 GB, in a nameless file in the folder for temporary files
+            (TMPDIR), which goes away with the array.
+        """
+        if fit_memory(self):
+            numbers = np.empty(self.shape)
+        else:
+            with tempfile.TemporaryFile() as file:
+                # Columns are looked at as a whole, and of the rows a few.
+                numbers = np.asarray(np.memmap(file, np.float64, "w+", shape=self.shape, order="F"))
+        first = 0
+        for block in self.blocks():
+            numbers[first : first + len(block)] = block
+            first += len(block)
+        return numbers
+
     def concatenate(self, other: Any) -> Encoded:
         """Put the rows of another table after these.
 
@@ -308,6 +333,22 @@ class Encoded:
 
     def __getitem__(self, rows: Any) -> Any:
         raise ValueError("this needs the table in memory: the rows of Batches come in blocks, and not one by one")
+
+
+def fit_memory(table: Batches | Encoded) -> bool:
+    """Tell whether all rows of a table may come to memory as numbers.
+
+    Parameters
+    ----------
+    table : Batches or Encoded
+        Rows that come in blocks.
+
+    Returns
+    -------
+    bool
+        Whether these are 2 GB at most.
+    """
+    return table.shape[0] * table.shape[1] <= MOST_CELLS_IN_MEMORY
 
 
 class _ParquetFiles:

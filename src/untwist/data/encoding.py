@@ -199,7 +199,7 @@ class TableEncoder:
         Parameters
         ----------
         X : table
-            Whatever `fit` takes; all of it comes to memory.
+            Whatever `fit` takes; all of it comes to memory, or a large one in blocks to a file (`Encoded.to_array`).
         estimator : object or None
             In whose name scikit-learn's errors speak; by default this encoder's.
 
@@ -211,7 +211,7 @@ class TableEncoder:
         """
         rows = self.encode(X, estimator)
         if isinstance(rows, Encoded):
-            return np.concatenate([np.asarray(block, dtype=np.float64) for block in rows.blocks()])
+            return rows.to_array()
         return np.ascontiguousarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
 
     @cached_property
@@ -261,6 +261,7 @@ class TableEncoder:
             and self.feature_names is None
             and not self.schema.categories
             and not self.schema.dates
+            and self.schema.missing is None
             and math.isfinite(X.min())
             and math.isfinite(X.max())
         )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from untwist.arguments import is_missing
+from untwist.data.batches import Batches
 from untwist.data.columns import is_a, is_real
 from untwist.data.tables import bring_to_host
 
@@ -123,42 +124,82 @@ def digest_columns(X: Any) -> Iterator[tuple[str, str]]:
         for name, part in (("shape", np.array(table.shape)), ("indptr", table.indptr), ("indices", table.indices)):
             yield name, _digest_values(part)
         yield "data", _digest_values(table.data)
-    elif hasattr(X, "blocks"):
-        for number, block in enumerate(X.blocks()):
-            yield str(number), fingerprint_features(block)
-    elif is_a(X, "pandas", "DataFrame"):
+    elif isinstance(X, Batches):
+        yield from _digest_blocks(X)
+    else:
+        for name, values in _iterate_columns(X):
+            yield name, _digest_values(values)
+
+
+def _iterate_columns(X: Any) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the name and the values of each column of a table in memory."""
+    if is_a(X, "pandas", "DataFrame"):
         for name, series in X.items():
-            yield str(name), _digest_values(np.asarray(series))
+            yield str(name), np.asarray(series)
     elif is_a(X, "polars", "DataFrame"):
         for series in X.get_columns():
-            yield series.name, _digest_values(series.to_numpy())
+            yield series.name, series.to_numpy()
     elif is_a(X, "pyarrow", "Table") or is_a(X, "pyarrow", "RecordBatch"):
         for name, column in zip(X.schema.names, X.columns, strict=True):
-            yield name, _digest_values(column.to_numpy(zero_copy_only=False))
+            yield name, column.to_numpy(zero_copy_only=False)
     else:
         array = np.asarray(X) if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
         # Texts, say, need no second dimension.
         table = array[:, None] if array.ndim == 1 else array.reshape(len(array), -1)
         for index in range(table.shape[1]):
-            yield str(index), _digest_values(table[:, index])
+            yield str(index), table[:, index]
+
+
+def _digest_blocks(table: Batches) -> Iterator[tuple[str, str]]:
+    """Yield what the table would in memory, in one pass over it; in three where columns hold text."""
+    digests = {name: blake2b(digest_size=8) for name in table.column_names}
+    # A column of numbers with gaps may be numbers in one block and not in another.
+    texts = {name for block in table.blocks() for name in _add_numbers(block, digests)}
+    digests |= {name: blake2b(digest_size=8) for name in texts}
+    for write in (_write_lengths, _write_content) if texts else ():
+        for block in table.blocks():
+            for name, values in _iterate_columns(block):
+                if name in texts:
+                    digests[name].update(write(_write_cells(values)))
+    for name, digest in digests.items():
+        yield name, digest.hexdigest()
+
+
+def _add_numbers(block: Any, digests: dict[str, Any]) -> Iterator[str]:
+    """Add the numbers of a block to the digest of each column; yield the columns that hold something else."""
+    for name, values in _iterate_columns(block):
+        if is_real(values.dtype):
+            digests[name].update(_write_numbers(values))
+        else:
+            yield name
 
 
 def _digest_values(values: NDArray[Any]) -> str:
     """Numbers count by what they are, whatever type holds them, anything else as text."""
     if not is_real(values.dtype):
         return _digest_text(_write_cells(values))
-    # Zero has one sign, and what is no number one form.
+    return blake2b(_write_numbers(values), digest_size=8).hexdigest()
+
+
+def _write_numbers(values: NDArray[Any]) -> bytes:
+    """Zero has one sign, and what is no number one form."""
     numbers = values.astype(np.float64) + 0.0
     numbers[np.isnan(numbers)] = np.nan
-    return blake2b(numbers.tobytes(), digest_size=8).hexdigest()
+    return numbers.tobytes()
 
 
 def _digest_text(cells: Iterable[str]) -> str:
     """The lengths say where one cell ends and the next begins."""
     texts = list(cells)
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    content = "".join(texts).encode("utf-8", "surrogatepass")
-    return blake2b(lengths.tobytes() + content, digest_size=8).hexdigest()
+    return blake2b(_write_lengths(texts) + _write_content(texts), digest_size=8).hexdigest()
+
+
+def _write_lengths(texts: list[str]) -> bytes:
+    return np.fromiter(map(len, texts), np.int64, len(texts)).tobytes()
+
+
+def _write_content(texts: list[str]) -> bytes:
+    return "".join(texts).encode("utf-8", "surrogatepass")
 
 
 def _write_cells(values: NDArray[Any]) -> list[str]:

@@ -40,6 +40,7 @@ from untwist.data.workers import Workers, solo
 
 __all__ = [
     "Schema",
+    "allow_taking_rows",
     "bring_to_host",
     "checksum_columns",
     "compute_fingerprint",
@@ -71,6 +72,8 @@ class Schema:
         unknown one. Other categories are their indices.
     readings : dict of int to Reading
         By the index of a column how its texts become numbers; every column of dates has one.
+    missing : float or None
+        A number that counts as missing, besides NaN, in columns that hold neither categories nor dates.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Schema:
     categories: dict[int, tuple[Category, ...]]
     numbers: dict[int, tuple[float, ...]] = field(default_factory=dict, repr=False)
     readings: dict[int, Reading] = field(default_factory=dict, repr=False)
+    missing: float | None = field(default=None, repr=False)
 
     def __hash__(self) -> int:
         return hash(frozenset(self.categories.items()))
@@ -104,6 +108,25 @@ class Schema:
             Categories are their index, NaN where missing or unknown, or the number that they are coded by, NaN where
             missing. What is not two-dimensional comes back as an array, for scikit-learn to complain about.
         """
+        numbers = self._encode_cells(X)
+        return numbers if self.missing is None else self._find_missing(numbers, self.missing)
+
+    def _find_missing(self, numbers: Any, missing: float) -> Any:
+        """Return a table with NaN in place of what counts as missing."""
+        if sparse.issparse(numbers):
+            if missing == 0:
+                raise ValueError("missing must not be 0 for a sparse table, whose absent cells are 0: make it dense")
+            values = np.where(numbers.data == missing, np.nan, numbers.data)
+            return type(numbers)((values, numbers.indices, numbers.indptr), shape=numbers.shape)
+        if numbers.ndim != 2:
+            return numbers
+        of_numbers = [i for i in range(numbers.shape[1]) if i not in self.categories and i not in self.dates]
+        is_missing = np.zeros(numbers.shape, dtype=bool)
+        is_missing[:, of_numbers] = numbers[:, of_numbers] == missing
+        return np.where(is_missing, numbers.dtype.type(np.nan), numbers) if is_missing.any() else numbers
+
+    def _encode_cells(self, X: Any) -> Any:
+        """Make numbers of a table, all of them as they are."""
         X = _convert_table(X)
         if sparse.issparse(X):
             if self.categories or self.dates:
@@ -506,6 +529,25 @@ def bring_to_host(table: Any) -> Any:
     return table
 
 
+def allow_taking_rows(X: Any) -> Any:
+    """Return a table of which rows can be taken by their positions.
+
+    Parameters
+    ----------
+    X : table or None
+        Any table in memory.
+
+    Returns
+    -------
+    table or None
+        The same rows; those of a sparse matrix of another layout as CSR, those of a batch of Arrow as a table.
+    """
+    X = bring_to_host(X)
+    if sparse.issparse(X):
+        return X.tocsr()
+    return sys.modules["pyarrow"].Table.from_batches([X]) if is_a(X, "pyarrow", "RecordBatch") else X
+
+
 def _unmask(array: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
     """Return an array with None, or NaN among numbers with a point, where a value is masked."""
     mask = np.ma.getmaskarray(array)
@@ -519,6 +561,8 @@ def _unmask(array: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
 def _convert_table(X: Any) -> Any:
     """Return `X` as a sparse matrix, an array, or a data frame of pandas, polars or pyarrow."""
     X = bring_to_host(X)
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:
+        raise ValueError("X must be a table, got a structured array of NumPy: give pandas.DataFrame(X)")
     if type(X).__module__.split(".")[0] == "xgboost":
         raise ValueError("X must be a table, got a matrix of XGBoost, which keeps no rows: give what it was made of")
     if type(X) is np.ndarray or sparse.issparse(X) or is_a(X, "polars", "DataFrame") or is_a(X, "pyarrow", "Table"):
@@ -526,7 +570,7 @@ def _convert_table(X: Any) -> Any:
     if is_a(X, "polars", "LazyFrame"):
         raise ValueError("X must be a table, got a polars LazyFrame: call its collect() first")
     if is_a(X, "pyarrow", "RecordBatch"):
-        return sys.modules["pyarrow"].Table.from_batches([X])
+        return allow_taking_rows(X)
     if is_a(X, "pandas", "DataFrame"):
         all_sparse = all(type(dtype).__name__ == "SparseDtype" and dtype.fill_value == 0 for dtype in X.dtypes)
         return X.sparse.to_coo() if X.shape[1] and all_sparse else X

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, Self
 from uuid import uuid4
 
@@ -12,17 +12,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from untwist.classifier import PILBoostClassifier
-from untwist.distributed.shard import end_tracker, fit_shard, make_worker_model, start_tracker
+from untwist.distributed.launching import LOST, Outcome, try_shard, wait_for_model
+from untwist.distributed.shard import end_tracker, make_worker_model, start_tracker
+from untwist.model import FittedModel
 from untwist.optional import import_optional
-from untwist.training_data import NO_REVIEW_FOR_WORKERS, NO_SOURCES_FOR_WORKERS, ValidationTable
+from untwist.training_data import (
+    NO_INIT_SCORE_FOR_WORKERS,
+    NO_REVIEW_FOR_WORKERS,
+    NO_SOURCES_FOR_WORKERS,
+    ValidationTable,
+)
 
 __all__ = ["DaskPILBoostClassifier"]
-
-#: Seconds between two looks at the workers.
-SECONDS_BETWEEN_LOOKS = 0.1
-
-#: When a worker has failed, the others have this many seconds to fail too and to tell why.
-SECONDS_TO_TELL = 2.0
 
 #: The partitions of each worker, by its address: futures of dicts of tables.
 Partitions = dict[str, list[Any]]
@@ -52,6 +53,8 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         item: Any = None,
         reviewed: Any = None,
         groups: Any = None,
+        init_score: Any = None,
+        init_score_val: Any = None,
     ) -> Self:
         """Boost on Dask collections.
 
@@ -63,7 +66,7 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             Validation rows, which stay with their workers; those of workers that do not train go to the first one.
         source, item
             Not for distributed rows: sources are judged by all rows at once.
-        reviewed
+        reviewed, init_score, init_score_val
             Not for distributed rows either.
         groups : Dask array or series, or None
             Which rows belong together, whichever workers hold them; partitioned like X. The fold of a group follows
@@ -77,13 +80,16 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             raise ValueError(NO_SOURCES_FOR_WORKERS)
         if reviewed is not None:
             raise ValueError(NO_REVIEW_FOR_WORKERS)
+        if init_score is not None or init_score_val is not None:
+            raise ValueError(NO_INIT_SCORE_FOR_WORKERS)
         ValidationTable(X_val, y_val, sample_weight_val).check_complete()
         try:
             client = _import_dask("distributed").get_client()
         except ValueError as error:
             raise ValueError("there is no Dask client here: make a dask.distributed.Client first") from error
-        rows = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
-        training = _find_partitions(client, rows)
+        training = _find_partitions(client, {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups})
+        if not training:
+            raise ValueError("X and y have no rows")
         validation: Partitions = {}
         if X_val is not None:
             validation = _find_partitions(client, {"X": X_val, "y": y_val, "sample_weight": sample_weight_val})
@@ -92,18 +98,18 @@ class DaskPILBoostClassifier(PILBoostClassifier):
             validation.setdefault(addresses[0], []).extend(partitions)
         # Two fits that wait for each other's workers would wait for ever.
         with _import_dask("distributed").MultiLock(addresses):
-            fitted = self._fit_on_workers(client, addresses, training, validation)
-        self.model_ = fitted.model_
+            self.model_ = self._fit_on_workers(client, addresses, training, validation)
         return self
 
     def _fit_on_workers(
         self, client: Any, addresses: list[str], training: Partitions, validation: Partitions
-    ) -> PILBoostClassifier:
+    ) -> FittedModel:
         host = client.scheduler.address.split("://")[-1].rsplit(":", 1)[0]
         key = uuid4().hex
         communicator = client.run_on_scheduler(_begin_on_scheduler, n_workers=len(addresses), host=host, key=key)
+        futures: list[Any] = []
         try:
-            futures = [
+            futures += [
                 client.submit(
                     _fit_partitions,
                     make_worker_model(self),
@@ -118,54 +124,61 @@ class DaskPILBoostClassifier(PILBoostClassifier):
                 )
                 for rank, address in enumerate(addresses)
             ]
-            return _wait(client, futures, addresses)
+            return wait_for_model(partial(_look, client, futures, addresses), len(futures))
         finally:
+            client.cancel([future for future in futures if not future.done()], force=True)
             client.run_on_scheduler(_end_on_scheduler, key=key)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
         """Return the class of every row, as a Dask array.
 
         Parameters
         ----------
         X : Dask collection or table
             The rows; those of a table in memory are predicted at once.
+        iteration_range : (int, int) or None
+            Only these rounds count, as for `PILBoostClassifier.predict`.
 
         Returns
         -------
         dask.array.Array or ndarray
             One label per row.
         """
-        return self._map_partitions(X, "predict")
+        return self._map_partitions(X, "predict", iteration_range)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
         """Return the clean posterior of every class, as a Dask array.
 
         Parameters
         ----------
         X : Dask collection or table
             The rows; those of a table in memory are predicted at once.
+        iteration_range : (int, int) or None
+            Only these rounds count, as for `PILBoostClassifier.predict`.
 
         Returns
         -------
         dask.array.Array or ndarray
             A row for each row of X, a column for each class.
         """
-        return self._map_partitions(X, "predict_proba")
+        return self._map_partitions(X, "predict_proba", iteration_range)
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Any:
         """Return the score of the clean posterior, as a Dask array.
 
         Parameters
         ----------
         X : Dask collection or table
             The rows; those of a table in memory are predicted at once.
+        iteration_range : (int, int) or None
+            Only these rounds count, as for `PILBoostClassifier.predict`.
 
         Returns
         -------
         dask.array.Array or ndarray
             One score per row, or one for each class beyond two.
         """
-        return self._map_partitions(X, "decision_function")
+        return self._map_partitions(X, "decision_function", iteration_range)
 
     def local(self) -> PILBoostClassifier:
         """Return the model for tables in memory, which predicts at once and can be saved and exported.
@@ -178,9 +191,9 @@ class DaskPILBoostClassifier(PILBoostClassifier):
         check_is_fitted(self, "model_")
         return make_worker_model(self)
 
-    def _map_partitions(self, X: Any, method: str) -> Any:
+    def _map_partitions(self, X: Any, method: str, iteration_range: tuple[int, int] | None) -> Any:
         """Return what a method of the local model makes of every partition, computed when asked for."""
-        call = getattr(self.local(), method)
+        call = partial(getattr(self.local(), method), iteration_range=iteration_range)
         if not _is_dask(X):
             return call(X)
         n_classes = len(self.classes_)
@@ -216,7 +229,7 @@ def _is_dask(X: Any) -> bool:
 
 
 def _find_partitions(client: Any, collections: Mapping[str, Any]) -> Partitions:
-    """Compute all partitions, and return who holds which."""
+    """Compute all partitions, and return who holds which; those without rows are left out."""
     given = {name: table for name, table in collections.items() if table is not None}
     if not {"X", "y"} <= set(given):
         raise ValueError("X and y must be given together")
@@ -230,13 +243,21 @@ def _find_partitions(client: Any, collections: Mapping[str, Any]) -> Partitions:
     rows = [make_dict(dict(zip(blocks, each, strict=True))) for each in zip(*blocks.values(), strict=True)]
     futures = client.compute(rows)
     _import_dask("distributed").wait(futures)
-    partitions: Partitions = {}
     for future in futures:
         if future.status == "error":
             raise future.exception()
+    counts_of_rows = client.gather(client.map(_count_rows, futures))
+    partitions: Partitions = {}
+    for future, n_rows in zip(futures, counts_of_rows, strict=True):
+        if not n_rows:
+            continue
         address = client.who_has(future)[future.key][0]
         partitions.setdefault(address, []).append(future)
     return partitions
+
+
+def _count_rows(partition: Mapping[str, Any]) -> int:
+    return len(partition["y"])
 
 
 def _list_blocks(name: str, table: Any) -> list[Any]:
@@ -255,12 +276,11 @@ def _fit_partitions(
     validation: list[dict[str, Any]],
     communicator: dict[str, Any],
     rank: int,
-) -> PILBoostClassifier | None:
-    """Fit the partitions of a worker, as one table; the first worker returns the model."""
+) -> Outcome:
+    """Fit the partitions of a worker, as one table."""
     rows = _join_partitions(training)
     rows |= {f"{name}_val": table for name, table in _join_partitions(validation).items()}
-    fitted = fit_shard(model, rows, communicator, rank)
-    return fitted if rank == 0 else None
+    return try_shard(model, rows, communicator, rank)
 
 
 def _join_partitions(partitions: list[dict[str, Any]]) -> dict[str, Any]:
@@ -276,30 +296,20 @@ def _join_tables(tables: list[Any]) -> Any:
     return np.concatenate(tables)
 
 
-def _wait(client: Any, futures: list[Any], addresses: list[str]) -> PILBoostClassifier:
-    """Return what the first worker made; if one fails or is lost the others wait in vain, and an error says which."""
-
-    def list_lost() -> list[str]:
-        present = client.scheduler_info(n_workers=-1)["workers"]
-        return [address for address in addresses if address not in present]
-
-    def list_errors() -> list[BaseException]:
-        return [future.exception() for future in futures if future.status == "error"]
-
-    while not all(future.done() for future in futures) and not list_errors() and not list_lost():
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-    if list_errors() or list_lost():
-        time.sleep(SECONDS_TO_TELL)  # The first to fail may only have missed another.
-    lost = list_lost()
-    # Workers that have only lost the others come last.
-    errors = sorted(list_errors(), key=lambda error: type(error).__name__ == "XGBoostError")
-    if lost or errors:
-        client.cancel(futures, force=True)
-    if lost:
-        raise RuntimeError(f"Dask lost worker {lost[0]}, and the fit cannot go on without its rows")
-    if errors:
-        raise errors[0]
-    return futures[0].result()  # type: ignore[no-any-return]
+def _look(client: Any, futures: list[Any], addresses: list[str], ranks: Collection[int]) -> dict[int, Outcome]:
+    """Return what those of these workers made that have ended, or that the cluster has lost."""
+    present = client.nthreads()  # `scheduler_info` is shared, and at times empties between two lines of this thread.
+    outcomes = {}
+    for rank in ranks:
+        future = futures[rank]
+        if future.status == "finished":
+            outcomes[rank] = future.result()
+        elif addresses[rank] not in present:
+            message = f"Dask lost worker {addresses[rank]}, and the fit cannot go on without its rows"
+            outcomes[rank] = Outcome(failure=LOST, message=message)
+        elif future.done():
+            outcomes[rank] = Outcome.of_error(future.exception())
+    return outcomes
 
 
 def _begin_on_scheduler(n_workers: int, host: str, key: str) -> Any:

@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ import numpy as np
 
 from untwist.arguments import check_count
 from untwist.classifier import PILBoostClassifier
-from untwist.distributed.shard import end_tracker, make_worker_model, start_tracker
-from untwist.files.checkpoints import Checkpoint, resumed
+from untwist.distributed.launching import LOST, Outcome, fit_with_restarts, wait_for_model
+from untwist.distributed.shard import end_tracker, start_tracker
+from untwist.model import FittedModel
 
 __all__ = ["fit", "shards"]
 
@@ -27,12 +28,6 @@ Part = Mapping[str, Any] | tuple[Any, ...] | Callable[[], Mapping[str, Any]]
 
 #: The arguments of `fit`, in the order of a tuple.
 ARGUMENTS = ("X", "y", "sample_weight", "X_val", "y_val", "sample_weight_val")
-
-#: Seconds between two looks at the workers.
-SECONDS_BETWEEN_LOOKS = 0.05
-
-#: When a worker has failed, the others have this many seconds to fail too and to tell why.
-SECONDS_TO_TELL = 5.0
 
 
 def shards(n_workers: int, X: Any, y: Any, sample_weight: Any = None) -> list[dict[str, Any]]:
@@ -87,25 +82,10 @@ def fit(model: PILBoostClassifier, parts: Sequence[Part], *, restarts: int = 0) 
     RuntimeError
         If a worker died, and the others were ended; it says what happened.
     """
-    checkpoints = [one.path for one in model.callbacks or () if isinstance(one, Checkpoint)]
-    times_before = _list_times(checkpoints)
-    for attempt in range(restarts + 1):
-        try:
-            return _fit_once(make_worker_model(model), parts)
-        except RuntimeError:
-            if attempt == restarts:
-                raise
-            if _list_times(checkpoints) != times_before:  # A file that was there before may be of another fit.
-                model = resumed(make_worker_model(model), checkpoints[0])
-    raise AssertionError("unreachable")
+    return fit_with_restarts(model, partial(_fit_once, parts=parts), restarts)
 
 
-def _list_times(paths: Sequence[Path]) -> list[int]:
-    """Return when each file was written last; 0 where there is none."""
-    return [path.stat().st_mtime_ns if path.exists() else 0 for path in paths]
-
-
-def _fit_once(model: PILBoostClassifier, parts: Sequence[Part]) -> PILBoostClassifier:
+def _fit_once(model: PILBoostClassifier, parts: Sequence[Part]) -> FittedModel:
     n_workers = check_count("number of parts", len(parts))
     with tempfile.TemporaryDirectory(prefix="untwist-") as name:
         folder = Path(name)
@@ -118,9 +98,7 @@ def _fit_once(model: PILBoostClassifier, parts: Sequence[Part]) -> PILBoostClass
             for rank in range(n_workers):
                 # XGBoost writes to standard output whatever it does.
                 workers.append(subprocess.Popen([*command, str(rank)], stdout=subprocess.DEVNULL))
-            _wait(workers, folder)
-            fitted = (folder / "model").read_bytes()
-            return pickle.loads(fitted)  # type: ignore[no-any-return]  # Our child wrote it.
+            return wait_for_model(partial(_look, workers, folder), n_workers)
         finally:
             for worker in workers:
                 worker.kill()
@@ -140,30 +118,15 @@ def _write_parts(model: PILBoostClassifier, parts: Sequence[Part], folder: Path)
         raise ValueError(f"workers need callbacks and functions from a module, no lambdas: {error}") from error
 
 
-def _wait(workers: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
-    """Wait for all workers; a RuntimeError, or the ValueError that a worker had, if one fails."""
-    while None in (codes := [worker.poll() for worker in workers]):
-        if any(codes):
-            _wait_for_others(workers)
-            break
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-    codes = [worker.poll() for worker in workers]
-    for rank, code in enumerate(codes):
-        if code is not None and code < 0:
-            name = signal.Signals(-code).name
-            raise RuntimeError(f"worker {rank} of {len(workers)} was killed ({name}): the fit cannot go on without it")
-    errors = {rank: file.read_text() for rank in range(len(workers)) if (file := folder / f"error-{rank}").exists()}
-    # Workers that have only lost the others come last.
-    for rank, text in sorted(errors.items(), key=lambda error: error[1].startswith("XGBoostError")):
-        kind, _, message = text.partition(": ")
-        failure = ValueError if kind == "ValueError" else RuntimeError
-        raise failure(f"worker {rank} of {len(workers)}: {message or kind}")
-    if any(codes):
-        raise RuntimeError(f"a worker ended with exit codes {codes}")
-
-
-def _wait_for_others(workers: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Give workers a few seconds to end."""
-    end = time.monotonic() + SECONDS_TO_TELL
-    while time.monotonic() < end and None in [worker.poll() for worker in workers]:
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+def _look(workers: Sequence[subprocess.Popen[bytes]], folder: Path, ranks: Collection[int]) -> dict[int, Outcome]:
+    """Return what those of these workers left behind that have ended."""
+    outcomes = {}
+    for rank in ranks:
+        code = workers[rank].poll()
+        if code == 0:
+            outcomes[rank] = pickle.loads((folder / f"outcome-{rank}").read_bytes())  # Our child wrote it.
+        elif code is not None:
+            end = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
+            message = f"worker {rank} of {len(workers)} {end}: the fit cannot go on without it"
+            outcomes[rank] = Outcome(failure=LOST, message=message)
+    return outcomes

@@ -57,6 +57,9 @@ Record = TypeVar("Record", Candidate, Mixture)
 #: The numbers of categories stay below this, so that they are finite in any precision.
 LARGEST_CODE = 1e6
 
+#: A number that counts as missing is at most this, so that it is finite.
+LARGEST_NUMBER = float(np.finfo(np.float64).max)
+
 #: Columns times classes, at most: a small file must not ask for much memory.
 MOST_COLUMNS = 1 << 23
 
@@ -253,7 +256,9 @@ def _read_columns(about: Any, n_scores: int, accepted: AcceptedTables, arrays: A
         feature_names = np.array(names, dtype=object)
     categories = _read_categories(about["categories"], n_features)
     numbers = _read_numbers(about.get("numbers", []), categories, arrays)
-    schema = Schema(categories, numbers, _read_readings(about.get("readings", []), categories, n_features))
+    readings = _read_readings(about.get("readings", []), categories, n_features)
+    missing = read_number(about["missing"], low=-LARGEST_NUMBER, high=LARGEST_NUMBER) if "missing" in about else None
+    schema = Schema(categories, numbers, readings, missing)
     most = max(schema.n_sets.values(), default=0)
     require(
         most <= KNOWN_CATEGORIES, f"a column that is not coded by its labels has at most {KNOWN_CATEGORIES} categories"

@@ -95,7 +95,7 @@ def dumps(model: PILBoostClassifier) -> bytes:
 
 def _choose_version(model: FittedModel) -> int:
     """Return the first version of the format that can hold a model."""
-    if any(ensemble.start for ensemble in model.ensembles):
+    if any(ensemble.start for ensemble in model.ensembles) or model.encoder.schema.missing is not None:
         return VERSION
     if model.encoder.schema.readings:
         return FIFTH_VERSION
@@ -127,6 +127,8 @@ def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
     """
     settings: dict[str, Any] = model.get_params(deep=False)
     settings["callbacks"] = None
+    if not isinstance(settings["eval_metric"], str):
+        settings["eval_metric"] = None
     if not isinstance(settings["random_state"], (int, np.integer)):
         settings["random_state"] = None
     if is_alpha_loss(settings["loss"]):
@@ -196,6 +198,7 @@ def _describe_columns(encoder: TableEncoder, arrays: _ArrayWriter) -> dict[str, 
         "categories": [[column, make_plain("a category", list(known))] for column, known in categories],
         **({"numbers": numbers} if numbers else {}),
         **({"readings": readings} if readings else {}),
+        **({} if encoder.schema.missing is None else {"missing": encoder.schema.missing}),
     }
 
 

@@ -88,6 +88,8 @@ def report(
     str
         The page, which loads nothing, and sends nothing unless there is a server.
     """
+    if table is not None and not hasattr(table, "iloc"):
+        raise ValueError(f"table must be a pandas DataFrame of what to show, got a {type(table).__name__}")
     for name, given in {"rows": rows, "table": table, "positions": positions}.items():
         if given is not None and len(given) != len(audit.given):
             raise ValueError(f"{name} must be one for each of the {len(audit.given)} labels, got {len(given)}")

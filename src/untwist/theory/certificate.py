@@ -325,6 +325,8 @@ def certify(
         mean_weights.append(float(share @ one.weights))
         outside_band.append(_lies_outside_band(link, before))
         for ledger in (exact, implied):
+            if not ledger.risks:
+                ledger.begin(before, share)
             ledger.enter(one, before, share, step_size, largest_predictions[-1])
     if margins is None:
         raise ValueError("rounds must not be empty: there is nothing to certify")
@@ -356,10 +358,13 @@ class _Ledger:
         self.risks: list[float] = []
         self.rows: list[tuple[float, float, float, float]] = []
 
+    def begin(self, margins: Array, share: Array) -> None:
+        """Note the risk before the first round; where all margins are 0 no rounding of shares shows in it."""
+        risk = share @ self.link.margin_loss(margins) if margins.any() else self.link.margin_loss(0.0)
+        self.risks.append(float(risk))
+
     def enter(self, one: BoostingRound, before: Array, share: Array, step_size: float, M: float) -> None:
         """Note zeta, the curvature, the decrease of the risk and the bound on it for a round."""
-        if not self.risks:
-            self.risks.append(float(share @ self.link.margin_loss(before)))
         edge = float(share @ (one.agreement * self.link.weights(before)))
         gap = abs(edge - one.edge)
         zeta = gap / abs(one.edge) if one.edge else math.inf if gap else 0.0

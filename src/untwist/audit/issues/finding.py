@@ -18,9 +18,11 @@ from untwist.audit.issues.issue import KINDS, DataIssue
 from untwist.audit.issues.near import find_near_duplicates
 from untwist.audit.issues.outliers import find_outliers
 from untwist.audit.issues.rows import ComparedRows
+from untwist.data.batches import Batches
 from untwist.data.columns import describe_array
 from untwist.data.encoding import TableEncoder
-from untwist.data.tables import LARGEST_CODE, learn
+from untwist.data.labels import refuse_missing
+from untwist.data.tables import LARGEST_CODE, bring_to_host, learn
 
 __all__ = ["find_data_issues", "find_issues_in"]
 
@@ -70,11 +72,16 @@ def find_data_issues(
     """
     if len(np.shape(X)) != 2:
         raise ValueError(f"X must be a table of two dimensions, rows and columns, got shape {np.shape(X)}")
-    encoder = TableEncoder(np.shape(X)[1], _get_feature_names(X), learn(X, max_categories=LARGEST_CODE))
+    if isinstance(X, Batches):
+        schema, head = X.learn(max_categories=LARGEST_CODE), X.head
+    else:
+        schema, head = learn(X, max_categories=LARGEST_CODE), X
+    encoder = TableEncoder(np.shape(X)[1], _get_feature_names(head), schema)
     numbers = encoder.encode_dense(X)
     labels, classes = None, np.zeros(0)
     if y is not None:
-        classes, labels = np.unique(np.asarray(y), return_inverse=True)
+        refuse_missing(y)
+        classes, labels = np.unique(np.asarray(bring_to_host(y)), return_inverse=True)
         if labels.shape != (len(numbers),):
             raise ValueError(f"y must be one label for each of the {len(numbers)} rows, got shape {np.shape(y)}")
     posterior = None

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from untwist import _core
 from untwist.arguments import Array
-from untwist.boosting.engines.engine import Engine, EngineOptions, Rows, Task
+from untwist.boosting.engines.engine import COLUMN_SETTINGS, Engine, EngineOptions, Rows, Task
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads, iterate_column_blocks, iterate_row_blocks
 from untwist.data.workers import Workers, solo
@@ -44,7 +44,8 @@ class CompiledEngine(Engine):
     boosts_jointly: ClassVar[bool] = True
     boosts_side_by_side: ClassVar[bool] = True
     known_settings: ClassVar[frozenset[str]] = frozenset(
-        {"l2", "subsample", "max_features", "extra_trees", "max_bins", "monotonic_cst", "min_samples_leaf"}
+        {"l2_regularization", "subsample", "max_features", "extra_trees", "max_bins", "min_samples_leaf"}
+        | COLUMN_SETTINGS
     )
 
     def check_loss(self, loss: Loss) -> None:
@@ -184,6 +185,10 @@ class CompiledBooster:
             extra=growth.extra,
             seed=growth.seed,
             monotone=np.array(growth.monotone, dtype=np.int8),
+            grouped_columns=np.array([column for group in growth.interactions for column in group], dtype=np.uint32),
+            group_starts=np.cumsum([0, *map(len, growth.interactions)] if growth.interactions else [], dtype=np.int64),
+            feature_weights=np.array(growth.feature_weights, dtype=np.float64),
+            features=dataset.n_features,
         )
         self._core = _core.Booster(dataset.core, core_task, core_growth)
 
@@ -203,6 +208,10 @@ class CompiledBooster:
     def errors(self) -> Array:
         """Return the error of the validation rows after each round."""
         return self._core.errors()
+
+    def current_scores(self) -> Array:
+        """Return the score of every row after the rounds so far."""
+        return self._core.scores()
 
     def ensemble(self) -> Ensemble:
         """Return the trees so far."""

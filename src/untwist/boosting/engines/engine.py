@@ -19,7 +19,10 @@ from untwist.data.workers import Workers, solo
 from untwist.theory.links import LINKS, Link
 from untwist.theory.losses import Loss
 
-__all__ = ["DEEPEST", "Booster", "Dataset", "Engine", "EngineOptions", "Growth", "Rows", "Task"]
+__all__ = ["COLUMN_SETTINGS", "DEEPEST", "Booster", "Dataset", "Engine", "EngineOptions", "Growth", "Rows", "Task"]
+
+#: Settings that say something of single columns, which trees of any kind may heed.
+COLUMN_SETTINGS = frozenset({"monotonic_cst", "interaction_cst", "feature_weights"})
 
 #: Trees are never deeper than this, whatever `max_depth` says.
 DEEPEST = 60
@@ -42,6 +45,11 @@ class Growth:
         What rows, columns and splits are drawn by.
     monotone : tuple of int
         For each column whether the score may only fall (-1) or rise (+1) with it; empty where nothing is asked for.
+    interactions : tuple of tuples of int
+        Groups of columns, each column in one at least: only those of one group meet on a way from the root of a tree to
+        a leaf. Empty where all may meet.
+    feature_weights : tuple of float
+        The chance of each column to be drawn, up to a factor; empty where all have the same.
     """
 
     max_depth: int | None = 3
@@ -55,6 +63,8 @@ class Growth:
     extra: bool = False
     seed: int = 0
     monotone: tuple[int, ...] = ()
+    interactions: tuple[tuple[int, ...], ...] = ()
+    feature_weights: tuple[float, ...] = ()
 
     @property
     def depth(self) -> int:
@@ -172,6 +182,9 @@ class Booster(Protocol):
 
     def errors(self) -> Array:
         """Return the error of the validation rows after each round."""
+
+    def current_scores(self) -> Array:
+        """Return the score of every row that trains or is validated after the rounds so far, in the order given."""
 
     def ensemble(self) -> Ensemble:
         """Return what the rounds so far leave behind."""

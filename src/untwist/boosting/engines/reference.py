@@ -88,6 +88,9 @@ class ReferenceBooster:
         start = np.zeros(len(labels)) if task.start is None else task.start
         signs = np.where(labels == task.positive_class, 1.0, -1.0)
         training = np.flatnonzero(weight)
+        self._scores = start.copy()
+        self._signs = signs
+        self._training = training
         self._rounds = pilboost(
             X[training],
             signs[training],
@@ -103,6 +106,7 @@ class ReferenceBooster:
         self._validation: ValidationLoss | None = None
         if task.validation_weight is not None:
             watched = np.flatnonzero(task.validation_weight)
+            self._watched = watched
             self._validation = ValidationLoss(
                 X[watched],
                 signs[watched],
@@ -121,8 +125,10 @@ class ReferenceBooster:
             if one is None:
                 break
             self._kept.append((one.hypothesis, one.leverage, one.edge))
+            self._scores[self._training] = self._signs[self._training] * one.margins
             if self._validation is not None:
                 self._validation(one)
+                self._scores[self._watched] = self._signs[self._watched] * self._validation.margins
         return len(self._kept)
 
     def last_edge(self) -> float:
@@ -136,6 +142,10 @@ class ReferenceBooster:
     def errors(self) -> Array:
         """Return the error of the validation rows after each round."""
         return np.array([] if self._validation is None else self._validation.errors)
+
+    def current_scores(self) -> Array:
+        """Return the score of every row that trains or is validated after the rounds so far."""
+        return self._scores.copy()
 
     def ensemble(self) -> Ensemble:
         """Return the hypotheses so far."""

@@ -12,6 +12,7 @@ threads and the workers.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -180,6 +181,8 @@ class XGBoostBooster:
             parameters |= {"max_leaves": growth.max_leaf_nodes, "grow_policy": "lossguide"}
         if growth.monotone:
             parameters["monotone_constraints"] = growth.monotone
+        if growth.interactions:
+            parameters["interaction_constraints"] = json.dumps(growth.interactions)
         return parameters
 
     def _validate(self) -> None:
@@ -208,6 +211,10 @@ class XGBoostBooster:
     def errors(self) -> Array:
         """Return the error of the validation rows after each round."""
         return np.array(self._errors)
+
+    def current_scores(self) -> Array:
+        """Return the score of every row after the rounds so far."""
+        return np.asarray(_fetch(self._sign * self._margins))
 
     def ensemble(self) -> Ensemble:
         """Return the trees so far."""

@@ -70,6 +70,8 @@ class XGBoostDataset:
         self.has_missing = self.workers.sum(lost.astype(np.int64)) > 0
         self.table = find_array_library(self.device).asarray(table)
         self.matrix = self._make_matrix()
+        if settings.growth.feature_weights:
+            self.matrix.set_info(feature_weights=np.array(settings.growth.feature_weights))
 
     def _encode(self, X: Any) -> NDArray[np.uint8]:
         """Return the codes of all cells."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from untwist.arguments import Array
-from untwist.boosting.engines.engine import Dataset, Engine, EngineOptions, Rows, Task
+from untwist.boosting.engines.engine import COLUMN_SETTINGS, Dataset, Engine, EngineOptions, Rows, Task
 from untwist.boosting.engines.xgboost.booster import XGBoostBooster
 from untwist.boosting.engines.xgboost.dataset import XGBoostDataset
 from untwist.data.encoding import AcceptedTables
@@ -28,7 +28,7 @@ class XGBoostEngine(Engine):
     joins_workers: ClassVar[bool] = True
     known_links: ClassVar[frozenset[str]] = frozenset({"clipped", "exact"})
     known_settings: ClassVar[frozenset[str]] = frozenset(
-        {"l2", "subsample", "max_features", "max_bins", "monotonic_cst", "tree_method", "device"}
+        {"l2_regularization", "subsample", "max_features", "max_bins", "tree_method", "device"} | COLUMN_SETTINGS
     )
 
     def check_settings(self, settings: EngineOptions) -> None:

@@ -1,0 +1,274 @@
+"""What is measured after each round besides the loss of validation rows: a metric of one's own, and training rows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer
+from sklearn.metrics._scorer import _BaseScorer
+
+from untwist.arguments import Array, check_real
+from untwist.boosting.ensemble import is_stale
+from untwist.noise.posterior import ClassesPosterior, Posterior
+from untwist.theory.links import Link
+
+__all__ = ["Answers", "MeasuredRows", "Measurer", "Metric", "read_metric"]
+
+#: What `eval_metric` may be.
+KINDS = "eval_metric must be None, the name of a scorer of scikit-learn, a scorer or a function"
+
+#: How the names of functions end that are better the larger they are, and the smaller, as in scikit-learn.
+HIGHER_IS_BETTER = ("_score",)
+LOWER_IS_BETTER = ("_loss", "_error", "_deviance")
+
+#: What is measured of twisted posteriors in any case.
+OURS = ("log_loss", "error")
+
+#: Losses are summed as whole multiples of this, so that no order of the rows shows in the sum.
+SMALLEST_LOSS = 2.0**-30
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredRows:
+    """Some of the rows: their positions, the index of each one's class, and what it weighs."""
+
+    positions: NDArray[np.intp]
+    labels: NDArray[np.uint32]
+    weight: Array
+
+    @classmethod
+    def choose(cls, labels: NDArray[np.uint32], weight: Array) -> MeasuredRows:
+        """Return the rows that weigh something."""
+        positions = np.flatnonzero(weight)
+        return cls(positions, labels[positions], weight[positions])
+
+
+class Answers(ClassifierMixin, BaseEstimator):
+    """What a model says of rows that are given by their boosted scores, as scorers of scikit-learn ask for it."""
+
+    def __init__(self, classes: NDArray[Any], posterior: Posterior | ClassesPosterior) -> None:
+        self.classes = classes
+        self.posterior = posterior
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels."""
+        return self.classes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def decision_function(self, scores: Array) -> Array:
+        """Return the score of the clean posterior."""
+        return self.posterior.decision(scores)
+
+    def predict_proba(self, scores: Array) -> Array:
+        """Return the clean posterior of every class."""
+        return self.posterior.clean(self.decision_function(scores))
+
+    def predict(self, scores: Array) -> NDArray[Any]:
+        """Return the class whose clean posterior is largest."""
+        return np.asarray(self.classes[self.posterior.choose(self.decision_function(scores))])
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A metric of one's own.
+
+    Parameters
+    ----------
+    name : str
+        What `evals_result_` calls it.
+    function : callable
+        A scorer of scikit-learn, or a function of labels, posteriors and, if it takes them, weights.
+    is_scorer : bool
+        Which of the two it is.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    is_scorer: bool
+
+    def measure(self, answers: Answers, scores: Array, y: NDArray[Any], weight: Array) -> tuple[str, float, bool]:
+        """Return the name, the value and whether a larger one is better, as functions for LightGBM do."""
+        if self.is_scorer:
+            takes_weight = _takes(getattr(self.function, "_score_func", self.function), "sample_weight")
+            options = {"sample_weight": weight} if takes_weight else {}
+            return self._check(self.function(answers, scores, y, **options), higher_is_better=True)
+        posterior = answers.predict_proba(scores)
+        posterior = posterior[:, 1] if posterior.shape[1] == 2 else posterior
+        by_name = next((name for name in ("sample_weight", "weight") if _takes(self.function, name)), None)
+        options = {} if by_name is None else {by_name: weight}
+        found = self.function(y, posterior, **options)
+        if isinstance(found, tuple) and len(found) == 3:
+            name, value, higher_is_better = found
+            return str(name), self._check(value, bool(higher_is_better))[1], bool(higher_is_better)
+        if self.name.endswith(HIGHER_IS_BETTER):
+            return self._check(found, higher_is_better=True)
+        if self.name.endswith(LOWER_IS_BETTER):
+            return self._check(found, higher_is_better=False)
+        raise ValueError(
+            f"eval_metric={self.name} must say whether a larger value is better: let it return (name, value, "
+            "is_higher_better), or let its name end with _score, _loss, _error or _deviance"
+        )
+
+    def _check(self, value: Any, higher_is_better: bool) -> tuple[str, float, bool]:
+        return self.name, check_real(f"the value of eval_metric={self.name}", value), higher_is_better
+
+
+def read_metric(given: Any) -> Metric | None:
+    """Return the metric that `eval_metric` stands for.
+
+    Parameters
+    ----------
+    given : str, scorer, function or None
+        The name of a scorer of scikit-learn or a scorer: more is better. Or a function of labels and posteriors (of two
+        classes that of the second): it returns (name, value, is_higher_better) as for LightGBM, or a number where its
+        name ends with _score (more is better), _loss, _error or _deviance (less is better). It may have a parameter
+        sample_weight.
+
+    Returns
+    -------
+    Metric or None
+
+    Examples
+    --------
+    >>> read_metric("roc_auc").name
+    'roc_auc'
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        try:
+            return Metric(given, get_scorer(given), is_scorer=True)
+        except (ValueError, KeyError) as error:
+            raise ValueError(f"{KINDS}, got {given!r}, which is no scorer") from error
+    if not callable(given):
+        raise ValueError(f"{KINDS}, got {given!r}")
+    name = getattr(given, "__name__", type(given).__name__)
+    if isinstance(given, _BaseScorer):
+        return Metric(getattr(given, "_score_func", given).__name__, given, is_scorer=True)
+    return Metric(name, given, is_scorer=False)
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    """Tell whether a function has a parameter of this name."""
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+@dataclass(eq=False)
+class Measurer:
+    """Measures rows after each round.
+
+    Parameters
+    ----------
+    metric : Metric or None
+        The metric of one's own.
+    answers : Answers
+        What makes posteriors of scores.
+    link : Link
+        The link of the scores.
+    posterior_floor : float
+        Posteriors are kept within [posterior_floor, 1 - posterior_floor].
+    positive_classes : list of int
+        The class that each column of the scores speaks for.
+    rows : mapping
+        By name, the rows to measure: "training", "validation".
+    patience : int
+        Rounds that the metric may make no progress on validation rows; 0 for any number.
+    curves : dict
+        By name of the rows and of what was measured, the values after each round.
+    """
+
+    metric: Metric | None
+    answers: Answers
+    link: Link
+    posterior_floor: float
+    positive_classes: list[int]
+    rows: Mapping[str, MeasuredRows]
+    patience: int = 0
+    curves: dict[str, dict[str, Any]] = field(default_factory=dict)
+    higher_is_better: bool = False
+
+    def go_on_from(self, curves: Mapping[str, Mapping[str, Any]], n_rounds: int) -> None:
+        """Take over what was measured in the rounds before these, as far as it is known."""
+        for name in self.rows.keys() & curves.keys():
+            self.curves[name] = {}
+            for what, values in curves[name].items():
+                if _is_by_class(name, what):
+                    by_class = values if isinstance(values, list) else [values]
+                    self.curves[name][what] = [one[:n_rounds].tolist() for one in by_class]
+                else:
+                    self.curves[name][what] = values[:n_rounds].tolist()
+
+    def measure(self, columns: list[Array]) -> bool:
+        """Measure what the scores of all rows say, a column per booster; return whether progress has ended."""
+        for name, rows in self.rows.items():
+            scores = [column[rows.positions] for column in columns]
+            if name == "training":
+                self._measure_losses(name, rows, scores)
+            if self.metric is not None:
+                joined = scores[0] if len(scores) == 1 else np.column_stack(scores)
+                y = self.answers.classes[rows.labels]
+                metric, value, self.higher_is_better = self.metric.measure(self.answers, joined, y, rows.weight)
+                metric = f"eval_{metric}" if metric in OURS else metric
+                self.curves.setdefault(name, {}).setdefault(metric, []).append(value)
+        return is_stale(self._losses, self.patience)
+
+    @property
+    def _losses(self) -> Array:
+        """The metric of the validation rows after each round, as a loss."""
+        curves = list(self.curves.get("validation", {}).values())
+        return np.zeros(0) if not curves else np.array(curves[0]) * (-1.0 if self.higher_is_better else 1.0)
+
+    @property
+    def best_round(self) -> int | None:
+        """How many rounds there were when the metric of the validation rows was at its best; None without any."""
+        losses = self._losses
+        return int(np.nanargmin(losses)) + 1 if np.isfinite(losses).any() else None
+
+    def _measure_losses(self, name: str, rows: MeasuredRows, columns: list[Array]) -> None:
+        """Add log-loss and error of each booster, as they are found for validation rows."""
+        curves = self.curves.setdefault(name, {})
+        share = rows.weight / rows.weight.max()
+        for index, (label, scores) in enumerate(zip(self.positive_classes, columns, strict=True)):
+            sign = np.where(rows.labels == label, 1.0, -1.0)
+            margin = sign * scores
+            floor = self.posterior_floor
+            posterior = np.clip(self.link.inverse(margin), floor, 1.0 - floor)
+            is_wrong = (margin < 0) | ((margin == 0) & (sign > 0))  # A score of 0 is a guess at the negative class.
+            for what, terms in (("log_loss", -np.log(posterior)), ("error", is_wrong.astype(np.float64))):
+                by_class = curves.setdefault(what, [[] for _ in columns])
+                by_class[index].append(_add_up(share * terms) / _add_up(share))
+
+    def list_curves(self) -> dict[str, dict[str, Any]]:
+        """Return all curves as arrays; log-loss and error of several classes are a list of them."""
+        listed: dict[str, dict[str, Any]] = {}
+        for name, curves in self.curves.items():
+            listed[name] = {}
+            for what, values in curves.items():
+                if _is_by_class(name, what):
+                    by_class = [np.array(one) for one in values]
+                    listed[name][what] = by_class[0] if len(by_class) == 1 else by_class
+                else:
+                    listed[name][what] = np.array(values)
+        return listed
+
+
+def _is_by_class(name: str, what: str) -> bool:
+    """Tell whether each booster has a curve of its own."""
+    return name == "training" and what in OURS
+
+
+def _add_up(terms: Array) -> float:
+    """Return a sum in whole numbers, which has no order."""
+    return float(np.rint(terms / SMALLEST_LOSS).astype(np.int64).sum()) * SMALLEST_LOSS

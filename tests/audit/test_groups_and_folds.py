@@ -1,0 +1,229 @@
+"""Audits of rows that belong together, by folds of one's own, and of rows that nearly repeat rows of other folds."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+
+from helpers.grouped_rows import draw_patients
+from helpers.noisy_rows import make_noisy_rows
+from untwist import PILBoostClassifier
+from untwist.audit import audit_labels
+from untwist.audit.judging import doubt_judgement, judge_alike
+from untwist.audit.slices import Excess, find_p_values
+from untwist.audit.words import NOTHING_KNOWN
+from untwist.noise import estimate_noise
+from untwist.report import compare, report
+
+
+@pytest.fixture(scope="module")
+def patients():
+    """60 patients with 30 rows each, which nearly repeat each other; 12 of them are mislabelled."""
+    return draw_patients()
+
+
+@pytest.fixture(scope="module")
+def grouped(patients):
+    X, y, patient, _ = patients
+    return audit_labels(X, y, groups=patient)
+
+
+@pytest.fixture(scope="module")
+def fooled(patients):
+    X, y, _, _ = patients
+    with pytest.warns(UserWarning, match="have near twins in other folds"):
+        return audit_labels(X, y)
+
+
+@pytest.fixture(scope="module")
+def timed():
+    """Rows whose first quarter no fold judges."""
+    X, y = make_noisy_rows(400)
+    return audit_labels(X, y, cv=TimeSeriesSplit(3))
+
+
+# ---- groups ----
+
+
+def test_mislabelled_patients_are_found(patients, grouped):
+    _, _, patient, wrong = patients
+    share, low, high = grouped.noise_rate
+    assert 0.08 < share < 0.3
+    assert low <= 0.2 <= high
+    first = grouped.suspects(budget=12 * 30)
+    assert np.isin(patient[first], wrong).mean() > 0.75
+
+
+def test_many_patients_tell_for_certain():
+    X, y, patient, wrong = draw_patients(1000, 3, 200)
+    audit = audit_labels(X, y, groups=patient)
+    _, low, high = audit.noise_rate
+    assert audit.noise.found
+    assert low < 0.2 < high
+    assert np.isin(patient[audit.suspects()], wrong).mean() > 0.85
+    assert high - low > 2 * 1.96 * np.sqrt(0.2 * 0.8 / 3000)  # Independent rows would tell more than patients do.
+
+
+def test_patients_count_and_not_their_rows(patients, grouped):
+    X, y, patient, _ = patients
+    assert grouped.rows_per_case == pytest.approx(30, rel=0.05)
+    assert "rows of 60 groups are judged by models that have not seen their group" in str(grouped)
+    assert "they count for about 60" in str(grouped)
+    one_each = audit_labels(X[::30], y[::30])
+    width = [audit.noise_rate[2] - audit.noise_rate[1] for audit in (grouped, one_each)]
+    assert width[0] == pytest.approx(width[1], abs=0.15)
+    assert grouped.highest_share > 0.2
+    assert grouped.groups.tolist() == patient.tolist()
+
+
+def test_parts_stand_out_only_by_more_groups_than_chance():
+    excesses = [Excess(score, 100.0, 10.0) for score in (60.0, 1.0, -3.0, 2.0)]
+    alone, together = find_p_values(excesses), find_p_values(excesses, rows_per_case=30.0)
+    assert alone[0] < 1e-6
+    assert together[0] > 0.05
+
+
+def test_a_fitted_model_knows_its_groups(patients):
+    X, y, patient, _ = (one[:360] for one in patients)
+    model = PILBoostClassifier(n_estimators=10, max_depth=2, random_state=0).fit(X, y, groups=patient)
+    audit = audit_labels(X, y, model)
+    assert audit.groups.tolist() == patient.tolist()
+    assert audit_labels(X, y, model, groups=[f"p{one}" for one in patient]).rows_per_case == audit.rows_per_case
+    with pytest.raises(ValueError, match="groups must be those of the rows that the model was fitted to"):
+        audit_labels(X, y, model, groups=patient // 2)
+    with pytest.raises(ValueError, match="cv belongs to the fit of the model"):
+        audit_labels(X, y, model, cv=3)
+    plain = PILBoostClassifier(n_estimators=10, max_depth=2, random_state=0).fit(X, np.arange(360) % 2)
+    with pytest.raises(ValueError, match="the model was fitted without groups"):
+        audit_labels(X, np.arange(360) % 2, plain, groups=patient)
+
+
+def test_other_models_have_not_seen_the_group_that_they_judge(patients):
+    X, y, patient, wrong = patients
+    forest = RandomForestClassifier(30, random_state=0)
+    audit = audit_labels(X, y, forest, groups=patient)
+    first = audit.suspects(budget=12 * 30)
+    assert np.isin(patient[first], wrong).mean() > 0.6
+    assert audit.rows_per_case > 20
+    posterior = cross_val_predict(forest, X, y, groups=patient, cv=GroupKFold(5), method="predict_proba")
+    given = audit_labels(y=y, pred_probs=posterior, groups=patient)
+    assert given.rows_per_case > 20
+    assert given.noise_rate[2] > 0.2
+    with pytest.raises(ValueError, match="cv must be None with pred_probs"):
+        audit_labels(y=y, pred_probs=posterior, cv=5)
+
+
+def test_texts_have_groups_and_folds_too():
+    rng = np.random.default_rng(0)
+    author = np.repeat(np.arange(30), 6)
+    y = author % 2
+    words = np.array(["red", "blue"])[y]
+    texts = [f"{word} author{who} n{rng.integers(99)}" for word, who in zip(words, author, strict=True)]
+    model = make_pipeline(CountVectorizer(), LogisticRegression())
+    audit = audit_labels(texts, y, model, groups=author)
+    assert audit.groups.tolist() == author.tolist()
+    judged = audit_labels(texts, y, model, cv=TimeSeriesSplit(2)).judged
+    assert judged.tolist() == [False] * 60 + [True] * 120
+    order = np.argsort(y, kind="stable")
+    with pytest.raises(ValueError, match="cv, fold 0, trains on no row of class 1"):
+        audit_labels([texts[i] for i in order], y[order], model, cv=TimeSeriesSplit(2))
+    with pytest.raises(ValueError, match="class 0 lies in too few groups"):
+        audit_labels(texts, y, model, groups=y)
+
+
+# ---- rows that are not judged ----
+
+
+@pytest.mark.parametrize("model", [None, GaussianNB()], ids=["ours", "another"])
+def test_rows_that_no_fold_judges_have_no_part_in_what_is_said(model):
+    X, y = make_noisy_rows(400)
+    audit = audit_labels(X, y, model, cv=TimeSeriesSplit(3))
+    left = np.arange(400) < 100
+    assert np.array_equal(audit.judged, ~left)
+    assert audit.n_judged == 300
+    for values in (audit.wrong, audit.posterior.sum(axis=1), audit.clean.sum(axis=1), audit.truth.sum(axis=1)):
+        assert np.array_equal(np.isnan(values), left)
+    assert np.array_equal(audit.predicted[left], y[left])
+    assert not np.isin(audit.ranking, np.flatnonzero(left)).any()
+    assert len(audit.suspects(budget=400)) == len(audit.suspects(budget=400, aim="model")) == 300
+    assert "100 of the 400 labels are not judged, as no fold sets them aside" in str(audit)
+    assert audit.weight[left].sum() == 0
+    # Whatever the labels of these rows are, the shares are those of the others.
+    mean = np.nanmean(audit.wrong)
+    assert audit.noise_rate[0] == pytest.approx(mean, rel=1e-3)
+    assert audit.matrix.shape == (2, 2)
+
+
+def test_an_audit_by_time_can_be_shown_and_compared(timed):
+    audit = timed
+    page = report(audit, title="by time")
+    assert "100 of the 400 labels are not judged" in page
+    audit.slices()
+    audit.confusions()
+    audit.find_issues()
+    assert audit.to_frame()["label_quality"].isna().sum() == 100
+    assert "not judged" in audit._repr_html_()
+    pytest.importorskip("lightgbm")
+    peers = compare(audit)
+    assert 0.5 < peers["LightGBM, stopped early"].agreement_with_given < 0.9
+    assert audit.hidden_source is None
+
+
+def test_what_is_not_judged_is_judged_alike_elsewhere():
+    rng = np.random.default_rng(0)
+    of_second = rng.random(300)
+    labels = (rng.random(300) < of_second).astype(np.intp)
+    posterior = np.column_stack([1 - of_second, of_second])
+    judged = np.arange(300) % 3 > 0
+    noise = estimate_noise(of_second[judged], labels[judged])
+    part = judge_alike(noise, posterior[judged], labels[judged], np.ones(200))
+    posterior[~judged] = np.nan
+    whole = judge_alike(noise, posterior, labels, judged.astype(float), judged=judged)
+    assert whole.share == part.share
+    assert whole.share_by_label == part.share_by_label
+    assert np.array_equal(whole.wrong[judged], part.wrong)
+    assert np.isnan(whole.wrong[~judged]).all()
+    assert np.array_equal(whole.predicted[~judged], labels[~judged])
+
+
+# ---- near twins ----
+
+
+def test_without_groups_nothing_is_claimed_of_rows_that_repeat_others(fooled):
+    assert not fooled.noise.found
+    assert str(fooled).splitlines()[0] == f"1800 labels: {NOTHING_KNOWN}"
+    assert "groups=..." in str(fooled)
+    assert "no sign of noise" not in str(fooled)
+    assert fooled.twins.share > 0.9
+    _, low, high = fooled.noise_rate
+    assert low <= 0.2 <= high
+    assert fooled.highest_share > 0.9
+    assert all(one[2] > 0.9 for one in fooled.rate_by_label.values())
+    page = report(fooled, title="patients")
+    assert "can be said of these labels" in page
+    assert "have near twins in other folds" in page
+    assert "Clean" not in page
+    assert "say which rows belong together" in page
+
+
+def test_other_models_are_fooled_too(patients):
+    X, y, _, _ = patients
+    audit = audit_labels(X, y, RandomForestClassifier(20, random_state=0))
+    assert audit.twins is not None
+    assert NOTHING_KNOWN in str(audit)
+
+
+def test_a_doubted_judgement_excludes_nothing_of_the_rows_in_doubt():
+    rng = np.random.default_rng(0)
+    of_second = np.where(rng.random(400) < 0.5, 0.01, 0.99)
+    labels = (of_second > 0.5).astype(np.intp)
+    posterior = np.column_stack([1 - of_second, of_second])
+    judged = judge_alike(estimate_noise(of_second, labels), posterior, labels, np.ones(400))
+    doubted = doubt_judgement(judged, 0.75)
+    assert doubted.share[:2] == judged.share[:2]
+    assert doubted.share[2] == pytest.approx(0.75 + 0.25 * judged.share[2])
+    assert [one[2] > 0.75 for one in doubted.share_by_label] == [True, True]

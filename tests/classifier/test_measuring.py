@@ -1,0 +1,212 @@
+"""Metrics of one's own, training curves, ranges of rounds."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.metrics import brier_score_loss, get_scorer, log_loss, make_scorer, roc_auc_score
+
+from helpers.small_fits import draw_sample, make_model
+from untwist import PILBoostClassifier
+from untwist.files import dumps, loads
+
+ENGINES = [{}, {"engine": "reference"}, {"engine": "xgboost"}, {"estimator": Ridge()}]
+
+
+def skip_without_xgboost(settings):
+    if settings.get("engine") == "xgboost":
+        pytest.importorskip("xgboost")
+
+
+def lightgbms_way(y_true, y_proba):
+    return "mean_square", float(np.mean((y_true - y_proba) ** 2)), False
+
+
+@pytest.mark.parametrize("settings", ENGINES, ids=str)
+def test_a_metric_is_that_of_the_staged_posteriors(settings):
+    skip_without_xgboost(settings)
+    X, y = draw_sample(noise=0.25)
+    X_val, y_val = draw_sample(90, seed=1, noise=0.25)
+    weight = np.random.default_rng(0).random(90)
+    cases = {
+        "roc_auc": ("roc_auc", lambda p: roc_auc_score(y_val, p[:, 1], sample_weight=weight)),
+        "neg_log_loss": ("neg_log_loss", lambda p: -log_loss(y_val, p, sample_weight=weight)),
+        "eval_log_loss": (log_loss, lambda p: log_loss(y_val, p, sample_weight=weight)),
+        "brier_score_loss": (brier_score_loss, lambda p: brier_score_loss(y_val, p[:, 1], sample_weight=weight)),
+        "mean_square": (lightgbms_way, lambda p: np.mean((y_val - p[:, 1]) ** 2)),
+        "accuracy_score": (
+            make_scorer(get_scorer("accuracy")._score_func),
+            lambda p: np.average(p.argmax(axis=1) == y_val, weights=weight),
+        ),
+    }
+    for name, (metric, find) in cases.items():
+        model = make_model(5, eval_metric=metric, **settings)
+        model.fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weight)
+        curve = model.evals_result_["validation"][name]
+        assert {"log_loss", "error"} <= model.evals_result_["validation"].keys()
+        np.testing.assert_allclose(curve, [find(p) for p in model.staged_predict_proba(X_val)], rtol=1e-6)
+
+
+def test_early_stopping_goes_by_the_metric_and_its_direction():
+    X, y = draw_sample(300, noise=0.3)
+    X_val, y_val = draw_sample(150, seed=1, noise=0.3)
+    settings = {"early_stopping": True, "n_iter_no_change": 6, "learning_rate": 0.5}
+    for metric, sign in (("roc_auc", 1), (roc_auc_score, 1), (lightgbms_way, -1), (log_loss, -1)):
+        model = make_model(200, eval_metric=metric, **settings).fit(X, y, X_val=X_val, y_val=y_val)
+        (curve,) = (
+            values
+            for name, values in model.evals_result_["validation"].items()
+            if name not in ("error", "log_loss")
+        )
+        best = int(np.argmax(sign * np.array(curve)))
+        assert model.n_iter_ == best + 1 < 200
+        assert len(curve) == best + 1 + 6
+    rounds = iter(range(100))
+
+    def eager_score(y_true, y_proba):
+        return next(rounds)
+
+    forever = make_model(30, eval_metric=eager_score, **settings).fit(X, y, X_val=X_val, y_val=y_val)
+    assert forever.n_iter_ == 30 > make_model(30, **settings).fit(X, y, X_val=X_val, y_val=y_val).n_iter_
+    held_out = make_model(200, eval_metric="roc_auc", **settings).fit(X, y)
+    assert 0 < held_out.n_iter_ < 200
+    assert len(held_out.validation_rows_) > 0
+
+
+def test_several_classes_stop_after_the_same_round():
+    X, y = draw_sample(300, classes=3, noise=0.3)
+    X_val, y_val = draw_sample(150, classes=3, seed=1, noise=0.3)
+    names = np.array(["a", "b", "c"])
+
+    def top_score(y_true, y_proba, sample_weight):
+        assert y_proba.shape == (150, 3)
+        return np.average(names[y_proba.argmax(axis=1)] == y_true, weights=sample_weight)
+
+    model = make_model(80, eval_metric=top_score, early_stopping=True, learning_rate=0.5)
+    model.fit(X, names[y], X_val=X_val, y_val=names[y_val])
+    assert len({len(forest) for forest in model.forest_}) == 1
+    curve = model.evals_result_["validation"]["top_score"]
+    assert model.n_iter_ == int(np.argmax(curve)) + 1
+    assert np.max(curve) == pytest.approx(model.score(X_val, names[y_val]))
+
+
+def test_a_warm_start_goes_on_with_the_curve():
+    X, y = draw_sample()
+    X_val, y_val = draw_sample(60, seed=1)
+    settings = {"eval_metric": "roc_auc", "eval_training": True}
+    model = make_model(3, warm_start=True, **settings).fit(X, y, X_val=X_val, y_val=y_val)
+    model.set_params(n_estimators=7).fit(X, y, X_val=X_val, y_val=y_val)
+    at_once = make_model(7, **settings).fit(X, y, X_val=X_val, y_val=y_val)
+    for rows in ("training", "validation"):
+        assert model.evals_result_[rows].keys() == at_once.evals_result_[rows].keys()
+        for what, curve in at_once.evals_result_[rows].items():
+            np.testing.assert_allclose(model.evals_result_[rows][what], curve, rtol=1e-9)
+
+
+def unclear(y_true, y_proba):
+    return float(np.mean(y_true == (y_proba > 0.5)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"eval_metric": "no_such"}, "eval_metric must be None, the name of a scorer .* got 'no_such'"),
+        ({"eval_metric": 3}, "eval_metric must be None, the name of a scorer"),
+        ({"eval_metric": unclear}, "eval_metric=unclear must say whether a larger value is better"),
+        ({"eval_metric": "roc_auc", "n_estimators": "auto"}, "eval_metric needs alpha, n_estimators and max_depth"),
+        ({"eval_training": True, "alpha": "auto"}, "eval_training needs alpha, n_estimators and max_depth"),
+        ({"eval_training": 1}, "eval_training must be True or False"),
+        ({"eval_metric": lambda y, p: ("own", "much", True)}, "must be a number"),
+    ],
+)
+def test_what_cannot_be_measured_is_named(settings, message):
+    X, y = draw_sample(80)
+    with pytest.raises(ValueError, match=message):
+        make_model(**settings).fit(X, y, X_val=X, y_val=y)
+
+
+@pytest.mark.parametrize("settings", ENGINES, ids=str)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_training_curves_are_those_of_the_staged_scores(settings, classes):
+    skip_without_xgboost(settings)
+    X, y = draw_sample(classes=classes)
+    weight = np.random.default_rng(0).random(len(y))
+    model = make_model(4, eval_training=True, **settings).fit(X, y, weight)
+    curves = model.evals_result_["training"]
+    losses, errors = np.atleast_2d(curves["log_loss"]), np.atleast_2d(curves["error"])
+    floor = model.model_.posterior.floor
+    for t, scores in enumerate(model.staged_decision_function(X)):
+        for k, score in enumerate(scores.reshape(len(y), -1).T):
+            sign = np.where(y == (1 if classes == 2 else k), 1, -1)
+            posterior = model.link_.inverse(sign * score).clip(floor, 1 - floor)
+            assert losses[k][t] == pytest.approx(np.average(-np.log(posterior), weights=weight), rel=1e-5)
+            assert errors[k][t] == pytest.approx(np.average(sign * score <= 0, weights=weight), abs=1e-6)
+    assert "training" not in make_model(2, **settings).fit(X, y).evals_result_
+
+
+def test_curves_do_not_change_the_model_and_do_not_depend_on_order():
+    X, y = draw_sample()
+    order = np.random.default_rng(0).permutation(len(y))
+    plain, measured = make_model().fit(X, y), make_model(eval_training=True).fit(X, y)
+    np.testing.assert_array_equal(plain.decision_function(X), measured.decision_function(X))
+    other = make_model(eval_training=True).fit(X[order], y[order])
+    assert str(other.evals_result_) == str(measured.evals_result_)
+
+
+def test_files_keep_the_name_of_a_metric_and_leave_functions_and_curves_behind():
+    X, y = draw_sample()
+    model = make_model(eval_metric="roc_auc", eval_training=True).fit(X, y)
+    assert loads(dumps(model)).eval_metric == "roc_auc"
+    assert loads(dumps(model)).evals_result_ == {}
+    assert loads(dumps(make_model(eval_metric=log_loss).fit(X, y))).eval_metric is None
+
+
+# Ranges of rounds
+
+
+@pytest.mark.parametrize("settings", ENGINES, ids=str)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_range_of_rounds_is_the_start_and_these_rounds(settings, classes):
+    skip_without_xgboost(settings)
+    X, y = draw_sample(classes=classes)
+    model = make_model(6, alpha=1.1, **settings).fit(X, y)
+    stages = [np.tile(model.start_, (len(X), 1)).reshape(len(X), -1)]
+    stages += [scores.reshape(len(X), -1) for scores in model.staged_decision_function(X)]
+    for begin, end in ((0, 6), (0, 2), (2, 5), (5, 6)):
+        expected = stages[0] + stages[end] - stages[begin]
+        found = model.decision_function(X, iteration_range=(begin, end))
+        np.testing.assert_allclose(found.reshape(len(X), -1), expected, atol=1e-12)
+        proba = model.predict_proba(X, iteration_range=(begin, end))
+        np.testing.assert_allclose(proba, model.model_.posterior.clean(found))
+        np.testing.assert_array_equal(model.predict(X, iteration_range=(begin, end)), model.model_.choose_labels(found))
+    for everything in (None, (0, 0), (0, 6)):
+        np.testing.assert_array_equal(model.predict_proba(X, iteration_range=everything), model.predict_proba(X))
+
+
+def test_a_shorter_range_is_the_shorter_fit():
+    X, y = draw_sample()
+    longer, shorter = make_model(8).fit(X, y), make_model(3).fit(X, y)
+    np.testing.assert_array_equal(longer.predict_proba(X, iteration_range=(0, 3)), shorter.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((0, 9), "within the 6 rounds"),
+        ((3, 3), "begin < end"),
+        ((-1, 2), "0 <= begin"),
+        ((1,), "two whole numbers"),
+        (5, "two whole numbers"),
+        ((0.0, 2.5), "two whole numbers"),
+    ],
+)
+def test_ranges_that_cannot_be_are_named(given, message):
+    X, y = draw_sample()
+    with pytest.raises(ValueError, match=message):
+        make_model().fit(X, y).predict(X, iteration_range=given)
+
+
+def test_a_mean_of_folds_has_no_range_of_rounds():
+    X, y = draw_sample()
+    model = PILBoostClassifier(n_estimators=5, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="iteration_range must be None for a model that was chosen by folds"):
+        model.predict_proba(X, iteration_range=(0, 2))
