@@ -714,7 +714,7 @@ def _make_workbooks() -> list[bytes]:
 
 
 def _make_decisions() -> list[bytes]:
-    mark = f"{0:032x}-{1:032x}"
+    mark = f"{0:016x}-{1:016x}"
     lines = [
         HEADER,
         format_line(3, 5, "yes", "relabel", "no", "note, with\nlines", "2024-01-01T00:00:00Z", mark),
