@@ -21,13 +21,15 @@ from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from experiments import results
 from experiments.arena.rows import BINS, ArenaRow
 from untwist import PILBoostClassifier, _core, files
-from untwist.commands import columns, sheets
+from untwist.commands import blocks, columns, sheets
+from untwist.data import batches
 from untwist.explain import explain
 from untwist.export import to_code
 
@@ -210,10 +212,44 @@ ENDINGS = [".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zip", ".tar", ".csv.z
 ENCODINGS = ["utf-8", "latin-1", "utf-16", "utf-7", "cp1252"]
 
 
+def try_blocks(path: Path, label: str) -> Any:
+    """Read a Parquet file in blocks of a few rows; returns what is made ready of it, or None where it is refused."""
+    try:
+        sheet = blocks.SheetInBlocks(path)
+        for frame in sheet.frames():
+            assert list(frame.columns) == sheet.names, "names of a block"
+        return blocks.prepare_in_blocks(sheet, label or sheet.names[-1], keep=sheet.names[:-1])
+    except (ValueError, ImportError) as error:
+        assert str(error), "no words"
+        return None
+
+
+def compare_ways(path: Path, sheet: Any, ready: Any, model: Any) -> None:
+    """What is read in blocks is what is read whole: labels, notes, numbers, predictions."""
+    parts = try_blocks(path, sheet.names[-1])
+    assert parts is not None, "read whole, and refused in blocks"
+    assert parts.notes == ready.notes, "notes of blocks"
+    assert np.array_equal(parts.y, ready.y), "labels of blocks"
+    encode = model.model_.encoder.encode
+    assert np.array_equal(np.concatenate([*encode(parts.X).blocks()]), encode(ready.X), equal_nan=True), (
+        "numbers of blocks"
+    )
+    in_blocks = blocks.SheetInBlocks(path)
+    ways = []
+    for one in (sheet, in_blocks):
+        new = columns.NewRows(model, one.head, one.column, columns.Hints(takes_infinite=True), one.name_row)
+        ways.append(np.concatenate([model.predict_proba(new.conform(frame)) for frame in one.frames()]))
+    assert np.array_equal(*ways), "predictions of blocks"
+
+
 def try_table(content: bytes, ending: str, separator: str | None = None, encoding: str | None = None) -> None:
-    """A file of a table: read, made ready, fitted, predicted, written again."""
+    """A file of a table: read, made ready, fitted, predicted, written again; Parquet in blocks too."""
     folder = MEMORY if os.path.isdir(MEMORY) else None
-    with tempfile.TemporaryDirectory(dir=folder) as name, warnings.catch_warnings():
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as name,
+        warnings.catch_warnings(),
+        mock.patch.object(batches, "CELLS", 20),
+    ):
         warnings.simplefilter("ignore")
         path = Path(name) / f"table{ending}"
         path.write_bytes(content)
@@ -224,6 +260,7 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
             lines = sheet.lines
         except (ValueError, ImportError) as error:
             assert str(error), "no words"
+            assert ending != ".parquet" or try_blocks(path, "") is None, "refused whole, and read in blocks"
             return
         assert len(lines) == len(sheet.frame), "lines and rows"
         first = ready.rows[:1]
@@ -244,9 +281,11 @@ def try_table(content: bytes, ending: str, separator: str | None = None, encodin
         except ValueError as error:
             assert str(error), "no words"
             return
-        X, _ = columns.conform(sheet.frame, model)
+        X, _ = columns.conform(sheet.frame, model, columns.Hints(takes_infinite=True))
         proba = model.predict_proba(X)
         assert np.isfinite(proba).all(), "probabilities that are none"
+        if ending == ".parquet":
+            compare_ways(path, sheet, ready, model)
 
 
 def try_csv(content: bytes) -> None:
