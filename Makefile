@@ -10,6 +10,7 @@ INSTALL_JAVA := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo
   DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends default-jre-headless > /dev/null; }
 ASAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 BUDGET ?= 60  # seconds of fuzzing
+EXECUTIONS ?= 0  # it goes on until there were so many
 SAMPLE ?= 60  # faults of each module
 SEED ?= 0  # of their draw
 MINUTES ?= 60  # of soaking
@@ -23,7 +24,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed sanitize \
+.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed test-peers sanitize \
   sanitize-module valgrind fuzz leaks soak coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
 
 help:  ## List the targets
@@ -50,7 +51,7 @@ lint: $(READY)  ## Linter, formatters (Python and C++) and the strict type check
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 4 minutes on two cores
 	@$(PYTEST)
 
-test-all: test test-slow test-properties test-browser test-wheel sanitize fuzz test-integrations test-distributed  ## Everything, in about half an hour
+test-all: test test-slow test-properties test-browser test-wheel test-peers sanitize fuzz test-integrations test-distributed  ## Everything, in about half an hour
 
 test-slow: $(READY)  ## What `make test` leaves out: slow tests, more cases, the paper's own numbers (about 5 minutes)
 	@$(PYTEST) -m slow
@@ -63,6 +64,9 @@ test-browser: $(READY)  ## The report in headless Chromium, installed if it can 
 	@{ command -v chromium || command -v google-chrome; } > /dev/null || $(INSTALL_CHROMIUM) || \
 	  echo "No Chromium, and it cannot be installed from here: as root on Debian, apt-get install chromium"
 	@$(BIN)/pytest --quiet -m browser -rs tests/report/test_browser.py tests/commands/test_review_in_browser.py
+
+test-peers: $(READY)  ## The tests of scikit-learn with PILBoostClassifier in place of its classifiers, in about 5 minutes
+	@$(BIN)/python -m reliability.peers
 
 sanitize:  ## The compiled engine under the address, undefined-behaviour and thread sanitizers
 	@mkdir -p build
@@ -92,7 +96,7 @@ valgrind:  ## The compiled engine under valgrind's memcheck: memory that was nev
 
 fuzz: $(READY)  ## Fuzz what reads foreign bytes for BUDGET seconds (default 60); installs atheris, uses clang if it is there
 	@$(BIN)/python -c "import atheris" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "atheris>=3" || true
-	@$(BIN)/python -m reliability.fuzz --seconds $(BUDGET)
+	@$(BIN)/python -m reliability.fuzz --seconds $(BUDGET) --executions $(EXECUTIONS) --processes $(shell nproc)
 
 leaks: $(READY)  ## 10,000 fits, predictions, saves and loads: memory must stay flat (minutes)
 	@$(BIN)/python -m reliability.leaks --record
@@ -108,10 +112,11 @@ mutants: $(READY)  ## Faults injected one at a time: which do the tests catch? S
 
 reliability: $(READY)  ## All that docs/reliability.md tells, measured anew (three hours), and the page
 	@$(BIN)/python -m reliability.covered --record
+	@$(BIN)/python -m reliability.peers --record
 	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.mutate --seed $(SEED) --processes $(shell nproc) --record
 	@OMP_NUM_THREADS=1 $(BIN)/python -m reliability.properties --record
 	@$(MAKE) faults
-	@$(BIN)/python -m reliability.fuzz --seconds 400 --executions 1000000 --processes 2 --record
+	@$(BIN)/python -m reliability.fuzz --seconds 400 --executions 1000000 --processes $(shell nproc) --record
 	@$(MAKE) sanitizers
 	@$(BIN)/python -m reliability.leaks --record
 	@$(BIN)/python -m reliability.soak --record

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent
 WORK = ROOT / "build" / "fuzz"
 PYTHON = list(TARGETS)
 COMPILED = ["forest", "engine"]
-MOST_BYTES = {"model": 6000, "parquet": 8000, "csv": 12000, "engine": 3000}
+MOST_BYTES = {"model": 6000, "parquet": 8000, "workbook": 8000, "csv": 12000, "engine": 3000}
 MOST_KEPT = 60_000  # This many bytes of one target are kept at most.
 MOST_FILES = 100  # About so many inputs of one target are kept.
 NO_ATHERIS = "no atheris here: pip install atheris"
@@ -80,7 +80,8 @@ def main() -> int:
             keep(name, command)
     print(f"{runs.total()} executions, {len(found)} targets with findings" + (f": see {WORK}/crashes" if found else ""))
     if options.record:
-        record(runs, len(found), time.perf_counter() - start)
+        command = f"make fuzz BUDGET={options.seconds:.0f} EXECUTIONS={options.executions}"
+        record(runs, len(found), command, time.perf_counter() - start)
     return int(bool(found))
 
 
@@ -155,7 +156,7 @@ def keep(name: str, command: list[str]) -> None:
     corpus.write_inputs(name, inputs)
 
 
-def record(runs: Counter[str], found: int, seconds: float) -> None:
+def record(runs: Counter[str], found: int, command: str, seconds: float) -> None:
     """Write down the figures of this run for the page."""
     kept = sum(len(corpus.read_inputs(target)) for target in corpus.list_targets())
     Record(
@@ -164,7 +165,7 @@ def record(runs: Counter[str], found: int, seconds: float) -> None:
         figures={"executions": runs.total(), **{f"executions: {name}": count for name, count in runs.items()}}
         | {"findings left": found, "inputs kept": kept},
         found=(ROOT / "reliability" / "found.md").read_text().strip(),
-        command=f"make fuzz BUDGET={round(seconds, -1):.0f}",
+        command=command,
         seconds=round(seconds, 1),
     ).write(failed=found > 0)
 

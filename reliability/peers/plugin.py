@@ -29,14 +29,12 @@ SUITES: dict[str, tuple[type, ...]] = {
     f"{HISTOGRAMS}.test_gradient_boosting": (ensemble.HistGradientBoostingClassifier,),
     f"{HISTOGRAMS}.test_monotonic_constraints": (ensemble.HistGradientBoostingClassifier,),
     f"{HISTOGRAMS}.test_warm_start": (ensemble.HistGradientBoostingClassifier,),
-    f"{HISTOGRAMS}.test_compare_lightgbm": (ensemble.HistGradientBoostingClassifier,),
     f"{ENSEMBLES}.test_gradient_boosting": (ensemble.GradientBoostingClassifier,),
     f"{ENSEMBLES}.test_forest": (ensemble.RandomForestClassifier, ensemble.ExtraTreesClassifier),
     f"{ENSEMBLES}.test_weight_boosting": (ensemble.AdaBoostClassifier,),
     **dict.fromkeys(
         [
             f"{ENSEMBLES}.test_bagging",
-            f"{ENSEMBLES}.test_common",
             f"{ENSEMBLES}.test_stacking",
             f"{ENSEMBLES}.test_voting",
             "sklearn.feature_selection.tests.test_from_model",
@@ -46,7 +44,6 @@ SUITES: dict[str, tuple[type, ...]] = {
             "sklearn.model_selection.tests.test_classification_threshold",
             "sklearn.model_selection.tests.test_plot",
             "sklearn.model_selection.tests.test_search",
-            "sklearn.model_selection.tests.test_successive_halving",
             "sklearn.model_selection.tests.test_validation",
             "sklearn.semi_supervised.tests.test_self_training",
             "sklearn.tests.test_calibration",

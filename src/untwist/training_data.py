@@ -10,6 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -571,8 +572,9 @@ class TrainingData:
         by_class = self.class_weights[labels]
         return np.divide(weight, by_class, out=np.zeros(len(weight)), where=by_class > 0)
 
+    @cached_property
     def fingerprint(self) -> int:
-        """Return a number that tells this training table from another one."""
+        """A number that tells this training table from another one."""
         return tables.compute_fingerprint(self.table, self.rows.labels)
 
 

@@ -109,7 +109,7 @@ def test_other_boosters_need_the_rows_in_memory(both, monkeypatch):
 
 
 def test_issues_of_a_table_in_files_are_those_of_the_same_table(table, tmp_path):
-    rows = table.drop(columns=["label", "source"]).take([*range(290), *range(10)])
+    rows = table.drop(columns=["label", "source"]).take([*range(290), *range(10)]).reset_index(drop=True)
     rows.to_parquet(tmp_path / "rows.parquet")
     labels = table["label"]
     found = [find_data_issues(one, labels) for one in (Batches(tmp_path / "rows.parquet"), rows)]

@@ -69,7 +69,7 @@ def test_rows_set_aside_keep_their_own_weights(uneven):
     data, model = uneven
     np.testing.assert_array_equal(model.out_of_fold.row_weights(), np.ones(data.n_rows))
     assert model.out_of_fold.sources is data.sources
-    assert model.out_of_fold.fingerprint == data.fingerprint()
+    assert model.out_of_fold.fingerprint == data.fingerprint
 
 
 def test_labels_of_unknown_sources_are_worth_the_mean(uneven):

@@ -171,3 +171,20 @@ def test_a_slope_has_an_error():
     slopes = [find_slope(done, 3.0 * done + rng.normal(scale=50.0, size=500))[0] for _ in range(300)]
     assert np.std(slopes) == pytest.approx(find_slope(done, 3.0 * done + rng.normal(scale=50.0, size=500))[1], rel=0.15)
     assert np.mean(slopes) == pytest.approx(3.0, abs=0.01)
+
+
+def test_a_record_names_the_code_that_it_was_measured_on(tmp_path, monkeypatch):
+    for folder in ("src/untwist", "cpp"):
+        (tmp_path / folder).mkdir(parents=True)
+    names = [records.name_code(tmp_path)]
+    for name, content in [("src/untwist/a.py", "1"), ("src/untwist/a.py", "2"), ("cpp/b.hpp", "2"), ("cpp/c.hpp", "")]:
+        (tmp_path / name).write_text(content)
+        names.append(records.name_code(tmp_path))
+    assert len(set(names)) == 5
+    (tmp_path / "src/untwist/a.pyc").write_text("3")
+    assert records.name_code(tmp_path) == names[-1]
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    record = records.Record("leaks", "Leaks", {"fits": 3}, "Nothing.", "make leaks", 1.0)
+    record.write(failed=False)
+    assert record.code == records.name_code()
+    assert f"code {record.code}." in records.render(records.read_all())

@@ -486,7 +486,7 @@ class Search:
         return replace(
             unseen,
             weight=weight,
-            fingerprint=data.fingerprint() if complete else None,
+            fingerprint=data.fingerprint if complete else None,
             groups=data.groups,
             own_folds=data.own_folds,
             sample_weight=None if data.own_folds is None else data.unweigh_classes(),

@@ -271,9 +271,10 @@ def check_own_folds(
             "take a splitter whose test folds cover all rows"
         )
     if groups is not None and (row := _find_split(folds, groups.index)) is not None:
+        name = groups.names.tolist()[groups.index[row]]
         raise ValueError(
-            f"cv trains on some rows of group {groups.names.tolist()[groups.index[row]]!r} and judges others in one fold: leave "
-            "out groups or cv, or take a splitter that keeps groups together"
+            f"cv trains on some rows of group {name!r} and judges others in one fold: leave out groups or cv, or take "
+            "a splitter that keeps groups together"
         )
     if items is not None and (row := _find_split(folds, items)) is not None:
         raise ValueError(f"cv trains on some labels of the item of row {row} and judges others: keep items together")

@@ -43,7 +43,7 @@ def fooled(patients):
 def timed():
     """Rows whose first quarter no fold judges."""
     X, y = make_noisy_rows(400)
-    return X, y, audit_labels(X, y, cv=TimeSeriesSplit(3))
+    return audit_labels(X, y, cv=TimeSeriesSplit(3))
 
 
 # ---- groups ----
@@ -61,7 +61,7 @@ def test_mislabelled_patients_are_found(patients, grouped):
 def test_many_patients_tell_for_certain():
     X, y, patient, wrong = draw_patients(1000, 3, 200)
     audit = audit_labels(X, y, groups=patient)
-    share, low, high = audit.noise_rate
+    _, low, high = audit.noise_rate
     assert audit.noise.found
     assert low < 0.2 < high
     assert np.isin(patient[audit.suspects()], wrong).mean() > 0.85
@@ -159,7 +159,7 @@ def test_rows_that_no_fold_judges_have_no_part_in_what_is_said(model):
 
 
 def test_an_audit_by_time_can_be_shown_and_compared(timed):
-    X, y, audit = timed
+    audit = timed
     page = report(audit, title="by time")
     assert "100 of the 400 labels are not judged" in page
     audit.slices()
@@ -181,7 +181,8 @@ def test_what_is_not_judged_is_judged_alike_elsewhere():
     judged = np.arange(300) % 3 > 0
     noise = estimate_noise(of_second[judged], labels[judged])
     part = judge_alike(noise, posterior[judged], labels[judged], np.ones(200))
-    whole = judge_alike(noise, np.where(judged[:, None], posterior, np.nan), labels, judged.astype(float), judged=judged)
+    posterior[~judged] = np.nan
+    whole = judge_alike(noise, posterior, labels, judged.astype(float), judged=judged)
     assert whole.share == part.share
     assert whole.share_by_label == part.share_by_label
     assert np.array_equal(whole.wrong[judged], part.wrong)
@@ -198,7 +199,7 @@ def test_without_groups_nothing_is_claimed_of_rows_that_repeat_others(fooled):
     assert "groups=..." in str(fooled)
     assert "no sign of noise" not in str(fooled)
     assert fooled.twins.share > 0.9
-    share, low, high = fooled.noise_rate
+    _, low, high = fooled.noise_rate
     assert low <= 0.2 <= high
     assert fooled.highest_share > 0.9
     assert all(one[2] > 0.9 for one in fooled.rate_by_label.values())
