@@ -32,6 +32,7 @@ from untwist.commands import blocks, columns, sheets
 from untwist.data import batches
 from untwist.explain import explain
 from untwist.export import to_code
+from untwist.files.decisions import HEADER, format_decisions, format_line, parse_decisions
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -299,6 +300,22 @@ def try_csv(content: bytes) -> None:
 def try_parquet(content: bytes) -> None:
     """The first byte says whether it is Parquet or Arrow."""
     try_table(content[1:], ".feather" if content[:1] == b"F" else ".parquet")
+
+
+def try_workbook(content: bytes) -> None:
+    """The first byte says whether it is a spreadsheet of Excel or of LibreOffice."""
+    try_table(content[1:], ".ods" if content[:1] == b"O" else ".xlsx")
+
+
+def try_decisions(content: bytes) -> None:
+    """A file of decisions about labels: read, written and read again."""
+    try:
+        decisions = parse_decisions(content.decode("utf-8-sig", "surrogatepass"))
+    except (UnicodeDecodeError, ValueError) as error:
+        assert str(error), "no words"
+        return
+    again = parse_decisions(format_decisions(decisions))
+    assert format_decisions(again) == format_decisions(decisions), "decisions changed by writing them"
 
 
 def try_results(content: bytes) -> None:
@@ -638,6 +655,75 @@ def _make_arrow_tables() -> list[bytes]:
     return out
 
 
+def _make_workbooks() -> list[bytes]:
+    """Spreadsheets of a few cells, written by hand: what else is in such files is not read."""
+    cells = [["a", "b", "y"], [1, "x", 0], [2.5, "y", 1], ["", "z", 0], [4, "x", 1]]
+
+    def pack(parts: dict[str, str]) -> bytes:
+        memory = io.BytesIO()
+        with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in parts.items():
+                archive.writestr(name, text)
+        return memory.getvalue()
+
+    def write_cell(place: str, value: Any) -> str:
+        if isinstance(value, str):
+            return f'<c r="{place}" t="inlineStr"><is><t>{value}</t></is></c>'
+        return f'<c r="{place}"><v>{value}</v></c>'
+
+    rows = ""
+    for row, line in enumerate(cells, start=1):
+        written = [write_cell(f"{letter}{row}", one) for letter, one in zip("ABC", line, strict=True)]
+        rows += f'<row r="{row}">{"".join(written)}</row>'
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    excel = pack(
+        {
+            "[Content_Types].xml": f'<Types xmlns="{package}/content-types"/>',
+            "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
+            f'Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+            "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets>'
+            '<sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>',
+            "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
+            f'Type="{office}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
+            "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{rows}</sheetData></worksheet>',
+        }
+    )
+    table = ""
+    for line in cells:
+        kinds = ["string" if isinstance(one, str) else f'float" office:value="{one}' for one in line]
+        written = [
+            f'<table:table-cell office:value-type="{kind}"><text:p>{one}</text:p></table:table-cell>'
+            for kind, one in zip(kinds, line, strict=True)
+        ]
+        table += f"<table:table-row>{''.join(written)}</table:table-row>"
+    names = "".join(
+        f' xmlns:{one}="urn:oasis:names:tc:opendocument:xmlns:{one}:1.0"' for one in ("office", "table", "text")
+    )
+    libre = pack(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.spreadsheet",
+            "META-INF/manifest.xml": '<manifest xmlns="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"/>',
+            "content.xml": f"<office:document-content{names}><office:body><office:spreadsheet>"
+            f'<table:table table:name="S">{table}</table:table>'
+            "</office:spreadsheet></office:body></office:document-content>",
+        }
+    )
+    return [b"X" + excel, b"O" + libre]
+
+
+def _make_decisions() -> list[bytes]:
+    mark = f"{0:016x}-{1:016x}"
+    lines = [
+        HEADER,
+        format_line(3, 5, "yes", "relabel", "no", "note, with\nlines", "2024-01-01T00:00:00Z", mark),
+        format_line(4, 6, "=1+1", "keep", "=1+1", "", "", mark),
+        format_line(7, 9, "no", "skip", "", "", "", mark),
+    ]
+    return ["".join(lines).encode("utf-8-sig"), "".join(lines).replace(",", ";").encode(), HEADER.encode(), b""]
+
+
 def _make_results() -> list[bytes]:
     header = ",".join(field.name for field in dataclasses.fields(ArenaRow))
     bins = " ".join(["1/0.5/1"] * BINS)
@@ -656,6 +742,8 @@ SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "edits": _make_choices,
     "csv": _make_tables,
     "parquet": _make_arrow_tables,
+    "workbook": _make_workbooks,
+    "decisions": _make_decisions,
     "results": _make_results,
     "core": _make_choices,
 }
@@ -664,6 +752,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "edits": try_model_edits,
     "csv": try_csv,
     "parquet": try_parquet,
+    "workbook": try_workbook,
+    "decisions": try_decisions,
     "results": try_results,
     "core": try_core,
 }

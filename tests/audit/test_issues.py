@@ -13,7 +13,8 @@ from untwist.audit.issues.drift import measure_drift
 from untwist.audit.issues.duplicates import find_copies
 from untwist.audit.issues.issue import KINDS
 from untwist.audit.issues.outliers import expect_beyond
-from untwist.audit.issues.rows import SQUARED_MISMATCH, ComparedRows
+from untwist.audit.issues.rows import ComparedRows
+from untwist.data.closeness import SQUARED_MISMATCH
 from untwist.data.encoding import TableEncoder
 from untwist.data.tables import Schema
 

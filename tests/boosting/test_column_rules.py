@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from helpers.small_fits import assert_same_forests, draw_sample, list_forests, make_model
@@ -81,6 +82,18 @@ def test_groups_have_the_meaning_of_scikit_learn():
         alone = model.decision_function(there) - model.decision_function(here)
         together = model.decision_function(moved) - model.decision_function(X)
         np.testing.assert_allclose(together, alone, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [{}, {"extra_trees": True}, {"max_features": 0.5, "feature_weights": np.arange(40)}])
+def test_sparse_tables_keep_to_groups_as_dense_ones(kind):
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((200, 40)) < 0.2, rng.normal(size=(200, 40)), 0.0)
+    y = (dense[:, :6].sum(axis=1) + 0.3 * rng.normal(size=200) > 0).astype(int)
+    groups = [set(range(0, 40, 2)), set(range(1, 40, 2)), {0, 1}]
+    settings = {"max_depth": 5, "interaction_cst": groups, **kind}
+    model, other = (make_model(6, **settings).fit(X, y) for X in (dense, sparse.csr_array(dense)))
+    assert_same_forests(model, other, dense)
+    assert all(any(way <= group for group in groups) for way in list_ways(other.forest_))
 
 
 def test_groups_by_name_are_those_by_position():

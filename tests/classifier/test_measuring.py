@@ -53,9 +53,7 @@ def test_early_stopping_goes_by_the_metric_and_its_direction():
     for metric, sign in (("roc_auc", 1), (roc_auc_score, 1), (lightgbms_way, -1), (log_loss, -1)):
         model = make_model(200, eval_metric=metric, **settings).fit(X, y, X_val=X_val, y_val=y_val)
         (curve,) = (
-            values
-            for name, values in model.evals_result_["validation"].items()
-            if name not in ("error", "log_loss")
+            values for name, values in model.evals_result_["validation"].items() if name not in ("error", "log_loss")
         )
         best = int(np.argmax(sign * np.array(curve)))
         assert model.n_iter_ == best + 1 < 200

@@ -277,10 +277,11 @@ def bound_share(
     Returns
     -------
     low, high : float
+        From 0 where no noise is found.
     """
     pooled = noise.share_wrong(_prepare_posterior(noise, posterior), labels, weight)
     low, high = _bound_mean(share, pooled, by_source.shares, by_source.intervals, by_source.counts)
-    return low, _keep_unseen(high, weight)
+    return low if noise.found else 0.0, _keep_unseen(high, weight)
 
 
 def _pool_noise(
@@ -299,7 +300,8 @@ def _pool_noise(
 
     def bound(true: int, pooled: Interval) -> tuple[float, float]:
         own = class_shares[:, true], by_source.class_intervals[:, true], mass[:, true]
-        return _bound_mean(shares[true], pooled, *own)
+        low, high = _bound_mean(shares[true], pooled, *own)
+        return low if found else 0.0, high
 
     if isinstance(noise, Untwisting):
         return replace(

@@ -56,8 +56,8 @@ MOST_ROWS_SIDE_BY_SIDE = 30_000
 #: Rounds of a candidate, at most, where they are left open.
 MOST_ROUNDS = 1000
 
-#: Few rows with more columns than this are told apart in no time, and rounds are dear: there are fewer of them, and steps
-#: that prove too short become long soon.
+#: Few rows with more columns than this are told apart in no time, and rounds are dear: there are fewer of them, and
+#: steps that prove too short become long soon.
 MANY_COLUMNS = 10_000
 FEW_ROWS = 1000
 MOST_ROUNDS_OF_MANY_COLUMNS = 100

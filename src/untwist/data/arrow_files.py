@@ -242,10 +242,12 @@ def to_frame(table: Any, first_row: int = 0) -> Any:
     pandas.DataFrame
         Its columns are called as the file calls them.
     """
-    about = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
-    if about:
-        about |= {"index_columns": [], "column_indexes": []}
-        table = table.replace_schema_metadata({b"pandas": json.dumps(about).encode()})
+    try:
+        about = dict(json.loads((table.schema.metadata or {}).get(b"pandas", b"{}")))
+    except (ValueError, TypeError):
+        about = {}  # A file has two copies of what pandas knew, and is a table without them.
+    about |= {"index_columns": [], "column_indexes": []} if about else {}
+    table = table.replace_schema_metadata({b"pandas": json.dumps(about).encode()} if about else None)
     kept = [place for place, name in enumerate(table.column_names) if not UNNAMED_INDEX.fullmatch(name)]
     frame = table.select(kept).to_pandas()
     frame.columns = [table.column_names[place] for place in kept]

@@ -561,7 +561,7 @@ def _unmask(array: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
 def _convert_table(X: Any) -> Any:
     """Return `X` as a sparse matrix, an array, or a data frame of pandas, polars or pyarrow."""
     X = bring_to_host(X)
-    if isinstance(X, np.ndarray) and X.dtype.names is not None:
+    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.names is not None:
         raise ValueError("X must be a table, got a structured array of NumPy: give pandas.DataFrame(X)")
     if type(X).__module__.split(".")[0] == "xgboost":
         raise ValueError("X must be a table, got a matrix of XGBoost, which keeps no rows: give what it was made of")

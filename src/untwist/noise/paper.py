@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 from scipy.stats import beta
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import check_random_state
 
-from untwist.arguments import check_fraction, check_numbers
+from untwist.arguments import Array, check_fraction, check_numbers
 from untwist.noise.estimate import CONFIDENCE, NoiseEstimate
 from untwist.theory.twists import alpha_star
 
@@ -44,14 +45,23 @@ class MenonEstimate(NoiseEstimate):
     eta_mean: float
     alpha: float
 
+    @property
+    def _source(self) -> str:
+        """What all of it rests on, in words: hard data look the same."""
+        return " (if the clearest rows are certain)"
+
 
 def menon(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None, random_state: Any = 0) -> MenonEstimate:
     """Estimate the noise as the paper does, by the extremes of the leaves of one entropy tree.
 
     The tree has at least ceil(sqrt(n)) rows per leaf and at most ceil(ln n) leaves; rate_neg is the lowest share of
     positives in a leaf, 1 - rate_pos the highest, `rate` = sqrt(rate_neg * rate_pos), and alpha the paper's alpha_0,
-    which takes the mean over leaves for the twisted posterior. On hard but clean data it invents noise. The intervals
-    hold for all leaves at once; noise is found if one of them leaves out 0.
+    which takes the mean over leaves for the twisted posterior. On hard but clean data it invents noise.
+
+    Leaves are chosen for their extreme shares of positives, so that the rows that a tree was grown from exaggerate
+    them, the more the more rows there are to choose from. The intervals are therefore those of a second tree, grown in
+    the same way from one half of the rows and counted on the other. They hold for all of its leaves at once, and reach
+    as far as the rates of the first tree; noise is found if one of them leaves out 0.
 
     Where the formula says nothing: a mean of one half has the limit 1 / (1 - 2 rate); leaves that are all alike tell
     nothing, and alpha is 1; a clean posterior beyond 0 or 1 counts as 1/(n+2) from it. A class that is alone counts as
@@ -90,45 +100,72 @@ def menon(X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None, rando
     weight = np.ones(len(labels)) if sample_weight is None else check_numbers("sample_weight", sample_weight)
     if weight.shape != labels.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0")
-    # In this order sums, those of the tree too, do not depend on that of the rows.
+    # In this order sums, those of the trees too, do not depend on that of the rows.
     order = np.lexsort((weight, class_index, *table.T))
     order = order[weight[order] > 0]
     table = table[order]
     class_index = class_index[order]
     weight = weight[order]
-    n = max(len(class_index), float(weight.sum()))
-    least_share = math.ceil(math.sqrt(n)) / n
-    tree = DecisionTreeClassifier(
-        criterion="entropy",
-        min_weight_fraction_leaf=min(least_share * (1.0 - ROUNDING), 0.5),
-        # Two leaves of that share may not fit, and then no split is allowed.
-        min_samples_split=2 if least_share <= 0.5 else len(class_index) + 1,
-        max_leaf_nodes=max(2, math.ceil(math.log(n))),
-        random_state=random_state,
-    ).fit(table, class_index, sample_weight=weight)
-    _, leaf = np.unique(tree.apply(table), return_inverse=True)
-    rows = np.bincount(leaf, weight)
-    positives = np.bincount(leaf, weight * class_index)
+    rows, positives = _count_by_leaf(_grow_tree(table, class_index, weight, random_state), table, class_index, weight)
     share = positives / rows
-    low, high = share.min(), share.max()
+    low, high = float(share.min()), float(share.max())
+    rate = math.sqrt(low * (1.0 - high))
+    eta_mean = float(share.mean())
+    grown, counted = _halve_rows(len(weight), random_state)
+    tree = _grow_tree(table[grown], class_index[grown], weight[grown], random_state)
+    rows, positives = _count_by_leaf(tree, table[counted], class_index[counted], weight[counted])
     # The intervals of all leaves hold at once.
     tail = (1.0 - CONFIDENCE) / 2.0 / len(rows)
     lower = np.where(positives > 0, beta.ppf(tail, positives, rows - positives + 1.0), 0.0)
     upper = np.where(positives < rows, beta.ppf(1.0 - tail, positives + 1.0, rows - positives), 1.0)
-    rate = math.sqrt(low * (1.0 - high))
-    eta_mean = float(share.mean())
-    interval_neg = float(lower.min()), float(upper.min())
-    interval_pos = float(1.0 - upper.max()), float(1.0 - lower.max())
+    interval_neg = min(float(lower.min()), low), max(float(upper.min()), low)
+    interval_pos = min(float(1.0 - upper.max()), 1.0 - high), max(float(1.0 - lower.max()), 1.0 - high)
     return MenonEstimate(
-        rate_neg=float(low),
-        rate_pos=float(1.0 - high),
+        rate_neg=low,
+        rate_pos=1.0 - high,
         interval_neg=interval_neg,
         interval_pos=interval_pos,
         found=bool(len(rows) > 1 and max(interval_neg[0], interval_pos[0]) > 0),
         rate=rate,
         eta_mean=eta_mean,
-        alpha=_menon_alpha(rate, eta_mean, n),
+        alpha=_menon_alpha(rate, eta_mean, _count_rows(weight)),
     )
+
+
+def _count_rows(weight: Array) -> float:
+    """Return how many rows there are, by their weight if that is more."""
+    return max(len(weight), float(weight.sum()))
+
+
+def _grow_tree(table: Array, labels: NDArray[np.intp], weight: Array, random_state: Any) -> DecisionTreeClassifier:
+    """Grow the paper's entropy tree."""
+    n = _count_rows(weight)
+    least_share = math.ceil(math.sqrt(n)) / n
+    return DecisionTreeClassifier(
+        criterion="entropy",
+        min_weight_fraction_leaf=min(least_share * (1.0 - ROUNDING), 0.5),
+        # Two leaves of that share may not fit, and then no split is allowed.
+        min_samples_split=2 if least_share <= 0.5 else len(labels) + 1,
+        max_leaf_nodes=max(2, math.ceil(math.log(n))),
+        random_state=random_state,
+    ).fit(table, labels, sample_weight=weight)
+
+
+def _count_by_leaf(
+    tree: DecisionTreeClassifier, table: Array, labels: NDArray[np.intp], weight: Array
+) -> tuple[Array, Array]:
+    """Return the weight of all rows, and of the positives, in each leaf that has any."""
+    if len(labels) == 0:
+        return np.zeros(1), np.zeros(1)
+    _, leaf = np.unique(tree.apply(table), return_inverse=True)
+    return np.bincount(leaf, weight), np.bincount(leaf, weight * labels)
+
+
+def _halve_rows(n_rows: int, random_state: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Draw two halves of the rows; of one row the second has none."""
+    drawn = check_random_state(random_state).permutation(n_rows)
+    middle = (n_rows + 1) // 2
+    return np.sort(drawn[:middle]), np.sort(drawn[middle:])
 
 
 def _menon_alpha(rate: float, eta_mean: float, n: float) -> float:

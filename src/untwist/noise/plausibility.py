@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.noise.matrix import MatrixUntwisting, untwist_by_matrix
 
-__all__ = ["ChosenRows", "Fit", "Plausibility", "choose_rows", "find_highest_rates", "scramble_bits"]
+__all__ = ["ChosenRows", "Fit", "Plausibility", "choose_rows", "count_posteriors", "find_highest_rates", "scramble_bits"]
 
 # ---- the rows that are looked at ----
 
@@ -128,6 +128,24 @@ def _order_by_content(twisted: Array, labels: NDArray[np.intp], weight: Array) -
         keys = (weight[rows], *twisted[rows].T, labels[rows], code[rows])
         order[of_ties] = rows[np.lexsort(keys)]
     return order
+
+
+def count_posteriors(twisted: Array) -> int:
+    """Return how many different posteriors there are.
+
+    Parameters
+    ----------
+    twisted : ndarray of shape (n_rows, n_classes)
+        The posteriors.
+
+    Returns
+    -------
+    int
+    """
+    # The column counts, so that posteriors of other classes are other posteriors.
+    columns = scramble_bits(np.arange(twisted.shape[1], dtype=np.uint64))
+    bits = scramble_bits(np.ascontiguousarray(twisted).view(np.uint64) ^ columns)
+    return len(np.unique(bits.sum(axis=1, dtype=np.uint64)))
 
 
 def scramble_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:

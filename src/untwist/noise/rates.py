@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, log_expit, logit, xlogy
 
 from untwist.arguments import Array, check_count, check_fraction, check_numbers, check_probabilities
 from untwist.noise.untwisting import SAFE_MARGIN, Untwisting, check_rates, split_at_half, untwist_log_odds
 
-__all__ = ["estimate_noise"]
+__all__ = ["MOST_EFFECTIVE_ROWS", "estimate_noise", "has_few_groups"]
 
 # Noise is found where it explains this many nats of log-likelihood, which is about the usual 5 %, ...
 ENOUGH_EVIDENCE = 2.0
@@ -43,6 +43,10 @@ FINE_STEP = 0.01
 PLAUSIBLE_GAP = 8.0
 # The number of bins of log-odds that the likelihood is summed over.
 N_BINS = 64
+# Rows of fewer different posteriors than this come in groups, of which each may be as hard as it is.
+FEWEST_POSTERIORS = 32
+# Hard rows may come in groups that are alike, and labels then follow steps: so many levels at most are tried.
+MOST_LEVELS = 6
 # The prior standard deviation of the scale that calibrates log-odds, around 1.
 SCALE_SPREAD = 0.2
 # The prior standard deviation of the offset that calibrates log-odds, around 0.
@@ -51,8 +55,8 @@ OFFSET_SPREAD = 1.0
 LEAST_SCALE = 0.05
 # Rows of more weight than this in all would say nothing new.
 MOST_TELLING_WEIGHT = 1e7
-# However many rows there are, they count for fewer than this: the shape of the curve is an assumption, and its error
-# does not fall with the number of rows.
+#: However many rows there are, they count for fewer than this: the shape of the curve is an assumption, and its error
+#: does not fall with the number of rows.
 MOST_EFFECTIVE_ROWS = 1e4
 # A posterior nearer to 0 or 1 than this counts as this near.
 POSTERIOR_FLOOR = 1e-4
@@ -154,12 +158,16 @@ def estimate_noise(
             pair, np.ones(1), curves.slope, math.nan, found=True, bends=curves.bend, shortfalls=np.zeros(1), **common
         )
     grid, curves = _search_rates(bins, clearest, n_classes)
+    is_noise = grid.any(axis=0)
+    best_of_noise = float(curves.likelihood[is_noise].max())
+    if has_few_groups(len(values), float(total.sum())) or _rate_steps(bins) > best_of_noise:
+        # Groups of rows, each as hard as it is, explain the labels as well: rates have nothing to show for them.
+        curves = curves._replace(likelihood=np.where(is_noise, curves.likelihood, curves.likelihood.max()))
     plausibility = curves.plausibility + _weigh_by_prior(grid, n_classes, prior_of_no_noise)
     weights = np.exp(plausibility - plausibility.max())
     weights /= weights.sum()
-    is_noise = grid.any(axis=0)
     # The evidence is that of all rows; that they count for fewer makes the chance of noise more careful, not this.
-    evidence = float(curves.likelihood[is_noise].max() - curves.likelihood[~is_noise][0]) * rows_per_effective_row
+    evidence = (best_of_noise - float(curves.likelihood[~is_noise][0])) * rows_per_effective_row
     return Untwisting.from_grid(
         grid,
         weights,
@@ -186,7 +194,8 @@ def _check_rows(
     weight = np.ones(p.size) if sample_weight is None else check_numbers("sample_weight", sample_weight)
     if weight.shape != p.shape or not ((weight >= 0).all() and 0 < weight.sum() < np.inf):
         raise ValueError("sample_weight must be finite and non-negative, one per row, not all 0, with a finite sum")
-    return p, labels, weight
+    counts = weight > 0  # Rows of weight 0 are absent.
+    return p[counts], labels[counts], weight[counts]
 
 
 def _sum_by_log_odds(p: Array, labels: NDArray[Any], weight: Array, n_classes: int) -> tuple[Array, Array, Array]:
@@ -211,6 +220,47 @@ def _limit_weight(weight: Array, n_classes: int) -> Array:
     if rows <= weight.sum() <= MOST_TELLING_WEIGHT:
         return weight
     return np.asarray(weight / weight.sum() * min(max(rows, weight.sum()), MOST_TELLING_WEIGHT))
+
+
+def has_few_groups(n_posteriors: int, weight: float) -> bool:
+    """Tell whether rows come in few groups of equal posteriors, which may each be hard for reasons of their own.
+
+    Parameters
+    ----------
+    n_posteriors : int
+        How many different posteriors there are.
+    weight : float
+        How many rows there are, by weight.
+
+    Returns
+    -------
+    bool
+        Whether there are fewer than `FEWEST_POSTERIORS`, each of more than two rows in the mean.
+    """
+    return n_posteriors < min(FEWEST_POSTERIORS, weight / 2.0)
+
+
+def _rate_steps(bins: Array) -> float:
+    """Return the log-likelihood of labels that follow a few steps over the bins, less what the borders cost.
+
+    These are hard rows in groups that are alike, whatever the posterior makes of their differences. For each number of
+    levels the best borders count, and the logarithm of the number of ways to lay them is their price; the levels take
+    about as many numbers as a curve with its rates does. Where no more than two levels are best, the answer is minus
+    infinity: that is what the same noise everywhere makes of a sharp problem.
+    """
+    n_bins = bins.shape[1]
+    until, positives_until = (np.append(0.0, np.cumsum(one)) for one in bins[1:])
+    mass = until[None, :] - until[:, None]
+    positive = np.maximum(positives_until[None, :] - positives_until[:, None], 0.0)
+    share = np.clip(positive / np.where(mass > 0, mass, 1.0), 0.0, 1.0)
+    # The bins from the first index to before the second as one level.
+    of_level = np.where(mass > 0, xlogy(positive, share) + xlogy(np.maximum(mass - positive, 0.0), 1.0 - share), -np.inf)
+    best_until = of_level[0]
+    rated = [float(best_until[-1])]
+    for level in range(2, min(MOST_LEVELS, n_bins) + 1):
+        best_until = (best_until[:, None] + of_level).max(axis=0)
+        rated.append(float(best_until[-1]) - math.log(math.comb(n_bins - 1, level - 1)))
+    return max(rated[2:], default=-math.inf) if np.argmax(rated) >= 2 else -math.inf
 
 
 class _BestCurves(NamedTuple):

@@ -25,8 +25,9 @@ from untwist.display import NAME_WIDTH, write_bar, write_fragment, write_percent
 from untwist.noise.components import LEAST_WEIGHT, SAFE_MARGIN, find_log_odds, take_components
 from untwist.noise.hierarchy import LEAST_ENTRY
 from untwist.noise.matrix import MatrixUntwisting
+from untwist.noise.rates import MOST_EFFECTIVE_ROWS
 from untwist.noise.source_fits import SourceFit, find_wrong_by_class, fit_sources
-from untwist.noise.untwisting import Untwisting
+from untwist.noise.untwisting import DEVIATIONS, ERROR_OF_CURVE, Untwisting
 from untwist.noise.votes import Votes, arrange_votes
 from untwist.sums import add_up_by_group
 from untwist.text import for_page
@@ -303,11 +304,17 @@ def estimate_by_source(
     with threadpool_limits(limits=1, user_api="blas"):
         fits = [fit_sources(votes, components, each) for each in listed]
     before = np.array([fit.component.weight for fit in fits])
-    log_weights = np.log(before) + _find_trust(votes) * np.array([fit.gain for fit in fits])
+    log_weights = np.log(before) + _find_trust(votes) * _temper_gains(votes, np.array([fit.gain for fit in fits]))
     weights = np.exp(log_weights - logsumexp(log_weights))
     kept = np.flatnonzero(weights > LEAST_WEIGHT)
     likely, likely_weights = [fits[index] for index in kept], weights[kept] / weights[kept].sum()
     shares, intervals = _find_shares(likely, likely_weights)
+    class_intervals = _find_class_intervals(likely, likely_weights)
+    stands_out = _find_noisier(votes, likely, likely_weights)
+    if not (noise.found or votes.has_repeated_items):
+        # Where no noise is found, only that of a source which stands out is no matter of hard rows.
+        intervals[~stands_out, 0] = 0.0
+        class_intervals[~stands_out, :, 0] = 0.0
     # Votes have sources in an order of their own.
     back = np.argsort(votes.original, kind="stable")
     return NoiseBySource(
@@ -317,8 +324,8 @@ def estimate_by_source(
         common=_find_common(likely, likely_weights),
         shares=shares[back],
         intervals=intervals[back],
-        class_intervals=_find_class_intervals(likely, likely_weights)[back],
-        stands_out=_find_noisier(votes, likely, likely_weights)[back],
+        class_intervals=class_intervals[back],
+        stands_out=stands_out[back],
         reliability=_find_reliability(votes, likely, likely_weights)[back],
         evidence=float(_average([np.array(fit.evidence) for fit in likely], likely_weights)),
         untwisting=components.combine([fit.component for fit in fits], weights),
@@ -333,6 +340,16 @@ def _find_trust(votes: Votes) -> float:
     """
     present = len(np.unique(votes.source))
     return min(1.0, MOST_TELLING_SOURCES / present) if present > 1 else 0.0
+
+
+def _temper_gains(votes: Votes, gains: Array) -> Array:
+    """Return what labels by source say of each noise of all labels, in nats; none says less than nothing.
+
+    Sources may also be all alike, and then they say nothing of it: that the matrix of every source has to be found is
+    no evidence against noise. And rows count for as few as they do where the noise of all labels was estimated.
+    """
+    rows_per_effective_row = 1.0 + float(votes.vote_weight.sum()) / MOST_EFFECTIVE_ROWS
+    return np.logaddexp(0.0, gains / rows_per_effective_row)
 
 
 def _limit_components(votes: Votes) -> int:
@@ -410,6 +427,8 @@ def _find_intervals(weights: Array, means: Array, variances: Array) -> Array:
     """Return the interval of each share over all fits, that of a beta distribution of the same mean and variance."""
     mean = np.einsum("m,m...->...", weights, means)
     variance = np.einsum("m,m...->...", weights, variances + (means - mean) ** 2)
+    # The curve that makes clean posteriors is an assumption, and no number of labels mends its error.
+    variance = variance + (ERROR_OF_CURVE / DEVIATIONS) ** 2
     right, wrong = _match_beta(mean, variance)
     low, high = (betaincinv(right, wrong, tail) for tail in TAILS)
     low = np.where(low > LEAST_ENTRY, np.minimum(low, mean), 0.0)

@@ -18,7 +18,8 @@ from untwist.arguments import Array, check_numbers
 from untwist.noise.climbing import FIRST_STEPS, START_RATES, climb, search_matrices
 from untwist.noise.families import KnownMatrix, make_even_matrix
 from untwist.noise.matrix import DEVIATIONS, MatrixUntwisting, check_matrix, spread_share
-from untwist.noise.plausibility import Fit, Plausibility, choose_rows
+from untwist.noise.plausibility import Fit, Plausibility, choose_rows, count_posteriors
+from untwist.noise.rates import has_few_groups
 
 __all__ = ["ENOUGH_EVIDENCE", "estimate_transitions"]
 
@@ -124,7 +125,8 @@ def estimate_transitions(
         plausibility = Plausibility(rows)
         if matrix is not None:
             return _take_known_matrix(plausibility, check_matrix(matrix))
-        return _combine(plausibility, *search_matrices(plausibility))
+        is_grouped = has_few_groups(count_posteriors(twisted), float(weight.sum()))
+        return _combine(plausibility, *search_matrices(plausibility), is_grouped=is_grouped)
 
 
 def _check_rows(
@@ -149,8 +151,14 @@ def _check_rows(
     return twisted[counts], given[counts].astype(np.intp), weight[counts]
 
 
-def _combine(plausibility: Plausibility, clean: Fit, even: Fit, pairs: Fit, uneven: list[Fit]) -> MatrixUntwisting:
-    """Return the mixture of all fits, each at several scales, weighed by how plausible they are."""
+def _combine(
+    plausibility: Plausibility, clean: Fit, even: Fit, pairs: Fit, uneven: list[Fit], *, is_grouped: bool
+) -> MatrixUntwisting:
+    """Return the mixture of all fits, each at several scales, weighed by how plausible they are.
+
+    Rows that come in few groups of equal posteriors may be hard for reasons of their own in each: noise then has no
+    evidence over no noise.
+    """
     n_classes = plausibility.n_classes
     identity = np.eye(n_classes)
     log_weights = []
@@ -167,6 +175,9 @@ def _combine(plausibility: Plausibility, clean: Fit, even: Fit, pairs: Fit, unev
         against = 0.0 if fit is even else WEIGHT_OF_CONTRADICTION * plausibility.find_contradiction(fit)
         noisy.append((fit, fit.value - clean.value - PRICE_OF_NOISE - price - against))
     evidence = max(gain for _, gain in noisy)
+    if is_grouped and evidence > 0:
+        noisy = [(fit, gain - evidence) for fit, gain in noisy]
+        evidence = 0.0
     for fit, gain in noisy:
         factor = 1.0 if fit is even else 1.0 + UNEVEN_BIAS * (1.0 - np.trace(fit.matrix) / n_classes)
         for scale in SCALES:

@@ -20,7 +20,16 @@ from untwist.arguments import Array, check_fraction
 from untwist.noise.estimate import CLEAN_LIMIT, CONFIDENCE, NoiseEstimate, describe_range
 from untwist.sums import add_up, add_up_by_group
 
-__all__ = ["REACH", "TABLE", "Untwisting", "check_rates", "split_at_half", "untwist_log_odds"]
+__all__ = [
+    "DEVIATIONS",
+    "ERROR_OF_CURVE",
+    "REACH",
+    "TABLE",
+    "Untwisting",
+    "check_rates",
+    "split_at_half",
+    "untwist_log_odds",
+]
 
 #: The log-odds, on either side of 0, at which the tables end.
 REACH = 20.0
@@ -40,9 +49,9 @@ LEAST_CORRECTION = 0.05
 CLEAREST_BY_KNOWN_RATES = 1e-9
 # Rates that fall short of the best ones by so many nats of log-likelihood are within its interval of 95 %.
 TOLERATED_SHORTFALL = 1.92
-# The ends of an interval are moved out by this: the curve is an assumption, and no number of rows mends its error.
+#: The ends of an interval are moved out by this: the curve is an assumption, and no number of rows mends its error.
 ERROR_OF_CURVE = 0.01
-# A normal distribution has 95 % of its weight within so many standard deviations of its mean.
+#: A normal distribution has 95 % of its weight within so many standard deviations of its mean.
 DEVIATIONS = 1.96
 # The points of a normal distribution, in standard deviations, and their shares, that stand for it in an interval.
 NORMAL_POINTS, NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(5)

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import get_tags
 
 from untwist.arguments import Array
-from untwist.boosting.algorithm import Hypothesis, ValidationLoss, WeakLearner, pilboost
+from untwist.boosting.algorithm import Hypothesis, Round, ValidationLoss, WeakLearner, pilboost
 from untwist.boosting.engines.compiled import CompiledDataset
 from untwist.boosting.engines.engine import Engine, EngineOptions, Rows, Task
 from untwist.boosting.ensemble import Ensemble, is_stale
@@ -88,7 +88,8 @@ class ReferenceBooster:
         start = np.zeros(len(labels)) if task.start is None else task.start
         signs = np.where(labels == task.positive_class, 1.0, -1.0)
         training = np.flatnonzero(weight)
-        self._scores = start.copy()
+        self._start = start
+        self._last_round: Round | None = None
         self._signs = signs
         self._training = training
         self._rounds = pilboost(
@@ -125,10 +126,9 @@ class ReferenceBooster:
             if one is None:
                 break
             self._kept.append((one.hypothesis, one.leverage, one.edge))
-            self._scores[self._training] = self._signs[self._training] * one.margins
+            self._last_round = one
             if self._validation is not None:
                 self._validation(one)
-                self._scores[self._watched] = self._signs[self._watched] * self._validation.margins
         return len(self._kept)
 
     def last_edge(self) -> float:
@@ -145,7 +145,12 @@ class ReferenceBooster:
 
     def current_scores(self) -> Array:
         """Return the score of every row that trains or is validated after the rounds so far."""
-        return self._scores.copy()
+        scores = self._start.copy()
+        if self._last_round is not None:
+            scores[self._training] = self._signs[self._training] * self._last_round.margins
+        if self._validation is not None:
+            scores[self._watched] = self._signs[self._watched] * self._validation.margins
+        return scores
 
     def ensemble(self) -> Ensemble:
         """Return the hypotheses so far."""
