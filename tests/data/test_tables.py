@@ -604,9 +604,9 @@ def test_what_is_no_number_and_no_date_is_refused(values):
         Schema({}).encode(X)
 
 
-@pytest.mark.parametrize(("dtype", "words"), [("S3", "column 0 is"), ([("a", int)], "structured array of NumPy")])
-def test_arrays_of_no_numbers_are_refused(dtype, words):
-    with pytest.raises(ValueError, match=words):
+@pytest.mark.parametrize("dtype", ["S3", [("a", int)]])
+def test_arrays_of_no_numbers_are_refused(dtype):
+    with pytest.raises(ValueError, match="column 0 is"):
         learn(np.zeros((2, 2), dtype=dtype))
 
 
