@@ -156,7 +156,8 @@ def estimate_noise(
     grid, curves = _search_rates(bins, clearest, n_classes)
     is_noise = grid.any(axis=0)
     best_of_noise = float(curves.likelihood[is_noise].max())
-    if has_few_groups(len(values), float(total.sum())) or _rate_steps(bins) > best_of_noise:
+    may_be_groups = has_few_groups(len(values), float(total.sum())) or _rate_steps(bins) > best_of_noise
+    if n_classes == 2 and may_be_groups:
         # Groups of rows, each as hard as it is, explain the labels as well: rates have nothing to show for them.
         curves = curves._replace(likelihood=np.where(is_noise, curves.likelihood, curves.likelihood.max()))
     plausibility = curves.plausibility + _weigh_by_prior(grid, n_classes, prior_of_no_noise)
