@@ -22,7 +22,7 @@ from untwist.data.groups import OwnFolds, RowGroups
 from untwist.data.labels import encode_labels, list_positive_classes
 from untwist.data.reviews import ReviewedRows
 from untwist.data.sources import UNKNOWN, LabelSources, look_up_sources
-from untwist.data.twins import Twins
+from untwist.data.twins import NOTHING_KNOWN, Twins
 from untwist.data.workers import Workers, solo
 from untwist.display import abbreviate, write_fragment, write_table
 from untwist.noise.dependence import find_rows_per_case
@@ -271,6 +271,8 @@ class FittedModel:
         How noisy the labels of each source are; None where `fit` was given no sources.
     curves : dict
         What was measured after each round besides log-loss and error of the validation rows. Files leave it out.
+    has_twins : bool
+        Whether so many training rows nearly repeat rows of other folds that the folds may have remembered labels.
     """
 
     classes: NDArray[Any]
@@ -291,11 +293,17 @@ class FittedModel:
     out_of_fold: OutOfFold | None = None
     sources: NoiseBySource | None = None
     curves: dict[str, dict[str, Any]] = field(default_factory=dict)
+    has_twins: bool = False
 
     def __repr__(self) -> str:
         table = f"{self.n_rows} rows, {self.encoder.n_features} columns, {len(self.classes)} classes"
-        noise = "" if self.noise is None else f"; {self.noise}"
+        noise = "" if self.noise is None else f"; {self.noise if self.tells_noise else NOTHING_KNOWN}"
         return f"FittedModel({table}, alpha {self.alpha:g}, {self.n_rounds} rounds{noise})"
+
+    @property
+    def tells_noise(self) -> bool:
+        """Whether what is said of the noise can be relied on: labels that were remembered look right."""
+        return not self.has_twins or (self.noise is not None and bool(self.noise.found))
 
     # ---- what it is made of ----
 
@@ -474,7 +482,7 @@ class FittedModel:
         """Return the same model, which knows of rows that nearly repeat rows of other folds."""
         if self.out_of_fold is None:
             return self
-        return replace(self, out_of_fold=replace(self.out_of_fold, twins=twins))
+        return replace(self, out_of_fold=replace(self.out_of_fold, twins=twins), has_twins=True)
 
     def unweigh(self, posterior: Array) -> Array:
         """Return posteriors of labels that class weights have multiplied as they are without them.

@@ -56,7 +56,7 @@ from untwist.data.labels import (
 )
 from untwist.data.sources import UNKNOWN, LabelSources, find_items, find_source_columns, hash_rows, read_names
 from untwist.data.tables import Schema
-from untwist.data.twins import Twins, find_twins
+from untwist.data.twins import Twins, draw_rows, find_twins
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
 from untwist.noise.paper import MenonEstimate, menon
@@ -537,25 +537,28 @@ class TrainingData:
         Returns
         -------
         Twins or None
-            None too where the table is sparse or not in memory, or where other workers have rows: nobody looks then.
+            None too where the table is sparse, or where other workers have rows: nobody looks then.
         """
         if self.folds is None or self.groups is not None or self.workers.size > 1:
             return None
-        if not isinstance(self.table, np.ndarray):
+        if not isinstance(self.table, (np.ndarray, Encoded)):
             return None
         judged = self.folds.any(axis=0)
+        hashes = self.datasets[0].hashes() if self.coding is None else self.coding.hashes()
+        rows = draw_rows(hashes, self.weight, self.table.shape[1])
+        numbers = self.table.take_rows(rows) if isinstance(self.table, Encoded) else self.table[rows]
         twins = find_twins(
-            ComparedRows(self.table, self.encoder, range(self.table.shape[1])),
-            self.datasets[0].hashes() if self.coding is None else self.coding.hashes(),
-            self.rows.labels,
-            self.weight,
-            np.where(judged, self.folds.argmax(axis=0), -1),
-            np.stack([self.training_weight(fold) > 0 for fold in range(len(self.folds))]),
+            ComparedRows(numbers, self.encoder, range(numbers.shape[1])),
+            hashes[rows],
+            self.rows.labels[rows],
+            self.weight[rows],
+            np.where(judged, self.folds.argmax(axis=0), -1)[rows],
+            np.stack([self.training_weight(fold)[rows] > 0 for fold in range(len(self.folds))]),
         )
         if twins is None:
             return None
-        columns = zip(self.encoder.feature_labels, self.table.T, strict=True)
-        return replace(twins, column=twins.find_group_column(columns))
+        column = twins.find_group_column(zip(self.encoder.feature_labels, numbers.T, strict=True))
+        return replace(twins, column=column, pairs=rows[twins.pairs], pairs_beyond=rows[twins.pairs_beyond])
 
     def estimate_menon(self) -> MenonEstimate:
         """Return the paper's estimate of the noise, and with it alpha."""

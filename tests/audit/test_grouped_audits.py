@@ -15,8 +15,10 @@ from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
 from untwist.audit.judging import doubt_judgement, judge_alike
 from untwist.audit.slices import Excess, find_p_values
-from untwist.audit.words import NOTHING_KNOWN
+from untwist.automatic import sources as automatic_sources
+from untwist.data.twins import NOTHING_KNOWN
 from untwist.noise import estimate_noise
+from untwist.noise.sources import estimate_by_source
 from untwist.report import compare, report
 
 
@@ -135,6 +137,56 @@ def test_texts_have_groups_and_folds_too():
         audit_labels(texts, y, model, groups=y)
 
 
+def draw_mislabelled_groups(seed):
+    """60 groups of 20 rows, some of which are mislabelled as a whole; of six sources each labels whole groups."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(60), 20)
+    of_second = np.where(rng.random(60) < 0.5, 0.97, 0.03)[group]
+    labels = (rng.random(1200) < of_second) ^ (rng.random(60) < 0.12)[group]
+    posterior = np.clip(0.12 + 0.76 * of_second + rng.normal(0.0, 0.02, 1200), 0.01, 0.99)
+    return labels.astype(int), posterior, group, rng.integers(0, 6, 60)[group]
+
+
+def test_no_source_is_accused_of_what_a_few_groups_share():
+    accused = 0
+    for seed in range(5):
+        y, posterior, group, source = draw_mislabelled_groups(seed)
+        audit = audit_labels(y=y, pred_probs=posterior, groups=group, source=source)
+        accused += audit.by_source.stands_out.sum()
+        _, low, high = audit.noise_rate
+        assert low <= 0.12 <= high
+        assert audit.by_source.counts.sum() == 1200
+        for label, (_, _, most) in audit.rate_by_label.items():
+            assert most >= 1.0 - 0.05 ** (audit.rows_per_case / (y == label).sum())
+    assert accused == 0
+
+
+def test_a_bad_source_of_many_groups_is_still_named():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(400), 3)
+    of_second = np.where(rng.random(400) < 0.5, 0.97, 0.03)[group]
+    source = rng.integers(0, 4, 400)[group]
+    wrong = (rng.random(400) < 0.4)[group] & (source == 2)
+    y = ((rng.random(1200) < of_second) ^ wrong).astype(int)
+    audit = audit_labels(y=y, pred_probs=0.1 + 0.8 * of_second, groups=group, source=source)
+    assert audit.rows_per_case > 1.5
+    assert audit.by_source.stands_out.tolist() == [False, False, True, False]
+
+
+def test_a_fit_counts_groups_where_it_tells_sources_apart(patients, monkeypatch):
+    X, y, patient, _ = (one[:360] for one in patients)
+    told = []
+
+    def estimate(*arguments, **options):
+        told.append(options["rows_per_case"])
+        return estimate_by_source(*arguments, **options)
+
+    monkeypatch.setattr(automatic_sources, "estimate_by_source", estimate)
+    model = PILBoostClassifier(n_estimators=10, max_depth=2, random_state=0)
+    model.fit(X, y, groups=patient, source=patient % 3)
+    assert told[-1] == audit_labels(X, y, model).rows_per_case > 20
+
+
 # ---- rows that are not judged ----
 
 
@@ -169,8 +221,23 @@ def test_an_audit_by_time_can_be_shown_and_compared(timed):
     assert "not judged" in audit._repr_html_()
     pytest.importorskip("lightgbm")
     peers = compare(audit)
+    assert 0.5 < peers["untwist"].agreement_with_given < 0.9
+    assert 0.3 < peers["untwist"].log_loss < 0.7
     assert 0.5 < peers["LightGBM, stopped early"].agreement_with_given < 0.9
     assert audit.hidden_source is None
+
+
+def test_rows_that_nobody_judged_are_not_counted(timed):
+    assert str(timed).startswith("300 labels")
+    assert repr(timed).startswith("LabelAudit(300 labels")
+    assert "<dt>labels judged</dt><dd><b>300</b>" in report(timed, title="by time")
+    everything, judged = np.arange(400), np.arange(100, 400)
+    assert timed.expect_wrong(everything) == timed.expect_wrong(judged) == pytest.approx(np.nansum(timed.wrong))
+    assert timed.bound_wrong(everything) == timed.bound_wrong(judged)
+    assert timed.bound_wrong([0]) == (0.0, 0.0)
+    assert "not judged" in str(timed.explain(0))
+    assert "nan" not in str(timed.explain(0))
+    assert "likely wrong" in str(timed.explain(200))
 
 
 def test_what_is_not_judged_is_judged_alike_elsewhere():
@@ -203,11 +270,20 @@ def test_without_groups_nothing_is_claimed_of_rows_that_repeat_others(fooled):
     assert low <= 0.2 <= high
     assert fooled.highest_share > 0.9
     assert all(one[2] > 0.9 for one in fooled.rate_by_label.values())
+    assert all(one[2] > 0.9 for one in fooled.list_class_shares())
     page = report(fooled, title="patients")
     assert "can be said of these labels" in page
     assert "have near twins in other folds" in page
     assert "Clean" not in page
     assert "say which rows belong together" in page
+
+
+def test_nothing_is_excluded_of_the_sources_of_such_rows(patients):
+    X, y, patient, _ = patients
+    audit = audit_labels(X, y, GaussianNB(), source=patient % 3)
+    assert audit.twins is not None
+    assert audit.by_source.intervals[:, 1].min() > 0.9
+    assert audit.by_source.class_intervals[..., 1].min() > 0.9
 
 
 def test_other_models_are_fooled_too(patients):

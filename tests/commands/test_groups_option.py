@@ -42,6 +42,14 @@ def test_training_without_groups_warns_and_names_the_column(folder, capsys):
     assert "UserWarning" not in err
     status, out, _ = untwist(capsys, "train", "visits.csv", "--label", "ill", "--json")
     assert json.loads(out)["near_twins"]["column"] == "patient"
+    assert json.loads(out)["matrix"] is None
+    # The file remembers it.
+    _, out, _ = untwist(capsys, "inspect", "model.untwist")
+    assert "noise: how many are wrong cannot be told" in out
+    found = json.loads(untwist(capsys, "inspect", "model.untwist", "--json")[1])
+    assert found["near_twins"] is True
+    assert found["matrix"] is None
+    assert "how many are wrong cannot be told" in repr(load("model.untwist").model_)
 
 
 def test_training_in_blocks_takes_groups(folder, capsys):
@@ -52,6 +60,15 @@ def test_training_in_blocks_takes_groups(folder, capsys):
     assert status == 0
     assert "patient: which rows belong together" in err
     assert list(load("blocks.untwist").feature_names_in_) == list("abcdef")
+
+
+def test_near_twins_are_looked_for_in_blocks_too(folder, capsys):
+    pytest.importorskip("pyarrow")
+    arguments = ["train", "visits.parquet", "--label", "ill", "--drop", "patient", "--json"]
+    whole, blocks = (json.loads(untwist(capsys, *arguments, how)[1]) for how in ("--no-blocks", "--blocks"))
+    assert blocks["near_twins"] == whole["near_twins"]
+    assert blocks["near_twins"]["column"] == "patient"
+    assert blocks["noise"].startswith("how many are wrong cannot be told")
 
 
 def test_an_audit_by_groups(folder, capsys):
@@ -81,6 +98,9 @@ def test_an_audit_without_groups_claims_nothing(folder, capsys):
     assert found["near_twins"]["advice"].endswith("--groups patient ('patient' looks like their name)")
     assert found["noise"].startswith("how many are wrong cannot be told")
     assert found["wrong"]["high"] > 0.8
+    assert all(one["high"] > 0.8 for one in found["wrong_by_class"])
+    assert found["matrix"] is None
+    assert found["confusions"] == []
 
 
 def test_given_probabilities_are_judged_by_groups(folder, capsys):

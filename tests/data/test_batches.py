@@ -409,3 +409,12 @@ def test_a_block_may_be_prepared_as_a_table_of_arrow(tmp_path):
     model = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(table, labels)
     same = PILBoostClassifier(2.0, n_estimators=3, max_depth=2).fit(np.arange(400.0)[:, None], labels)
     np.testing.assert_array_equal(model.forest_.value, same.forest_.value)
+
+
+def test_some_rows_come_to_memory_in_any_order(file):
+    table = Batches(file, ["a", "b", "c"])
+    encoded = table.encode(table.learn())
+    everything = encoded.to_array()
+    rng = np.random.default_rng(0)
+    for rows in (rng.permutation(2000)[:300], np.array([1999, 0]), np.zeros(0, dtype=np.intp), np.arange(2000)):
+        np.testing.assert_array_equal(encoded.take_rows(rows), everything[rows])

@@ -207,3 +207,9 @@ def test_every_fold_trains_on_all_classes():
         check_trained_classes(labels, weight, np.array(["a", "b"]), folds.trained * weight, None)
     # A class without weight is absent.
     check_trained_classes(labels, np.array([1, 1, 0, 0.0]), np.array(["a", "b"]), folds.trained * weight, folds)
+
+
+def test_rows_of_no_known_group_have_numbers_of_their_own():
+    numbers = read_groups(["b", None, "a", "b", None], 5).number_rows()
+    assert numbers[0] == numbers[3]
+    assert len(set(numbers.tolist())) == 4

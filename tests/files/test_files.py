@@ -699,6 +699,7 @@ def test_trees_link_and_noise_must_fit_each_other(contents, fitted):
         (change(header, ensembles=[ensemble, ensemble]), "an ensemble with several outputs is the only one"),
         (change(header, ensembles=[one_score]), "there are trees for each class"),
         (change(header, untwists=True), "there is noise to untwist"),
+        (change(header, near_twins=1), "near_twins is true or false"),
         (change(header, link={**softmax, "alpha": -1.0}), "-1.0 lies in"),
     ]:
         assert_refused(hostile, data, message)

@@ -15,7 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
 from untwist.arguments import Array
-from untwist.audit.judging import Judgement, doubt_judgement, judge_alike, judge_by_source, settle_reviewed
+from untwist.audit.judging import (
+    Judgement,
+    doubt_judgement,
+    doubt_sources,
+    judge_alike,
+    judge_by_source,
+    settle_reviewed,
+)
 from untwist.audit.labels import LabelAudit
 from untwist.audit.out_of_fold import predict_out_of_fold
 from untwist.audit.posteriors import read_posteriors
@@ -24,8 +31,9 @@ from untwist.audit.seen_labels import compare_with_quick_model, find_sign_of_see
 from untwist.classifier import PILBoostClassifier
 from untwist.data.groups import RowGroups, read_groups
 from untwist.data.reviews import ReviewedRows, read_review
-from untwist.data.sources import UNKNOWN, LabelSources, read_names
+from untwist.data.sources import LabelSources, read_names
 from untwist.data.tables import allow_taking_rows, compute_fingerprint
+from untwist.data.twins import Twins
 from untwist.model import FittedModel, average_by_item
 from untwist.noise.calibration import calibrate
 from untwist.noise.dependence import find_rows_per_case
@@ -202,7 +210,7 @@ def _audit_by_own_model(
         X=X,
         source=None if votes is None else _name_sources(votes),
         item=None if votes is None else _name_items(votes, columns.item, weight),
-        by_source=fitted.sources,
+        by_source=_doubt_sources(fitted.sources, twins),
         reviewed=None if review is None else review.is_reviewed,
         before_review=None if review is None else fitted.classes[review.given],
         encoder=fitted.encoder,
@@ -247,8 +255,8 @@ def _audit_by_posterior(
         labels = review.labels.astype(np.intp)
     elif votes is not None:
         noise = _estimate_noise(posterior, labels, weight, cases)
-        by_source = _estimate_by_source(noise, votes, posterior, labels, weight)
-        judged = judge_by_source(by_source, votes, posterior, labels, weight)
+        by_source = _estimate_by_source(noise, votes, posterior, labels, weight, cases)
+        judged = judge_by_source(by_source, votes, posterior, labels, weight, rows_per_case=cases)
     else:
         noise = _estimate_noise(posterior[part], labels[part], weight[part], cases)
         judged = judge_alike(noise, posterior, labels, weight, rows_per_case=cases, judged=is_judged)
@@ -268,7 +276,7 @@ def _audit_by_posterior(
         X=X,
         source=None if votes is None else _name_sources(votes),
         item=None if votes is None else _name_items(votes, item, weight),
-        by_source=by_source,
+        by_source=_doubt_sources(by_source, rows.twins),
         reviewed=None if review is None else review.is_reviewed,
         before_review=None if review is None else rows.classes[review.given],
         encoder=rows.encoder,
@@ -281,14 +289,15 @@ def _audit_by_posterior(
     )
 
 
+def _doubt_sources(by_source: NoiseBySource | None, twins: Twins | None) -> NoiseBySource | None:
+    return by_source if by_source is None or twins is None else doubt_sources(by_source, twins.share)
+
+
 def _find_cases(posterior: Array, labels: NDArray[np.intp], weight: Array, groups: RowGroups | None) -> float:
     """Return how many rows count as one, as those of a group err together."""
     if groups is None:
         return 1.0
-    alone = -1 - np.arange(len(labels))  # A row of no known group is one by itself.
-    index = np.where(groups.index == UNKNOWN, alone, groups.index)
-    counted = np.flatnonzero(weight)
-    return find_rows_per_case(posterior[counted], labels[counted], weight[counted], index[counted])
+    return find_rows_per_case(posterior, labels, weight, groups.number_rows())
 
 
 def _estimate_noise(
@@ -317,6 +326,7 @@ def _estimate_by_source(
     posterior: Array,
     labels: NDArray[np.intp],
     weight: Array,
+    cases: float,
 ) -> NoiseBySource:
     present = np.flatnonzero(weight)  # A row of weight 0 is an absent one.
     return estimate_by_source(
@@ -328,6 +338,7 @@ def _estimate_by_source(
         weight=weight[present],
         items=np.unique(votes.items[present], return_inverse=True)[1],
         pooled_weight=weight[present],
+        rows_per_case=cases,
     )
 
 
@@ -380,7 +391,7 @@ def _judge(
         noise = fitted.noise if isinstance(fitted.noise, (Untwisting, MatrixUntwisting)) else fitted.estimate_noise()
         return judge_alike(noise, posterior, labels, weight, rows_per_case=cases, judged=judged)
     assert fitted.sources is not None  # Sources that were given are estimated.
-    return judge_by_source(fitted.sources, votes, posterior, labels, weight)
+    return judge_by_source(fitted.sources, votes, posterior, labels, weight, rows_per_case=cases)
 
 
 def _check_rows(model: PILBoostClassifier, X: Any, y: Any) -> NDArray[np.intp]:

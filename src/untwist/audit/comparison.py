@@ -101,15 +101,16 @@ def _find_folds(audit: LabelAudit) -> tuple[Array, Array]:
 
 
 def _measure(audit: LabelAudit, posterior: Array, predicted: NDArray[np.intp]) -> Peer:
-    labels = audit.label_indices
-    corrected = np.searchsorted(audit.classes, audit.corrected())
-    posterior_floor = 1.0 / (len(labels) + 2.0)
-    posterior_of_label = posterior[np.arange(len(labels)), labels]
+    rows = np.flatnonzero(audit.weight)  # The others are not judged, or absent.
+    labels, predicted, weight = audit.label_indices[rows], predicted[rows], audit.weight[rows]
+    corrected = np.searchsorted(audit.classes, audit.corrected()[rows])
+    posterior_floor = 1.0 / (audit.n_judged + 2.0)
+    posterior_of_label = posterior[rows, labels]
     log_losses = -np.log(np.clip(posterior_of_label, posterior_floor, 1.0 - posterior_floor))
     return Peer(
-        agreement_with_given=average(predicted == labels, audit.weight),
-        log_loss=average(log_losses, audit.weight),
-        agreement_with_corrected=average(predicted == corrected, audit.weight),
+        agreement_with_given=average(predicted == labels, weight),
+        log_loss=average(log_losses, weight),
+        agreement_with_corrected=average(predicted == corrected, weight),
     )
 
 

@@ -25,12 +25,14 @@ __all__ = [
     "Judgement",
     "bound_share",
     "doubt_judgement",
+    "doubt_sources",
     "find_unseen_share",
     "judge_alike",
     "judge_by_source",
     "move_interval",
     "settle_reviewed",
     "untwist",
+    "widen_interval",
 ]
 
 #: A share with its lower and upper limit.
@@ -132,12 +134,31 @@ def doubt_judgement(judged: Judgement, share: float) -> Judgement:
     Judgement
         Its shares may be as high as if all labels of such rows were wrong.
     """
+    return replace(
+        judged,
+        share=widen_interval(judged.share, share),
+        share_by_label=[widen_interval(one, share) for one in judged.share_by_label],
+    )
 
-    def widen(interval: Interval) -> Interval:
-        middle, low, high = interval
-        return middle, low, high + share * (1.0 - high)
 
-    return replace(judged, share=widen(judged.share), share_by_label=[widen(one) for one in judged.share_by_label])
+def doubt_sources(by_source: NoiseBySource, share: float) -> NoiseBySource:
+    """Return the noise of sources that excludes nothing of a share of the rows, as `doubt_judgement` does.
+
+    Parameters
+    ----------
+    by_source : NoiseBySource
+        What is known if models know all that they say.
+    share : float
+        The share of the rows that nearly repeat rows which models have seen.
+
+    Returns
+    -------
+    NoiseBySource
+    """
+    intervals, class_intervals = by_source.intervals.copy(), by_source.class_intervals.copy()
+    for ends in (intervals, class_intervals):
+        ends[..., 1] += share * (1.0 - ends[..., 1])
+    return replace(by_source, intervals=intervals, class_intervals=class_intervals)
 
 
 def settle_reviewed(judged: Judgement, review: ReviewedRows, weight: Array) -> Judgement:
@@ -202,7 +223,13 @@ def _prepare_posterior(noise: Untwisting | MatrixUntwisting, posterior: Array) -
 
 
 def judge_by_source(
-    by_source: NoiseBySource, votes: LabelSources, posterior: Array, labels: NDArray[np.intp], weight: Array
+    by_source: NoiseBySource,
+    votes: LabelSources,
+    posterior: Array,
+    labels: NDArray[np.intp],
+    weight: Array,
+    *,
+    rows_per_case: float = 1.0,
 ) -> Judgement:
     """Judge every label by the noise of its source, and by all labels of its item.
 
@@ -221,6 +248,8 @@ def judge_by_source(
         The index of each row's label.
     weight : array
         How much each row counts.
+    rows_per_case : float, default 1
+        How many rows count as one, as those of a group err together.
 
     Returns
     -------
@@ -233,13 +262,13 @@ def judge_by_source(
     by_features = untwist(by_source.untwisting, posterior).argmax(axis=1)
     noise = _pool_noise(by_source, votes, truth, labels, weight)
     share = average(wrong, weight)
-    overall = share, *bound_share(share, by_source, noise, posterior, labels, weight)
+    overall = share, *bound_share(share, by_source, noise, posterior, labels, weight, rows_per_case)
     by_label = []
     for label in range(posterior.shape[1]):
         here = np.where(labels == label, weight, 0.0)
         share_here = average(wrong, here)
         low, high = move_interval(share_here, overall)
-        by_label.append((share_here, low, _keep_unseen(high, here)))
+        by_label.append((share_here, low, _keep_unseen(high, here, rows_per_case)))
     return Judgement(
         noise=noise,
         predicted=np.where(has_several | (wrong > 0.5), truth.argmax(axis=1), by_features),
@@ -256,6 +285,7 @@ def bound_share(
     posterior: Array,
     labels: NDArray[np.intp],
     weight: Array,
+    rows_per_case: float = 1.0,
 ) -> tuple[float, float]:
     """Return the 95 % interval of the share of wrong labels of all sources together.
 
@@ -273,6 +303,8 @@ def bound_share(
         The index of each row's label.
     weight : array
         How much each row counts.
+    rows_per_case : float, default 1
+        How many rows count as one, as those of a group err together.
 
     Returns
     -------
@@ -283,7 +315,7 @@ def bound_share(
     low, high = _bound_mean(share, pooled, by_source.shares, by_source.intervals, by_source.counts)
     if not noise.found:
         low, high = 0.0, max(high, pooled[2])
-    return low, _keep_unseen(high, weight)
+    return low, _keep_unseen(high, weight, rows_per_case)
 
 
 def _pool_noise(
@@ -381,6 +413,24 @@ def move_interval(share: float, other: Interval) -> tuple[float, float]:
     """
     here, there, low, high = logit(np.clip([share, *other], SAFE_MARGIN, 1.0 - SAFE_MARGIN))
     return min(float(expit(here + low - there)), share), max(float(expit(here + high - there)), share)
+
+
+def widen_interval(interval: Interval, share: float) -> Interval:
+    """Return a share whose upper limit excludes nothing of a part of the rows.
+
+    Parameters
+    ----------
+    interval : Interval
+        The share with its limits.
+    share : float
+        That part.
+
+    Returns
+    -------
+    Interval
+    """
+    middle, low, high = interval
+    return middle, low, high + share * (1.0 - high)
 
 
 def find_unseen_share(n_rows: float) -> float:

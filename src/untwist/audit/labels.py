@@ -26,7 +26,7 @@ from untwist.audit.expectation import Expectation
 from untwist.audit.hidden_sources import MOST_CELLS, HiddenSource, find_hidden_source
 from untwist.audit.issues.finding import find_issues_in, read_times
 from untwist.audit.issues.issue import DataIssue
-from untwist.audit.judging import find_unseen_share, untwist
+from untwist.audit.judging import find_unseen_share, untwist, widen_interval
 from untwist.audit.reasons import N_NAMED, Explanation, ReasonFinder
 from untwist.audit.slices import JudgedRows, Slice, find_slices
 from untwist.audit.sources import (
@@ -163,7 +163,7 @@ class LabelAudit:
         return self.describe()
 
     def __repr__(self) -> str:
-        table = f"{len(self.given)} labels of {len(self.classes)} classes"
+        table = f"{self.n_judged} labels of {len(self.classes)} classes"
         if not self.noise.found:
             return f"LabelAudit({table}: no noise found, up to {self.highest_share:.1%} wrong not excluded)"
         return f"LabelAudit({table}: {write_percent(*self.noise_rate)} wrong, {len(self.suspects())} suspects)"
@@ -273,15 +273,18 @@ class LabelAudit:
             The share and its limits for each of `classes`.
         """
         noise = self.noise
+        doubted = 0.0 if self.twins is None else self.twins.share
         if isinstance(noise, Untwisting):
-            return [(noise.rate_neg, *noise.interval_neg), (noise.rate_pos, *noise.interval_pos)]
+            rates = [(noise.rate_neg, *noise.interval_neg), (noise.rate_pos, *noise.interval_pos)]
+            return [widen_interval(one, doubted) for one in rates]
         n_rows = [np.count_nonzero((self.predicted == name) & (self.weight > 0)) for name in self.classes]
-        return [
+        rates = [
             (share, low, high if noise.is_given else max(high, find_unseen_share(int(n) / self.rows_per_case)))
             for share, (low, high), n in zip(
                 noise.class_shares.tolist(), noise.class_intervals.tolist(), n_rows, strict=True
             )
         ]
+        return [widen_interval(one, doubted) for one in rates]
 
     def expect_wrong(self, rows: ArrayLike) -> float:
         """Return how many of some labels are expected to be wrong: what a review of them should find.
@@ -294,8 +297,9 @@ class LabelAudit:
         Returns
         -------
         float
+            Rows that no fold judges do not count.
         """
-        return add_up(self.wrong[self.find_positions(rows)])
+        return add_up(self.wrong[self._find_judged(rows)])
 
     def bound_wrong(self, rows: ArrayLike) -> tuple[float, float]:
         """Return how many of some labels are wrong at least and at most, whatever the shape of the noise.
@@ -317,10 +321,18 @@ class LabelAudit:
             found and all weights are 1, no more than may be wrong of all labels, by `highest_share`.
         """
         low = self.expect_wrong(rows)
-        high = add_up(self.wrong_at_most[self.find_positions(rows)])
-        if not self.noise.found and np.all(self.weight == 1):
-            high = min(high, math.ceil(self.highest_share * len(self.given)))
+        high = add_up(self.wrong_at_most[self._find_judged(rows)])
+        if self.most_wrong is not None:
+            high = min(high, self.most_wrong)
         return low, max(low, high)
+
+    @property
+    def most_wrong(self) -> int | None:
+        """How many of all labels may be wrong at most; None where noise was found, or where weights are not all 1."""
+        weight = self.weight if self.judged is None else self.weight[self.judged]
+        if self.noise.found or not np.all(weight == 1):
+            return None
+        return math.ceil(self.highest_share * self.n_judged)
 
     @cached_property
     def wrong_at_most(self) -> Array:
@@ -557,6 +569,11 @@ class LabelAudit:
         """
         positions = self.find_positions(rows)
         return positions[self.wrong[positions] > 0.5]
+
+    def _find_judged(self, rows: ArrayLike) -> NDArray[np.intp]:
+        """Return those of some rows that were judged, as indices."""
+        positions = self.find_positions(rows)
+        return positions if self.judged is None else positions[self.judged[positions]]
 
     def find_positions(self, rows: ArrayLike) -> NDArray[np.intp]:
         """Return rows that are given as indices or Booleans as indices.

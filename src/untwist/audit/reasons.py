@@ -99,6 +99,19 @@ class Explanation:
     wrong_at_most: float | None = None
     similar: tuple[int, ...] = ()
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether some fold judged the label."""
+        return not math.isnan(self.wrong)
+
+    @property
+    def likely(self) -> str:
+        """How likely the label is wrong, in words."""
+        if not self.is_judged:
+            return "not judged"
+        at_most = "" if self.wrong_at_most is None else f" to {format_probability(self.wrong_at_most)}"
+        return format_probability(self.wrong) + at_most
+
     def __repr__(self) -> str:
         return f"Explanation({str(self).splitlines()[0]}; {len(self.reasons)} reasons)"
 
@@ -106,9 +119,8 @@ class Explanation:
         others = f"{self.n_disagreeing} of the {self.n_similar} most similar rows bear another label"
         if 0 < self.n_predicted < self.n_disagreeing:
             others += f", {self.n_predicted} of them {self.predicted}"
-        likely = format_probability(self.wrong)
-        likely += "" if self.wrong_at_most is None else f" to {format_probability(self.wrong_at_most)}"
-        lines = [f"row {self.row}: labelled {self.given}, looks like {self.predicted}, {likely} likely wrong"]
+        verdict = f"looks like {self.predicted}, {self.likely} likely wrong" if self.is_judged else self.likely
+        lines = [f"row {self.row}: labelled {self.given}, {verdict}"]
         if self.n_similar:
             lines.append(f"  {others}")
         return "\n".join(lines + [f"  {reason}" for reason in self.reasons])

@@ -236,7 +236,13 @@ def _estimate_shares(
             part_of_row[in_part] = index
         posterior, noise = judged.without.get(column, (judged.posterior, judged.noise))
         by_part = estimate_by_source(
-            posterior, judged.labels, part_of_row, names=names, noise=noise, weight=judged.weight
+            posterior,
+            judged.labels,
+            part_of_row,
+            names=names,
+            noise=noise,
+            weight=judged.weight,
+            rows_per_case=judged.rows_per_case,
         )
         overall = float(by_part.shares @ by_part.counts / by_part.counts.sum())
         for where, share, (low, high) in zip(names, by_part.shares.tolist(), by_part.intervals.tolist(), strict=True):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from untwist.data.twins import NOTHING_KNOWN
 from untwist.display import (
     NAME_WIDTH,
     format_probability,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from untwist.audit.labels import LabelAudit
 
 __all__ = [
-    "NOTHING_KNOWN",
     "describe_as_source",
     "describe_audit",
     "describe_judge",
@@ -53,9 +53,6 @@ ALL_SOURCES = ("list_sources() has them all", "--json lists them all")
 #: How to ask for rows where no label is suspect, in Python and on the command line.
 FIRST_ROWS = ("suspects(budget=...) are the rows to look at first", "--budget 50 lists the rows to look at first")
 
-#: What is said of labels that the models may have remembered.
-NOTHING_KNOWN = "how many are wrong cannot be told, as the models have all but seen the rows that they judge"
-
 #: Suspects that a notebook lists, at most, and points of the curve of what a review of them finds.
 MOST_LISTED = 5
 CURVE_POINTS = 40
@@ -75,7 +72,7 @@ def describe_audit(audit: LabelAudit, *, for_command: bool) -> str:
     -------
     str
     """
-    n_rows = len(audit.given)
+    n_rows = audit.n_judged
     judge = audit.describe_judge(for_command=for_command)
     others = [f"  {one}" for one in [*judge, *audit.describe_sources(for_command=for_command)]]
     if audit.reviewed is not None:

@@ -17,6 +17,7 @@ from untwist.boosting.runs import say
 from untwist.data.sources import UNKNOWN, LabelSources
 from untwist.fitting import Fit
 from untwist.model import FittedModel
+from untwist.noise.dependence import find_rows_per_case
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.sources import NoiseBySource, estimate_by_source
 from untwist.noise.untwisting import Untwisting
@@ -85,8 +86,10 @@ def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | N
     weight = unseen.row_weights()
     in_training = weight if reliability is None else weight * reliability
     present = np.flatnonzero(weight)  # A row of weight 0 is an absent one.
+    posterior = model.out_of_fold_posterior_of_labels()
+    groups = None if unseen.groups is None else unseen.groups.number_rows()
     found = estimate_by_source(
-        model.out_of_fold_posterior_of_labels()[present],
+        posterior[present],
         data.rows.labels[present],
         sources.index[present],
         names=sources.names,
@@ -94,6 +97,7 @@ def judge_sources(model: FittedModel, data: TrainingData, reliability: Array | N
         weight=weight[present],
         items=np.unique(sources.items[present], return_inverse=True)[1],
         pooled_weight=in_training[present],
+        rows_per_case=find_rows_per_case(posterior, data.rows.labels, weight, groups),
     )
     return replace(model, sources=found, noise=found.untwisting, untwisting=found.untwisting)
 

@@ -301,6 +301,7 @@ class JudgedFile:
         """Print everything for machines."""
         audit = self.audit
         expected, at_most = audit.bound_wrong(self.suspects)
+        is_told = audit.twins is None or audit.noise.found
         found = {
             "rows": len(self.table.y),
             "classes": audit.classes,
@@ -318,11 +319,11 @@ class JudgedFile:
                 {"class": name} | _name_limits(rate)
                 for name, rate in zip(audit.classes.tolist(), audit.list_class_shares(), strict=True)
             ],
-            "matrix": audit.matrix,
+            "matrix": audit.matrix if is_told else None,
             "confusions": [
                 {"class": one.truth, "label": one.label, "rows": round(one.rows, 1)}
                 | _name_limits((one.share, one.low, one.high))
-                for one in audit.confusions()[:MOST_CONFUSIONS]
+                for one in (audit.confusions()[:MOST_CONFUSIONS] if is_told else [])
             ],
             **self._list_sources(),
             "hidden_source": self._describe_hidden_source(),

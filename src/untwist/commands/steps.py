@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from untwist.audit.words import NOTHING_KNOWN
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.blocks import SheetInBlocks, prepare_in_blocks, reads_in_blocks
 from untwist.commands.columns import Hints, PreparedTable, prepare, remember_readings
 from untwist.commands.sheets import Sheet, read
 from untwist.data.decisions import Decisions
 from untwist.data.memory import limit_memory
-from untwist.data.twins import Twins
+from untwist.data.twins import NOTHING_KNOWN, Twins
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.text import for_json, for_terminal
 
@@ -329,8 +328,12 @@ def name_twins(twins: Twins | None, sheet: Any, table: PreparedTable, label: str
     if twins is None:
         return None
     others = (name for name in sheet.names if name != label)
-    columns = ((name, sheet.column(name).astype(str).to_numpy(dtype=object)[table.rows]) for name in others)
-    return replace(twins, column=twins.find_group_column(columns))
+    rows = np.unique(np.concatenate([twins.pairs, twins.pairs_beyond]))
+    among = replace(
+        twins, pairs=np.searchsorted(rows, twins.pairs), pairs_beyond=np.searchsorted(rows, twins.pairs_beyond)
+    )
+    columns = ((name, sheet.column(name).iloc[table.rows[rows]].astype(str).to_numpy(dtype=object)) for name in others)
+    return replace(twins, column=among.find_group_column(columns))
 
 
 def describe_twins(twins: Twins | None) -> dict[str, Any] | None:
@@ -370,8 +373,7 @@ def describe_noise(model: PILBoostClassifier) -> str:
         The words, without a full stop.
     """
     sources = model.model_.sources
-    unseen = model.model_.out_of_fold
-    if unseen is not None and unseen.twins is not None and not (model.noise_ is not None and model.noise_.found):
+    if not model.model_.tells_noise:
         return NOTHING_KNOWN
     if sources is not None and sources.stands_out.any():
         # The noise of the model is that of labels as they weighed in training, those of bad sources less.
@@ -390,8 +392,10 @@ def find_matrix(model: PILBoostClassifier) -> Any:
     Returns
     -------
     array of shape (n_classes, n_classes) or None
-        A row per true class, a column per label; None where nothing was estimated.
+        A row per true class, a column per label; None where nothing was estimated, or can be told.
     """
+    if not model.model_.tells_noise:
+        return None
     sources = model.model_.sources
     if sources is not None:
         return sources.overall

@@ -289,6 +289,29 @@ class Encoded:
             first += len(block)
         return numbers
 
+    def take_rows(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return some rows, which come to memory in one pass.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Their positions, all different.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            In the order of `rows`.
+        """
+        taken = np.empty((len(rows), self.shape[1]))
+        order = np.argsort(rows)
+        first = 0
+        for block in self.blocks():
+            start, end = np.searchsorted(rows, [first, first + len(block)], sorter=order)
+            here = order[start:end]
+            taken[here] = block[rows[here] - first]
+            first += len(block)
+        return taken
+
     def concatenate(self, other: Any) -> Encoded:
         """Put the rows of another table after these.
 

@@ -20,7 +20,10 @@ from untwist.arguments import Array
 from untwist.data.closeness import ComparedRows
 from untwist.data.folds import mix_bits
 
-__all__ = ["Twins", "find_twins"]
+__all__ = ["NOTHING_KNOWN", "Twins", "draw_rows", "find_twins"]
+
+#: What is said of labels that the models may have remembered.
+NOTHING_KNOWN = "how many are wrong cannot be told, as the models have all but seen the rows that they judge"
 
 #: Rows whose neighbours are looked at, at most, and the rows that these are looked for among.
 MOST_ASKED = 200
@@ -135,6 +138,29 @@ def _measure_agreement(values: NDArray[Any], pairs: NDArray[np.intp]) -> float:
     return float(np.mean((first == second) | ((first != first) & (second != second))))
 
 
+def draw_rows(hashes: NDArray[np.uint64], weight: Array, n_columns: int) -> NDArray[np.intp]:
+    """Draw the rows that near twins are looked for among, by their contents.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64 of shape (n_rows,)
+        Equal for rows of the same contents, of which one is drawn.
+    weight : ndarray of shape (n_rows,)
+        How much each row counts; those of weight 0 are absent.
+    n_columns : int
+        The columns of the table.
+
+    Returns
+    -------
+    ndarray of int
+        In the order of their hashes they are as good as shuffled, whatever order the table has.
+    """
+    present = np.flatnonzero(weight)
+    _, first = np.unique(mix_bits(hashes[present]), return_index=True)
+    most = max(LEAST_ROWS, min(MOST_AMONG, MOST_CELLS // max(1, n_columns)))
+    return np.asarray(present[first[:most]])
+
+
 def find_twins(
     table: ComparedRows,
     hashes: NDArray[np.uint64],
@@ -165,14 +191,10 @@ def find_twins(
     Twins or None
         None where there are few, or where they tell the label no better than other rows do.
     """
-    present = np.flatnonzero(weight)
-    chances = mix_bits(hashes[present])
-    _, first = np.unique(chances, return_index=True)
-    rows = present[first]  # In the order of their hashes they are as good as shuffled, whatever order the table has.
+    rows = draw_rows(hashes, weight, len(table.columns))
     if len(rows) < LEAST_ROWS or not table.columns:
         return None
-    most = max(LEAST_ROWS, min(MOST_AMONG, MOST_CELLS // len(table.columns)))
-    sizes = [min(most, len(rows))]
+    sizes = [len(rows)]
     if sizes[0] >= 2 * FEW_AMONG:
         sizes.append(FEW_AMONG)
     found = None

@@ -212,6 +212,8 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
     classes = _read_classes(about["classes"], n_scores)
     noise = _read_noise(about["noise"], arrays, len(classes))
     untwisting = _find_untwisting(about["untwists"], noise)
+    has_twins = about.get("near_twins", False)
+    require(isinstance(has_twins, bool), "near_twins is true or false")
     validation_rows, validation_shares = _read_held_out(about["held_out"], arrays)
     model = FittedModel(
         classes=classes,
@@ -230,6 +232,7 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
         validation_rows=validation_rows,
         validation_shares=validation_shares,
         sources=_read_sources(about["sources"], arrays, len(classes), untwisting) if "sources" in about else None,
+        has_twins=has_twins,
     )
     require(n_scores == len(model.positive_classes), "there are trees for each class")
     is_shared = n_scores > len(model.ensembles)

@@ -95,7 +95,8 @@ def dumps(model: PILBoostClassifier) -> bytes:
 
 def _choose_version(model: FittedModel) -> int:
     """Return the first version of the format that can hold a model."""
-    if any(ensemble.start for ensemble in model.ensembles) or model.encoder.schema.missing is not None:
+    has_start = any(ensemble.start for ensemble in model.ensembles)
+    if has_start or model.encoder.schema.missing is not None or model.has_twins:
         return VERSION
     if model.encoder.schema.readings:
         return FIFTH_VERSION
@@ -174,6 +175,7 @@ def _describe_model(model: FittedModel, arrays: _ArrayWriter) -> dict[str, Any]:
         "held_out": [arrays.add(model.validation_rows.astype("<i8")), arrays.add(model.validation_shares)],
         "ensembles": [_describe_ensemble(ensemble, arrays) for ensemble in model.ensembles],
         **({} if model.sources is None else {"sources": _describe_sources(model.sources, arrays)}),
+        **({"near_twins": True} if model.has_twins else {}),
     }
 
 

@@ -260,6 +260,7 @@ def estimate_by_source(
     weight: ArrayLike | None = None,
     items: ArrayLike | None = None,
     pooled_weight: ArrayLike | None = None,
+    rows_per_case: float = 1.0,
 ) -> NoiseBySource:
     """Estimate how noisy the labels of each source are, from posteriors of a model that has not seen them.
 
@@ -282,6 +283,8 @@ def estimate_by_source(
         What was labelled, where several sources labelled one thing; without it every row is an item.
     pooled_weight : array_like of shape (n_rows,), optional
         How much each row weighed where the posterior was learned, if not all the same.
+    rows_per_case : float, default 1
+        How many rows count as one, as those of a group err together.
 
     Returns
     -------
@@ -298,6 +301,7 @@ def estimate_by_source(
     if not ((row_weight > 0) & (by >= 0)).any():
         raise ValueError("sources must be known for at least one row of positive weight")
     votes = arrange_votes(twisted, given, by, of, row_weight, in_training, len(all_names))
+    votes = votes._replace(weight=votes.weight / rows_per_case)
     components = take_components(noise, votes.posterior)
     listed = components.list_components(_limit_components(votes))
     # The number of threads of a matrix product may change its last bit.

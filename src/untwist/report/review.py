@@ -197,7 +197,7 @@ def _write_expectation(findings: Findings) -> str:
     ]
     chart = charts.draw_finds(
         findings.expected_finds,
-        count_finds(audit, np.arange(len(audit.given))) / len(audit.given),
+        count_finds(audit, np.arange(len(audit.given))) / audit.n_judged,
         len(suspects),
         f"Wrong labels expected to be found by a review: {up_to}{finds[-1]:,.0f} among {len(suspects):,} rows",
     )
@@ -215,15 +215,12 @@ def _write_filter(word: str, name: str, audit: LabelAudit) -> str:
 
 def _write_line(audit: LabelAudit, name: Any, one: Explanation) -> str:
     reasons = "".join(_write_reason(reason) for reason in one.reasons if reason.effect >= LEAST_SHOWN_EFFECT)
-    likely = format_probability(one.wrong)
-    if one.wrong_at_most is not None:
-        likely += f" to {format_probability(one.wrong_at_most)}"
     against = f"{one.n_disagreeing} of {one.n_similar}" if one.n_similar else ""
     if not reasons:
         reasons = f"<li>{'no single column stands out' if audit.model is not None else 'no trees of ours to ask'}</li>"
     return (
         f"<tr><th scope=row>{for_page(name, 40)}</th><td>{for_page(one.given, 40)}{_name_source(audit, one.row)}</td>"
-        f"<td>{for_page(one.predicted, 40)}</td><td>{likely}</td><td>{against}</td>"
+        f"<td>{for_page(one.predicted, 40)}</td><td>{one.likely}</td><td>{against}</td>"
         f"<td><ul>{reasons}</ul></td><td></td></tr>\n"
     )
 

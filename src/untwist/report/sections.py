@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from untwist.audit.findings import MOST_TRAINED_AGAIN, Findings, TrainingFacts, count_finds
 from untwist.audit.labels import LabelAudit
-from untwist.audit.words import NOTHING_KNOWN
+from untwist.data.twins import NOTHING_KNOWN
 from untwist.display import format_probability
 from untwist.model import Candidate
 from untwist.noise.estimate import CLEAN_LIMIT
@@ -60,7 +60,7 @@ def write_summary(findings: Findings, row_name: str) -> str:
     """
     audit = findings.audit
     suspects = findings.suspects
-    n = len(audit.given)
+    n = audit.n_judged
     rate, low, high = audit.noise_rate
     number, words = _write_headline(findings)
     mood = "" if audit.noise.found else " calm" if _is_clean(findings) else " open"
@@ -103,7 +103,7 @@ def write_summary(findings: Findings, row_name: str) -> str:
 def _write_headline(findings: Findings) -> tuple[str, str]:
     """The answer, and the sentence that goes on from it."""
     audit = findings.audit
-    n = len(audit.given)
+    n = audit.n_judged
     hidden = audit.hidden_source
     rate, low, high = audit.noise_rate
     as_source = ""

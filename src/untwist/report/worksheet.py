@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -115,7 +114,7 @@ def _collect(findings: Findings, rows: RowNames, table: Any, n_suspects: int) ->
         "like": np.searchsorted(audit.classes, audit.predicted[suspects]).tolist(),
         "wrong": audit.wrong[suspects].round(4).tolist(),
         "most": None if audit.noise.found else audit.wrong_at_most[suspects].round(4).tolist(),
-        "cap": _find_cap(audit),
+        "cap": audit.most_wrong,
         "source": None if audit.source is None else _intern(map(_write_value, audit.source[shown].tolist())),
         "against": [[one.n_disagreeing, one.n_similar] for one in explanations],
         "similar": [[index[row] for row in one.similar] for one in explanations],
@@ -130,13 +129,6 @@ def _collect(findings: Findings, rows: RowNames, table: Any, n_suspects: int) ->
         "columns": columns,
         "left_out": _count_columns(findings, table) - len(columns),
     }
-
-
-def _find_cap(audit: LabelAudit) -> int | None:
-    """How many labels may be wrong at most, wherever one looks (see `LabelAudit.bound_wrong`); None: any number."""
-    if audit.noise.found or not np.all(audit.weight == 1):
-        return None
-    return math.ceil(audit.highest_share * len(audit.given))
 
 
 # ---- columns ----
