@@ -36,8 +36,8 @@ __all__ = [
     "unpack",
 ]
 
-#: The newest version of the format, for columns of dates and others that are read as numbers.
 VERSION = 5
+"""The newest version of the format, for columns of dates and others that are read as numbers."""
 
 #: The version for columns coded by their labels and for choices that tell what trees drew.
 FOURTH_VERSION = 4
