@@ -544,11 +544,14 @@ class TrainingData:
         if not isinstance(self.table, (np.ndarray, Encoded)):
             return None
         judged = self.folds.any(axis=0)
+        # Rows of the same one of many categories are no twins by that: what a category says is there to be learned.
+        coded = () if self.coding is None else self.coding.n_categories
+        compared = [column for column in range(self.table.shape[1]) if column not in coded]
         hashes = self.datasets[0].hashes() if self.coding is None else self.coding.hashes()
-        rows = draw_rows(hashes, self.weight, self.table.shape[1])
+        rows = draw_rows(hashes, self.weight, len(compared))
         numbers = self.table.take_rows(rows) if isinstance(self.table, Encoded) else self.table[rows]
         twins = find_twins(
-            ComparedRows(numbers, self.encoder, range(numbers.shape[1])),
+            ComparedRows(numbers, self.encoder, compared),
             hashes[rows],
             self.rows.labels[rows],
             self.weight[rows],
@@ -658,8 +661,8 @@ class _TrainingTable:
     ) -> OwnFolds:
         """Return folds of one's own, which must keep groups and items together."""
         table = np.zeros((self.n_rows, 1)) if isinstance(X, Batches) else X
-        names = None if groups is None else groups.name_rows()
-        folds = read_own_folds(self.settings.cv, table, self.classes[self.labels], names)
+        numbers = None if groups is None else groups.number_rows()
+        folds = read_own_folds(self.settings.cv, table, self.classes[self.labels], numbers)
         needs_all = "reviewed" if has_review else "source" if sources is not None else None
         check_own_folds(folds, groups, None if sources is None else sources.items, needs_all)
         return folds

@@ -133,6 +133,7 @@ def test_groups_are_the_same_by_other_names():
     assert not groups.is_same_as(read_groups([2, 1, 3, 2], 4))
     assert not groups.is_same_as(read_groups([2, 2, None, 2], 4))
     assert groups.name_rows().tolist() == ["a", "b", None, "a"]
+    assert groups.number_rows().tolist() == [0, 1, 4, 0]
 
 
 def test_an_item_lies_within_a_group():
@@ -207,9 +208,3 @@ def test_every_fold_trains_on_all_classes():
         check_trained_classes(labels, weight, np.array(["a", "b"]), folds.trained * weight, None)
     # A class without weight is absent.
     check_trained_classes(labels, np.array([1, 1, 0, 0.0]), np.array(["a", "b"]), folds.trained * weight, folds)
-
-
-def test_rows_of_no_known_group_have_numbers_of_their_own():
-    numbers = read_groups(["b", None, "a", "b", None], 5).number_rows()
-    assert numbers[0] == numbers[3]
-    assert len(set(numbers.tolist())) == 4

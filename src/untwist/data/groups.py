@@ -78,8 +78,8 @@ class RowGroups:
         return np.asarray(names[self.index])
 
     def number_rows(self) -> NDArray[np.intp]:
-        """Return a number for each row, equal for those of one group; a row of no known group has one of its own."""
-        return np.where(self.index == UNKNOWN, -1 - np.arange(len(self.index)), self.index)
+        """Return a number for each row's group, one of its own where it is unknown, as splitters of others take them."""
+        return np.where(self.index == UNKNOWN, len(self.names) + np.arange(len(self.index)), self.index)
 
     def is_same_as(self, other: RowGroups) -> bool:
         """Tell whether the same rows belong together."""
