@@ -45,7 +45,7 @@ inline std::vector<std::uint32_t> draw_columns(const TreeGrowth& growth, const s
                                                std::uint64_t key) {
   // This number keeps the draw of the columns apart from that of the rows, which has the same key.
   constexpr std::uint64_t kColumnSalt = 0x5851F42D4C957F2DULL;
-  if (growth.max_features >= 1.0 || varying.size() < 2) return varying;
+  if (growth.max_features >= 1.0 || (varying.size() < 2 && growth.feature_weights.empty())) return varying;
   const std::uint64_t column_key = mix(key ^ kColumnSalt);
   struct Place {
     double weighted;

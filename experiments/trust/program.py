@@ -15,6 +15,7 @@ from experiments.trust.annotators import ANNOTATORS
 from experiments.trust.clean import CLEAN
 from experiments.trust.coverage import COVERAGE
 from experiments.trust.parts import Part
+from experiments.trust.sharp import SHARP
 from experiments.trust.slices import SLICES
 from experiments.trust.sources import SOURCES
 from untwist.boosting.forest import count_threads
@@ -24,7 +25,7 @@ __all__ = ["NAME", "PARTS", "main"]
 NAME = "python -m experiments.trust"
 
 #: The parts by name.
-PARTS: dict[str, Part[Any]] = {part.name: part for part in (SOURCES, ANNOTATORS, SLICES, CLEAN, COVERAGE)}
+PARTS: dict[str, Part[Any]] = {part.name: part for part in (SOURCES, ANNOTATORS, SLICES, CLEAN, COVERAGE, SHARP)}
 #: Where rows and tables go, as a whole and in a quick run.
 OUT = {False: Path("results/trust"), True: Path("results/trust-quick")}
 #: The beginning of a page of all parts.

@@ -670,8 +670,8 @@ class _TrainingTable:
     ) -> OwnFolds:
         """Return folds of one's own, which must keep groups and items together."""
         table = np.zeros((self.n_rows, 1)) if isinstance(X, Batches) else X
-        names = None if groups is None else groups.name_rows()
-        folds = read_own_folds(self.settings.cv, table, self.classes[self.labels], names)
+        numbers = None if groups is None else groups.number_rows()
+        folds = read_own_folds(self.settings.cv, table, self.classes[self.labels], numbers)
         needs_all = "reviewed" if has_review else "source" if sources is not None else None
         check_own_folds(folds, groups, None if sources is None else sources.items, needs_all)
         return folds

@@ -152,6 +152,20 @@ def test_a_column_is_drawn_as_often_as_its_weight_says(engine):
     assert drawn[3] == 0
 
 
+@pytest.mark.parametrize("engine", ["compiled", "xgboost"])
+def test_a_column_of_weight_0_is_never_drawn(engine):
+    if engine == "xgboost":
+        pytest.importorskip("xgboost")
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    y = (X[:, 1] > 0).astype(int)
+    settings = {"max_features": 0.75, "engine": engine, "random_state": 0}
+    model = make_model(feature_weights=[1, 0, 0, 0], **settings).fit(X, y)
+    assert np.flatnonzero(model.importances("splits")).tolist() == [0]
+    X[:, [0, 2, 3]] = 0.0  # The only column that varies has no weight.
+    model = make_model(feature_weights=[1, 0, 1, 1], **settings).fit(X, y)
+    assert not model.importances("splits").any()
+
+
 def test_equal_weights_draw_as_none_and_all_columns_are_drawn_without_draws():
     X, y = draw_sample()
     settings = {"max_features": 0.5, "random_state": 3}

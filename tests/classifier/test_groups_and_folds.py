@@ -11,6 +11,7 @@ from helpers.grouped_rows import draw_patients
 from helpers.noisy_rows import make_noisy_rows
 from untwist import PILBoostClassifier
 from untwist.automatic.search import Search
+from untwist.files import dumps, loads
 from untwist.settings import resolve
 from untwist.training_data import NO_OWN_FOLDS_FOR_WORKERS, SourceColumns, TrainingData, ValidationTable
 
@@ -226,6 +227,22 @@ def test_a_splitter_is_given_the_groups_and_the_labels(patients):
         assert (data.folds[:, patient == one].any(axis=1)).sum() == 1
     with pytest.raises(ValueError, match="cv trains on some rows of group 0 and judges others"):
         collect(X, y, groups=patient, cv=list(KFold(4, shuffle=True, random_state=0).split(X)))
+
+
+def test_a_splitter_takes_rows_without_a_group_as_groups_of_their_own(patients):
+    X, y, groups, _ = patients
+    unknown = np.array(groups, dtype=object)
+    unknown[:5] = None
+    model = PILBoostClassifier(cv=GroupKFold(3), **QUICK).fit(X, y, groups=unknown)
+    assert np.isfinite(model.oof_proba_).all()
+
+
+def test_folds_of_ones_own_stay_behind_when_a_model_is_saved(patients):
+    X, y, groups, _ = patients
+    model = PILBoostClassifier(cv=GroupKFold(3), **QUICK).fit(X, y, groups=groups)
+    again = loads(dumps(model))
+    assert again.cv is None
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 def test_where_folds_leave_rows_out_all_rows_make_the_model():

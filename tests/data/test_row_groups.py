@@ -133,6 +133,7 @@ def test_groups_are_the_same_by_other_names():
     assert not groups.is_same_as(read_groups([2, 1, 3, 2], 4))
     assert not groups.is_same_as(read_groups([2, 2, None, 2], 4))
     assert groups.name_rows().tolist() == ["a", "b", None, "a"]
+    assert groups.number_rows().tolist() == [0, 1, 4, 0]
 
 
 def test_an_item_lies_within_a_group():

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom
 
 from untwist.noise import NoiseEstimate, Untwisting, estimate_noise
-from untwist.noise.rates import ENOUGH_EVIDENCE, LEAST_CHANCE
+from untwist.noise.rates import ENOUGH_EVIDENCE, LEAST_CHANCE, MOST_LEVELS, _rate_steps
 
 EXTREMES = [-math.inf, -50.0, -20.0, -7.3, -1.0, 0.0, 1e-9, 0.4, 3.0, 20.0, 50.0, math.inf]
 
@@ -832,3 +832,67 @@ def test_the_scale_of_small_weights_does_not_matter():
     once = estimate_noise(posterior, y)
     small = estimate_noise(posterior, y, sample_weight=np.full(500, 1 / 500))
     assert small.evidence == pytest.approx(once.evidence, abs=1e-9)
+
+
+# ---- hard rows in groups ----
+
+
+def draw_groups(shares, n, scatter, seed=0):
+    """Clean labels of groups with these shares of label 1, and posteriors that scatter around them in log-odds."""
+    rng = np.random.default_rng(seed)
+    share = np.array(shares)[rng.integers(len(shares), size=n)]
+    return expit(logit(share) + scatter * rng.normal(size=n)), (rng.random(n) < share).astype(int)
+
+
+@pytest.mark.parametrize("shares", [(0.1, 0.5, 0.9), (0.1, 0.3, 0.7, 0.9), (0.1, 0.1, 0.3, 0.7, 0.9, 0.9)])
+@pytest.mark.parametrize("n", [500, 20_000])
+def test_groups_of_rows_that_are_hard_are_not_called_noise(shares, n):
+    for seed in range(5):
+        found = estimate_noise(*draw_groups(shares, n, 0.0, seed))
+        assert not found.found
+        assert found.evidence <= 0
+        # Nor is noise excluded: groups with clean posteriors of 0, 1/4, 3/4 and 1 would look the same with it.
+        assert found.interval_neg[0] == 0
+        assert found.interval_neg[1] > 0.09
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_scatter_around_hard_groups_makes_no_plateau(seed):
+    found = estimate_noise(*draw_groups((0.1, 0.3, 0.7, 0.9), 20_000, 0.3, seed))
+    assert not found.found
+    assert found.interval_neg[1] > 0.09
+
+
+def test_noise_that_posteriors_approach_smoothly_is_found_as_ever():
+    for seed in range(4):
+        posterior, y = simulate(2000, 0.2, 0.2, seed=seed, spread=8.0)
+        scattered = expit(logit(posterior) + np.random.default_rng(seed + 100).normal(scale=0.5, size=2000))
+        assert estimate_noise(scattered, y).found
+
+
+def rate_steps_slowly(bins, most_levels):
+    """The best steps by all ways to lay their borders; minus infinity where no more than two levels are best."""
+    n_bins = len(bins[0])
+    rated = []
+    for n_levels in range(1, min(most_levels, n_bins) + 1):
+        best = -math.inf
+        for borders in combinations(range(1, n_bins), n_levels - 1):
+            likelihood = 0.0
+            for start, end in pairwise([0, *borders, n_bins]):
+                mass, positive = sum(bins[1][start:end]), sum(bins[2][start:end])
+                likelihood += sum(
+                    part * math.log(part / mass) for part in (positive, mass - positive) if part > 1e-12 * mass
+                )
+            best = max(best, likelihood)
+        rated.append(best - math.log(math.comb(n_bins - 1, n_levels - 1)))
+    return max(rated[2:], default=-math.inf) if rated.index(max(rated)) >= 2 else -math.inf
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 3, 5, 9, 11])
+def test_steps_are_those_of_all_borders_one_after_another(n_bins):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        mass = rng.integers(1, 400, n_bins).astype(float)
+        share = np.sort(rng.choice([0.0, 0.1, 0.5, 0.9, 1.0], n_bins))
+        bins = np.stack([np.arange(n_bins, dtype=float), mass, np.floor(mass * share)])
+        assert _rate_steps(bins) == pytest.approx(rate_steps_slowly(bins.tolist(), MOST_LEVELS), abs=1e-6)

@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.rates import estimate_noise
@@ -309,3 +310,20 @@ def test_what_makes_no_sense_is_refused(changed, message):
     } | changed
     with pytest.raises(ValueError, match=message):
         estimate_by_source(**arguments)
+
+
+@pytest.mark.parametrize("is_sharp", [True, False])
+def test_sources_that_are_alike_leave_open_what_all_labels_leave_open(is_sharp):
+    # The matrix of every source has to be found under noise: that spoke against it, the more the more rows there were.
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=60_000)
+    positive = (score > 0) + 0.0 if is_sharp else expit(5.0 * score)
+    twisted = 0.2 + 0.6 * positive
+    labels = (rng.random(60_000) < twisted).astype(int)
+    noise = estimate_noise(twisted, labels)
+    posterior = np.column_stack([1.0 - twisted, twisted])
+    assert not noise.found
+    found = estimate_by_source(posterior, labels, rng.integers(4, size=60_000), names=np.arange(4), noise=noise)
+    for intervals in (found.intervals, found.class_intervals):
+        assert (intervals[..., 0] == 0).all()
+        assert (intervals[..., 1] > 0.2).all()

@@ -9,7 +9,7 @@ from untwist.noise import plausibility, transitions
 from untwist.noise.climbing import climb
 from untwist.noise.families import FreeMatrices, KnownMatrix, TiedMatrices, make_even_matrix
 from untwist.noise.matrix import MatrixUntwisting
-from untwist.noise.plausibility import Fit, Plausibility, choose_rows, find_highest_rates
+from untwist.noise.plausibility import Fit, Plausibility, choose_rows, count_posteriors, find_highest_rates
 from untwist.noise.transitions import _price_unevenness, _weigh, estimate_transitions
 
 
@@ -409,3 +409,22 @@ def test_weights_of_any_size(scale):
 def test_bad_rows_are_refused(posterior, labels, weight, message):
     with pytest.raises(ValueError, match=message):
         estimate_transitions(posterior, labels, weight)
+
+
+def test_groups_of_rows_that_are_hard_are_not_called_noise():
+    groups = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.5, 0.3, 0.2]])
+    rng = np.random.default_rng(0)
+    posterior = groups[rng.integers(4, size=3000)]
+    labels = (posterior.cumsum(axis=1) < rng.random(3000)[:, None]).sum(axis=1)
+    found = estimate_transitions(posterior, labels)
+    assert not found.found
+    assert found.evidence == 0
+    assert found.interval[0] == 0
+    assert found.interval[1] > 0.15
+
+
+def test_posteriors_are_counted_whatever_their_order_and_by_class():
+    rng = np.random.default_rng(0)
+    twisted = rng.random((30, 3)).round(1)[rng.integers(30, size=200)]
+    assert count_posteriors(twisted) == len({tuple(row) for row in twisted.tolist()})
+    assert count_posteriors(np.array([[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]])) == 2

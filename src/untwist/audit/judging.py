@@ -277,11 +277,13 @@ def bound_share(
     Returns
     -------
     low, high : float
-        From 0 where no noise is found.
+        From 0 to no less than what all labels leave open where no noise is found.
     """
     pooled = noise.share_wrong(_prepare_posterior(noise, posterior), labels, weight)
     low, high = _bound_mean(share, pooled, by_source.shares, by_source.intervals, by_source.counts)
-    return low if noise.found else 0.0, _keep_unseen(high, weight)
+    if not noise.found:
+        low, high = 0.0, max(high, pooled[2])
+    return low, _keep_unseen(high, weight)
 
 
 def _pool_noise(
@@ -301,7 +303,7 @@ def _pool_noise(
     def bound(true: int, pooled: Interval) -> tuple[float, float]:
         own = class_shares[:, true], by_source.class_intervals[:, true], mass[:, true]
         low, high = _bound_mean(shares[true], pooled, *own)
-        return low if found else 0.0, high
+        return (low, high) if found else (0.0, max(high, pooled[2]))
 
     if isinstance(noise, Untwisting):
         return replace(

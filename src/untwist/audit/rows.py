@@ -141,7 +141,7 @@ def read_rows(
     if X is None:
         pass  # There are no rows to fit anything to.
     elif not isinstance(settings.cv, int):
-        own_folds = read_own_folds(settings.cv, X, given, None if groups is None else groups.name_rows())
+        own_folds = read_own_folds(settings.cv, X, given, None if groups is None else groups.number_rows())
         needs_all = "reviewed" if has_review else None if votes is None else "source"
         check_own_folds(own_folds, groups, None if votes is None else votes.items, needs_all)
         check_trained_classes(numbers, weight, classes, np.where(own_folds.trained, weight, 0.0), own_folds)

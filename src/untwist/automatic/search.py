@@ -189,7 +189,8 @@ class Search:
     @property
     def _has_many_columns(self) -> bool:
         """Whether the columns are far more than the rows, so that there are fewer rounds."""
-        return self.data.n_rows <= FEW_ROWS and self.data.encoder.n_features > MANY_COLUMNS
+        # All workers of a distributed fit must decide alike, and rows without weight have no say.
+        return self.data.n_effective_rows <= FEW_ROWS and self.data.encoder.n_features > MANY_COLUMNS
 
     def run(self) -> Fit:
         """Choose, and make the model of the best candidate.

@@ -77,6 +77,10 @@ class RowGroups:
         names = np.array([*self.names.tolist(), None], dtype=object)
         return np.asarray(names[self.index])
 
+    def number_rows(self) -> NDArray[np.intp]:
+        """Return a number for each row's group, one of its own where it is unknown, as splitters of others take them."""
+        return np.where(self.index == UNKNOWN, len(self.names) + np.arange(len(self.index)), self.index)
+
     def is_same_as(self, other: RowGroups) -> bool:
         """Tell whether the same rows belong together."""
         return len(self.index) == len(other.index) and bool(

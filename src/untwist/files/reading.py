@@ -194,6 +194,8 @@ def _read_classifier(about: Any, arrays: ArrayReader) -> PILBoostClassifier:
     known = PILBoostClassifier().get_params(deep=False)
     settings = {name: read_value(value) for name, value in about["settings"].items() if name in known}
     settings |= {"estimator": None, "loss": None, "callbacks": None}
+    # Files that do not tell it are from before rounds of given settings could begin anywhere else.
+    settings.setdefault("init", "zero" if about["choice"] is None else "prior")
     # The link of a model that was chosen by folds may be another one than the settings ask for.
     settings["link"] = read_one_of(settings.get("link", about["link"]["kind"]), LINKS)
     growing_forests = [name for name, engine in ENGINES.items() if engine.grows_forests]

@@ -113,7 +113,7 @@ def _choose_version(model: FittedModel) -> int:
 def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
     """Return the arguments of the constructor as a file holds them.
 
-    Functions and generators of random numbers stay behind. The alpha-loss, given as a loss, is its alpha.
+    Functions, folds of one's own and generators of random numbers stay behind. The alpha-loss, given as a loss, is its alpha.
 
     Parameters
     ----------
@@ -127,6 +127,8 @@ def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
     """
     settings: dict[str, Any] = model.get_params(deep=False)
     settings["callbacks"] = None
+    if not isinstance(settings["cv"], (int, np.integer)):
+        settings["cv"] = None  # Splits are of the rows of this fit.
     if not isinstance(settings["eval_metric"], str):
         settings["eval_metric"] = None
     if not isinstance(settings["random_state"], (int, np.integer)):

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from untwist.arguments import Array
 from untwist.noise.matrix import MatrixUntwisting, untwist_by_matrix
 
-__all__ = ["ChosenRows", "Fit", "Plausibility", "choose_rows", "count_posteriors", "find_highest_rates", "scramble_bits"]
+__all__ = [
+    "ChosenRows",
+    "Fit",
+    "Plausibility",
+    "choose_rows",
+    "count_posteriors",
+    "find_highest_rates",
+    "scramble_bits",
+]
 
 # ---- the rows that are looked at ----
 
@@ -257,6 +265,11 @@ class Plausibility:
             if score > 0 and variance > ROUNDING * weight.sum():
                 worst = max(worst, score**2 / (2.0 * variance))
         return worst
+
+    def find_unsure_share(self, fit: Fit) -> float:
+        """Return the share of rows that are surely of no class."""
+        clean = untwist_by_matrix(self.rows.twisted, fit.matrix, np.exp(fit.log_slopes), fit.offsets, self.least)
+        return float(self.shares @ (clean.max(axis=1) < SURE))
 
     def find_share(self, untwisting: MatrixUntwisting) -> float:
         """Return the share of wrong labels among the rows."""

@@ -47,6 +47,8 @@ N_BINS = 64
 FEWEST_POSTERIORS = 32
 # Hard rows may come in groups that are alike, and labels then follow steps: so many levels at most are tried.
 MOST_LEVELS = 6
+# Steps must explain so many nats more than rates do, which are odds of about 50 to 1.
+STEPS_AHEAD = 4.0
 # The prior standard deviation of the scale that calibrates log-odds, around 1.
 SCALE_SPREAD = 0.2
 # The prior standard deviation of the offset that calibrates log-odds, around 0.
@@ -160,7 +162,9 @@ def estimate_noise(
     grid, curves = _search_rates(bins, clearest, n_classes)
     is_noise = grid.any(axis=0)
     best_of_noise = float(curves.likelihood[is_noise].max())
-    if has_few_groups(len(values), float(total.sum())) or _rate_steps(bins) > best_of_noise:
+    steps = _rate_steps(bins)
+    follows_steps = steps > best_of_noise + STEPS_AHEAD
+    if n_classes == 2 and (follows_steps or (steps > -math.inf and has_few_groups(len(values), float(total.sum())))):
         # Groups of rows, each as hard as it is, explain the labels as well: rates have nothing to show for them.
         curves = curves._replace(likelihood=np.where(is_noise, curves.likelihood, curves.likelihood.max()))
     plausibility = curves.plausibility + _weigh_by_prior(grid, n_classes, prior_of_no_noise)
@@ -254,7 +258,8 @@ def _rate_steps(bins: Array) -> float:
     positive = np.maximum(positives_until[None, :] - positives_until[:, None], 0.0)
     share = np.clip(positive / np.where(mass > 0, mass, 1.0), 0.0, 1.0)
     # The bins from the first index to before the second as one level.
-    of_level = np.where(mass > 0, xlogy(positive, share) + xlogy(np.maximum(mass - positive, 0.0), 1.0 - share), -np.inf)
+    negative = np.maximum(mass - positive, 0.0)
+    of_level = np.where(mass > 0, xlogy(positive, share) + xlogy(negative, 1.0 - share), -np.inf)
     best_until = of_level[0]
     rated = [float(best_until[-1])]
     for level in range(2, min(MOST_LEVELS, n_bins) + 1):

@@ -312,9 +312,13 @@ def estimate_by_source(
     class_intervals = _find_class_intervals(likely, likely_weights)
     stands_out = _find_noisier(votes, likely, likely_weights)
     if not (noise.found or votes.has_repeated_items):
-        # Where no noise is found, only that of a source which stands out is no matter of hard rows.
-        intervals[~stands_out, 0] = 0.0
-        class_intervals[~stands_out, :, 0] = 0.0
+        # Only the noise of a source which stands out is no matter of hard rows then, and the others may have all that
+        # is not excluded of all labels.
+        highest = _list_highest_rates(noise)
+        by_class = _average([fit.class_shares for fit in likely], likely_weights)
+        for ends, high in ((intervals, by_class @ highest), (class_intervals, np.tile(highest, (len(by_class), 1)))):
+            ends[~stands_out, ..., 0] = 0.0
+            ends[~stands_out, ..., 1] = np.maximum(ends[..., 1], high)[~stands_out]
     # Votes have sources in an order of their own.
     back = np.argsort(votes.original, kind="stable")
     return NoiseBySource(
@@ -340,6 +344,13 @@ def _find_trust(votes: Votes) -> float:
     """
     present = len(np.unique(votes.source))
     return min(1.0, MOST_TELLING_SOURCES / present) if present > 1 else 0.0
+
+
+def _list_highest_rates(noise: Untwisting | MatrixUntwisting) -> Array:
+    """Return the highest rate of each class that is not excluded."""
+    if isinstance(noise, MatrixUntwisting):
+        return noise.class_intervals[:, 1]
+    return np.array([noise.interval_neg[1], noise.interval_pos[1]])
 
 
 def _temper_gains(votes: Votes, gains: Array) -> Array:

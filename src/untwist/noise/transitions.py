@@ -44,6 +44,9 @@ PRICE_OF_NO_ENTRY = 0.02
 # Nats that speak against noise, as labels follow from features, count this often.
 WEIGHT_OF_CONTRADICTION = 1.5
 
+# Rows in few groups may be hard in each for reasons of its own, where more than this share is surely of no class.
+LEAST_UNSURE = 0.05
+
 # ---- components ----
 
 # A matrix is a component at each of these scales of what is off its diagonal, with a weight by how far the scale is
@@ -156,8 +159,8 @@ def _combine(
 ) -> MatrixUntwisting:
     """Return the mixture of all fits, each at several scales, weighed by how plausible they are.
 
-    Rows that come in few groups of equal posteriors may be hard for reasons of their own in each: noise then has no
-    evidence over no noise.
+    Rows that come in few groups of equal posteriors, some of them between classes, may be hard for reasons of their own
+    in each: noise then has no evidence over no noise.
     """
     n_classes = plausibility.n_classes
     identity = np.eye(n_classes)
@@ -174,8 +177,9 @@ def _combine(
     for fit, price in zip([even, pairs, *uneven], prices, strict=True):
         against = 0.0 if fit is even else WEIGHT_OF_CONTRADICTION * plausibility.find_contradiction(fit)
         noisy.append((fit, fit.value - clean.value - PRICE_OF_NOISE - price - against))
-    evidence = max(gain for _, gain in noisy)
-    if is_grouped and evidence > 0:
+    likeliest, evidence = max(noisy, key=lambda one: one[1])
+    # Groups that are all sure of a class are what noise makes of a sharp problem.
+    if is_grouped and evidence > 0 and plausibility.find_unsure_share(likeliest) > LEAST_UNSURE:
         noisy = [(fit, gain - evidence) for fit, gain in noisy]
         evidence = 0.0
     for fit, gain in noisy:

@@ -170,7 +170,7 @@ class XGBoostBooster:
             "min_child_weight": growth.min_weight_fraction_leaf * boosting_weight,
             "max_depth": growth.depth if growth.depth <= DEEPEST_COUNTED else 0,
             "max_cat_threshold": MISSING_CODE,
-            "colsample_bytree": growth.max_features,
+            "colsample_bytree": self._find_share_of_columns(),
             "seed": (growth.seed + self._task.first_round + len(self._rounds)) % 2**31,
             "nthread": dataset.n_threads,
             "verbosity": 0,
@@ -184,6 +184,11 @@ class XGBoostBooster:
         if growth.interactions:
             parameters["interaction_constraints"] = json.dumps(growth.interactions)
         return parameters
+
+    def _find_share_of_columns(self) -> float:
+        """Return the share of the columns that are drawn; XGBoost would fill up a draw with those of weight 0."""
+        share, weights = self._growth.max_features, np.array(self._growth.feature_weights)
+        return min(share, float((weights > 0).mean())) if share < 1.0 and len(weights) else share
 
     def _validate(self) -> None:
         """Add loss and error of the validation rows of all workers, by whole numbers, so that no order matters."""
