@@ -29,12 +29,14 @@ PAPER = PILBoostClassifier(2.0, n_estimators=100, max_depth=3)
 
 @parametrize_with_checks([PILBoostClassifier(), PAPER])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:cv plays no part")  # A check of scikit-learn gives folds to whatever knows cv.
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @parametrize_with_checks([PILBoostClassifier(engine="reference")])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:cv plays no part")  # A check of scikit-learn gives folds to whatever knows cv.
 @pytest.mark.slow
 def test_scikit_learn_checks_of_the_reference_engine(estimator, check):
     check(estimator)
