@@ -142,6 +142,7 @@ class Grower {
         total_weight_(0.0),
         words_of_columns_(columns_.size() / kWord + 1),
         order_(columns_.size()),
+        swapped_(columns_.size()),
         scratch_(training.rows.size()),
         weight_scratch_(training.weight.size()),
         codes_(training.rows.size() + 2 * kWord),
@@ -241,15 +242,15 @@ class Grower {
     Best best;
     const std::size_t columns = columns_.size();
     bool all_constant = true;
-    swapped_.clear();
+    std::size_t drawn = 0;
     for (std::size_t k = 0; k < classes_.size() && !slot_of_class_.empty(); ++k) {
       slot_of_class_[classes_[k].label] = static_cast<std::uint32_t>(k);
     }
-    for (std::size_t i = 0; i < columns && (i < drawn_count_ || all_constant); ++i) {
+    for (std::size_t i = 0; i < columns && (i < drawn_count_ || all_constant); ++i, ++drawn) {
       const std::uint64_t hash = mix(node_.key + i * kGoldenRatio);
       const std::size_t other = i + scale_down(hash, columns - i);
       std::swap(order_[i], order_[other]);
-      swapped_.push_back(static_cast<std::uint32_t>(other));
+      swapped_[i] = static_cast<std::uint32_t>(other);
       const std::size_t column = order_[i];
       if (constant_[column / kWord] >> (column % kWord) & 1U) continue;
       if (try_column(column, mix(hash), best)) {
@@ -259,7 +260,7 @@ class Grower {
       }
     }
     // The next node draws from all columns in their order again. Only those that were drawn have moved.
-    for (std::size_t i = 0; i < swapped_.size(); ++i) {
+    for (std::size_t i = 0; i < drawn; ++i) {
       order_[i] = static_cast<std::uint32_t>(i);
       order_[swapped_[i]] = swapped_[i];
     }

@@ -274,7 +274,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     >>> print(model.noise_)
     no sign of noise that is the same everywhere (rates from 0% to 3% would fit);
     uneven noise of up to 3.3% of the labels is not excluded
-    >>> model = PILBoostClassifier(alpha=2.0, n_estimators=50, max_depth=3).fit(X, y)  # as in the paper
+    >>> model = PILBoostClassifier(alpha=2.0, n_estimators=50, max_depth=3, init="zero").fit(X, y)  # as in the paper
     >>> model.predict(X[:3]), model.decision_function(X[:3]).round(2)
     (array([0, 0, 0]), array([-2.31, -2.54, -3.27]))
     """

@@ -559,8 +559,11 @@ class TrainingData:
         if not isinstance(self.table, np.ndarray):
             return None
         judged = self.folds.any(axis=0)
+        # Rows of the same one of many categories are no twins by that: what a category says is there to be learned.
+        coded = () if self.coding is None else self.coding.n_categories
+        compared = [column for column in range(self.table.shape[1]) if column not in coded]
         twins = find_twins(
-            ComparedRows(self.table, self.encoder, range(self.table.shape[1])),
+            ComparedRows(self.table, self.encoder, compared),
             self.datasets[0].hashes() if self.coding is None else self.coding.hashes(),
             self.rows.labels,
             self.weight,

@@ -139,8 +139,8 @@ def test_json_tells_who_disagrees_with_whom(folder, capsys):
         (["--source", "brnch"], "there is no column 'brnch': did you mean 'branch'?"),
         (["--source", "zzz"], "there is no column 'zzz': the columns are 'a', 'b', 'c', 'd', 'branch', 'churn'"),
         (["--item", "a"], "an item needs a source too: the column that says who gave each of its labels"),
-        (["--source", "churn"], "label, source and item must be different columns"),
-        (["--source", "branch", "--item", "branch"], "label, source and item must be different columns"),
+        (["--source", "churn"], "label, source, item and groups must be different columns"),
+        (["--source", "branch", "--item", "branch"], "label, source, item and groups must be different columns"),
         (["--source", "branch", "--keep", "branch"], "column 'branch' is the source and no feature: it cannot be kept"),
     ],
 )

@@ -339,7 +339,8 @@ def test_a_trial_is_judged_on_clean_test_rows_and_an_error_is_a_result():
     trial = Trial("xd6", ClassNoise(0.2), 3, 30, PILBoost(2.0, 8.0), seed=1)
     (found,) = judge(trial, HERE)
     lesson, X_test, y_test = lesson_of(trial)
-    model = PILBoostClassifier(2.0, step_size=8.0, n_estimators=30, max_depth=3, n_jobs=1, random_state=1)
+    settings = {"step_size": 8.0, "n_estimators": 30, "max_depth": 3, "init": "zero"}
+    model = PILBoostClassifier(2.0, **settings, n_jobs=1, random_state=1)
     assert found.accuracy == model.fit(lesson.X, lesson.y).score(X_test, y_test)
     assert (found.key, found.kept, found.alpha, found.error) == (trial.key, 30, 2.0, "")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", found.date)

@@ -52,7 +52,8 @@ def test_copies_that_count_as_one_tell_what_their_originals_do():
     )
     assert often.interval_neg == pytest.approx(once.interval_neg, abs=0.01)
     assert often.evidence == pytest.approx(once.evidence, rel=0.02)
-    assert estimate_noise(of_second[copies], labels[copies]).evidence > 5 * once.evidence
+    # Copies that count for themselves seem to exclude more.
+    assert estimate_noise(of_second[copies], labels[copies]).interval_neg[1] < once.interval_neg[1] - 0.01
 
 
 def test_the_same_of_several_classes():

@@ -112,7 +112,7 @@ class ComparedRows:
 
     def _place(self, column: int) -> Iterator[tuple[NDArray[np.float32], Array]]:
         """Yield coordinates of a column, each with the width within which a row may be anywhere."""
-        values = self.numbers[:, column]
+        values = np.clip(self.numbers[:, column], -LARGEST, LARGEST)
         missing = np.isnan(values)
         if self.is_category(column):
             codes = np.where(missing, -1, values).astype(np.intp) + 1
@@ -128,8 +128,8 @@ class ComparedRows:
         place = np.minimum(np.searchsorted(known, bounded), len(known) - 1)
         # A value that several rows share was rounded, to as much as the values beside it are apart.
         width = np.gradient(scale.apply(known)) * (times > 1)
+        placed = scale.apply(np.where(missing, scale.middle, values))
         rounded = np.where(known[place] == values, width[place], 0.0)  # A missing value equals none.
-        placed = scale.apply(np.where(missing, scale.middle, np.clip(values, -LARGEST, LARGEST)))
         known_or_not = np.sqrt(SQUARED_MISMATCH) * missing
         coordinates = np.stack([placed, known_or_not] if missing.any() else [placed], axis=1)
         yield coordinates.astype(np.float32), rounded

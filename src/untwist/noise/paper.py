@@ -159,7 +159,8 @@ def _count_by_leaf(
     if len(labels) == 0:
         return np.zeros(1), np.zeros(1)
     _, leaf = np.unique(tree.apply(table), return_inverse=True)
-    return np.bincount(leaf, weight), np.bincount(leaf, weight * labels)
+    rows, positives = (np.asarray(np.bincount(leaf, one), dtype=np.float64) for one in (weight, weight * labels))
+    return rows, positives
 
 
 def _halve_rows(n_rows: int, random_state: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -164,7 +164,8 @@ def estimate_noise(
     best_of_noise = float(curves.likelihood[is_noise].max())
     steps = _rate_steps(bins)
     follows_steps = steps > best_of_noise + STEPS_AHEAD
-    if n_classes == 2 and (follows_steps or (steps > -math.inf and has_few_groups(len(values), float(total.sum())))):
+    is_grouped = steps > -math.inf and has_few_groups(len(values), float(total.sum()) / rows_per_case)
+    if n_classes == 2 and (follows_steps or is_grouped):
         # Groups of rows, each as hard as it is, explain the labels as well: rates have nothing to show for them.
         curves = curves._replace(likelihood=np.where(is_noise, curves.likelihood, curves.likelihood.max()))
     plausibility = curves.plausibility + _weigh_by_prior(grid, n_classes, prior_of_no_noise)

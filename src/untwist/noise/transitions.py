@@ -128,7 +128,7 @@ def estimate_transitions(
         plausibility = Plausibility(rows)
         if matrix is not None:
             return _take_known_matrix(plausibility, check_matrix(matrix))
-        is_grouped = has_few_groups(count_posteriors(twisted), float(weight.sum()))
+        is_grouped = has_few_groups(count_posteriors(twisted), float(weight.sum()) / rows_per_case)
         return _combine(plausibility, *search_matrices(plausibility), is_grouped=is_grouped)
 
 
