@@ -24,7 +24,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed test-peers sanitize \
+.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed test-peers test-aarch64 docs sdist sanitize \
   sanitize-module valgrind fuzz leaks soak coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
 
 help:  ## List the targets
@@ -133,6 +133,17 @@ docs-reliability: $(READY)  ## docs/reliability.md from the records in docs/reli
 
 test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
 	@$(BIN)/python tests/package/try_wheel.py
+
+test-aarch64: $(READY)  ## The engine cross-compiled for aarch64 and run by qemu: its checks, and the same bits (Debian, root: minutes)
+	@command -v qemu-aarch64 aarch64-linux-gnu-g++ debootstrap > /dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
+	  apt-get -qq install --no-install-recommends g++-aarch64-linux-gnu qemu-user debootstrap > /dev/null; }
+	@$(BIN)/python -m reliability.aarch64
+
+sdist: $(READY)  ## The source distribution, in dist
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build && $(BIN)/python -m build --sdist
+
+docs: $(READY)  ## The site, in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 test-integrations: $(READY)  ## ONNX, treelite, shap, CatBoost, PyTorch, Optuna, MLflow, skops: installs them, runs what needs them
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[integrations]"

@@ -1,11 +1,16 @@
 """The site of the documentation builds without a warning, fetches nothing, and links to what is there."""
 
+import inspect
+import os
 import re
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+
+import untwist
 
 ROOT = Path(__file__).parents[2]
 
@@ -15,7 +20,8 @@ def site(tmp_path_factory):
     pytest.importorskip("mkdocs", reason="the site is built with mkdocs")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=quiet)
     assert built.returncode == 0, built.stderr
     return folder
 
@@ -29,8 +35,38 @@ def test_the_site_builds_with_every_page(site):
 
 def test_every_page_is_in_the_menu():
     menu = (ROOT / "mkdocs.yml").read_text()
-    for path in (ROOT / "docs").glob("*.md"):
-        assert f" {path.name}" in menu, path.name
+    for path in (ROOT / "docs").rglob("*.md"):
+        assert f" {path.relative_to(ROOT / 'docs')}" in menu, path.name
+
+
+class Headings(HTMLParser):
+    """The identifiers of a page's headings."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found = set()
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        if tag in ("h2", "h3", "h4"):
+            self.found.add(dict(attributes).get("id"))
+
+
+def list_public_names(module):
+    for name in module.__all__:
+        member = getattr(module, name)
+        if inspect.ismodule(member):
+            yield from list_public_names(member)
+        elif not name.startswith("_"):
+            yield f"{module.__name__}.{name}"
+
+
+def test_every_public_name_has_its_place_in_the_reference(site):
+    headings = set().union(*(Headings(page).found for page in (site / "reference").rglob("*.html")))
+    modules = [getattr(untwist, name) for name in dir(untwist)]
+    names = [name for module in [untwist, *filter(inspect.ismodule, modules)] for name in list_public_names(module)]
+    assert len(names) > 100
+    assert [name for name in names if name not in headings] == []
 
 
 def test_the_site_fetches_nothing(site):

@@ -31,9 +31,6 @@ SMALLEST_TERM = 2.0**-50
 #: The search for weights ends where nothing is left to gain, so that copies of a row count as its weight does.
 PRECISE = {"ftol": 0.0, "gtol": 1e-12}
 
-#: Weights are whole multiples of this, finer than any loss can tell: where the search ends by rounding does not show.
-WEIGHT_UNIT = 2.0**-24
-
 
 def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], weight: Array) -> Array:
     """Return by how much the scores of each member count.
@@ -68,7 +65,6 @@ def find_mixture_weights(members: Sequence[Array], labels: NDArray[np.uint32], w
 
     bounds = [(0.0, None)] * len(members)
     found = minimize(find_loss, equal, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x
-    found = np.rint(found / WEIGHT_UNIT) * WEIGHT_UNIT
     return np.asarray(found if found.sum() >= LEAST_WEIGHT else LEAST_WEIGHT * equal)
 
 

@@ -112,7 +112,7 @@ class ComparedRows:
 
     def _place(self, column: int) -> Iterator[tuple[NDArray[np.float32], Array]]:
         """Yield coordinates of a column, each with the width within which a row may be anywhere."""
-        values = np.clip(self.numbers[:, column], -LARGEST, LARGEST)
+        values = np.clip(np.asarray(self.numbers[:, column], dtype=np.float64), -LARGEST, LARGEST)
         missing = np.isnan(values)
         if self.is_category(column):
             codes = np.where(missing, -1, values).astype(np.intp) + 1

@@ -37,8 +37,8 @@ __all__ = [
     "unpack",
 ]
 
-#: The newest version of the format, for rounds that begin at another score than 0.
 VERSION = 6
+"""The newest version of the format, for rounds that begin at another score than 0."""
 
 #: The version for columns of dates and others that are read as numbers.
 FIFTH_VERSION = 5

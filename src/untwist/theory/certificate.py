@@ -58,7 +58,7 @@ class BoostingRound(Protocol):
 
 @dataclass(frozen=True)
 class StepCondition:
-    """(O2), two-sided, for a step size: curvature*a_f*M^2 within (1 - zeta) * [1 - pi, 1 + pi] for some pi < 1.
+    """(O2), two-sided, for a step size: `curvature*a_f*M^2` within `(1 - zeta) * [1 - pi, 1 + pi]` for some pi < 1.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class SurrogateCertificate:
 
     @property
     def Q(self) -> float:
-        """2*F''* / (gamma^2 * (1-zeta)^2 * (1-pi^2)); infinite where (O1) or (O2) fails."""
+        """`2*F''* / (gamma^2 * (1-zeta)^2 * (1-pi^2))`; infinite where (O1) or (O2) fails."""
         slack = (1.0 - self.step.zeta) ** 2 * (1.0 - self.step.pi**2) if self.step.holds else 0.0
         return 2.0 * self.step.curvature / (self.gamma**2 * slack) if self.gamma**2 * slack > 0 else math.inf
 

@@ -102,16 +102,18 @@ def _spread_both_ways(smallest: float, largest: float, count: int) -> tuple[floa
     return (*(-size for size in reversed(sizes)), 0.0, *sizes)
 
 
-#: The alpha-loss with alpha in [-inf, +inf].
 ALPHA = LossFamily("alpha-loss", AlphaLoss, {"alpha": (-math.inf, *_spread_both_ways(1e-6, 1e9, 61), math.inf)})
-#: The focal loss with gamma in [0, 100]: beyond that, u**gamma is 0 to rounding for many u.
+"""The alpha-loss with alpha in [-inf, +inf]."""
+
 FOCAL = LossFamily("focal loss", FocalLoss, {"gamma": (0.0, *np.geomspace(1e-3, 1e2, 25).tolist())})
-#: The Super Loss around the log-loss, with abs(tau) up to 100 and lam from 1e-5 to 1000.
+"""The focal loss with gamma in [0, 100]: beyond that, u**gamma is 0 to rounding for many u."""
+
 SUPER = LossFamily(
     "Super Loss",
     lambda tau, lam: SuperLoss(LogLoss(), tau, lam),
     {"tau": _spread_both_ways(1e-2, 1e2, 9), "lam": tuple(np.geomspace(1e-5, 1e3, 17).tolist())},
 )
+"""The Super Loss around the log-loss, with abs(tau) up to 100 and lam from 1e-5 to 1000."""
 
 
 def explore(family: LossFamily, eta_clean: float, eta_twisted: float, *, refinements: int = 16) -> Exploration:

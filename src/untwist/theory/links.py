@@ -574,7 +574,7 @@ def _apply_where_known(function: Callable[[Array], Array], z: Array) -> Array:
 def default_step_size(link: Link) -> float:
     """Return the step a_f for which boosting is sound by default: ``2 * min(alpha, c)`` for the alpha-loss.
 
-    That is 2*alpha up to alpha = 2 (below 1 too, where c is negative) and 2*c above, where 1/F''(0) would be too
+    That is `2*alpha` up to alpha = 2 (below 1 too, where c is negative) and `2*c` above, where 1/F''(0) would be too
     large because the curvature peaks at the clip; 2*alpha for every alpha where scores are log-odds. For any other
     loss 1 over the curvature at margin 0, the step that (O2) asks for with M = 1 where the curvature peaks there.
 

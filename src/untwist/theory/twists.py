@@ -204,7 +204,7 @@ def alpha_star(eta_clean: ArrayLike, eta_twisted: ArrayLike) -> Array:
 
 
 def binary_entropy(u: ArrayLike) -> Array:
-    """H_b(u) = -u*log(u) - (1-u)*log(1-u), 0 at 0 and 1.
+    """`H_b(u) = -u*log(u) - (1-u)*log(1-u)`, 0 at 0 and 1.
 
     Parameters
     ----------
