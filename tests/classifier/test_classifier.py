@@ -28,7 +28,7 @@ PAPER = PILBoostClassifier(2.0, n_estimators=100, max_depth=3)
 
 
 def list_failing_checks(estimator):
-    """Where folds are given that copies of a row are in, the weights of families agree to seven digits, not to eight."""
+    """Where given folds hold copies of a row, the weights of families agree to seven digits, not to eight."""
     names = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
     return {} if estimator is PAPER else dict.fromkeys(names, "rtol=1e-7, found 1.1e-7")
 
