@@ -217,7 +217,7 @@ def try_blocks(path: Path, label: str) -> Any:
     """Read a Parquet file in blocks of a few rows; returns what is made ready of it, or None where it is refused."""
     try:
         sheet = blocks.SheetInBlocks(path)
-        for frame in sheet.frames():
+        for frame, _ in sheet.frames():
             assert list(frame.columns) == sheet.names, "names of a block"
         return blocks.prepare_in_blocks(sheet, label or sheet.names[-1], keep=sheet.names[:-1])
     except (ValueError, ImportError) as error:
@@ -239,7 +239,7 @@ def compare_ways(path: Path, sheet: Any, ready: Any, model: Any) -> None:
     ways = []
     for one in (sheet, in_blocks):
         new = columns.NewRows(model, one.head, one.column, columns.Hints(takes_infinite=True), one.name_row)
-        ways.append(np.concatenate([model.predict_proba(new.conform(frame)) for frame in one.frames()]))
+        ways.append(np.concatenate([model.predict_proba(new.conform(frame)) for frame, _ in one.frames()]))
     assert np.array_equal(*ways), "predictions of blocks"
 
 

@@ -175,12 +175,14 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     n_iter_no_change : int, default 10
         Rounds that early stopping waits for progress.
     eval_metric : str, function or None, default None
-        What early stopping goes by in place of the log-loss, and what `evals_result_` tells besides it, of the clean
-        posterior of validation rows (see Notes). It needs alpha, n_estimators and max_depth to be given.
+        What early stopping goes by in place of the log-loss, and what `evals_result_` tells besides it, of the twisted
+        posterior of validation rows, whose labels are noisy too (see Notes). It needs alpha, n_estimators and max_depth
+        to be given.
     eval_training : bool, default False
         Tell log-loss, error and `eval_metric` of the training rows too: ``evals_result_["training"]``.
     warm_start : bool, default False
         Go on from the rounds of the last `fit` instead of starting anew; give the same data and a larger n_estimators.
+        Link, init and missing must be the same.
     callbacks : list of functions or None, default None
         Each is called after every round (every tenth of each candidate where something is chosen from the data) with an
         `untwist.boosting.runs.Progress`; a true answer ends the fit.
@@ -211,7 +213,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     evals_result_ : dict
         {"validation": {"log_loss": ..., "error": ...}} after each round, if there were validation rows, with the
         `eval_metric`; the same of "training" rows, if they were asked for. Where something was chosen from the data
-        validation rows are those that folds set aside, and rounds are told of that were not kept.
+        validation rows are those that folds set aside, and rounds are told of that were not kept. After a warm start,
+        rounds that were not measured are NaN.
     link_, alpha_, step_size_ : Link or SoftmaxLink, float, float
         What was used; `step_size_` may be a learning rate.
     n_iter_ : int
@@ -254,7 +257,10 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     `eval_metric` is the name of a scorer of scikit-learn, or a scorer, and more is better; or a function of labels and
     posteriors (those of the second class, where there are two), which may take a `sample_weight`. A function returns
     (name, value, is_higher_better), as for LightGBM, or a number; its name then ends with _score if more is better, and
-    with _loss, _error or _deviance if less is, as in scikit-learn. With it all classes stop after the same round.
+    with _loss, _error or _deviance if less is, as in scikit-learn. With it all classes stop after the same round. What
+    it compares with the labels is the posterior that labels follow, noise included, as the log-loss of early stopping
+    does (`predict_proba_twisted`); for alpha 1 without noise_rates that is the clean posterior too. A warm start
+    measures the rounds before it again.
 
     Ctrl-C during `fit` keeps the rounds done so far: the model is fitted, and KeyboardInterrupt goes on to the caller.
 
@@ -421,7 +427,7 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             The score of each row (of X, of X_val) that boosting begins at, a column per class beyond two, such as the
             `decision_function` of another model: what is learned is what to add to it. As in LightGBM it takes the
             place of `init`, and predictions do not have it: add it to `decision_function`. It needs alpha, n_estimators
-            and max_depth to be given.
+            and max_depth to be given, and goes without noise_rates.
 
         Returns
         -------
@@ -450,6 +456,8 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
             previous=previous,
             estimator=self,
         )
+        for words in self._list_what_plays_no_part(data):
+            warnings.warn(words, UserWarning, stacklevel=2)
         twins = data.find_twins()
         if twins is not None:
             warnings.warn(twins.describe(), UserWarning, stacklevel=2)
@@ -468,6 +476,21 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
     def _find_previous(self) -> FittedModel | None:
         """Return the model that a warm start goes on from."""
         return getattr(self, "model_", None) if self.warm_start else None
+
+    def _list_what_plays_no_part(self, data: TrainingData) -> list[str]:
+        """Return a sentence for each parameter that was given and that this fit does not read."""
+        found = []
+        if self.cv is not None and data.folds is None:
+            found.append(
+                "cv plays no part in this fit, as nothing is chosen by folds where X_val is given, or alpha, "
+                "n_estimators and max_depth are: leave one of them out, or cv"
+            )
+        if self.eval_metric is not None and data.validation_weight is None and not self.eval_training:
+            found.append(
+                "eval_metric measures nothing in this fit: give X_val and y_val, early_stopping=True or "
+                "eval_training=True"
+            )
+        return found
 
     def _hold(self, model: FittedModel) -> PILBoostClassifier:
         """Return a classifier with the same settings that holds another fitted model."""

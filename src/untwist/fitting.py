@@ -15,10 +15,12 @@ from untwist.boosting.algorithm import Round
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.measuring import Answers, MeasuredRows, Measurer
 from untwist.boosting.runs import BoosterRun, advance
+from untwist.data.batches import Encoded
 from untwist.data.labels import list_positive_classes
 from untwist.model import FittedModel
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.paper import MenonEstimate
+from untwist.noise.posterior import ClassesPosterior, Posterior
 from untwist.noise.untwisting import Untwisting
 from untwist.progress import find_display
 from untwist.settings import Settings
@@ -103,13 +105,21 @@ def boost_given_settings(
     earlier = _list_earlier(previous)
     runs = _start_runs(data, link, step_size, earlier)
 
-    def make_model(ensembles: list[Ensemble]) -> FittedModel:
-        return _make_model(data, decision, link, step_size, ensembles)
-
-    measurer = _make_measurer(data, lambda: make_model(_join_rounds(earlier, runs)), previous)
+    measurer = _make_measurer(
+        data, lambda: _make_model(data, decision, link, step_size, _join_rounds(earlier, runs)).posterior, link
+    )
     judge: Callable[[], bool] | None = None
     if measurer is not None:
         judge = lambda: measurer.measure([run.booster.current_scores() for run in runs])  # noqa: E731
+        if previous is not None:
+            _measure_earlier_rounds(measurer, data, link, previous)
+        if measurer.has_stalled:
+            n_rounds_left = 0
+
+    def make_model(ensembles: list[Ensemble]) -> FittedModel:
+        model = _make_model(data, decision, link, step_size, ensembles)
+        return model if measurer is None else replace(model, curves=measurer.list_curves())
+
     stops_by_metric = settings.metric is not None
 
     started_at = time.perf_counter()
@@ -134,17 +144,25 @@ def boost_given_settings(
         judge=judge,
     )
     ensembles = _join_rounds(earlier, runs)
-    if settings.patience:
-        best = measurer.best_round if stops_by_metric and measurer is not None else None
-        ensembles = [one.keep_best() if best is None else one.keep_first(min(best, len(one))) for one in ensembles]
+    if settings.patience and not stops_by_metric:
+        ensembles = [one.keep_best() for one in ensembles]
+    if settings.patience and measurer is not None and measurer.best_round is not None:
+        ensembles = _keep_rounds(ensembles, measurer.best_round, earlier)
     if end.interrupt is not None and not all(map(len, ensembles)):
         raise end.interrupt
-    model = make_model(ensembles)
-    return Fit(model if measurer is None else replace(model, curves=measurer.list_curves()), end.interrupt)
+    return Fit(make_model(ensembles), end.interrupt)
+
+
+def _keep_rounds(ensembles: list[Ensemble], count: int, earlier: list[Ensemble] | None) -> list[Ensemble]:
+    """Return what each class had after so many rounds; classes may have ended the earlier ones at different rounds."""
+    n_earlier = [0] * len(ensembles) if earlier is None else [len(one) for one in earlier]
+    n_later = max(0, count - max(n_earlier))
+    kept = [min(count, before) + n_later for before in n_earlier]
+    return [one.keep_first(min(own, len(one))) for one, own in zip(ensembles, kept, strict=True)]
 
 
 def _make_measurer(
-    data: TrainingData, make_model: Callable[[], FittedModel], previous: FittedModel | None
+    data: TrainingData, make_posterior: Callable[[], Posterior | ClassesPosterior], link: Link
 ) -> Measurer | None:
     """Return what measures rows after each round, where something is to be measured."""
     settings = data.settings
@@ -157,20 +175,43 @@ def _make_measurer(
         return None
     if data.workers.size > 1:
         raise ValueError("eval_metric and eval_training are for one machine: each worker knows its own rows only")
-    model = make_model()
-    assert isinstance(model.link, Link)  # Classes are boosted together by a search alone.
-    measurer = Measurer(
+    return Measurer(
         metric=settings.metric,
-        answers=Answers(model.classes, model.posterior),
-        link=model.link,
+        answers=Answers(data.classes, make_posterior()),
+        link=link,
         posterior_floor=data.posterior_floor,
-        positive_classes=list_positive_classes(len(model.classes)),
+        positive_classes=list_positive_classes(len(data.classes)),
         rows=rows,
         patience=settings.patience,
     )
-    if previous is not None:
-        measurer.go_on_from(previous.curves, previous.n_rounds)
-    return measurer
+
+
+def _measure_earlier_rounds(measurer: Measurer, data: TrainingData, link: Link, previous: FittedModel) -> None:
+    """Measure the rounds that a fit goes on from as if it had made them, where that can be judged."""
+    X = data.rows.X
+    for name, rows in measurer.rows.items():
+        # A model that was chosen by folds is a mean of models: none of its rounds follows another.
+        if previous.choice is not None or (name == "validation" and _may_have_seen_validation(data, previous)):
+            measurer.not_measured[name] = previous.n_rounds
+            continue
+        in_blocks = isinstance(X, Encoded)
+        given = [data.find_given_scores(link, index) for index in range(len(previous.ensembles))]
+        for scores in previous.staged_scores(X if in_blocks else X[rows.positions]):
+            chosen = scores[rows.positions] if in_blocks else scores
+            columns = chosen.reshape(len(rows.positions), -1).T
+            measurer.measure_rows(
+                name,
+                [one if own is None else one + own[rows.positions] for one, own in zip(columns, given, strict=True)],
+            )
+
+
+def _may_have_seen_validation(data: TrainingData, previous: FittedModel) -> bool:
+    """Tell whether an earlier model may have trained on rows that are held out for validation now."""
+    held_out = np.flatnonzero(data.validation_share)
+    holds_out_the_same = np.array_equal(held_out, previous.validation_rows) and np.array_equal(
+        data.validation_share[held_out], previous.validation_shares
+    )
+    return not (data.validation_was_given or holds_out_the_same)
 
 
 def _count_rounds_left(settings: Settings, link: Link, previous: FittedModel | None) -> int:
@@ -180,6 +221,8 @@ def _count_rounds_left(settings: Settings, link: Link, previous: FittedModel | N
         return settings.n_rounds
     if repr(link) != repr(previous.link):
         raise ValueError(f"a warm start goes on with the link of the last fit, {previous.link!r}, got {link!r}")
+    if previous.init not in (None, settings.init):
+        raise ValueError(f"a warm start goes on with init of the last fit, {previous.init!r}, got {settings.init!r}")
     if previous.n_rounds > settings.n_rounds:
         raise ValueError(
             f"n_estimators must be at least the {previous.n_rounds} rounds of the last fit, got {settings.n_rounds}"
@@ -210,8 +253,8 @@ def _start_runs(data: TrainingData, link: Link, step_size: float, earlier: list[
                 losses = ensemble.losses
         elif start:
             task = replace(task, start=np.full(len(data.rows.labels), start))
-        if data.init_scores is not None:
-            given = data.init_scores[:, index]
+        given = data.find_given_scores(link, index)
+        if given is not None:
             task = replace(task, start=given if task.start is None else task.start + given)
         runs.append(BoosterRun(data.settings.engine.make_booster(data.dataset_of(0), task), losses, start))
     return runs
@@ -246,6 +289,7 @@ def _make_model(
         untwisting=untwisting,
         validation_rows=validation_rows,
         validation_shares=data.validation_share[validation_rows],
+        init=data.settings.init,
     )
 
 

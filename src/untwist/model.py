@@ -271,6 +271,8 @@ class FittedModel:
         How noisy the labels of each source are; None where `fit` was given no sources.
     curves : dict
         What was measured after each round besides log-loss and error of the validation rows. Files leave it out.
+    init : "prior", "zero" or None
+        Where boosting was told to begin, with settings that were given; None where that is not known.
     has_twins : bool
         Whether so many training rows nearly repeat rows of other folds that the folds may have remembered labels.
     """
@@ -293,6 +295,7 @@ class FittedModel:
     out_of_fold: OutOfFold | None = None
     sources: NoiseBySource | None = None
     curves: dict[str, dict[str, Any]] = field(default_factory=dict)
+    init: str | None = None
     has_twins: bool = False
 
     def __repr__(self) -> str:

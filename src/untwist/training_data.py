@@ -60,7 +60,7 @@ from untwist.data.twins import Twins, draw_rows, find_twins
 from untwist.data.workers import Workers, find_workers, solo
 from untwist.model import FittedModel
 from untwist.noise.paper import MenonEstimate, menon
-from untwist.noise.posterior import find_posterior_floor
+from untwist.noise.posterior import find_posterior_floor, turns_labels_over
 from untwist.settings import N_FOLDS, Settings
 from untwist.sums import add_up, add_up_by_group
 from untwist.theory.links import Link
@@ -171,6 +171,11 @@ class InitScores:
             raise ValueError(
                 "init_score needs alpha, n_estimators and max_depth to be given: what is chosen by folds is a model by "
                 "itself"
+            )
+        if settings.known_noise is not None:
+            raise ValueError(
+                "init_score must be None with noise_rates: boosting begins at a score of the twisted posterior, and "
+                "what is learned cannot be added to it once the noise is undone; leave out one of them"
             )
         if (self.validation is None) != (n_validation == 0):
             raise ValueError("init_score_val must be given together with init_score and X_val")
@@ -515,6 +520,16 @@ class TrainingData:
             find_prior_score(link, float(masses[label, 0]), float(masses[label, 1]))
             for label in list_positive_classes(len(self.classes))
         ]
+
+    def find_given_scores(self, link: Link, class_index: int) -> Array | None:
+        """Return the score of each row that a booster was told to begin at, None where it was told nothing.
+
+        What is given is a score of the clean posterior, and what is boosted one of the twisted posterior.
+        """
+        if self.init_scores is None:
+            return None
+        given = self.init_scores[:, class_index]
+        return -given if turns_labels_over(link) else given
 
     def make_task(self, link: Link, step_size: float, class_index: int) -> Task:
         """Return what the booster of a class has to do in a plain fit."""
@@ -876,6 +891,10 @@ def _find_schema(
     _agree_on_columns(workers, names, X)
     if previous is not None:
         schema = previous.encoder.schema
+        if schema.missing != settings.missing:
+            raise ValueError(
+                f"a warm start goes on with missing of the last fit, {schema.missing!r}, got {settings.missing!r}"
+            )
         if schema.numbers and workers.size > 1:
             raise ValueError(
                 "a warm start of several workers cannot go on from a model with columns that are coded by labels, as "

@@ -28,19 +28,21 @@ PAPER = PILBoostClassifier(2.0, n_estimators=100, max_depth=3)
 
 
 def list_failing_checks(estimator):
-    """Where folds are given that copies of a row are in, the weights of families agree to seven digits, not to eight."""
+    """Where given folds hold copies of a row, the weights of families agree to seven digits, not to eight."""
     names = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
     return {} if estimator is PAPER else dict.fromkeys(names, "rtol=1e-7, found 1.1e-7")
 
 
 @parametrize_with_checks([PILBoostClassifier(), PAPER], expected_failed_checks=list_failing_checks)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:cv plays no part")  # A check of scikit-learn gives folds to whatever knows cv.
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 @parametrize_with_checks([PILBoostClassifier(engine="reference")])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:cv plays no part")  # A check of scikit-learn gives folds to whatever knows cv.
 @pytest.mark.slow
 def test_scikit_learn_checks_of_the_reference_engine(estimator, check):
     check(estimator)

@@ -314,3 +314,12 @@ def test_workers_take_groups_and_refuse_folds_of_ones_own():
     settings = resolve(PILBoostClassifier(engine="xgboost").get_params())
     with pytest.raises(ValueError, match="groups must be given to all workers"):
         SourceColumns(groups=[1]).check_allowed(settings, ValidationTable(), Two())
+
+
+def test_folds_that_nothing_is_chosen_by_are_named():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 2)), np.arange(80) % 2
+    with pytest.warns(UserWarning, match="cv plays no part in this fit"):
+        PILBoostClassifier(2.0, n_estimators=2, max_depth=2, cv=3).fit(X, y)
+    with pytest.warns(UserWarning, match="cv plays no part in this fit"):
+        PILBoostClassifier(**QUICK, cv=KFold(3)).fit(X, y, X_val=X, y_val=y)

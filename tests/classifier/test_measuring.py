@@ -1,12 +1,15 @@
 """Metrics of one's own, training curves, ranges of rounds."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.metrics import brier_score_loss, get_scorer, log_loss, make_scorer, roc_auc_score
 
 from helpers.small_fits import draw_sample, make_model
 from untwist import PILBoostClassifier
+from untwist.batches import Batches
+from untwist.checkpoints import Checkpoint, resumed
 from untwist.files import dumps, loads
 
 ENGINES = [{}, {"engine": "reference"}, {"engine": "xgboost"}, {"estimator": Ridge()}]
@@ -21,8 +24,14 @@ def lightgbms_way(y_true, y_proba):
     return "mean_square", float(np.mean((y_true - y_proba) ** 2)), False
 
 
+def stage_twisted_posteriors(model, X):
+    """What noisy labels follow after each round, by the scores of the rounds."""
+    fitted = model.model_
+    return [fitted.posterior.twisted(scores) for scores in fitted.staged_scores(fitted.encoder.encode(X))]
+
+
 @pytest.mark.parametrize("settings", ENGINES, ids=str)
-def test_a_metric_is_that_of_the_staged_posteriors(settings):
+def test_a_metric_is_that_of_the_staged_twisted_posteriors(settings):
     skip_without_xgboost(settings)
     X, y = draw_sample(noise=0.25)
     X_val, y_val = draw_sample(90, seed=1, noise=0.25)
@@ -43,7 +52,7 @@ def test_a_metric_is_that_of_the_staged_posteriors(settings):
         model.fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weight)
         curve = model.evals_result_["validation"][name]
         assert {"log_loss", "error"} <= model.evals_result_["validation"].keys()
-        np.testing.assert_allclose(curve, [find(p) for p in model.staged_predict_proba(X_val)], rtol=1e-6)
+        np.testing.assert_allclose(curve, [find(p) for p in stage_twisted_posteriors(model, X_val)], rtol=1e-6)
 
 
 def test_early_stopping_goes_by_the_metric_and_its_direction():
@@ -98,6 +107,147 @@ def test_a_warm_start_goes_on_with_the_curve():
         assert model.evals_result_[rows].keys() == at_once.evals_result_[rows].keys()
         for what, curve in at_once.evals_result_[rows].items():
             np.testing.assert_allclose(model.evals_result_[rows][what], curve, rtol=1e-9)
+
+
+def compare_with_noisy_labels(**settings):
+    """A fit by a metric of noisy labels, and the log-loss of the same rounds by their twisted posteriors."""
+    X, y = draw_sample(300, noise=0.3)
+    X_val, y_val = draw_sample(150, seed=1, noise=0.3)
+    model = make_model(20, early_stopping=True, n_iter_no_change=20, learning_rate=0.5, **settings)
+    model.fit(X, y, X_val=X_val, y_val=y_val)
+    whole = make_model(20, learning_rate=0.5, **settings | {"eval_metric": None}).fit(X, y)
+    return model, [log_loss(y_val, p) for p in stage_twisted_posteriors(whole, X_val)]
+
+
+@pytest.mark.parametrize("settings", [{"alpha": -2.0}, {"alpha": 4.0}, {"noise_rates": (0.3, 0.1)}], ids=str)
+def test_noisy_labels_are_compared_with_the_posterior_that_they_follow(settings):
+    model, losses = compare_with_noisy_labels(eval_metric="neg_log_loss", **settings)
+    np.testing.assert_allclose(-model.evals_result_["validation"]["neg_log_loss"], losses, rtol=1e-6)
+    assert model.n_iter_ == np.argmin(losses) + 1
+
+
+def test_a_negative_alpha_stops_by_the_ranks_that_the_labels_follow():
+    positive, negative = (compare_with_noisy_labels(eval_metric="roc_auc", alpha=alpha)[0] for alpha in (2.0, -2.0))
+    assert negative.n_iter_ == positive.n_iter_
+    curves = [one.evals_result_["validation"]["roc_auc"] for one in (positive, negative)]
+    np.testing.assert_array_equal(*curves)
+
+
+# Fits that go on
+
+
+def boost_on(model, rounds, *data, **named):
+    return model.set_params(n_estimators=rounds).fit(*data, **named)
+
+
+STOPPING = {"early_stopping": True, "n_iter_no_change": 12, "learning_rate": 0.5}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("rounds", [5, 30])
+def test_a_checkpoint_goes_on_by_the_metric_to_the_same_model(tmp_path, classes, rounds):
+    X, y = draw_sample(300, classes=classes, noise=0.3)
+    settings = STOPPING | {"eval_metric": "accuracy", "eval_training": True}
+    whole = make_model(30, **settings).fit(X, y)
+    stop = [Checkpoint(tmp_path / "run.untwist", every=5), lambda progress: progress.round == rounds]
+    make_model(30, callbacks=stop, **settings).fit(X, y)
+    again = resumed(make_model(30, **settings), tmp_path / "run.untwist")
+    assert again.fit(X, y).n_iter_ == whole.n_iter_ < 30
+    np.testing.assert_array_equal(again.decision_function(X), whole.decision_function(X))
+    assert str(again.evals_result_) == str(whole.evals_result_)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "init_score"), [({}, False), ({"eval_metric": "accuracy"}, False), ({"eval_metric": "accuracy"}, True)]
+)
+def test_a_warm_start_by_another_metric_measures_the_rounds_before_it(earlier, init_score):
+    X, y = draw_sample(300, noise=0.3)
+    X_val, y_val = draw_sample(150, seed=1, noise=0.3)
+    data = {"X_val": X_val, "y_val": y_val}
+    if init_score:
+        data |= {"init_score": X[:, 0], "init_score_val": X_val[:, 0]}
+    model = make_model(8, warm_start=True, learning_rate=0.5, **earlier)
+    if earlier:
+        model.fit(X, y, **data)
+    else:
+        model.fit(X, y, init_score=data.get("init_score"))
+    model.set_params(**STOPPING, eval_metric="roc_auc", eval_training=True)
+    boost_on(model, 20, X, y, **data)
+    at_once = make_model(20, **STOPPING, eval_metric="roc_auc", eval_training=True).fit(X, y, **data)
+    assert model.n_iter_ == at_once.n_iter_
+    assert model.evals_result_["validation"].keys() == {"log_loss", "error", "roc_auc"}
+    np.testing.assert_allclose(
+        model.evals_result_["validation"]["roc_auc"], at_once.evals_result_["validation"]["roc_auc"]
+    )
+    lengths = {len(curve) for curves in model.evals_result_.values() for curve in curves.values()}
+    assert len(lengths) == 1
+    kept = model.n_iter_
+    assert boost_on(model, kept, X, y, **data).n_iter_ == kept  # There is nothing left to do.
+
+
+def test_rounds_that_have_trained_on_validation_rows_are_not_judged_by_them():
+    X, y = draw_sample(300, noise=0.3)
+    model = make_model(8, warm_start=True, learning_rate=0.5).fit(X, y)
+    model.set_params(**STOPPING, eval_metric="roc_auc", eval_training=True)
+    curves = boost_on(model, 12, X, y).evals_result_
+    np.testing.assert_array_equal(np.isnan(curves["validation"]["roc_auc"]), np.arange(12) < 8)
+    assert np.isfinite(curves["training"]["roc_auc"]).all()
+    assert model.n_iter_ == np.nanargmax(curves["validation"]["roc_auc"]) + 1
+    # With no round that can be judged, nothing says which ones to cut off.
+    model = make_model(8, warm_start=True, learning_rate=0.5).fit(X, y)
+    assert model.set_params(**STOPPING, eval_metric="roc_auc").fit(X, y).n_iter_ == 8
+
+
+def test_rounds_of_batches_are_measured_again(tmp_path):
+    pytest.importorskip("pyarrow")
+    X, y = draw_sample(90)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=50)
+    blocks = Batches(tmp_path / "rows.parquet")
+    settings = {"eval_training": True, "eval_metric": "roc_auc"}
+    model = boost_on(make_model(2, warm_start=True, **settings).fit(blocks, y), 4, blocks, y)
+    assert str(model.evals_result_) == str(make_model(4, **settings).fit(frame, y).evals_result_)
+
+
+def test_rounds_of_folds_are_not_measured_again():
+    X, y = draw_sample()
+    model = PILBoostClassifier(2.0, n_estimators=3, random_state=0).fit(X, y)
+    rounds = model.n_iter_
+    model.set_params(max_depth=2, warm_start=True, eval_training=True)
+    loss = boost_on(model, rounds + 2, X, y).evals_result_["training"]["log_loss"]
+    np.testing.assert_array_equal(np.isnan(loss), np.arange(rounds + 2) < rounds)
+
+
+def test_classes_that_ended_apart_keep_what_they_had_at_the_best_round():
+    X, y = draw_sample(300, classes=3, noise=0.3)
+    X_val, y_val = draw_sample(150, classes=3, seed=1, noise=0.3)
+    model = make_model(30, warm_start=True, **STOPPING | {"n_iter_no_change": 2}).fit(X, y, X_val=X_val, y_val=y_val)
+    before = [len(forest) for forest in model.forest_]
+    assert len(set(before)) > 1
+    rounds = iter(range(100))
+
+    def eager_score(y_true, y_proba):
+        return min(next(rounds), max(before) + 1)  # It is at its best after two rounds more.
+
+    model.set_params(eval_metric=eager_score)
+    boost_on(model, max(before) + 4, X, y, X_val=X_val, y_val=y_val)
+    assert [len(forest) for forest in model.forest_] == [one + 2 for one in before]
+
+
+def test_callbacks_see_what_was_measured():
+    X, y = draw_sample()
+    seen = []
+    model = make_model(3, eval_metric="roc_auc", callbacks=[lambda progress: seen.append(progress.model())], **STOPPING)
+    model.fit(X, y)
+    for count, one in enumerate(seen, start=1):
+        assert {len(curve) for curve in one.evals_result_["validation"].values()} == {count}
+        assert "roc_auc" in one.evals_result_["validation"]
+
+
+def test_a_metric_that_measures_nothing_is_named():
+    X, y = draw_sample(80)
+    with pytest.warns(UserWarning, match="eval_metric measures nothing in this fit: give X_val"):
+        make_model(2, eval_metric="roc_auc").fit(X, y)
 
 
 def unclear(y_true, y_proba):
@@ -155,7 +305,8 @@ def test_files_keep_the_name_of_a_metric_and_leave_functions_and_curves_behind()
     model = make_model(eval_metric="roc_auc", eval_training=True).fit(X, y)
     assert loads(dumps(model)).eval_metric == "roc_auc"
     assert loads(dumps(model)).evals_result_ == {}
-    assert loads(dumps(make_model(eval_metric=log_loss).fit(X, y))).eval_metric is None
+    measured = make_model(eval_metric=log_loss, eval_training=True).fit(X, y)
+    assert loads(dumps(measured)).eval_metric is None
 
 
 # Ranges of rounds

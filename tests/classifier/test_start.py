@@ -225,6 +225,16 @@ def test_scores_to_begin_at_of_validation_rows_and_several_classes():
         assert model.evals_result_["validation"]["log_loss"][k][0] == pytest.approx(-np.log(posterior).mean(), rel=1e-4)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("alpha", [2.0, -2.0])
+def test_rounds_that_begin_at_a_decision_function_are_those_that_follow(alpha, classes):
+    X, y = draw_sample(classes=classes)
+    first = make_model(4, alpha=alpha, init="zero").fit(X, y).decision_function(X)
+    added = make_model(3, alpha=alpha, init="zero").fit(X, y, init_score=first).decision_function(X)
+    at_once = make_model(7, alpha=alpha, init="zero").fit(X, y).decision_function(X)
+    np.testing.assert_allclose(first + added, at_once, atol=1e-12)
+
+
 def test_scores_that_cannot_be_begun_at_are_refused():
     X, y = draw_sample(60)
     ones = np.ones(60)
@@ -234,6 +244,7 @@ def test_scores_that_cannot_be_begun_at_are_refused():
         ({}, {"init_score_val": ones}, "init_score_val must come with init_score"),
         ({}, {"init_score": ones, "X_val": X, "y_val": y}, "init_score_val must be given together"),
         ({"n_estimators": "auto"}, {"init_score": ones}, "init_score needs alpha, n_estimators and max_depth"),
+        ({"noise_rates": (0.1, 0.2)}, {"init_score": ones}, "init_score must be None with noise_rates"),
     ]
     for settings, fit, message in cases:
         with pytest.raises(ValueError, match=message):

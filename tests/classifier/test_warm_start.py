@@ -14,6 +14,7 @@ from helpers.small_fits import (
     make_model,
 )
 from untwist import PILBoostClassifier
+from untwist.files import dumps, loads
 
 
 def boost_on(fitted, rounds, *data, **named):
@@ -85,6 +86,12 @@ def test_a_warm_start_that_cannot_be():
         boost_on(fitted, 9, X, y + 1)
     with pytest.raises(ValueError, match="features"):
         boost_on(fitted, 9, X[:, :2], y)
+    for model in (fitted, loads(dumps(fitted))):
+        for name, value, before in (("init", "zero", "'prior'"), ("missing", -9.0, "None")):
+            given = model.get_params()[name]
+            with pytest.raises(ValueError, match=f"a warm start goes on with {name} of the last fit, {before}, got"):
+                boost_on(model.set_params(**{name: value}), 9, X, y)
+            model.set_params(**{name: given})
     np.testing.assert_array_equal(fitted.decision_function(X), scores)
     fresh = boost_on(fitted.set_params(warm_start=False), 3, X, y + 1)
     assert fresh.classes_.tolist() == [1, 2]

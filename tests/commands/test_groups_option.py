@@ -1,13 +1,18 @@
 """Groups on the command line: a column that says which rows belong together, and is no feature."""
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from helpers.command_line import untwist
 from helpers.grouped_rows import draw_patients
 from untwist import load
+from untwist.commands.columns import PreparedTable
+from untwist.commands.sheets import Sheet
 from untwist.commands.steps import name_twins
+from untwist.data.twins import Twins
 
 pd = pytest.importorskip("pandas", reason="the commands read tables with pandas")
 
@@ -103,6 +108,15 @@ def test_an_audit_without_groups_claims_nothing(folder, capsys):
     assert found["confusions"] == []
 
 
+def test_columns_left_out_that_hold_no_text_do_not_matter():
+    rows = np.arange(40)
+    frame = pd.DataFrame({"scan": [b"\xff"] * 40, "parts": [[1]] * 40, "patient": rows // 4, "ill": rows % 2})
+    pairs = np.column_stack([rows[::4], rows[1::4]])
+    twins = Twins(0.9, 0.0, 0.4, pairs, np.column_stack([rows[:-4], rows[4:]]))
+    table = PreparedTable(frame[[]], frame["ill"].to_numpy(), rows)
+    assert name_twins(twins, Sheet(Path("visits.csv"), frame), table, "ill").column == "patient"
+
+
 def test_given_probabilities_are_judged_by_groups(folder, capsys):
     frame = pd.read_csv("visits.csv")
     share = 0.8 * frame["ill"] + 0.1
@@ -115,9 +129,10 @@ def test_given_probabilities_are_judged_by_groups(folder, capsys):
 
 
 def test_the_groups_are_no_other_column_and_inspect_knows_them(folder, capsys):
-    status, _, err = untwist(capsys, "train", "visits.csv", "--label", "ill", "--groups", "ill")
-    assert status != 0
-    assert "label, source, item and groups must be different columns" in err
+    for command in ("train", "inspect"):
+        status, _, err = untwist(capsys, command, "visits.csv", "--label", "ill", "--groups", "ill")
+        assert status != 0
+        assert "label, source, item and groups must be different columns" in err
     status, _, err = untwist(capsys, "audit", "visits.csv", "--label", "ill", "--groups", "pat")
     assert "did you mean 'patient'?" in err
     status, out, _ = untwist(capsys, "inspect", "visits.csv", "--label", "ill", "--groups", "patient")

@@ -3,6 +3,7 @@
 import gzip
 import json
 import zipfile
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -105,10 +106,31 @@ def test_an_infinite_label_is_none(folder, capsys, way):
     frame = make_frame().assign(y=lambda t: (t["y"] == "a").astype(float))
     frame.loc[7, "y"] = np.inf
     frame.to_parquet("t.parquet")
-    assert "column 'y' holds inf in row 8" in untwist(capsys, "train", "t.parquet", "--label", "y", way)[2]
-    err = untwist(capsys, "train", "t.parquet", "--label", "y", way, "--infinite-as", "missing")[2]
-    assert "1 rows have no label and are left out" in err
-    assert "119 rows, 2 columns, 2 classes" in err
+    frame.to_csv("t.csv", index=False)
+    for name, place, ways in (("t.parquet", "row 8", [way]), ("t.csv", "line 9", [])):
+        assert f"column 'y' holds inf in {place}" in untwist(capsys, "train", name, "--label", "y", *ways)[2]
+        status, _, err = untwist(capsys, "inspect", name, "--label", "y")
+        assert status == 1
+        assert f"column 'y' holds inf in {place}" in err
+        err = untwist(capsys, "train", name, "--label", "y", *ways, "--infinite-as", "missing")[2]
+        assert "1 rows have no label and are left out" in err
+        assert "119 rows, 2 columns, 2 classes" in err
+
+
+def test_inf_among_words_is_a_word(folder, capsys):
+    frame = make_frame().assign(y=lambda t: t["y"].replace("b", "inf"))
+    out = untwist(capsys, "inspect", write(frame, "csv"), "--label", "y")[1]
+    assert "y: 2 classes" in out
+
+
+def test_inspect_refuses_the_labels_that_training_refuses(folder, capsys):
+    frame = make_frame()
+    frames = [frame.assign(y="a"), frame.assign(y=""), frame.assign(y=frame["x"])]
+    for one in frames:
+        path = write(one, "csv")
+        said = [untwist(capsys, command, path, "--label", "y")[2] for command in ("inspect", "train")]
+        assert "column 'y'" in said[0]
+        assert said[0].removeprefix("untwist inspect") == said[1].removeprefix("untwist train")
 
 
 # ---- an index of pandas ----
@@ -171,17 +193,17 @@ def test_both_ways_give_the_same_cells(folder, monkeypatch):
     )
     frame.to_parquet("t.parquet", row_group_size=50)
     whole, parts = sheets.read(folder / "t.parquet"), SheetInBlocks(folder / "t.parquet")
-    frames = list(parts.frames())
+    frames = [frame for frame, _ in parts.frames()]
     assert len(frames) > 10
     assert whole.names == parts.names
     assert whole.head.dtypes.drop("kind").tolist() == parts.head.dtypes.drop("kind").tolist()
     for name in whole.names:
         pd.testing.assert_series_equal(whole.column(name), parts.column(name))
     joined = pd.concat(frames)
-    pd.testing.assert_frame_equal(joined.astype({"kind": frame["kind"].dtype}), next(whole.frames()))
+    pd.testing.assert_frame_equal(joined.astype({"kind": frame["kind"].dtype}), next(whole.frames())[0])
 
 
-@pytest.mark.parametrize("ending", ["parquet", "feather"])
+@pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
 def test_what_is_written_has_the_types_of_the_file_wherever_cells_are_missing(folder, monkeypatch, capsys, ending):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import feather, parquet
@@ -194,12 +216,19 @@ def test_what_is_written_has_the_types_of_the_file_wherever_cells_are_missing(fo
         "flag": pa.array([*late, *[True, False] * 10], pa.bool_()),
         "day": pa.array([*late, *range(20)], pa.date32()),
         "whole": pa.array([*range(20), *late], pa.int32()),
+        "order": pa.array([None, *range(2**53 + 1, 2**53 + 120)], pa.int64()),  # More than floating point can tell.
+        "price": pa.array([Decimal(cents) / 100 for cents in range(120)], pa.decimal128(10, 2)),
+        "moment": pa.array(range(0, 120 * 43_200_000, 43_200_000), pa.timestamp("ms")),
+        "kind": pa.array(["u"] * 60 + ["v"] * 60).dictionary_encode(),
+        "bytes": pa.array([b"\xff"] * 120),
+        "view": pa.array(["text"] * 120, pa.string_view()),
+        "tags": pa.array([[("a", 1)]] * 120, pa.map_(pa.string(), pa.int64())),
         "words": pa.array([*late, *"abcdefghijklmnopqrst"], pa.string()),
         "lists": pa.array([*late, *[[1]] * 20], pa.list_(pa.int64())),
     }
     table = pa.table({"x": frame["x"], "z": frame["z"], **cells})
     parquet.write_table(table, "t.parquet", row_group_size=50)
-    read = {"parquet": parquet.read_table, "feather": feather.read_table}[ending]
+    read = {"parquet": parquet.read_table, "feather": feather.read_table, "csv": pd.read_csv}[ending]
     written = []
     for way in ("--blocks", "--no-blocks"):
         status, _, err = untwist(
@@ -208,8 +237,48 @@ def test_what_is_written_has_the_types_of_the_file_wherever_cells_are_missing(fo
         assert status == 0, err
         written.append(read(f"p.{ending}"))
     assert written[0].equals(written[1])
-    assert written[0].select(["flag", "day", "whole"]).equals(table.select(["flag", "day", "whole"]))
-    assert written[0]["words"].to_pylist() == table["words"].to_pylist()
+    if ending == "csv":
+        orders = pd.read_csv("p.csv", dtype=str)["order"].tolist()
+        assert orders[1:] == [str(one) for one in table["order"].to_pylist()[1:]]
+        return
+    for name in cells:
+        assert written[0][name].to_pylist() == table[name].to_pylist(), name
+        assert written[0].schema.field(name).type == (pa.large_string() if name == "view" else table[name].type), name
+    out = untwist(capsys, "predict", "model.untwist", "t.parquet", "--with-input", "--json")[1]
+    assert [one["order"] for one in json.loads(out)] == table["order"].to_pylist()
+
+
+def test_columns_of_lists_are_shown_or_refused_in_a_sentence(folder, capsys):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    frame = make_frame()
+    nested = {
+        "lists": pa.array([[1, 2]] * 120),
+        "parts": pa.array([{"q": 1}] * 120),
+        "tags": pa.array([[("a", 1)]] * 120, pa.map_(pa.string(), pa.int64())),
+    }
+    for name, column in nested.items():
+        parquet.write_table(pa.table({**frame, name: column}), "t.parquet")
+        status, _, err = untwist(capsys, "inspect", "t.parquet")
+        assert status == 1
+        assert f"column {name!r} cannot be read as numbers or text" in err
+        status, out, _ = untwist(capsys, "inspect", "t.parquet", "--drop", name, "--json")
+        assert status == 0
+        assert json.loads(out)["columns"][3]["distinct"] == 1
+    status, _, err = untwist(capsys, "audit", "t.parquet", "--label", "y", "--drop", "tags", "--suspects", "s.parquet")
+    assert status == 1
+    assert "s.parquet cannot be written: " in err
+    assert not (folder / "s.parquet").exists()
+
+
+@pytest.mark.parametrize("way", ["--blocks", "--no-blocks"])
+@pytest.mark.parametrize(("option", "value"), [("--sheet", "Sheet1"), ("--separator", ";"), ("--encoding", "latin-1")])
+def test_options_of_other_kinds_of_files_are_refused(folder, capsys, way, option, value):
+    path = write(make_frame(), "parquet")
+    status, _, err = untwist(capsys, "train", path, "--label", "y", way, option, value)
+    assert status == 1
+    assert "t.parquet is no spreadsheet" in err if option == "--sheet" else f"leave out {option}" in err
 
 
 # ---- other text, other kinds of files ----

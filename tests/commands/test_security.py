@@ -23,8 +23,8 @@ from helpers.model_fixtures import FOLDER
 from helpers.report_fixtures import HOSTILE
 from untwist import PILBoostClassifier, load
 from untwist import text as safe
+from untwist.commands import columns, sheets
 from untwist.commands import main as cli
-from untwist.commands import sheets
 from untwist.data import batches, memory
 from untwist.data.batches import Batches
 from untwist.export import to_code
@@ -207,7 +207,7 @@ resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
 
 def read_in_blocks(path):
     sheet = blocks.SheetInBlocks(path)
-    for frame in sheet.frames():
+    for frame, _ in sheet.frames():
         pass
     for name in sheet.names:
         sheet.column(name)
@@ -284,6 +284,28 @@ def test_both_ways_have_one_limit(tmp_path, monkeypatch, capsys, way):
         said = capsys.readouterr().err.splitlines()[-1]
         assert "bad.parquet needs more than 0 GB of memory: unpack or split it" in said
     assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux alone")
+def test_columns_are_decided_within_the_limit(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = pd.DataFrame({"a": np.arange(100) % 7 / 2, "k": ["u", "v"] * 50, "y": ["p", "p", "q", "q"] * 25})
+    table.to_csv("t.csv", index=False)
+    assert cli.main(["train", "t.csv", "--label", "y"]) == 0
+    limits = []
+    to_text = columns._to_text
+
+    def watch(*arguments, **options):
+        limits.append(resource.getrlimit(resource.RLIMIT_AS)[0])
+        return to_text(*arguments, **options)
+
+    monkeypatch.setattr(columns, "_to_text", watch)
+    usual = resource.getrlimit(resource.RLIMIT_AS)[0]
+    for command in (["inspect"], ["predict", "model.untwist"], ["explain", "model.untwist"]):
+        limits.clear()
+        assert cli.main([*command, "t.csv"]) == 0
+        assert limits
+        assert usual not in limits
 
 
 def test_a_limit_within_another_keeps_the_lower_one(tmp_path):

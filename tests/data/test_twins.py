@@ -11,7 +11,7 @@ from untwist import PILBoostClassifier
 from untwist.data import twins as room
 from untwist.data.closeness import ComparedRows
 from untwist.data.encoding import TableEncoder
-from untwist.data.twins import find_twins
+from untwist.data.twins import Twins, find_twins
 from untwist.settings import resolve
 from untwist.training_data import TrainingData
 
@@ -94,6 +94,14 @@ def test_a_column_that_names_the_patients_is_named():
     numbers = np.column_stack([np.where(patient == 3, np.nan, patient), np.zeros(len(y)), X[:, 0]]).T
     assert found.find_group_column(zip("pab", numbers, strict=True)) == "p"  # Missing values are equal to each other.
     assert found.find_group_column([("constant", np.zeros(len(y)))]) is None
+
+
+def test_a_command_that_is_advised_is_one_word_and_one_line():
+    none = np.empty((0, 2), dtype=np.intp)
+    for column, word in {"patient no; ls": "'patient no; ls'", "pat\x1b[31m\n2": "COLUMN", None: "COLUMN"}.items():
+        said = Twins(0.9, 0.0, 0.4, none, none, column).describe(for_command=True)
+        assert f"--groups {word}" in said
+        assert said.isprintable()
 
 
 def test_what_is_found_does_not_depend_on_the_order_of_the_rows():

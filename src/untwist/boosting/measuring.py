@@ -50,7 +50,10 @@ class MeasuredRows:
 
 
 class Answers(ClassifierMixin, BaseEstimator):
-    """What a model says of rows that are given by their boosted scores, as scorers of scikit-learn ask for it."""
+    """What a model says of rows that are given by their boosted scores, as scorers of scikit-learn ask for it.
+
+    It speaks of the twisted posterior, as it is compared with labels that are as noisy as those of the training.
+    """
 
     def __init__(self, classes: NDArray[Any], posterior: Posterior | ClassesPosterior) -> None:
         self.classes = classes
@@ -65,16 +68,16 @@ class Answers(ClassifierMixin, BaseEstimator):
         return True
 
     def decision_function(self, scores: Array) -> Array:
-        """Return the score of the clean posterior."""
-        return self.posterior.decision(scores)
+        """Return the score of the twisted posterior."""
+        return scores
 
     def predict_proba(self, scores: Array) -> Array:
-        """Return the clean posterior of every class."""
-        return self.posterior.clean(self.decision_function(scores))
+        """Return the twisted posterior of every class."""
+        return self.posterior.twisted(scores)
 
     def predict(self, scores: Array) -> NDArray[Any]:
-        """Return the class whose clean posterior is largest."""
-        return np.asarray(self.classes[self.posterior.choose(self.decision_function(scores))])
+        """Return the class whose twisted posterior is largest."""
+        return np.asarray(self.classes[self.posterior.choose(scores)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +190,10 @@ class Measurer:
         Rounds that the metric may make no progress on validation rows; 0 for any number.
     curves : dict
         By name of the rows and of what was measured, the values after each round.
+    not_measured : dict
+        By name of the rows, how many rounds there were before the first that was measured.
+    losses : list of float
+        The metric of the validation rows after each round that was measured, as a loss.
     """
 
     metric: Metric | None
@@ -197,44 +204,41 @@ class Measurer:
     rows: Mapping[str, MeasuredRows]
     patience: int = 0
     curves: dict[str, dict[str, Any]] = field(default_factory=dict)
-    higher_is_better: bool = False
-
-    def go_on_from(self, curves: Mapping[str, Mapping[str, Any]], n_rounds: int) -> None:
-        """Take over what was measured in the rounds before these, as far as it is known."""
-        for name in self.rows.keys() & curves.keys():
-            self.curves[name] = {}
-            for what, values in curves[name].items():
-                if _is_by_class(name, what):
-                    by_class = values if isinstance(values, list) else [values]
-                    self.curves[name][what] = [one[:n_rounds].tolist() for one in by_class]
-                else:
-                    self.curves[name][what] = values[:n_rounds].tolist()
-
-    def measure(self, columns: list[Array]) -> bool:
-        """Measure what the scores of all rows say, a column per booster; return whether progress has ended."""
-        for name, rows in self.rows.items():
-            scores = [column[rows.positions] for column in columns]
-            if name == "training":
-                self._measure_losses(name, rows, scores)
-            if self.metric is not None:
-                joined = scores[0] if len(scores) == 1 else np.column_stack(scores)
-                y = self.answers.classes[rows.labels]
-                metric, value, self.higher_is_better = self.metric.measure(self.answers, joined, y, rows.weight)
-                metric = f"eval_{metric}" if metric in OURS else metric
-                self.curves.setdefault(name, {}).setdefault(metric, []).append(value)
-        return is_stale(self._losses, self.patience)
+    not_measured: dict[str, int] = field(default_factory=dict)
+    losses: list[float] = field(default_factory=list)
 
     @property
-    def _losses(self) -> Array:
-        """The metric of the validation rows after each round, as a loss."""
-        curves = list(self.curves.get("validation", {}).values())
-        return np.zeros(0) if not curves else np.array(curves[0]) * (-1.0 if self.higher_is_better else 1.0)
+    def has_stalled(self) -> bool:
+        """Whether the metric of the validation rows makes no progress any more."""
+        return is_stale(np.array(self.losses), self.patience)
 
     @property
     def best_round(self) -> int | None:
         """How many rounds there were when the metric of the validation rows was at its best; None without any."""
-        losses = self._losses
-        return int(np.nanargmin(losses)) + 1 if np.isfinite(losses).any() else None
+        if not np.isfinite(self.losses).any():
+            return None
+        return self.not_measured.get("validation", 0) + int(np.nanargmin(self.losses)) + 1
+
+    def measure(self, columns: list[Array]) -> bool:
+        """Measure what the scores of all rows say, a column per booster; return whether progress has ended."""
+        for name, rows in self.rows.items():
+            self.measure_rows(name, [column[rows.positions] for column in columns])
+        return self.has_stalled
+
+    def measure_rows(self, name: str, columns: list[Array]) -> None:
+        """Measure what the scores of the rows of one name say, a column per booster."""
+        rows = self.rows[name]
+        if name == "training":
+            self._measure_losses(name, rows, columns)
+        if self.metric is None:
+            return
+        scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
+        y = self.answers.classes[rows.labels]
+        metric, value, higher_is_better = self.metric.measure(self.answers, scores, y, rows.weight)
+        metric = f"eval_{metric}" if metric in OURS else metric
+        self.curves.setdefault(name, {}).setdefault(metric, []).append(value)
+        if name == "validation":
+            self.losses.append(-value if higher_is_better else value)
 
     def _measure_losses(self, name: str, rows: MeasuredRows, columns: list[Array]) -> None:
         """Add log-loss and error of each booster, as they are found for validation rows."""
@@ -251,16 +255,17 @@ class Measurer:
                 by_class[index].append(_add_up(share * terms) / _add_up(share))
 
     def list_curves(self) -> dict[str, dict[str, Any]]:
-        """Return all curves as arrays; log-loss and error of several classes are a list of them."""
+        """Return all curves as arrays, NaN where nothing was measured; log-loss and error of classes are a list."""
         listed: dict[str, dict[str, Any]] = {}
         for name, curves in self.curves.items():
             listed[name] = {}
+            before = [np.nan] * self.not_measured.get(name, 0)
             for what, values in curves.items():
                 if _is_by_class(name, what):
-                    by_class = [np.array(one) for one in values]
+                    by_class = [np.array(before + one) for one in values]
                     listed[name][what] = by_class[0] if len(by_class) == 1 else by_class
                 else:
-                    listed[name][what] = np.array(values)
+                    listed[name][what] = np.array(before + values)
         return listed
 
 

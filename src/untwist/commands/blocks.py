@@ -16,7 +16,7 @@ import numpy as np
 
 from untwist.commands.columns import NO_HINTS, Hints, PreparedTable, decide_columns, draw_sample, find_leaks
 from untwist.commands.sheets import find_kind, import_pandas, note_index
-from untwist.data.arrow_files import name_faults, open_parquet, read_parquet, to_frame
+from untwist.data.arrow_files import name_faults, open_parquet, read_parquet, to_exact_frame, to_frame
 from untwist.data.batches import Batches
 from untwist.data.memory import limit_memory
 
@@ -88,8 +88,7 @@ class SheetInBlocks:
         self.batches = Batches(path)
         self.names = self.batches.column_names
         with open_parquet(path) as file:
-            self.schema = file.schema_arrow
-        self.notes = note_index(path, self.schema.names)
+            self.notes = note_index(path, file.schema_arrow.names)
 
     @cached_property
     def head(self) -> Any:
@@ -106,13 +105,15 @@ class SheetInBlocks:
         with limit_memory(self.path):
             return self.make_frame(read_parquet(self.path, [name]))[name]
 
-    def frames(self) -> Iterator[Any]:
-        """Read all rows, a block of them at a time; the index of each frame are the numbers of its rows, from 0."""
+    def frames(self, *, with_input: bool = False) -> Iterator[tuple[Any, Any]]:
+        """Read all rows as a `Sheet` does, a block at a time; the index of each frame are the rows, from 0."""
         first_row = 0
         for table in self.batches.blocks():
             with limit_memory(self.path):
                 frame = self.make_frame(table, first_row)
-            yield frame
+                with name_faults(self.path):
+                    beside = to_exact_frame(table) if with_input else frame[[]]
+            yield frame, beside
             first_row += len(frame)
 
     @staticmethod

@@ -38,6 +38,7 @@ __all__ = [
     "PreparedTable",
     "TableDecisions",
     "check_names",
+    "check_roles",
     "conform",
     "count_infinite",
     "decide_column",
@@ -232,22 +233,10 @@ def decide_columns(
     -------
     TableDecisions
     """
-    given = {"label": label, "source": source, "item": item, "groups": groups}
-    special = {name: word for word, name in given.items() if name is not None}
-    check_names(names, [*special, *drop, *keep])
-    if item is not None and source is None:
-        raise ValueError("an item needs a source too: the column that says who gave each of its labels")
-    if len(special) < sum(name is not None for name in given.values()):
-        raise ValueError("label, source, item and groups must be different columns")
-    if kept := [name for name in keep if name in special]:
-        raise ValueError(f"column {kept[0]!r} is the {special[kept[0]]} and no feature: it cannot be kept")
-    labels = _settle_infinite(column_of(label), hints, name_row)
-    present, y, merged = read_labels(labels, hints)
+    special = check_roles(names, {"label": label, "source": source, "item": item, "groups": groups}, drop, keep)
+    present, y, merged = read_labels(column_of(label), hints, name_row)
     notes = [] if present.all() else [f"{(~present).sum()} rows have no label and are left out"]
     notes += [f"{label}: {words}" for words in merged]
-    if not present.any():
-        raise ValueError(f"no row has a label in column {label!r}")
-    _check_classes(label, y)
     who, what, whole = (
         None if name is None else _attempt(_read_names, column_of(name)[present]) for name in (source, item, groups)
     )
@@ -282,6 +271,36 @@ def decide_columns(
     if not features:
         raise ValueError("no column is left to learn from")
     return TableDecisions(present, y, features, notes, who, what, readings, whole)
+
+
+def check_roles(
+    names: Sequence[str], given: dict[str, str | None], drop: Collection[str], keep: Collection[str]
+) -> dict[str, str]:
+    """Raise a ValueError where columns cannot be what they are said to be.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns that there are.
+    given : dict of str to str or None
+        The column of the label, the source, the item and the groups, where there is one.
+    drop, keep
+        As for `prepare`.
+
+    Returns
+    -------
+    dict of str to str
+        What a column is, by its name, for those that are no features.
+    """
+    special = {name: word for word, name in given.items() if name is not None}
+    check_names(names, [*special, *drop, *keep])
+    if given["item"] is not None and given["source"] is None:
+        raise ValueError("an item needs a source too: the column that says who gave each of its labels")
+    if len(special) < sum(name is not None for name in given.values()):
+        raise ValueError("label, source, item and groups must be different columns")
+    if kept := [name for name in keep if name in special]:
+        raise ValueError(f"column {kept[0]!r} is the {special[kept[0]]} and no feature: it cannot be kept")
+    return special
 
 
 def _find_infinite(column: Any) -> NDArray[np.bool_]:
@@ -324,16 +343,34 @@ def describe_infinite(count: int, hints: Hints) -> str:
     return f"{words} taken as missing" if hints.takes_infinite else f"{words}, refused without --infinite-as missing"
 
 
-def _settle_infinite(column: Any, hints: Hints, name_row: Callable[[int], str]) -> Any:
+def _find_infinite_labels(column: Any) -> NDArray[np.bool_]:
+    """Which labels are infinite numbers; among words "inf" is a word."""
+    if not _is_text(column):
+        return _find_infinite(column)
+    texts = column.dropna().unique()
+    try:
+        infinite = [one for one in texts if one.strip() and np.isinf(float(one))]
+    except ValueError:
+        infinite = []
+    return np.asarray(column.isin(infinite))
+
+
+def _settle_infinite(
+    column: Any,
+    hints: Hints,
+    name_row: Callable[[int], str],
+    find: Callable[[Any], NDArray[np.bool_]] = _find_infinite,
+) -> Any:
     """A column without infinite cells, which are missing or refused."""
-    infinite = _find_infinite(column)
+    infinite = find(column)
     if not infinite.any():
         return column
     if not hints.takes_infinite:
         first = int(np.flatnonzero(infinite)[0])
         others = f" and in {infinite.sum() - 1} other rows" if infinite.sum() > 1 else ""
+        where = f"{name_row(int(column.index[first]))}{others}"
         raise ValueError(
-            f"column {column.name!r} holds {column.iloc[first]:g} in {name_row(int(column.index[first]))}{others}, and "
+            f"column {column.name!r} holds {float(column.iloc[first]):g} in {where}, and "
             "numbers must be finite: --infinite-as missing takes them as missing, or correct them in the file"
         )
     return column.mask(infinite)
@@ -383,15 +420,19 @@ def _attempt(reading: Callable[[Any], Any], column: Any) -> Any:
         raise ValueError(f"column {column.name!r} cannot be read as numbers or text: {reason:.200}") from error
 
 
-def read_labels(column: Any, hints: Hints) -> tuple[NDArray[np.bool_], NDArray[Any], list[str]]:
+def read_labels(
+    column: Any, hints: Hints, name_row: Callable[[int], str]
+) -> tuple[NDArray[np.bool_], NDArray[Any], list[str]]:
     """Read the labels of a table; those that differ by case or blanks alone are one, called as most of them are.
 
     Parameters
     ----------
     column : pandas.Series
-        The column as the file has it.
+        The column as the file has it; what is no label of classes is a ValueError.
     hints : Hints
-        Whether labels stay as they are.
+        Whether labels stay as they are, and what becomes of infinite ones.
+    name_row : callable
+        As for `prepare`.
 
     Returns
     -------
@@ -402,9 +443,16 @@ def read_labels(column: Any, hints: Hints) -> tuple[NDArray[np.bool_], NDArray[A
     notes : list of str
         Which labels were made one, in words.
     """
-    present, y = _attempt(_read_labels, column)
-    if hints.label_as_is or y.dtype.kind != "U":
-        return present, y, []
+    present, y = _attempt(_read_labels, _settle_infinite(column, hints, name_row, _find_infinite_labels))
+    if not present.any():
+        raise ValueError(f"no row has a label in column {column.name!r}")
+    y, notes = (y, []) if hints.label_as_is or y.dtype.kind != "U" else _merge_spellings(y)
+    _check_classes(column.name, y)
+    return present, y, notes
+
+
+def _merge_spellings(y: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
+    """Make labels one that differ by case or blanks alone; which, in words."""
     spelled, counts = np.unique(y, return_counts=True)
     times = dict(zip(spelled.tolist(), counts.tolist(), strict=True))
     name_of: dict[str, str] = {}
@@ -417,7 +465,7 @@ def read_labels(column: Any, hints: Hints) -> tuple[NDArray[np.bool_], NDArray[A
         notes.append(f"{list_some(others)} read as {name!r} ({rows} rows; --label-as-is keeps them apart)")
     if name_of:
         y = np.array([name_of.get(one, one) for one in y.tolist()])
-    return present, y, notes
+    return y, notes
 
 
 def _read_labels(column: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:

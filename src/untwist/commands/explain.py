@@ -14,6 +14,7 @@ from untwist.classifier import PILBoostClassifier
 from untwist.commands.columns import conform
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import add_table_options, encode_json, gather_hints, print_result
+from untwist.data.memory import limit_memory
 from untwist.explain import Contributions, explain
 from untwist.files import load
 from untwist.progress import print_status
@@ -50,7 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
     model = load(options.model)
     model.n_jobs = options.threads
     sheet = read(options.table, options.separator, options.encoding, options.sheet)
-    X, notes = conform(sheet.frame, model, gather_hints(options), sheet.name_row)
+    with limit_memory(options.table):
+        X, notes = conform(sheet.frame, model, gather_hints(options), sheet.name_row)
     for note in [*sheet.notes, *notes]:
         print_status(note)
     sample = np.sort(np.random.default_rng(0).permutation(len(X))[:MOST_ROWS])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from untwist.commands.columns import check_names, count_infinite, decide_column, describe_infinite, read_labels
+from untwist.commands.columns import check_roles, count_infinite, decide_column, describe_infinite, read_labels
 from untwist.commands.sheets import Sheet, read
 from untwist.commands.steps import (
     add_file_options,
@@ -24,6 +25,7 @@ from untwist.commands.steps import (
     print_result,
 )
 from untwist.data.cells import is_missing
+from untwist.data.memory import limit_memory
 from untwist.data.tables import Schema
 from untwist.files import header, load
 from untwist.files.layout import MAGIC
@@ -92,7 +94,8 @@ def _inspect_table(options: argparse.Namespace) -> int:
     sheet = read(options.file, options.separator, options.encoding, options.sheet)
     for note in sheet.notes:
         print_status(note)
-    reports = _report_columns(sheet, options)
+    with limit_memory(options.file):
+        reports = _report_columns(sheet, options)
     if options.json:
         print(
             encode_json({"rows": len(sheet.frame), "notes": sheet.notes, "columns": [asdict(one) for one in reports]})
@@ -121,19 +124,18 @@ def _report_columns(sheet: Sheet, options: argparse.Namespace) -> list[_ColumnRe
     """Find out what training would make of each column, by the same decisions."""
     frame = sheet.frame
     hints = gather_hints(options)
-    special = {options.label: "label", options.source: "source", options.item: "item", options.groups: "groups"}
-    special = {name: word for name, word in special.items() if name is not None}
-    check_names(list(frame.columns), [*special, *options.drop, *options.keep])
+    given = {"label": options.label, "source": options.source, "item": options.item, "groups": options.groups}
+    special = check_roles(sheet.names, given, options.drop, options.keep)
     reports = []
     present = np.ones(len(frame), dtype=np.bool_)
-    merged: list[str] = []
     if options.label is not None:
-        present, y, merged = read_labels(frame[options.label], hints)
+        present, y, merged = read_labels(frame[options.label], hints, sheet.name_row)
     for name in frame.columns:
         cells = frame[name].dropna()
         cells = cells[[not is_missing(str(value).strip()) for value in cells]] if name not in special else cells
-        examples = tuple(str(value).strip()[:MOST_LETTERS] for value in cells.drop_duplicates().head(N_EXAMPLES))
-        seen: dict[str, Any] = {"name": name, "examples": examples, "distinct": int(cells.nunique())}
+        different = _find_different(cells)
+        examples = tuple(str(value).strip()[:MOST_LETTERS] for value in different.head(N_EXAMPLES))
+        seen: dict[str, Any] = {"name": name, "examples": examples, "distinct": len(different)}
         seen["missing"] = 1.0 - len(cells) / len(frame)
         if name == options.label:
             n_classes = np.unique(y).size
@@ -166,6 +168,13 @@ def _report_columns(sheet: Sheet, options: argparse.Namespace) -> list[_ColumnRe
                 )
             )
     return reports
+
+
+def _find_different(cells: Any) -> Any:
+    """Each value of a column once; lists and the like, which pandas cannot compare, as text."""
+    if cells.dtype == object and not all(isinstance(one, Hashable) for one in cells):
+        cells = cells.map(str)
+    return cells.drop_duplicates()
 
 
 def _inspect_model(options: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from untwist.commands.blocks import add_blocks_option, reads_in_blocks
 from untwist.commands.columns import NewRows
 from untwist.commands.sheets import open_writer, refuse_unwritable
 from untwist.commands.steps import add_table_options, encode_json, gather_hints, open_table, refuse_same_files
+from untwist.data.memory import limit_memory
 from untwist.files import load
 from untwist.progress import print_status
 
@@ -45,15 +46,18 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json and reads_in_blocks(options):
         raise ValueError("--json needs the table in memory: leave it out, or add --no-blocks")
     sheet = open_table(options)
-    new = NewRows(model, sheet.head, sheet.column, gather_hints(options), sheet.name_row)
-    schema = sheet.schema if options.with_input else None
+    with limit_memory(options.table):
+        new = NewRows(model, sheet.head, sheet.column, gather_hints(options), sheet.name_row)
     count = 0
     with ExitStack() as stack:
-        write = None if options.json and not options.output else open_writer(options.output, stack, schema=schema)
-        for frame in sheet.frames():
-            table = _add_predictions(model, new.conform(frame), frame if options.with_input else frame[[]])
+        write = None if options.json and not options.output else open_writer(options.output, stack)
+        for frame, beside in sheet.frames(with_input=options.with_input):
+            with limit_memory(options.table):
+                X = new.conform(frame)
+            table = _add_predictions(model, X, beside)
             if options.json:
-                print(encode_json(table.to_dict(orient="records")))
+                cells = table.astype(object).where(table.notna(), None)
+                print(encode_json(cells.to_dict(orient="records")))
             if write is not None:
                 write(table)
             count += len(table)

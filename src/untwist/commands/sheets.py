@@ -27,7 +27,15 @@ from numpy.typing import NDArray
 
 from untwist.commands.rewriting import replace_cells
 from untwist.commands.workbooks import WORKBOOKS, read_workbook
-from untwist.data.arrow_files import UNNAMED_INDEX, describe_error, name_faults, read_feather, read_parquet, to_frame
+from untwist.data.arrow_files import (
+    UNNAMED_INDEX,
+    describe_error,
+    name_faults,
+    read_feather,
+    read_parquet,
+    to_exact_frame,
+    to_frame,
+)
 from untwist.data.memory import UnreadableFile, limit_memory
 from untwist.files import open_whole
 from untwist.text import for_spreadsheet, for_terminal
@@ -42,6 +50,7 @@ __all__ = [
     "note_index",
     "open_writer",
     "read",
+    "refuse_foreign_options",
     "refuse_unwritable",
     "write",
 ]
@@ -113,7 +122,6 @@ class Sheet:
     encoding: str = "utf-8"
     lines_before: int = 0  # Those before the header of a CSV file.
     rows: NDArray[np.intp] | None = None  # The number of each row in a spreadsheet.
-    schema: Any = None  # That of Parquet and Arrow files.
     notes: list[str] = field(default_factory=list)
 
     @cached_property
@@ -155,9 +163,16 @@ class Sheet:
         """Return a column; its index are the rows, from 0."""
         return self.frame[name]
 
-    def frames(self) -> Iterator[Any]:
-        """Return all rows, in one frame."""
-        yield self.frame
+    def frames(self, *, with_input: bool = False) -> Iterator[tuple[Any, Any]]:
+        """Return all rows in one frame, and what is to be written of them: the cells as the file has them, or none."""
+        if not with_input:
+            yield self.frame, self.frame[[]]
+        elif not _is_arrow(self.path):
+            yield self.frame, self.frame
+        else:
+            with limit_memory(self.path), name_faults(self.path):
+                exact = to_exact_frame(_read_arrow(self.path))
+            yield self.frame, exact
 
     def name_row(self, row: int) -> str:
         """Say which row one is, from 0, as a person finds it in the file."""
@@ -223,7 +238,7 @@ class Sheet:
         from pyarrow import feather, parquet
 
         as_parquet = find_kind(self.path) == ".parquet"
-        table = read_parquet(self.path) if as_parquet else read_feather(self.path)
+        table = _read_arrow(self.path)
         position = table.column_names.index(label)
         field = table.schema.field(position)
         values = table.column(position).to_pylist()
@@ -276,18 +291,17 @@ def read(path: Path, separator: str | None = None, encoding: str | None = None, 
     kind = find_kind(path)
     if kind in OTHER_KINDS:
         raise ValueError(f"{path} is a {kind} file: {READABLE}")
+    refuse_foreign_options(path, separator, encoding, sheet)
     is_workbook = kind in WORKBOOKS
-    if sheet is not None and not is_workbook:
-        raise ValueError(f"{path} is no spreadsheet, and has no sheet {sheet!r}")
     with limit_memory(path), name_faults(path), _name_text_faults(path):
         if is_workbook:
             names, frame, rows, notes = read_workbook(path, sheet)
             found = Sheet(path, frame, rows=rows, notes=[f"{path.name}: {note}" for note in notes])
         elif _is_arrow(path):
-            table = read_parquet(path) if kind == ".parquet" else read_feather(path)
+            table = _read_arrow(path)
             frame = to_frame(table)
             names = list(frame.columns)
-            found = Sheet(path, frame, notes=note_index(path, table.column_names), schema=table.schema)
+            found = Sheet(path, frame, notes=note_index(path, table.column_names))
         else:
             names, found = _read_csv(path, separator, encoding)
             frame = found.frame
@@ -297,6 +311,22 @@ def read(path: Path, separator: str | None = None, encoding: str | None = None, 
     if not frame.size:
         raise ValueError(f"{path} has no {'columns' if len(frame) else 'rows'}")
     return found
+
+
+def refuse_foreign_options(path: Path, separator: str | None, encoding: str | None, sheet: str | None) -> None:
+    """Raise a ValueError for what is said of how to read a file, and means nothing for a file of its kind.
+
+    Parameters
+    ----------
+    path, separator, encoding, sheet
+        As for `read`.
+    """
+    is_workbook = find_kind(path) in WORKBOOKS
+    if sheet is not None and not is_workbook:
+        raise ValueError(f"{path} is no spreadsheet, and has no sheet {sheet!r}")
+    for option, value in (("--separator", separator), ("--encoding", encoding)):
+        if value is not None and (is_workbook or _is_arrow(path)):
+            raise ValueError(f"{path} is no CSV file: leave out {option}")
 
 
 def note_index(path: Path, names: Iterable[str]) -> list[str]:
@@ -394,6 +424,11 @@ def _name_text_faults(path: Path) -> Iterator[None]:
 def _is_arrow(path: Path) -> bool:
     """Whether pyarrow reads and writes the file."""
     return find_kind(path) in {".parquet", *ARROW}
+
+
+def _read_arrow(path: Path) -> Any:
+    """The table of a Parquet or an Arrow file, checked."""
+    return read_parquet(path) if find_kind(path) == ".parquet" else read_feather(path)
 
 
 def _read_csv_frame(path: Path, separator: str, encoding: str, lines_before: int) -> tuple[list[str], Any]:
@@ -498,9 +533,7 @@ def write(frame: Any, path: Path | None, *, for_people: bool = False) -> None:
         open_writer(path, stack, for_people=for_people)(frame)
 
 
-def open_writer(
-    path: Path | None, stack: ExitStack, *, for_people: bool = False, schema: Any = None
-) -> Callable[[Any], None]:
+def open_writer(path: Path | None, stack: ExitStack, *, for_people: bool = False) -> Callable[[Any], None]:
     """Open what writes one frame after the other into one table.
 
     Parameters
@@ -509,20 +542,18 @@ def open_writer(
         As for `write`.
     stack : contextlib.ExitStack
         The file takes the place of an older one when the stack ends without an error.
-    schema : pyarrow.Schema or None
-        What is known of the types of columns, which the first frame may not show: all of its cells may be missing.
 
     Returns
     -------
     callable
-        It takes a frame.
+        It takes a frame. All frames of an Arrow or a Parquet file have the types of the first one.
     """
     if path is None:
         return _open_csv_writer(_print, for_people=False)
     refuse_unwritable(path)
     file = stack.enter_context(open_whole(path))
     if _is_arrow(path):
-        return _open_arrow_writer(file, find_kind(path) == ".parquet", stack, schema)
+        return _open_arrow_writer(file, path, stack)
     open_packed = OPENERS.get(path.suffix.lower())
     stream = file if open_packed is None else stack.enter_context(open_packed(file, "wb"))
     return _open_csv_writer(lambda text: stream.write(text.encode()), for_people)
@@ -549,34 +580,28 @@ def _open_csv_writer(out: Callable[[str], Any], for_people: bool) -> Callable[[A
     return write_frame
 
 
-def _open_arrow_writer(file: Any, as_parquet: bool, stack: ExitStack, known: Any) -> Callable[[Any], None]:
+def _open_arrow_writer(file: Any, path: Path, stack: ExitStack) -> Callable[[Any], None]:
     import pyarrow
     from pyarrow import parquet
 
     writer: Any = None
     schema: Any = None
 
+    def begin() -> Any:
+        if find_kind(path) == ".parquet":
+            return stack.enter_context(parquet.ParquetWriter(file, schema))
+        options = pyarrow.ipc.IpcWriteOptions(compression="lz4")  # This is what pandas writes, too.
+        return stack.enter_context(pyarrow.ipc.new_file(file, schema, options=options))
+
     def write_frame(frame: Any) -> None:
         nonlocal writer, schema
-        table = pyarrow.Table.from_pandas(frame, preserve_index=False)
-        if writer is None:
-            schema = table.schema if known is None else _complete_schema(table.schema, known)
-            if as_parquet:
-                writer = stack.enter_context(parquet.ParquetWriter(file, schema))
-            else:
-                options = pyarrow.ipc.IpcWriteOptions(compression="lz4")  # This is what pandas writes, too.
-                writer = stack.enter_context(pyarrow.ipc.new_file(file, schema, options=options))
-        writer.write_table(table.cast(schema))
+        try:
+            table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+            if writer is None:
+                schema = table.schema
+                writer = begin()
+            writer.write_table(table.cast(schema))
+        except pyarrow.ArrowException as error:
+            raise ValueError(f"{path} cannot be written: {describe_error(error)}; a .csv file can") from error
 
     return write_frame
-
-
-def _complete_schema(seen: Any, known: Any) -> Any:
-    """Put known types in place of those that missing cells change: of numbers, and of columns without cells."""
-    from pyarrow import types
-
-    for place, column in enumerate(seen):
-        kind = known.field(column.name).type if column.name in known.names else column.type
-        if types.is_null(column.type) or types.is_primitive(kind):
-            seen = seen.set(place, column.with_type(kind))
-    return seen

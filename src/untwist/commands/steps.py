@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ import numpy as np
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.blocks import SheetInBlocks, prepare_in_blocks, reads_in_blocks
 from untwist.commands.columns import Hints, PreparedTable, prepare, remember_readings
-from untwist.commands.sheets import Sheet, read
+from untwist.commands.sheets import Sheet, read, refuse_foreign_options
 from untwist.data.decisions import Decisions
-from untwist.data.memory import limit_memory
+from untwist.data.memory import UnreadableFile, limit_memory
 from untwist.data.twins import NOTHING_KNOWN, Twins
 from untwist.progress import ProgressLine, print_status, use_display
 from untwist.text import for_json, for_terminal
@@ -175,9 +175,11 @@ def open_table(options: argparse.Namespace) -> Sheet | SheetInBlocks:
     Sheet or SheetInBlocks
         Both give the same names, columns and rows, by the same checks and within the same limits.
     """
-    if reads_in_blocks(options):
-        return SheetInBlocks(options.table)
-    return read(options.table, options.separator, options.encoding, options.sheet)
+    how = (options.separator, options.encoding, options.sheet)
+    if not reads_in_blocks(options):
+        return read(options.table, *how)
+    refuse_foreign_options(options.table, *how)
+    return SheetInBlocks(options.table)
 
 
 def read_table(options: argparse.Namespace) -> tuple[Any, PreparedTable]:
@@ -327,13 +329,21 @@ def name_twins(twins: Twins | None, sheet: Any, table: PreparedTable, label: str
     """
     if twins is None:
         return None
-    others = (name for name in sheet.names if name != label)
-    rows = np.unique(np.concatenate([twins.pairs, twins.pairs_beyond]))
-    among = replace(
-        twins, pairs=np.searchsorted(rows, twins.pairs), pairs_beyond=np.searchsorted(rows, twins.pairs_beyond)
-    )
-    columns = ((name, sheet.column(name).iloc[table.rows[rows]].astype(str).to_numpy(dtype=object)) for name in others)
-    return replace(twins, column=among.find_group_column(columns))
+    compared = np.unique(np.concatenate([twins.pairs, twins.pairs_beyond]))
+
+    def read_compared() -> Iterator[tuple[str, Any]]:
+        for name in sheet.names:
+            if name == label:
+                continue
+            try:
+                column = sheet.column(name)
+            except UnreadableFile:  # It was left out: what was fitted stands without it.
+                continue
+            values = np.full(len(table.rows), None, dtype=object)
+            values[compared] = [str(one) for one in column.iloc[table.rows[compared]]]
+            yield name, values
+
+    return replace(twins, column=twins.find_group_column(read_compared()))
 
 
 def describe_twins(twins: Twins | None) -> dict[str, Any] | None:

@@ -25,6 +25,7 @@ __all__ = [
     "read_blocks",
     "read_feather",
     "read_parquet",
+    "to_exact_frame",
     "to_frame",
 ]
 
@@ -248,8 +249,40 @@ def to_frame(table: Any, first_row: int = 0) -> Any:
         about = {}  # A file has two copies of what pandas knew, and is a table without them.
     about |= {"index_columns": [], "column_indexes": []} if about else {}
     table = table.replace_schema_metadata({b"pandas": json.dumps(about).encode()} if about else None)
-    kept = [place for place, name in enumerate(table.column_names) if not UNNAMED_INDEX.fullmatch(name)]
-    frame = table.select(kept).to_pandas()
-    frame.columns = [table.column_names[place] for place in kept]
+    table = _leave_out_index(table)
+    frame = table.to_pandas()
+    frame.columns = table.column_names
     frame.index += first_row
     return frame
+
+
+def to_exact_frame(table: Any) -> Any:
+    """Make a frame of pandas to be written: its cells and types are those of the table, as pandas has not all of them.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The rows; an index without a name is left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Floating point is NumPy's, which prints short numbers as such, and what pandas alone knows is its own.
+    """
+    pyarrow, _ = import_pyarrow()
+    pandas = import_optional("pandas", "reading Parquet", extra="cli")
+
+    def keep_type(kind: Any) -> Any:
+        if pyarrow.types.is_floating(kind) or isinstance(kind, pyarrow.BaseExtensionType):
+            return None
+        exact = pandas.ArrowDtype(kind)
+        try:
+            return exact if exact.type else None
+        except NotImplementedError:  # pandas has views of text, say, as text.
+            return None
+
+    return _leave_out_index(table.replace_schema_metadata(None)).to_pandas(types_mapper=keep_type)
+
+
+def _leave_out_index(table: Any) -> Any:
+    return table.select([name for name in table.column_names if not UNNAMED_INDEX.fullmatch(name)])

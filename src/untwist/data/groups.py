@@ -78,7 +78,7 @@ class RowGroups:
         return np.asarray(names[self.index])
 
     def number_rows(self) -> NDArray[np.intp]:
-        """Return a number for each row's group, one of its own where it is unknown, as splitters of others take them."""
+        """Return a number for each row's group, one of its own where it is unknown, as splitters take them."""
         return np.where(self.index == UNKNOWN, len(self.names) + np.arange(len(self.index)), self.index)
 
     def is_same_as(self, other: RowGroups) -> bool:

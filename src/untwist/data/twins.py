@@ -9,6 +9,7 @@ where the neighbours before the jump bear the same label much more often than th
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -103,7 +104,9 @@ class Twins:
             f"which bear another label in {self.disagreement:.0%} of the cases, and the rows next to these in "
             f"{self.disagreement_beyond:.0%}"
         )
-        option = f"--groups {'COLUMN' if self.column is None else self.column}" if for_command else "groups=..."
+        name = "" if self.column is None else str(self.column)
+        option = f"--groups {shlex.quote(name) if name and name.isprintable() else 'COLUMN'}"
+        option = option if for_command else "groups=..."
         which = "" if self.column is None else f" ({self.column!r} looks like their name)"
         return (
             f"{self.share:.0%} of the rows have near twins in other folds, {labels}: models that have seen a twin know "

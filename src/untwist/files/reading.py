@@ -234,6 +234,7 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
         validation_rows=validation_rows,
         validation_shares=validation_shares,
         sources=_read_sources(about["sources"], arrays, len(classes), untwisting) if "sources" in about else None,
+        init=_read_init(about),
         has_twins=has_twins,
     )
     require(n_scores == len(model.positive_classes), "there are trees for each class")
@@ -242,6 +243,13 @@ def _read_model(about: Any, arrays: ArrayReader, accepted: AcceptedTables) -> Fi
     is_known = not (is_shared and isinstance(model.untwisting, Untwisting))
     require(is_known, "classes that share trees are untwisted by matrices")
     return model
+
+
+def _read_init(about: Any) -> str | None:
+    """Return where boosting was told to begin; older files do not say, and folds have it in their trees."""
+    if about["choice"] is not None or "init" not in about["settings"]:
+        return None
+    return read_one_of(read_value(about["settings"]["init"]), ("prior", "zero"))
 
 
 def _count_scores(about: Any) -> int:

@@ -114,7 +114,8 @@ def _choose_version(model: FittedModel) -> int:
 def list_settings(model: PILBoostClassifier) -> dict[str, Any]:
     """Return the arguments of the constructor as a file holds them.
 
-    Functions, folds of one's own and generators of random numbers stay behind. The alpha-loss, given as a loss, is its alpha.
+    Functions, folds of one's own and generators of random numbers stay behind. The alpha-loss, given as a loss, is its
+    alpha.
 
     Parameters
     ----------
