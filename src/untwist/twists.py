@@ -3,7 +3,6 @@
 import warnings
 from typing import Any
 
-from untwist.theory import twists
 from untwist.theory.twists import *
 from untwist.theory.twists import __all__ as __all__
 
@@ -14,4 +13,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     message = "untwist.twists.ClassConditionalNoise is now ClassConditionalTwist, with its rates given by name"
     warnings.warn(message, DeprecationWarning, stacklevel=2)
-    return twists.ClassConditionalTwist
+    return globals()["ClassConditionalTwist"]
