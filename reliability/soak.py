@@ -25,7 +25,7 @@ from reliability.resources import Held, find_slope, keep_pools_small, read_held
 #: Every operation is done so many times before anything is measured: modules are imported then, caches filled.
 WARM_UP_ROUNDS = 3
 
-#: Nor does this share of the time count, in which the allocator finds the sizes that it needs.
+#: What the process holds during this first share of the time is not judged: the allocator still finds its sizes.
 WARM_UP_SHARE = 0.2
 
 #: Operations between two looks.
@@ -192,11 +192,11 @@ def _record(run: Soak, seconds: float) -> Record:
     last = run.settled[-1]
     return Record(
         name="soak",
-        title="An hour of fits, predictions, files, audits, signals and forks in one process",
+        title="Fits, predictions, files, audits, signals and forks in one process, for a long time",
         figures={
             "operations": run.n_done,
             **{f"of these {name.replace('_', ' ')}": count for name, count in sorted(run.done.items())},
-            "wrong answers": 0,
+            "wrong answers": len(run.failures),
             "MB when settled": round(sizes[0] / 1e6, 1),
             "MB at the end": round(sizes[-1] / 1e6, 1),
             "bytes per operation (resident)": round(slope, 1),

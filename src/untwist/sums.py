@@ -1,7 +1,7 @@
 """Sums over rows that are the same, to the last bit, for any order of the rows.
 
-That of all rows is exact before it is rounded, once; those of groups add their terms in rising order. Terms that are 0,
-as those of rows of weight 0 are, change nothing.
+`add_up` computes the exact sum and rounds it once. `add_up_by_group` adds the terms of each group from the smallest to
+the largest. Terms of 0, such as those of rows of weight 0, change nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["add_up", "add_up_by_group", "average"]
 # Up to this, whole numbers add up in float64 without rounding.
 LARGEST_EXACT_SUM = 2.0**53
 
-# So many terms become Python's own numbers at a time.
+# Terms become Python floats in blocks of this size, as a list of all of them would take several times their memory.
 BLOCK = 1 << 16
 
 

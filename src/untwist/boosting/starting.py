@@ -22,7 +22,7 @@ BITS_OF_SUM = 62
 #: A class without rows counts as half a row, so that its logarithm is finite.
 LEAST_ROWS = 0.5
 
-#: A base rate counts as no further from 1/2 than these log-odds, 1 in 1,000: weights of 17 bits hold hardly less.
+#: Base rates beyond 1 in 1,000, on either side, count as that: weights of common rows would round to almost nothing.
 LARGEST_LOG_ODDS = math.log(999.0)
 
 #: Scores that are log-odds begin no further from 0 than this: far from it, rows of the rare class hardly weigh.

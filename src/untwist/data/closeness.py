@@ -22,8 +22,8 @@ from untwist.data.folds import mix_bits
 
 __all__ = ["ComparedRows"]
 
-#: What two random numbers from 0 to 1 differ by, squared, on average: so much do two rows in a column of numbers, and
-#: two categories.
+#: The mean squared difference of two random numbers from 0 to 1. Every column is scaled so that two random rows differ
+#: by this in a column of numbers, and so do two different categories.
 SQUARED_MISMATCH = 1.0 / 6.0
 
 #: A column with more categories than this has random directions for them in place of one axis each.
@@ -38,7 +38,7 @@ FARTHEST = 2.0
 #: Infinity is taken for this.
 LARGEST = 1e300
 
-#: Cells of a block of distances.
+#: Distances are computed in blocks of at most this many cells, so that they fit in memory.
 BLOCK_CELLS = 2_000_000
 
 

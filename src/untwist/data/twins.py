@@ -36,29 +36,37 @@ FEW_AMONG = 2_000
 #: The table of the rows that are looked at has this many cells, at most.
 MOST_CELLS = 2_000_000
 
-#: Neighbours that are looked at, at most, and as a share of all rows: things of more rows are not noticed.
+#: At most so many neighbours of a row are looked at, so that groups of more rows are not noticed.
 MOST_NEIGHBOURS = 256
-SHARE_OF_ROWS = 8
+
+#: Nor are more neighbours looked at than one for so many rows of the table.
+ROWS_PER_NEIGHBOUR = 8
 
 #: The neighbours just after a jump by which labels are compared.
 N_BEYOND = 5
 
-#: Distances jump if they grow by this factor from one neighbour to the next, and independent rows hardly ever do so.
+#: From one neighbour to the next, distances jump if they grow at least by this factor.
 LEAST_JUMP = 1.5
+
+#: A jump counts only where its chance among independent rows is at most this.
 RARE = 1e-4
 
 #: A thing has less than this share of the rows of its class: a class that lies by itself is no repetition.
 MOST_OF_CLASS = 1.0 / 3.0
 
-#: Near twins are told of if so large a share of the rows has some in other folds.
+#: Near twins are reported only if at least this share of the rows has one in another fold.
 LEAST_SHARE = 0.25
 
-#: And if models that have seen them know so many labels more, as a share of all rows, and half of the errors less.
+#: Near twins are reported only if they spare the models errors on at least this share of all rows.
 LEAST_HIDDEN = 0.04
+
+#: Near twins are reported only if their labels differ at most this many times as often as those of the rows beyond.
 MOST_OF_BEYOND = 0.5
 
-#: A column names the groups if near twins agree in it nearly always, and rows beyond them hardly ever.
+#: A column may name the groups if at least this share of near twins agrees in it.
 LEAST_AGREEMENT = 0.98
+
+#: A column may name the groups if less than this share of the rows beyond agrees in it.
 MOST_AGREEMENT = 0.1
 
 #: Fewer different rows tell nothing of what is usual.
@@ -216,7 +224,7 @@ def _look_among(
     table: ComparedRows, labels: NDArray[np.uint32], fold_of_row: NDArray[np.intp], trained: NDArray[np.bool_]
 ) -> Twins | None:
     """Look for near twins among different rows, which are in a random order."""
-    n_nearest = min(MOST_NEIGHBOURS, len(table) // SHARE_OF_ROWS)
+    n_nearest = min(MOST_NEIGHBOURS, len(table) // ROWS_PER_NEIGHBOUR)
     asked = np.flatnonzero(fold_of_row >= 0)[:MOST_ASKED]
     if not len(asked) or not table.places[0].shape[1]:
         return None
