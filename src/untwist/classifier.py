@@ -528,9 +528,9 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         """
         return find_model(self).posterior.clean(self.decision_function(X, iteration_range))
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any, iteration_range: tuple[int, int] | None = None) -> Array:
         """Return the logarithms of `predict_proba`."""
-        return np.log(self.predict_proba(X))
+        return np.log(self.predict_proba(X, iteration_range))
 
     def predict_proba_twisted(self, X: Any) -> Array:
         """Return the posterior of every class as the twisted training labels follow it, within the same limits."""
