@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom
 
 from untwist.noise import NoiseEstimate, Untwisting, estimate_noise
-from untwist.noise.rates import ENOUGH_EVIDENCE, LEAST_CHANCE, MOST_LEVELS, _rate_steps
+from untwist.noise.rates import ENOUGH_EVIDENCE, LEAST_CHANCE, MOST_LEVELS, STEPS_AHEAD, _rate_steps
 
 EXTREMES = [-math.inf, -50.0, -20.0, -7.3, -1.0, 0.0, 1e-9, 0.4, 3.0, 20.0, 50.0, math.inf]
 
@@ -62,6 +62,7 @@ class Twin:
         ]
         self.fine = len(near) <= 2 * len(coarse)
         self.grid, levels = (near, 45) if self.fine else (coarse, 12)
+        self.believe_steps()
         most = max(map(self.plausibility, self.grid))
         raw = {pair: self.prior(pair, levels) * math.exp(self.plausibility(pair) - most) for pair in self.grid}
         of_noise = sum(one for pair, one in raw.items() if pair != (0, 0))
@@ -73,6 +74,15 @@ class Twin:
         self.weights = {pair: one / sum(kept.values()) for pair, one in kept.items()}
         told = {pair: one for pair, one in self.weights.items() if pair != (0, 0) or not self.found}
         self.rates = tuple(sum(pair[k] * one for pair, one in told.items()) / sum(told.values()) for k in (0, 1))
+
+    def believe_steps(self):
+        """Where steps over the bins explain the labels far better than any rates, no noise does as well as these."""
+        z, mass, positives = np.array(self.bins).T
+        counts = 1 / (1 + mass.sum() / 1e4)
+        best = max(self.fit(pair)[0] for pair in self.grid if pair != (0, 0))
+        # The steps have a slow twin of their own.
+        if self.n_classes == 2 and _rate_steps(np.stack([z, counts * mass, counts * positives])) > best + STEPS_AHEAD:
+            self.seen[0, 0] = (max(best, self.fit((0, 0))[0]), *self.fit((0, 0))[1:])
 
     @staticmethod
     def binned(posterior, y, weight, scale, offset):
