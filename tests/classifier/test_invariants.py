@@ -18,6 +18,9 @@ from untwist.audit import audit_labels
 from untwist.boosting.forest import Forest
 from untwist.files import dumps, load, loads, save
 
+# Rows that are made to break things may well repeat each other.
+pytestmark = pytest.mark.filterwarnings("ignore:.*near twins in other folds:UserWarning")
+
 FOREST = [name for name in Forest.__dataclass_fields__ if name != "n_features"]
 
 
@@ -178,8 +181,8 @@ def test_monotone_transforms_of_columns_do_not_change_the_trees(sample, settings
     other = np.column_stack([stretch(column, sample.rng) for column in sample.X.T])
     model, moved = fit(sample, settings, weight), PILBoostClassifier(**settings).fit(other, sample.y, weight)
     assert_same_trees(model, moved, but=("threshold",))
-    # Between the values that it has seen, a model may cut anywhere.
-    seen = slice(None) if weight is None else weight > 0
+    # Between the values that it has seen, a model may cut anywhere; weights are scaled, and the smallest become 0.
+    seen = slice(None) if weight is None else weight > 1e-280 * weight.max()
     noise_from_all_rows = 1e-9 if hasattr(model, "choice_") else 0.0
     assert_same(model, moved, sample.X[seen], other[seen], rtol=noise_from_all_rows)
 

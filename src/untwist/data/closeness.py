@@ -183,7 +183,14 @@ class _Scale(NamedTuple):
 
     def apply(self, values: Array) -> Array:
         """Return the coordinates of numbers."""
-        return np.clip(self.factor * np.arcsinh((values - self.middle) / self.unit), -FARTHEST, FARTHEST)
+        return np.clip(self.factor * _shrink(values, self.middle, self.unit), -FARTHEST, FARTHEST)
+
+
+def _shrink(values: Array, middle: float, unit: float) -> Array:
+    """Return distances from the middle in units, far ones by their logarithm."""
+    with np.errstate(over="ignore"):
+        units = (values - middle) / unit
+    return np.arcsinh(np.clip(units, -LARGEST, LARGEST))
 
 
 def _find_scale(known: Array, times: NDArray[np.intp]) -> _Scale:
@@ -192,7 +199,7 @@ def _find_scale(known: Array, times: NDArray[np.intp]) -> _Scale:
     low, middle, high = (float(known[np.searchsorted(share, one)]) for one in (0.25, 0.5, 0.75))
     # Where half of the values are the same, the others tell the unit.
     unit = (high - low) / 2.0 or float(np.median(np.abs(known - middle)))
-    scaled = np.arcsinh((known - middle) / unit)
+    scaled = _shrink(known, middle, unit)
     mean = np.average(scaled, weights=times)
     variance = float(np.average((scaled - mean) ** 2, weights=times))
     return _Scale(middle, unit, float(np.sqrt(SQUARED_MISMATCH / 2.0 / variance)))
