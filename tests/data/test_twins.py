@@ -25,7 +25,7 @@ def look_slowly(X, labels, fold_of_row):
     """The share of rows with twins of other folds, by all distances, row by row; columns have about the same scale."""
     n_rows = len(X)
     table = ComparedRows(X, TableEncoder(X.shape[1]), range(X.shape[1]))
-    n_nearest = min(room.MOST_NEIGHBOURS, n_rows // room.SHARE_OF_ROWS)
+    n_nearest = min(room.MOST_NEIGHBOURS, n_rows // room.ROWS_PER_NEIGHBOUR)
     asked = range(n_rows)
     logs, found = [], []
     for row in asked:

@@ -154,8 +154,7 @@ def _fit_partition(model: PILBoostClassifier, columns: TrainingColumns, batches:
     task = context.partitionId()
     if "validates" in roles:
         if task == roles.index("validates"):
-            # A task that does not train has no rank: the number of the task names it.
-            yield _make_answer(task, len(roles), Outcome(failure="ValueError", message=TOO_FEW_ROWS))
+            yield _make_answer(0, len(tasks), Outcome(failure="ValueError", message=TOO_FEW_ROWS))
         return
     tracker = None
     if tasks[:1] == [task]:
