@@ -157,7 +157,8 @@ test-distributed: $(READY)  ## Fits over several processes, on Dask, on Ray and 
 	@$(BIN)/python -c "import pyspark" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "pyspark>=3.5" || \
 	  echo "No Spark, and it cannot be installed from here: its tests are skipped"
 	@command -v java > /dev/null || $(INSTALL_JAVA) || echo "No Java, which Spark needs: as root on Debian, apt-get install default-jre-headless"
-	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet -m cluster -rs
+	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet -m cluster --ignore=tests/distributed/test_clusters.py -rs
+	@OMP_NUM_THREADS=1 $(BIN)/pytest --quiet -m cluster -rs tests/distributed/test_clusters.py  # Ray and Spark have a process of their own.
 
 reproduce: $(READY)  ## The paper's tables and figures; UNTWIST_DATA=FOLDER names the data (QUICK=1: a minute)
 	@$(BIN)/python -m experiments.paper $(if $(QUICK),--quick)
