@@ -711,15 +711,15 @@ class _TrainingTable:
         """Return the training rows, then the validation rows, and what each weighs in the validation loss."""
         X, labels, weight = self.X, self.labels, self.weight
         validation_weight = None
+        weight_val = np.zeros(1)  # Workers without validation rows take part in the scaling all the same.
         if validation.X is not None:
             X_val, y_val, weight_val = self._encode_validation(validation, estimator)
             X = _stack_tables(X, X_val)
             labels = np.concatenate([labels, y_val])
             weight = np.concatenate([weight, np.zeros(len(y_val))])
-            validation_weight = np.concatenate([np.zeros(self.n_rows), weight_val])
-        others_have_some = any(self.workers.gather(validation_weight is not None))
-        if others_have_some and validation_weight is None:
-            validation_weight = np.zeros(self.n_rows)
+        if any(self.workers.gather(validation.X is not None)):
+            scaled = scale_weights(weight_val, self.workers)
+            validation_weight = np.concatenate([np.zeros(self.n_rows), scaled[: len(labels) - self.n_rows]])
         return Rows(X, labels, weight, self.encoder.schema.n_sets, self.workers), validation_weight
 
     def _encode_validation(self, validation: ValidationTable, estimator: Any) -> tuple[Any, NDArray[np.uint32], Array]:
@@ -734,7 +734,7 @@ class _TrainingTable:
         weight = _check_weights(validation.sample_weight, X_val, self.workers)
         if not ((weight >= 0).all() and (weight.any() or self.workers.size > 1)):
             raise ValueError("sample_weight_val must be finite and non-negative, not all 0")
-        return X_val, y_val, scale_weights(weight, self.workers)
+        return X_val, y_val, weight
 
     def check_enough_to_hold_out(self, share: float) -> float:
         """Return the share of rows to hold out, if there are rows enough to do so."""
