@@ -31,14 +31,14 @@ class SearchedNodes {
     bool can_split;  // If not, it is not summed up.
   };
 
-  // A row is in a node, on one of its sides, at place 2 * node + side.
+  // A row is in a node, on the side of its class, 0 the negative and 1 the positive one. Its place is 2 * node + side.
   struct Place {
     std::uint32_t place = kNowhere;
     std::uint32_t weight = 0;
   };
   static constexpr std::uint32_t kNowhere = std::numeric_limits<std::uint32_t>::max();
 
-  // Takes nodes whose rows are ranges of `entries`, which list at most `rows` rows.
+  // Takes nodes whose rows are ranges of `entries`. The dataset has `rows` rows.
   void set(std::vector<Node> nodes, const Entry* entries, std::size_t rows) {
     nodes_ = std::move(nodes);
     entries_ = entries;

@@ -19,13 +19,13 @@
 
 namespace untwist {
 
-// The best split so far is by the column at this place among those of a tree.
+// This is the best split so far, and the place of its column among those of the tree.
 template <typename Best>
 struct Winner {
   Best best;
   std::size_t place = 0;
 
-  // Puts a split in its place that is better. They come in the order of their places.
+  // Keeps the other split if it is better. Of equal ones the first stays, as columns come in the order of their places.
   void challenge(const Best& other, std::size_t at) {
     if (other.worth > best.worth) *this = {other, at};
   }
@@ -154,7 +154,7 @@ class Contest {
       const auto found = std::find(worth_.begin(), worth_.begin() + static_cast<std::ptrdiff_t>(filled_), largest);
       const auto at = static_cast<std::size_t>(found - worth_.begin());
       const auto after = std::upper_bound(owners_.begin(), owners_.end(), at,
-                                          [](std::size_t place, const Owner& owner) { return place < owner.first; });
+                                          [](std::size_t one, const Owner& owner) { return one < owner.first; });
       winner_ = {{largest, after[-1].missing_left}, after[-1].place};
     }
     filled_ = 0;
@@ -166,7 +166,7 @@ class Contest {
   Bounds bounds_;
   Winner<Best> winner_;
   std::size_t filled_ = 0;
-  double rows_ = 0.0;  // All rows of the node count so much.
+  double rows_ = 0.0;  // The node has this many rows.
   std::vector<Owner> owners_;
   // There is room for one more, which an empty last bin writes.
   alignas(Candidates::kAlignment) std::array<double, kSize + 1> G_left_, W_left_, rows_left_, worth_;

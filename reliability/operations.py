@@ -41,6 +41,9 @@ __all__ = ["OPERATIONS", "Sample", "check"]
 #: A child that has not ended after so many seconds never will.
 SECONDS_FOR_A_CHILD = 300.0
 
+#: A signal that was sent is heard within so many seconds.
+SECONDS_TO_HEAR = 300.0
+
 #: Ctrl-C comes within so many seconds.
 SECONDS_TO_INTERRUPT = 0.2
 
@@ -64,16 +67,14 @@ class Sample:
     weight: np.ndarray
     rng: np.random.Generator
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Settings of a quick fit."""
+    def draw_settings(self) -> dict[str, Any]:
+        """Draw settings of a quick fit."""
         chosen = SETTINGS[int(self.rng.integers(len(SETTINGS)))]
         seed, n_jobs = int(self.rng.integers(1000)), int(self.rng.integers(1, 3))
         return {"n_estimators": 8, "max_depth": 3, "random_state": seed, "n_jobs": n_jobs} | chosen
 
-    @property
-    def open_settings(self) -> dict[str, Any]:
-        """Settings of a fit that chooses by folds, and is quick all the same."""
+    def draw_settings_to_choose(self) -> dict[str, Any]:
+        """Draw settings that leave alpha to be chosen by folds, of a fit that is quick all the same."""
         return {"n_estimators": 8, "max_depth": 2, "random_state": int(self.rng.integers(1000))}
 
 
@@ -119,7 +120,7 @@ def fit_in_any_order(rng: np.random.Generator) -> None:
     """Fit rows in two orders, on one thread and on two."""
     sample = draw_sample(rng)
     order = rng.permutation(len(sample.y))
-    settings = sample.settings
+    settings = sample.draw_settings()
     model = PILBoostClassifier(**settings).fit(sample.X, sample.y, sample.weight)
     settings["n_jobs"] = 3 - settings["n_jobs"]
     other = PILBoostClassifier(**settings).fit(sample.X.iloc[order], sample.y[order], sample.weight[order])
@@ -130,7 +131,7 @@ def fit_in_any_order(rng: np.random.Generator) -> None:
 def fit_by_folds(rng: np.random.Generator) -> None:
     """Choose by folds, twice."""
     sample = draw_sample(rng)
-    settings = sample.open_settings
+    settings = sample.draw_settings_to_choose()
     one, other = (PILBoostClassifier(**settings).fit(sample.X, sample.y, sample.weight) for _ in range(2))
     check_probabilities(one.oof_proba_)
     check(dumps(one) == dumps(other), "two fits of the same rows are one model")
@@ -149,7 +150,7 @@ def go_on_from_earlier_rounds(rng: np.random.Generator) -> None:
 def fit_a_table_in_files(rng: np.random.Generator) -> None:
     """Fit a Parquet file in blocks, and the same table in memory."""
     sample = draw_sample(rng)
-    settings = sample.settings
+    settings = sample.draw_settings()
     with make_folder() as folder:
         sample.X.to_parquet(folder / "rows.parquet")
         in_files = PILBoostClassifier(**settings).fit(Batches(folder / "rows.parquet"), sample.y)
@@ -165,7 +166,7 @@ def refuse_what_is_wrong(rng: np.random.Generator) -> None:
     sample = draw_sample(rng)
     lost = sample.y.astype(object)
     lost[3] = None
-    model = PILBoostClassifier(**sample.settings).fit(sample.X, sample.y)
+    model = PILBoostClassifier(**sample.draw_settings()).fit(sample.X, sample.y)
     wrong: list[Callable[[], Any]] = [
         lambda: PILBoostClassifier(alpha=0.0).fit(sample.X, sample.y),
         lambda: PILBoostClassifier().fit(sample.X, lost),
@@ -188,7 +189,7 @@ def refuse_what_is_wrong(rng: np.random.Generator) -> None:
 def save_and_load(rng: np.random.Generator) -> None:
     """Save a model, load it, pickle it, and clone it."""
     sample = draw_sample(rng)
-    model = PILBoostClassifier(**sample.settings).fit(sample.X, sample.y, sample.weight)
+    model = PILBoostClassifier(**sample.draw_settings()).fit(sample.X, sample.y, sample.weight)
     expected = model.predict_proba(sample.X)
     with make_folder() as folder:
         save(model, folder / "model.untwist")
@@ -201,7 +202,7 @@ def save_and_load(rng: np.random.Generator) -> None:
 def export(rng: np.random.Generator) -> None:
     """Export a model as Python and to XGBoost, and explain it."""
     sample = draw_sample(rng)
-    settings = sample.settings | {"alpha": 2.0, "link": "clipped"}
+    settings = sample.draw_settings() | {"alpha": 2.0, "link": "clipped"}
     model = PILBoostClassifier(**settings).fit(sample.X, sample.y)
     rows = numbers(model, sample.X)
     names: dict[str, Any] = {}
@@ -220,7 +221,7 @@ def export(rng: np.random.Generator) -> None:
 def audit(rng: np.random.Generator) -> None:
     """Audit labels, explain one, review some, and write a page."""
     sample = draw_sample(rng)
-    model = PILBoostClassifier(**sample.open_settings).fit(sample.X, sample.y, sample.weight)
+    model = PILBoostClassifier(**sample.draw_settings_to_choose()).fit(sample.X, sample.y, sample.weight)
     found = audit_labels(sample.X, sample.y, model)
     check(bool(((found.wrong >= 0) & (found.wrong <= 1)).all()), "probabilities to be wrong are probabilities")
     worst = found.ranking[:3]
@@ -238,7 +239,7 @@ def audit_by_source(rng: np.random.Generator) -> None:
     """Audit the labels of three sources, and again by posteriors of another model."""
     sample = draw_sample(rng, n_classes=2)
     source = rng.choice(["x", "y", "z"], len(sample.y))
-    model = PILBoostClassifier(**sample.open_settings).fit(sample.X, sample.y, source=source)
+    model = PILBoostClassifier(**sample.draw_settings_to_choose()).fit(sample.X, sample.y, source=source)
     found = audit_labels(sample.X, sample.y, model, source=source)
     check(len(found.list_sources()) == 3, "every source is judged")
     other = audit_labels(y=sample.y, pred_probs=np.clip(model.oof_proba_, 0.05, 0.95))
@@ -280,7 +281,7 @@ def interrupt_a_fit(rng: np.random.Generator) -> None:
         timer.start()
         model.fit(sample.X, sample.y)
         timer.join()
-        time.sleep(SECONDS_FOR_A_CHILD)
+        time.sleep(SECONDS_TO_HEAR)
     except KeyboardInterrupt:
         heard = True
     finally:
@@ -295,7 +296,7 @@ def interrupt_a_fit(rng: np.random.Generator) -> None:
 def use_many_threads(rng: np.random.Generator) -> None:
     """Fit and predict on many threads at once."""
     sample = draw_sample(rng)
-    settings = sample.settings
+    settings = sample.draw_settings()
     model = PILBoostClassifier(**settings).fit(sample.X, sample.y)
     expected = model.predict_proba(sample.X)
 
@@ -311,7 +312,7 @@ def use_many_threads(rng: np.random.Generator) -> None:
 def fork(rng: np.random.Generator) -> None:
     """Fork after threads were used: the child fits and predicts as its parent does."""
     sample = draw_sample(rng)
-    settings = sample.settings | {"n_jobs": 2}
+    settings = sample.draw_settings() | {"n_jobs": 2}
     model = PILBoostClassifier(**settings).fit(sample.X, sample.y)
     expected = model.predict_proba(sample.X)
     child = os.fork()
@@ -329,7 +330,7 @@ def fork(rng: np.random.Generator) -> None:
 def use_processes(rng: np.random.Generator) -> None:
     """Fit in a process that multiprocessing starts by a fork."""
     sample = draw_sample(rng)
-    settings = sample.settings
+    settings = sample.draw_settings()
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_fit_and_send, args=(sender, settings, sample.X, sample.y))

@@ -23,15 +23,17 @@ __all__ = ["Answers", "MeasuredRows", "Measurer", "Metric", "read_metric"]
 #: What `eval_metric` may be.
 KINDS = "eval_metric must be None, the name of a scorer of scikit-learn, a scorer or a function"
 
-#: How the names of functions end that are better the larger they are, and the smaller, as in scikit-learn.
+#: A metric whose name ends so is better the larger it is, as in scikit-learn.
 HIGHER_IS_BETTER = ("_score",)
+
+#: A metric whose name ends so is better the smaller it is, as in scikit-learn.
 LOWER_IS_BETTER = ("_loss", "_error", "_deviance")
 
-#: What is measured of twisted posteriors in any case.
-OURS = ("log_loss", "error")
+#: These names are taken by what is always measured.
+BUILT_IN = ("log_loss", "error")
 
 #: Losses are summed as whole multiples of this, so that no order of the rows shows in the sum.
-SMALLEST_LOSS = 2.0**-30
+LOSS_UNIT = 2.0**-30
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +237,7 @@ class Measurer:
         scores = columns[0] if len(columns) == 1 else np.column_stack(columns)
         y = self.answers.classes[rows.labels]
         metric, value, higher_is_better = self.metric.measure(self.answers, scores, y, rows.weight)
-        metric = f"eval_{metric}" if metric in OURS else metric
+        metric = f"eval_{metric}" if metric in BUILT_IN else metric
         self.curves.setdefault(name, {}).setdefault(metric, []).append(value)
         if name == "validation":
             self.losses.append(-value if higher_is_better else value)
@@ -271,9 +273,9 @@ class Measurer:
 
 def _is_by_class(name: str, what: str) -> bool:
     """Tell whether each booster has a curve of its own."""
-    return name == "training" and what in OURS
+    return name == "training" and what in BUILT_IN
 
 
 def _add_up(terms: Array) -> float:
     """Return a sum in whole numbers, which has no order."""
-    return float(np.rint(terms / SMALLEST_LOSS).astype(np.int64).sum()) * SMALLEST_LOSS
+    return float(np.rint(terms / LOSS_UNIT).astype(np.int64).sum()) * LOSS_UNIT
