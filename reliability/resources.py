@@ -12,12 +12,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 
-__all__ = ["Held", "find_slope", "keep_pools_small", "read_held", "read_resident_bytes"]
+__all__ = ["Held", "find_slope", "read_held", "read_resident_bytes", "settle_pools"]
 
 PROCESS = Path("/proc/self")
 
 #: The number by which GNU's C library knows the setting of how many heaps there are.
 M_ARENA_MAX = -8
+
+#: NumPy keeps the memory of freed arrays of fewer bytes than this, for each size that of so many arrays.
+NUMPY_KEEPS_BELOW = 1024
+NUMPY_KEEPS = 7
 
 
 @dataclass(frozen=True)
@@ -31,14 +35,19 @@ class Held:
     children: int
 
 
-def keep_pools_small() -> None:
-    """Have one heap and one thread where others keep a pool, which would grow for hours and then stay as it is.
+def settle_pools() -> None:
+    """Have one heap and one thread where others keep a pool, and a full pool where one fills up by chance.
 
     GNU's C library makes a heap for each new thread, up to eight per core, and Arrow starts threads up to its limit.
+    NumPy keeps up to 3.7 MB of small arrays: an hour of tables of random sizes fills that only in part, which looks
+    like a leak of some thousand bytes per operation.
     """
     ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
     pyarrow.set_cpu_count(1)
     pyarrow.set_io_thread_count(1)
+    for n_bytes in range(NUMPY_KEEPS_BELOW):
+        arrays = [np.empty(n_bytes, dtype=np.uint8) for _ in range(NUMPY_KEEPS)]
+        del arrays
 
 
 def read_held(n_done: int) -> Held:

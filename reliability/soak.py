@@ -20,7 +20,7 @@ import numpy as np
 
 from reliability.operations import OPERATIONS
 from reliability.records import Record
-from reliability.resources import Held, find_slope, keep_pools_small, read_held
+from reliability.resources import Held, find_slope, read_held, settle_pools
 
 #: Every operation is done so many times before anything is measured: modules are imported then, caches filled.
 WARM_UP_ROUNDS = 3
@@ -136,7 +136,7 @@ def soak(minutes: float, seed: int) -> Soak:
     Soak
     """
     start = time.monotonic()
-    keep_pools_small()
+    settle_pools()
     run = Soak(seed)
     rng = np.random.default_rng(seed)
     names = list(OPERATIONS)

@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency, kruskal
 from sklearn.datasets import load_iris, load_wine
+from sklearn.model_selection import cross_val_score
+from sklearn.tree import DecisionTreeClassifier
 
 from untwist.audit import audit_labels, find_data_issues
 from untwist.audit.issues import near
@@ -244,6 +246,22 @@ def test_a_weak_column_is_no_leak():
     assert measure_leak(y.astype(float), np.zeros(600, dtype=int)) is None
     many = rng.integers(0, 30, 1500)
     assert measure_leak(many.astype(float), many) > 0.99
+
+
+def test_leaks_are_those_of_scikit_learns_cross_validation():
+    rng = np.random.default_rng(0)
+    found = 0
+    for spread in np.repeat([0.01, 0.1, 0.2, 0.25], 10):
+        y = rng.integers(0, int(rng.integers(2, 5)), int(rng.integers(40, 300)))
+        values = y + spread * rng.normal(size=len(y))
+        values[rng.random(len(y)) < 0.01] = rng.choice([np.nan, np.inf, 0.0])
+        tree = DecisionTreeClassifier(max_leaf_nodes=16, min_samples_leaf=5, random_state=0)
+        share = cross_val_score(tree, np.nan_to_num(values, nan=-1e30, posinf=1e30)[:, None], y, cv=2).mean()
+        largest = np.bincount(y).max() / len(y)
+        expected = share if share > max(0.99, largest + 0.5 * (1.0 - largest)) else None
+        assert measure_leak(values, y) == expected
+        found += expected is not None
+    assert 5 < found < 35
 
 
 # ---- order, classes, groups ----
