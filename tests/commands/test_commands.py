@@ -14,7 +14,7 @@ import pytest
 from helpers.command_line import untwist
 from helpers.sourced_rows import draw_sourced_rows
 from helpers.tickets import make_tickets
-from untwist import PILBoostClassifier, load, progress, save
+from untwist import PILBoostClassifier, _core, load, progress, save
 from untwist.audit import audit_labels
 from untwist.commands import columns, doctor, inspect, sheets, steps
 from untwist.commands import main as cli
@@ -632,6 +632,7 @@ def test_the_doctor_finds_all_in_order_and_says_when_not(capsys, monkeypatch):
     assert status == 0
     assert "All in order" in out
     assert "numpy" in out
+    assert f"({_core.instruction_set()})" in out
     assert {"cli", "peers", "experiments"} <= set(doctor.list_extras())
     monkeypatch.setattr(doctor, "find_version", lambda name: "")
     assert 'missing pandas, pyarrow: pip install "untwist[cli]"' in untwist(capsys, "doctor")[1]
@@ -642,6 +643,14 @@ def test_the_doctor_finds_all_in_order_and_says_when_not(capsys, monkeypatch):
 
 
 def test_inspect_tells_columns_classes_and_size(trained, capsys):
+def test_the_instruction_set_in_use_is_one_that_the_processor_has(capsys):
+    known = {"AVX-512": "avx512f", "AVX2": "avx2", "NEON": "asimd", "baseline": ""}
+    found = json.loads(untwist(capsys, "doctor", "--json")[1])["instruction_set"]
+    assert found in known
+    if Path("/proc/cpuinfo").exists():
+        assert known[found] in Path("/proc/cpuinfo").read_text()
+
+
     status, out, _ = untwist(capsys, "inspect", "model.untwist")
     assert status == 0
     assert "classes leaves, stays" in out
