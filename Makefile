@@ -146,7 +146,8 @@ docs: $(READY)  ## The site, in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 test-integrations: $(READY)  ## ONNX, treelite, shap, CatBoost, PyTorch, Optuna, MLflow, skops: installs them, runs what needs them
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[integrations]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[export,plot,shap]" \
+	  "catboost>=1.2.7" "mlflow>=3.17" "optuna>=4.0" "skops>=0.13"
 	@$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) || true  # without it its tests are skipped
 	@$(PYTEST) -m heavy
 
