@@ -24,7 +24,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed test-peers test-aarch64 docs sdist sanitize \
+.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed test-peers test-lowest test-aarch64 docs sdist sanitize \
   sanitize-module valgrind fuzz leaks soak coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
 
 help:  ## List the targets
@@ -51,7 +51,7 @@ lint: $(READY)  ## Linter, formatters (Python and C++) and the strict type check
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 4 minutes on two cores
 	@$(PYTEST)
 
-test-all: test test-slow test-properties test-browser test-wheel test-peers sanitize fuzz test-integrations test-distributed  ## Everything, in about half an hour
+test-all: test test-slow test-properties test-browser test-wheel test-lowest test-peers sanitize fuzz test-integrations test-distributed  ## Everything, in about half an hour
 
 test-slow: $(READY)  ## What `make test` leaves out: slow tests, more cases, the paper's own numbers (about 5 minutes)
 	@$(PYTEST) -m slow
@@ -134,6 +134,9 @@ docs-reliability: $(READY)  ## docs/reliability.md from the records in docs/reli
 test-wheel: $(READY)  ## Build the wheel and try it in an environment with the core dependencies only
 	@$(BIN)/python tests/package/try_wheel.py
 
+test-lowest: $(READY)  ## The tests of the package with the oldest versions that pyproject.toml allows, in build/lowest
+	@$(BIN)/python -m reliability.lowest
+
 test-aarch64: $(READY)  ## The engine cross-compiled for aarch64 and run by qemu: its checks, and the same bits (Debian, root: minutes)
 	@command -v qemu-aarch64 aarch64-linux-gnu-g++ debootstrap > /dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
 	  apt-get -qq install --no-install-recommends g++-aarch64-linux-gnu qemu-user debootstrap > /dev/null; }
@@ -146,7 +149,8 @@ docs: $(READY)  ## The site, in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 test-integrations: $(READY)  ## ONNX, treelite, shap, CatBoost, PyTorch, Optuna, MLflow, skops: installs them, runs what needs them
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[integrations]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[export,plot,shap]" \
+	  "catboost>=1.2.7" "mlflow>=3.17" "optuna>=4.0" "skops>=0.13"
 	@$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) || true  # without it its tests are skipped
 	@$(PYTEST) -m heavy
 

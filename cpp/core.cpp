@@ -7,6 +7,7 @@
 #include "python/forest.hpp"
 #include "python/links.hpp"
 #include "python/randomised.hpp"
+#include "vectorised.hpp"
 
 NB_MODULE(_core, module) {
   nanobind::set_leak_warnings(false);  // At exit other libraries may still hold a model, which is nobody's fault.
@@ -16,4 +17,7 @@ NB_MODULE(_core, module) {
   untwist::python::bind_boosters(module);
   untwist::python::bind_forests(module);
   untwist::python::bind_randomised_trees(module);
+  module.def(
+      "instruction_set", [] { return untwist::name_instruction_set(); },
+      "The widest instruction set that the hot loops use here: AVX-512, AVX2, NEON or the baseline of the processors.");
 }

@@ -2,11 +2,30 @@
 // Nothing is fused (-ffp-contract=off), so all versions compute the same bits.
 #pragma once
 
+namespace untwist {
+
 // Sanitizers and profilers cannot take several versions of a function: their builds define the macro as empty.
-#if !defined(UNTWIST_VECTORISED)
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if !defined(UNTWIST_VECTORISED) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define UNTWIST_VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
+
+// Returns the instruction set of the functions that are marked. These are versions of one function too, so that the
+// loader itself chooses the answer, by the rule that it has for all others.
+__attribute__((target("default"))) inline const char* name_instruction_set() { return "baseline"; }
+__attribute__((target("avx2"))) inline const char* name_instruction_set() { return "AVX2"; }
+__attribute__((target("avx512f"))) inline const char* name_instruction_set() { return "AVX-512"; }
 #else
+#if !defined(UNTWIST_VECTORISED)
 #define UNTWIST_VECTORISED
 #endif
+
+// Returns the instruction set that everything is compiled for: that of every processor of its kind.
+inline const char* name_instruction_set() {
+#if defined(__aarch64__) || defined(_M_ARM64)
+  return "NEON";
+#else
+  return "baseline";
 #endif
+}
+#endif
+
+}  // namespace untwist

@@ -427,7 +427,7 @@ def _import_pandas(what: Any) -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise ValueError(f'{what} needs pandas to be read: pip install "untwist[frames]"') from error
+        raise ValueError(f"{what} needs pandas to be read: pip install pandas") from error
     return pandas
 
 

@@ -127,7 +127,7 @@ def measure(rate: float, runs: int) -> dict[str, Array]:
         By method, one number per split.
     """
     if "XGBoost" not in list_methods():
-        print('XGBoost is not installed and left out: pip install "untwist[peers]"', file=sys.stderr)
+        print("XGBoost is not installed and left out: pip install xgboost", file=sys.stderr)
     rows = []
     with ProcessPoolExecutor() as pool, ProgressLine() as line:
         for row in pool.map(partial(measure_split, rate), range(runs)):

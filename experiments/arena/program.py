@@ -152,12 +152,13 @@ def _find_installed(methods: list[str]) -> list[str]:
     """Find the methods that can be run here, and say in a line which cannot."""
     installed = []
     for name in methods:
-        follows = METHODS[name].follows
-        if METHODS[name].version and (not follows or METHODS[follows].version):
-            installed.append(name)
-        else:
+        needed = [METHODS[each] for each in (METHODS[name].follows, name) if each]
+        missing = dict.fromkeys(method.packages[-1] for method in needed if not method.version)
+        if missing:
             words = METHODS[name].words
-            print(f'{words} is left out: pip install --editable ".[experiments]" brings it.', file=sys.stderr)
+            print(f"{words} is left out: pip install {' '.join(missing)} brings it.", file=sys.stderr)
+        else:
+            installed.append(name)
     return installed
 
 

@@ -255,7 +255,7 @@ def main() -> None:
         if importlib.util.find_spec(name):
             libraries.append(library)
         else:
-            print(f'{library} is left out: pip install "untwist[{name}]" brings it.', file=sys.stderr)
+            print(f"{library} is left out: pip install {name} brings it.", file=sys.stderr)
     tasks = [(data, noise, seed, libraries) for seed in range(options.seeds) for data in DATA for noise in NOISE]
     rows = record(tasks, judge, COLUMNS, out)
     print(make_table([dict(zip(COLUMNS, row, strict=True)) for row in rows]))

@@ -118,7 +118,7 @@ def warm_up(method: str) -> str:
     try:
         model = make_model(method, rounds=2, depth=2).fit(X, y)
     except (ImportError, OSError) as error:
-        print(f'{method} is left out ({error}): pip install --editable ".[experiments]" brings it')
+        print(f"{method} is left out ({error}): pip install {method.lower()} brings it")
         return ""
     model.predict_proba(X)
     library = type(model).__module__.split(".")[0]

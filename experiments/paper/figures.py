@@ -187,7 +187,7 @@ def _save(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise ValueError('figures need matplotlib: pip install --editable ".[experiments]"') from error
+        raise ValueError("figures need matplotlib: pip install matplotlib") from error
     out = io.BytesIO()
     with mpl.rc_context():
         mpl.rcdefaults()  # The figure is the same whatever settings the user has.

@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.data and not Path(options.data).is_dir():
         parser.error(f"--data {options.data} is no folder")
     if not importlib.util.find_spec("matplotlib"):  # This is said before the runs, not after them.
-        raise ValueError('figures need matplotlib: pip install --editable ".[experiments]"')
+        raise ValueError("figures need matplotlib: pip install matplotlib")
     out = options.out or Path("results/reproduce-quick" if options.quick else "results/reproduce")
     path = out / "results.csv"
     chosen = [EXPERIMENTS[name] for name in options.names or EXPERIMENTS]
@@ -118,7 +118,8 @@ def _find_skipped(wanted: Iterable[Trial], source: Source) -> dict[str, str]:
             reasons[data] = str(error)
     for algorithm in dict.fromkeys(type(trial.algorithm) for trial in wanted):
         if not find_version(algorithm.packages):
-            reasons[algorithm.__name__] = f'needs {algorithm.packages[-1]}: pip install --editable ".[experiments]"'
+            package = algorithm.packages[-1]
+            reasons[algorithm.__name__] = f"needs {package}: pip install {package}"
     return reasons
 
 

@@ -89,9 +89,9 @@ def main(arguments: list[str] | None = None) -> None:
     halves = _find_halves(there, options.data)
     sets = _choose_sets(options, halves)
     for group in groups:
-        for method in GROUPS[group].packages:
+        for method, packages in GROUPS[group].packages.items():
             if method not in GROUPS[group].installed:
-                print(f'{method} is left out: pip install --editable ".[experiments]" brings it.', file=sys.stderr)
+                print(f"{method} is left out: pip install {packages[-1]} brings it.", file=sys.stderr)
     jobs = list_jobs(sets, groups, options.splits, options.rows)
     rows = _measure(jobs, options)
     _show(rows, halves, options)

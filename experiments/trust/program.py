@@ -38,7 +38,7 @@ on worlds like them.
 #: Peers that may be missing, and what brings them.
 OPTIONAL = {
     "crowd-kit": "Dawid-Skene is left out: pip install --no-deps crowd-kit attrs nltk regex brings it.",
-    "cleanlab": 'cleanlab is left out: pip install --editable ".[experiments]" brings it.',
+    "cleanlab": "cleanlab is left out: pip install cleanlab brings it.",
 }
 
 

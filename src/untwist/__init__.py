@@ -7,7 +7,7 @@ docs/architecture.md says where everything is.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["PILBoostClassifier", "__version__", "load", "save"]
 
 #: Where the public names live. They are imported when asked for, so that the command line is there at once.

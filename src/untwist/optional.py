@@ -20,7 +20,7 @@ def import_optional(module: str, purpose: str, *, needs: str | None = None, extr
     needs : str or None
         What the error says is missing; by default the package of the module.
     extra : str or None
-        The extra of untwist that brings it; by default it is called like the package.
+        The extra of untwist that brings it, if there is one.
 
     Returns
     -------
@@ -37,10 +37,15 @@ def import_optional(module: str, purpose: str, *, needs: str | None = None, extr
     >>> import_optional("no_such_package.part", "to_nowhere")
     Traceback (most recent call last):
     ...
-    ImportError: to_nowhere needs no_such_package: pip install "untwist[no_such_package]"
+    ImportError: to_nowhere needs no_such_package: pip install no_such_package
+    >>> import_optional("no_such_package", "to_nowhere", extra="export")
+    Traceback (most recent call last):
+    ...
+    ImportError: to_nowhere needs no_such_package: pip install "untwist[export]"
     """
     package = module.split(".")[0]
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f'{purpose} needs {needs or package}: pip install "untwist[{extra or package}]"') from error
+        what = f'"untwist[{extra}]"' if extra else package
+        raise ImportError(f"{purpose} needs {needs or package}: pip install {what}") from error

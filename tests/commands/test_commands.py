@@ -14,7 +14,7 @@ import pytest
 from helpers.command_line import untwist
 from helpers.sourced_rows import draw_sourced_rows
 from helpers.tickets import make_tickets
-from untwist import PILBoostClassifier, load, progress, save
+from untwist import PILBoostClassifier, _core, load, progress, save
 from untwist.audit import audit_labels
 from untwist.commands import columns, doctor, inspect, sheets, steps
 from untwist.commands import main as cli
@@ -632,13 +632,23 @@ def test_the_doctor_finds_all_in_order_and_says_when_not(capsys, monkeypatch):
     assert status == 0
     assert "All in order" in out
     assert "numpy" in out
-    assert {"cli", "peers", "experiments"} <= set(doctor.list_extras())
+    assert f"({_core.instruction_set()})" in out
+    assert list(doctor.list_extras()) == ["cli", "dask", "export", "plot", "ray", "shap", "spark", "xgboost"]
+    assert "xgboost" in doctor.list_extras()["dask"]
     monkeypatch.setattr(doctor, "find_version", lambda name: "")
-    assert 'missing pandas, pyarrow: pip install "untwist[cli]"' in untwist(capsys, "doctor")[1]
+    assert 'missing pandas, pyarrow, python-calamine: pip install "untwist[cli]"' in untwist(capsys, "doctor")[1]
     monkeypatch.setattr(doctor, "run_self_test", lambda: {"the sky is blue": False})
     status, out, _ = untwist(capsys, "doctor")
     assert status == 1
     assert "FAILED the sky is blue" in out
+
+
+def test_the_instruction_set_in_use_is_one_that_the_processor_has(capsys):
+    known = {"AVX-512": "avx512f", "AVX2": "avx2", "NEON": "asimd", "baseline": ""}
+    found = json.loads(untwist(capsys, "doctor", "--json")[1])["instruction_set"]
+    assert found in known
+    if Path("/proc/cpuinfo").exists():
+        assert known[found] in Path("/proc/cpuinfo").read_text()
 
 
 def test_inspect_tells_columns_classes_and_size(trained, capsys):

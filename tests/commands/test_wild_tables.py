@@ -379,4 +379,4 @@ def test_a_spreadsheet_without_its_reader_says_what_to_install(tmp_path, capsys,
     make_bomb(tmp_path / "t.xlsx", b"")
     status, _, err = untwist(capsys, "train", tmp_path / "t.xlsx", "--label", "y")
     assert status == 1
-    assert 'reading spreadsheets needs python-calamine: pip install "untwist[excel]"' in err
+    assert 'reading spreadsheets needs python-calamine: pip install "untwist[cli]"' in err

@@ -600,7 +600,7 @@ def test_what_is_missing_or_wrong_is_said_in_a_line(folder, fakes, tmp_path, cap
     options = ["--data", str(folder), "--splits", "1", "--jobs", "1", "--kinds", "none", "--out", "rows.csv"]
     assert run(*options, "--sets", "rare", "two") == 0
     said = capsys.readouterr().err
-    assert "catboost is left out: pip install" in said
+    assert "catboost is left out: pip install no-such-package brings it." in said
     assert "two is left out: it has 2 classes" in said
     assert "rare: classes with fewer than 8 rows are dropped: 9 (5)." in said
     assert {row.data for row in results.read(tmp_path / "rows.csv", Row)} == {"rare"}

@@ -222,7 +222,7 @@ def test_what_is_not_installed_is_named_in_one_line(export, package, monkeypatch
     model, _ = fit_model("alpha 1")
     with pytest.raises(ImportError) as caught:
         export(model)
-    assert str(caught.value) == f'{export.__name__} needs {package}: pip install "untwist[{package}]"'
+    assert str(caught.value) == f'{export.__name__} needs {package}: pip install "untwist[export]"'
 
 
 # ---- ONNX and treelite ----

@@ -427,7 +427,7 @@ def test_scikit_learn_clones_searches_and_pickles():
 
 
 def make_catboost(rounds=30, **settings):
-    catboost = pytest.importorskip("catboost", reason='needs pip install "untwist[catboost]"')
+    catboost = pytest.importorskip("catboost", reason="needs pip install catboost")
     quiet = {"thread_count": 1, "allow_writing_files": False, "logging_level": "Silent", "random_seed": 0}
     return catboost.CatBoostClassifier(iterations=rounds, learning_rate=0.1, **quiet, **settings)
 
@@ -523,7 +523,7 @@ def test_catboost_weights_are_counted_once():
 
 @pytest.fixture
 def torch():
-    return pytest.importorskip("torch", reason='needs pip install "untwist[torch]"')
+    return pytest.importorskip("torch", reason="needs pip install torch")
 
 
 @pytest.mark.heavy
@@ -642,7 +642,7 @@ def test_a_network_learns_from_twisted_digits(torch):
 def test_without_torch_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     torch_module._make_torch_module.cache_clear()
-    with pytest.raises(ImportError, match=r'^torch_loss needs PyTorch: pip install "untwist\[torch\]"$'):
+    with pytest.raises(ImportError, match=r"^torch_loss needs PyTorch: pip install torch$"):
         torch_loss(2.0)
 
 
@@ -676,7 +676,7 @@ def test_without_any_library_the_rest_works():
 @pytest.mark.parametrize("library", ["catboost", "torch"])
 def test_the_page_runs(library):
     """Its blocks of code for what `make test` does without; doctests cover the others."""
-    pytest.importorskip(library, reason=f'needs pip install "untwist[{library}]"')
+    pytest.importorskip(library, reason=f"needs pip install {library}")
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (block,) = [block for block in blocks if re.search(rf"^(import|from) {library}", block, re.MULTILINE)]
     namespace = {}

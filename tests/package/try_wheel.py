@@ -27,7 +27,7 @@ try:
     audit.to_frame()
     raise SystemExit("pandas is not meant to be here")
 except ImportError as error:
-    assert "untwist[frames]" in str(error), error
+    assert "untwist[cli]" in str(error), error
 from untwist.export import to_code, to_onnx
 names = {}
 exec(to_code(model, "python"), names)
@@ -37,7 +37,7 @@ try:
     to_onnx(model)
     raise SystemExit("onnx is not meant to be here")
 except ImportError as error:
-    assert "untwist[onnx]" in str(error), error
+    assert "untwist[export]" in str(error), error
 print(untwist.__file__)
 """
 

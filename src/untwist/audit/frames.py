@@ -26,7 +26,7 @@ def list_rows(audit: LabelAudit) -> Any:
     -------
     pandas.DataFrame
     """
-    pandas = import_optional("pandas", "to_frame", extra="frames")
+    pandas = import_optional("pandas", "to_frame", extra="cli")
     is_suspect = np.zeros(len(audit.given), dtype=np.bool_)
     is_suspect[audit.suspects()] = True
     columns = {
@@ -52,7 +52,7 @@ def list_items(audit: LabelAudit) -> Any:
     -------
     pandas.DataFrame
     """
-    pandas = import_optional("pandas", "items_to_frame", extra="frames")
+    pandas = import_optional("pandas", "items_to_frame", extra="cli")
     items = audit.list_items()
     columns = {
         "consensus_label": [one.truth for one in items],
@@ -75,7 +75,7 @@ def list_sources(audit: LabelAudit) -> Any:
     -------
     pandas.DataFrame
     """
-    pandas = import_optional("pandas", "sources_to_frame", extra="frames")
+    pandas = import_optional("pandas", "sources_to_frame", extra="cli")
     sources = audit.list_sources()
     agrees = np.argmax(audit.truth, axis=1) == audit.label_indices
     counted = (audit.weight > 0) & (audit.source_indices >= 0)

@@ -1,4 +1,4 @@
-"""Is everything in order here? ``untwist doctor``: versions, threads, what is optional, a self-test."""
+"""Is everything in order here? ``untwist doctor``: versions, instruction set, threads, extras, a self-test."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
+from untwist import _core
 from untwist.boosting.forest import count_threads
 from untwist.classifier import PILBoostClassifier
 from untwist.commands.steps import encode_json
@@ -109,6 +110,7 @@ def main(arguments: list[str] | None = None) -> int:
     found = {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
+        "instruction_set": _core.instruction_set(),
         "threads": count_threads(None),
         "versions": core,
         "extras": list_extras(),
@@ -118,7 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         print(encode_json(found))
     else:
-        print(f"Python {found['python']}, {found['machine']}, {found['threads']} threads")
+        print(f"Python {found['python']}, {found['machine']} ({found['instruction_set']}), {found['threads']} threads")
         print(", ".join(f"{name} {version}" for name, version in core.items()))
         for name, packages in list_extras().items():
             missing = [package for package, version in packages.items() if not version]

@@ -58,7 +58,7 @@ def read_workbook(path: Path, sheet: str | None = None) -> tuple[list[str], Any,
     """
     import pandas
 
-    calamine = import_optional("python_calamine", "reading spreadsheets", needs="python-calamine", extra="excel")
+    calamine = import_optional("python_calamine", "reading spreadsheets", needs="python-calamine", extra="cli")
     _refuse_bombs(path)
     try:
         workbook = calamine.load_workbook(str(path))

@@ -221,4 +221,4 @@ def _cut(data: Any, columns: TrainingColumns, n_parts: int) -> Parts:
 
 def _import_ray() -> Any:
     import_optional("ray.data", "untwist.distributed.ray", needs="ray[data]", extra="ray")
-    return import_optional("ray", "untwist.distributed.ray")
+    return import_optional("ray", "untwist.distributed.ray", extra="ray")

@@ -46,7 +46,7 @@ def tree_explainer(model: Any, background: Any) -> Any:
     ValueError
         If the trees without splits by categories are too large for shap.
     """
-    shap = import_optional("shap", "tree_explainer")
+    shap = import_optional("shap", "tree_explainer", extra="shap")
     scoring = Scoring.from_model(model)
     known = numbers(model, background)
     identity = scoring.sign * np.eye(scoring.n_scores)

@@ -92,7 +92,7 @@ class Contributions:
         shap.Explanation
             The values, base values, rows and names of columns.
         """
-        shap = import_optional("shap", "to_shap")
+        shap = import_optional("shap", "to_shap", extra="shap")
         base = np.broadcast_to(self.base_values, self.scores.shape).copy()
         return shap.Explanation(self.values, base, self.data, display_data=self.shown, feature_names=self.feature_names)
 

@@ -80,7 +80,7 @@ def to_onnx(model: Any) -> Any:
     onnx.ModelProto
         The model, ready to be saved or to predict.
     """
-    onnx = import_optional("onnx", "to_onnx")
+    onnx = import_optional("onnx", "to_onnx", extra="export")
     scoring = Scoring.from_model(model)
     graph = _Graph(onnx.helper, scoring)
     classes = _make_labels(scoring.classes)

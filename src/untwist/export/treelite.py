@@ -33,7 +33,7 @@ def to_treelite(model: Any) -> Any:
     treelite.Model
         The model, ready to be saved or to predict.
     """
-    model_builder = import_optional("treelite.model_builder", "to_treelite")
+    model_builder = import_optional("treelite.model_builder", "to_treelite", extra="export")
     scoring = Scoring.from_model(model)
     n_scores = scoring.n_scores
     every_class = -1

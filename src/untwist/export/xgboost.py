@@ -41,7 +41,7 @@ def to_xgboost(model: Any) -> Any:
     xgboost.Booster
         The model, ready to be saved or to predict.
     """
-    xgboost = import_optional("xgboost", "to_xgboost")
+    xgboost = import_optional("xgboost", "to_xgboost", extra="xgboost")
     scoring = Scoring.from_model(model)
     fitted = find_model(model)
     encoder = fitted.encoder

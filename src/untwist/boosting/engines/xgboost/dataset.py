@@ -31,7 +31,7 @@ FIRST_HASH = 0x9E3779B97F4A7C15
 
 def import_xgboost() -> Any:
     """Return the package xgboost; an ImportError says what to install."""
-    xgboost = import_optional("xgboost", 'engine="xgboost"')
+    xgboost = import_optional("xgboost", 'engine="xgboost"', extra="xgboost")
     if int(xgboost.__version__.split(".")[0]) < OLDEST_VERSION:
         problem = f'engine="xgboost" needs xgboost {OLDEST_VERSION} or newer, got {xgboost.__version__}'
         raise ImportError(f'{problem}: pip install --upgrade "untwist[xgboost]"')
