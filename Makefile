@@ -143,7 +143,7 @@ sdist: $(READY)  ## The source distribution, in dist
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build && $(BIN)/python -m build --sdist
 
 docs: $(READY)  ## The site, in build/site
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 notebooks: $(READY)  ## The examples as notebooks, to open in Jupyter, in build/notebooks
 	@mkdir -p build/notebooks

@@ -78,7 +78,7 @@ def write_page(name: str, script: str, *, is_run: bool = True) -> ExamplePage:
             file = f"{name}-{sum(other.endswith('.svg') for other in page.files) + 1}.svg"
             page.files[file] = drawing
             cell.outputs.append(v4.new_output("display_data", {"image/svg+xml": drawing.decode()}))
-            parts.append(f"![{title}]({file}){{ .plot }}")
+            parts.append(f"![{title}]({file})")
     heading, *rest = parts
     offer = f"[Download this page as a notebook]({name}.ipynb) or [as a script]({name}.py)."
     page.markdown = "\n\n".join([*heading.split("\n\n", 1)[:1], offer, *heading.split("\n\n", 1)[1:], *rest]) + "\n"

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from example_pages import EXAMPLES, name_page, write_page
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
 
 #: Set to 0, it leaves the outputs of the examples out: the tests run them elsewhere.
 RUNS_EXAMPLES = os.environ.get("UNTWIST_RUNS_EXAMPLES", "1") != "0"
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
+def on_files(files: Any, config: Any) -> Any:
     """Add a page for each notebook in examples, with its plots and what can be downloaded."""
+    from mkdocs.structure.files import File
+
     if RUNS_EXAMPLES:
         import matplotlib
 

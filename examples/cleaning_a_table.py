@@ -18,6 +18,7 @@ from untwist.twisters import ClassNoise
 table, target = load_breast_cancer(return_X_y=True, as_frame=True)
 truth = np.array(["malignant", "benign"])[target]
 table, table_test, truth, truth_test = train_test_split(table, truth, test_size=0.3, random_state=0)
+table = table.reset_index(drop=True)  # Rows are called by their positions from here on.
 _, labels, flipped = ClassNoise(1 / 7).twist(table, truth, rng=0)
 print(f"{len(labels)} rows, {len(flipped)} wrong labels")
 
@@ -103,7 +104,8 @@ for (who, name), score in scores.items():
 
 # %% [markdown]
 # ## The page to send around
-# One HTML file that opens without a network, with the suspects, their reasons, and a place to decide:
+# One HTML file that opens without a network, with the suspects, their reasons, and a place to decide. The picture shows the one of
+# a larger table, of customers who stay or leave.
 
 # %%
 import tempfile

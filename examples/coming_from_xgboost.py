@@ -26,12 +26,13 @@ _, y_noisy, _ = ClassNoise(0.25).twist(X, y, rng=0)
 
 before = XGBClassifier().fit(X, y_noisy)
 after = PILBoostClassifier(random_state=0).fit(X, y_noisy)
-print(f"right on test rows: XGBoost {before.score(X_test, y_test):.1%}, untwist {after.score(X_test, y_test):.1%}")
+for name, model in (("XGBoost", before), ("untwist", after)):
+    print(f"{name}: right on {model.score(X_test, y_test):.1%} of the test rows")
 
 # %% [markdown]
 # ## From clean labels to noisy ones
-# Where labels are clean there is nothing to gain. The more of them are wrong, the more there is. XGBoost that stops early, on
-# rows set aside, is the careful user's choice and belongs into the comparison.
+# Where labels are clean there is nothing to gain, and a little may be lost. The more of them are wrong, the more there is to
+# gain. XGBoost that stops early, on rows set aside, is the careful user's choice and belongs into the comparison.
 
 # %%
 shares = np.array([0.0, 0.1, 0.2, 0.3, 0.4])
@@ -58,7 +59,7 @@ for share in shares:
 figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for (name, scores), colour in zip(accuracy.items(), ("#D55E00", "#56B4E9", "#0072B2"), strict=True):
     ax.plot(100 * shares, 100 * np.array(scores), marker="o", color=colour, label=name)
-ax.set(xlabel="wrong training labels, %", ylabel="right on clean test rows, %", title="Breast cancer, one draw each")
+ax.set(xlabel="wrong training labels, %", ylabel="right on clean test rows, %", title="Breast cancer")
 legend = ax.legend()
 
 # %% [markdown]

@@ -38,7 +38,8 @@ print(f"gradient boosting {believer.score(X_test, truth_test):.1%}")
 
 # %% [markdown]
 # ## How many labels are wrong?
-# The model has looked for the answer without being told. It gives a range, too, as the rows cannot say more.
+# The model has looked for the answer without being told, and gives a range with it. *Negatives* are the first of
+# `model.classes_`, here the even digits, and *positives* the second.
 
 # %%
 model.noise_

@@ -5,7 +5,7 @@
 # several people have labelled, who is to be trusted? This page asks an audit both.
 #
 # ## What is taken for what
-# Pictures of four digits. Three in ten of the sevens are labelled as ones, and three in ten of the threes as eights; all other labels
+# 500 pictures of four digits. Three in ten of the sevens are labelled as ones, and three in ten of the threes as eights; all other labels
 # are right.
 
 # %%
@@ -18,7 +18,7 @@ from untwist.twisters import PairFlips, SourceNoise
 
 X, digit = load_digits(return_X_y=True)
 names = {1: "one", 3: "three", 7: "seven", 8: "eight"}
-kept = np.isin(digit, list(names))
+kept = np.flatnonzero(np.isin(digit, list(names)))[:500]
 X, truth = X[kept], np.array([names[one] for one in digit[kept]])
 _, labels, flipped = PairFlips(0.3, {"seven": "one", "three": "eight"}).twist(X, truth, rng=0)
 print(f"{len(labels)} labels, {len(flipped)} of them wrong")
@@ -97,11 +97,11 @@ print(f"{len(suspects)} suspects: {right:.0%} of them are wrong, and {found:.0%}
 
 # %% [markdown]
 # ## Several labels of one thing
-# Three of six people have looked at each of 300 pictures, and each label has a row of its own. The audit weighs the labels of
+# Three of six people have looked at each of 200 pictures, and each label has a row of its own. The audit weighs the labels of
 # a picture by how good the people are, and asks the picture itself, too.
 
 # %%
-n_pictures = 300
+n_pictures = 200
 picture = np.repeat(np.arange(n_pictures), 3)
 errs = {"Ann": 0.4, "Ben": 0.35, "Cleo": 0.3, "Dan": 0.15, "Eva": 0.1, "Fay": 0.05}
 who = np.concatenate([rng.permutation(list(errs))[:3] for _ in range(n_pictures)])

@@ -81,8 +81,8 @@ legend = right.legend(ncols=2)
 # ## Losses that cannot do it
 # A family of losses is *twist-proper* if it has a member for every twist: whatever the labels say and whatever is true, one of
 # them answers the truth. Two well-known losses also have settings to turn. The focal loss gives less weight to rows that are
-# easy, the Super Loss less to those that are hard. Are they twist-proper? Take every member of a family and shade all
-# answers that it can give.
+# easy, the Super Loss less to those that are hard. Are they twist-proper? Take many members of each family, over all of their
+# settings, and shade what lies between the least and the greatest answer.
 
 # %%
 from untwist.losses import FocalLoss, LogLoss, SuperLoss

@@ -90,7 +90,7 @@ def test_what_alpha_does(run):
 def test_several_classes_and_sources(run):
     """Both confusions and the bad source are named, no other is, and the audit beats most votes."""
     made = run("several_classes_and_sources")
-    named = {(one.true, one.label) for one in made["audit"].confusions() if one.stands_out}
+    named = {(one.truth, one.label) for one in made["audit"].confusions() if one.stands_out}
     assert named == {("seven", "one"), ("three", "eight")}
     assert (made["corrected"] != made["truth"]).sum() < 20
     assert [one.name for one in made["rated"] if one.stands_out] == ["Dan"]
@@ -99,9 +99,8 @@ def test_several_classes_and_sources(run):
     assert made["found"] > 0.9
     assert made["right"] > 0.9
     assert made["by_audit"] > made["by_votes"] + 0.03
-    rated = made["audit_of_votes"].sources_to_frame()
-    assert rated.index[0] == "Ann"
-    assert rated.index[-1] == "Fay"
+    from_the_worst = made["audit_of_votes"].sources_to_frame().index
+    assert set(from_the_worst[:3]) == {"Ann", "Ben", "Cleo"}
 
 
 def test_a_custom_loss(run):
@@ -114,7 +113,7 @@ def test_a_custom_loss(run):
         # The base class differentiates numerically, to about 1e-9.
         np.testing.assert_allclose(getattr(quick, name)(shares), getattr(numerical, name)(shares), atol=1e-8)
     assert made["explored"].reaches()
-    assert made["costs"]["power 1.5"] < made["costs"]["power 2.0"] - 0.1
+    assert made["costs"][1.5] < made["costs"][2.0] - 0.08
     test = made["X_test"], made["y_test"]
     plain, sure = made["models"].values()
     assert abs(plain.score(*test) - sure.score(*test)) < 0.02
