@@ -48,7 +48,7 @@ for power, check in checks.items():
 # %%
 colours = {3.0: "#56B4E9", 2.0: "#0072B2", 1.5: "#D55E00"}
 shares = np.linspace(0.01, 0.99, 99)
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.5), layout="constrained")
 for power, colour in colours.items():
     left.plot(u, PowerLoss(power).partial_pos(u), color=colour, label=f"power {power:g}")
     right.plot(shares, PowerLoss(power).tilted_estimate(shares), color=colour, label=f"power {power:g}")
@@ -161,7 +161,7 @@ for power in (2.0, 1.5):
 
 # %%
 grid = np.stack(np.meshgrid(np.linspace(-1.8, 2.8, 120), np.linspace(-1.4, 1.9, 100)), axis=-1)
-figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.1), layout="constrained", sharey=True)
 for ax, (power, model) in zip(axes, models.items(), strict=True):
     probability = model.predict_proba(grid.reshape(-1, 2))[:, 1].reshape(grid.shape[:2])
     levels = np.linspace(0, 1, 11)

@@ -42,11 +42,12 @@ print(f"said: {share:.1%} of the labels are wrong ({low:.1%} to {high:.1%}); don
 # %% [markdown]
 # ## Suspects, with reasons
 # `to_frame` has a line per row of the table, and `suspects()` the rows whose labels are more likely wrong than right, the most
-# doubtful first.
+# doubtful first. `label_quality` is the probability that a label is right.
 
 # %%
 suspects = audit.suspects()
-audit.to_frame().iloc[suspects[:5]]
+columns = ["given_label", "predicted_label", "label_quality"]
+audit.to_frame().loc[suspects[:5], columns].round(3)
 
 # %%
 print(audit.explain(suspects[0]))

@@ -57,7 +57,7 @@ for share in shares:
         accuracy[name].append(fit(X, spoilt).score(X_test, y_test))
 
 figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-for (name, scores), colour in zip(accuracy.items(), ("#D55E00", "#56B4E9", "#0072B2"), strict=True):
+for (name, scores), colour in zip(accuracy.items(), ("#D55E00", "#009E73", "#0072B2"), strict=True):
     ax.plot(100 * shares, 100 * np.array(scores), marker="o", color=colour, label=name)
 ax.set(xlabel="wrong training labels, %", ylabel="right on clean test rows, %", title="Breast cancer")
 legend = ax.legend()

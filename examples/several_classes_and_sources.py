@@ -79,7 +79,7 @@ done = [100 * np.mean((labels != truth)[who == one.name]) for one in rated]
 figure, ax = plt.subplots(figsize=(6.4, 2.8), layout="constrained")
 place = np.arange(len(rated))
 ax.errorbar(share, place, xerr=[share - low, high - share], fmt="o", color="#0072B2", capsize=3, label="as estimated")
-ax.plot(done, place, "x", color="#D55E00", label="as it is")
+ax.plot(done, place, "|", color="#D55E00", markersize=18, label="as it is")
 ax.set_yticks(place, [one.name for one in rated])
 ax.invert_yaxis()
 ax.set(xlabel="wrong labels, %", title="Whose labels are wrong, with 95 % intervals")

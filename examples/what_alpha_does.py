@@ -12,7 +12,7 @@ import numpy as np
 
 from untwist.losses import AlphaLoss
 
-GREY, COLOURS = "#777777", ("#56B4E9", "#0072B2", "#E69F00", "#D55E00")
+GREY, COLOURS = "#777777", ("#56B4E9", "#0072B2", "#009E73", "#D55E00")
 alphas = (0.5, 1.0, 2.0, 4.0)
 posteriors = np.linspace(0.001, 0.999, 500)
 
@@ -27,7 +27,7 @@ posteriors = np.linspace(0.001, 0.999, 500)
 # alpha = 1 repeats what the labels say, a larger alpha is surer than they are, a smaller one less sure.
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.5), layout="constrained")
 for alpha, colour in zip(alphas, COLOURS, strict=True):
     loss = AlphaLoss(alpha)
     left.plot(posteriors, loss.partial_pos(posteriors), color=colour, label=f"alpha = {alpha:g}")
@@ -61,7 +61,7 @@ labels_say = noise(posteriors)
 best = best_fixed_alpha(posteriors, labels_say)
 print(f"truth 0.90, labels say {noise(0.9):.2f}; the best single alpha is {best:.2f}")
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.5), layout="constrained")
 left.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="the truth")
 left.plot(posteriors, labels_say, color=COLOURS[1], label="what labels say: alpha = 1")
 left.plot(posteriors, tilt(labels_say, best), color=COLOURS[3], label=f"alpha = {best:.2f}")
@@ -95,7 +95,7 @@ families = {
 }
 answers = {name: np.array([loss.tilted_estimate(shares) for loss in family]) for name, family in families.items()}
 
-figure, axes = plt.subplots(1, 3, figsize=(9, 3.4), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 3, figsize=(7.6, 2.9), layout="constrained", sharey=True)
 for ax, (name, reached) in zip(axes, answers.items(), strict=True):
     ax.fill_between(shares, reached.min(axis=0), reached.max(axis=0), color=COLOURS[0], alpha=0.4)
     ax.plot(shares, shares, color=GREY, linestyle=":")
@@ -131,7 +131,8 @@ for kind, (truth, say) in twists.items():
 # %% [markdown]
 # ## What one alpha cannot do
 # Noise is often worse in one class. Here a tenth of the zeros and four in ten of the ones bear the other label. Labels then
-# cross one half where the truth does not, and no positive alpha moves anything across one half.
+# cross one half where the truth does not, and no positive alpha moves anything across one half. Even the best one leaves the
+# answer about where the labels are.
 
 # %%
 from untwist.twists import ClassConditionalTwist
@@ -147,7 +148,7 @@ figure, ax = plt.subplots(figsize=(4.4, 4.2), layout="constrained")
 ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="the truth")
 ax.plot(posteriors, labels_say, color=COLOURS[1], label="what labels say")
 ax.plot(posteriors, answer, color=COLOURS[3], label=f"alpha = {best_of_uneven:.2f}, the best one")
-ax.plot(posteriors, uneven.inverse(labels_say), color="#009E73", linestyle="--", label="undone by the rates")
+ax.plot(posteriors, uneven.inverse(labels_say), color=COLOURS[2], linestyle="--", label="undone by the rates")
 ax.axhline(0.5, color=GREY, linewidth=0.5)
 ax.set(xlabel="truth", ylabel="answer", title="Classes of unequal noise")
 ax.set_aspect("equal")
