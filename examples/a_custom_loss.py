@@ -149,7 +149,7 @@ _, y_noisy, _ = ClassNoise(0.25).twist(X, y, rng=0)
 
 models, costs = {}, {}
 for power in (2.0, 1.5):
-    model = PILBoostClassifier(loss=QuickPowerLoss(power), n_estimators=40, max_depth=3)
+    model = PILBoostClassifier(loss=QuickPowerLoss(power), n_estimators=40, max_depth=2)
     models[power] = model.fit(X, y_noisy)
     costs[power] = log_loss(y_test, model.predict_proba(X_test))
     accuracy = model.score(X_test, y_test)
