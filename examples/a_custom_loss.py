@@ -1,12 +1,13 @@
 # %% [markdown]
 # # A custom loss, from partial losses to boosting
 #
-# A loss of your own takes one method. Everything else follows from it numerically: what the loss answers, which properties it
-# has, the link that boosting needs. This page makes one, looks at it, and boosts with it.
+# A loss of your own takes one method. Everything else follows from it numerically: what the loss answers, which
+# properties it has, the link that boosting needs. This page makes one, looks at it, and boosts with it.
 #
 # ## One method
-# `partial_pos(u)` is what an estimate *u* costs if the label is 1. If the label is 0 the mirror image is taken, unless
-# `partial_neg` is defined, too. Our example raises the distance to the label to a power; at power 2 that is the square loss.
+# `partial_pos(u)` is what an estimate *u* costs if the label is 1. If the label is 0 the mirror image is taken,
+# unless `partial_neg` is defined, too. Our example raises the distance to the label to a power; at power 2 that is
+# the square loss.
 
 # %%
 import matplotlib.pyplot as plt
@@ -31,8 +32,8 @@ print("At power 2 it is the square loss:", np.allclose(PowerLoss(2.0).partial_po
 
 # %% [markdown]
 # ## Its properties
-# Boosting asks for a loss that falls towards the label (M), has no kinks (D), treats classes alike (S) and costs nothing
-# where it is right (E). Is it proper, so that its best answer is what the labels say?
+# Boosting asks for a loss that falls towards the label (M), has no kinks (D), treats classes alike (S) and costs
+# nothing where it is right (E). Is it proper, so that its best answer is what the labels say?
 
 # %%
 from untwist.properties import properties
@@ -58,8 +59,8 @@ right.set_aspect("equal")
 legend = left.legend()
 
 # %% [markdown]
-# Below 2 the answer is surer than the labels, as that of the alpha-loss is at an alpha above 1. It is even the same answer, for an
-# alpha of 1 / (power − 1): both multiply log-odds.
+# Below 2 the answer is surer than the labels, as that of the alpha-loss is at an alpha above 1. It is even the same
+# answer, for an alpha of 1 / (power − 1): both multiply log-odds.
 
 # %%
 from untwist.losses import tilt
@@ -70,8 +71,8 @@ for power in (3.0, 1.5, 1.25):
 
 # %% [markdown]
 # ## Closed forms
-# Whatever is known can be written down, and is then used in place of the numerical answer: quicker, and exact. The base class
-# is what to compare it with.
+# Whatever is known can be written down, and is then used in place of the numerical answer: quicker, and exact. The
+# base class is what to compare it with.
 
 
 # %%
@@ -99,8 +100,8 @@ for name in ("partial_pos_derivative", "partial_neg_derivative", "tilted_estimat
 
 # %% [markdown]
 # ## The power that undoes noise
-# If answers can be surer than labels, there should be a power that undoes label noise. `explore` searches a family of losses
-# for it. Three labels in ten are flipped, the truth is 0.9, and labels say 0.66.
+# If answers can be surer than labels, there should be a power that undoes label noise. `explore` searches a family of
+# losses for it. Three labels in ten are flipped, the truth is 0.9, and labels say 0.66.
 
 # %%
 from untwist.explorer import LossFamily, explore
@@ -111,9 +112,9 @@ print(explored)
 
 # %% [markdown]
 # ## The link
-# Boosting adds up scores, and a link turns a score into an estimate. `ClippedLink` makes one of any loss with M, S and E. What
-# boosting uses of it are weights: how much a row counts in the next round, given its margin, which is above 0 where the score agrees
-# with the label. Rows that are right by a wide margin weigh nothing any more.
+# Boosting adds up scores, and a link turns a score into an estimate. `ClippedLink` makes one of any loss with M, S
+# and E. What boosting uses of it are weights: how much a row counts in the next round, given its margin, which is
+# above 0 where the score agrees with the label. Rows that are right by a wide margin weigh nothing any more.
 
 # %%
 from untwist.links import ClippedLink
@@ -132,8 +133,8 @@ legend = ax.legend()
 
 # %% [markdown]
 # ## Boosting
-# Two moons, and a quarter of the training labels flipped. `loss=` takes any loss. It is boosted by the reference engine, in Python, as
-# the compiled one knows the alpha-loss alone.
+# Two moons, and a quarter of the training labels flipped. `loss=` takes any loss. It is boosted by the reference
+# engine, in Python, as the compiled one knows the alpha-loss alone.
 
 # %%
 from sklearn.datasets import make_moons
@@ -156,8 +157,8 @@ for power in (2.0, 1.5):
     print(f"power {power}: right on {accuracy:.1%} of clean test rows, log-loss {costs[power]:.3f}")
 
 # %% [markdown]
-# Both draw about the same boundary. The proper one, at power 2, says how likely the *label* is and never gets sure; the other
-# is much closer to the truth.
+# Both draw about the same boundary. The proper one, at power 2, says how likely the *label* is and never gets sure;
+# the other is much closer to the truth.
 
 # %%
 grid = np.stack(np.meshgrid(np.linspace(-1.8, 2.8, 120), np.linspace(-1.4, 1.9, 100)), axis=-1)

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Cleaning a table with the audit
 #
-# An audit says how many labels of a table are wrong and which to look at; a person decides; the decisions change the labels and
-# nothing else. This page goes all the way with a table whose true labels we know, so that each step can be checked.
+# An audit says how many labels of a table are wrong and which to look at; a person decides; the decisions change the
+# labels and nothing else. This page goes all the way with a table whose true labels we know, so that each step can be
+# checked.
 #
 # ## A table with wrong labels
 # 569 tumours with 30 measurements each. One diagnosis in seven is turned over.
@@ -41,8 +42,8 @@ print(f"said: {share:.1%} of the labels are wrong ({low:.1%} to {high:.1%}); don
 
 # %% [markdown]
 # ## Suspects, with reasons
-# `to_frame` has a line per row of the table, and `suspects()` the rows whose labels are more likely wrong than right, the most
-# doubtful first. `label_quality` is the probability that a label is right.
+# `to_frame` has a line per row of the table, and `suspects()` the rows whose labels are more likely wrong than right,
+# the most doubtful first. `label_quality` is the probability that a label is right.
 
 # %%
 suspects = audit.suspects()
@@ -54,8 +55,8 @@ print(audit.explain(suspects[0]))
 
 # %% [markdown]
 # ## What would a review find?
-# Nobody has time for all rows. The curve says how many wrong labels to expect among so many rows, so that one can tell
-# when to stop.
+# Nobody has time for all rows. The curve says how many wrong labels to expect among so many rows, so that one can
+# tell when to stop.
 
 # %%
 from untwist.plot import plot_review_yield
@@ -65,8 +66,9 @@ ax = plot_review_yield(audit, ax=ax)
 
 # %% [markdown]
 # ## The review
-# Now somebody who knows the truth looks at the first 80 rows. On your own data that is a person with `untwist review`, or with the page
-# that `untwist.report` writes; here we look the answers up. Each decision is a word, *keep* or *relabel*, and the right label.
+# Now somebody who knows the truth looks at the first 80 rows. On your own data that is a person with `untwist
+# review`, or with the page that `untwist.report` writes; here we look the answers up. Each decision is a word, *keep*
+# or *relabel*, and the right label.
 
 # %%
 from untwist.audit import Decisions
@@ -105,8 +107,8 @@ for (who, name), score in scores.items():
 
 # %% [markdown]
 # ## The page to send around
-# One HTML file that opens without a network, with the suspects, their reasons, and a place to decide. The picture shows the one of
-# a larger table, of customers who stay or leave.
+# One HTML file that opens without a network, with the suspects, their reasons, and a place to decide. The picture
+# shows the one of a larger table, of customers who stay or leave.
 
 # %%
 import tempfile

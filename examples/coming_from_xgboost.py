@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Coming from XGBoost
 #
-# You have `XGBClassifier().fit(X, y)` and some of your labels are wrong. This page shows what changes, what stays, and what you
-# can have without leaving XGBoost. It needs `pip install xgboost`.
+# You have `XGBClassifier().fit(X, y)` and some of your labels are wrong. This page shows what changes, what stays,
+# and what you can have without leaving XGBoost. It needs `pip install xgboost`.
 
 # %%
 import matplotlib.pyplot as plt
@@ -31,8 +31,9 @@ for name, model in (("XGBoost", before), ("untwist", after)):
 
 # %% [markdown]
 # ## From clean labels to noisy ones
-# Where labels are clean there is nothing to gain, and a little may be lost. The more of them are wrong, the more there is to
-# gain. XGBoost that stops early, on rows set aside, is the careful user's choice and belongs into the comparison.
+# Where labels are clean there is nothing to gain, and a little may be lost. The more of them are wrong, the more
+# there is to gain. XGBoost that stops early, on rows set aside, is the careful user's choice and belongs into the
+# comparison.
 
 # %%
 shares = np.array([0.0, 0.1, 0.2, 0.3, 0.4])
@@ -66,8 +67,8 @@ legend = ax.legend()
 # One data set and one draw show how it looks, not how much it is: [the benchmark](../docs/arena.md) has many.
 #
 # ## Probabilities
-# XGBoost's `predict_proba` follows the labels, mistakes included. Ours follows the truth; `predict_proba_twisted` is what
-# the labels follow. The log-loss on clean test rows says how good each is as a probability of the truth.
+# XGBoost's `predict_proba` follows the labels, mistakes included. Ours follows the truth; `predict_proba_twisted` is
+# what the labels follow. The log-loss on clean test rows says how good each is as a probability of the truth.
 
 # %%
 from sklearn.metrics import log_loss
@@ -81,8 +82,8 @@ for name, probabilities in {
 
 # %% [markdown]
 # ## Your settings
-# Whatever you leave out is chosen from the data; whatever you give is used. [A table](../docs/from-xgboost.md) has the other words.
-# Early stopping takes rows of your own, whose labels may be as noisy as the others.
+# Whatever you leave out is chosen from the data; whatever you give is used. [A table](../docs/from-xgboost.md) has
+# the other words. Early stopping takes rows of your own, whose labels may be as noisy as the others.
 
 # %%
 X_fit, X_val, y_fit, y_val = train_test_split(X, y_noisy, test_size=0.2, random_state=0)
@@ -110,9 +111,9 @@ ax = plot_importances(after, kind="gain", most=8, ax=ax)
 
 # %% [markdown]
 # ## If you would rather stay
-# The loss is available as an objective for XGBoost. A row whose label the model contradicts pulls less, which pays where
-# nothing stops XGBoost from learning the mistakes, as here: digits, odd or even, a quarter of the labels wrong. How many
-# labels are wrong it does not estimate, and [it does not always pay](../docs/objectives.md#measured).
+# The loss is available as an objective for XGBoost. A row whose label the model contradicts pulls less, which pays
+# where nothing stops XGBoost from learning the mistakes, as here: digits, odd or even, a quarter of the labels wrong.
+# How many labels are wrong it does not estimate, and [it does not always pay](../docs/objectives.md#measured).
 
 # %%
 from sklearn.datasets import load_digits

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # First steps
 #
-# Some of your labels are wrong, and you do not know which. This page trains a classifier that expects that, asks it how many
-# labels are wrong, and finds them.
+# Some of your labels are wrong, and you do not know which. This page trains a classifier that expects that, asks it
+# how many labels are wrong, and finds them.
 #
 # ## Data with wrong labels
-# scikit-learn has 1,797 pictures of handwritten digits. The question is whether a digit is odd. To know what is found and
-# what is missed, we take right labels and make three in ten of them wrong ourselves.
+# scikit-learn has 1,797 pictures of handwritten digits. The question is whether a digit is odd. To know what is found
+# and what is missed, we take right labels and make three in ten of them wrong ourselves.
 
 # %%
 import numpy as np
@@ -53,8 +53,8 @@ legend = ax.legend()
 
 # %% [markdown]
 # ## Two kinds of probabilities
-# `predict_proba` is about the truth, `predict_proba_twisted` about the labels. With three wrong labels in ten, no label can be
-# foretold much better than 70 to 30; the truth can.
+# `predict_proba` is about the truth, `predict_proba_twisted` about the labels. With three wrong labels in ten, no
+# label can be foretold much better than 70 to 30; the truth can.
 
 # %%
 import matplotlib.pyplot as plt

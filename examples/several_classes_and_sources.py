@@ -5,8 +5,8 @@
 # several people have labelled, who is to be trusted? This page asks an audit both.
 #
 # ## What is taken for what
-# 500 pictures of four digits. Three in ten of the sevens are labelled as ones, and three in ten of the threes as eights; all other labels
-# are right.
+# 500 pictures of four digits. Three in ten of the sevens are labelled as ones, and three in ten of the threes as
+# eights; all other labels are right.
 
 # %%
 import matplotlib.pyplot as plt
@@ -28,8 +28,8 @@ audit = audit_labels(X, labels)
 audit
 
 # %% [markdown]
-# `confusions` names who is labelled as what, the most rows first. A confusion is called frequent only if even its lower limit
-# stands out.
+# `confusions` names who is labelled as what, the most rows first. A confusion is called frequent only if even its
+# lower limit stands out.
 
 # %%
 for confusion in audit.confusions()[:3]:
@@ -61,8 +61,8 @@ print(f"wrong labels: {np.sum(labels != truth)} as given, {np.sum(corrected != t
 
 # %% [markdown]
 # ## Who gave the labels?
-# Now five people have labelled the pictures, one person each. Four of them err now and then. Dan gets four in ten wrong. Tell
-# the audit whose label is whose by `source=`; it is no feature, as it says nothing about the picture.
+# Now five people have labelled the pictures, one person each. Four of them err now and then. Dan gets four in ten
+# wrong. Tell the audit whose label is whose by `source=`; it is no feature, as it says nothing about the picture.
 
 # %%
 rng = np.random.default_rng(0)
@@ -87,7 +87,8 @@ ax.set_xlim(left=0)
 legend = ax.legend()
 
 # %% [markdown]
-# Each label is now judged by what its source is worth: a doubtful label of Dan's is suspected sooner than one of Eva's.
+# Each label is now judged by what its source is worth: a doubtful label of Dan's is suspected sooner than one of
+# Eva's.
 
 # %%
 suspects = audit_of_people.suspects()
@@ -97,8 +98,8 @@ print(f"{len(suspects)} suspects: {right:.0%} of them are wrong, and {found:.0%}
 
 # %% [markdown]
 # ## Several labels of one thing
-# Three of six people have looked at each of 200 pictures, and each label has a row of its own. The audit weighs the labels of
-# a picture by how good the people are, and asks the picture itself, too.
+# Three of six people have looked at each of 200 pictures, and each label has a row of its own. The audit weighs the
+# labels of a picture by how good the people are, and asks the picture itself, too.
 
 # %%
 n_pictures = 200

@@ -1,10 +1,11 @@
 # %% [markdown]
 # # What alpha does
 #
-# A loss decides what a model answers. The log-loss, which most boosters minimise, has one best answer: whatever the labels
-# say, mistakes included. The alpha-loss has another for each alpha, and with the right one it is the truth. This page shows
-# how in plots. It comes from ["Being Properly Improper"](https://proceedings.mlr.press/v162/sypherd22a.html) (ICML 2022);
-# [the theory](../docs/theory.md) has it on one page.
+# A loss decides what a model answers. The log-loss, which most boosters minimise, has one best answer: whatever the
+# labels say, mistakes included. The alpha-loss has another for each alpha, and with the right one it is the truth.
+# This page shows how in plots. It comes from ["Being Properly
+# Improper"](https://proceedings.mlr.press/v162/sypherd22a.html) (ICML 2022); [the theory](../docs/theory.md) has it
+# on one page.
 
 # %%
 import matplotlib.pyplot as plt
@@ -18,13 +19,13 @@ posteriors = np.linspace(0.001, 0.999, 500)
 
 # %% [markdown]
 # ## What an estimate costs
-# A model says that a label is 1 with probability *u*, and the label is 1. The left plot shows what that costs. At alpha = 1 it is
-# the log-loss, and an answer that is far off costs without limit. Above 1 there is a limit: a label that contradicts everything
-# else does not outweigh it.
+# A model says that a label is 1 with probability *u*, and the label is 1. The left plot shows what that costs. At
+# alpha = 1 it is the log-loss, and an answer that is far off costs without limit. Above 1 there is a limit: a label
+# that contradicts everything else does not outweigh it.
 #
 # ## What it answers
-# If a share of the labels is 1 (across), the best answer is the one of the lowest expected cost (up). The right plot shows it:
-# alpha = 1 repeats what the labels say, a larger alpha is surer than they are, a smaller one less sure.
+# If a share of the labels is 1 (across), the best answer is the one of the lowest expected cost (up). The right plot
+# shows it: alpha = 1 repeats what the labels say, a larger alpha is surer than they are, a smaller one less sure.
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.5), layout="constrained")
@@ -79,10 +80,10 @@ legend = right.legend(ncols=2)
 # for all comes close (left).
 #
 # ## Losses that cannot do it
-# A family of losses is *twist-proper* if it has a member for every twist: whatever the labels say and whatever is true, one of
-# them answers the truth. Two well-known losses also have settings to turn. The focal loss gives less weight to rows that are
-# easy, the Super Loss less to those that are hard. Are they twist-proper? Take many members of each family, over all of their
-# settings, and shade what lies between the least and the greatest answer.
+# A family of losses is *twist-proper* if it has a member for every twist: whatever the labels say and whatever is
+# true, one of them answers the truth. Two well-known losses also have settings to turn. The focal loss gives less
+# weight to rows that are easy, the Super Loss less to those that are hard. Are they twist-proper? Take many members
+# of each family, over all of their settings, and shade what lies between the least and the greatest answer.
 
 # %%
 from untwist.losses import FocalLoss, LogLoss, SuperLoss
@@ -104,9 +105,9 @@ for ax, (name, reached) in zip(axes, answers.items(), strict=True):
 label = axes[0].set_ylabel("answers of the family")
 
 # %% [markdown]
-# The alpha-loss answers anything, wherever labels lean to one side. The focal loss only moves towards one half, which is where noise has moved the labels
-# already: it can undo none of it. The Super Loss only moves away from one half: it can undo random flips, but neither labels that are
-# too sure nor labels that are mostly wrong.
+# The alpha-loss answers anything, wherever labels lean to one side. The focal loss only moves towards one half, which
+# is where noise has moved the labels already: it can undo none of it. The Super Loss only moves away from one half:
+# it can undo random flips, but neither labels that are too sure nor labels that are mostly wrong.
 #
 # `explore` looks for the setting that undoes one given twist. Three kinds of them:
 
@@ -130,9 +131,9 @@ for kind, (truth, say) in twists.items():
 
 # %% [markdown]
 # ## What one alpha cannot do
-# Noise is often worse in one class. Here a tenth of the zeros and four in ten of the ones bear the other label. Labels then
-# cross one half where the truth does not, and no positive alpha moves anything across one half. Even the best one leaves the
-# answer about where the labels are.
+# Noise is often worse in one class. Here a tenth of the zeros and four in ten of the ones bear the other label.
+# Labels then cross one half where the truth does not, and no positive alpha moves anything across one half. Even the
+# best one leaves the answer about where the labels are.
 
 # %%
 from untwist.twists import ClassConditionalTwist
@@ -155,8 +156,8 @@ ax.set_aspect("equal")
 legend = ax.legend()
 
 # %% [markdown]
-# With the rates of both classes the truth follows at every point. That is why `PILBoostClassifier()` estimates these rates
-# unless it is told otherwise, and takes alpha as one of the settings to choose.
+# With the rates of both classes the truth follows at every point. That is why `PILBoostClassifier()` estimates these
+# rates unless it is told otherwise, and takes alpha as one of the settings to choose.
 #
 # ## Where to go next
 # - [Choosing alpha, or not](../docs/choosing-alpha.md): what has been measured.
