@@ -24,7 +24,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 CPP := $(wildcard cpp/*.* cpp/*/* tests/cpp/* reliability/*.cpp reliability/*.hpp)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed test-peers test-lowest test-aarch64 docs sdist sanitize \
+.PHONY: help setup demo test test-all test-slow test-properties test-browser test-wheel test-integrations test-distributed test-peers test-lowest test-aarch64 docs notebooks sdist sanitize \
   sanitize-module valgrind fuzz leaks soak coverage mutants reliability faults sanitizers docs-reliability lint reproduce docs-reproduce bench arena docs-arena several-classes trust clean
 
 help:  ## List the targets
@@ -146,7 +146,11 @@ sdist: $(READY)  ## The source distribution, in dist
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build && $(BIN)/python -m build --sdist
 
 docs: $(READY)  ## The site, in build/site
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+notebooks: $(READY)  ## The examples as notebooks, to open in Jupyter, in build/notebooks
+	@mkdir -p build/notebooks
+	@for script in examples/*.py; do $(BIN)/jupytext --quiet --to ipynb --output build/notebooks/$$(basename $$script .py).ipynb $$script; done
 
 test-integrations: $(READY)  ## ONNX, treelite, shap, CatBoost, PyTorch, Optuna, MLflow, skops: installs them, runs what needs them
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[export,plot,shap]" \

@@ -1,6 +1,7 @@
 """The site of the documentation builds without a warning, fetches nothing, and links to what is there."""
 
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -17,11 +18,13 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    pytest.importorskip("mkdocs", reason="the site is built with mkdocs")
+    for package in ("mkdocs", "jupytext"):
+        pytest.importorskip(package, reason=f"the site is built with {package}")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=quiet)
+    # Examples are run by tests/examples; without their outputs the site takes seconds less.
+    settings = os.environ | {"NO_MKDOCS_2_WARNING": "1", "UNTWIST_RUNS_EXAMPLES": "0"}
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=settings)
     assert built.returncode == 0, built.stderr
     return folder
 
@@ -31,6 +34,15 @@ def test_the_site_builds_with_every_page(site):
     built = {path.parent.name for path in site.glob("*/index.html")}
     assert pages - {"index"} <= built
     assert "live" in (site / "theory/index.html").read_text()
+
+
+def test_examples_are_pages_that_can_be_downloaded(site):
+    for script in (ROOT / "examples").glob("*.py"):
+        name = script.stem.replace("_", "-")
+        assert f'href="../{name}.ipynb"' in (site / f"examples/{name}/index.html").read_text()
+        cells = json.loads((site / f"examples/{name}.ipynb").read_text())["cells"]
+        assert {cell["cell_type"] for cell in cells} == {"markdown", "code"}
+        assert (site / f"examples/{name}.py").read_text() == script.read_text()
 
 
 def test_every_page_is_in_the_menu():
