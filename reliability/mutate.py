@@ -4,7 +4,7 @@ One session of pytest collects the tests; then each fault of `mutants` gets a fo
 function and runs the tests that call that function, the quickest first, up to the first that fails: as many as take
 PATIENCE seconds without a fault, so the share caught is a lower bound. A fault outside of functions, or in one that
 no test calls after the import, gets a process of its own with all the tests of the module. A fork that does not end is
-a fault caught. What survives and is judged the same program, or as good, is listed with a reason in
+a fault caught. Seconds are those of the processor, so that a busy machine makes no difference. What survives and is judged the same program, or as good, is listed with a reason in
 equivalent_mutants.json; what was tried is in results/mutants.
 
     python -m reliability.mutate --sample 100 --module theory.losses noise   # more faults, of a module and of a room
@@ -25,6 +25,7 @@ import json
 import math
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -77,6 +78,7 @@ FURTHER_TESTS = {  # Tests outside of its own folder that look at a module close
 }
 TARGET = 0.9  # This share of a module's faults should be caught.
 PATIENCE = 20.0  # Seconds of tests, as they take without a fault, that each fault is given.
+BUSY = 20.0  # The clock may run so much faster than the processor time of a process on a busy machine.
 # Exit statuses of a fork.
 SURVIVED = 0
 CAUGHT = 1
@@ -122,8 +124,10 @@ def main() -> int:
         "--record", action="store_true", help="write docs/reliability/mutation.json, of this and before"
     )
     parser.add_argument("--fresh", help=argparse.SUPPRESS)
+    parser.add_argument("--limit", type=float, default=math.inf, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fresh:
+        limit_processor_time(arguments.limit)
         return run_with_fault(json.loads(arguments.fresh))
     modules = [one for one in list_modules() if any(f"{one}.".startswith(f"{name}.") for name in arguments.module)]
     if not modules:
@@ -184,9 +188,8 @@ class Forks:
         self.known: list[FunctionType] = []  # The functions of the package, without those inside of others.
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note a failure, and the seconds of the test."""
+        """Note a failure."""
         self.failed = self.failed or report.failed
-        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try the faults in place of the tests."""
@@ -222,7 +225,9 @@ class Forks:
         watcher.start()
         for item, following in pair_with_next(session.items):
             shared.switch(item.nodeid)
+            begin = time.process_time()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            self.seconds[item.nodeid] = time.process_time() - begin
             if self.failed:
                 print(f"\n{item.nodeid} fails as it is")
                 sys.stdout.flush()
@@ -260,9 +265,18 @@ class Forks:
             if answer != UNFIT:
                 return answer != SURVIVED
         usual = sum(seconds for name, seconds in self.seconds.items() if ROOT / name.split("::")[0] in places)
-        command = [sys.executable, "-m", "reliability.mutate", "--fresh", json.dumps(vars(fault))]
+        limit = 30.0 + 3.0 * usual
+        command = [
+            sys.executable,
+            "-m",
+            "reliability.mutate",
+            "--fresh",
+            json.dumps(vars(fault)),
+            "--limit",
+            str(limit),
+        ]
         try:
-            done = subprocess.run(command, capture_output=True, timeout=30.0 + 3.0 * usual, cwd=ROOT)
+            done = subprocess.run(command, capture_output=True, timeout=BUSY * limit, cwd=ROOT)
             return done.returncode != 0
         except subprocess.TimeoutExpired:
             return True
@@ -313,18 +327,30 @@ def pair_with_next(items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, pyte
     return zip(items, [*items[1:], None], strict=True)
 
 
+def limit_processor_time(seconds: float) -> None:
+    """End this process once it has taken so much time of the processor, on top of what it took before."""
+    if math.isfinite(seconds):
+        allowed = math.ceil(time.process_time() + seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (allowed, allowed))
+
+
 def run_in_fork(task: Any, limit: float) -> int:
-    """The number that `task` returns in a fork of this process; CAUGHT if it dies or takes longer than `limit`."""
+    """The number that `task` returns in a fork of this process; CAUGHT if it dies or takes longer than `limit`.
+
+    The limit is one of processor time. A fork that waits for something that never comes takes none, so that it ends
+    after BUSY times as many seconds of the clock.
+    """
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
         status = CAUGHT
         try:
             os.setpgid(0, 0)
+            limit_processor_time(limit)
             status = task()
         finally:
             os._exit(status)
-    deadline = time.monotonic() + limit
+    deadline = time.monotonic() + BUSY * limit
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
