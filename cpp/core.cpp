@@ -2,11 +2,7 @@
 // with what it adds to the module.
 #include <nanobind/nanobind.h>
 
-#include "python/booster.hpp"
-#include "python/dataset.hpp"
-#include "python/forest.hpp"
-#include "python/links.hpp"
-#include "python/randomised.hpp"
+#include "python/module.hpp"
 #include "vectorised.hpp"
 
 NB_MODULE(_core, module) {

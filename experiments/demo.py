@@ -1,41 +1,41 @@
-"""Who survives 30 % wrong labels? ``make demo``: a table, and a page to open.
+"""Wrong labels, found and survived. ``make demo``: the audit of a table as a page to open, and a comparison.
 
-Breast cancer data (from scikit-learn), 70/30 splits, 30 % of the training labels flipped, accuracy on clean test
-labels: the default, which tunes itself, beside the paper's cell of Table 2, 1000 stumps for everybody.
+Breast cancer data (from scikit-learn). ``untwist audit`` looks for flipped labels in a file, as it would in anybody's.
+Then methods learn from 70/30 splits with more and more wrong labels, and are judged on clean test labels: the default,
+which tunes itself, beside its peers and beside the paper's PILBoost of 1000 stumps.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import shlex
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import stdtrit
 from scipy.stats import sem
 from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
-from sklearn.tree import DecisionTreeRegressor
 
 from experiments.peers import hold_out
 from untwist.arguments import Array
 from untwist.audit.peers import fit_xgboost
-from untwist.boosting.algorithm import adaboost, staged_scores
 from untwist.classifier import PILBoostClassifier
+from untwist.commands import audit
 from untwist.commands.main import run_program
 from untwist.progress import ProgressLine, describe_progress
-from untwist.report.charts import draw_intervals
-from untwist.report.markup import Section, write_figure, write_page, write_table
-from untwist.text import for_page
 from untwist.twisters import ClassNoise
 
-__all__ = ["list_methods", "main", "measure", "measure_split", "rank", "render"]
+__all__ = ["audit_noisy_table", "format_table", "list_methods", "main", "measure", "measure_split", "write_noisy_table"]
 
 NAME = "python -m experiments.demo"
 #: Takes X_train, y_twisted, X_test and a seed, and gives the labels predicted for X_test.
@@ -46,6 +46,54 @@ ROUNDS = 1000
 PATIENCE = 10
 #: The paper's a_f for each alpha.
 STEP_SIZES = {1.1: 7.0, 2.0: 2.0, 4.0: 1.0}
+#: The share of wrong labels in the table that is audited, and those that the methods are compared at.
+AUDITED_RATE = 0.2
+RATES = (0.0, 0.2, 0.3)
+#: The columns of the noisy table that hold its labels, and what they were before some were flipped.
+LABEL, TRUTH = "diagnosis", "true diagnosis"
+
+# ---- the audit ----
+
+
+def write_noisy_table(path: Path) -> None:
+    """Write the data as a CSV file whose labels are wrong in part.
+
+    Parameters
+    ----------
+    path : Path
+        Where the table goes.
+    """
+    data = load_breast_cancer(as_frame=True)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(data.target))  # The data come sorted in part, which is not what the demo is about.
+    X, y = data.data.iloc[order], data.target.to_numpy()[order]
+    _, y_twisted, _ = ClassNoise(AUDITED_RATE).twist(X.to_numpy(), y, rng)
+    labels = {LABEL: data.target_names[y_twisted], TRUTH: data.target_names[y]}
+    pd.concat([pd.DataFrame(labels, index=X.index), X], axis=1).to_csv(path, index=False)
+
+
+def audit_noisy_table(folder: Path) -> None:
+    """Look for the wrong labels of a table by the command that everybody has, and count those that it found.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the table, its suspects and the page go.
+    """
+    table, suspects = folder / "demo.csv", folder / "demo-suspects.csv"
+    write_noisy_table(table)
+    files = ["-o", str(folder / "demo.html"), "--suspects", str(suspects)]
+    arguments = [str(table), "--label", LABEL, "--drop", TRUTH, "--peers", *files]
+    print(f"$ untwist audit {shlex.join(arguments)}\n", flush=True)
+    audit.main(arguments)
+    rows, listed = pd.read_csv(table), pd.read_csv(suspects)
+    print(
+        f"\n{np.sum(rows[LABEL] != rows[TRUTH])} labels of this table were flipped. "
+        f"Of {len(listed)} suspects, {np.sum(listed[LABEL] != listed[TRUTH])} are among them."
+    )
+
+
+# ---- the comparison ----
 
 
 def _predict_by_pilboost(alpha: float, X: Any, y: Any, X_test: Any, seed: int) -> Any:
@@ -59,10 +107,8 @@ def _predict_by_default(X: Any, y: Any, X_test: Any, seed: int) -> Any:
     return PILBoostClassifier(n_jobs=1, random_state=seed).fit(X, y).predict(X_test)
 
 
-def _predict_by_adaboost(X: Any, y: Any, X_test: Any, seed: int) -> Any:
-    rounds = adaboost(X, 2.0 * y - 1.0, DecisionTreeRegressor(max_depth=1, random_state=seed))
-    *_, scores = staged_scores(((one.leverage, one.hypothesis) for one in islice(rounds, ROUNDS)), X_test)
-    return (scores > 0).astype(int)
+def _predict_by_forest(X: Any, y: Any, X_test: Any, seed: int) -> Any:
+    return RandomForestClassifier(random_state=seed, n_jobs=1).fit(X, y).predict(X_test)
 
 
 def _predict_by_xgboost(X: Any, y: Any, X_test: Any, seed: int) -> Any:
@@ -80,7 +126,7 @@ def list_methods() -> dict[str, Fit]:
     """List what is compared; XGBoost only where it is installed."""
     compared: dict[str, Fit] = {"untwist, as it comes": _predict_by_default}
     compared |= {f"PILBoost, alpha = {alpha:g}": partial(_predict_by_pilboost, alpha) for alpha in STEP_SIZES}
-    compared["AdaBoost"] = _predict_by_adaboost
+    compared["random forest"] = _predict_by_forest
     if importlib.util.find_spec("xgboost"):
         compared["XGBoost"] = _predict_by_xgboost
         compared["XGBoost, stopped early"] = _predict_by_stopped_xgboost
@@ -111,33 +157,33 @@ def measure_split(rate: float, seed: int) -> dict[str, float]:
     }
 
 
-def measure(rate: float, runs: int) -> dict[str, Array]:
+def measure(runs: int) -> dict[str, Array]:
     """Measure the clean test accuracy of every method over many splits, one process per core.
 
     Parameters
     ----------
-    rate : float
-        The share of training labels to flip.
     runs : int
-        The number of splits, the same for all methods.
+        The number of splits, the same for all methods and rates.
 
     Returns
     -------
     dict of arrays
-        By method, one number per split.
+        By method, a row for each of `RATES` and a column for each split.
     """
     if "XGBoost" not in list_methods():
         print("XGBoost is not installed and left out: pip install xgboost", file=sys.stderr)
-    rows = []
-    with ProcessPoolExecutor() as pool, ProgressLine() as line:
-        for row in pool.map(partial(measure_split, rate), range(runs)):
-            rows.append(row)
-            line.show(describe_progress(len(rows), runs, line.seconds, "splits"))
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    rates, seeds = np.repeat(RATES, runs).tolist(), list(range(runs)) * len(RATES)
+    measured = []
+    afresh = get_context("spawn")  # A copy of a process whose threads have worked may wait for them for ever.
+    with ProcessPoolExecutor(mp_context=afresh) as pool, ProgressLine() as line:
+        for one in pool.map(measure_split, rates, seeds):
+            measured.append(one)
+            line.show(describe_progress(len(measured), len(seeds), line.seconds, "splits"))
+    return {name: np.reshape([one[name] for one in measured], (len(RATES), runs)) for name in measured[0]}
 
 
-def rank(accuracy: dict[str, Array]) -> list[tuple[str, float, float]]:
-    """Rank the methods, the best first.
+def format_table(accuracy: dict[str, Array]) -> str:
+    """Write the mean of each method at each rate with the half-width of a 95 % interval.
 
     Parameters
     ----------
@@ -146,52 +192,30 @@ def rank(accuracy: dict[str, Array]) -> list[tuple[str, float, float]]:
 
     Returns
     -------
-    list of tuples
-        Method, mean and half-width of a 95 % interval.
+    str
+        A line for each method, the best at the highest rate first.
     """
-    rows = [(name, float(a.mean()), float(stdtrit(len(a) - 1, 0.975) * sem(a))) for name, a in accuracy.items()]
-    return sorted(rows, key=lambda row: -row[1])
-
-
-def render(rows: list[tuple[str, float, float]], rate: float, runs: int) -> str:
-    """Write a page that needs nothing else, with a chart and the numbers."""
-    words = (
-        f"<p>Breast cancer data, {rate:.0%} of the training labels flipped, {ROUNDS} stumps each (untwist as it comes "
-        f"chooses for itself), accuracy on <em>clean</em> test labels; mean and 95&nbsp;% interval over {runs} splits. "
-        "The chart begins at one half, a coin toss.</p>"
-    )
-    chart = draw_intervals(
-        [(name, (mean, mean - half, mean + half)) for name, mean, half in rows],
-        "Accuracy of each method: " + "; ".join(f"{name} {mean:.3f}" for name, mean, _ in rows),
-        x_words="accuracy on clean test labels",
-        start=0.5,
-        name_width=24,
-    )
-    lines = [[for_page(name), f"{mean:.3f} ± {half:.3f}"] for name, mean, half in rows]
-    table = write_table("Accuracy on clean test labels", ["method", "mean and interval"], lines)
-    section = Section("accuracy", "Accuracy", "Accuracy", words + write_figure(chart) + table)
-    return write_page("untwist demo", "Demo", f"Who survives {rate:.0%} wrong labels?", [section])
+    lines = [f"  {'wrong training labels':<24}" + "".join(f"{rate:<16.0%}" for rate in RATES).rstrip()]
+    for name, of_rates in sorted(accuracy.items(), key=lambda item: -item[1][-1].mean()):
+        cells = [f"{one.mean():.3f} ± {stdtrit(len(one) - 1, 0.975) * sem(one):.3f}" for one in of_rates]
+        lines.append(f"  {name:<24}" + "   ".join(cells))
+    return "\n".join(lines)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the demo."""
     parser = argparse.ArgumentParser(prog=NAME, description=__doc__.splitlines()[0])
-    parser.add_argument("--rate", type=float, default=0.3, help="share of training labels to flip (default .3)")
-    parser.add_argument("--runs", type=int, default=10, help="number of splits, at least 2 (default 10)")
-    parser.add_argument("--output", type=Path, default=Path("results/demo.html"), help="where the page goes")
+    parser.add_argument("--runs", type=int, default=6, help="number of splits, at least 2 (default 6)")
+    parser.add_argument("--folder", type=Path, default=Path("results"), help="where the table and the page go")
     options = parser.parse_args(arguments)
-    if not (0 <= options.rate <= 1 and options.runs >= 2):
-        parser.error("--rate must lie in [0, 1] and --runs be at least 2")
-    rows = rank(measure(options.rate, options.runs))
-    print(f"Breast cancer, {options.rate:.0%} of the training labels wrong.")
-    print(f"Accuracy on clean test labels, mean and 95 % interval over {options.runs} splits")
-    print("(bars from .5, a coin toss, to 1):\n")
-    for name, mean, half in rows:
-        bar = "█" * round(40 * max(0.0, mean - 0.5) / 0.5)
-        print(f"  {name:<24} {mean:.3f} ± {half:.3f}  {bar}")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(render(rows, options.rate, options.runs), encoding="utf-8")
-    print(f"\nReport: {options.output}")
+    if options.runs < 2:
+        parser.error("--runs must be at least 2")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    audit_noisy_table(options.folder)
+    table = format_table(measure(options.runs))
+    print("\nWho learns the truth from wrong labels? Accuracy on clean test labels,")
+    print(f"mean and 95 % interval over {options.runs} splits:\n\n{table}\n")
+    print(f"The page of the audit, to open in a browser: {options.folder / 'demo.html'}")
 
 
 if __name__ == "__main__":

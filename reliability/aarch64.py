@@ -127,7 +127,7 @@ def compile_core() -> None:
     ]
     module = PACKAGES / f"untwist/_core.cpython-{PYTHON.replace('.', '')}-aarch64-linux-gnu.so"
     run(COMPILER, *OPTIONS, "-fPIC", "-shared", "-fvisibility=hidden", "-fno-strict-aliasing", *headers,
-        nanobind / "src/nb_combined.cpp", ROOT / "cpp/core.cpp", "-o", module)  # fmt: skip
+        nanobind / "src/nb_combined.cpp", *(ROOT / "cpp").rglob("*.cpp"), "-o", module)  # fmt: skip
 
 
 def main() -> None:

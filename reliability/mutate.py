@@ -4,8 +4,9 @@ One session of pytest collects the tests; then each fault of `mutants` gets a fo
 function and runs the tests that call that function, the quickest first, up to the first that fails: as many as take
 PATIENCE seconds without a fault, so the share caught is a lower bound. A fault outside of functions, or in one that
 no test calls after the import, gets a process of its own with all the tests of the module. A fork that does not end is
-a fault caught. Seconds are those of the processor, so that a busy machine makes no difference. What survives and is judged the same program, or as good, is listed with a reason in
-equivalent_mutants.json; what was tried is in results/mutants.
+a fault caught. Seconds are those of the processor, so that a busy machine makes no difference. What survives and is
+judged the same program, or as good, is listed with a reason in equivalent_mutants.json; what was tried is in
+results/mutants.
 
     python -m reliability.mutate --sample 100 --module theory.losses noise   # more faults, of a module and of a room
     python -m reliability.mutate --seed 7 --processes 8                      # others; as many at a time

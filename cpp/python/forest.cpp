@@ -1,22 +1,22 @@
 // Binds forests for Python.
-#pragma once
-
-#include <nanobind/stl/unique_ptr.h>
+#include "../forest.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
-#include "../forest.hpp"
 #include "arrays.hpp"
+#include "module.hpp"
 
 namespace untwist::python {
 
-inline std::unique_ptr<Forest> make_forest(const Vector<std::int64_t>& offset, const Vector<std::int32_t>& feature,
-                                           const Vector<std::int32_t>& left, const Vector<double>& threshold,
-                                           const Vector<std::uint8_t>& missing_left, const VectorOrTable<double>& value,
-                                           const Vector<std::int32_t>& set, const Vector<std::uint64_t>& codes,
-                                           std::size_t features) {
+namespace {
+
+std::unique_ptr<Forest> make_forest(const Vector<std::int64_t>& offset, const Vector<std::int32_t>& feature,
+                                    const Vector<std::int32_t>& left, const Vector<double>& threshold,
+                                    const Vector<std::uint8_t>& missing_left, const VectorOrTable<double>& value,
+                                    const Vector<std::int32_t>& set, const Vector<std::uint64_t>& codes,
+                                    std::size_t features) {
   const std::size_t nodes = feature.shape(0);
   require(offset.shape(0) > 0, "offset must have one entry more than there are trees");
   require(value.ndim() == 1 || value.ndim() == 2, "a value must be a number, or a row of numbers");
@@ -78,7 +78,9 @@ void bind_tables(nb::class_<Forest>& forest) {
       .def("leaves", &leaves<Real>, X, first, last, threads, out, "The leaves of trees [first, last).");
 }
 
-inline void bind_forests(nb::module_& module) {
+}  // namespace
+
+void bind_forests(nb::module_& module) {
   nb::class_<Forest> forest(module, "Forest");
   forest.def(nb::new_(&make_forest), nb::arg("offset"), nb::arg("feature"), nb::arg("left"), nb::arg("threshold"),
              nb::arg("missing_left"), nb::arg("value"), nb::arg("set"), nb::arg("codes"), nb::arg("features"),

@@ -1,10 +1,4 @@
 // Binds runs of boosting for Python.
-#pragma once
-
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/unique_ptr.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -25,13 +19,15 @@
 #include "arrays.hpp"
 #include "flat_forest.hpp"
 #include "links.hpp"
+#include "module.hpp"
 
 namespace untwist::python {
 
+namespace {
+
 // Returns the groups of columns that may meet, given one after the other; null where there are none.
-inline std::shared_ptr<const Interactions> find_interactions(const std::vector<std::uint32_t>& columns,
-                                                             const std::vector<std::int64_t>& starts,
-                                                             std::size_t features) {
+std::shared_ptr<const Interactions> find_interactions(const std::vector<std::uint32_t>& columns,
+                                                      const std::vector<std::int64_t>& starts, std::size_t features) {
   if (starts.empty()) return nullptr;
   const auto is_known = [&](std::uint32_t column) { return column < features; };
   require(std::all_of(columns.begin(), columns.end(), is_known), "groups must hold columns of the table");
@@ -45,11 +41,11 @@ inline std::shared_ptr<const Interactions> find_interactions(const std::vector<s
   return std::make_shared<const Interactions>(std::move(groups), features);
 }
 
-inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, double min_samples_leaf,
-                        double min_weight_fraction_leaf, double l2, double category_smoothing, double subsample,
-                        double max_features, bool extra, std::uint64_t seed, const Vector<std::int8_t>& monotone,
-                        const Vector<std::uint32_t>& grouped_columns, const Vector<std::int64_t>& group_starts,
-                        const Vector<double>& feature_weights, std::size_t features) {
+void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, double min_samples_leaf,
+                 double min_weight_fraction_leaf, double l2, double category_smoothing, double subsample,
+                 double max_features, bool extra, std::uint64_t seed, const Vector<std::int8_t>& monotone,
+                 const Vector<std::uint32_t>& grouped_columns, const Vector<std::int64_t>& group_starts,
+                 const Vector<double>& feature_weights, std::size_t features) {
   require(max_depth >= 1 && max_leaf_nodes >= 0 && max_leaf_nodes != 1 && min_samples_leaf >= 0.0 &&
               min_weight_fraction_leaf >= 0.0 && min_weight_fraction_leaf <= 0.5 && l2 >= 0.0 && std::isfinite(l2) &&
               category_smoothing >= 0.0,
@@ -76,10 +72,10 @@ inline void init_growth(TreeGrowth* self, int max_depth, int max_leaf_nodes, dou
   new (self) TreeGrowth(std::move(growth));
 }
 
-inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_class,
-                      const Vector<double>& sample_weight, const Vector<double>& validation_weight,
-                      const Vector<double>& start_scores, double alpha, const std::string& link, double step_size,
-                      bool step_by_edge, double posterior_floor, int first_round, bool begins_at_shares) {
+void init_task(BoostingTask* self, std::optional<std::size_t> positive_class, const Vector<double>& sample_weight,
+               const Vector<double>& validation_weight, const Vector<double>& start_scores, double alpha,
+               const std::string& link, double step_size, bool step_by_edge, double posterior_floor, int first_round,
+               bool begins_at_shares) {
   require(alpha > 0.0 && step_size > 0.0 && std::isfinite(step_size) && posterior_floor > 0.0 &&
               posterior_floor < 0.5 && first_round >= 0,
           "all settings must be in range");
@@ -106,8 +102,8 @@ inline void init_task(BoostingTask* self, std::optional<std::size_t> positive_cl
 }
 
 // Makes a booster of a task and settings that fit the dataset.
-inline std::unique_ptr<Booster> make_fitting_booster(std::shared_ptr<Dataset> dataset, const BoostingTask& task,
-                                                     const TreeGrowth& growth) {
+std::unique_ptr<Booster> make_fitting_booster(std::shared_ptr<Dataset> dataset, const BoostingTask& task,
+                                              const TreeGrowth& growth) {
   const auto fits = [](std::size_t size, std::size_t expected) { return size == 0 || size == expected; };
   const std::size_t classes = dataset->class_start.size() - 1;
   const bool jointly = !task.positive_class.has_value();
@@ -145,7 +141,7 @@ class ExclusiveUse {
 };
 
 // Returns the number of trees so far.
-inline std::size_t boost(Booster& booster, int rounds, int patience, int threads) {
+std::size_t boost(Booster& booster, int rounds, int patience, int threads) {
   require_threads(threads);
   const ExclusiveUse use(booster);
   InterruptCheck check;
@@ -158,13 +154,13 @@ inline std::size_t boost(Booster& booster, int rounds, int patience, int threads
 }
 
 // Returns the trees from `first` on as flat arrays.
-inline nb::tuple trees(const Booster& booster, std::size_t first) {
+nb::tuple trees(const Booster& booster, std::size_t first) {
   const ExclusiveUse use(booster);
   require(first <= booster.trees().size(), "first must be at most the number of trees");
   return to_tuple(flatten(booster, first));
 }
 
-inline nb::object scores(const Booster& booster) {
+nb::object scores(const Booster& booster) {
   const ExclusiveUse use(booster);
   return to_numpy_rows(booster.scores(), booster.outputs());
 }
@@ -178,7 +174,9 @@ nb::object losses(const Booster& booster) {
   return to_numpy(std::move(found));
 }
 
-inline void bind_boosters(nb::module_& module) {
+}  // namespace
+
+void bind_boosters(nb::module_& module) {
   nb::class_<TreeGrowth>(module, "TreeGrowth")
       .def("__init__", &init_growth, nb::kw_only(), nb::arg("max_depth"), nb::arg("max_leaf_nodes"),
            nb::arg("min_samples_leaf"), nb::arg("min_weight_fraction_leaf"), nb::arg("l2"),

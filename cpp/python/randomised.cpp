@@ -1,7 +1,5 @@
 // Binds randomised trees for Python.
-#pragma once
-
-#include <nanobind/stl/shared_ptr.h>
+#include "../randomised.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,16 +9,18 @@
 #include <vector>
 
 #include "../dataset.hpp"
-#include "../randomised.hpp"
 #include "arrays.hpp"
 #include "flat_forest.hpp"
+#include "module.hpp"
 
 namespace untwist::python {
 
+namespace {
+
 // Returns the trees as flat arrays.
-inline nb::tuple grow_randomised(const std::shared_ptr<Dataset>& dataset, const Vector<double>& sample_weight,
-                                 std::size_t trees, std::size_t first_tree, double min_samples_leaf,
-                                 double max_features, double smoothing, std::uint64_t seed, int threads) {
+nb::tuple grow_randomised(const std::shared_ptr<Dataset>& dataset, const Vector<double>& sample_weight,
+                          std::size_t trees, std::size_t first_tree, double min_samples_leaf, double max_features,
+                          double smoothing, std::uint64_t seed, int threads) {
   require(trees > 0 && min_samples_leaf >= 0.0 && std::isfinite(min_samples_leaf) && smoothing > 0.0 &&
               std::isfinite(smoothing),
           "all settings must be in range");
@@ -42,7 +42,9 @@ inline nb::tuple grow_randomised(const std::shared_ptr<Dataset>& dataset, const 
   return to_tuple(std::move(flat));
 }
 
-inline void bind_randomised_trees(nb::module_& module) {
+}  // namespace
+
+void bind_randomised_trees(nb::module_& module) {
   module.def("grow_randomised", &grow_randomised, nb::arg("dataset"), nb::kw_only(), nb::arg("sample_weight"),
              nb::arg("trees"), nb::arg("first_tree"), nb::arg("min_samples_leaf"), nb::arg("max_features"),
              nb::arg("smoothing"), nb::arg("seed"), nb::arg("threads"),

@@ -1,9 +1,5 @@
 // Binds datasets and sketches for Python.
-#pragma once
-
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
+#include "../dataset.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,17 +13,19 @@
 #include <vector>
 
 #include "../binning.hpp"
-#include "../dataset.hpp"
 #include "../rows.hpp"
 #include "../sketch.hpp"
 #include "arrays.hpp"
+#include "module.hpp"
 
 namespace untwist::python {
 
+namespace {
+
 // ---- datasets ----
 
-inline std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::size_t classes,
-                                             std::size_t features, bool lean, bool sparse) {
+std::shared_ptr<Dataset> make_dataset(const Vector<std::uint32_t>& labels, std::size_t classes, std::size_t features,
+                                      bool lean, bool sparse) {
   const std::size_t rows = labels.shape(0);
   require(rows > 0 && features > 0 && rows < std::numeric_limits<Row>::max(), "X must have rows and columns");
   require(classes <= rows, "there must be at most as many classes as rows");
@@ -113,7 +111,7 @@ void add_rows(Dataset& dataset, const Table<Real>& X, std::size_t first, const V
   });
 }
 
-inline nb::object hashes(Dataset& dataset) {
+nb::object hashes(Dataset& dataset) {
   const auto& by_class = dataset.hashes();
   std::vector<std::uint64_t> as_given(dataset.rows);
   for (std::size_t i = 0; i < dataset.rows; ++i) as_given[dataset.order[i]] = by_class[i];
@@ -122,8 +120,7 @@ inline nb::object hashes(Dataset& dataset) {
 
 // ---- sketches ----
 
-inline std::unique_ptr<Sketch> make_sketch(const Vector<std::int32_t>& n_categories, int max_bins,
-                                           double largest_weight) {
+std::unique_ptr<Sketch> make_sketch(const Vector<std::int32_t>& n_categories, int max_bins, double largest_weight) {
   require(n_categories.shape(0) > 0, "there must be columns");
   require_max_bins(max_bins);
   require(largest_weight >= 0.0 && std::isfinite(largest_weight), "the largest weight must be finite and not negative");
@@ -151,26 +148,26 @@ void show(Sketch& sketch, const Table<Real>& X, const Vector<double>& weight, in
   }
 }
 
-inline nb::bytes state(Sketch& sketch) {
+nb::bytes state(Sketch& sketch) {
   const auto words = sketch.state();
   return nb::bytes(words.data(), sizeof(std::uint64_t) * words.size());
 }
 
-inline void merge(Sketch& sketch, const nb::bytes& state) {
+void merge(Sketch& sketch, const nb::bytes& state) {
   require(state.size() % sizeof(std::uint64_t) == 0, "the bytes must be the state of a Sketch");
   std::vector<std::uint64_t> words(state.size() / sizeof(std::uint64_t));
   if (!words.empty()) std::memcpy(words.data(), state.c_str(), state.size());
   sketch.merge(words);
 }
 
-inline nb::list thresholds(Sketch& sketch) {
+nb::list thresholds(Sketch& sketch) {
   ThreadPool pool(1);
   nb::list found;
   for (auto& column : sketch.find_bins(pool)) found.append(to_numpy(std::move(column.thresholds)));
   return found;
 }
 
-inline void set_bins(Dataset& dataset, Sketch& sketch) {
+void set_bins(Dataset& dataset, Sketch& sketch) {
   require(dataset.layout != Layout::kSparse, "the dataset must not be sparse");
   require(dataset.features == sketch.columns, "the Sketch must have as many columns as the dataset has features");
   ThreadPool pool(1);
@@ -180,7 +177,7 @@ inline void set_bins(Dataset& dataset, Sketch& sketch) {
 // ---- codes ----
 
 // Python gets this code for a missing value, whatever the number of bins of its column.
-inline constexpr Code kMissingCode = 255;
+constexpr Code kMissingCode = 255;
 
 // Writes codes by given thresholds.
 template <typename Real>
@@ -236,7 +233,9 @@ void bind_tables(nb::module_& module, nb::class_<Dataset>& dataset, nb::class_<S
              "Codes of a block of rows, 255 for missing values.");
 }
 
-inline void bind_datasets(nb::module_& module) {
+}  // namespace
+
+void bind_datasets(nb::module_& module) {
   nb::class_<Dataset> dataset(module, "Dataset");
   dataset
       .def(nb::new_(&make_dataset), nb::arg("labels"), nb::arg("classes"), nb::arg("features"), nb::arg("lean") = false,
