@@ -122,3 +122,50 @@ def test_no_decisions_are_decisions_too(tmp_path):
     none = Decisions([], [], [], [], [], MARK)
     write_decisions(tmp_path / "none.csv", none)
     assert len(read_decisions(tmp_path / "none.csv")) == 0
+
+
+def parse_lines(*lines, names="row,line,given,decision,label,note,decided_at,fingerprint"):
+    return parse_decisions("\n".join([names, *lines]))
+
+
+def test_errors_name_the_line_of_the_file():
+    good = f'1,,no,keep,,"two\nlines",,{MARK}'
+    with pytest.raises(ValueError, match="line 5 has more cells than the first line has names"):
+        parse_lines("", good, "2" + ",x" * 8)
+    with pytest.raises(ValueError, match=r"this is no CSV: .*, in line 3"):
+        parse_lines(f"1,,no,keep,,,,{MARK}", '2,"open')
+    assert len(parse_lines(good, " , ", "")) == 1  # Lines without anything are no decisions.
+
+
+def test_rows_are_whole_numbers_of_up_to_fifteen_digits():
+    read = parse_lines(f" {10**15 - 1} ,,no,keep,,,,{MARK}", f"0,,no,keep,,,,{MARK}")
+    assert sorted(read.rows.tolist()) == [0, 10**15 - 1]
+    for odd in ("", "-1", str(10**15), "1e3", "1.0"):
+        with pytest.raises(ValueError, match="row must be a position, a whole number from 0, got"):
+            parse_lines(f"{odd},,no,keep,,,,{MARK}")
+
+
+def test_whoever_keeps_or_skips_a_label_need_not_repeat_it():
+    read = parse_lines(
+        f"1,,no,keep,,,,{MARK}", f"2,,no, skip ,,,, {MARK} ", f"3,,no,keep,no,,,{MARK}", f"4,,no,relabel,yes,,,{MARK}"
+    )
+    assert read.labels.tolist() == ["no", "no", "no", "yes"]
+    assert read.decision.tolist() == ["keep", "skip", "keep", "relabel"]
+    assert read.fingerprint == MARK
+    with pytest.raises(ValueError, match="label"):
+        parse_lines(f"1,,no,relabel,,,,{MARK}")
+
+
+def test_the_first_line_tells_what_is_between_cells_whatever_ends_it():
+    for ending in ("\n", "\r", "\r\n"):
+        text = ending.join(["row;given;decision;label;fingerprint", f"1;a,b,c,d,e,f;relabel;g,h;{MARK}", ""])
+        read = parse_decisions(text)
+        assert (read.given.tolist(), read.labels.tolist()) == (["a,b,c,d,e,f"], ["g,h"])
+
+
+def test_decisions_about_different_data_are_named_up_to_three():
+    marks = [f"{number:016x}-{2:016x}" for number in (4, 1, 3, 2)]
+    lines = [f"{row},,no,keep,,,,{mark}" for row, mark in enumerate(marks)]
+    with pytest.raises(ValueError, match="different data") as caught:
+        parse_lines(*lines)
+    assert str(caught.value).endswith(", ".join([marks[1], marks[3], marks[2]]))

@@ -1,0 +1,471 @@
+"""The limits of what a model file may say, one by one: what lies at a limit is read, what lies beyond it is refused."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from untwist.files import reading, writing
+from untwist.files.layout import MATRIX_ARRAYS, SOURCE_ARRAYS
+from untwist.files.values import ArrayReader
+from untwist.noise import MenonEstimate, Untwisting
+from untwist.noise.matrix import MatrixUntwisting
+
+
+class Arrays:
+    """Arrays as a file would hold them: `put` returns the number of one, `make_reader` reads all of them."""
+
+    def __init__(self):
+        self.table = []
+        self.parts = []
+
+    def put(self, values, kind="<f8"):
+        array = np.asarray(values, dtype=kind)
+        offset = sum(map(len, self.parts))
+        self.parts.append(array.tobytes())
+        self.table.append([kind, array.size, offset])
+        return len(self.table) - 1
+
+    def make_reader(self):
+        return ArrayReader(self.table, memoryview(b"".join(self.parts)))
+
+
+def above(value):
+    return float(np.nextafter(value, math.inf))
+
+
+def below(value):
+    return float(np.nextafter(value, -math.inf))
+
+
+def refuses(message):
+    return pytest.raises(ValueError, match=f"not so: {message}")
+
+
+# ---- columns ----
+
+
+def test_categories_are_text_or_numbers_that_differ_in_columns_that_are_there():
+    assert reading._read_categories([[0, [1, "a", 0.5]], [2, []]], 3) == {0: (1, "a", 0.5), 2: ()}
+    with refuses("categories are a list"):
+        reading._read_categories([[0, {"tuple": [1, 2]}]], 1)
+    for odd in ([1, 1], ["a", "a"], [1, 1.0], [True], [None], [{"number": "nan"}], [{"tuple": [1]}]):
+        with refuses("categories are different"):
+            reading._read_categories([[0, odd]], 1)
+    with refuses("a column has its categories once"):
+        reading._read_categories([[0, [1]], [0, [1]]], 1)
+    for column in (-1, 3, "0"):
+        with pytest.raises(ValueError, match="is no whole number from 0 to 2"):
+            reading._read_categories([[column, [1]]], 3)
+
+
+def read_numbers(values, categories=("a", "b"), times=1):
+    arrays = Arrays()
+    about = [[1, arrays.put(values)] for _ in range(times)]
+    return reading._read_numbers(about, {1: categories}, arrays.make_reader())
+
+
+def test_a_coded_column_has_a_number_per_category_and_one_more():
+    assert read_numbers([-1e6, 0.5, 1e6]) == {1: (-1e6, 0.5, 1e6)}
+    for values in ([0.0, 0.0], [0.0] * 4):
+        with refuses("there is a number for each category and for an unknown one"):
+            read_numbers(values)
+    for odd in (above(1e6), below(-1e6), math.nan):
+        with refuses("the numbers of categories are finite"):
+            read_numbers([0.0, odd, 0.0])
+    with refuses("a column has its numbers once"):
+        read_numbers([0.0] * 3, times=2)
+
+
+def test_readings_are_of_columns_that_are_there():
+    (found,) = reading._read_readings([[2, "number", ",", "month"]], {}, 3).items()
+    assert (found[0], found[1].kind, found[1].decimal, found[1].order) == (2, "number", ",", "month")
+    for column in (-1, 3):
+        with pytest.raises(ValueError, match="is no whole number from 0 to 2"):
+            reading._read_readings([[column, "date", ".", "day"]], {}, 3)
+
+
+def read_columns(n_scores=1, **about):
+    about = {"count": 2, "names": None, "categories": []} | about
+    return reading._read_columns(about, n_scores, None, ArrayReader([], memoryview(b"")))
+
+
+def test_columns_are_counted_named_and_bounded():
+    assert read_columns().n_features == 2
+    assert read_columns().feature_names is None
+    assert read_columns(names=["a", "b"]).feature_names.tolist() == ["a", "b"]
+    for names in (["a"], ["a", "b", "c"]):
+        with refuses("there is a name for each column"):
+            read_columns(names=names)
+    assert read_columns(count=1).n_features == 1
+    assert read_columns(count=2**23).n_features == 2**23
+    assert read_columns(count=2**20, n_scores=8).n_features == 2**20
+    assert read_columns(count=2**23, n_scores=0).n_features == 2**23
+    for count, n_scores in [(0, 1), (2**23 + 1, 1), (2**20 + 1, 8)]:
+        with pytest.raises(ValueError, match="is no whole number from 1 to"):
+            read_columns(count=count, n_scores=n_scores)
+
+
+def test_254_categories_make_sets_and_255_do_not():
+    assert len(read_columns(categories=[[1, list(range(254))]]).schema.categories[1]) == 254
+    with refuses("a column that is not coded by its labels has at most 254 categories"):
+        read_columns(categories=[[1, list(range(255))]])
+
+
+def test_what_counts_as_missing_is_a_finite_number():
+    assert read_columns().schema.missing is None
+    largest = float(np.finfo(float).max)
+    for value in (0, -999.0, largest, -largest):
+        assert read_columns(missing=value).schema.missing == value
+    for odd in ({"number": "nan"}, {"number": "inf"}, {"number": "-inf"}):
+        with refuses(".* lies in"):
+            read_columns(missing=odd)
+
+
+def test_scores_are_counted_by_ensembles_or_by_outputs():
+    assert reading._count_scores([{}]) == 1
+    assert reading._count_scores([{}, {}, {}]) == 3
+    assert reading._count_scores([{"outputs": 3}]) == 3
+    for odd in (2, 2**23 + 1):
+        with pytest.raises(ValueError, match="is no whole number from 3"):
+            reading._count_scores([{"outputs": odd}])
+    with refuses("an ensemble with several outputs is the only one"):
+        reading._count_scores([{}, {"outputs": 3}])
+
+
+# ---- classes ----
+
+
+def read_names(values, kind="<U3", most_letters=9):
+    return reading._read_names("classes", {"type": kind, "values": values}, most_letters)
+
+
+def test_names_are_sorted_different_and_of_their_type():
+    assert read_names(["a", "b", "c"]).tolist() == ["a", "b", "c"]
+    assert read_names([-1, 5], "<i8").tolist() == [-1, 5]
+    assert read_names([1, "b"][1:], "|O").dtype == object
+    for values, kind in [(["b", "a"], "<U3"), (["a", "a"], "<U3"), (["long"], "<U3"), ([256], "|u1"), ([0.5], "<i8")]:
+        with pytest.raises((ValueError, OverflowError)):
+            read_names(values, kind)
+    for values, kind, message in [
+        (["a", 1], "<U3", "classes of a text type are text"),
+        ([1, "a"], "<i8", "classes of a type of numbers are numbers"),
+        ([None], "|O", "classes are text or numbers"),
+        ([], "<i8", "there are classes"),
+        ("ab", "<U3", "there are classes"),
+        ([1], ["<i8"], ".* is a type of classes"),
+        ([1], "<c16", ".* is a type of classes"),
+    ]:
+        with refuses(message):
+            read_names(values, kind)
+
+
+def test_letters_are_counted_by_the_longest_name():
+    assert read_names(["a", "b", "c"], "<U3", 9).dtype == "<U3"
+    with refuses("names of classes are short"):
+        read_names(["a", "b", "c"], "<U3", 8)
+
+
+def test_classes_are_two_at_least_and_no_more_than_scores():
+    def read_classes(count, n_scores):
+        return len(reading._read_classes({"type": "<i8", "values": list(range(count))}, n_scores))
+
+    assert [read_classes(2, 1), read_classes(3, 3)] == [2, 3]
+    for count, n_scores, message in [(1, 1, "there are two classes"), (3, 1, "there are trees for each class")]:
+        with refuses(message):
+            read_classes(count, n_scores)
+
+
+def test_class_weights_have_finite_ratios():
+    def read(*weights):
+        return reading._read_class_weights(list(weights), np.arange(2)).tolist()
+
+    assert read(0.0, 1.0) == [0.0, 1.0]
+    assert read(above(1e-100), below(1e100)) == [above(1e-100), below(1e100)]
+    for odd, message in [
+        ((1e-100, 1.0), "class weights are 0 or between"),
+        ((1.0, 1e100), "class weights are 0 or between"),
+        ((0.0, 0.0), "a class has a weight above 0"),
+        ((1.0,), "there is a weight per class"),
+        ((-1.0, 1.0), "numbers are finite and at least 0"),
+    ]:
+        with refuses(message):
+            read(*odd)
+
+
+# ---- the rest of the model ----
+
+
+def test_each_row_held_out_has_a_share():
+    arrays = Arrays()
+    about = [arrays.put([4, 7], "<i8"), arrays.put([0.5, 1.0])]
+    rows, shares = reading._read_held_out(about, arrays.make_reader())
+    assert (rows.tolist(), rows.dtype, shares.tolist()) == ([4, 7], np.intp, [0.5, 1.0])
+    for held_out, message in [([0.5], "each row held out has a share"), ([0.5, -0.1], "numbers are finite and at")]:
+        arrays = Arrays()
+        about = [arrays.put([4, 7], "<i8"), arrays.put(held_out)]
+        with refuses(message):
+            reading._read_held_out(about, arrays.make_reader())
+
+
+def test_a_file_of_a_plain_fit_may_say_where_boosting_began():
+    for settings, choice, expected in [
+        ({}, None, None),
+        ({"init": "zero"}, None, "zero"),
+        ({"init": "prior"}, None, "prior"),
+        ({"init": "prior"}, {}, None),
+    ]:
+        assert reading._read_init({"choice": choice, "settings": settings}) == expected
+    with pytest.raises(ValueError, match="'middle' is none of prior, zero"):
+        reading._read_init({"choice": None, "settings": {"init": "middle"}})
+
+
+def test_a_link_is_known_and_has_an_alpha():
+    assert reading._read_link({"kind": "softmax", "alpha": 1e100}).loss.alpha == 1e100
+    for odd in (-0.5, above(1e100), {"number": "inf"}):
+        with refuses(".* lies in"):
+            reading._read_link({"kind": "softmax", "alpha": odd})
+    assert reading._read_link({"kind": "clipped", "alpha": -2.0}).loss.alpha == -2.0
+
+
+def test_probabilities_are_untwisted_by_noise_that_is_there():
+    noise = Untwisting.from_rates((0.1, 0.2))
+    assert reading._find_untwisting(True, noise) is noise
+    assert reading._find_untwisting(False, noise) is None
+    with refuses("untwists is true or false"):
+        reading._find_untwisting(1, noise)
+    with refuses("there is noise to untwist"):
+        reading._find_untwisting(True, None)
+
+
+def test_noise_of_the_paper_holds_no_arrays():
+    values = {"rate_neg": 0.1, "interval_neg": (0.0, 0.2), "rate_pos": 0.3, "interval_pos": (0.25, 0.5), "found": False}
+    estimate = MenonEstimate(**values, rate=0.2, eta_mean=0.4, alpha=1.5)
+    arrays = writing._ArrayWriter()
+    about = writing._describe_noise(estimate, arrays)
+    assert arrays.table == []
+    assert reading._read_noise(about, Arrays().make_reader(), 2) == estimate
+    with refuses("found is true or false"):
+        reading._read_noise(about | {"found": 0}, Arrays().make_reader(), 2)
+    assert reading._read_noise(None, Arrays().make_reader(), 2) is None
+
+
+OF_PAIRS = ("weights", "rates_neg", "rates_pos", "slopes", "bends")
+GOOD = {
+    "weights": [0.25, 0.75],
+    "rates_neg": [0.0, 0.5],
+    "rates_pos": [0.2, 0.5 - 2.0**-53],
+    "slopes": [2.0, below(1e3)],
+    "bends": [-2.0, 0.0],
+    "clearest": 0.1,
+    "scale": 1.0,
+    "offset": -3.0,
+}
+
+
+def check_untwisting(**changes):
+    values = {name: np.array(one) if isinstance(one, list) else one for name, one in (GOOD | changes).items()}
+    reading._check_untwisting({name: one for name, one in values.items() if one is not None})
+
+
+def test_noise_of_two_classes_may_lie_on_its_limits():
+    check_untwisting()
+    check_untwisting(bends=None)
+    check_untwisting(scale=below(1e6), clearest=above(0.0))
+    check_untwisting(clearest=below(0.5), scale=above(0.0))
+    many = {name: [0.25] * 512 for name in OF_PAIRS}
+    check_untwisting(**many)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"weights": [1.0]}, "there is a weight per pair of rates"),
+        ({name: [] for name in OF_PAIRS}, "there is a weight per pair"),
+        (
+            {name: [0.25] * 513 for name in OF_PAIRS},
+            "there is a weight",
+        ),
+        ({"weights": [1.0, 0.0]}, "weights of rates are positive"),
+        ({"rates_pos": [0.2, 0.5]}, "rates sum to less than one"),
+        ({"clearest": 0.0}, "the clearest posterior lies in"),
+        ({"clearest": 0.5}, "the clearest posterior lies in"),
+        ({"scale": 0.0}, "the scale of the calibration is positive"),
+        ({"scale": math.inf}, "the calibration is finite"),
+        ({"offset": math.inf}, "the calibration is finite"),
+        ({"offset": math.nan}, "the calibration is finite"),
+        ({"scale": 1e6}, "the scale of the calibration is below"),
+        ({"slopes": [2.0, 1e3]}, "slopes are below"),
+        ({"bends": [above(2.0), 0.0]}, "clean posteriors rise"),
+        ({"bends": [below(-2.0), 0.0]}, "clean posteriors rise"),
+    ],
+    ids=str,
+)
+def test_noise_of_two_classes_beyond_its_limits_is_refused(changes, message):
+    with refuses(message):
+        check_untwisting(**changes)
+
+
+EYE = np.eye(3).tolist()
+MATRICES = {
+    "weights": [0.5, 0.5],
+    "matrices": [EYE, [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]],
+    "slopes": [[0.0, 1.0, below(1e3)]] * 2,
+    "offsets": [[below(1e6), -below(1e6), 0.0]] * 2,
+    "class_shares": [0.0, 0.5, 1.0],
+    "class_intervals": [[0.0, 1.0]] * 3,
+}
+BESIDE = {"least": 0.01, "evidence": 1.5, "share": 0.0, "interval": {"tuple": [0.0, 1.0]}, "uneven_limit": 1.0}
+
+
+def read_matrices(n_classes=3, beside=None, **changes):
+    arrays = Arrays()
+    about = {name: arrays.put(np.ravel((MATRICES | changes)[name])) for name in MATRIX_ARRAYS}
+    about |= BESIDE | {"found": True, "kind": "MatrixUntwisting"} | (beside or {})
+    return reading._read_noise(about, arrays.make_reader(), n_classes)
+
+
+def test_matrices_may_lie_on_their_limits():
+    found = read_matrices()
+    assert isinstance(found, MatrixUntwisting)
+    for name, expected in MATRICES.items():
+        np.testing.assert_array_equal(getattr(found, name), expected)
+    assert (found.least, found.evidence, found.share, found.interval) == (0.01, 1.5, 0.0, (0.0, 1.0))
+    assert (found.uneven_limit, found.found) == (1.0, True)
+    read_matrices(beside={"least": below(1.0 / 3.0), "evidence": {"number": "nan"}})
+    repeated = {
+        name: np.repeat(np.array(MATRICES[name])[:1], 512, axis=0) for name in ("matrices", "slopes", "offsets")
+    }
+    read_matrices(weights=[1 / 512] * 512, **repeated)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_classes": 2}, "matrices untwist more than two classes"),
+        ({"weights": [1.0, 0.0]}, "weights of matrices are positive"),
+        ({"weights": [0.5, 0.5 - 2e-9]}, "weights of matrices sum to one"),
+        ({"weights": [0.5, 0.5 + 2e-9]}, "weights of matrices sum to one"),
+        ({"slopes": [[0.0, -1e-9, 1.0]] * 2}, "slopes are between"),
+        ({"slopes": [[0.0, 1e3, 1.0]] * 2}, "slopes are between"),
+        ({"offsets": [[-1e6, 0.0, 0.0]] * 2}, "offsets are below"),
+        ({"class_shares": [0.0, above(1.0), 0.5]}, "class_shares are shares"),
+        ({"class_intervals": [[-1e-9, 1.0]] * 3}, "class_intervals are shares"),
+        ({"beside": {"least": 0.0}}, "the least posterior is positive"),
+        ({"beside": {"least": 1.0 / 3.0}}, "the least posterior is positive"),
+        ({"beside": {"uneven_limit": above(1.0)}}, ".* lies in"),
+        ({"beside": {"interval": {"tuple": [0.0, above(1.0)]}}}, ".* lies in"),
+        ({"beside": {"share": -1e-9}}, ".* lies in"),
+        ({"matrices": [EYE, (2 * np.eye(3) - 1 / 3).tolist()]}, "the rows of transition matrices are shares"),
+        ({"matrices": [EYE, ((1 + 2e-9) * np.eye(3)).tolist()]}, "the rows of transition matrices are shares"),
+        ({"matrices": [EYE, ((1 - 2e-9) * np.eye(3)).tolist()]}, "the rows of transition matrices are shares"),
+    ],
+    ids=str,
+)
+def test_matrices_beyond_their_limits_are_refused(changes, message):
+    with refuses(message):
+        read_matrices(**changes)
+
+
+def test_matrices_that_are_nearly_singular_are_refused():
+    def make(gap):
+        """Return a matrix whose inverse has numbers up to about 1 / gap."""
+        return np.array([[[0.5 + gap / 2, 0.5 - gap / 2], [0.5 - gap / 2, 0.5 + gap / 2]]])
+
+    reading._check_matrices(make(1e-8))
+    for gap in (1e-10, 0.0):
+        with refuses("transition matrices are invertible"):
+            reading._check_matrices(make(gap))
+
+
+SOURCES = {
+    "counts": [0.0, below(2.0**53)],
+    "matrices": [np.eye(2).tolist()] * 2,
+    "common": np.eye(2).tolist(),
+    "shares": [0.0, 1.0],
+    "intervals": [[0.5, 0.5], [0.0, 1.0]],
+    "class_intervals": [[[0.25, 0.25], [0.0, 1.0]]] * 2,
+    "stands_out": [0, 1],
+    "reliability": [above(0.0), 1.0],
+}
+
+
+def read_sources(n_classes=2, evidence=1.0, untwisting=True, **changes):
+    arrays = Arrays()
+    about = {"names": {"type": "<U1", "values": ["a", "b"]}, "evidence": evidence}
+    for name in SOURCE_ARRAYS:
+        about[name] = arrays.put(np.ravel((SOURCES | changes)[name]), "|u1" if name == "stands_out" else "<f8")
+    noise = Untwisting.from_rates((0.1, 0.1)) if untwisting else None
+    return reading._read_sources(about, arrays.make_reader(), n_classes, noise)
+
+
+def test_sources_may_lie_on_their_limits():
+    found = read_sources()
+    for name, expected in SOURCES.items():
+        np.testing.assert_array_equal(getattr(found, name), expected)
+    assert (found.names.tolist(), found.evidence, found.stands_out.dtype) == (["a", "b"], 1.0, np.bool_)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"counts": [0.0, 2.0**53]}, "the labels of a source weigh less than"),
+        ({"counts": [-1.0, 1.0]}, "numbers are finite and at least 0"),
+        ({"shares": [0.0, above(1.0)]}, "shares are shares"),
+        ({"intervals": [[above(0.5), 0.5], [0.0, 1.0]]}, "intervals begin before they end"),
+        ({"class_intervals": [[[above(0.25), 0.25], [0.0, 1.0]]] * 2}, "class_intervals begin before they end"),
+        ({"reliability": [0.0, 1.0]}, "a label of any source is worth something"),
+        ({"common": [[1.0, 0.0], [0.0, 1.0 - 2e-9]]}, "the rows of common sum to one"),
+        ({"matrices": [[[1.0, 0.0], [2e-9, 1.0]]] * 2}, "the rows of matrices sum to one"),
+        ({"evidence": {"number": "-inf"}}, "the evidence of sources is finite"),
+        ({"untwisting": False}, "where there are sources, posteriors of all classes are untwisted"),
+    ],
+    ids=str,
+)
+def test_sources_beyond_their_limits_are_refused(changes, message):
+    with refuses(message):
+        read_sources(**changes)
+
+
+# ---- trees ----
+
+
+def make_chain(depth):
+    """Return a tree that splits its left child `depth` times, after a leaf that is a tree by itself."""
+    feature, left = [-1], [0]
+    for level in range(depth):
+        feature += [0, -1] if level else [0]
+        left += [2 * level + 1, 0] if level else [1]
+    feature += [-1, -1] if depth else [-1]
+    left += [0, 0] if depth else [0]
+    # Children stand side by side: the left one splits, the right one is a leaf.
+    return SimpleNamespace(feature=np.array(feature), left=np.array(left), offset=np.array([0, 1, len(feature)]))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 5])
+def test_depth_is_the_longest_way_down(depth):
+    assert reading._find_depth(make_chain(depth)) == depth
+
+
+def test_depth_is_that_of_the_right_child_too():
+    tree = SimpleNamespace(
+        feature=np.array([0, -1, 0, -1, -1]), left=np.array([1, 0, 3, 0, 0]), offset=np.array([0, 5])
+    )
+    assert reading._find_depth(tree) == 2
+    none = SimpleNamespace(feature=np.zeros(0, int), left=np.zeros(0, int), offset=np.array([0]))
+    assert reading._find_depth(none) == 0
+
+
+def test_values_of_leaves_go_to_their_nodes_and_splits_have_zeros():
+    feature = np.array([0, -1, -1, -1], dtype=np.int32)  # A tree with a split, and a leaf that is a tree by itself.
+    spread = reading._spread_leaves(np.arange(1.0, 10.0), feature, 2, 3)
+    np.testing.assert_array_equal(spread, [[0, 0, 0], [1, 2, 3], [4, 5, 6], [7, 8, 9]])
+    for n_values, n_trees, message in [
+        (9, 1, "a tree has one leaf more than splits"),
+        (9, 3, "a tree has one leaf more than splits"),
+        (8, 2, "a leaf has a value for each class"),
+        (10, 2, "a leaf has a value for each class"),
+    ]:
+        with refuses(message):
+            reading._spread_leaves(np.zeros(n_values), feature, n_trees, 3)

@@ -1,0 +1,177 @@
+"""What writing makes of values, arrays and settings before they are bytes; whole files are in test_files.py."""
+
+import json
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from untwist import PILBoostClassifier
+from untwist.checkpoints import Checkpoint, resumed
+from untwist.data.tables import Schema
+from untwist.files import writing
+from untwist.files.values import ArrayReader, read_value
+from untwist.files.writing import list_settings, make_plain
+from untwist.losses import AlphaLoss
+from untwist.noise import Untwisting
+from untwist.noise.matrix import MatrixUntwisting
+from untwist.theory.links import LINKS
+from untwist.theory.several_classes import SoftmaxLink
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (np.int64(3), 3),
+        (np.bool_(True), True),
+        (None, None),
+        (0.5, 0.5),
+        (-math.inf, {"number": "-inf"}),
+        (np.float32("nan"), {"number": "nan"}),
+        (("a", 1.0), {"tuple": ["a", 1.0]}),
+        ([(), []], [{"tuple": []}, []]),
+        ({3, 1, 2}, [1, 2, 3]),
+        (frozenset("ba"), ["a", "b"]),
+        (range(2, 4), [2, 3]),
+        (np.array([[1.5], [math.inf]]), [[1.5], [{"number": "inf"}]]),
+        ({1: (2,), "a": None}, {"pairs": [[1, {"tuple": [2]}], ["a", None]]}),
+    ],
+    ids=str,
+)
+def test_values_become_what_json_holds(value, plain):
+    made = make_plain("x", value)
+    assert made == plain
+    assert json.loads(json.dumps(made, allow_nan=False)) == plain
+
+
+def test_values_come_back_and_others_are_refused_by_name():
+    for value in [(1, [2.0, (math.inf,)]), {"a": {1: ()}}, [None, True, "x"]]:
+        assert read_value(make_plain("x", value)) == value
+    for odd in (object(), [1j], {"a": object}, {object()}):
+        with pytest.raises(ValueError, match="x cannot be written to a file: it holds a"):
+            make_plain("x", odd)
+
+
+def test_settings_are_written_as_far_as_they_are_values():
+    plain = list_settings(PILBoostClassifier(2.0, cv=7, random_state=3, eval_metric="log_loss", callbacks=[print]))
+    assert plain.keys() == PILBoostClassifier().get_params(deep=False).keys()
+    kept = {"alpha": 2.0, "cv": 7, "random_state": 3, "eval_metric": "log_loss", "callbacks": None, "loss": None}
+    assert {name: plain[name] for name in kept} == kept
+    numbers = list_settings(PILBoostClassifier(cv=np.int64(7), random_state=np.int32(3)))
+    assert (numbers["cv"], numbers["random_state"]) == (7, 3)
+    left = list_settings(PILBoostClassifier(cv=[([0], [1])], random_state=np.random.RandomState(0), eval_metric=max))
+    assert (left["cv"], left["random_state"], left["eval_metric"]) == (None, None, None)
+    of_loss = list_settings(PILBoostClassifier(loss=AlphaLoss(4.0)))
+    assert (of_loss["alpha"], of_loss["loss"]) == (4.0, None)
+
+
+def test_arrays_follow_each_other_each_from_a_multiple_of_eight_bytes():
+    writer = writing._ArrayWriter()
+    arrays = [
+        np.array([1, 2, 3], dtype=np.uint8),
+        np.array([0.5, -0.5]),
+        np.zeros(0, dtype=np.int32),
+        np.arange(6, dtype=np.int64).reshape(2, 3).T,
+        np.array([2**64 - 1], dtype=np.uint64),
+        np.array([-7], dtype=np.int32),
+    ]
+    assert [writer.add(one) for one in arrays] == list(range(6))
+    assert [entry[2] for entry in writer.table] == [0, 8, 24, 24, 72, 80]
+    content = b"".join(writer.parts)
+    assert len(content) == writer.size == 88
+    reader = ArrayReader(writer.table, memoryview(content))
+    for number, array in enumerate(arrays):
+        np.testing.assert_array_equal(reader.read(number, array.dtype.type), array.ravel())
+
+
+def make_model(**changes):
+    """Return as much of a fitted model as the version of its file depends on."""
+    parts = {"start": 0.0, "missing": None, "has_twins": False, "readings": {}, "numbers": {}, "drawn": None}
+    parts |= {"choice": False, "noise": None, "sources": None, "link": LINKS["clipped"](AlphaLoss(2.0))} | changes
+    schema = Schema({}, parts["numbers"], parts["readings"], parts["missing"])
+    tried = (SimpleNamespace(drawn=None), SimpleNamespace(drawn=parts["drawn"]))
+    choice = SimpleNamespace(tried=tried, mixture=parts.get("mixture"))
+    return SimpleNamespace(
+        ensembles=(SimpleNamespace(start=0.0), SimpleNamespace(start=parts["start"])),
+        encoder=SimpleNamespace(schema=schema),
+        has_twins=parts["has_twins"],
+        choice=choice if parts["choice"] else None,
+        noise=parts["noise"],
+        sources=parts["sources"],
+        link=parts["link"],
+    )
+
+
+STRAIGHT = Untwisting.from_rates((0.1, 0.1))
+MATRIX = MatrixUntwisting.from_matrix(0.7 * np.eye(3) + 0.1)
+
+
+@pytest.mark.parametrize(
+    ("version", "changes"),
+    [
+        (1, {}),
+        (1, {"choice": True}),
+        (1, {"noise": STRAIGHT}),
+        (1, {"noise": SimpleNamespace(bends=np.zeros(1))}),  # It is no noise of two classes.
+        (2, {"link": SoftmaxLink(AlphaLoss(1.0))}),
+        (2, {"choice": True, "mixture": object()}),
+        (2, {"noise": MATRIX}),
+        (3, {"link": LINKS["logit"](AlphaLoss(1.0))}),
+        (3, {"noise": replace(STRAIGHT, bends=np.zeros(1))}),
+        (3, {"sources": object(), "noise": MATRIX}),
+        (4, {"numbers": {0: (0.5,)}}),
+        (4, {"choice": True, "drawn": 0.5}),
+        (5, {"readings": {0: "date"}, "numbers": {1: (0.5,)}}),
+        (6, {"missing": 0.0}),
+        (6, {"has_twins": True}),
+        (6, {"start": -0.5, "readings": {0: "date"}}),
+    ],
+    ids=str,
+)
+def test_a_model_is_written_in_the_first_format_that_can_hold_it(version, changes):
+    assert writing._choose_version(make_model(**changes)) == version
+
+
+# ---- checkpoints ----
+
+
+def test_a_checkpoint_is_written_every_so_many_rounds(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr("untwist.files.checkpoints.save", lambda model, path: saved.append((model, path)))
+    for every, expected in [(3, [3, 6, 9]), (1, list(range(1, 10)))]:
+        saved.clear()
+        checkpoint = Checkpoint(tmp_path / "run", every)
+        for number in range(1, 10):
+            checkpoint(SimpleNamespace(round=number, model=lambda number=number: number))
+        assert saved == [(number, tmp_path / "run") for number in expected]
+    assert Checkpoint("run").every == 50
+    with pytest.raises(ValueError, match="every"):
+        Checkpoint("run", 0)
+    with pytest.raises(ValueError, match="a checkpoint needs alpha, n_estimators and max_depth to be given"):
+        Checkpoint("run", 3)(SimpleNamespace(round=1, model=None))
+
+
+def test_other_workers_than_the_first_save_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("untwist.files.checkpoints.find_workers", lambda: SimpleNamespace(rank=1))
+    Checkpoint(tmp_path / "run", 1)(SimpleNamespace(round=1, model=lambda: pytest.fail("made for nothing")))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_file_the_model_itself_is_resumed(tmp_path):
+    model = PILBoostClassifier(2.0)
+    assert resumed(model, tmp_path / "none") is model
+
+
+def test_a_resumed_model_may_have_other_free_settings_and_warm_start(tmp_path):
+    X = np.arange(20.0).reshape(-1, 1)
+    settings = {"alpha": 2.0, "max_depth": 1, "n_estimators": 3}
+    fitted = PILBoostClassifier(**settings).fit(X, X[:, 0] > 9)
+    writing.save(fitted, tmp_path / "run")
+    wanted = PILBoostClassifier(**settings | {"n_estimators": 9, "verbose": 2, "random_state": 5, "n_jobs": 1})
+    again = resumed(wanted, tmp_path / "run")
+    assert again.get_params() == wanted.get_params() | {"warm_start": True}
+    np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
+    assert not wanted.warm_start
+    assert not hasattr(wanted, "model_")
