@@ -1,0 +1,343 @@
+"""What an audit answers, of a few rows that nothing is fitted for, against loops over the rows."""
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.small_audits import make_audit, make_audit_by_source, make_matrices
+from untwist.audit import Decisions
+from untwist.audit import labels as labels_module
+from untwist.audit.judging import find_unseen_share
+from untwist.audit.slices import FALSE_DISCOVERY_RATE
+from untwist.data.encoding import TableEncoder
+from untwist.twists import alpha_star
+
+TWINS = SimpleNamespace(share=0.5)
+
+
+# ---- how noisy ----
+
+
+def test_the_highest_share_is_the_highest_of_all_that_is_not_excluded():
+    audit = make_audit(found=False, noise_rate=(0.01, 0.0, 0.02))
+    assert audit.highest_share == 0.07 == audit.noise.uneven_limit
+    assert replace(audit, noise_rate=(0.01, 0.0, 0.3)).highest_share == 0.3
+    found = make_audit(noise_rate=(0.01, 0.0, 0.02), rows_per_case=2.0)
+    assert found.highest_share == find_unseen_share(30) > 0.07
+    assert replace(found, weight=np.r_[np.ones(40), np.zeros(20)]).highest_share == find_unseen_share(20)
+    as_source = replace(audit, hidden_source=SimpleNamespace(interval_as_source=(0.2, 0.4)))
+    assert as_source.highest_share == 0.4
+
+
+def test_the_shares_of_classes_are_those_of_the_noise():
+    audit = make_audit()
+    noise = audit.noise
+    assert audit.list_class_shares() == [(noise.rate_neg, *noise.interval_neg), (noise.rate_pos, *noise.interval_pos)]
+    doubted = replace(audit, twins=TWINS).list_class_shares()
+    assert [one[:2] for one in doubted] == [one[:2] for one in audit.list_class_shares()]
+    assert [one[2] for one in doubted] == pytest.approx([0.5 + 0.5 * one[2] for one in audit.list_class_shares()])
+
+
+def test_of_several_classes_the_shares_end_no_lower_than_rows_can_tell():
+    audit = make_audit(3, rows_per_case=2.0, weight=np.where(np.arange(60) % 4 == 0, 0.0, 1.0))
+    for name, found, share, (low, high) in zip(
+        "abc", audit.list_class_shares(), audit.noise.class_shares, audit.noise.class_intervals, strict=True
+    ):
+        n_rows = sum(audit.predicted[row] == name and audit.weight[row] > 0 for row in range(60))
+        assert found == (share, low, max(high, find_unseen_share(n_rows / 2.0)))
+    given = replace(audit, noise=replace(audit.noise, evidence=math.nan))
+    assert [one[2] for one in given.list_class_shares()] == given.noise.class_intervals[:, 1].tolist()
+    doubted = replace(given, twins=TWINS).list_class_shares()
+    assert [one[2] for one in doubted] == pytest.approx(0.5 + 0.5 * given.noise.class_intervals[:, 1])
+
+
+def test_all_labels_that_may_be_wrong_are_counted_where_no_noise_is_found():
+    audit = make_audit(found=False)
+    assert audit.most_wrong == math.ceil(audit.highest_share * 60)
+    assert make_audit().most_wrong is None
+    assert replace(audit, weight=np.full(60, 2.0)).most_wrong is None
+    judged = np.arange(60) >= 20
+    part = replace(audit, judged=judged, weight=judged.astype(float))
+    assert (part.n_judged, part.most_wrong) == (40, math.ceil(part.highest_share * 40))
+    assert audit.n_judged == 60
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_what_may_be_wrong_at_most_follows_the_posterior(n_classes):
+    audit = make_audit(n_classes, found=False)
+    audit.posterior[0] = 1 / n_classes  # No class speaks against the label here.
+    for row, (label, at_most) in enumerate(zip(audit.label_indices, audit.wrong_at_most, strict=True)):
+        p = audit.posterior[row].tolist()
+        own = 1.0 if max(p) > p[label] else 1.0 - p[label]
+        assert at_most == max(own, audit.wrong[row])
+    reviewed = np.arange(60) < 5
+    settled = replace(audit, reviewed=reviewed)
+    assert (settled.wrong_at_most == np.where(reviewed, 0.0, audit.wrong_at_most)).all()
+    rows = [3, 9, 20]
+    low, high = audit.bound_wrong(rows)
+    assert low == pytest.approx(sum(audit.wrong[rows])) == audit.expect_wrong(rows)
+    assert high == pytest.approx(min(sum(audit.wrong_at_most[rows]), audit.most_wrong))
+    everything = audit.bound_wrong(np.ones(60, dtype=bool))
+    assert everything[1] == audit.most_wrong < audit.wrong_at_most.sum()
+    sure = replace(audit, wrong=np.full(60, 0.9))
+    assert sure.bound_wrong(np.arange(60)) == pytest.approx((54.0, 54.0))  # No less than is expected.
+
+
+def test_the_matrix_by_sources_is_what_their_labels_are_expected_to_be():
+    audit = make_audit_by_source(3, weight=1.0 + np.arange(60) % 2)
+    expected = np.zeros((3, 3))
+    for row in range(60):
+        expected[:, audit.label_indices[row]] += audit.weight[row] * audit.truth[row]
+    np.testing.assert_allclose(audit.matrix, expected / expected.sum(axis=1, keepdims=True))
+    of_two = make_audit_by_source(2)
+    np.testing.assert_array_equal(of_two.matrix, of_two.noise.matrix)
+    plain = make_audit(3)
+    np.testing.assert_array_equal(plain.matrix, plain.noise.matrix)
+
+
+def test_a_class_without_any_row_has_no_confusions():
+    audit = make_audit_by_source(3, weight=np.zeros(60))
+    assert (audit.matrix == 0).all()
+    assert audit.confusions() == []
+
+
+# ---- truth ----
+
+
+def test_the_truth_of_two_classes_is_told_by_the_chance_of_a_wrong_label():
+    audit = make_audit()
+    for row, label in enumerate(audit.label_indices):
+        assert audit.truth[row, label] == pytest.approx(1 - audit.wrong[row])
+        assert audit.truth[row, 1 - label] == pytest.approx(audit.wrong[row])
+    np.testing.assert_allclose(audit.value_for_model, 2 * audit.wrong * (1 - audit.wrong))
+
+
+def test_the_truth_of_several_classes_is_the_mean_over_the_components():
+    audit = make_audit(3, reviewed=np.arange(60) == 4)
+    noise = audit.noise
+    for row in (0, 4, 11, 30):
+        label = audit.label_indices[row]
+        expected = np.zeros(3)
+        for weight, matrix in zip(noise.weights, noise.matrices, strict=True):
+            clean = np.maximum(audit.posterior[row] @ np.linalg.inv(matrix), noise.least)
+            joint = clean / clean.sum() * matrix[:, label]
+            expected += weight * joint / joint.sum()
+        np.testing.assert_allclose(audit.truth[row], np.eye(3)[label] if row == 4 else expected, atol=1e-9)
+        assert audit.value_for_model[row] == pytest.approx(1 - sum(audit.truth[row] ** 2), abs=1e-12)
+
+
+def test_items_and_sources_are_counted():
+    audit = make_audit_by_source(item=np.array([f"i{row // 3 % 19:02}" for row in range(60)]))
+    assert audit.item_indices.tolist() == [row // 3 % 19 for row in range(60)]
+    assert audit.labels_per_item == 60 / 19
+    assert audit.share_repeated == 1.0
+    assert audit.source_indices.tolist() == [-1 if row % 5 == 0 else row % 3 for row in range(60)]
+    some = replace(audit, item=np.maximum(np.arange(60), 2))
+    assert some.share_repeated == 3 / 60
+    alone = replace(audit, item=None)
+    assert (alone.labels_per_item, alone.share_repeated, alone.list_items()) == (1.0, 0.0, [])
+    assert alone.item_indices.tolist() == list(range(60))
+    for one in (replace(audit, source=None), replace(audit, by_source=None)):
+        assert one.source_indices.tolist() == [-1] * 60
+    assert replace(audit, source=None).list_items() == []
+    assert [one.item for one in audit.list_items()] == sorted(set(audit.item.tolist()))
+    np.testing.assert_allclose(audit.truth.sum(axis=1), 1.0)
+
+
+def test_labels_of_weight_0_disagree_with_nobody():
+    audit = make_audit_by_source()
+    everyone = audit.list_disagreements()
+    counted = replace(audit, weight=np.where(audit.source == "eve", 0.0, 1.0)).list_disagreements()
+    assert {(one.first, one.second) for one in everyone} == {("ann", "bob"), ("ann", "eve"), ("bob", "eve")}
+    assert counted == [replace(one, stands_out=counted[0].stands_out) for one in everyone if one.second == "bob"]
+    assert make_audit().list_disagreements() == make_audit().list_sources() == []
+
+
+def test_alpha_star_is_the_quotient_of_log_odds():
+    plain, by_source = make_audit(), make_audit_by_source()
+    np.testing.assert_allclose(plain.alpha_star, alpha_star(plain.clean[:, 1], plain.posterior[:, 1]))
+    followed = by_source.by_source.twist(by_source.clean, by_source.source_indices)[:, 1]
+    np.testing.assert_allclose(by_source.alpha_star, alpha_star(by_source.clean[:, 1], followed))
+    with pytest.raises(ValueError, match="alpha_star is for two classes, and there are 3"):
+        make_audit(3).alpha_star  # noqa: B018
+
+
+# ---- which rows ----
+
+
+def rank_slowly(audit, value):
+    rows = [row for row in range(60) if audit.judged is None or audit.judged[row]]
+    rows = [row for row in rows if audit.reviewed is None or not audit.reviewed[row]]
+    return sorted(rows, key=lambda row: (-value[row], audit.posterior[row, audit.label_indices[row]], row))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_suspects_are_the_head_of_the_ranking_by_every_rule(n_classes):
+    audit = make_audit(n_classes, judged=np.arange(60) % 7 > 0, reviewed=np.arange(60) % 11 == 1)
+    audit.wrong[10:14] = audit.wrong[10]  # Some are equally likely wrong.
+    audit.wrong[15] = 0.5
+    order = rank_slowly(audit, audit.wrong)
+    assert audit.ranking.tolist() == order
+    assert audit.suspects(budget=9).tolist() == order[:9]
+    assert audit.suspects(budget=0).tolist() == []
+    for rate in (0.05, 0.3, 0.6, 1.0):
+        shares = [np.mean([1 - audit.wrong[row] for row in order[: n + 1]]) for n in range(len(order))]
+        expected = [row for row, share in zip(order, shares, strict=True) if share <= rate]
+        assert audit.suspects(false_discovery_rate=rate).tolist() == expected
+    if n_classes == 2:
+        assert audit.suspects().tolist() == [row for row in order if audit.wrong[row] > 0.5]
+    else:
+        chosen = audit.noise.choose_suspects(audit.wrong[order])
+        assert audit.suspects().tolist() == np.array(order)[chosen].tolist()
+    by_value = rank_slowly(audit, audit.value_for_model)
+    assert audit.suspects(aim="model", budget=5).tolist() == by_value[:5]
+    assert audit.suspects(aim="model").tolist() == [row for row in by_value if row in audit.suspects()]
+    some = audit.suspects(false_discovery_rate=0.4)
+    assert audit.suspects(aim="model", false_discovery_rate=0.4).tolist() == [row for row in by_value if row in some]
+    assert 0 < len(some) < len(by_value)
+    silent = replace(audit, noise=replace(audit.noise, found=False))
+    assert silent.suspects().tolist() == silent.suspects(false_discovery_rate=1.0).tolist() == []
+    assert silent.suspects(budget=4).tolist() == order[:4]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"aim": "rows"}, 'aim must be "labels" or "model", got \'rows\''),
+        ({"false_discovery_rate": 0.1, "budget": 3}, "exclude each other"),
+        ({"false_discovery_rate": 0.1, "budget": 3, "aim": "model"}, "exclude each other"),
+        ({"false_discovery_rate": 2.0}, "false_discovery_rate must lie in"),
+        ({"budget": -1}, "budget must be an integer >= 0"),
+        ({"budget": -1, "aim": "model"}, "budget must be an integer >= 0"),
+    ],
+)
+def test_suspects_that_cannot_be_are_refused(asked, message):
+    with pytest.raises(ValueError, match=message):
+        make_audit().suspects(**asked)
+
+
+def test_rows_are_indices_or_booleans_and_all_of_them_exist():
+    audit = make_audit()
+    assert audit.find_positions([59, 0, 0]).tolist() == [59, 0, 0]
+    assert audit.find_positions(np.arange(60) == 59).tolist() == [59]
+    assert audit.find_positions([]).tolist() == []
+    for rows in ([60], [0, 60], [-1], [-1, 5]):
+        with pytest.raises(ValueError, match=f"indices from 0 to 59, got {min(rows)} to {max(rows)}"):
+            audit.find_positions(rows)
+    with pytest.raises(ValueError, match=r"rows must be 60 Booleans or indices, got shape \(5,\)"):
+        audit.find_positions(np.ones(5, dtype=bool))
+    audit.wrong[:3] = 0.5, 0.51, 0.49
+    assert audit.find_likely_wrong([0, 1, 2]).tolist() == [1]
+
+
+def test_labels_are_corrected_where_they_are_likely_wrong_and_items_as_a_whole():
+    audit = make_audit()
+    likely = [row for row in audit.suspects() if audit.wrong[row] > 0.5]
+    expected = [audit.predicted[row] if row in likely else audit.given[row] for row in range(60)]
+    assert audit.corrected().tolist() == expected
+    assert audit.corrected([7]).tolist() == [
+        audit.predicted[row] if row == 7 else audit.given[row] for row in range(60)
+    ]
+    by_item = make_audit_by_source(predicted=np.full(60, "z", dtype="<U1"))
+    assert np.flatnonzero(by_item.corrected([7]) == "z").tolist() == [6, 7, 8]
+
+
+def test_decisions_change_only_the_rows_decided_on():
+    audit = make_audit(X=np.zeros((60, 1)))
+    other = "b" if audit.given[4] == "a" else "a"
+    decisions = Decisions([4], audit.given[[4]], ["relabel"], [other], [""], audit.fingerprint)
+    assert np.flatnonzero(audit.apply(decisions) != audit.given).tolist() == [4]
+
+
+# ---- what it takes ----
+
+
+def test_slices_are_asked_for_once_unless_others_are_wanted(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        labels_module, "find_slices", lambda judged, encoder, *options: asked.append(options) or ["one"]
+    )
+    audit = make_audit(X=np.zeros((60, 3)), encoder=TableEncoder(3))
+    found = audit.slices()
+    found.clear()
+    assert audit.slices() == audit.slices(false_discovery_rate=FALSE_DISCOVERY_RATE) == ["one"]
+    assert asked == [(range(3),)]
+    assert audit.slices([0, 2]) == audit.slices(false_discovery_rate=0.2) == ["one"]
+    assert asked[1:] == [([0, 2], FALSE_DISCOVERY_RATE), (range(3), 0.2)]
+    with pytest.raises(ValueError, match="X must be a table"):
+        make_audit().slices()
+
+
+def test_a_hidden_source_is_sought_in_tables_of_so_many_cells(monkeypatch):
+    sought = []
+    monkeypatch.setattr(labels_module, "find_hidden_source", lambda *given: sought.append(given) or "found")
+    model = SimpleNamespace(model_=SimpleNamespace(encoder=SimpleNamespace(n_features=4)))
+    audit = make_audit(X=np.zeros((60, 4)), encoder=TableEncoder(4), model=model)
+    monkeypatch.setattr(labels_module, "MOST_CELLS", 60 * 4)
+    assert audit.find_hidden_source() == "found"
+    judged, by, suspects, share = sought[0]
+    assert (by, share, suspects.tolist()) == (model, audit.noise_rate[0], audit.suspects().tolist())
+    assert judged.posterior is audit.posterior
+    monkeypatch.setattr(labels_module, "MOST_CELLS", 60 * 4 - 1)
+    assert audit.find_hidden_source() is None
+    several = make_audit(3, X=np.zeros((60, 4)), encoder=TableEncoder(4), model=model)
+    monkeypatch.setattr(labels_module, "MOST_CELLS", 60 * 9 - 1)
+    assert several.find_hidden_source() is None
+    monkeypatch.setattr(labels_module, "MOST_CELLS", 60 * 9)
+    assert several.find_hidden_source() == "found"
+
+
+def test_times_of_issues_are_a_column_or_given(monkeypatch):
+    asked = []
+    monkeypatch.setattr(labels_module, "find_issues_in", lambda *rows, **options: asked.append((rows, options)) or [])
+    X = pd.DataFrame({"size": np.arange(60.0), "day": 2.0 * np.arange(60)})
+    encoder = TableEncoder(2, feature_names=np.array(["size", "day"]))
+    audit = make_audit(X=X, encoder=encoder, item=np.arange(60))
+    assert audit.find_issues() == audit.find_issues("day") == audit.find_issues(np.arange(60)) == []
+    times = [options["time"] for _, options in asked]
+    assert times[0] is None
+    np.testing.assert_array_equal(times[1], X["day"])
+    np.testing.assert_array_equal(times[2], np.arange(60))
+    assert [options["time_column"] for _, options in asked] == [None, 1, None]
+    assert asked[0][1]["posterior"] is audit.clean
+    with pytest.raises(ValueError, match="time must be a column of X or one value per row, got 'hour'"):
+        audit.find_issues("hour")
+
+
+def test_judged_rows_are_those_that_some_fold_judged_with_labels_before_any_review():
+    X = np.arange(60.0)[:, None]
+    given = make_audit().given
+    before = np.where(given == "a", "b", "a")
+    audit = make_audit(X=X, encoder=TableEncoder(1), judged=np.arange(60) % 2 > 0, before_review=before)
+    rows = audit.judged_rows
+    np.testing.assert_array_equal(rows.table, X[1::2])
+    np.testing.assert_array_equal(rows.labels, 1 - audit.label_indices[1::2])
+    np.testing.assert_allclose(rows.expected.clean, audit.clean[1::2])
+    np.testing.assert_allclose(rows.expected.matrices, audit.noise.matrix[None])
+    assert rows.without == {}
+    hidden = SimpleNamespace(position=0, posterior=audit.posterior, noise=audit.noise)
+    assert replace(audit, judged=None, hidden_source=hidden).judged_rows.without == {0: (audit.posterior, audit.noise)}
+    by_source = make_audit_by_source(X=X, encoder=TableEncoder(1), rows_per_case=4.0)
+    rows = by_source.judged_rows
+    np.testing.assert_array_equal(rows.expected.matrix_of_row, by_source.source_indices)
+    np.testing.assert_allclose(rows.expected.matrices, by_source.by_source.matrices_by_index)
+    np.testing.assert_allclose(rows.expected.clean, by_source.by_source.clean(by_source.posterior))
+    assert rows.rows_per_case == 4.0
+    np.testing.assert_array_equal(rows.labels, by_source.label_indices)
+
+
+def test_what_asks_for_our_model_says_who_judged():
+    audit = make_audit(noise=make_matrices(2))
+    for ask in (lambda: audit.explain(0), lambda: audit.fitted, audit.find_hidden_source):
+        with pytest.raises(ValueError, match="from a model of ours, and these labels were judged by somebody"):
+            ask()
+    with pytest.raises(ValueError, match="row must be at most 59"):
+        audit.explain(60)
+    with pytest.raises(ValueError, match="n_reasons must be an integer >= 0"):
+        audit.explanations([0], -1)
+    assert not audit.looks_in_sample
+    assert replace(audit, in_sample_reason="too good").looks_in_sample

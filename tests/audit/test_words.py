@@ -1,0 +1,220 @@
+"""The words of an audit, of a few rows that nothing is fitted for."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from helpers.small_audits import make_audit, make_audit_by_source
+from untwist.audit import words
+from untwist.audit.confusions import Confusion
+from untwist.audit.labels import LabelAudit
+from untwist.audit.sources import Disagreement, SourceQuality
+from untwist.data.twins import NOTHING_KNOWN
+
+TWINS = SimpleNamespace(share=0.5, describe=lambda for_command: f"twins, {'command' if for_command else 'Python'}")
+HIDDEN = SimpleNamespace(
+    name="branch",
+    share_as_source=0.2,
+    interval_as_source=(0.1, 0.3),
+    advise=lambda for_command: f"branch, {'command' if for_command else 'Python'}",
+)
+
+
+def percent(share, low, high):
+    return f"{share:.1%} ({low:.1%} to {high:.1%})"
+
+
+def hear(monkeypatch, name, answer):
+    monkeypatch.setattr(LabelAudit, name, lambda *_, **__: answer)
+
+
+# ---- how noisy ----
+
+
+def test_the_first_line_says_how_many_are_wrong_and_the_next_ones_of_which_label(monkeypatch):
+    hear(monkeypatch, "confusions", [])
+    audit = make_audit()
+    share, low, high = audit.noise_rate
+    doubted = f"{sum(audit.wrong > 0.5)} are more likely wrong than right"
+    assert str(audit).splitlines() == [
+        f"60 labels, {share:.1%} of them wrong ({low:.1%} to {high:.1%}); {doubted}",
+        *(f"  of those that say {label}: {percent(*audit.rate_by_label[label])}" for label in "ab"),
+    ]
+    three = make_audit(3)
+    suspects = three.suspects()
+    about = f"{len(suspects)} are suspects, about {three.wrong[suspects].sum():.0f} of them truly wrong"
+    assert str(three).splitlines()[0].endswith(f"; {about}")
+
+
+def test_pairs_that_stand_out_are_named_and_no_more_than_a_few(monkeypatch):
+    pairs = [Confusion("x", "y", 0.1, 0.05, 0.2, rows, stands_out=rows != 7) for rows in range(9, 2, -1)]
+    hear(monkeypatch, "confusions", pairs)
+    named = [f"  {one}" for one in pairs if one.stands_out]
+    assert str(make_audit()).splitlines()[3:] == named[:4]
+    assert len(named) > 4
+
+
+def test_the_noisiest_labels_are_told_and_the_others_counted(monkeypatch):
+    hear(monkeypatch, "confusions", [])
+    rates = {"a": (0.1, 0.0, 0.2), "b": (0.3, 0.1, 0.4), "c": (0.2, 0.1, 0.3)}
+    audit = make_audit(3, rate_by_label=rates)
+    monkeypatch.setattr(words, "MOST_LABELS", 2)
+    assert str(audit).splitlines()[1:] == [
+        f"  of those that say b: {percent(*rates['b'])}",
+        f"  of those that say c: {percent(*rates['c'])}",
+        "  ... and less of the 1 other labels",
+    ]
+    monkeypatch.setattr(words, "MOST_LABELS", 3)
+    assert len(str(audit).splitlines()) == 4
+
+
+@pytest.mark.parametrize("for_command", [False, True])
+def test_without_noise_the_first_rows_are_offered(for_command):
+    audit = make_audit(found=False)
+    offer = (
+        "--budget 50 lists the rows to look at first" if for_command else "suspects(budget=...) are the rows to look"
+    )
+    first, *others = audit.describe(for_command=for_command).splitlines()
+    assert first.startswith(f"60 labels: {audit.noise.describe(audit.classes)}; {offer}")
+    assert others == []
+    fooled = replace(audit, twins=TWINS, reviewed=np.arange(60) < 7).describe(for_command=for_command).splitlines()
+    assert fooled == [
+        f"60 labels: {NOTHING_KNOWN}",
+        f"  twins, {'command' if for_command else 'Python'}",
+        "  7 of them are reviewed, and taken as right",
+    ]
+
+
+def test_noise_is_described_by_its_rates_or_by_all_sources_together():
+    audit = make_audit()
+    assert audit.describe_noise() == audit.noise.describe(audit.classes) == replace(audit, twins=TWINS).describe_noise()
+    assert replace(make_audit(found=False), twins=TWINS).describe_noise() == NOTHING_KNOWN
+    of_two = make_audit_by_source()
+    assert of_two.describe_noise() == of_two.noise.describe(of_two.classes)
+    of_three = make_audit_by_source(3)
+    assert of_three.describe_noise() == f"wrong labels: {percent(*of_three.noise_rate)} of all"
+    silent = make_audit_by_source(3, found=False)
+    assert silent.describe_noise() == silent.noise.describe(silent.classes)
+
+
+def test_a_column_like_a_source_is_told_in_the_first_line_and_at_the_end(monkeypatch):
+    hear(monkeypatch, "confusions", [])
+    told = ", with branch taken as a feature; 20.0% (10.0% to 30.0%) wrong if branch is taken for a source"
+    for audit in (make_audit(), make_audit(found=False)):
+        assert audit.describe_as_source() == ""
+        hiding = replace(audit, hidden_source=HIDDEN)
+        assert hiding.describe_as_source() == told
+        for for_command, last in ((False, "  branch, Python"), (True, "  branch, command")):
+            lines = hiding.describe(for_command=for_command).splitlines()
+            assert f"{told}; " in lines[0]
+            assert lines[-1] == last
+        assert audit.describe_sources() == []
+
+
+# ---- who judged ----
+
+
+def test_what_speaks_against_the_judges_is_told():
+    audit = make_audit()
+    assert audit.describe_judge() == []
+    (seen,) = replace(audit, in_sample_reason="too good").describe_judge()
+    assert seen.startswith("the posteriors look as if they had seen the labels: too good; wrong labels that were seen")
+    assert replace(audit, twins=TWINS).describe_judge(for_command=True) == ["twins, command"]
+    assert replace(audit, twins=TWINS).describe_judge() == ["twins, Python"]
+    (left,) = replace(audit, judged=np.arange(60) > 9).describe_judge()
+    assert left.startswith("10 of the 60 labels are not judged, as no fold sets them aside")
+
+
+def test_groups_are_counted_where_their_rows_are():
+    groups = np.array([None if row < 4 else f"g{row // 10}" for row in range(60)], dtype=object)
+    weight = np.where(np.arange(60) < 50, 1.0, 0.0)
+    (told,) = make_audit(groups=groups, weight=weight, rows_per_case=4.0).describe_judge()
+    assert told.startswith("rows of 5 groups are judged by models that have not seen their group")
+    assert told.endswith("they count for about 12")
+
+
+# ---- sources ----
+
+
+def rate(name="eve", stands_out=True):
+    return SourceQuality(name, 20, 0.4, 0.3, 0.5, 8.0, 0.1, (("a", 0.4, 0.3, 0.5),), stands_out=stands_out)
+
+
+def test_the_worst_sources_are_told_and_the_others_counted(monkeypatch):
+    audit = make_audit_by_source(item=np.arange(60))
+    unknown = "12 labels are of no known source: they are judged as those of all"
+    for n_bad in (1, 4, 5, 1007):
+        bad = [rate(name) for name in range(n_bad)]
+        hear(monkeypatch, "list_sources", [*bad, rate("good", stands_out=False)])
+        more = [] if n_bad < 5 else [f"... and {n_bad - 4:,} more sources stand out: "]
+        for for_command, where in ((False, "list_sources() has them all"), (True, "--json lists them all")):
+            found = audit.describe_sources(for_command=for_command)
+            assert found == [unknown, *map(str, bad[:4]), *(one + where for one in more)]
+    few = replace(audit, weight=np.where(audit.source_indices < 0, 0.0, 1.0)).describe_sources()
+    assert unknown not in few
+
+
+def test_where_none_stands_out_the_share_in_common_is_told(monkeypatch):
+    audit = make_audit_by_source(item=np.arange(60), weight=(np.arange(60) % 5 > 0).astype(float))
+    hear(monkeypatch, "list_sources", [rate(stands_out=False)] * 2)
+    in_common = f": of the labels of all {percent(*audit.noise_rate)} are wrong"
+    assert audit.describe_sources() == [f"no source stands out among 2{in_common}"]
+    silent = replace(audit, noise=replace(audit.noise, found=False))
+    assert silent.describe_sources() == ["no source stands out among 2"]
+    hear(monkeypatch, "list_sources", [rate(stands_out=False)])
+    assert audit.describe_sources() == ["no source stands out among 1"]
+
+
+def test_items_with_several_labels_are_worth_a_word_where_there_are_some(monkeypatch):
+    pairs = [Disagreement("ann", "bob", items, 0.4, 0.1, stands_out=items != 8) for items in range(9, 2, -1)]
+    hear(monkeypatch, "list_disagreements", pairs)
+    hear(monkeypatch, "list_sources", [rate()])
+    audit = make_audit_by_source(weight=(np.arange(60) % 5 > 0).astype(float))
+    told = "the truth of each item comes from its features and 3 labels on average"
+    assert audit.describe_sources() == [str(rate()), told, *[str(one) for one in pairs if one.stands_out][:4]]
+    some = replace(audit, item=np.maximum(np.arange(60), 5))  # Six rows of sixty are of one item.
+    assert some.share_repeated == 0.1
+    assert some.describe_sources()[1].startswith("the truth of each item comes from its features and 1.1 labels")
+    assert replace(audit, item=np.maximum(np.arange(60), 4)).describe_sources() == [str(rate())]
+
+
+# ---- notebooks ----
+
+
+def test_a_notebook_shows_labels_suspects_and_what_a_review_finds(monkeypatch):
+    shown = {}
+    monkeypatch.setattr(words, "write_table", lambda header, rows: shown.setdefault(header[0], rows) and header[0])
+    monkeypatch.setattr(words, "write_bar", lambda *rate, longest: (rate, longest))
+    monkeypatch.setattr(words, "write_curve", lambda points, told: shown.update(curve=points, told=told) or "curve")
+    monkeypatch.setattr(words, "write_fragment", lambda title, told, *parts: (title, told, parts))
+    audit = make_audit(3)
+    title, told, parts = audit._repr_html_()
+    assert (title, parts) == ("Label audit", ("label", "row", "curve"))
+    assert told.splitlines() == [line for line in str(audit).splitlines() if "of those that say" not in line]
+    longest = max(high for _, _, high in audit.rate_by_label.values())
+    assert [row[0] for row in shown["label"]] == ["<b>a</b>", "<b>b</b>", "<b>c</b>"]
+    assert [row[2] for row in shown["label"]] == [(rate, longest) for rate in audit.rate_by_label.values()]
+    suspects = audit.suspects()
+    assert len(suspects) > 5
+    assert [row[0] for row in shown["row"]] == [f"{row}" for row in suspects[:5]]
+    assert [row[1:3] for row in shown["row"]] == [[audit.given[row], audit.predicted[row]] for row in suspects[:5]]
+    reviewed = audit.ranking[: 2 * len(suspects)]
+    assert shown["curve"][0] == (0.0, 0.0)
+    for n, found in shown["curve"]:
+        assert found == pytest.approx(audit.wrong[reviewed[: int(n)]].sum())
+    assert shown["curve"][-1][0] == len(reviewed)
+    about = f"about {audit.wrong[reviewed].sum():,.0f} in {len(reviewed)}"
+    assert shown["told"] == f"wrong labels found, as rows are reviewed: {about}"
+    assert len(shown["curve"]) <= words.CURVE_POINTS
+    monkeypatch.setattr(words, "MOST_LABELS", 1)
+    noisiest = max(audit.rate_by_label, key=lambda label: audit.rate_by_label[label][0])
+    shown.clear()
+    assert audit._repr_html_()
+    assert [row[0] for row in shown["label"]] == [f"<b>{noisiest}</b>"]
+    sure = replace(audit, wrong=np.where(np.arange(60) == 3, 0.9, 0.0))
+    assert len(sure.suspects()) == 1
+    assert sure._repr_html_()[2] == ("label", "row", "")
+    silent = replace(audit, noise=replace(audit.noise, found=False))
+    assert silent._repr_html_()[2][0] == silent._repr_html_()[2][2] == ""
