@@ -1,10 +1,7 @@
 """The site of the documentation builds without a warning, fetches nothing, and links to what is there."""
 
 import inspect
-import os
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,17 +10,6 @@ import pytest
 import untwist
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    pytest.importorskip("mkdocs", reason="the site is built with mkdocs")
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=quiet)
-    assert built.returncode == 0, built.stderr
-    return folder
 
 
 def test_the_site_builds_with_every_page(site):
