@@ -71,10 +71,11 @@ test-slow: $(READY)  ## What `make test` leaves out: slow tests, more cases, the
 test-properties: $(READY)  ## The properties of the public API on twenty times as many examples, in about five minutes
 	@OMP_NUM_THREADS=1 timeout 1200 $(BIN)/python -m reliability.properties
 
-test-browser: $(READY)  ## The report in headless Chromium, installed if it can be; screenshots in results/screenshots
+test-browser: $(READY)  ## The report and the site in headless Chromium, installed if it can be; screenshots in results/screenshots
 	@{ command -v chromium || command -v google-chrome; } > /dev/null || $(INSTALL_CHROMIUM) || \
 	  echo "No Chromium, and it cannot be installed from here: as root on Debian, apt-get install chromium"
-	@$(BIN)/pytest --quiet -m browser -rs tests/report/test_browser.py tests/commands/test_review_in_browser.py
+	@$(BIN)/pytest --quiet -m browser -rs tests/report/test_browser.py tests/commands/test_review_in_browser.py \
+	  tests/package/test_site_in_browser.py
 
 test-peers: $(READY)  ## The tests of scikit-learn with PILBoostClassifier in place of its classifiers, in about 5 minutes
 	@$(BIN)/python -m reliability.peers

@@ -39,3 +39,12 @@ def on_page_markdown(markdown: str, *, page: Any, **_: object) -> str:
     to_pages = to_examples.sub(lambda link: f"](examples/{name_page(Path(link[1]))}.md)", markdown)
     without_links = re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", to_pages)
     return without_links.replace("```python\n>>> ", "```pycon\n>>> ")
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Keep options whole: a line of text may end before `--label`, but not after its hyphens."""
+
+    def wrap_options(code: re.Match[str]) -> str:
+        return re.sub(r"(?<![^\s>])--?[a-zA-Z][\w-]*", r'<span class="option">\g<0></span>', code[0])
+
+    return re.sub(r"<code>[^<\n]*</code>", wrap_options, html)

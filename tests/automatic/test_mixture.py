@@ -7,6 +7,7 @@ import pytest
 from scipy.special import log_softmax
 
 from untwist import PILBoostClassifier
+from untwist.automatic import mixture
 from untwist.automatic.mixture import EQUAL_ROWS, LEAST_WEIGHT, find_log_loss, find_mixture_weights
 
 
@@ -88,6 +89,46 @@ def test_what_misleads_counts_for_little_and_yet_tells_classes_apart():
     found = find_mixture_weights([-member for member in members], labels, np.ones(len(labels)))
     assert (found > 0).all()
     assert found.sum() == pytest.approx(LEAST_WEIGHT)
+
+
+def test_log_odds_are_mixed_as_two_scores_are():
+    members, labels = draw_members(n_classes=2, seed=5)
+    weight = np.random.default_rng(6).uniform(size=len(labels))
+    log_odds = [member[:, 1:] - member[:, :1] for member in members]
+    as_scores = [np.column_stack([np.zeros(len(labels)), one]) for one in log_odds]
+    found = find_mixture_weights(log_odds, labels, weight)
+    np.testing.assert_allclose(found, find_mixture_weights(as_scores, labels, weight), rtol=1e-6)
+    assert find_log_loss(log_odds[0], labels, weight) == pytest.approx(find_log_loss(members[0], labels, weight))
+    assert find_log_loss(log_odds[0], 1 - labels, weight) > find_log_loss(log_odds[0], labels, weight)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_slopes_are_those_of_the_log_posterior(n_columns):
+    rng = np.random.default_rng(n_columns)
+    members, labels = rng.normal(size=(2, 20, n_columns)), rng.integers(0, max(2, n_columns), 20).astype(np.uint32)
+    judge = mixture._judge_two if n_columns == 1 else mixture._judge_several
+    weights, step = np.array([0.3, 1.2]), 1e-6
+    _, slopes = judge(weights, members, labels)
+    for place, shift in enumerate(step * np.eye(2)):
+        after, before = (judge(weights + sign * shift, members, labels)[0] for sign in (1, -1))
+        np.testing.assert_allclose(slopes[place], (after - before) / (2 * step), atol=1e-8)
+
+
+def test_rows_without_weight_lose_nothing():
+    members, labels = draw_members(50)
+    assert find_log_loss(members[0], labels, np.zeros(50)) == 0.0
+
+
+def test_members_that_tell_everything_are_trusted_far_and_those_that_tell_little_not_less_than_the_least():
+    labels = np.arange(400, dtype=np.uint32) % 2
+    sure = np.where(labels == 1, 1.0, -1.0)[:, None]
+    assert find_mixture_weights([sure], labels, np.ones(400))[0] > 2.0
+    rng = np.random.default_rng(0)
+    for share in (0.52, 0.6):
+        noisy = np.where(rng.random(400) < share, sure[:, 0], -sure[:, 0])[:, None]
+        (weight,) = find_mixture_weights([noisy], labels, np.full(400, 1e9))
+        right = np.mean(noisy == sure)
+        assert weight == pytest.approx(max(np.log(right / (1 - right)), LEAST_WEIGHT), rel=1e-4)
 
 
 # ---- models ----

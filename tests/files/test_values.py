@@ -1,10 +1,12 @@
 """Values of a header: what lies at a limit is taken, what lies just beyond it is refused."""
 
 import math
+import struct
 
 import numpy as np
 import pytest
 
+from helpers.model_bytes import sign
 from untwist.files.layout import ALIGNMENT, FIRST_VERSION, VERSION, pack, unpack
 from untwist.files.values import (
     ArrayReader,
@@ -166,3 +168,18 @@ def test_a_file_of_nothing_but_a_header_is_whole():
         unpack(content[:55])
     with pytest.raises(ValueError, match="its checksum is not that of its contents"):
         unpack(content[:56])
+
+
+@pytest.mark.parametrize("more", [1, 24, 48, 2**63])
+def test_a_header_does_not_reach_beyond_the_file(more):
+    size = len(pack({}, b"", FIRST_VERSION)) - 24 - 32
+    content = struct.pack("<8sIIQ", b"UNTWIST\0", FIRST_VERSION, 0, size + more) + b"{}".ljust(size)
+    with pytest.raises(ValueError, match="its header is longer than the file"):
+        unpack(sign(content))
+
+
+@pytest.mark.parametrize("text", ["[]", "1", "{", "", '{"a": NaN}', '{"a": -Infinity}'])
+def test_a_header_is_an_object_of_json(text):
+    content = struct.pack("<8sIIQ", b"UNTWIST\0", VERSION, 0, len(text)) + text.encode()
+    with pytest.raises(ValueError, match=r"its header is no (JSON|object)"):
+        unpack(sign(content))

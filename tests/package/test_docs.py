@@ -2,10 +2,7 @@
 
 import inspect
 import json
-import os
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,19 +11,6 @@ import pytest
 import untwist
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    for package in ("mkdocs", "jupytext"):
-        pytest.importorskip(package, reason=f"the site is built with {package}")
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    # Examples are run by tests/examples; without their outputs the site takes seconds less.
-    settings = os.environ | {"NO_MKDOCS_2_WARNING": "1", "UNTWIST_RUNS_EXAMPLES": "0"}
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=settings)
-    assert built.returncode == 0, built.stderr
-    return folder
 
 
 def test_the_site_builds_with_every_page(site):
