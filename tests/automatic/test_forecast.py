@@ -84,6 +84,99 @@ def test_sources_may_ask_for_everything_once_more():
     assert of_sources > alone + 200
 
 
+def make_forecast(**changes):
+    """Return a forecast of two first folds of five, 4096 rows and three classes, and the hands of its clock."""
+    now = [100.0]
+    options = {"n_candidates": 4, "n_folds": 5, "n_first_folds": 2, "n_rows": 4096, "n_classes": 3}
+    options |= {"most_rounds": 1000, "n_trees": 10, "leaf_sizes": [4, 12], **changes}
+    return Forecast(**options, now=lambda: now[0]), now
+
+
+#: Of the forecast above: randomised trees on two folds for two sizes of leaves and on three others, of 9 levels each.
+TREES_OF_SEVEN = 7 * 10 * 0.42 * 9
+NOISE_OF_THREE = 0.15 + 0.0005 * 4.096 * 3 + 0.001 * 9
+
+
+def test_what_is_left_of_the_first_candidate_and_of_all_that_follows():
+    forecast, now = make_forecast()
+    now[0] += 30.0
+    forecast.tell(20)  # A round of a fold takes 0.75 s.
+    rest = 0.75 * (100 * 3 + TREES_OF_SEVEN) + 0.2 + NOISE_OF_THREE
+    assert forecast.seconds_left == pytest.approx(1.5 * (80 + 3 * 100) + rest)
+    forecast.tell(200)  # Beyond the usual number a quarter of the rounds so far is expected to follow.
+    rest = 0.075 * (100 * 3 + TREES_OF_SEVEN) + 0.2 + NOISE_OF_THREE
+    assert forecast.seconds_left == pytest.approx(0.15 * (50 + 3 * 100) + rest)
+    forecast.tell(990)
+    assert forecast.seconds_left < 30 / 990 * (10 + 3 * 100 + 0.5 * (300 + TREES_OF_SEVEN)) + 0.4 + 0.001
+
+
+def test_candidates_that_have_ended_tell_how_many_rounds_are_usual():
+    forecast, now = make_forecast(n_candidates=3, n_trees=0)
+    for n_rounds, seconds in [(40, 10.0), (80, 50.0)]:
+        forecast.begin("candidates")
+        now[0] += seconds
+        forecast.end_candidate(n_rounds)
+    per_round = 60.0 / 120
+    assert forecast.seconds_left == pytest.approx(per_round * (60 + 60 / 2 * 3) + NOISE_OF_THREE)
+    now[0] += 30.0
+    forecast.tell(60)  # The third one, which was to be the last, is where it usually ends.
+    per_round = 90.0 / 180
+    assert forecast.seconds_left == pytest.approx(per_round * (15 + 60 / 2 * 3) + NOISE_OF_THREE)
+    now[0] += 1.0
+    forecast.end_candidate(60)
+    forecast.tell(0)
+    assert forecast.seconds_left == pytest.approx(91 / 180 * 60 / 2 * 3 + NOISE_OF_THREE)
+
+
+def test_a_part_that_has_begun_is_foretold_by_its_own_speed():
+    forecast, now = make_forecast()
+    now[0] += 40.0
+    forecast.end_candidate(20)
+    forecast.begin("folds", 50)
+    later = TREES_OF_SEVEN + 0.2 + NOISE_OF_THREE
+    assert forecast.seconds_left == pytest.approx(50 * 3 + later)
+    now[0] += 30.0
+    assert forecast.seconds_left == pytest.approx(50 * 3 - 30 + later)
+    now[0] += 170.0
+    assert forecast.seconds_left == pytest.approx(0.25 * 200 + later)
+    forecast.tell(0.8)
+    assert forecast.seconds_left == pytest.approx(50 + later)
+    forecast.begin("trees")
+    assert forecast.best_rounds == 50
+    assert forecast.seconds_left == pytest.approx(later)
+    now[0] += 6.0
+    forecast.tell(0.25)
+    assert forecast.seconds_left == pytest.approx(18 + NOISE_OF_THREE)
+    forecast.begin("noise")
+    assert forecast.seconds_left == pytest.approx(NOISE_OF_THREE)
+
+
+def test_a_second_fit_by_sources_is_foretold_by_its_chance():
+    (alone, now), (of_sources, then) = make_forecast(), make_forecast(has_sources=True)
+    for one, clock in ((alone, now), (of_sources, then)):
+        clock[0] += 40.0
+        one.end_candidate(20)
+        one.begin("trees", 50)
+    judging = 0.2 + 0.02 * 4.096
+    again = 50 * 5 + TREES_OF_SEVEN + 0.2 + NOISE_OF_THREE + judging
+    assert of_sources.seconds_left == pytest.approx(alone.seconds_left + judging + 0.6 * again)
+
+
+def test_leaves_larger_than_the_table_make_trees_of_one_level():
+    forecast, now = make_forecast(n_rows=6, leaf_sizes=[4, 12], n_candidates=1, most_rounds=20)
+    now[0] += 20.0
+    forecast.end_candidate(10)
+    noise = 0.15 + 0.0005 * 0.006 * 3 + 0.001 * 9
+    assert forecast.seconds_left == pytest.approx(10 * 3 + 7 * 10 * 0.42 + 0.2 + noise)
+
+
+def test_fewer_rounds_than_usual_are_expected_where_there_are_no_more():
+    forecast, now = make_forecast(most_rounds=20, n_candidates=2, n_trees=0, n_folds=2)
+    now[0] += 10.0
+    forecast.tell(10)
+    assert forecast.seconds_left == pytest.approx(10 + 20 + NOISE_OF_THREE)
+
+
 class Recorder(ProgressLine):
     def __init__(self):
         super().__init__()

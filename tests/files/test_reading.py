@@ -50,7 +50,7 @@ def test_categories_are_text_or_numbers_that_differ_in_columns_that_are_there():
     assert reading._read_categories([[0, [1, "a", 0.5]], [2, []]], 3) == {0: (1, "a", 0.5), 2: ()}
     with refuses("categories are a list"):
         reading._read_categories([[0, {"tuple": [1, 2]}]], 1)
-    for odd in ([1, 1], ["a", "a"], [1, 1.0], [True], [None], [{"number": "nan"}], [{"tuple": [1]}]):
+    for odd in ([1, 1], ["a", "a"], [1, 1.0], [True], ["a", None], [{"number": "nan"}], [{"tuple": [1]}]):
         with refuses("categories are different"):
             reading._read_categories([[0, odd]], 1)
     with refuses("a column has its categories once"):
