@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.small_audits import draw_rows, make_pairs, make_sources, prepare
 from untwist import PILBoostClassifier
-from untwist.audit import audit_labels
+from untwist.audit import audit_labels, hidden_sources
+from untwist.audit.expectation import Expectation, calibrate
 from untwist.audit.findings import collect_findings
-from untwist.audit.hidden_sources import describe_groups, group_values, screen_columns
+from untwist.audit.hidden_sources import (
+    HiddenSource,
+    describe_groups,
+    find_hidden_source,
+    group_values,
+    screen_columns,
+)
+from untwist.audit.judging import bound_share
+from untwist.audit.slices import JudgedRows
 from untwist.audit.training import train_on_numbers
 from untwist.batches import Batches
 from untwist.commands.main import main
+from untwist.data.encoding import TableEncoder
+from untwist.data.tables import Schema
 from untwist.noise.sources import estimate_by_source
 from untwist.report import report
 from untwist.report.review import write_review
@@ -350,6 +364,367 @@ def test_groups_are_values_ranges_and_what_is_missing():
     assert describe(7, 2, 3) == "is 2024-03 or later"
     assert describe(7, 1, 2) == "is from 2024-02 to 2024-03"
     assert describe(7, 0) == "is 2024-01"
+
+
+@pytest.mark.parametrize("n_values", [3, 12, 13, 40])
+def test_few_numbers_are_groups_of_their_own_and_many_are_cut_into_ranges(n_values):
+    values = np.append(np.random.default_rng(0).permutation(np.repeat(np.arange(n_values) * 2.0, 4)), np.nan)
+    encoder = TableEncoder(2, schema=Schema({1: tuple(f"c{one}" for one in range(80))}))
+    group, names, upper = group_values(encoder, 0, values)
+    assert (names[-1], group[-1], np.isnan(upper[-1])) == ("missing", len(names) - 1, True)
+    if n_values <= 12:
+        assert names[:-1] == [f"{2 * one}" for one in range(n_values)]
+        assert upper[:-1].tolist() == np.unique(values[:-1]).tolist()
+    else:
+        known = np.sort(values[:-1])
+        limits = sorted({known[int((len(known) - 1) * part / 16)] for part in range(1, 16)} | {known[-1]})
+        assert upper[:-1].tolist() == limits
+        assert names[0] == f"at most {limits[0]:g}"
+        assert names[1] == f"above {limits[0]:g} and at most {limits[1]:g}"
+        assert names[-2] == f"above {limits[-2]:g}"
+    for value, index in zip(values[:-1], group[:-1], strict=True):
+        assert value <= upper[index]
+        assert index == 0 or value > upper[index - 1]
+    assert group_values(encoder, 1, values)[1] == [f"c{2 * one}" for one in range(n_values)] + ["missing"]
+    assert "missing" not in group_values(encoder, 0, values[:-1])[1]
+
+
+def test_words_put_only_neighbours_together():
+    months = tuple(f"2024-{month:02}" for month in range(1, 6))
+    encoder = TableEncoder(2, schema=Schema({0: months, 1: ("u", "v", "w", "x", "y")}))
+
+    def describe(values, *chosen, column=0):
+        n_groups = len(group_values(encoder, column, values)[1])
+        return describe_groups(encoder, column, values, np.isin(np.arange(n_groups), chosen))
+
+    full, gaps = np.arange(5.0), np.append(np.arange(5.0), np.nan)
+    assert describe(full, 0, 1) == describe(gaps, 0, 1) == "is from 2024-01 to 2024-02"
+    assert describe(full, 3, 4) == describe(gaps, 3, 4) == "is 2024-04 or later"
+    assert describe(full, 4) == "is 2024-05"
+    assert describe(full, 0, 2) == "is 2024-01 or 2024-03"
+    assert describe(gaps, 4, 5) == "is 2024-05 or missing"
+    assert describe(full, 0, 1, column=1) == "is u or v"
+
+
+def find_ranges_slowly(limits, chosen):
+    """Where rows of chosen ranges lie, by points between all limits."""
+    edges = [-np.inf, *limits[:-1], np.inf]
+    return [(low, high) for low, high, one in zip(edges[:-1], edges[1:], chosen, strict=True) if one]
+
+
+@pytest.mark.parametrize("chosen", [(1, 1, 0, 0), (0, 1, 1, 0), (1, 0, 0, 1), (0, 1, 0, 1), (1, 1, 1, 0), (0, 0, 0, 0)])
+def test_chosen_ranges_are_put_together(chosen):
+    limits = [1.0, 2.5, 4.0, 9.0]
+    points = np.array([0.5, 1.0, 1.5, 2.5, 3.0, 4.0, 5.0, 9.0, 12.0])
+    expected = [any(low < x <= high for low, high in find_ranges_slowly(limits, chosen)) for x in points]
+    ranges = hidden_sources._find_ranges(np.append(limits, np.nan), np.array([*chosen, 1], dtype=bool))
+    assert [any(low < x <= high for low, high in ranges) for x in points] == expected
+    assert all(one[1] < other[0] for one, other in itertools.pairwise(ranges))
+    for low, high in ranges:
+        within = eval(hidden_sources._write_range("x", low, high, False), {"x": points})
+        assert within.tolist() == [low < x <= high for x in points]
+
+
+def test_ranges_of_dates_are_written_as_dates():
+    assert hidden_sources._write_range("X['d']", 31.0, np.inf, True) == "X['d'] > '1970-02-01'"
+    assert hidden_sources._write_range("d", 0.0, 31.0, True) == "(d > '1970-01-01') & (d <= '1970-02-01')"
+    assert hidden_sources._write_range("d", -np.inf, 31.25, False) == "d <= 31.25"
+
+
+# ---- the parts of the search ----
+
+
+def make_judged(n_classes=2, seed=0, n=60, n_columns=2):
+    """Rows with drawn posteriors; the first column has three values."""
+    posterior, labels, weight, rng = draw_rows(n_classes, seed, n)
+    table = np.column_stack([rng.integers(0, 3, n), *rng.normal(size=(n_columns - 1, n))]).astype(float)
+    noise = make_pairs()
+    expected = Expectation.under_one_matrix(posterior, np.eye(n_classes))
+    return JudgedRows(table, posterior, labels, weight, noise, expected)
+
+
+class Scores:
+    """A model whose posterior follows from the numbers of a row."""
+
+    def __init__(self, n_columns=2, n_classes=2, importances=None):
+        self.classes = np.arange(n_classes)
+        self.encoder = TableEncoder(n_columns)
+        self.posterior = self
+        self.gains = np.ones(n_columns) if importances is None else np.asarray(importances, dtype=float)
+        self.model_, self.n_jobs = self, None
+
+    def importances(self, kind):
+        assert kind == "gain"
+        return self.gains
+
+    def scores(self, table, n_jobs):
+        return table.sum(axis=1)
+
+    def twisted(self, scores):
+        powers = np.exp(np.outer(scores, np.arange(len(self.classes))))
+        return powers / powers.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_noise_of_groups_explains_what_the_best_of_some_shares_does(n_classes):
+    posterior, labels, weight, rng = draw_rows(n_classes, n=90)
+    expected = Expectation.under_one_matrix(posterior, np.eye(n_classes))
+    group = rng.integers(0, 4, 90)
+    plain = [0.0] * 4
+    noisy = [[0.0] * 4 for _ in range(10)]
+    for row in range(90):
+        p = expected.posterior[row, labels[row]]
+        plain[group[row]] += weight[row] * np.log(p)
+        for index, share in enumerate(np.arange(0.05, 0.501, 0.05)):
+            mixed = (1 - share) * p + share * (1 - p) / (n_classes - 1)
+            noisy[index][group[row]] += weight[row] * np.log(mixed)
+    gains = [max(one[index] for one in noisy) - plain[index] for index in range(4)]
+    found = hidden_sources._explain_by_noise(expected, labels, weight, group)
+    assert found == pytest.approx((sum(plain), sum(gain for gain in gains if gain > 2.0)))
+    assert any(gain > 2.0 for gain in gains)
+
+
+def test_other_values_are_imagined_as_frequent_as_they_are(monkeypatch):
+    model, rng = Scores(), np.random.default_rng(0)
+    table = np.column_stack([rng.integers(0, 5, 40), rng.normal(size=40)]).astype(float)
+    group = table[:, 0].astype(int) + 1  # The first group has no row.
+    monkeypatch.setattr(hidden_sources, "MOST_REPLACED", 3)
+    times = [sum(group == one) for one in range(6)]
+    frequent = sorted(range(6), key=lambda one: (-times[one], one))[:3]
+    expected = np.zeros((40, 2))
+    for one in frequent:
+        changed = np.column_stack([np.full(40, one - 1.0), table[:, 1]])
+        share = times[one] / sum(times[other] for other in frequent)
+        expected += share * np.log(model.twisted(model.scores(changed, None)))
+    np.testing.assert_allclose(hidden_sources._imagine_other_values(model, table, 0, group), expected)
+    middle = hidden_sources._imagine_other_values(model, table, 1, np.zeros(40, dtype=int))
+    changed = np.column_stack([table[:, 0], np.full(40, np.sort(table[:, 1])[19])])
+    np.testing.assert_allclose(middle, np.log(model.twisted(model.scores(changed, None))))
+
+
+def screen(monkeypatch, told, importances, **limits):
+    """The columns that the screen names where it is told what each explains as a source, beside 100 nats in all."""
+    n_columns = len(told)
+    judged, asked = make_judged(n_columns=n_columns), []
+    judged.table[:] = np.arange(n_columns) + np.arange(60)[:, None] % 3
+
+    def explain(expected, labels, weight, group):
+        return told[asked[-1]]
+
+    def group_one(encoder, column, values):
+        asked.append(column)
+        return np.arange(len(values)) % 3, list("abc"), np.arange(3.0)
+
+    for name, value in {"_explain_by_noise": explain, "group_values": group_one, **limits}.items():
+        monkeypatch.setattr(hidden_sources, name, value)
+    monkeypatch.setattr(Expectation, "find_likelihood", lambda *_: 100.0)
+    return screen_columns(judged, Scores(n_columns, importances=importances)), asked
+
+
+def test_the_screen_names_columns_that_explain_about_as_much_as_sources(monkeypatch):
+    told = {0: (90.0, 4.99), 1: (90.0, 5.0), 2: (80.0, 8.0), 3: (80.0, 7.99), 4: (95.0, 20.0)}
+    # What is lost: 5.01, 5, 12 and 12.01 beside 1.5 times as much as is gained, and less than nothing.
+    found, asked = screen(monkeypatch, told, [0, 1, 2, 3, 4], MOST_TRAINED=9)
+    assert asked == [4, 3, 2, 1, 0]
+    assert found == [4, 1]
+    told[2] = (80.0, 8.01)
+    assert screen(monkeypatch, told, [0, 1, 2, 3, 4], MOST_TRAINED=2)[0] == [4, 1]
+    assert screen(monkeypatch, told, [0, 1, 2, 3, 4], MOST_TRAINED=9)[0] == [4, 1, 2]
+    assert screen(monkeypatch, told, [0, 1, 2, 3, 4], MOST_GROUPS=3)[0] == [4, 1, 2]
+    assert screen(monkeypatch, told, [0, 1, 2, 3, 4], MOST_GROUPS=2)[0] == []
+    assert screen(monkeypatch, told, [5, 1, 2, 2, 2], MOST_SCREENED=3)[1] == [0, 2, 3]
+
+
+def test_a_column_of_some_importance_is_judged_by_what_its_other_values_would_say(monkeypatch):
+    judged, model, seen = make_judged(), Scores(importances=[1.0, 0.0]), []
+
+    def fit(posterior, labels, weight):
+        seen.append(posterior)
+        return Expectation.under_one_matrix(posterior, np.eye(2))
+
+    monkeypatch.setattr(hidden_sources, "_fit_posterior", fit)
+    screen_columns(judged, model)
+    rows = judged.choose_rows(60)
+    table, posterior = judged.table[rows], judged.posterior[rows]
+    as_is = np.log(model.twisted(model.scores(table, None)))
+    group = group_values(model.encoder, 0, table[:, 0])[0]
+    powers = posterior * np.exp(hidden_sources._imagine_other_values(model, table, 0, group) - as_is)
+    np.testing.assert_allclose(seen[0], posterior)
+    np.testing.assert_allclose(seen[1], powers / powers.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(seen[2], posterior)
+
+
+def test_the_column_that_explains_most_is_taken(monkeypatch):
+    judged, model = make_judged(), Scores()
+    margins = {0: 5.0, 1: 9.0}
+    doubts = []
+
+    def judge(judged, model, column, as_feature, doubted, share):
+        assert as_feature == calibrate(judged.expected, judged.labels, judged.weight).explained
+        assert share == 0.25
+        doubts.append(np.flatnonzero(doubted).tolist())
+        return None if column > 1 else SimpleNamespace(column=column, margin=margins[column])
+
+    monkeypatch.setattr(hidden_sources, "_judge_without", judge)
+    for named, best in (([0, 1], 1), ([1, 0, 2], 1), ([0], 0)):
+        monkeypatch.setattr(hidden_sources, "screen_columns", lambda *_, named=named: named)
+        assert find_hidden_source(judged, model, np.array([3, 9]), 0.25).column == best
+    assert doubts == [[3, 9]] * 6
+    for named in ([2], []):
+        monkeypatch.setattr(hidden_sources, "screen_columns", lambda *_, named=named: named)
+        assert find_hidden_source(judged, model, np.array([3]), 0.25) is None
+    monkeypatch.setattr(hidden_sources, "screen_columns", lambda *_: [0])
+    monkeypatch.setattr(hidden_sources, "_try_some_rows", lambda *_: [])
+    monkeypatch.setattr(hidden_sources, "MOST_TRIED_FIRST", 60)
+    assert find_hidden_source(judged, model, np.array([3]), 0.25) is not None
+    monkeypatch.setattr(hidden_sources, "MOST_TRIED_FIRST", 59)
+    assert find_hidden_source(judged, model, np.array([3]), 0.25) is None
+    one_column = replace(judged, table=judged.table[:, :1])
+    assert find_hidden_source(one_column, model, np.array([3]), 0.25) is None
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Rows at three values of a column, by sources of which the last is said to be bad, and what goes on in between."""
+    judged = make_judged(n=120)
+    noise = make_pairs()
+    by_value = make_sources(noise, 2)
+    intervals = by_value.class_intervals.copy()
+    intervals[:, :, 0] = [[0.0, 0.0], [0.0, 0.9], [0.9, 0.9]]
+    by_value = replace(
+        by_value,
+        class_intervals=intervals,
+        stands_out=np.array([False, True, True]),
+        evidence=7.0,
+        matrices=np.array([[[0.97, 0.03], [0.03, 0.97]]] * 2 + [[[0.55, 0.45], [0.45, 0.55]]]),
+    )
+    posterior = np.random.default_rng(5).dirichlet([1, 1], 120)
+    fitted = SimpleNamespace(out_of_fold_posterior_of_labels=lambda: posterior, estimate_noise=lambda: noise)
+    changes = {"evidence": 7.0}
+    monkeypatch.setattr(hidden_sources, "train_on_numbers", lambda *_, **__: fitted)
+    monkeypatch.setattr(hidden_sources, "estimate_by_source", lambda *_, **__: replace(by_value, **changes))
+    monkeypatch.setattr(hidden_sources, "LEAST_ROWS", 1)
+    monkeypatch.setattr(hidden_sources, "LEAST_MARGIN", -1e9)
+    return judged, by_value, posterior, noise, changes
+
+
+def judge_told(judged, as_feature=-1e6):
+    doubted = np.arange(len(judged.labels)) % 4 == 0
+    return hidden_sources._judge_without(judged, Scores(), 0, as_feature, doubted, 0.25), doubted
+
+
+def test_what_is_said_of_a_source_is_that_of_its_definition(told):
+    judged, by_value, posterior, noise, _ = told
+    found, doubted = judge_told(judged)
+    group = judged.table[:, 0].astype(int)
+    there = (group == 2) & (judged.weight > 0)
+    assert (found.column, found.where, found.rows, found.ranges) == (0, "is 2", there.sum(), None)
+    assert (found.share_there, found.share_as_feature) == (by_value.shares[2], 0.25)
+    assert found.share_elsewhere == pytest.approx(np.average(by_value.shares[:2], weights=by_value.counts[:2]))
+    assert found.share_as_source == pytest.approx(np.average(by_value.shares, weights=by_value.counts))
+    limits = bound_share(found.share_as_source, by_value, noise, posterior, judged.labels, judged.weight)
+    assert found.interval_as_source == pytest.approx(limits)
+    wrong = 1 - by_value.find_truth(posterior, judged.labels, group)[np.arange(120), judged.labels]
+    assert found.suspects_as_source == (np.sum((wrong > 0.5) & there), np.sum(wrong > 0.5))
+    assert found.suspects_as_feature == (np.sum(doubted & there), np.sum(doubted))
+    assert not found.has_missing
+    assert not found.is_date
+    by_source = Expectation(by_value.clean(posterior), by_value.matrices, group)
+    as_source = calibrate(by_source, judged.labels, judged.weight).explained
+    positive = noise.clean(prepare(noise, posterior))
+    as_feature = []
+    for expected in (
+        Expectation.under_one_matrix(np.column_stack([1 - positive, positive]), noise.matrix),
+        Expectation.under_one_matrix(posterior, np.eye(2)),
+    ):
+        parts = [np.flatnonzero((group == one) & (judged.weight > 0)) for one in range(3)]
+        fits = [calibrate(expected.take(rows), judged.labels[rows], judged.weight[rows]) for rows in parts]
+        as_feature.append(sum(one.explained for one in fits))
+    assert found.margin == pytest.approx(as_source - max(as_feature))
+    lost, _ = judge_told(judged, as_source + 3.0)
+    assert lost.margin == pytest.approx(found.margin - 3.0)
+
+
+def test_a_source_must_be_clear_by_every_measure(told, monkeypatch):
+    judged, _, _, _, changes = told
+    found, _ = judge_told(judged)
+    for name, value, enough in (
+        ("LEAST_ROWS", found.rows, found.rows + 1),
+        ("LEAST_EVIDENCE", 7.0, 7.001),
+        ("LEAST_MARGIN", found.margin, found.margin + 0.001),
+    ):
+        before = getattr(hidden_sources, name)
+        monkeypatch.setattr(hidden_sources, name, value)
+        assert judge_told(judged)[0] is not None
+        monkeypatch.setattr(hidden_sources, name, enough)
+        assert judge_told(judged)[0] is None
+        monkeypatch.setattr(hidden_sources, name, before)
+    changes.update(stands_out=np.ones(3, dtype=bool), class_intervals=np.full((3, 2, 2), 0.9))
+    assert judge_told(judged)[0] is None  # Where all values are bad there is no other.
+
+
+def test_some_rows_are_judged_by_models_of_these_rows_alone(told, monkeypatch):
+    judged, _, posterior, noise, _ = told
+    seen = []
+
+    def judge(some, model, column, as_feature, doubted, share):
+        seen.append((some, as_feature))
+        assert not doubted.any()
+        return None if column else "found"
+
+    monkeypatch.setattr(hidden_sources, "_judge_without", judge)
+    judged = replace(judged, weight=np.ones(120))
+    assert hidden_sources._try_some_rows(judged, Scores(), [0, 1]) == [0]
+    some, as_feature = seen[0]
+    assert some.posterior is posterior
+    assert some.noise is noise
+    np.testing.assert_array_equal(np.sort(some.table, axis=0), np.sort(judged.table, axis=0))
+    positive = noise.clean(prepare(noise, posterior))
+    expected = Expectation.under_one_matrix(np.column_stack([1 - positive, positive]), noise.matrix)
+    assert as_feature == pytest.approx(calibrate(expected, some.labels, some.weight).explained)
+
+
+def make_hidden(**changes):
+    by_value = make_sources(make_pairs(), 2)
+    plain = HiddenSource(
+        "branch", 4, "is Ulm", 1200, 0.3, 0.1, 0.05, 0.2, (0.1, 0.3), (3, 10), (1234, 2345), None, False, 9.0, by_value,
+        np.zeros(1, dtype=int), np.zeros((1, 2)), by_value.untwisting,
+    )  # fmt: skip
+    return replace(plain, **changes)
+
+
+@pytest.mark.parametrize(
+    ("there", "elsewhere", "words"),
+    [
+        (0.3, 0.1, "3 times as often"),
+        (0.25, 0.1, "2 times as often"),
+        (0.24, 0.1, "2.4 times as often"),
+        (0.6, 0.03, "far more often"),
+        (0.585, 0.03, "20 times as often"),
+        (0.008, 0.005, "1.6 times as often"),
+        (0.0076, 0.0049, "far more often"),
+    ],
+)
+def test_times_are_counted_where_that_says_something(there, elsewhere, words):
+    found = make_hidden(share_there=there, share_elsewhere=elsewhere)
+    assert found.times == pytest.approx(there / elsewhere)
+    assert found.describe() == (
+        f"labels where branch is Ulm look wrong {words} ({there:.0%} of 1,200, {elsewhere:.0%} elsewhere): branch "
+        "looks like a source rather than a feature, and may hide them: 1,234 of 2,345 suspects are there if it is "
+        "taken for one, 3 of 10 as it is"
+    )
+
+
+def test_advice_is_for_python_for_the_command_line_or_for_both():
+    found = make_hidden()
+    both = f"in Python {found.advise_in_python()}; on the command line --source branch"
+    assert str(found) == f"{found.describe()}; run again with it as source: {both}"
+    assert found.advise(for_command=True) == f"{found.describe()}; run again with it as source: --source branch"
+    gaps = make_hidden(has_missing=True)
+    assert gaps.advise_in_python() == (
+        "audit_labels(X.drop(columns='branch'), y, source=[str(value) for value in X['branch']])"
+    )
+    assert make_hidden(share_elsewhere=0.0).times == pytest.approx(0.3e6)
 
 
 # ---- for people and machines ----
