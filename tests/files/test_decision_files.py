@@ -152,8 +152,10 @@ def test_whoever_keeps_or_skips_a_label_need_not_repeat_it():
     assert read.labels.tolist() == ["no", "no", "no", "yes"]
     assert read.decision.tolist() == ["keep", "skip", "keep", "relabel"]
     assert read.fingerprint == MARK
-    with pytest.raises(ValueError, match="label"):
+    with pytest.raises(ValueError, match="row 1 has no label"):
         parse_lines(f"1,,no,relabel,,,,{MARK}")
+    with pytest.raises(ValueError, match="row 1 says keep, but its label changes from 'no' to 'yes'"):
+        parse_lines(f"1,,no,keep,yes,,,{MARK}")
 
 
 def test_the_first_line_tells_what_is_between_cells_whatever_ends_it():
