@@ -68,3 +68,20 @@ def test_the_same_of_several_classes():
     often = estimate_transitions(posterior[copies], given[copies], rows_per_case=10.0)
     assert often.interval == pytest.approx(once.interval, abs=0.02)
     assert often.evidence == pytest.approx(once.evidence, rel=0.05)
+
+
+@pytest.mark.parametrize(("sizes", "most"), [([4, 1], 17 / 5), ([2, 1, 1, 1], 7 / 5)])
+def test_a_row_counts_for_no_less_than_its_part_of_the_group_that_rows_are_in_on_average(sizes, most):
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    # Rows of the first group miss by much and all alike, the others by next to nothing.
+    of_second = np.where(groups == 0, 0.9, 0.001)
+    posterior = np.column_stack([1.0 - of_second, of_second])
+    labels = np.zeros(len(groups), dtype=int)
+    assert find_rows_per_case(posterior, labels, np.ones(len(groups)), groups) == pytest.approx(most)
+    assert find_rows_per_case(posterior, labels, np.full(len(groups), 0.1), groups) == pytest.approx(most)
+    # Rows that miss in opposite directions are as good as independent ones.
+    labels[0] = 1
+    opposite = np.where(groups == 0, 0.5, 0.001)
+    opposite = np.column_stack([1.0 - opposite, opposite])
+    if sizes[0] == 2:
+        assert find_rows_per_case(opposite, labels, np.ones(len(groups)), groups) == 1.0
