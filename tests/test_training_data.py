@@ -1,13 +1,19 @@
 """TrainingData: what is ready before round one."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 from helpers.sourced_rows import draw_sourced_rows
-from untwist import PILBoostClassifier
+from untwist import PILBoostClassifier, training_data
+from untwist.data.workers import Workers, solo
+from untwist.noise.paper import menon
 from untwist.settings import resolve
-from untwist.training_data import N_FOLDS, SourceColumns, TrainingData, ValidationTable
+from untwist.training_data import N_FOLDS, InitScores, SourceColumns, TrainingData, ValidationTable
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +155,429 @@ def test_the_source_is_found_in_wide_sparse_tables_sorted_by_it():
     with pytest.warns(UserWarning, match="column 2999 of X is the source") as warned:
         collect((X.tocsr(), y, None), sources=SourceColumns(source))
     assert len(warned) == 1
+
+
+# ---- rules for columns ----
+
+
+def find_interactions(table, given):
+    return collect(table, 2.0, n_estimators=2, max_depth=2, interaction_cst=given).growth.interactions
+
+
+def test_groups_of_columns_are_found_by_position_or_name(table):
+    X, y, weight = table
+    assert find_interactions(table, None) == ()
+    assert find_interactions(table, "no_interactions") == ((0,), (1,), (2,))
+    assert find_interactions(table, "pairwise") == ((0, 1), (0, 2), (1, 2))
+    assert find_interactions((X[:, :1], y, weight), "pairwise") == ()
+    assert find_interactions(table, [{2, 0}]) == ((0, 2), (1,))
+    assert find_interactions(table, [[1, 0], (np.int64(2),)]) == ((0, 1), (2,))
+    named = (pd.DataFrame(X, columns=["a", "b", "c"]), y, weight)
+    assert find_interactions(named, [["c", 0]]) == ((0, 2), (1,))
+    for odd in ([[3]], [[-1]], [[True]], [["d"]], [[0.0]]):
+        with pytest.raises(ValueError, match="by position from 0 to 2 or by name, got"):
+            find_interactions(named, odd)
+    for odd in ("all", 3, {0: 1}, ["ab"], [b"a"], [0]):
+        with pytest.raises(ValueError, match="interaction_cst must be None"):
+            find_interactions(table, odd)
+
+
+def test_columns_are_drawn_by_weights_that_are_numbers(table):
+    def find(given):
+        return collect(table, 2.0, n_estimators=2, max_depth=2, feature_weights=given).growth.feature_weights
+
+    assert find(None) == ()
+    assert find([0, 0.5, 2]) == (0.0, 0.5, 2.0)
+    for odd, message in [
+        ([1, 1], "must be 3 numbers, one per column"),
+        ([[1, 1, 1]], "must be 3 numbers, one per column"),
+        ([0, 0, 0], "must be finite and non-negative, not all 0"),
+        ([1, -1, 1], "must be finite and non-negative, not all 0"),
+        ([1, np.inf, 1], "must be finite and non-negative, not all 0"),
+        ([1, np.nan, 1], "must be finite and non-negative, not all 0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            find(odd)
+
+
+def test_directions_are_for_numbers_of_two_classes(table):
+    X, y, weight = table
+    with pytest.raises(ValueError, match="where there are more than two classes"):
+        collect((X, np.digitize(X[:, 0], [-0.5, 0.5]), weight), 2.0, monotonic_cst=[1, 0, 0])
+    categories = (np.column_stack([X[:, :2], np.arange(120) % 3]), y, weight)
+    assert collect(categories, 2.0, monotonic_cst=[1, 0, 0], categorical_features=[2]).growth.monotone == (1, 0, 0)
+    with pytest.raises(ValueError, match="must be 0 for column 2, which holds categories"):
+        collect(categories, 2.0, monotonic_cst=[1, 0, 1], categorical_features=[2])
+
+
+# ---- scores to begin at ----
+
+
+def read_scores(training=None, validation=None, n_boosters=1, n_validation=0, workers=solo, **settings):
+    settings = SimpleNamespace(**{"automatic": False, "known_noise": None} | settings)
+    return InitScores(training, validation).read(settings, 3, n_validation, n_boosters, workers)
+
+
+def test_scores_to_begin_at_are_a_column_for_each_booster():
+    assert read_scores() is None
+    assert read_scores([1, 2, 3]).tolist() == [[1.0], [2.0], [3.0]]
+    assert read_scores([[1], [2], [3]]).tolist() == [[1.0], [2.0], [3.0]]
+    assert read_scores([[1, 2], [3, 4], [5, 6]], n_boosters=2).tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert read_scores([1, 2, 3], [4, 5], n_validation=2).tolist() == [[1.0], [2.0], [3.0], [4.0], [5.0]]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"validation": [1]}, "init_score_val must come with init_score"),
+        ({"training": [1, 2, 3], "validation": [4]}, "init_score_val must be given together with init_score and X_val"),
+        ({"training": [1, 2, 3], "n_validation": 1}, "init_score_val must be given together with init_score and X_val"),
+        ({"training": [1, 2]}, r"init_score must have the shape \(3,\), got \(2,\)"),
+        ({"training": [1, 2, 3], "n_boosters": 2}, r"init_score must have the shape \(3, 2\), got \(3,\)"),
+        ({"training": [[1], [2], [3]], "n_boosters": 2}, r"must have the shape \(3, 2\), got \(3, 1\)"),
+        ({"training": [[1, 2]] * 3}, r"init_score must have the shape \(3,\), got \(3, 2\)"),
+        ({"training": [1, np.inf, 3]}, "init_score must be finite, got inf"),
+        ({"training": [1, 2, 3], "validation": [np.nan], "n_validation": 1}, "init_score_val must be finite, got nan"),
+        ({"training": [1, 2, 3], "automatic": True}, "init_score needs alpha, n_estimators and max_depth"),
+        ({"training": [1, 2, 3], "known_noise": (0.1, 0.1)}, "init_score must be None with noise_rates"),
+    ],
+    ids=str,
+)
+def test_scores_to_begin_at_that_cannot_be_meant_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        read_scores(**given)
+
+
+def test_given_scores_turn_with_a_negative_alpha_and_take_the_place_of_the_prior(table):
+    X, y, _ = table
+    scores = np.linspace(-1.0, 1.0, 120)
+    for alpha, sign in [(2.0, 1.0), (-2.0, -1.0)]:
+        settings = resolve(PILBoostClassifier(alpha, n_estimators=2, max_depth=2).get_params(deep=False))
+        data = TrainingData.collect(settings, X, y, init_scores=InitScores(scores))
+        link = settings.make_link(alpha)
+        np.testing.assert_array_equal(data.find_given_scores(link, 0), sign * scores)
+        assert data.find_starts(link, data.weight) == [0.0]
+        assert replace(data, init_scores=None).find_given_scores(link, 0) is None
+        assert replace(data, init_scores=None).find_starts(link, data.weight) != [0.0]
+
+
+# ---- several workers ----
+
+
+class Pair(Workers):
+    """The first of two workers; the other one says the same unless `answer` is given."""
+
+    def __init__(self, **answer):
+        super().__init__(0, 2)
+        self.answer = answer
+
+    def gather(self, item):
+        return [item, self.answer.get("item", item)]
+
+    def sum(self, values):
+        return 2 * values
+
+
+OPEN = {"automatic": True, "untwists_posteriors": True, "known_noise": None, "cv": 5}
+
+
+def check_sources(workers=solo, validation=None, columns=None, **settings):
+    settings = SimpleNamespace(**OPEN | settings)
+    SourceColumns(**columns or {"source": ["a"]}).check_allowed(settings, ValidationTable(validation), workers)
+
+
+def test_sources_go_with_settings_that_estimate_noise_on_one_machine():
+    check_sources()
+    check_sources(columns={"groups": [1]}, automatic=False, workers=Pair())
+    check_sources(columns={"groups": None}, cv=object(), validation=object())
+    for given, message in [
+        ({"columns": {"item": [1]}}, "item must come with source"),
+        ({"workers": Pair()}, "source and item must be None in a distributed fit"),
+        ({"workers": Pair(item=True), "columns": {"groups": None}}, "source and item must be None in a distributed"),
+        ({"workers": Pair(item=False), "columns": {"groups": [1]}}, "groups must be given to all workers"),
+        ({"workers": Pair(), "columns": {"groups": [1]}, "cv": object()}, "cv must be None or a number of folds"),
+        ({"automatic": False}, "with settings that estimate no noise"),
+        ({"untwists_posteriors": False}, "with settings that estimate no noise"),
+        ({"known_noise": (0.1, 0.1)}, "with settings that estimate no noise"),
+        ({"validation": object()}, "source must be None with X_val"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            check_sources(**given)
+
+
+def check_review(has_review=True, workers=solo, validation=None, source=None, **settings):
+    settings = SimpleNamespace(**OPEN | settings)
+    training_data._check_review_allowed(
+        has_review, settings, ValidationTable(validation), SourceColumns(source), workers
+    )
+
+
+def test_reviewed_rows_go_with_settings_that_estimate_noise_on_one_machine():
+    check_review()
+    check_review(has_review=False, source=[1], validation=object(), automatic=False, workers=Pair())
+    for given, message in [
+        ({"workers": Pair()}, "reviewed must be None in a distributed fit"),
+        ({"workers": Pair(item=True), "has_review": False}, "reviewed must be None in a distributed fit"),
+        ({"source": [1]}, "reviewed must be None with source"),
+        ({"validation": object()}, "reviewed must be None with X_val"),
+        ({"automatic": False}, "with settings that estimate no noise"),
+        ({"untwists_posteriors": False}, "with settings that estimate no noise"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            check_review(**given)
+
+
+def test_workers_must_have_the_same_columns():
+    X = np.zeros((4, 2))
+    training_data._agree_on_columns(solo, ["a"], X)
+    training_data._agree_on_columns(Pair(), ["a", "b"], X)
+    training_data._agree_on_columns(Pair(), [], X)
+    for other in ((["b", "a"], False), (["a", "b"], True)):
+        with pytest.raises(ValueError, match="the workers must have the same columns"):
+            training_data._agree_on_columns(Differing(other), ["a", "b"], X)
+    with pytest.raises(ValueError, match="Batches are for one worker"):
+        training_data._agree_on_columns(Pair(item=True), ["a"], X)
+
+
+class Differing(Pair):
+    """The other worker has other columns."""
+
+    def __init__(self, columns):
+        super().__init__()
+        self.columns = columns
+
+    def gather(self, item):
+        return [item, self.columns if isinstance(item, tuple) else item]
+
+
+def test_effective_rows_are_counted_over_all_workers():
+    weight = np.array([0.0, 0.5, 0.5, 0.25])
+    assert training_data._count_effective_rows(weight, solo) == 3.0
+    assert training_data._count_effective_rows(weight, Pair()) == 6.0
+    assert training_data._count_effective_rows(8 * weight, solo) == 10.0
+    assert training_data._count_effective_rows(np.array([2.0**60]), solo) == 2.0**53
+
+
+def test_weights_of_one_worker_may_all_be_0():
+    X, zeros = np.zeros((3, 1)), np.zeros(3)
+    assert training_data._check_weights(zeros, X, Pair(), ensure_non_negative=True).tolist() == [0.0] * 3
+    assert training_data._check_weights(None, X, Pair()).tolist() == [1.0] * 3
+    assert training_data._check_weights([1, 2, 0], X, Pair()).tolist() == [1.0, 2.0, 0.0]
+    with pytest.raises(ValueError, match="Negative values"):
+        training_data._check_weights([1.0, -1.0, 0.0], X, solo, ensure_non_negative=True)
+    with pytest.raises(ValueError, match="shape"):
+        training_data._check_weights(np.zeros(4), X, Pair())
+
+
+# ---- rows, weights and folds ----
+
+
+def test_names_of_columns_are_different():
+    frame = pd.DataFrame(np.zeros((2, 3)), columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match=r"got \['a'\] more than once"):
+        training_data._read_column_names(frame)
+    assert training_data._read_column_names(frame.iloc[:, :2]) == ["a", "b"]
+    assert training_data._read_column_names(np.zeros((2, 2))) == []
+
+
+def test_validation_rows_are_stacked_in_the_kind_of_the_training_rows():
+    X, more = np.arange(6.0).reshape(3, 2), np.ones((1, 2))
+    for one in (X, sparse.csr_array(X)):
+        for other in (more, sparse.csr_array(more)):
+            both = training_data._stack_tables(one, other)
+            assert sparse.issparse(both) == sparse.issparse(one)
+            both = both.toarray() if sparse.issparse(both) else both
+            np.testing.assert_array_equal(both, np.vstack([X, more]))
+
+
+@pytest.mark.parametrize(
+    ("counts", "weight", "share", "enough"),
+    [
+        ([10, 10], 1.0, 0.1, True),
+        ([10, 9], 1.0, 0.1, False),
+        ([10, 9], 1.0, 0.9, False),
+        ([4, 4], 1.0, 0.75, True),
+        ([4, 3], 1.0, 0.75, False),
+        ([19, 1], 1.0, 0.1, False),
+        ([18, 2], 1.0, 0.1, True),
+        ([18, 2], 0.1, 0.1, True),  # A row counts as one at least.
+        ([3, 3], 5.0, 0.1, True),  # Weights count copies.
+    ],
+)
+def test_two_rows_at_least_are_held_out_and_stay(counts, weight, share, enough):
+    n = sum(counts)
+    X, y = np.arange(float(n)).reshape(-1, 1), np.repeat([0, 1], counts)
+    settings = {"n_estimators": 2, "max_depth": 1, "early_stopping": True, "validation_fraction": share}
+    if enough:
+        assert collect((X, y, np.full(n, weight)), 2.0, **settings).validation_share.any()
+        return
+    with pytest.raises(ValueError, match=f"cannot hold out {share} of {n} rows, {min(counts)} in the smallest class"):
+        collect((X, y, np.full(n, weight)), 2.0, **settings)
+
+
+def test_a_fold_trains_on_what_it_does_not_set_aside(table):
+    data = collect(table)
+    for fold in range(N_FOLDS):
+        np.testing.assert_array_equal(data.training_weight(fold), table[2] - data.folds[fold])
+        assert data.dataset_of(fold) is data.datasets[0]
+    whole = data.join_folds()
+    assert whole.folds is None
+    np.testing.assert_array_equal(whole.training_weight(0), table[2])
+    np.testing.assert_array_equal(whole.validation_weight, table[2])
+    own = collect(table, cv=[(np.arange(60), np.arange(60, 90))])
+    np.testing.assert_array_equal(own.training_weight(0), np.where(np.arange(120) < 60, table[2], 0.0))
+    np.testing.assert_array_equal(own.folds, [np.where((np.arange(120) // 30) == 2, table[2], 0.0)])
+
+
+def test_class_weights_are_taken_out_again(table):
+    _, y, weight = table
+    data = collect(table, class_weight={"yes": 4.0, "no": 0.5})
+    np.testing.assert_array_equal(data.unweigh_classes(), weight)
+    X = table[0]
+    three = (X, np.digitize(X[:, 0], [-0.5, 0.5]), weight)
+    absent = collect(three, class_weight={0: 0.0, 1: 2.0, 2: 1.0})
+    np.testing.assert_array_equal(absent.unweigh_classes(), np.where(three[1] == 0, 0.0, weight))
+    assert (y == "yes").any()
+
+
+def test_other_labels_have_the_weight_of_their_class(table):
+    _, y, weight = table
+    data = collect(table, class_weight={"yes": 4.0, "no": 0.5})
+    labels = data.rows.labels.copy()
+    labels[:10] = 1 - labels[:10]
+    worth = np.where(np.arange(120) % 2, 3.0, 1.0)
+    again = data.relabel(labels, worth)
+    expected = weight * worth * np.where(labels == 1, 4.0, 0.5)
+    np.testing.assert_allclose(again.rows.weight, expected)
+    np.testing.assert_allclose(again.weight, expected)
+    np.testing.assert_allclose(again.folds.sum(axis=0), expected)
+    np.testing.assert_array_equal(again.folds > 0, data.folds > 0)
+    np.testing.assert_array_equal(again.rows.labels, labels)
+    assert len(again.datasets) == 1
+    assert (y == "no").any()
+
+
+def test_starts_are_those_of_the_weight_that_trains(table):
+    data = collect(table, 2.0, n_estimators=2, max_depth=2)
+    link = data.settings.make_link(2.0)
+    only_yes = np.where(data.rows.labels == 1, 3.0, 1.0)
+    (start,) = data.find_starts(link, only_yes)
+    share = only_yes[data.rows.labels == 1].sum() / only_yes.sum()
+    assert float(link.inverse(start)) == pytest.approx(share)
+    zero = collect(table, 2.0, n_estimators=2, max_depth=2, init="zero")
+    assert zero.find_starts(link, only_yes) == [0.0]
+    assert (data.make_task(link, 0.5, 0).begins_at_shares, zero.make_task(link, 0.5, 0).begins_at_shares) == (
+        True,
+        False,
+    )
+    task = data.make_task(link, 0.5, 0)
+    assert (task.step_size, task.by_edge, task.positive_class) == (0.5, data.settings.by_edge, 1)
+    assert (task.weight is data.weight, task.validation_weight, task.posterior_floor) == (
+        True,
+        None,
+        1 / (2 + table[2].sum()),
+    )
+
+
+def test_menon_sees_the_rows_with_a_weight_whether_sparse_or_not(table):
+    X, y, weight = table
+    weight = np.where(np.arange(120) % 5 == 0, 0.0, weight)
+    rows = weight > 0
+    data = collect((X, y, weight), "menon", n_estimators=2, max_depth=2)
+    expected = menon(X[rows], data.rows.labels[rows], sample_weight=weight[rows], random_state=data.growth.seed)
+    assert data.estimate_menon() == expected
+    assert collect((sparse.csr_array(X), y, weight), "menon", n_estimators=2, max_depth=2).estimate_menon() == expected
+
+
+def test_two_classes_must_weigh_something(table):
+    X, y, weight = table
+    for changes, settings in [
+        (np.where(y == "yes", weight, 0.0), {}),
+        (weight, {"class_weight": {"no": 0.0, "yes": 1.0}}),
+    ]:
+        with pytest.raises(ValueError, match="two classes among the rows with positive sample_weight"):
+            collect((X, y, changes), **settings)
+
+
+def test_validation_rows_have_labels_weights_and_columns_that_fit(table):
+    X, y, weight = table
+    for validation, message in [
+        (ValidationTable(X[:5], y[:4]), "X_val and y_val must have as many rows, got 5 and 4"),
+        (ValidationTable(X[:5], y[:5], -weight[:5]), "sample_weight_val must be finite and non-negative, not all 0"),
+        (ValidationTable(X[:5], y[:5], 0 * weight[:5]), "."),
+        (ValidationTable(X[:5], ["maybe"] * 5), "validation rows: "),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            collect(table, validation=validation)
+
+
+# ---- columns of many categories ----
+
+
+@pytest.fixture(scope="module")
+def coded():
+    """Rows with a column of 300 categories, one of 20, and one of numbers."""
+    rng = np.random.default_rng(1)
+    many, some = rng.integers(0, 300, 600), rng.integers(0, 20, 600)
+    many[:300] = np.arange(300)
+    X = np.column_stack([many, some, rng.normal(size=600)]).astype(float)
+    return X, (some % 2 + rng.normal(size=600) > 0.5).astype(int), np.ones(600)
+
+
+def test_columns_of_many_categories_are_coded_anew_for_each_fold(coded):
+    data = collect(coded, categorical_features=[0, 1])
+    assert dict(data.coding.n_categories) == {0: 300, 1: 20}
+    assert len(data.datasets) == len(data.fold_numbers) == N_FOLDS
+    positions = np.array([3, 500])
+    for fold in range(N_FOLDS):
+        numbers = data.coding.number_rows(data.training_weight(fold))
+        np.testing.assert_array_equal(data.fold_numbers[fold], numbers)
+        shown = data.show_to_fold(fold, positions, data.rows.X[positions])
+        np.testing.assert_array_equal(shown[:, :2], numbers[positions])
+        np.testing.assert_array_equal(shown[:, 2], coded[0][positions, 2])
+        assert data.dataset_of(fold) is data.datasets[fold]
+    np.testing.assert_array_equal(data.rows.X[:, :2], data.coding.number_rows(data.weight))
+    np.testing.assert_array_equal(data.table[:, 1], coded[0][:, 1])
+
+
+def test_what_trees_take_as_sets_may_be_split_by_them(coded):
+    data = collect(coded, categorical_features=[0, 1])
+    by_sets = data.split_by_sets()
+    assert dict(by_sets.coding.n_categories) == {0: 300}
+    assert list(by_sets.encoder.schema.numbers) == [0]
+    assert dict(by_sets.rows.n_categories) == {1: 20}
+    np.testing.assert_array_equal(by_sets.rows.X[:, 1], coded[0][:, 1])
+    assert len(by_sets.datasets) == N_FOLDS
+    some = collect(coded, categorical_features=[1]).split_by_sets()
+    assert (some.coding, some.fold_numbers, len(some.datasets)) == (None, (), 1)
+    assert dict(some.rows.n_categories) == {1: 20}
+    assert collect(coded, categorical_features=[0]).split_by_sets() is None  # They are too many for sets.
+    assert collect(coded).split_by_sets() is None
+    given = collect(coded, 2.0, n_estimators=2, max_depth=2, categorical_features=[1])
+    assert given.coding is not None
+    assert given.split_by_sets() is None  # There are no folds to tell by.
+
+
+def test_other_labels_and_joined_folds_keep_the_numbers_of_categories(coded):
+    data = collect(coded, categorical_features=[1])
+    again = data.relabel(1 - data.rows.labels, np.ones(600))
+    assert len(again.datasets) == N_FOLDS
+    assert again.fold_numbers is data.fold_numbers
+    np.testing.assert_array_equal(again.rows.X, data.rows.X)
+    whole = data.join_folds()
+    assert (len(whole.datasets), whole.fold_numbers) == (1, ())
+
+
+def test_twins_are_looked_for_where_folds_are_ours(table):
+    X, y, weight = table
+    rng = np.random.default_rng(0)
+    near = (np.vstack([X, X + 1e-9 * rng.normal(size=X.shape)]), np.append(y, y), np.append(weight, weight))
+    twins = collect(near).find_twins()
+    assert twins is not None
+    first, second = twins.pairs.T
+    np.testing.assert_array_equal(np.minimum(first, second) + 120, np.maximum(first, second))
+    assert collect(table).find_twins() is None
+    assert collect(near, 2.0, n_estimators=2, max_depth=2).find_twins() is None
+    assert collect(near, sources=SourceColumns(groups=np.arange(240) % 120)).find_twins() is None
+    assert collect((sparse.csr_array(near[0]), *near[1:])).find_twins() is None
+    assert replace(collect(near), workers=Pair()).find_twins() is None
