@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from helpers.report_fixtures import read_text
+from helpers.small_audits import make_matrices, make_pairs
 from helpers.tickets import TICKETS, judge_by, make_components, make_tickets, measure_matrix, spread_noise
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels
-from untwist.audit.confusions import iterate_truths
+from untwist.audit.confusions import expect_labels, find_confusions, iterate_truths
+from untwist.audit.judging import move_interval
 from untwist.noise.estimate import NoiseEstimate, describe_range
 from untwist.noise.matrix import find_interval
 from untwist.report import report
@@ -110,6 +112,53 @@ def test_rows_of_weight_0_are_not_counted(tickets):
     audit, _ = tickets
     weight = np.where(audit.given == "bug", 0.0, 1.0)
     assert "bug" not in {one.label for one in replace(audit, weight=weight).confusions()}
+
+
+def test_what_is_expected_of_each_pair_is_a_sum_over_rows():
+    rng = np.random.default_rng(0)
+    truth, labels, weight = rng.dirichlet(np.ones(3), 50), rng.integers(0, 3, 50), rng.integers(0, 3, 50) * 1.0
+    expected = np.zeros((3, 3))
+    for row in range(50):
+        expected[:, labels[row]] += weight[row] * truth[row]
+    np.testing.assert_allclose(expect_labels(truth, labels, weight), expected)
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_pairs_have_the_interval_of_their_definition(is_own):
+    rng = np.random.default_rng(1)
+    noise = make_matrices(3)
+    noise.matrices[0] = [[0.9, 0.08, 0.02], [0.05, 0.9, 0.05], [0.0, 0.0, 1.0]]
+    matrix = noise.matrix if is_own else np.array([[0.5, 0.4, 0.1], [0.2, 0.7, 0.1], [0.015, 0.005, 0.98]])
+    truth, labels, counted = rng.dirichlet(np.ones(3), 40), rng.integers(0, 3, 40), rng.random(40) < 0.8
+    rows = expect_labels(truth, labels, counted.astype(float))
+    found = find_confusions(noise, np.array(list("abc")), matrix, truth, labels, counted)
+    order = sorted((-rows[i, j], i, j) for i in range(3) for j in range(3) if i != j)
+    assert [(one.truth, one.label) for one in found] == [("abc"[i], "abc"[j]) for _, i, j in order]
+    even = np.mean([matrix[i, j] for _, i, j in order])
+    for one, (_, i, j) in zip(found, order, strict=True):
+        share = matrix[i, j]
+        low, high = find_interval(noise.matrices[:, i, j], noise.weights)
+        if not is_own:
+            low, high = move_interval(share, (noise.matrix[i, j], low, high))
+        of_class = [share * end / noise.class_shares[i] for end in noise.class_intervals[i]]
+        limits = max(0.0, min(low, of_class[0], share)), min(1.0, max(high, of_class[1], share))
+        assert (one.share, one.rows) == pytest.approx((share, rows[i, j]))
+        assert (one.low, one.high) == pytest.approx(limits)
+        assert one.stands_out == (one.low > even and share >= 0.02)
+
+
+def test_pairs_of_less_than_half_a_row_are_left_out_and_small_shares_do_not_stand_out():
+    noise = replace(make_pairs(), rate_neg=0.02, interval_neg=(0.01, 0.03), interval_pos=(0.1, 0.2))
+    truth, labels = np.array([[0.5, 0.5], [0.51, 0.49]]), np.array([1, 0])
+    matrix = np.array([[0.98, 0.02], [0.1, 0.9]])
+
+    def find(truth):
+        return find_confusions(noise, np.array(list("ab")), matrix, truth, labels, np.ones(2, dtype=bool))
+
+    (one,) = find(truth)
+    assert (one.truth, one.label, one.rows, one.low, one.high) == ("a", "b", 0.5, 0.01, 0.03)
+    assert [(one.truth, one.low) for one in find(truth[::-1])] == [("a", 0.01), ("b", 0.1)]
+    assert not one.stands_out  # Of two classes no pair is more than even.
 
 
 def test_two_classes_have_a_matrix_and_confusions_too(shop):

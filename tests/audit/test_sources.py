@@ -11,7 +11,7 @@ import pytest
 from untwist import PILBoostClassifier
 from untwist.audit import audit_labels, sources
 from untwist.audit.judging import find_unseen_share, judge_by_source, move_interval
-from untwist.audit.sources import Disagreement, SourceQuality, find_disagreements, rate_sources
+from untwist.audit.sources import Disagreement, SourceQuality, find_disagreements, judge_items, rate_sources
 from untwist.data.sources import LabelSources
 from untwist.noise.rates import estimate_noise
 from untwist.noise.sources import NoiseBySource, estimate_by_source
@@ -427,6 +427,50 @@ def test_sources_are_rated_by_the_definition(seed):
         )
 
 
+def test_pairs_are_compared_in_blocks(monkeypatch):
+    noise, truth, labels, who, item, _ = draw_noise_and_votes(1)
+    whole = find_disagreements(noise, truth, labels, who, item)
+    for size in (1, 4, len(whole)):
+        monkeypatch.setattr(sources, "PAIRS_PER_BLOCK", size)
+        assert find_disagreements(noise, truth, labels, who, item) == whole
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_of_rows_are_those_of_two_loops(seed):
+    _, _, labels, who, item, _ = draw_noise_and_votes(seed, n_rows=60)
+    expected = {
+        tuple(sorted((i, j), key=lambda row: who[row]))
+        for i, j in itertools.combinations(range(len(labels)), 2)
+        if item[i] == item[j] and who[i] != who[j] and min(who[i], who[j]) >= 0
+    }
+    first, second = sources._pair_rows(who, item)
+    assert len(first) == len(expected)
+    assert set(zip(first.tolist(), second.tolist(), strict=True)) == expected
+
+
+def test_items_are_judged_by_the_definition():
+    _, truth, labels, who, item, _ = draw_noise_and_votes(2, n_rows=80)
+    item = np.unique(item, return_inverse=True)[1]
+    names = np.array([f"item {one}" for one in range(item.max() + 1)])
+    said = np.array(["A", "B", "C", "D", "E", "F", None], dtype=object)[who]
+    found = judge_items(np.array(list("xyz")), truth, labels, said, item, names)
+    assert [one.item for one in found] == names.tolist()
+    for number, one in enumerate(found):
+        rows = [row for row in range(80) if item[row] == number]
+        best = max(range(3), key=lambda k: truth[rows[0], k])
+        assert (one.truth, one.probability) == ("xyz"[best], truth[rows[0], best])
+        assert one.agreement == np.mean([labels[row] == best for row in rows])
+        assert one.votes == tuple((said[row], "xyz"[labels[row]]) for row in rows)
+
+
+def test_the_only_source_has_no_others():
+    noise, *_ = draw_noise_and_votes(0, n_sources=1)
+    (one,) = rate_sources(noise, np.array(list("xyz")), np.zeros(4, dtype=int), np.ones(4), np.ones(4))
+    assert math.isnan(one.others)
+    assert math.isnan(one.times_as_often)
+    assert (one.labels, one.expected_wrong) == (4, 4.0)
+
+
 def test_many_small_sources_are_rated_in_no_time():
     rng = np.random.default_rng(0)
     who = rng.integers(0, 5000, 30_000)
@@ -545,6 +589,27 @@ def test_words_about_a_source():
         quality(class_shares=in_one_class)
     )
     assert "most of all" not in str(quality(class_shares=in_one_class, stands_out=False))
+
+
+def test_a_source_is_compared_and_accused_from_a_limit_on():
+    assert quality(share_wrong=0.3, others=0.2).times_as_often == pytest.approx(1.5)
+    assert quality(others=0.0).times_as_often == math.inf
+    assert quality(share_wrong=0.75, others=0.5, stands_out=False)._compare() == (
+        ", 1.5 times as often as those of the others"
+    )
+    assert quality(share_wrong=0.74, others=0.5)._compare() == ""
+    assert quality(share_wrong=0.75, others=0.25)._compare() == ", 3 times as often as those of the others"
+    assert quality(share_wrong=1.0, others=0.05)._compare() == ", 20 times as often as those of the others"
+    assert quality(share_wrong=1.0, others=0.049)._compare() == ", more than 20 times as often as those of the others"
+    assert [quality(low=low, labels=labels).is_mostly_wrong for low, labels in ((0.51, 10), (0.5, 10), (0.51, 9))] == [
+        True,
+        False,
+        False,
+    ]
+    shares = (("no", 0.1, 0.05, 0.2), ("yes", 0.7, 0.5, 0.8), ("so", 0.3, 0.2, 0.9))
+    assert quality(class_shares=shares).worst_class == shares[1]
+    assert [quality(class_shares=shares, high=high).errs_in_one_class for high in (0.49, 0.5)] == [True, False]
+    assert not quality(class_shares=shares, high=0.49, stands_out=False).errs_in_one_class
 
 
 def test_words_about_a_pair():

@@ -8,6 +8,8 @@ import pytest
 from helpers.report_fixtures import make_customers
 from untwist.audit import audit_labels
 from untwist.audit.usual import find_usual_values
+from untwist.data.encoding import TableEncoder
+from untwist.data.tables import Schema
 
 
 def is_unusual(value, values, holds_categories):
@@ -65,3 +67,44 @@ def test_what_is_usual_is_a_range_or_the_commonest_category(audit):
     assert age.texts == {label: f"{low:.4g} to {high:.4g}"}
     assert never.texts == {label: "missing"}
     assert not never.is_unusual.any()
+
+
+def test_the_share_that_is_unusual_ends_at_one_in_twenty():
+    encoder = TableEncoder(3, schema=Schema({1: ("p", "q", "r")}))
+    table = np.zeros((100, 3))
+    table[:, 0] = np.arange(100)
+    table[:, 1] = np.repeat([0.0, 1.0, 2.0], [5, 4, 91])
+    table[95:, 2] = np.nan
+    labels = np.zeros(100, dtype=int)
+    rows = np.arange(100)
+    numbers, categories, gaps = find_usual_values(encoder, table, labels, rows, [0, 1, 2])
+    assert np.flatnonzero(numbers.is_unusual).tolist() == [0, 1, 98, 99]
+    assert numbers.texts == {0: "2 to 97"}
+    assert np.flatnonzero(categories.is_unusual).tolist() == [5, 6, 7, 8]  # With the next rarest it would be nine.
+    assert categories.texts == {0: "r (91%)"}
+    assert np.flatnonzero(gaps.is_unusual).tolist() == [95, 96, 97, 98, 99]
+    assert gaps.texts == {0: "0"}
+    table[94, 2] = np.nan  # Six in a hundred are nothing unusual.
+    table[:6, 1] = np.nan
+    _, categories, gaps = find_usual_values(encoder, table, labels, rows, [0, 1, 2])
+    assert not gaps.is_unusual.any()
+    assert np.flatnonzero(categories.is_unusual).tolist() == [6, 7, 8]
+    assert categories.texts == {0: "r (91%)"}
+    table[:5, 1] = 0.0
+    table[5, 1] = np.nan
+    (categories,) = find_usual_values(encoder, table, labels, rows, [1])
+    assert np.flatnonzero(categories.is_unusual).tolist() == [5, 6, 7, 8]
+
+
+def test_what_is_usual_is_asked_of_the_rows_of_each_label():
+    encoder = TableEncoder(2)
+    table = np.column_stack([np.r_[np.arange(40), 100 + np.arange(40)], np.r_[np.full(40, np.nan), np.zeros(40)]])
+    labels = np.repeat([0, 1], 40)
+    labels[0], labels[79] = 1, 0
+    numbers, gaps = find_usual_values(encoder, table, labels, np.array([0, 20, 79]), [0, 1])
+    assert numbers.is_unusual.tolist() == [False, False, False]  # The ends of a few rows are usual.
+    assert numbers.texts == {0: "1 to 139", 1: "0 to 138"}
+    assert gaps.texts == {0: "0", 1: "0"}
+    (only,) = find_usual_values(encoder, table[:40], np.zeros(40, dtype=int), np.array([3]), [1])
+    assert (only.texts, only.is_unusual.tolist()) == ({0: "missing"}, [False])
+    assert find_usual_values(encoder, table, labels, np.array([20]), [0])[0].texts == {0: "1 to 139"}

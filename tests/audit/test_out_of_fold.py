@@ -1,0 +1,160 @@
+"""A classifier that judges rows it has not seen, by doubles that remember what they were fitted to."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from untwist.audit import out_of_fold
+from untwist.audit.out_of_fold import find_held_out_shares, predict_out_of_fold
+from untwist.data.groups import OwnFolds
+
+FITS = []
+
+
+class Share(BaseEstimator):
+    """Predicts the weighted share of each class that it was fitted to, whatever the row."""
+
+    def __init__(self, class_weight=None):
+        self.class_weight = class_weight
+
+    def fit(self, X, y, sample_weight=None):
+        weight = np.ones(len(y)) if sample_weight is None else sample_weight
+        FITS.append((np.asarray(X)[:, 0].tolist(), np.asarray(y).tolist(), sample_weight))
+        self.shares_ = np.array([weight[y == one].sum() for one in np.unique(y)]) / weight.sum()
+        return self
+
+    def predict_proba(self, X):
+        return np.tile(self.shares_, (len(X), 1))
+
+
+class Unweighted(Share):
+    def fit(self, X, y):
+        return super().fit(X, y)
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    FITS.clear()
+
+
+def judge_slowly(labels, n_classes, shares, weights):
+    posterior = np.zeros((len(labels), n_classes))
+    for share, weight in zip(shares, weights, strict=True):
+        of_class = np.array([weight[labels == k].sum() for k in range(n_classes)]) / weight.sum()
+        posterior += share[:, None] * of_class
+    return posterior
+
+
+def test_rows_are_judged_by_what_other_folds_have_learned():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 30)
+    weight = np.where(np.arange(30) < 3, 0.0, 1.0 + np.arange(30) % 2)
+    folds = np.zeros((3, 30))
+    folds[np.arange(30) % 3, np.arange(30)] = weight
+    folds[:, 5] = [0.5, 0.5, 1.0]
+    X = np.arange(30.0)[:, None]
+    shares = np.where(weight > 0, folds / np.maximum(weight, 1.0), 1 / 3)
+    expected = judge_slowly(labels, 3, shares, weight - folds)
+    found = predict_out_of_fold(Share(), X, labels, np.array(list("abc")), folds, weight)
+    np.testing.assert_allclose(found, expected)
+    for fold, (rows, targets, told) in enumerate(FITS):
+        left = np.flatnonzero(weight - folds[fold] > 0)
+        assert rows == left.tolist()
+        assert targets == labels[left].tolist()
+        np.testing.assert_allclose(told, (weight - folds[fold])[left])
+    assert len(FITS) == 3
+
+
+def test_weights_of_1_are_not_told():
+    labels, folds = np.arange(12) % 2, np.eye(2)[:, np.arange(12) // 6]
+    predict_out_of_fold(Unweighted(), np.arange(12.0)[:, None], labels, np.arange(2), folds, np.ones(12))
+    assert [told for _, _, told in FITS] == [None, None]
+    with pytest.raises(ValueError, match="sample_weight must be None with a model that takes none"):
+        predict_out_of_fold(Unweighted(), np.zeros((12, 1)), labels, np.arange(2), 2 * folds, np.full(12, 2.0))
+
+
+def test_folds_of_ones_own_train_on_what_they_say():
+    labels = np.arange(12) % 2
+    weight = np.where(np.arange(12) == 0, 3.0, 1.0)
+    trained = np.array([np.arange(12) < 4, np.arange(12) < 8])
+    held_out = np.array([(np.arange(12) >= 4) & (np.arange(12) < 8), np.arange(12) >= 8])
+    own = OwnFolds(trained, held_out)
+    folds = np.where(held_out, weight, 0.0)
+    found = predict_out_of_fold(Share(), np.arange(12.0)[:, None], labels, np.arange(2), folds, weight, own)
+    assert np.isnan(found[:4]).all()
+    np.testing.assert_allclose(found[4:8], np.tile([4 / 6, 2 / 6], (4, 1)))
+    np.testing.assert_allclose(found[8:], np.tile([6 / 10, 4 / 10], (4, 1)))
+
+
+def test_a_fold_with_one_class_left_is_sure_of_it_and_nothing_is_fitted():
+    labels = np.array([0, 1, 1, 1])
+    folds = np.array([[1.0, 0, 0, 0], [0, 1.0, 1.0, 1.0]])
+    found = predict_out_of_fold(Share(), np.zeros((4, 1)), labels, np.arange(2), folds, np.ones(4))
+    assert found.tolist() == [[0, 1], [1, 0], [1, 0], [1, 0]]
+    assert FITS == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "by_name"),
+    [(None, False), ({}, False), ({"a": 1}, True), ({"a": 1, "b": 2}, True), ({"a": 1, "z": 2}, False), ("a", False)],
+)
+def test_labels_are_named_where_a_setting_names_all_of_its_classes(setting, by_name):
+    labels, folds = np.arange(12) % 2, np.eye(2)[:, np.arange(12) // 6]
+    predict_out_of_fold(Share(setting), np.zeros((12, 1)), labels, np.array(["a", "b"]), folds, np.ones(12))
+    assert FITS[0][1] == (np.array(["a", "b"])[labels[6:]].tolist() if by_name else labels[6:].tolist())
+    FITS.clear()
+    within = make_pipeline(FunctionTransformer(), Share(setting))
+    predict_out_of_fold(within, np.zeros((12, 1)), labels, np.array(["a", "b"]), folds, np.ones(12))
+    assert isinstance(FITS[0][1][0], str) == by_name
+
+
+def test_the_last_step_of_a_pipeline_gets_the_weights():
+    labels, folds = np.arange(12) % 2, 2 * np.eye(2)[:, np.arange(12) // 6]
+    model = Pipeline([("same", FunctionTransformer()), ("last", Share())])
+    predict_out_of_fold(model, np.zeros((12, 1)), labels, np.arange(2), folds, np.full(12, 2.0))
+    assert FITS[0][2].tolist() == [2.0] * 6
+
+
+def test_models_that_cannot_be_cloned_are_copied(monkeypatch):
+    def refuse(model):
+        raise RuntimeError("changed by its constructor")
+
+    monkeypatch.setattr(out_of_fold, "clone", refuse)
+    model = Share()
+    labels, folds = np.arange(12) % 2, np.eye(2)[:, np.arange(12) // 6]
+    predict_out_of_fold(model, np.zeros((12, 1)), labels, np.arange(2), folds, np.ones(12))
+    assert len(FITS) == 2
+    assert not hasattr(model, "shares_")
+
+
+def test_models_of_another_kind_are_refused():
+    labels, folds = np.arange(12) % 2, np.eye(2)[:, np.arange(12) // 6]
+    rows = np.zeros((12, 1)), labels, np.arange(3), folds, np.ones(12)
+
+    class Wide(Share):
+        def predict_proba(self, X):
+            return np.full((len(X), 3), 1 / 3)
+
+    class Flat(Share):
+        def predict_proba(self, X):
+            return np.full(len(X), 0.5)
+
+    for model, message in (
+        (Share, r"got a class: give Share\(\)"),
+        ("forest", "with fit, got 'forest'"),
+        (FunctionTransformer(), "model must have predict_proba"),
+        (Wide(), r"each of the 2 classes that it was fitted to, got shape \(6, 3\)"),
+        (Flat(), r"each of the 2 classes that it was fitted to, got shape \(6,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            predict_out_of_fold(model, *rows)
+
+
+def test_shares_set_aside_are_whole_up_to_rounding():
+    weight = np.array([2.0, 0.0, 1.0, 1.0, 4.0])
+    folds = np.array([[2.0 * (1 - 1e-10), 0.0, 1 - 1e-8, 0.5, 1.0], [0.0, 0.0, 1e-8, 0.5, 3.0]])
+    found = find_held_out_shares(folds, weight)
+    assert found[0].tolist() == [1.0, 0.0, 1 - 1e-8, 0.5, 0.25]
+    assert found[1].tolist() == [0.0, 0.0, 1e-8, 0.5, 0.75]
