@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
 
-from untwist.data.folds import MOST_DEALT, hold_out_groups, split_groups_into_folds
+from untwist.data import folds as folds_module
+from untwist.data.folds import MOST_DEALT, hold_out_groups, mix_bits, split_groups_into_folds
 from untwist.data.groups import (
     OwnFolds,
     RowGroups,
@@ -94,6 +95,64 @@ def test_about_a_share_is_held_out_in_whole_groups(share):
     for label in (0, 1):
         here = labels == label
         assert np.average(held_out[here], weights=weight[here]) == pytest.approx(share, abs=0.03)
+
+
+def deal_to_targets(hashes, groups, labels, weight, targets, seed, most_dealt):
+    """Return the part of each group with a weight, one group after the other, from the words of `_deal_out`."""
+    salted = mix_bits(hashes ^ mix_bits(np.array([seed], dtype=np.uint64)))
+    present = sorted({int(g) for g, w in zip(groups, weight, strict=True) if w > 0})
+    rows = {g: np.flatnonzero((groups == g) & (weight > 0)) for g in present}
+    chance = {g: min(int(one) for one in salted[rows[g]]) for g in present}
+    order = sorted(present, key=lambda g: (-weight[rows[g]].sum(), chance[g], g))
+    totals = {k: weight[labels == k].sum() for k in sorted(set(labels[weight > 0].tolist()))}
+    share = {g: [weight[rows[g]][labels[rows[g]] == k].sum() / totals[k] for k in totals] for g in present}
+    filled, part = np.zeros((len(targets), len(totals))), {}
+    for place, group in enumerate(order):
+        if place >= most_dealt:
+            drawn = float(mix_bits(np.array([chance[group]], dtype=np.uint64))[0] >> np.uint64(11)) / 2**53
+            part[group] = next(one for one in range(len(targets)) if drawn < sum(targets[: one + 1]))
+            continue
+
+        def find_cost(one, group=group):
+            after = filled.copy()
+            after[one] += share[group]
+            return sum(float(x) ** 2 / target for row, target in zip(after, targets, strict=True) for x in row)
+
+        costs = [find_cost(one) for one in range(len(targets))]
+        close = [one for one in range(len(targets)) if costs[one] <= min(costs) + 1e-9]
+        part[group] = min(close, key=lambda one: filled[one].sum() / targets[one])
+        filled[part[group]] += share[group]
+    return part
+
+
+@pytest.mark.parametrize("most_dealt", [0, 4, MOST_DEALT])
+@pytest.mark.parametrize("seed", range(5))
+def test_groups_that_are_dealt_out_and_drawn_are_those_of_a_slow_twin(seed, most_dealt, monkeypatch):
+    monkeypatch.setattr(folds_module, "MOST_DEALT", most_dealt)
+    hashes, groups, labels, weight = draw_groups(90, 14, n_classes=1 + seed % 3, seed=seed)
+    if seed % 2:
+        weight[:] = 1.0  # Many groups weigh the same.
+        groups = np.arange(90, dtype=np.uint64) % np.uint64(15)
+    present = weight > 0
+    share = [0.2, 0.5, 0.8][seed % 3]
+    part = deal_to_targets(hashes, groups, labels, weight, [1.0 - share, share], seed, most_dealt)
+    if len(set(part.values())) == 2:
+        held_out = hold_out_groups(hashes, groups, labels, weight, share, seed)
+        assert held_out[present].tolist() == [part[g] for g in groups[present].tolist()]
+        assert not held_out[~present].any()
+    part = deal_to_targets(hashes, groups, labels, weight, [0.25] * 4, seed, most_dealt)
+    found = split_groups_into_folds(hashes, groups, labels, weight, 4, seed)
+    expected = np.zeros((4, 90))
+    for row in np.flatnonzero(present):
+        expected[part[int(groups[row])], row] = weight[row]
+    np.testing.assert_array_equal(found, expected[expected.any(axis=1)])
+
+
+def test_where_all_groups_or_none_would_be_held_out_the_lightest_makes_the_difference():
+    hashes, labels = np.arange(6, dtype=np.uint64), np.zeros(6, dtype=np.uint32)
+    groups = np.array([1, 1, 1, 2, 2, 3], dtype=np.uint64)
+    assert hold_out_groups(hashes, groups, labels, np.ones(6), 1e-9, 0).tolist() == [0, 0, 0, 0, 0, 1]
+    assert hold_out_groups(hashes, groups, labels, np.ones(6), 1 - 1e-9, 0).tolist() == [1, 1, 1, 1, 1, 0]
 
 
 def test_one_group_at_least_is_held_out_and_one_is_not():
