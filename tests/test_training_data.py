@@ -16,6 +16,20 @@ from untwist.settings import resolve
 from untwist.training_data import N_FOLDS, InitScores, SourceColumns, TrainingData, ValidationTable
 
 
+class Pair(Workers):
+    """The first of two workers; the other one says the same unless `answer` is given."""
+
+    def __init__(self, **answer):
+        super().__init__(0, 2)
+        self.answer = answer
+
+    def gather(self, item):
+        return [item, self.answer.get("item", item)]
+
+    def sum(self, values):
+        return 2 * values
+
+
 @pytest.fixture(scope="module")
 def table():
     rng = np.random.default_rng(0)
@@ -238,6 +252,8 @@ def test_scores_to_begin_at_are_a_column_for_each_booster():
         ({"training": [[1, 2]] * 3}, r"init_score must have the shape \(3,\), got \(3, 2\)"),
         ({"training": [1, np.inf, 3]}, "init_score must be finite, got inf"),
         ({"training": [1, 2, 3], "validation": [np.nan], "n_validation": 1}, "init_score_val must be finite, got nan"),
+        ({"training": [1, 2, 3], "workers": Pair()}, "init_score must be None in a distributed fit"),
+        ({"workers": Pair(item=True)}, "init_score must be None in a distributed fit"),
         ({"training": [1, 2, 3], "automatic": True}, "init_score needs alpha, n_estimators and max_depth"),
         ({"training": [1, 2, 3], "known_noise": (0.1, 0.1)}, "init_score must be None with noise_rates"),
     ],
@@ -262,20 +278,6 @@ def test_given_scores_turn_with_a_negative_alpha_and_take_the_place_of_the_prior
 
 
 # ---- several workers ----
-
-
-class Pair(Workers):
-    """The first of two workers; the other one says the same unless `answer` is given."""
-
-    def __init__(self, **answer):
-        super().__init__(0, 2)
-        self.answer = answer
-
-    def gather(self, item):
-        return [item, self.answer.get("item", item)]
-
-    def sum(self, values):
-        return 2 * values
 
 
 OPEN = {"automatic": True, "untwists_posteriors": True, "known_noise": None, "cv": 5}
@@ -581,3 +583,8 @@ def test_twins_are_looked_for_where_folds_are_ours(table):
     assert collect(near, sources=SourceColumns(groups=np.arange(240) % 120)).find_twins() is None
     assert collect((sparse.csr_array(near[0]), *near[1:])).find_twins() is None
     assert replace(collect(near), workers=Pair()).find_twins() is None
+    row = np.arange(240)
+    apart = [(row[60:120], row[:60]), (row[180:], row[120:180])]  # No fold trains on a twin of what it judges.
+    assert collect(near, cv=apart).find_twins() is None
+    together = [(row[120:], row[:60]), (row[:120], row[120:180])]
+    assert collect(near, cv=together).find_twins() is not None
