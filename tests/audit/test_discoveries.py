@@ -20,3 +20,9 @@ def test_discoveries_are_those_of_the_definition(seed):
     for rate in (0.0, 0.05, 0.3, 1.0):
         assert select_discoveries(p_values, rate).tolist() == select_slowly(p_values.tolist(), rate)
     assert select_discoveries(np.zeros(0), 0.05).tolist() == []
+
+
+def test_a_single_finding_holds_up_to_the_rate_itself():
+    assert select_discoveries(np.array([0.05]), 0.05).tolist() == [True]
+    assert select_discoveries(np.array([0.0501]), 0.05).tolist() == [False]
+    assert select_discoveries(np.array([0.02, 0.5]), 0.05).tolist() == [True, False]

@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import ndtr
-from scipy.stats import kstest, poisson
+from scipy.stats import gamma, kstest, poisson
 from sklearn.datasets import make_classification
 
+from helpers.small_audits import make_pairs, make_sources, prepare
 from untwist import PILBoostClassifier
-from untwist.audit import audit_labels
+from untwist.audit import audit_labels, slices
 from untwist.audit.discoveries import select_discoveries
 from untwist.audit.expectation import LEAST_POSTERIOR, OFFSET_SPREAD, SLOPE_SPREAD, Expectation, calibrate
 from untwist.audit.slices import (
@@ -22,6 +23,7 @@ from untwist.audit.slices import (
     Excess,
     JudgedRows,
     find_p_values,
+    find_slices,
     measure_parts,
     split_column,
 )
@@ -341,3 +343,134 @@ def test_some_rows_are_the_same_whatever_their_order():
         found = np.column_stack((chosen.posterior, chosen.labels, chosen.table))[chosen.choose_rows(50)]
         np.testing.assert_array_equal(found, content[twin[np.linspace(0, len(twin) - 1, 50).astype(int)]])
     assert len(judged.choose_rows(n)) == np.count_nonzero(weight)
+
+
+@pytest.mark.parametrize("rows_per_case", [1.0, 4.0])
+@pytest.mark.parametrize("scale", [0.3, 3.0])
+def test_p_values_are_those_of_a_gamma_variable_with_three_moments(rows_per_case, scale):
+    rng = np.random.default_rng(0)
+    excesses = [Excess(scale * rng.normal(), rng.uniform(1, 2), rng.normal()) for _ in range(9)]
+    found = find_p_values(excesses, rows_per_case)
+    deviations = [one.score / one.variance**0.5 for one in excesses]
+    inflation = max(rows_per_case, np.median(np.square(deviations)) / 0.4549)
+    for one, p_value, z in zip(excesses, found, deviations, strict=True):
+        skewness = max(one.third / one.variance**1.5, 1e-3)
+        shape = 4 / skewness**2
+        # Its mean is 0, its variance 1, and its skewness that of the sum.
+        twin = gamma(shape, loc=-(shape**0.5), scale=shape**-0.5)
+        assert p_value == pytest.approx(twin.sf(z / inflation**0.5), rel=1e-6)
+
+
+def make_rows(n=300):
+    """Rows with a column of three categories, one of numbers, and one of a single value."""
+    rng = np.random.default_rng(0)
+    table = np.column_stack([np.arange(n) % 3, rng.normal(size=n), np.zeros(n)])
+    posterior = rng.dirichlet([1, 1], n)
+    labels = rng.integers(0, 2, n)
+    expected = Expectation.under_one_matrix(posterior, np.eye(2))
+    encoder = TableEncoder(3, schema=Schema({0: ("x", "y", "z")}))
+    return JudgedRows(table, posterior, labels, np.ones(n), make_pairs(), expected), encoder
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What parts are measured, with scores that are told, and what they are taken for as sources."""
+    seen = {"parts": [], "scores": iter(()), "sources": [], "shares": None}
+
+    def measure(expected, labels, weight, parts):
+        seen["parts"].append((expected, [part.tolist() for part in parts]))
+        return [Excess(next(seen["scores"]), 1.0, 0.0) for _ in parts]
+
+    def estimate(posterior, labels, sources, **options):
+        seen["sources"].append((posterior, sources, options))
+        found = make_sources(options["noise"], 2, names=tuple(options["names"]))
+        shares = found.shares if seen["shares"] is None else np.array(seen["shares"])
+        return replace(found, shares=shares, counts=np.arange(1.0, len(shares) + 1))
+
+    monkeypatch.setattr(slices, "measure_parts", measure)
+    monkeypatch.setattr(slices, "estimate_by_source", estimate)
+    return seen
+
+
+def test_parts_of_enough_rows_are_measured_and_the_clearest_named_first(asked):
+    judged, encoder = make_rows(400)
+    scores = [0.1, 6.0, 5.5, 0.1, 0.2, 0.1, 0.2]
+
+    def find(*shares):
+        asked["scores"], asked["shares"] = iter(scores), shares
+        return find_slices(replace(judged, rows_per_case=1.5), encoder, range(3))
+
+    found = find(0.1, 0.4, 0.5)
+    assert asked["parts"][0][1][:3] == [list(range(one, 400, 3)) for one in range(3)]
+    assert [(one.column, one.where, one.rows) for one in found] == [(0, "y", 133), (0, "z", 133)]
+    assert [one.share_wrong for one in found] == [0.4, 0.5]
+    p_values = find_p_values([Excess(score, 1.0, 0.0) for score in scores], 1.5)
+    assert [one.p_value for one in found] == p_values[1:3].tolist()
+    posterior, sources, options = asked["sources"][0]
+    assert posterior is judged.posterior
+    assert sources.tolist() == judged.table[:, 0].tolist()
+    assert (options["names"], options["noise"], options["rows_per_case"]) == (["x", "y", "z"], judged.noise, 1.5)
+    assert options["weight"] is judged.weight
+    # Only where more is wrong than in the whole column, by how many labels each part has: one, two and three.
+    assert [one.where for one in find(0.1, 0.4, 0.2)] == ["y"]
+    assert [one.where for one in find(0.1, 0.25, 0.26)] == ["y", "z"]
+    assert [one.where for one in find(0.4, 0.25, 0.26)] == []
+
+
+def test_too_few_rows_or_all_of_them_are_no_part(asked):
+    judged, encoder = make_rows()
+    weight = np.ones(300)
+    weight[0] = 0.0
+    asked["scores"] = iter([0.0] * 9)
+    assert find_slices(replace(judged, weight=weight), encoder, range(3)) == []
+    assert [len(part) for part in asked["parts"][0][1]] == [100, 100]
+    judged.table[:, 0] = 0.0
+    assert find_slices(judged, encoder, [0, 2]) == []
+    assert asked["parts"][1][1] == []
+
+
+def test_parts_of_a_column_that_was_left_out_are_judged_by_the_model_without_it(asked):
+    judged, encoder = make_rows(400)
+    other = np.random.default_rng(5).dirichlet([1, 1], 400)
+    noise = make_pairs()
+    judged = replace(judged, without={0: (other, noise)})
+    asked["scores"] = iter([0.1, 0.2, 0.1, 0.2, 0.1, 6.0, 0.1])
+    asked["shares"] = [0.1, 0.4, 0.1]
+    (found,) = find_slices(judged, encoder, [1, 0])
+    assert (found.column, found.where) == (0, "y")
+    (first, of_numbers), (second, of_categories) = asked["parts"]
+    assert first is judged.expected
+    assert [len(part) for part in of_numbers] == [100] * 4
+    assert [part[0] for part in of_categories] == [0, 1, 2]
+    positive = noise.clean(prepare(noise, other))
+    np.testing.assert_allclose(second.clean, np.column_stack([1 - positive, positive]))
+    np.testing.assert_allclose(second.matrices[0], noise.matrix)
+    posterior, _, options = asked["sources"][0]
+    assert posterior is other
+    assert options["noise"] is noise
+
+
+def test_few_numbers_are_parts_of_their_own():
+    encoder = TableEncoder(1)
+    for n_values in (4, 5):
+        values = np.append(np.repeat(np.arange(float(n_values)), 6), np.nan)
+        parts = dict(split_column(encoder, 0, values))
+        np.testing.assert_array_equal(parts.pop("missing"), np.isnan(values))
+        if n_values == 4:
+            assert list(parts) == ["0", "1", "2", "3"]
+        else:
+            assert list(parts) == ["at most 1", "above 1 and at most 2", "above 2 and at most 3", "above 3"]
+            limits = [(-np.inf, 1), (1, 2), (2, 3), (3, np.inf)]
+            for rows, (low, high) in zip(parts.values(), limits, strict=True):
+                np.testing.assert_array_equal(rows, (values > low) & (values <= high))
+
+
+def test_taking_rows_takes_all_that_is_known_of_them():
+    judged, _ = make_rows()
+    judged = replace(judged, without={1: (judged.posterior, judged.noise)}, weight=np.arange(300.0))
+    rows = np.array([9, 2])
+    taken = judged.take(rows)
+    np.testing.assert_array_equal(taken.table, judged.table[rows])
+    np.testing.assert_array_equal(taken.without[1][0], judged.posterior[rows])
+    np.testing.assert_array_equal(taken.expected.clean, judged.posterior[rows])
+    assert (taken.weight.tolist(), taken.labels.tolist()) == ([9.0, 2.0], judged.labels[rows].tolist())

@@ -1,0 +1,107 @@
+"""What the chosen candidate is trained on once more, by a double in place of the search."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from untwist import PILBoostClassifier
+from untwist.audit import training
+from untwist.audit.training import collect_again, train_chosen_candidate, train_on_numbers
+from untwist.classifier import list_parameters
+from untwist.settings import N_FOLDS, resolve
+from untwist.theory.links import LogitLink
+from untwist.training_data import SourceColumns
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A small fit to a table with a category, and its rows."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=80), rng.integers(0, 3, 80), rng.normal(size=80)])
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    model = PILBoostClassifier(
+        n_estimators=3, max_depth=1, categorical_features=[1], monotonic_cst=[1, 0, 0], random_state=4
+    )
+    return model.fit(X, y), X, y
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What the search is given."""
+    seen = []
+
+    class Double:
+        interrupt = None
+
+        def __init__(self, data):
+            seen.append(data)
+
+        def run(self):
+            return SimpleNamespace(interrupt=type(self).interrupt, model="trained")
+
+    monkeypatch.setattr(training, "Search", Double)
+    seen.append(Double)
+    return seen
+
+
+def test_the_candidate_is_narrowed_down_to_what_was_chosen(fitted, told):
+    model, X, y = fitted
+    weight = 1.0 + np.arange(80) % 2
+    assert train_chosen_candidate(model, X, y, weight, SourceColumns()) == "trained"
+    data = told[1]
+    best = model.choice_.best
+    assert (data.settings.alphas, data.settings.depths) == ((best.alpha,), (best.max_depth,))
+    assert data.settings.seed == model.model_.seed
+    np.testing.assert_allclose(data.weight / data.weight[0], weight)
+    assert sorted(data.encoder.schema.categories) == [1]
+    told[0].interrupt = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        train_chosen_candidate(model, X, y, weight, SourceColumns())
+
+
+@pytest.mark.parametrize("without", [None, 0, 1])
+def test_a_column_that_is_left_out_is_0_everywhere_and_no_category(fitted, told, without):
+    model, X, y = fitted
+    before = X.copy()
+    train_on_numbers(model, X, y, np.ones(80), without=without)
+    np.testing.assert_array_equal(X, before)
+    data = told[1]
+    assert sorted(data.encoder.schema.categories) == ([] if without == 1 else [1])
+    if without is not None:
+        expected = np.where(np.arange(3) == without, 0.0, X)
+        np.testing.assert_allclose(np.asarray(data.rows.X)[:, without], expected[:, without])
+    assert list(data.settings.monotonic_cst) == [1, 0, 0]
+
+
+def test_rows_come_in_the_folds_that_they_had(fitted):
+    model, X, y = fitted
+    data = collect_again(model, X, y, SourceColumns())
+    held_out = [np.flatnonzero(one).tolist() for one in data.folds]
+    assert sorted(row for one in held_out for row in one) == list(range(80))
+    assert data.folds.shape == (N_FOLDS, 80)
+
+
+def test_folds_of_ones_own_are_kept_for_all_rows_and_not_for_some(told):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = (X[:, 0] > 0).astype(int)
+    folds = [(np.arange(40), np.arange(40, 80)), (np.arange(40, 80), np.arange(40))]
+    model = PILBoostClassifier(n_estimators=2, max_depth=1, cv=folds, random_state=0).fit(X, y)
+    train_on_numbers(model, X, y, np.ones(80))
+    assert told[1].settings.cv is model.model_.out_of_fold.own_folds
+    train_on_numbers(model, X[:60], y[:60], np.ones(60), rows=np.arange(60))
+    assert told[2].settings.cv == N_FOLDS
+    np.testing.assert_array_equal(
+        collect_again(model, X, y, SourceColumns()).own_folds.held_out[0], np.arange(80) >= 40
+    )
+
+
+def test_a_link_that_mixes_no_families_stays_with_boosting(fitted, told):
+    model, X, y = fitted
+    settings = resolve(list_parameters(PILBoostClassifier()), seed=0)
+    for link, families in ((None, "boosted"), (object.__new__(LogitLink), settings.families)):
+        double = SimpleNamespace(model_=SimpleNamespace(choice=model.choice_, link=link))
+        training._train(double, settings, X, y, np.ones(80), SourceColumns())
+        assert told[-1].settings.families == families
+    assert settings.families != "boosted"
