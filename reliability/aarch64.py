@@ -6,6 +6,7 @@ build/aarch64: a Debian of that architecture with its Python, the packages that 
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,8 @@ BUILD = ROOT / "build" / "aarch64"
 SYSTEM = BUILD / "system"
 PACKAGES = BUILD / "packages"
 COMPILER = "aarch64-linux-gnu-g++"
-TOOLS = (COMPILER, "qemu-aarch64", "debootstrap", "dpkg")
+EMULATOR = ("qemu-aarch64", "-L", str(SYSTEM))
+TOOLS = (COMPILER, EMULATOR[0], "debootstrap", "dpkg")
 
 #: The release of Debian whose Python is that of this project, and that Python.
 DEBIAN, PYTHON = "bookworm", "3.11"
@@ -32,6 +34,27 @@ NEEDED = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "narwhals
 OPTIONS = ["-std=c++17", "-O3", "-DNDEBUG", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-pthread"]
 
 CHECKS = ("link", "engine", "forest", "randomised")
+
+#: Runs on both processors: digests of what functions make of the same numbers, which tells whose bits differ.
+DIGESTS = """
+import hashlib, json, math
+import numpy as np
+from scipy.special import expit
+from untwist import _core
+z = np.arange(-400_000, 400_000) / 2.0**13
+share = np.arange(1, 400_000) / 400_000
+posterior = np.empty_like(z)
+_core.clipped_posterior(z, 2.0, posterior)
+found = {
+    "exp of NumPy": np.exp(z),
+    "log of NumPy": np.log(share),
+    "exp of the C library": np.array([math.exp(one) for one in z[::40]]),
+    "log of the C library": np.array([math.log(one) for one in share[::20]]),
+    "expit of SciPy": expit(z),
+    "the posterior of the core": posterior,
+}
+print(json.dumps({name: hashlib.sha256(values.tobytes()).hexdigest() for name, values in found.items()}))
+"""
 
 #: Runs on the other processor: every fit of the fixtures, compared with the numbers that releases keep. Probabilities
 #: are made with exp and log of NumPy, whose last bits differ between processors.
@@ -58,9 +81,21 @@ def run(*command: object, **options: object) -> None:
     subprocess.run([str(part) for part in command], check=True, **options)  # type: ignore[call-overload]
 
 
-def emulate(*command: object, **options: object) -> None:
-    """Run a command of the other architecture."""
-    run("qemu-aarch64", "-L", SYSTEM, *command, **options)
+def list_python() -> list[str]:
+    """List the words that start Python of the other architecture, with the package and the tests on its path."""
+    variables = [f"PYTHONPATH={PACKAGES}:{ROOT / 'tests'}", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"]
+    settings = [word for variable in variables for word in ("-E", variable)]
+    return [*EMULATOR, *settings, str(SYSTEM / f"usr/bin/python{PYTHON}")]
+
+
+def compare_functions() -> None:
+    """Print which functions give the same bits on both processors."""
+    here, there = (
+        json.loads(subprocess.run([*python, "-c", DIGESTS], check=True, capture_output=True, text=True).stdout)
+        for python in ([sys.executable], list_python())
+    )
+    for name, digest in here.items():
+        print(f"  {name}: {'the same bits' if there[name] == digest else 'other bits'}", flush=True)
 
 
 def make_system() -> None:
@@ -144,10 +179,9 @@ def main() -> None:
     for check in CHECKS:
         program = BUILD / f"{check}-check"
         run(COMPILER, *OPTIONS, "-static", "-o", program, ROOT / f"tests/cpp/{check}_check.cpp")
-        emulate(program)
-    paths = f"PYTHONPATH={PACKAGES}:{ROOT / 'tests'}"
-    python = SYSTEM / f"usr/bin/python{PYTHON}"
-    emulate("-E", paths, "-E", "OMP_NUM_THREADS=1", "-E", "OPENBLAS_NUM_THREADS=1", python, "-c", COMPARISON)
+        run(*EMULATOR, program)
+    compare_functions()
+    run(*list_python(), "-c", COMPARISON)
 
 
 if __name__ == "__main__":
