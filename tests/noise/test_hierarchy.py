@@ -5,7 +5,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import betaln, logsumexp
 
 from untwist.noise import hierarchy
 from untwist.noise.hierarchy import LEVELS, SourcePrior, learn_prior
@@ -168,3 +168,103 @@ def test_many_labels_that_no_close_following_explains_leave_no_gaps(n_sources):
     assert prior.weights.sum(axis=1) == pytest.approx(1.0)
     assert np.isfinite(prior.evidence)
     assert prior.find_matrices(counts)[0].diagonal() == pytest.approx(1.0 - always[:, 0], abs=2e-3)
+
+
+# ---- evidence ----
+
+
+def rate_hypotheses(counts, levels):
+    """By hypothesis its log-probability before any label, and that of each source's labels under it."""
+    n_classes = counts.shape[1]
+    middles = [level for level in LEVELS if level <= 0.5]
+    odds = LEVELS / (1 - LEVELS)
+    prior_of_middle = np.exp(-np.array(middles) / 0.05)
+    # The four spreads of a middle are equally likely, as are concentrations and shares of unusual sources.
+    prior_of_middle /= 4 * prior_of_middle.sum()
+    flat = LEVELS * (1 - LEVELS) / (LEVELS * (1 - LEVELS)).sum()
+    rated = []
+    for concentration, (index, middle), spread, share in product(
+        hierarchy.CONCENTRATIONS, enumerate(middles), (0.3, 0.6, 1.0, 1.6), (0.01, 0.05, 0.15)
+    ):
+        bell = np.exp(-(np.log(odds * (1 - middle) / middle) ** 2) / spread**2 / 2)
+        of_level = (1 - share) * bell / bell.sum() + share * flat
+        likely = []
+        for source in counts:
+            by_level = np.zeros(len(levels))
+            for k in range(n_classes):
+                n_right, n_wrong = source[k, k], source[k].sum() - source[k, k]
+                wrong, right = concentration * levels[:, k], concentration * (1 - levels[:, k])
+                by_level += betaln(n_wrong + wrong, n_right + right) - betaln(wrong, right)
+            likely.append(logsumexp(by_level, b=of_level))
+        prior = log(prior_of_middle[index]) - log(len(hierarchy.CONCENTRATIONS) * 3)
+        rated.append((prior, likely))
+    return rated
+
+
+def test_the_evidence_is_the_probability_of_all_counts_over_all_hypotheses(monkeypatch):
+    monkeypatch.setattr(hierarchy, "CONCENTRATIONS", np.array([8.0, 128.0]))
+    counts = draw_counts([0.02, 0.05, 0.5], 12, 2, np.random.default_rng(0))
+    levels = hierarchy._shape_levels(np.array([[0.9, 0.1], [0.3, 0.7]]))
+    learned = hierarchy._weigh_hypotheses(counts, levels)
+    rated = rate_hypotheses(counts, levels)
+    assert learned.evidence == pytest.approx(logsumexp([prior + sum(likely) for prior, likely in rated]))
+    # Where hypotheses are given, each source is weighed by them alone.
+    given = learned.hypotheses
+    kept = np.where(
+        (given.max(axis=(1, 2)) > 1e-3)[:, None, None] & (given.max(axis=(0, 2)) > 1e-3)[None, :, None], given, 0.0
+    )
+    kept = (kept / kept.sum()).ravel()
+    again = hierarchy._weigh_hypotheses(counts, levels, given)
+    by_source = np.array([likely for _, likely in rated])
+    expected = sum(logsumexp(one, b=kept) for one in by_source.T)
+    assert again.evidence == pytest.approx(expected)
+    np.testing.assert_allclose(again.weights.sum(axis=(0, 2)), 1.0)
+
+
+def test_levels_of_classes_move_alike_in_log_odds_and_not_too_far():
+    common = np.array([[0.9, 0.1], [0.3, 0.7]])
+    found = hierarchy._shape_levels(common)
+    uneven = np.log([0.1 / 0.9, 0.3 / 0.7]) - log(0.2 / 0.8)
+    expected = np.log(LEVELS / (1 - LEVELS))[:, None] + uneven
+    np.testing.assert_allclose(np.log(found / (1 - found)), expected)
+    extreme = hierarchy._shape_levels(np.array([[1.0, 0.0], [0.9, 0.1]]))
+    assert np.log(extreme / (1 - extreme))[0, 0] == pytest.approx(log(LEVELS[0] / (1 - LEVELS[0])) - 3.0)
+    np.testing.assert_allclose([LEVELS[0], LEVELS[-1], len(LEVELS)], [0.002, 0.95, 24])
+
+
+def test_the_split_of_wrong_labels_leaves_out_the_right_ones_and_no_label_is_impossible():
+    common = np.array([[0.9, 0.08, 0.02], [0.0, 1.0, 0.0], [0.2, 0.0, 0.8]])
+    expected = [[0.0, 0.8, 0.2], [0.5, 0.0, 0.5], [0.2 / 0.201, 0.001 / 0.201, 0.0]]
+    np.testing.assert_allclose(hierarchy._find_split(common), expected)
+    np.testing.assert_allclose(hierarchy.keep_entries(np.array([[3.0, 1.0], [5.0, 0.0]]))[0], [0.75, 0.25])
+    assert hierarchy.keep_entries(np.array([[1.0, 0.0]]))[0, 1] == pytest.approx(1e-4 / 1.0001)
+
+
+def test_matrices_are_counts_with_what_the_prior_adds():
+    counts = draw_counts([0.3, 0.05], 15, 3, np.random.default_rng(6))
+    prior = learn_prior(counts, counts.sum(axis=0) / counts.sum(axis=(0, 2))[:, None])
+    found = prior.find_matrices(counts)
+    np.testing.assert_allclose(prior.split.sum(axis=1), 4.0)
+    for s, k in product(range(2), range(3)):
+        added = [
+            w * c * level[k] for w, c, level in zip(prior.weights[s], prior.concentrations, prior.levels, strict=True)
+        ]
+        n_wrong = counts[s, k].sum() - counts[s, k, k]
+        wrong = (n_wrong + sum(added)) / (counts[s, k].sum() + prior.weights[s] @ prior.concentrations)
+        assert 1.0 - found[s, k, k] == pytest.approx(wrong)
+        for other in {0, 1, 2} - {k}:
+            part = (counts[s, k, other] + prior.split[k, other]) / (n_wrong + 4.0)
+            assert found[s, k, other] == pytest.approx(wrong * part)
+
+
+def test_the_common_matrix_is_that_of_usual_sources_drawn_towards_all_labels_by_two():
+    counts = draw_counts([0.1] * 4, 40, 2, np.random.default_rng(7))
+    pooled = np.array([[0.6, 0.4], [0.2, 0.8]])
+    prior = learn_prior(counts, pooled)
+    # It does not move any more: from it, sources that count for what they allow make the same.
+    again = learn_prior(counts, pooled, prior)
+    np.testing.assert_allclose(again.common, prior.common, atol=2e-2)
+    empty = learn_prior(np.zeros((2, 2, 2)), pooled)
+    # Without labels all classes keep the unevenness of the pooled matrix, at the level of a careful source.
+    assert 1.0 - empty.common[0, 0] > 1.0 - empty.common[1, 1]
+    assert (1.0 - np.diag(empty.common)).mean() < 0.3

@@ -7,6 +7,7 @@ import pytest
 
 from helpers import transitions_twin as twin
 from helpers.shared_models import draw_matrices
+from untwist.noise import matrix as matrix_module
 from untwist.noise.matrix import (
     LEAST_SUSPICION,
     MatrixUntwisting,
@@ -201,3 +202,86 @@ def test_inverses_are_those_of_a_library(n_classes):
     likely = rng.dirichlet(np.full(n_classes, 0.3), size=(4, n_classes)) + np.eye(n_classes)
     matrices = np.concatenate([likely / 2.0, np.eye(n_classes)[None, ::-1]])
     np.testing.assert_allclose(invert_matrices(matrices), np.linalg.inv(matrices), rtol=1e-9, atol=1e-11)
+
+
+# ---- at the limits ----
+
+
+def test_a_matrix_may_miss_1_by_rounding_and_is_scaled():
+    found = check_matrix([[0.9, 0.1 + 9e-7], [0.2, 0.8]])
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-15)
+    for wrong in ([[0.9, 0.1 + 2e-6], [0.2, 0.8]], [[0.9, 0.1 - 2e-6], [0.2, 0.8]]):
+        with pytest.raises(ValueError, match="must sum to 1"):
+            check_matrix(wrong)
+    with pytest.raises(ValueError, match=r"the rows of noise must sum to 1, got 0\.7 for row 1"):
+        check_matrix([[0.9, 0.11], [0.0, 0.7]], "noise")
+    # Every class bears its own label most, and still two mixtures of classes bear the same labels.
+    with pytest.raises(ValueError, match="must be invertible"):
+        check_matrix(np.array([[6, 5, 1, 0], [5, 6, 0, 1], [1, 0, 6, 5], [0, 1, 5, 6]]) / 12)
+    for not_square in (np.eye(2)[0], np.ones((3, 2)), np.eye(2)[None]):
+        with pytest.raises(ValueError, match="must be square"):
+            check_matrix(not_square)
+
+
+def test_a_known_matrix_is_taken_at_its_word():
+    matrix = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.3, 0.1, 0.6]])
+    known = MatrixUntwisting.from_matrix(matrix)
+    assert known.found
+    assert known.is_given
+    assert known.share == known.uneven_limit == pytest.approx(0.7 / 3)
+    assert known.interval == (known.share, known.share)
+    np.testing.assert_allclose(known.class_shares, [0.3, 0.0, 0.4])
+    np.testing.assert_allclose(known.class_intervals, [[0.3, 0.3], [0.0, 0.0], [0.4, 0.4]])
+    assert (known.weights.tolist(), known.slopes.tolist(), known.offsets.tolist()) == ([1.0], [[1.0] * 3], [[0.0] * 3])
+    assert known.even_limit == 0.0
+    assert known.n_classes == 3
+
+
+def test_confusions_are_named_that_stand_out_the_largest_first_and_three_at_most(noise):
+    matrix = np.eye(5)
+    entries = {(0, 1): 0.3, (1, 2): 0.2, (2, 0): 0.25, (3, 4): 0.15, (4, 3): 0.02}
+    for (j, k), entry in entries.items():
+        matrix[j, k] = entry
+        matrix[j, j] -= entry
+    five = MatrixUntwisting.from_matrix(matrix)
+    assert five._list_confusions() == [(0, 1), (2, 0), (1, 2)]
+    hardly_known = replace(five, class_intervals=np.array([[0.1, 0.4], [0.1, 0.4], [0.0, 0.4], [0.1, 0.4], [0, 1]]))
+    assert hardly_known._list_confusions() == [(0, 1), (1, 2)]
+    small = MatrixUntwisting.from_matrix([[0.979, 0.021, 0.0], [0.019, 0.981, 0.0], [0.0, 0.0, 1.0]])
+    assert small._list_confusions() == [(0, 1)]
+    # An entry must be twice the usual one, of the six that there are.
+    uneven = np.array([[0.8, 0.1, 0.1], [0.21, 0.69, 0.1], [0.1, 0.1, 0.8]])
+    assert MatrixUntwisting.from_matrix(uneven)._list_confusions() == []
+    uneven[1] = [0.31, 0.59, 0.1]
+    assert MatrixUntwisting.from_matrix(uneven)._list_confusions() == [(1, 0)]
+
+
+def test_many_rows_are_untwisted_in_blocks_to_the_same(noise, monkeypatch):
+    rng = np.random.default_rng(4)
+    posterior, labels = rng.dirichlet(np.ones(4), 150), rng.integers(4, size=150)
+    clean, wrong = noise.clean(posterior), noise.probability_wrong(posterior, labels)
+    monkeypatch.setattr(matrix_module, "CELLS_PER_BLOCK", 280)
+    assert [(one.start, one.stop) for one in matrix_module._iterate_blocks(posterior)] == [
+        (0, 70),
+        (70, 140),
+        (140, 210),
+    ]
+    np.testing.assert_array_equal(noise.clean(posterior), clean)
+    np.testing.assert_array_equal(noise.probability_wrong(posterior, labels), wrong)
+    monkeypatch.setattr(matrix_module, "CELLS_PER_BLOCK", 1)
+    assert len(list(matrix_module._iterate_blocks(posterior[:3]))) == 3
+
+
+def test_an_interval_ends_where_its_tails_do():
+    values = np.arange(100) / 100.0
+    assert find_interval(values[::-1], np.ones(100)) == (0.02, 0.97)
+    assert find_interval(values, 1e-3 * np.ones(100)) == (0.02, 0.97)
+
+
+def test_the_interval_of_some_labels_is_as_wide_as_that_of_all(noise):
+    for share, low, high in ((0.2, 0.1, 0.4), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)):
+        found = replace(noise, share=0.2, interval=(0.1, 0.4))._spread_as_all(share)
+        assert found == pytest.approx((low, high), abs=1e-12)
+    low, high = replace(noise, share=0.2, interval=(0.1, 0.4))._spread_as_all(0.5)
+    assert low / (1 - low) == pytest.approx((0.1 / 0.9) / (0.2 / 0.8))
+    assert high / (1 - high) == pytest.approx((0.4 / 0.6) / (0.2 / 0.8))

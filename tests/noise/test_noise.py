@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from scipy.stats import binom
 
-from untwist.noise import NoiseEstimate, Untwisting, estimate_noise
+from untwist.noise import NoiseEstimate, Untwisting, estimate_noise, untwisting
 from untwist.noise.rates import ENOUGH_EVIDENCE, LEAST_CHANCE, MOST_LEVELS, STEPS_AHEAD, _rate_steps
 
 EXTREMES = [-math.inf, -50.0, -20.0, -7.3, -1.0, 0.0, 1e-9, 0.4, 3.0, 20.0, 50.0, math.inf]
@@ -906,3 +906,68 @@ def test_steps_are_those_of_all_borders_one_after_another(n_bins):
         share = np.sort(rng.choice([0.0, 0.1, 0.5, 0.9, 1.0], n_bins))
         bins = np.stack([np.arange(n_bins, dtype=float), mass, np.floor(mass * share)])
         assert _rate_steps(bins) == pytest.approx(rate_steps_slowly(bins.tolist(), MOST_LEVELS), abs=1e-6)
+
+
+# ---- intervals, one step after the other ----
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_an_interval_is_the_middle_of_weight_that_is_spread_halfway_to_neighbours(found):
+    rates, weights = np.array([0.1, 0.3, 0.2, 0.1]), np.array([0.1, 0.25, 0.5, 0.15])
+    # A quarter of the weight from 0.1 to 0.15, a half up to 0.25, a quarter up to 0.35.
+    low, high = 0.1 + 0.05 * 0.025 / 0.25, 0.25 + 0.1 * 0.225 / 0.25
+    interval = untwisting._find_interval(rates, 7.0 * weights, found)
+    assert interval == pytest.approx((low - 0.01 if found else 0.0, high))
+    # No noise is a point, and the weight next to it begins there.
+    low, high = untwisting._find_interval(np.array([0.0, 0.2]), np.array([0.01, 0.99]), found=True)
+    assert low == pytest.approx(0.3 * 0.015 / 0.99 - 0.01 if 0.3 * 0.015 / 0.99 > 0.01 else 0.0)
+    assert high == pytest.approx(0.3 * (0.975 - 0.01) / 0.99)
+    assert untwisting._find_interval(np.array([0.0, 0.2]), np.array([0.99, 0.01]), found=True) == (0.0, 0.0)
+    assert untwisting._find_interval(np.array([0.2]), np.ones(1), found=True) == pytest.approx((0.19, 0.2))
+    assert untwisting._find_interval(np.array([0.5, 0.99]), np.array([0.1, 0.9]), found=True)[1] == 1.0
+
+
+def test_an_interval_reaches_what_fits_about_as_well_and_holds_its_rate():
+    values, shortfalls = np.array([0.1, 0.3, 0.5]), np.array([0.0, 1.92, 1.93])
+    assert untwisting._reach_fitting((0.1, 0.2), values, shortfalls) == (0.1, 0.3)
+    assert untwisting._reach_fitting((0.1, 0.4), values, shortfalls) == (0.1, 0.4)
+    assert untwisting._reach_fitting((0.1, 0.2), values, None) == (0.1, 0.2)
+    assert untwisting._reach_fitting((0.1, 0.2), values, shortfalls + 3.0) == (0.1, 0.2)
+    assert untwisting._widen((0.1, 0.2), 0.3) == (0.1, 0.3)
+    assert untwisting._widen((0.1, 0.2), 0.05) == (0.05, 0.2)
+    assert untwisting._find_slack(np.array([0.1, 0.5, 0.2, 0.2])) == pytest.approx(0.05)
+    assert untwisting._find_slack(np.array([0.1, 0.11])) == untwisting._find_slack(np.array([0.1])) == 0.01
+
+
+def test_pairs_of_next_to_no_weight_are_left_out_and_rates_are_means_over_noise_where_it_is_found():
+    grid = np.array([[0.0, 0.1, 0.2, 0.3], [0.0, 0.4, 0.1, 0.1]])
+    weights = np.array([0.5, 0.3, 0.2, 0.4e-6])
+    settings = {"bends": np.arange(4.0), "shortfalls": np.array([0.0, 5.0, 6.0, 7.0]), "clearest": 0.01}
+    for found, total in ((True, 0.5), (False, 1.0)):
+        noise = Untwisting.from_grid(grid, weights, np.arange(1.0, 5.0), 3.0, found=found, **settings)
+        np.testing.assert_allclose(noise.weights, weights[:3], rtol=1e-5)
+        assert noise.rate_neg == pytest.approx((0.03 + 0.04) / total)
+        assert noise.rate_pos == pytest.approx((0.12 + 0.02) / total)
+        assert (noise.slopes.tolist(), noise.bends.tolist()) == ([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])
+        assert noise.shortfalls.tolist() == [0.0, 5.0, 6.0]
+        assert noise.chance_of_noise == pytest.approx(0.5)
+        assert noise.even_limit == max(noise.interval_neg[1], noise.interval_pos[1])
+    given = Untwisting.from_grid(grid[:, 1:2], np.ones(1), np.ones(1), np.nan, found=True, clearest=0.01)
+    assert (given.interval_neg, given.interval_pos) == ((0.1, 0.1), (0.4, 0.4))
+    rare = Untwisting.from_grid(grid, np.array([1 - 1e-7, 0.6e-7, 0.4e-7, 0.0]), np.ones(4), 0.0, False, 0.01)
+    assert len(rare.weights) == 3  # Little noise is left out only beside more of it.
+
+
+def test_log_odds_are_split_into_two_parts_and_untwisted_by_a_line():
+    z = np.array([-30.0, -1.0, 0.0, 2.0, 30.0])
+    below, above = untwisting.split_at_half(z)
+    np.testing.assert_allclose(below + above, z)
+    np.testing.assert_allclose(above, (z + np.sqrt(z**2 + 1) - 1) / 2)
+    grid = np.array([[0.1, 0.0], [0.3, 0.0]])
+    for limits in (True, False):
+        found = untwisting.untwist_log_odds(z, grid, 0.01, has_limits_without_noise=limits)
+        for pair, (neg, pos) in enumerate(grid.T):
+            least = 0.01 if limits or pair == 0 else 1e-9
+            clean = np.clip((expit(z) - neg) / (1 - neg - pos), least, 1 - least)
+            middle = logit((1 + neg - pos) / 2)
+            np.testing.assert_allclose(found[pair], logit(clean) + 1e-3 * (z - middle), rtol=1e-9, atol=1e-12)

@@ -1,15 +1,19 @@
 """Noise by source: planted sources come out, several votes find the truth, and nothing depends on order or names."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from scipy.special import expit
+from scipy.stats import beta
 
+from untwist.noise import sources
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.rates import estimate_noise
+from untwist.noise.source_fits import SourceFit
 from untwist.noise.sources import NoiseBySource, _find_middle_of_others, estimate_by_source
 from untwist.noise.untwisting import Untwisting
+from untwist.noise.votes import arrange_votes
 
 
 def draw_classes(probabilities, rng):
@@ -327,3 +331,233 @@ def test_sources_that_are_alike_leave_open_what_all_labels_leave_open(is_sharp):
     for intervals in (found.intervals, found.class_intervals):
         assert (intervals[..., 0] == 0).all()
         assert (intervals[..., 1] > 0.2).all()
+
+
+# ---- one formula after the other ----
+
+
+def make_votes(n_rows=60, n_sources=3, n_classes=3, several=False, seed=0):
+    rng = np.random.default_rng(seed)
+    items = np.repeat(np.arange(n_rows // 3), 3) if several else None
+    posterior = rng.dirichlet(np.ones(n_classes), n_rows)
+    weight = rng.uniform(0.5, 2.0, n_rows)
+    labels, by = rng.integers(n_classes, size=n_rows), rng.integers(n_sources, size=n_rows)
+    return arrange_votes(posterior, labels, by, items, weight, np.ones(n_rows), n_sources)
+
+
+def make_fit(votes, n_sources, n_classes=3, seed=0):
+    """Matrices, shares of classes and covariances of sources, drawn."""
+    rng = np.random.default_rng(seed)
+    matrices = 0.6 * np.eye(n_classes) + 0.4 * rng.dirichlet(np.ones(n_classes), (n_sources, n_classes))
+    roots = 0.02 * rng.normal(size=(n_sources, n_classes, n_classes))
+    return SourceFit(
+        component=None,
+        matrices=matrices,
+        prior=None,
+        covariance=np.einsum("sij,skj->sik", roots, roots),
+        class_shares=rng.dirichlet(np.ones(n_classes), n_sources),
+        shares=rng.uniform(0.1, 0.3, n_sources),
+        clean=rng.dirichlet(np.ones(n_classes), len(votes.first)),
+        gain=0.0,
+        evidence=0.0,
+    )
+
+
+def test_a_beta_distribution_has_the_mean_and_the_variance_that_it_is_matched_to():
+    means, variances = np.array([0.02, 0.3, 0.9]), np.array([1e-4, 0.01, 0.003])
+    for mean, variance, a, b in zip(means, variances, *sources._match_beta(means, variances), strict=True):
+        assert beta(a, b).mean() == pytest.approx(mean)
+        assert beta(a, b).var() == pytest.approx(variance)
+    # No more variance than even odds of both ends would have, none at all, and means of 0 and 1.
+    np.testing.assert_allclose(sources._match_beta(np.array([0.3]), np.array([9.0])), [[0.3], [0.7]])
+    assert np.sum(sources._match_beta(np.array([0.5]), np.zeros(1))) == pytest.approx(0.25e12)
+    np.testing.assert_allclose(sources._match_beta(np.array([0.0, 1.0]), np.ones(2))[0], [1e-4, 1 - 1e-4])
+
+
+def test_intervals_hold_95_per_cent_of_the_mixture_that_fits_make():
+    weights = np.array([0.25, 0.75])
+    means, variances = np.array([[0.1, 0.5], [0.3, 0.52]]), np.array([[0.001, 0.002], [0.003, 0.001]])
+    found = sources._find_intervals(weights, means, variances)
+    for index in range(2):
+        mean = weights @ means[:, index]
+        variance = weights @ (variances[:, index] + means[:, index] ** 2) - mean**2 + (0.01 / 1.96) ** 2
+        size = mean * (1 - mean) / variance - 1
+        np.testing.assert_allclose(found[index], beta(size * mean, size * (1 - mean)).ppf([0.025, 0.975]), rtol=1e-9)
+    # An end that is next to 0 or 1 is just that, and an interval holds its mean.
+    (low, high), (lowest, highest) = sources._find_intervals(np.ones(1), np.array([[2e-4, 1 - 2e-4]]), np.zeros((1, 2)))
+    assert low == 0.0
+    assert high >= 2e-4
+    assert highest == 1.0
+    assert lowest <= 1 - 2e-4
+
+
+def test_rates_of_sources_are_means_over_their_own_classes():
+    votes = make_votes()
+    fit = make_fit(votes, 3)
+    rates, variances = sources._find_rates(fit)
+    for s in range(3):
+        share = fit.class_shares[s]
+        assert rates[s] == pytest.approx(sum(share[k] * (1 - fit.matrices[s, k, k]) for k in range(3)))
+        assert variances[s] == pytest.approx(share @ fit.covariance[s] @ share)
+
+
+def test_the_interval_of_a_share_holds_both_the_rate_and_the_labels_that_happened_to_be_wrong():
+    votes = make_votes()
+    fits = [replace(make_fit(votes, 3, seed=seed), shares=np.array([0.05, 0.6, 0.1 * seed])) for seed in (0, 1)]
+    weights = np.array([0.4, 0.6])
+    shares, intervals = sources._find_shares(fits, weights)
+    np.testing.assert_allclose(shares, 0.4 * fits[0].shares + 0.6 * fits[1].shares)
+    rates, variances = (np.array(each) for each in zip(*map(sources._find_rates, fits), strict=True))
+    of_rates = sources._find_intervals(weights, rates, variances)
+    of_shares = sources._find_intervals(weights, np.array([fit.shares for fit in fits]), variances)
+    assert (of_rates[:, 0] < of_shares[:, 0]).any()
+    assert (of_rates[:, 0] > of_shares[:, 0]).any()
+    np.testing.assert_array_equal(intervals[:, 0], np.minimum(of_rates[:, 0], of_shares[:, 0]))
+    np.testing.assert_array_equal(intervals[:, 1], np.maximum(of_rates[:, 1], of_shares[:, 1]))
+
+
+def test_sources_stand_out_by_the_probability_to_be_noisier_than_the_others():
+    votes = make_votes(n_sources=5)
+    fits = [make_fit(votes, 5, seed=seed) for seed in (2, 3)]
+    totals = np.bincount(votes.source, votes.vote_weight, 5)
+    not_noisier = np.zeros(5)
+    for weight, fit in zip([0.3, 0.7], fits, strict=True):
+        rates, variances = sources._find_rates(fit)
+        usual = _find_middle_of_others(rates, totals)
+        for s in range(5):
+            least = min(max(1.5 * usual[s], usual[s] + 0.05), 1.0)
+            a, b = sources._match_beta(rates[[s]], variances[[s]])
+            not_noisier[s] += weight * beta(a[0], b[0]).cdf(least)
+    expected = sources._select_noisier(not_noisier)
+    np.testing.assert_array_equal(sources._find_noisier(votes, fits, np.array([0.3, 0.7])), expected)
+
+
+def test_the_largest_set_is_selected_that_few_do_not_belong_to():
+    chances = np.array([0.2, 0.01, 0.09, 0.9, 0.05])
+    assert sources._select_noisier(chances).tolist() == [False, True, True, False, True]  # The mean of three is 0.05.
+    assert sources._select_noisier(np.array([0.06, 0.05])).tolist() == [False, True]
+    assert not sources._select_noisier(np.array([0.06])).any()
+
+
+def test_reliability_is_signal_over_variance_beside_the_best():
+    votes = make_votes(n_sources=4)
+    fit = make_fit(votes, 5)  # The last source has no labels.
+    fit.matrices[1] = np.roll(np.eye(3), 1, axis=1)  # Worse than chance.
+    votes = votes._replace(n_sources=5)
+    expected, followed = [], []
+    for s in range(5):
+        mine = np.flatnonzero(votes.source == s)
+        gini = [(t * (1 - t)).sum() / 2 for t in (fit.clean[votes.item[vote]] @ fit.matrices[s] for vote in mine)]
+        weight = votes.weight[votes.item[mine]]
+        followed.append((weight @ np.array(gini), weight.sum()))
+    typical = sum(one for one, _ in followed) / sum(total for _, total in followed)
+    for s, (gini, total) in enumerate(followed):
+        signal = max((np.trace(fit.matrices[s]) - 1) / 2, 0.0)
+        expected.append(signal / max(gini / total if total else typical, 0.05))
+    np.testing.assert_allclose(sources._rate_reliability(votes, fit), expected)
+    both = sources._find_reliability(votes, [fit, make_fit(votes, 5, seed=1)], np.array([0.5, 0.5]))
+    assert both.max() == 1.0
+    alone = sources._find_reliability(votes, [fit], np.ones(1))
+    np.testing.assert_allclose(alone, np.maximum(np.array(expected) / max(expected), 0.02))
+    assert alone[1] == 0.02
+    hopeless = replace(fit, matrices=np.full((5, 3, 3), 1 / 3))
+    np.testing.assert_array_equal(sources._find_reliability(votes, [hopeless], np.ones(1)), np.ones(5))
+
+
+def test_sources_count_for_a_few_where_the_noise_of_all_labels_is_weighed():
+    assert sources._find_trust(make_votes(60, 1)) == 0.0
+    assert sources._find_trust(make_votes(60, 2)) == 1.0
+    assert sources._find_trust(make_votes(3000, 40)) == 0.5
+    votes = make_votes()
+    votes = votes._replace(weight=votes.weight * (1e4 / votes.weight.sum()))
+    np.testing.assert_allclose(sources._temper_gains(votes, np.array([-8.0, 0.0, 8.0])), np.log1p(np.exp([-4, 0, 4])))
+
+
+def test_there_are_as_many_components_as_take_seconds(monkeypatch):
+    votes, voted = make_votes(), make_votes(several=True)
+    assert (sources._limit_components(votes), sources._limit_components(voted)) == (24, 4)
+    # There are 60 votes, and 20 cells more for each of three sources.
+    for cells, most in ((1199, 9), (1200, 10), (100, 4), (10**5, 24)):
+        monkeypatch.setattr(sources, "MOST_CELLS", cells)
+        assert sources._limit_components(votes) == most
+
+
+def make_noise_by_source(**changed):
+    matrices = np.array([make_matrix(2, 0.1), make_matrix(2, 0.3), [[0.5, 0.5], [0.0, 1.0]]])
+    fields = {
+        "names": np.array(["a", "b", "c"]),
+        "counts": np.array([10.0, 30.0, 60.0]),
+        "matrices": matrices,
+        "common": make_matrix(2, 0.2),
+        "shares": np.array([0.1, 0.3, 0.25]),
+        "intervals": np.array([[0.05, 0.15], [0.2, 0.4], [0.2, 0.3]]),
+        "class_intervals": np.zeros((3, 2, 2)),
+        "stands_out": np.array([False, True, True]),
+        "reliability": np.ones(3),
+        "evidence": 1.0,
+        "untwisting": Untwisting.from_rates((0.1, 0.2)),
+    }
+    return NoiseBySource(**(fields | changed))
+
+
+def test_words_name_the_worst_sources_first():
+    noise = make_noise_by_source()
+    start = "noisier than the others (about 20.0% wrong): b 30.0% (20.0% to 40.0%)"
+    assert str(noise) == f"{start}, c 25.0% (20.0% to 30.0%)"
+    assert noise.describe(2) == str(noise)
+    assert noise.describe(1) == f"{start}, and 1 more"
+    common = np.array([[0.9, 0.1], [0.4, 0.6]])
+    alike = make_noise_by_source(stands_out=np.zeros(3, dtype=bool), common=common)
+    # Of labels, half are of the first class by the matrices here: (10 + 30 + 60) / (2 * 100).
+    assert str(alike) == "none of 3 sources is noisier than the others (about 25.0% of their labels wrong)"
+
+
+def test_an_unknown_source_errs_as_all_labels_do_together():
+    noise = make_noise_by_source()
+    overall = (10 * noise.matrices[0] + 30 * noise.matrices[1] + 60 * noise.matrices[2]) / 100
+    np.testing.assert_allclose(noise.overall, overall)
+    np.testing.assert_allclose(noise.matrices_by_index[[0, -1]], [noise.matrices[0], overall])
+    np.testing.assert_allclose(noise.twist([[0.3, 0.7]], [-1]), [[0.3, 0.7] @ overall])
+    none = make_noise_by_source(counts=np.zeros(3))
+    np.testing.assert_allclose(none.overall, none.matrices.mean(axis=0))
+    assert noise.find_truth(np.zeros((0, 2)), [], [], []).shape == (0, 2)
+
+
+@pytest.mark.parametrize("clean", [[[0.3, 0.7], [0.5, 0.5]], [[0.3, 0.3, 0.4]]])
+def test_clean_posteriors_of_another_shape_are_refused(clean):
+    with pytest.raises(ValueError, match=r"clean must be of shape \(1, 2\)"):
+        make_noise_by_source().twist(clean, [0])
+
+
+def test_indices_of_any_whole_kind_are_taken_from_the_lowest_to_the_highest():
+    for values in ([-1, 2], np.array([0, 1], dtype=np.uint8), np.array([True, False]), []):
+        found = sources._check_indices("sources", values, -1, 3)
+        assert found.dtype == np.intp
+        np.testing.assert_array_equal(found, np.asarray(values, dtype=int))
+    for values in ([-2, 0], [0, 3], [[0, 1]], ["a"]):
+        with pytest.raises(ValueError, match=r"^sources must"):
+            sources._check_indices("sources", values, -1, 3)
+
+
+def test_posteriors_are_scaled_and_may_miss_1_by_rounding():
+    twisted, given, by, of = sources._check_rows([[1 + 5e-7, 0.0], [0.2, 0.2]], [0, 1], [0, -1], None, 1)
+    np.testing.assert_allclose(twisted, [[1.0, 0.0], [0.5, 0.5]])
+    assert (given.tolist(), by.tolist(), of) == ([0, 1], [0, -1], None)
+    assert sources._check_rows([[1.0, 0.0]], [0], [0], [0], 1)[3].tolist() == [0]
+    for posterior in ([[1.1, 0.0]], [[0.5, -0.1]], [[0.0, 0.0]]):
+        with pytest.raises(ValueError, match="posterior must hold probabilities"):
+            sources._check_rows(posterior, [0], [0], None, 1)
+    for posterior in ([0.5], [[1.0]], [[0.5, 0.5]] * 2):
+        with pytest.raises(ValueError, match="a row per label and a column per class"):
+            sources._check_rows(posterior, [0], [0], None, 1)
+    for changed in (([0, 0], None), ([0], [0, 0])):
+        with pytest.raises(ValueError, match=r"one per row|from 0 to 0"):
+            sources._check_rows([[0.5, 0.5]], [0], *changed, 1)
+
+
+def test_weights_are_checked():
+    np.testing.assert_array_equal(sources._check_weight("weight", None, 2), [1.0, 1.0])
+    np.testing.assert_array_equal(sources._check_weight("weight", [0, 2], 2), [0.0, 2.0])
+    for weight in ([1.0], [1.0, -1.0], [1e308, 1e308], [[1.0, 1.0]]):
+        with np.errstate(over="ignore"), pytest.raises(ValueError, match="weight must be finite and non-negative"):
+            sources._check_weight("weight", weight, 2)

@@ -1,10 +1,12 @@
 """What reviewed labels tell of the noise, and what a known label is worth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from untwist.noise import Untwisting, estimate_noise
+from untwist.noise import Untwisting, estimate_noise, reviews
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.noise.reviews import LEAST_PROBABILITY, MOST_WORTH, find_worth, learn_from_review
 from untwist.noise.transitions import estimate_transitions
@@ -197,3 +199,108 @@ def test_a_known_label_is_worth_one_where_labels_are_never_wrong_and_never_too_m
     assert ((worth >= 1.0) & (worth <= MOST_WORTH)).all()
     assert worth[0] == MOST_WORTH  # That it is of this class comes as a surprise.
     assert worth[0] >= worth[4] >= worth[-1] > 1.0
+
+
+# ---- evidence, shares and intervals that follow ----
+
+
+def make_rates(shortfalls=(0.0, 3.0, 1.0), grid=((0.0, 0.1, 0.2), (0.0, 0.2, 0.1)), **settings):
+    """No noise and two pairs of rates."""
+    weights = np.array([0.5, 0.3, 0.2])
+    settings = {"found": False, "clearest": 0.005, "uneven_limit": 0.3} | settings
+    shortfalls = None if shortfalls is None else np.array(shortfalls)
+    return Untwisting.from_grid(
+        np.array(grid), weights, np.ones(3), -1.0, bends=np.zeros(3), shortfalls=shortfalls, **settings
+    )
+
+
+def test_what_a_review_explains_of_rates_is_evidence():
+    noise = make_rates()
+    likelihood = np.array([-9.0, -2.0, -3.0])
+    weights = noise.weights * np.exp(likelihood)
+    learned = reviews._weigh_rates(noise, weights / weights.sum(), likelihood)
+    # The best pair, with what it explained before, explains -4 - -9 nats more, from a best of noise of -1.
+    assert learned.evidence == pytest.approx(-1.0 + max(-2.0 - 3.0, -3.0 - 1.0) + 1.0 + 9.0)
+    assert learned.found
+    np.testing.assert_allclose(learned.shortfalls, [5.0, 1.0, 0.0])
+    np.testing.assert_allclose(learned.weights, weights / weights.sum())
+    unlikely = np.array([0.6, 0.3, 0.1])
+    assert not reviews._weigh_rates(noise, unlikely, likelihood).found  # Its chance is below 0.75.
+    assert not reviews._weigh_rates(noise, np.array([0.1, 0.5, 0.4]), np.array([-9.0, -12.0, -8.0])).found
+    assert reviews._weigh_rates(noise, np.array([0.25, 0.5, 0.25]), np.array([-3.0, -12.0, 0.0])).found
+    unknown = reviews._weigh_rates(make_rates(None), weights / weights.sum(), likelihood)
+    assert unknown.evidence == pytest.approx(-1.0 - 2.0 + 9.0)
+    assert unknown.shortfalls is None
+
+
+def test_where_every_pair_is_noise_a_review_is_no_evidence():
+    noise = make_rates(grid=((0.3, 0.1, 0.2), (0.3, 0.2, 0.1)))
+    assert reviews._weigh_rates(noise, noise.weights, np.array([-9.0, -2.0, -3.0])).evidence == -1.0
+
+
+def make_matrices(evidence=-1.0, found=False):
+    """Hardly any noise, some and more, of three classes."""
+    rates = np.array([0.03, 0.2, 0.4])
+    matrices = np.array([(1 - 1.5 * rate) * np.eye(3) + rate / 2 for rate in rates])
+    weights = np.array([0.5, 0.3, 0.2])
+    shares = np.full(3, weights @ rates)
+    return MatrixUntwisting(
+        weights=weights,
+        matrices=matrices,
+        slopes=np.ones((3, 3)),
+        offsets=np.zeros((3, 3)),
+        least=0.005,
+        evidence=evidence,
+        found=found,
+        share=0.15,
+        interval=(0.05, 0.3),
+        class_shares=shares,
+        class_intervals=np.column_stack([shares / 2, shares * 3]),
+        uneven_limit=0.5,
+    )
+
+
+def test_what_a_review_explains_of_matrices_is_evidence_and_shares_move_with_them():
+    noise = make_matrices()
+    likelihood = np.array([-6.0, -2.0, -3.0])
+    weights = np.array([0.1, 0.5, 0.4])
+    learned = reviews._weigh_matrices(noise, weights, likelihood)
+    explained = np.log(0.6 * np.exp(-2.0) + 0.4 * np.exp(-3.0)) + 6.0
+    assert learned.evidence == pytest.approx(-1.0 + explained)
+    assert learned.found
+    factor = (weights @ [0.03, 0.2, 0.4]) / (noise.weights @ [0.03, 0.2, 0.4])
+    assert learned.share == pytest.approx(0.15 * factor)
+    assert learned.interval == pytest.approx((0.05 * factor, 0.3 * factor))
+    assert learned.uneven_limit == pytest.approx(max(0.5, 0.3 * factor))
+    np.testing.assert_allclose(learned.class_shares, factor * noise.class_shares)
+    np.testing.assert_allclose(learned.class_intervals, np.minimum(factor * noise.class_intervals, 1.0))
+    np.testing.assert_array_equal(learned.weights, weights)
+    worst = reviews._weigh_matrices(noise, np.array([0.0, 0.0, 1.0]), likelihood)
+    assert worst.interval[1] == pytest.approx(0.3 * 0.4 / 0.155)
+    assert worst.uneven_limit == worst.interval[1]
+    assert worst.class_intervals[0, 1] == 1.0
+
+
+def test_a_review_finds_noise_of_matrices_only_where_enough_rows_were_there_to_judge():
+    likelihood = np.array([-6.0, -2.0, -3.0])
+    weights = np.array([0.1, 0.5, 0.4])
+    assert reviews._weigh_matrices(make_matrices(0.0), weights, likelihood).found
+    assert not reviews._weigh_matrices(make_matrices(0.5), weights, likelihood).found  # There were too few rows.
+    assert reviews._weigh_matrices(make_matrices(0.5, found=True), weights, likelihood).found
+    assert not reviews._weigh_matrices(make_matrices(0.5, found=True), weights, -likelihood).found
+    only_noise = replace(
+        make_matrices(2.0, found=True), weights=np.array([0.6, 0.4]), matrices=make_matrices().matrices[1:]
+    )
+    assert reviews._weigh_matrices(only_noise, np.array([0.5, 0.5]), np.array([-6.0, -2.0])).evidence == 2.0
+
+
+def test_the_worth_of_a_known_label_is_its_formula():
+    rng = np.random.default_rng(0)
+    matrix = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]])
+    noise = MatrixUntwisting.from_matrix(matrix)
+    clean, labels = rng.dirichlet(np.ones(3), 40), rng.integers(3, size=40)
+    found = find_worth(noise, clean @ matrix, labels)
+    for c, k, worth in zip(clean, labels, found, strict=True):
+        share = (matrix[k, k] * c[k] / (c @ matrix[:, k]) - c[k]) / (1.0 - c[k])
+        assert worth == pytest.approx(1.0 / min(max(share, 0.2), 1.0), rel=1e-6)
+    assert len({float(one) for one in found}) > 20

@@ -428,3 +428,178 @@ def test_posteriors_are_counted_whatever_their_order_and_by_class():
     twisted = rng.random((30, 3)).round(1)[rng.integers(30, size=200)]
     assert count_posteriors(twisted) == len({tuple(row) for row in twisted.tolist()})
     assert count_posteriors(np.array([[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]])) == 2
+
+
+# ---- one step after the other ----
+
+
+def make_fit(kind="even", value=0.0, common=0.0, n_classes=3, slope=0.0):
+    offsets = np.linspace(-0.1, 0.1, n_classes)
+    return Fit(value, make_matrix(kind, n_classes), np.full(n_classes, slope), offsets, common)
+
+
+@pytest.fixture(scope="module")
+def three():
+    posterior, labels, _ = draw_rows("even", n=300, n_classes=3)
+    return Plausibility(choose_rows(posterior, labels, np.ones(300)))
+
+
+def combine(plausibility, gains, is_grouped=False):
+    """The mixture of made-up fits that explain so many nats more than no noise does."""
+    even, pairs, *uneven = (
+        make_fit(kind, 100.0 + gain, slope=0.1 * index)
+        for index, (kind, gain) in enumerate(zip(("even", "pairs", "random", "one class"), gains, strict=False))
+    )
+    clean = make_fit("none", 100.0, slope=-0.1)
+    mixture = transitions._combine(plausibility, clean, even, pairs, uneven, is_grouped=is_grouped)
+    return mixture, clean, (even, pairs, *uneven)
+
+
+def mix_slowly(plausibility, clean, fits, evidence_taken_off=0.0):
+    """Log-weights, matrices and log-slopes of all components, before the hedge."""
+    components = []
+    for rate in (0.002, 0.01, 0.03):
+        matrix = make_even_matrix(3, rate)
+        value = plausibility.evaluate(matrix, clean.log_slopes, clean.offsets)[0] - 100.0
+        components.append((value, matrix, clean.log_slopes))
+    gains = []
+    for index, fit in enumerate(fits):
+        gain = fit.value - 100.0 - 0.7
+        if index > 0:
+            gain -= 1.5 * plausibility.find_contradiction(fit)
+            gain -= 3 * 0.5 if index == 1 else _price_unevenness(fit)
+        gains.append(gain)
+        factor = 1.0 + (0.45 * (1.0 - np.diag(fit.matrix)).mean() if index else 0.0)
+        for scale in (0.75, 0.9, 1.0, 1.1, 1.25):
+            off_diagonal = factor * scale * (fit.matrix * (1 - np.eye(3)))
+            matrix = off_diagonal + np.diag(1.0 - off_diagonal.sum(axis=1))
+            if np.diag(matrix).min() >= 0.15:
+                value = gain - evidence_taken_off - ((scale - 1.0) / 0.12) ** 2 / 2
+                components.append((value, matrix, fit.log_slopes))
+    return components, max(gains)
+
+
+def assert_mixed(mixture, components):
+    """The mixture is that of the twelve heaviest components, without those of less than a thousandth."""
+    weights = _weigh(np.array([one[0] for one in components]), 3)
+    kept = sorted(sorted(range(len(weights)), key=lambda index: -weights[index])[:12])
+    kept = [index for index in kept if weights[index] >= 1e-3]
+    np.testing.assert_allclose(mixture.weights, weights[kept] / weights[kept].sum())
+    np.testing.assert_allclose(mixture.matrices, [components[index][1] for index in kept], atol=1e-12)
+    np.testing.assert_allclose(mixture.slopes, np.exp([components[index][2] for index in kept]))
+
+
+@pytest.mark.parametrize("gains", [(9.0, 8.0, 12.0, 5.0), (5.0, 5.0, 4.0), (-3.0, -2.0, -9.0)])
+def test_fits_are_mixed_at_several_scales_by_what_they_explain(three, gains):
+    mixture, clean, fits = combine(three, gains)
+    components, evidence = mix_slowly(three, clean, fits)
+    assert mixture.evidence == pytest.approx(evidence)
+    assert mixture.found == (evidence > 0)
+    assert_mixed(mixture, components)
+    assert mixture.least == three.least
+
+
+def test_groups_of_rows_take_the_evidence_off_where_some_are_unsure(three):
+    fits = combine(three, (9.0, 8.0, 12.0))[2]
+    for share, is_taken in ((0.06, True), (0.05, False)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(three, "find_unsure_share", lambda _fit, share=share: share)
+            mixture, clean, _ = combine(three, (9.0, 8.0, 12.0), is_grouped=True)
+            components, evidence = mix_slowly(three, clean, fits)
+            assert mixture.evidence == (0.0 if is_taken else pytest.approx(evidence))
+            assert mixture.found != is_taken
+            if is_taken:
+                components, _ = mix_slowly(three, clean, fits, evidence)
+            assert_mixed(mixture, components)
+            assert combine(three, (9.0, 8.0, 12.0))[0].found
+
+
+def test_noise_takes_enough_rows_of_each_class():
+    posterior, labels, _ = draw_rows("even", n=60, n_classes=3)
+    for n_rows, found in ((15, True), (14, False)):
+        objective = Plausibility(choose_rows(posterior, labels, np.ones(60)))
+        objective.rows_per_class = n_rows / 3
+        assert combine(objective, (9.0, 8.0, 12.0))[0].found == found
+
+
+def describe_slowly(plausibility, mixture, fits):
+    """Shares and intervals over the mixture and fits that are nearly as good, class by class."""
+    rows = plausibility.rows
+    share = np.average(mixture.probability_wrong(rows.twisted, rows.labels), weights=rows.weight)
+    shares, rates = [share], [1.0 - np.diag(mixture.matrix)]
+    for fit in fits:
+        one = transitions._take_fit(mixture, fit)
+        shares.append(np.average(one.probability_wrong(rows.twisted, rows.labels), weights=rows.weight))
+        rates.append(1.0 - np.diag(fit.matrix))
+    spread = 1.96 * np.sqrt(0.14**2 + 20.0 / rows.weight.sum())
+    low, high = (np.log(one / (1 - one)) + side * spread for one, side in ((min(shares), -1), (max(shares), 1)))
+    interval = 1 / (1 + np.exp(-low)), 1 / (1 + np.exp(-high))
+    by_class = []
+    for k in range(len(rates[0])):
+        n = rows.weight[rows.labels == k].sum()
+        ends = []
+        for rate in rates:
+            variance = 0.02**2 + (0.15 * rate[k]) ** 2 + rate[k] * (1 - rate[k]) / max(n, 1) + 1 / (n + 1) ** 2
+            ends.append((max(rate[k] - 1.96 * np.sqrt(variance), 0), min(rate[k] + 1.96 * np.sqrt(variance), 1)))
+        by_class.append((min(one for one, _ in ends), max(other for _, other in ends)))
+    return share, interval, np.array(by_class)
+
+
+def test_intervals_hold_all_fits_that_are_nearly_as_good(three):
+    mixture, _, fits = combine(three, (9.0, 8.9, 12.0, 9.1))
+    # 9.0 and 9.1 are within three nats of 12, 8.9 is not.
+    share, interval, by_class = describe_slowly(three, mixture, [fits[0], fits[2], fits[3]])
+    assert mixture.share == pytest.approx(share)
+    assert mixture.interval == pytest.approx(interval)
+    np.testing.assert_allclose(mixture.class_intervals, by_class)
+    np.testing.assert_allclose(mixture.class_shares, 1.0 - np.diag(mixture.matrix))
+    assert mixture.uneven_limit == mixture.interval[1]
+
+
+def test_without_noise_intervals_end_at_the_highest_rates(three):
+    mixture, _, _ = combine(three, (-3.0, -2.0, -9.0))
+    n_labels = np.bincount(three.rows.labels, three.rows.weight)
+    np.testing.assert_array_equal(mixture.class_intervals[:, 0], 0.0)
+    np.testing.assert_allclose(mixture.class_intervals[:, 1], np.maximum(three.caps, mixture.class_shares))
+    assert mixture.interval == (0.0, pytest.approx(np.average(mixture.class_intervals[:, 1], weights=n_labels)))
+
+
+def test_weak_evidence_leaves_no_noise_within_all_intervals(three):
+    weak, _, fits = combine(three, (4.2, -5.0, -9.0))
+    strong, _, _ = combine(three, (4.5, -5.0, -9.0))
+    assert weak.evidence < 3.66 < strong.evidence
+    assert weak.found
+    assert weak.interval[0] == 0.0 < strong.interval[0]
+    assert (weak.class_intervals[:, 0] == 0).all()
+    assert (strong.class_intervals[:, 0] > 0).all()
+    assert weak.interval[1] == pytest.approx(describe_slowly(three, weak, fits[:1])[1][1])
+
+
+def test_a_known_matrix_has_slopes_and_offsets_of_its_climb_and_its_share(three):
+    matrix = make_even_matrix(3, 0.2)
+    known = transitions._take_known_matrix(three, matrix)
+    fit, _ = climb(three, KnownMatrix(matrix), np.zeros(0), np.zeros(3), np.zeros(3), 30)
+    np.testing.assert_allclose(known.slopes[0], np.exp(fit.log_slopes))
+    np.testing.assert_allclose(known.offsets[0], fit.offsets)
+    assert known.least == three.least
+    wrong = known.probability_wrong(three.rows.twisted, three.rows.labels)
+    assert known.share == pytest.approx(np.average(wrong, weights=three.rows.weight))
+    assert known.interval == (known.share, known.share) == (known.uneven_limit, known.uneven_limit)
+
+
+def test_rows_at_the_limits_are_taken_and_rows_without_weight_left_out():
+    for labels in (np.array([1, 0, 1]), np.array([1, 0, 1], dtype=np.uint8), np.array([True, False, True])):
+        posterior = [[0.0, 1 + 5e-7], [0.2, 0.2], [0.5, 0.5]]
+        twisted, given, weight = transitions._check_rows(posterior, labels, [1.0, 2.0, 0.0])
+        np.testing.assert_array_equal(twisted, posterior[:2])
+        assert (given.tolist(), weight.tolist(), given.dtype) == ([1, 0], [1.0, 2.0], np.intp)
+    assert transitions._check_rows([[0.5, 0.5]], [1], None)[2].tolist() == [1.0]
+    for posterior, labels, weight in [
+        ([[0.5, 0.5], [0.5, 1.1]], [0, 1], None),
+        ([[0.5, 0.5], [0.0, 0.0]], [0, 1], None),
+        ([[0.5, 0.5], [0.5, 0.5]], [0, -1], None),
+        ([[0.5, 0.5], [0.5, 0.5]], [0, 1], [1.0, np.inf]),
+        ([[0.5, 0.5], [0.5, 0.5]], [[0], [1]], None),
+    ]:
+        with pytest.raises(ValueError, match="must"):
+            transitions._check_rows(posterior, labels, weight)

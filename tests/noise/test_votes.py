@@ -76,3 +76,86 @@ def test_weights_count_as_many_votes_as_there_are_at_least():
     assert light.vote_weight.sum() == pytest.approx(60)
     heavy = arrange_votes(**(rows | {"weight": rows["weight"] * 100}), n_sources=4)
     assert heavy.vote_weight.sum() == pytest.approx(100 * rows["weight"].sum())
+
+
+def test_the_weight_of_an_item_is_the_mean_of_its_rows_and_of_all_that_counts_the_mean_is_1_in_training():
+    posterior = np.array([[0.3, 0.7]] * 3 + [[0.6, 0.4]] * 2 + [[0.5, 0.5]] * 2)
+    votes = arrange_votes(
+        posterior,
+        labels=np.array([1, 1, 0, 0, 1, 0, 0]),
+        sources=np.array([0, 1, 2, 0, 2, -1, 1]),  # The source of the sixth is not known.
+        items=np.array([5, 5, 5, 9, 9, 2, 3]),
+        weight=np.array([1.0, 2.0, 6.0, 4.0, 2.0, 1.0, 0.0]),  # The last does not count.
+        pooled_weight=np.array([1.0, 2.0, 3.0, 4.0, 5.0, 60.0, 70.0]),
+        n_sources=3,
+    )
+    assert votes.has_repeated_items
+    assert votes.first.tolist() == [0, 3] or votes.first.tolist() == [0, 2]
+    by_posterior = dict(zip(votes.posterior[:, 1].tolist(), votes.weight.tolist(), strict=True))
+    assert by_posterior == {0.7: 3.0, 0.4: 3.0}
+    found = sorted(zip(votes.original[votes.source], votes.label, (3 * votes.pooled_weight).tolist(), strict=True))
+    assert found == [(0, 0, 4.0), (0, 1, 1.0), (1, 1, 2.0), (2, 0, 3.0), (2, 1, 5.0)]
+    assert votes.vote_weight.tolist() == [3.0] * 5
+
+
+def test_items_with_one_vote_and_with_several_are_told_apart():
+    rows = make_rows(9, 3, False) | {"items": np.array([0, 1, 1, 2, 2, 2, 3, 4, 4])}
+    rows["posterior"] = rows["posterior"][rows["items"]]
+    votes = arrange_votes(**rows, n_sources=4)
+    sizes = {
+        tuple(p): n for p, n in zip(rows["posterior"].tolist(), np.bincount(rows["items"])[rows["items"]], strict=True)
+    }
+    expected = [sizes[tuple(p)] > 1 for p in votes.posterior.tolist()]
+    assert votes.has_several_votes.tolist() == expected
+    assert 0 < sum(expected) < len(expected)
+
+
+def test_no_more_weight_counts_than_leaves_no_doubt():
+    rows = make_rows(30, 3, False)
+    heavy = arrange_votes(**(rows | {"weight": np.full(30, 1e9)}), n_sources=4)
+    assert heavy.vote_weight.sum() == pytest.approx(1e7)
+
+
+def merge_slowly(votes):
+    """By bin, source and label: the weight, the mean posterior of the bin, and the mean weight in training."""
+    total, until, bins = votes.weight.sum(), 0.0, {}
+    for value in np.unique(votes.posterior[:, 1]):
+        rows = np.flatnonzero(votes.posterior[:, 1] == value)
+        mass = votes.weight[rows].sum()
+        place = min(int((until + mass / 2) / total * 64 * (1 + 1e-9)), 63)
+        until += mass
+        bins.setdefault(place, []).extend(rows)
+    cells = []
+    for rows in bins.values():
+        mean = np.average(votes.posterior[rows, 1], weights=votes.weight[rows])
+        for source in range(votes.n_sources):
+            for label in range(2):
+                mine = [row for row in rows if votes.source[row] == source and votes.label[row] == label]
+                if mine:
+                    pooled = np.average(votes.pooled_weight[mine], weights=votes.weight[mine])
+                    cells.append((mean, source, label, votes.weight[mine].sum(), pooled))
+    return sorted(cells)
+
+
+@pytest.mark.parametrize("digits", [1, 6])
+def test_bins_are_those_of_the_slow_twin(digits, monkeypatch):
+    rows = make_rows(600, 2, False)
+    of_second = rows["posterior"][:, 1].round(digits)
+    rows["posterior"] = np.column_stack([1.0 - of_second, of_second])
+    found = arrange_votes(**rows, n_sources=4)
+    monkeypatch.setattr(votes_module, "_merge_in_bins", lambda votes: votes)
+    plain = arrange_votes(**rows, n_sources=4)
+    assert len(found.label) < len(plain.label) == 600
+    cells = sorted(
+        zip(found.posterior[:, 1], found.source, found.label, found.weight, found.pooled_weight, strict=True)
+    )
+    np.testing.assert_allclose(cells, merge_slowly(plain), rtol=1e-9)
+    np.testing.assert_allclose(found.posterior.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(found.item, np.arange(len(found.label)))
+    np.testing.assert_array_equal(found.first, found.item)
+
+
+def test_rows_that_bins_would_not_make_fewer_stay_as_they_are():
+    for n_rows, is_merged in ((512, False), (513, True)):  # There are 64 bins of two labels of four sources.
+        rows = make_rows(n_rows, 2, False)
+        assert (len(arrange_votes(**rows, n_sources=4).label) < n_rows) == is_merged
