@@ -251,6 +251,35 @@ def test_noise_of_the_paper_holds_no_arrays():
     assert reading._read_noise(None, Arrays().make_reader(), 2) is None
 
 
+def test_arrays_of_rates_are_at_least_0_and_bends_may_be_below():
+    for name in ("weights", "rates_neg", "rates_pos", "slopes", "shortfalls", "bends"):
+        arrays = Arrays()
+        number = arrays.put([0.5, -0.5])
+        if name == "bends":
+            assert reading._read_noise_field(name, number, arrays.make_reader()).tolist() == [0.5, -0.5]
+            continue
+        with refuses("numbers are finite and at least 0"):
+            reading._read_noise_field(name, number, arrays.make_reader())
+
+
+def test_other_fields_of_noise_are_numbers_of_their_kind():
+    def read(name, plain):
+        return reading._read_noise_field(name, plain, Arrays().make_reader())
+
+    assert read("interval_neg", {"tuple": [0, 0.5]}) == (0.0, 0.5)
+    assert (read("found", True), read("uneven_limit", 1), read("n_classes", 2)) == (True, 1.0, 2)
+    assert read("offset", {"number": "inf"}) == math.inf
+    for name, odd in [
+        ("found", 1),
+        ("uneven_limit", above(1.0)),
+        ("uneven_limit", -1e-9),
+        ("n_classes", 1),
+        ("rate", "x"),
+    ]:
+        with pytest.raises(ValueError, match=r"."):
+            read(name, odd)
+
+
 OF_PAIRS = ("weights", "rates_neg", "rates_pos", "slopes", "bends")
 GOOD = {
     "weights": [0.25, 0.75],
@@ -455,6 +484,53 @@ def test_depth_is_that_of_the_right_child_too():
     assert reading._find_depth(tree) == 2
     none = SimpleNamespace(feature=np.zeros(0, int), left=np.zeros(0, int), offset=np.array([0]))
     assert reading._find_depth(none) == 0
+
+
+def read_chain(depth, **changes):
+    """Return the ensemble of a file with the trees of `make_chain`."""
+    tree, arrays = make_chain(depth), Arrays()
+    n_nodes = len(tree.feature)
+    values = {name: np.zeros(n_nodes) for name in ("threshold", "value", "gain")}
+    values |= {"feature": tree.feature, "left": tree.left, "offset": tree.offset, "set": np.full(n_nodes, -1)}
+    values |= {"missing_left": np.zeros(n_nodes), "edge": [0.5, 0.25], "leverage": [2.0, 1.0], "codes": []}
+    kinds = {"feature": "<i4", "left": "<i4", "set": "<i4", "offset": "<i8", "missing_left": "|u1", "codes": "<u8"}
+    about = {
+        name: arrays.put(one, kinds.get(name, "<f8")) for name, one in (values | changes).items() if name != "start"
+    }
+    about |= {"losses": arrays.put([0.5]), "errors": arrays.put([0.25])}
+    about |= {"start": changes["start"]} if "start" in changes else {}
+    return reading._read_ensemble(about, arrays.make_reader(), 1)
+
+
+def test_trees_are_no_deeper_than_60_splits():
+    ensemble = read_chain(60, start=-1e100)
+    assert (len(ensemble), ensemble.start, ensemble.forest.n_features) == (2, -1e100, 1)
+    assert (ensemble.losses.tolist(), ensemble.errors.tolist()) == ([0.5], [0.25])
+    assert read_chain(1).start == 0.0
+    with refuses("trees are no deeper than 60"):
+        read_chain(61)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"value": [0.0, 0.0, 1e100, 0.0]}, "scores are finite"),
+        ({"value": [0.0, 0.0, -1e100, 0.0]}, "scores are finite"),
+        ({"value": [math.nan, 0.0, 0.0, 0.0]}, "numbers are finite"),
+        ({"gain": [math.inf, 0.0, 0.0, 0.0]}, "numbers are finite"),
+        ({"gain": [0.0] * 3}, "arrays of nodes are of one length"),
+        ({"threshold": [0.0] * 5}, "arrays of nodes are of one length"),
+        ({"edge": [0.5]}, "arrays of trees are of one length"),
+        ({"leverage": [0.5] * 3}, "arrays of trees are of one length"),
+        ({"edge": [], "leverage": [], "offset": [0]}, "arrays of trees are of one length"),
+        ({"codes": [0] * 3}, "a set is 4 words"),
+        ({"start": above(1e100)}, ".* lies in"),
+    ],
+    ids=str,
+)
+def test_trees_that_make_no_sense_are_refused(changes, message):
+    with refuses(message):
+        read_chain(1, **changes)
 
 
 def test_values_of_leaves_go_to_their_nodes_and_splits_have_zeros():

@@ -160,6 +160,20 @@ def test_a_header_ends_at_a_multiple_of_eight_bytes_whatever_its_length(length):
     assert (found, bytes(data)) == (header, arrays)
 
 
+def test_a_header_holds_nothing_that_json_has_no_word_for():
+    with pytest.raises(ValueError, match="JSON"):
+        pack({"a": math.nan}, b"", VERSION)
+    assert pack({"a": [1, "b"]}, b"", VERSION)[24:].startswith(b'{"a":[1,"b"]}')
+    assert pack({}, b"", VERSION)[:16] == b"UNTWIST\0" + struct.pack("<II", VERSION, 0)
+
+
+def test_a_file_of_a_newer_version_is_refused_whatever_it_holds():
+    with pytest.raises(ValueError, match=f"format {VERSION + 1}, known are 1 to {VERSION}"):
+        unpack(pack({}, b"", VERSION + 1))
+    with pytest.raises(ValueError, match="does not make sense"):
+        unpack(pack({}, b"", 0))
+
+
 def test_a_file_of_nothing_but_a_header_is_whole():
     content = pack({}, b"", FIRST_VERSION)
     assert unpack(content)[0] == {}
