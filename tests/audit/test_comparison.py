@@ -111,6 +111,24 @@ def test_a_method_is_measured_on_the_rows_that_count():
     )
 
 
+def test_posteriors_of_peers_are_the_mean_over_the_folds_that_judge_a_row(monkeypatch):
+    audit = make_audit(3)
+    shares = np.array([np.where(np.arange(60) < 20, 1.0, 0.25), np.where(np.arange(60) < 20, 0.0, 0.75)])
+    weights = np.array([np.ones(60), np.full(60, 2.0)])
+    monkeypatch.setattr(comparison, "_find_folds", lambda _: (shares, weights))
+    monkeypatch.setattr(comparison, "PEERS", {"one": ("numpy", "fit"), "absent": ("no_such_package", "fit")})
+    by_fold = {1.0: np.array([0.7, 0.2, 0.1]), 2.0: np.array([0.1, 0.3, 0.6])}
+    monkeypatch.setattr(
+        comparison, "_predict", lambda fit, audit, weight, rows: np.tile(by_fold[weight[0]], (len(rows), 1))
+    )
+    found = comparison.compare(audit)
+    assert list(found) == ["untwist", "one"]
+    assert found["untwist"] == comparison._measure(audit, audit.posterior, audit.noise.clean(audit.posterior).argmax(1))
+    mixed = 0.25 * by_fold[1.0] + 0.75 * by_fold[2.0]
+    posterior = np.array([by_fold[1.0] if row < 20 else mixed for row in range(60)])
+    assert found["one"] == comparison._measure(audit, posterior, np.where(np.arange(60) < 20, 0, 2))
+
+
 def test_rows_to_stop_on_are_a_fifth_of_each_class_where_there_are_enough():
     labels = np.repeat([0, 1], [80, 20])
     train, stop = comparison._split(labels, 2)

@@ -37,6 +37,15 @@ def test_an_interval_moves_by_its_odds_and_keeps_the_share_inside():
         assert (low, high) == pytest.approx((min(ends[0], share), max(ends[1], share)))
 
 
+def test_an_interval_of_none_or_of_all_is_moved_too():
+    assert move_interval(0.5, (1.0, 0.9, 1.0)) == (pytest.approx(0.0, abs=1e-9), 0.5)
+    assert move_interval(0.5, (0.0, 0.0, 0.1)) == (0.5, pytest.approx(1.0))
+    for share in (0.0, 1.0):
+        low, high = move_interval(share, (0.3, 0.2, 0.4))
+        assert (low, high) == (pytest.approx(share), pytest.approx(share))
+        assert low <= share <= high
+
+
 def test_a_widened_interval_may_have_all_of_the_doubted_part_wrong():
     assert widen_interval((0.1, 0.05, 0.2), 0.0) == (0.1, 0.05, 0.2)
     assert widen_interval((0.1, 0.05, 0.2), 0.25) == pytest.approx((0.1, 0.05, 0.25 + 0.75 * 0.2))

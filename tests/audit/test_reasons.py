@@ -33,7 +33,7 @@ class Model:
 
     def __init__(self, schema, n_classes=2):
         self.encoder = TableEncoder(4, schema=schema)
-        self.shared_forests = Stump((0, 0.0), (1, 1.0)), Stump((3, 2.0))
+        self.shared_forests = Stump((0, 0.0), (1, 1.0)), Stump((3, 2.0)), Stump((0, -0.5))
         self.n_classes = n_classes
         self.posterior = SimpleNamespace(decision=lambda scores: 2.0 * scores, twisted=self.twist)
 
@@ -129,6 +129,12 @@ def test_similar_rows_share_most_leaves_and_of_equals_the_first_come_first(block
         shared = [sum(in_leaves[row] == in_leaves[other]) for other in range(40)]
         expected = sorted((other for other in range(40) if other != row), key=lambda other: (-shared[other], other))
         assert similar.tolist() == expected[:20]
+    many = make_finder(n=300, seed=1)
+    in_leaves = np.hstack([forest.leaves(many.table, None) for forest in many.fitted.shared_forests])
+    shared = (in_leaves[:, None] == in_leaves).sum(axis=2)
+    for row, similar in enumerate(many.find_similar(np.arange(300))):
+        others = sorted(np.delete(np.arange(300), row), key=lambda other: (-shared[row, other], other))
+        assert similar.tolist() == others[:20]
     few = make_finder(n=6)
     (similar,) = few.find_similar(np.array([2]))
     assert sorted(similar) == [0, 1, 3, 4, 5]
@@ -149,11 +155,11 @@ def test_of_many_rows_some_are_looked_at(monkeypatch):
 def test_leaves_of_all_trees_are_told_apart():
     finder = make_finder()
     marked = finder._mark_leaves(np.arange(40)).toarray()
-    assert marked.shape == (40, 9)
-    assert (marked.sum(axis=1) == 3).all()
-    expected = np.zeros((40, 9))
+    assert marked.shape == (40, 12)
+    assert (marked.sum(axis=1) == 4).all()
+    expected = np.zeros((40, 12))
     for row in range(40):
-        for tree, (column, limit) in enumerate([(0, 0.0), (1, 1.0), (3, 2.0)]):
+        for tree, (column, limit) in enumerate([(0, 0.0), (1, 1.0), (3, 2.0), (0, -0.5)]):
             expected[row, 3 * tree + 1 + (finder.table[row, column] > limit)] = 1
     np.testing.assert_array_equal(marked, expected)
     assert finder._split_columns.tolist() == [0, 1, 3]

@@ -415,6 +415,20 @@ def test_parts_of_enough_rows_are_measured_and_the_clearest_named_first(asked):
     assert [one.where for one in find(0.1, 0.4, 0.2)] == ["y"]
     assert [one.where for one in find(0.1, 0.25, 0.26)] == ["y", "z"]
     assert [one.where for one in find(0.4, 0.25, 0.26)] == []
+    assert [one.where for one in find(0.25, 0.25, 0.25)] == []
+
+
+def test_rows_of_rare_categories_are_of_no_known_part(asked, monkeypatch):
+    monkeypatch.setattr(slices, "MOST_CATEGORIES", 2)
+    judged, encoder = make_rows(400)
+    judged.table[:200, 0] = np.arange(200) % 2  # The third category is the rarest.
+    asked["scores"] = iter([0.1, 6.0, 0.1, 0.1, 0.1, 0.1])
+    asked["shares"] = [0.1, 0.4]
+    (found,) = find_slices(judged, encoder, range(2))
+    assert found.where == "y"
+    _, sources, options = asked["sources"][0]
+    assert options["names"] == ["x", "y"]
+    assert sources.tolist() == np.where(judged.table[:, 0] == 2, -1, judged.table[:, 0]).tolist()
 
 
 def test_too_few_rows_or_all_of_them_are_no_part(asked):
