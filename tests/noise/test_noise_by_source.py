@@ -298,6 +298,8 @@ def test_posteriors_of_0_and_1_and_labels_of_one_class_break_nothing():
         ({"sources": [0, 2]}, "sources must lie from -1 to 1"),
         ({"sources": [0]}, "one per row"),
         ({"sources": [-1, -1]}, "known for at least one row"),
+        ({"weight": [0.0, 0.0]}, "known for at least one row"),
+        ({"weight": [0.0, 1.0], "sources": [0, -1]}, "known for at least one row"),
         ({"posterior": [[0.5, 0.5]]}, "a row per label"),
         ({"posterior": [[0.5, np.nan], [0.5, 0.5]]}, "must hold probabilities"),
         ({"weight": [1.0, -1.0]}, "weight must be finite and non-negative"),

@@ -178,3 +178,64 @@ def test_a_climb_ends_at_a_peak_that_plain_steps_do_not_exceed(several):
     assert rate(found) == pytest.approx(rate(plain), abs=1e-3)
     np.testing.assert_allclose(found, plain, atol=5e-3)
     np.testing.assert_allclose(found.sum(axis=2), 1.0)
+
+
+def test_slope_and_offsets_are_found_by_newtons_steps(monkeypatch):
+    votes, log_clean, _ = draw_votes(n_items=80)
+    truth = np.exp(1.2 * log_clean + [0.3, -0.2, 0.0])
+    truth /= truth.sum(axis=1, keepdims=True)
+    start = np.array([1.0, 0.0, 0.0, 0.0])
+
+    def find_gradient(parameters):
+        logs = parameters[0] * log_clean + parameters[1:]
+        likely = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+        residual = votes.weight[:, None] * (truth - likely)
+        return np.append((residual * log_clean).sum(), residual.sum(axis=0)) - 4.0 * (parameters - start)
+
+    hessian = [(find_gradient(start + step) - find_gradient(start - step)) / 2e-5 for step in 1e-5 * np.eye(4)]
+    move = np.linalg.solve(np.array(hessian), -find_gradient(start))
+    assert np.abs(move).max() < 1.0
+    monkeypatch.setattr(source_fits, "NEWTON_STEPS", 1)
+    slope, offsets = source_fits._calibrate(votes, log_clean, truth, True)
+    np.testing.assert_allclose([slope, *offsets], start + move, atol=1e-6)
+
+
+# ---- what follows ----
+
+
+def test_shares_of_sources_are_counted_even_of_a_light_one_and_expected_of_one_without_labels():
+    votes, log_clean, _ = draw_votes(n_items=60, several=False, seed=2)
+    # The last source that there is has a fiftieth of a label each, and one more has none.
+    weight = np.where(votes.source == 2, 0.02, 1.0)
+    votes = votes._replace(weight=weight, n_sources=4)
+    matrices = 0.6 * np.eye(3) + 0.4 * np.random.default_rng(3).dirichlet(np.ones(3), (4, 3))
+    truth, likelihood = source_fits._find_truth(votes, log_clean, matrices)
+    counts = source_fits._count(votes, truth)
+    assert 0 < counts[2].sum() < 1
+    prior = learn_prior(counts, matrices.mean(axis=0))
+    fit = source_fits._conclude(votes, None, log_clean, matrices, prior, matrices.mean(axis=0), -50.0)
+    wrong = 1.0 - np.einsum("skk->sk", matrices)
+    information = source_fits._find_information(votes, truth, wrong)
+    told = source_fits._discount(counts, matrices, information)
+    for s in range(4):
+        mine = votes.source == s
+        total = weight[mine].sum()
+        if total:
+            by_class = (weight[mine, None] * truth[mine]).sum(axis=0) / total
+            share = 1.0 - weight[mine] @ truth[mine, votes.label[mine]] / total
+            missing = min(max(1.0 - told[s].sum() / total, 0.0), 1.0)
+        else:
+            by_class, missing = np.full(3, 1 / 3), 1.0
+            share = wrong[s].mean()
+        np.testing.assert_allclose(fit.class_shares[s], by_class)
+        assert fit.shares[s] == pytest.approx(share)
+        # In log-odds: what the votes inform of and the labels that the prior adds.
+        scale = np.diag(wrong[s] * (1.0 - wrong[s]))
+        known = np.linalg.inv(information[s] + prior.added_labels[s] * scale)
+        covariance = (1.0 + missing) * (scale @ known @ scale + prior.find_spread(told)[s])
+        np.testing.assert_allclose(fit.covariance[s], covariance, rtol=1e-8)
+    by_source = likelihood - (told * np.log(matrices)).sum() + prior.evidence
+    assert fit.gain == pytest.approx(by_source + 50.0)
+    alone = learn_prior(told.sum(axis=0, keepdims=True), matrices.mean(axis=0), prior)
+    assert fit.evidence == pytest.approx(prior.evidence - alone.evidence)
+    np.testing.assert_allclose(fit.clean, np.exp(log_clean))
