@@ -183,6 +183,24 @@ def test_rows_held_out_are_told_with_their_shares(table):
     np.testing.assert_array_equal(model.validation_shares, data.validation_share[model.validation_rows])
 
 
+def test_what_is_measured_after_each_round_is_what_was_asked_for(table):
+    validation = ValidationTable(*(one[:20] for one in table))
+
+    def list_measured(validation=None, size=1, **settings):
+        data = replace(collect(table, validation, **settings), workers=SimpleNamespace(size=size))
+        posterior = boost_given_settings(collect(table)).model.posterior
+        measurer = fitting._make_measurer(data, lambda: posterior, data.settings.make_link(2.0))
+        return None if measurer is None else list(measurer.rows)
+
+    assert list_measured() is list_measured(validation) is list_measured(size=2) is None
+    assert list_measured(eval_training=True) == ["training"]
+    assert list_measured(validation, eval_metric="accuracy") == ["validation"]
+    assert list_measured(validation, eval_metric="accuracy", eval_training=True) == ["training", "validation"]
+    assert list_measured(eval_metric="accuracy", eval_training=True) == ["training"]
+    with pytest.raises(ValueError, match="eval_metric and eval_training are for one machine"):
+        list_measured(eval_training=True, size=2)
+
+
 # ---- rounds again ----
 
 

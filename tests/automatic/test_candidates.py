@@ -1,5 +1,7 @@
 """Candidates on folds: curves that are written down, beside plain sums over rounds."""
 
+from concurrent.futures import Future
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,28 @@ def test_folds_that_are_ahead_wait_for_the_others():
     run.boost(2)
     run.boosters[0][0].boost(1)  # Ctrl-C came before the other one had its turn.
     np.testing.assert_array_equal(run.losses(), [4.0, 2.0])
+
+
+class Threads:
+    """An executor that takes so many tasks, as if the interpreter were about to end."""
+
+    def __init__(self, most):
+        self.left = most
+
+    def submit(self, task, *arguments):
+        if self.left == 0:
+            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+        self.left -= 1
+        future = Future()
+        future.set_result(task(*arguments))
+        return future
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_what_threads_do_not_take_is_boosted_all_the_same(most):
+    run = make_run([[4.0, 2.0], [4.0, 2.0]], threads=Threads(most))
+    run.boost(2)
+    assert [one.done for one in run.boosters[0]] == [2, 2]
 
 
 def test_the_edge_of_a_round_is_the_mean_of_all_boosters():
