@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from untwist.noise import source_fits
 from untwist.noise.hierarchy import learn_prior
+from untwist.noise.source_fits import _count
 from untwist.noise.votes import arrange_votes
 
 
@@ -57,7 +58,7 @@ def test_counts_shares_and_the_likelihood_of_all_labels_are_sums_over_votes(draw
         shares[item, label] += 1 / np.count_nonzero(votes.item == item)
         likely = sum(truth[item, k] * matrices[0, k, label] for k in range(3))
         pooled += votes.weight[item] * pooled_weight * math.log(likely)
-    np.testing.assert_allclose(source_fits._count(votes, truth), counts)
+    np.testing.assert_allclose(_count(votes, truth), counts)
     np.testing.assert_allclose(source_fits._share_votes(votes), shares)
     assert source_fits._rate_pooled(votes, truth, matrices[0]) == pytest.approx(pooled)
 
@@ -120,7 +121,7 @@ def test_counts_are_discounted_as_the_slow_twin_does(scale):
 def test_known_truths_are_told_in_full():
     votes, _, matrices = draw_votes()
     truth = np.eye(3)[np.arange(len(votes.first)) % 3]
-    counts = source_fits._count(votes, truth)
+    counts = _count(votes, truth)
     # With the rates that were counted, the information of known truths is that of so many draws.
     counted = np.where(np.eye(3) == 1, 0.0, counts).sum(axis=2) / counts.sum(axis=2)
     matrices = np.where(np.eye(3) == 1, 1.0 - counted[:, :, None], counted[:, :, None] / 2)
@@ -166,7 +167,7 @@ def test_a_slope_stays_within_its_limits():
 def test_a_climb_ends_at_a_peak_that_plain_steps_do_not_exceed(several):
     votes, log_clean, matrices = draw_votes(n_items=120, several=several)
     truth, _ = source_fits._find_truth(votes, log_clean, matrices)
-    prior = learn_prior(source_fits._count(votes, truth), matrices.mean(axis=0))
+    prior = learn_prior(_count(votes, truth), matrices.mean(axis=0))
 
     def rate(each):
         return source_fits._find_truth(votes, log_clean, each)[1] + prior.rate_matrices(each)
@@ -174,7 +175,7 @@ def test_a_climb_ends_at_a_peak_that_plain_steps_do_not_exceed(several):
     found = source_fits._climb(votes, log_clean, matrices, prior)
     plain = matrices
     for _ in range(400):
-        plain = prior.find_matrices(source_fits._count(votes, source_fits._find_truth(votes, log_clean, plain)[0]))
+        plain = prior.find_matrices(_count(votes, source_fits._find_truth(votes, log_clean, plain)[0]))
     assert rate(found) == pytest.approx(rate(plain), abs=1e-3)
     np.testing.assert_allclose(found, plain, atol=5e-3)
     np.testing.assert_allclose(found.sum(axis=2), 1.0)
@@ -210,7 +211,7 @@ def test_shares_of_sources_are_counted_even_of_a_light_one_and_expected_of_one_w
     votes = votes._replace(weight=weight, n_sources=4)
     matrices = 0.6 * np.eye(3) + 0.4 * np.random.default_rng(3).dirichlet(np.ones(3), (4, 3))
     truth, likelihood = source_fits._find_truth(votes, log_clean, matrices)
-    counts = source_fits._count(votes, truth)
+    counts = _count(votes, truth)
     assert 0 < counts[2].sum() < 1
     prior = learn_prior(counts, matrices.mean(axis=0))
     fit = source_fits._conclude(votes, None, log_clean, matrices, prior, matrices.mean(axis=0), -50.0)
