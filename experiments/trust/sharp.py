@@ -19,11 +19,11 @@ from untwist.noise import menon
 __all__ = ["SHARP", "SharpRow"]
 
 NAN = math.nan
-#: The rates of the first and of the second class, in per cent, those of the largest samples first.
+#: The rates of the first and of the second class, in per cent. The largest samples have the first of them only.
 RATES = ("20-20", "10-30", "12-12", "0-20")
-#: By the number of rows, how many samples there are of each world, and of how many of the rates.
-SAMPLES = {5_000_000: (1, 2), 1_000_000: (1, 4), 100_000: (3, 4)}
-QUICK_SAMPLES = {2_000: (1, 2)}
+#: By the number of rows: of how many worlds, rates and seeds there are samples.
+SAMPLES = {100_000: (3, 4, 1), 1_000_000: (3, 2, 1), 5_000_000: (1, 1, 1)}
+QUICK_SAMPLES = {2_000: (3, 2, 1)}
 #: Worlds whose classes follow from one or two of their columns without a doubt.
 WORLDS = ("threshold", "steps", "corner")
 #: Few columns, as most of the time goes into rows.
@@ -70,12 +70,12 @@ class SharpRow:
 
 
 def list_jobs(quick: bool, folder: str | None) -> list[Job]:  # noqa: ARG001
-    """List the samples, the largest first."""
+    """List the samples, the largest last."""
     return [
         (world, rate, n_rows, seed)
-        for n_rows, (samples, n_rates) in (QUICK_SAMPLES if quick else SAMPLES).items()
-        for seed in range(samples)
-        for world in WORLDS
+        for n_rows, (n_worlds, n_rates, n_seeds) in (QUICK_SAMPLES if quick else SAMPLES).items()
+        for seed in range(n_seeds)
+        for world in WORLDS[:n_worlds]
         for rate in RATES[:n_rates]
     ]
 
