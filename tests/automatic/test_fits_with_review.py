@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from untwist.automatic import reviews
-from untwist.automatic.reviews import fit_with_review, judge_with_review
+from untwist.automatic.reviews import _weigh, fit_with_review, judge_with_review
 from untwist.data.reviews import ReviewedRows
 from untwist.fitting import Fit
 from untwist.model import Choice, OutOfFold
@@ -102,7 +102,7 @@ def test_matrices_are_undone_where_noise_was_found_and_rates_always():
 
 def test_a_reviewed_label_is_worth_some_noisy_ones_and_others_are_worth_one():
     noise, review = Untwisting.from_rates((0.1, 0.3)), make_review()
-    worth = reviews._weigh(Written(noise=noise), review)
+    worth = _weigh(Written(noise=noise), review)
     known = np.array([0, 2, 5])
     np.testing.assert_array_equal(worth[known], find_worth(noise, POSTERIOR[known], review.labels[known].astype(int)))
     np.testing.assert_array_equal(worth[[1, 3, 4]], 1.0)

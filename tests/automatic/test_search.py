@@ -13,9 +13,16 @@ from untwist.boosting.engines.engine import Engine
 from untwist.fitting import AlphaDecision
 from untwist.links import LogitLink
 from untwist.model import Candidate
-from untwist.progress import ProgressLine, use_display
 from untwist.settings import LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS, resolve
 from untwist.training_data import TrainingData, ValidationTable
+
+
+class EndedError(Exception):
+    """Ends a search where a test has seen enough."""
+
+
+def end_search(*_):
+    raise EndedError
 
 
 def make_search(n_classes=2, validation=None, changes=None, **settings):
@@ -63,7 +70,7 @@ def test_few_rows_with_many_columns_make_fewer_rounds_of_longer_steps(n_features
     search = make_search(changes=widen(n_features, n_rows), families="boosted")
     assert search.most_rounds == (100 if is_wide else 1000)
     assert (search.step, *search.longer_steps) == ((LEARNING_RATES[0], 0.2) if is_wide else LEARNING_RATES)
-    assert search._slow_after == (50 if is_wide else 200)
+    assert start(search)[0].slow_after == (50 if is_wide else 200)
 
 
 def test_what_was_given_is_not_chosen():
@@ -98,11 +105,18 @@ def test_families_that_are_mixed_have_candidates_of_their_own():
 )
 def test_small_tables_are_boosted_side_by_side_on_one_machine(changes, expected, monkeypatch):
     monkeypatch.setattr("untwist.automatic.search.count_threads", lambda n_jobs: n_jobs)
-    assert make_search(changes=changes, n_jobs=2)._boosts_side_by_side is expected
-    assert make_search(changes=changes, n_jobs=1)._boosts_side_by_side is False
-    search = make_search(changes=changes, n_jobs=2)
-    search.settings = replace(search.settings, engine=SimpleNamespace(boosts_side_by_side=False))
-    assert search._boosts_side_by_side is False
+
+    def has_threads(n_jobs, **engine):
+        search = make_search(changes=changes, n_jobs=n_jobs)
+        search.settings = replace(search.settings, engine=SimpleNamespace(**{"boosts_side_by_side": True} | engine))
+        search.try_candidate = end_search
+        with pytest.raises(EndedError):
+            search.run()
+        return search.threads is not None
+
+    assert has_threads(2) is expected
+    assert has_threads(1) is False
+    assert has_threads(2, boosts_side_by_side=False) is False
 
 
 # ---- the order of candidates ----
@@ -120,11 +134,12 @@ def try_written(search, losses):
             search.candidates[key] = Candidate(alpha, depth, 0.1, 10, loss, 0.1, key.drawn)
             best = None if search.best_run is None else search.candidates[search.best_run.key].loss
             if best is None or loss < best:
-                search.best_run = SimpleNamespace(key=key)
+                search.best_run = SimpleNamespace(key=key, list_forests=end_search)
         return search.candidates[key].loss
 
     search.try_candidate = try_candidate
-    search._try_candidates()
+    with pytest.raises(EndedError):
+        search.run()
     return tried
 
 
@@ -156,17 +171,25 @@ def test_a_given_depth_is_tried_once():
     assert try_written(search, {}) == [(1.0, 3, None)]
 
 
+def make_coded_search(sets):
+    """Return a search over columns of many categories, which may be split by sets."""
+    search = make_search(families="boosted")
+    workers = SimpleNamespace(size=2)  # Nothing is boosted side by side.
+    search.data = SimpleNamespace(split_by_sets=lambda: sets, boosts_log_odds=False, workers=workers)
+    return search
+
+
 @pytest.mark.parametrize(
     ("of_sets", "interrupt", "takes_sets"), [(0.97, False, True), (0.981, False, False), (0.5, True, False)]
 )
 def test_sets_take_the_place_of_numbers_where_they_gain_enough(of_sets, interrupt, takes_sets):
-    search = make_search(families="boosted")
-    numbers, sets = search.data, replace(search.data)
-    search.data = SimpleNamespace(split_by_sets=lambda: sets, boosts_log_odds=False)
-    losses = iter([1.0, of_sets])
-    tried = []
+    sets = SimpleNamespace(boosts_log_odds=False)
+    search = make_coded_search(sets)
+    losses, tried = iter([1.0, of_sets]), []
 
     def try_candidate(alpha, depth):
+        if len(tried) == 2:
+            raise EndedError
         tried.append((alpha, depth, search.data is sets))
         search.candidates[len(tried)] = "tried"
         search.best_run = len(tried)
@@ -174,21 +197,28 @@ def test_sets_take_the_place_of_numbers_where_they_gain_enough(of_sets, interrup
         return next(losses)
 
     search.try_candidate = try_candidate
-    search._choose_sets_or_numbers()
+    with pytest.raises(EndedError):
+        search.run()
     middle = search.depths[len(search.depths) // 2]
     assert tried == [(search.alphas[0], middle, False), (search.alphas[0], middle, True)]
     assert (search.data is sets) is takes_sets
-    assert (list(search.candidates), search.best_run) == ([2], 2) if takes_sets else ([1], 1)
-    search.data, search.try_candidate = numbers, None
-    search._choose_sets_or_numbers()  # Without columns of many categories there is nothing to try.
+    assert (list(search.candidates), search.best_run) == (([2], 2) if takes_sets else ([1], 1))
 
 
 def test_sets_are_not_tried_where_the_search_has_ended():
-    search = make_search(families="boosted")
-    search.data = SimpleNamespace(split_by_sets=lambda: "sets", boosts_log_odds=False)
-    search.try_candidate = lambda alpha, depth: setattr(search, "stopped", True) or 1.0
-    search._choose_sets_or_numbers()
-    assert search.data != "sets"
+    search, seen = make_coded_search("sets"), []
+
+    def try_candidate(alpha, depth):
+        if seen:
+            raise EndedError
+        seen.append(search.data)
+        search.stopped = True
+        return 1.0
+
+    search.try_candidate = try_candidate
+    with pytest.raises(EndedError):
+        search.run()
+    assert search.data is seen[0]
 
 
 # ---- runs ----
@@ -274,28 +304,6 @@ def test_a_run_knows_what_it_has_to_beat_and_when_it_is_slow():
     given = make_search(families="boosted", n_estimators=9, learning_rate=0.1)
     run, _ = start(given)
     assert (run.to_beat, run.slow_after, run.ends_by_itself) == (None, None, False)
-
-
-class Recorder(ProgressLine):
-    """Keeps what it is told to show."""
-
-    def __init__(self):
-        super().__init__()
-        self.told = []
-
-    def show(self, words, seconds_left=float("nan")):
-        self.told.append(words)
-
-
-def test_only_the_first_worker_shows_what_is_done():
-    for rank, expected in [(0, ["halfway"]), (1, [])]:
-        workers = SimpleNamespace(rank=rank, size=2, sum=lambda values: values)
-        search, recorder = make_search(changes={"workers": workers}), Recorder()
-        with use_display(recorder):
-            search._show("halfway", 0.5)
-        assert recorder.told == expected
-        assert search.forecast.done == 0.5
-    make_search()._show("to nobody", 1.0)
 
 
 @pytest.mark.parametrize(
