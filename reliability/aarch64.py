@@ -61,7 +61,7 @@ print(json.dumps({name: hashlib.sha256(values.tobytes()).hexdigest() for name, v
 COMPARISON = """
 import json, platform, sys
 import numpy as np
-from helpers.number_fixtures import CASES, PATH, describe, fit
+from helpers.number_fixtures import BY_LIBM, CASES, PATH, describe, fit
 known = json.loads(PATH.read_text())["cases"]
 failed = 0
 for name in CASES:
@@ -70,7 +70,7 @@ for name in CASES:
     error = float(np.max(np.abs(np.divide(found["proba"], known[name]["proba"]) - 1.0)))
     words = "other " + ", ".join(different) if different else "the same bits"
     print(f"  {name}: {words}; probabilities within {error:.0e}", flush=True)
-    failed += bool(different) or error > 1e-7
+    failed += bool(different) or error > (1e-5 if name in BY_LIBM else 1e-7)
 print(f"{len(CASES)} fits on {platform.machine()}, {failed} differ")
 sys.exit(failed > 0)
 """

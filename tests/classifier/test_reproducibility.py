@@ -13,10 +13,9 @@ import json
 import numpy as np
 import pytest
 
-from helpers.number_fixtures import CASES, PATH, describe, fit, make_labels, make_rows
+from helpers.number_fixtures import BY_LIBM, CASES, PATH, describe, fit, make_labels, make_rows
 
 STORED = json.loads(PATH.read_text())["cases"]
-BY_LIBM = ("exact link", "automatic, several classes")  # The C library has a part in these numbers.
 
 
 def test_every_case_is_stored():

@@ -202,14 +202,17 @@ def test_the_package_has_both(tmp_path, fitted):
     assert_same_answers(untwist.load(str(tmp_path / "m")), fitted["negative"], draw_rows(10))
 
 
+BY_NUMPY = ("format-1-automatic.untwist", "format-1-uniform.untwist")  # Their posteriors pass through its exp and log.
+
+
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.untwist")), ids=lambda path: path.name)
 def test_files_of_every_version_stay_readable(path):
     version = path.name.split("-")[1]
     expected = json.loads((FOLDER / f"format-{version}.json").read_text())[path.name]
     proba = load(path).predict_proba(draw_rows(20, seed=7))
-    if version == "1":
+    if version == "1" and path.name not in BY_NUMPY:
         assert [[float(p).hex() for p in row] for row in proba] == expected
-    # Products with matrices are rounded as the linear algebra of each machine does.
+    # Products with matrices, and exp and log of NumPy, are rounded as each machine and version does.
     np.testing.assert_allclose(proba, [[*map(float.fromhex, row)] for row in expected], rtol=0, atol=1e-13)
 
 
@@ -233,6 +236,9 @@ def test_what_the_first_format_can_hold_is_written_in_it(contents):
         **dict.fromkeys(OF_FORMAT_5, 5),
         **dict.fromkeys(OF_FORMAT_6, 6),
     }
+
+
+BY_NUMPY = ("format-1-automatic.untwist", "format-1-uniform.untwist")  # Their posteriors pass through its exp and log.
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.untwist")), ids=lambda path: path.name)
