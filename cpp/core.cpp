@@ -1,5 +1,5 @@
-// The compiled core as a Python module. The files in python/ check what comes in, release the GIL inside, and each ends
-// with what it adds to the module.
+// The compiled core as a Python module. The .cpp files in python/ check what comes in, release the GIL inside, and each
+// ends with what it adds to the module.
 #include <nanobind/nanobind.h>
 
 #include "python/module.hpp"

@@ -1,7 +1,7 @@
-// The parts of the module. Each adds its classes and functions, and is compiled on its own, so that several are at
-// once.
+// The parts of the module. Each adds its classes and functions, and is a translation unit of its own, so that they
+// compile in parallel.
 //
-// All of them convert the same types: a conversion that one lacks is missed by its calls, and not by the compiler.
+// All of them include the same type casters: the compiler does not notice a missing one, and calls would fail.
 #pragma once
 
 #include <nanobind/nanobind.h>

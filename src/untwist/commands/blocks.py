@@ -60,7 +60,9 @@ def reads_in_blocks(options: argparse.Namespace) -> bool:
         return False
     is_parquet = find_kind(options.table) == ".parquet"
     if options.blocks and not is_parquet:
-        raise ValueError(f"{options.table} is no Parquet file, and only these are read in blocks")
+        raise ValueError(
+            f"{options.table} is no Parquet file, and only these are read in blocks (docs/beyond-memory.md)"
+        )
     if options.blocks is not None or not (is_parquet and options.table.is_file()):
         return bool(options.blocks)
     import_pandas()

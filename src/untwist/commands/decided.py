@@ -15,6 +15,9 @@ from untwist.files.decisions import read_decisions
 
 __all__ = ["find_label", "fingerprint_file", "read_reviewed"]
 
+#: What makes decisions from Python fit a file.
+AS_TEXT = "decisions from Python are about a CSV file's cells if it was read with dtype=str, keep_default_na=False"
+
 
 def fingerprint_file(frame: Any, label: str) -> str:
     """Compute the fingerprint of the table in a file: all cells as the file has them.
@@ -58,7 +61,10 @@ def find_label(frame: Any, decisions: Decisions) -> str:
             raise ValueError(f"its labels, in column {name!r}, are not those that were decided on")
         return str(name)
     if found := [name for name in frame.columns if fingerprint_labels(frame[name]) == labels]:
-        raise ValueError(f"its labels, in column {found[0]!r}, are those decided on, but other cells changed")
+        raise ValueError(
+            f"its labels, in column {found[0]!r}, are those decided on, but other cells changed, or were read as "
+            f"something else: {AS_TEXT}"
+        )
     raise ValueError("neither its labels nor its other cells are those that were decided on")
 
 
@@ -87,7 +93,7 @@ def read_reviewed(path: Path, frame: Any, label: str, table: PreparedTable) -> D
     if len(decisions) and decisions.fingerprint.split("-")[0] != features:
         raise ValueError(
             f"{path} is about another file, or about another label than {label!r}: rows and columns must be those that "
-            "were reviewed, and only labels may have changed"
+            f"were reviewed, and only labels may have changed; {AS_TEXT}"
         )
     position = np.full(len(frame), -1, dtype=np.intp)
     position[table.rows] = np.arange(len(table.rows))

@@ -131,7 +131,8 @@ class Decisions:
         if different := [word for ours, theirs, word in halves if ours != theirs]:
             raise ValueError(
                 f"the decisions are about other data: the data they were made for have {' and '.join(different)} "
-                f"({self.fingerprint}, here {fingerprint})"
+                f"({self.fingerprint}, here {fingerprint}); decisions about a CSV file are about its cells as text, as "
+                "pandas reads them with dtype=str, keep_default_na=False"
             )
 
     def change(self, labels: ArrayLike) -> NDArray[Any]:

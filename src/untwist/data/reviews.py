@@ -133,7 +133,7 @@ def read_review(reviewed: Any, X: Any, y: Any) -> Review:
     if len(decisions) and decisions.fingerprint.split("-")[0] != fingerprint_features(X):
         raise ValueError(
             "reviewed must be decisions about the rows of X: these were made for other features, or for rows in "
-            "another order"
+            "another order, or for the cells of a CSV file as text (dtype=str, keep_default_na=False)"
         )
     is_reviewed = np.zeros(len(labels), dtype=np.bool_)
     positions = decisions.rows[decisions.reviewed]
