@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import io
+import itertools
 import re
 from dataclasses import dataclass, field
 from functools import cache
@@ -33,9 +34,28 @@ def name_page(script: Path) -> str:
     return script.stem.replace("_", "-")
 
 
+@dataclass(frozen=True)
+class CellOutput:
+    """What a cell shows; nothing where it was not run.
+
+    Attributes
+    ----------
+    text : str
+        What was printed.
+    value : object
+        The value of the last expression; None where the cell does not end with one.
+    plots : list of (str, bytes)
+        The title of each figure that was drawn, and the figure as SVG.
+    """
+
+    text: str = ""
+    value: Any = None
+    plots: list[tuple[str, bytes]] = field(default_factory=list)
+
+
 @cache
-def write_page(name: str, script: str, *, is_run: bool = True) -> ExamplePage:
-    """Run the cells of a notebook one by one, and write the page that shows what each of them shows.
+def make_page(name: str, script: str, *, runs_cells: bool = True) -> ExamplePage:
+    """Run the cells of a notebook one by one, and make the page that shows what each of them shows.
 
     Parameters
     ----------
@@ -43,7 +63,7 @@ def write_page(name: str, script: str, *, is_run: bool = True) -> ExamplePage:
         What the page is called, without an ending.
     script : str
         A notebook as a script, in the percent format of Jupytext.
-    is_run : bool, default True
+    runs_cells : bool, default True
         Whether cells are run. Without, the page has all but their outputs, and takes no time.
 
     Returns
@@ -51,43 +71,62 @@ def write_page(name: str, script: str, *, is_run: bool = True) -> ExamplePage:
     ExamplePage
     """
     import jupytext
-    from nbformat import v4
 
     notebook = jupytext.reads(script, fmt="py:percent")
-    page = ExamplePage("")
+    outputs = _run_cells(notebook.cells) if runs_cells else [CellOutput() for _ in notebook.cells]
+    numbers = itertools.count(1)
+    plots = [{f"{name}-{next(numbers)}.svg": plot for plot in output.plots} for output in outputs]
+    markdown = _write_markdown(name, notebook.cells, outputs, plots)
+    _fill_notebook(notebook.cells, outputs)
+    files: dict[str, bytes | str] = {file: drawing for of_cell in plots for file, (_, drawing) in of_cell.items()}
+    files |= {f"{name}.ipynb": jupytext.writes(notebook, fmt="ipynb"), f"{name}.py": script}
+    return ExamplePage(markdown, files)
+
+
+def _run_cells(cells: list[Any]) -> list[CellOutput]:
+    """Run the cells with code, each with what those before it have defined."""
     variables: dict[str, Any] = {"__name__": "__main__"}
+    return [run_cell(cell.source, variables) if cell.cell_type == "code" else CellOutput() for cell in cells]
+
+
+def _write_markdown(
+    name: str, cells: list[Any], outputs: list[CellOutput], plots: list[dict[str, tuple[str, bytes]]]
+) -> str:
+    """Write the page: texts, code and what it shows, and after the title what can be downloaded."""
     parts = []
-    for cell in notebook.cells:
+    for cell, output, plots_of_cell in zip(cells, outputs, plots, strict=True):
         if cell.cell_type == "markdown":
-            parts.append(_point_to_pages(cell.source))
+            # Links between files of the repository, as they are seen from examples, lead from page to page.
+            parts.append(point_to_examples(cell.source).replace("](../docs/", "](../"))
             continue
         parts.append(f"```python\n{cell.source}\n```")
-        if not is_run:
-            continue
-        text, value, plots = run_cell(cell.source, variables)
-        if text:
-            cell.outputs.append(v4.new_output("stream", name="stdout", text=text))
-            parts.append(_write_text(text))
-        if value is not None:
-            data = {"text/plain": repr(value)}
-            if markup := find_markup(value):
-                data["text/html"] = markup
-            cell.outputs.append(v4.new_output("execute_result", data))
-            parts.append(f'<div class="shown">\n{markup}\n</div>' if markup else _write_text(repr(value)))
-        for title, drawing in plots:
-            file = f"{name}-{sum(other.endswith('.svg') for other in page.files) + 1}.svg"
-            page.files[file] = drawing
-            cell.outputs.append(v4.new_output("display_data", {"image/svg+xml": drawing.decode()}))
-            parts.append(f"![{title}]({file})")
+        if output.text:
+            parts.append(_write_text(output.text))
+        if output.value is not None:
+            parts.append(_write_value(output.value))
+        parts += [f"![{title}]({file})" for file, (title, _) in plots_of_cell.items()]
     heading, *rest = parts
+    title, _, introduction = heading.partition("\n\n")
     offer = f"[Download this page as a notebook]({name}.ipynb) or [as a script]({name}.py)."
-    page.markdown = "\n\n".join([*heading.split("\n\n", 1)[:1], offer, *heading.split("\n\n", 1)[1:], *rest]) + "\n"
-    page.files[f"{name}.ipynb"] = jupytext.writes(notebook, fmt="ipynb")
-    page.files[f"{name}.py"] = script
-    return page
+    return "\n\n".join([title, offer, *filter(None, [introduction]), *rest]) + "\n"
 
 
-def run_cell(source: str, variables: dict[str, Any]) -> tuple[str, Any, list[tuple[str, bytes]]]:
+def _fill_notebook(cells: list[Any], outputs: list[CellOutput]) -> None:
+    """Give the cells of a notebook their outputs."""
+    from nbformat import v4
+
+    for cell, output in zip(cells, outputs, strict=True):
+        if output.text:
+            cell.outputs.append(v4.new_output("stream", name="stdout", text=output.text))
+        if output.value is not None:
+            markup = find_markup(output.value)
+            data = {"text/plain": repr(output.value)} | ({"text/html": markup} if markup else {})
+            cell.outputs.append(v4.new_output("execute_result", data))
+        for _, drawing in output.plots:
+            cell.outputs.append(v4.new_output("display_data", {"image/svg+xml": drawing.decode()}))
+
+
+def run_cell(source: str, variables: dict[str, Any]) -> CellOutput:
     """Run a cell as a notebook does.
 
     Parameters
@@ -99,12 +138,7 @@ def run_cell(source: str, variables: dict[str, Any]) -> tuple[str, Any, list[tup
 
     Returns
     -------
-    text : str
-        What was printed.
-    value : object
-        The value of the last expression; None where the cell does not end with one.
-    plots : list of (str, bytes)
-        The title of each figure that was drawn, and the figure as SVG.
+    CellOutput
     """
     tree = ast.parse(source)
     last = ast.Expression(tree.body.pop().value) if isinstance(tree.body[-1], ast.Expr) else None
@@ -112,7 +146,7 @@ def run_cell(source: str, variables: dict[str, Any]) -> tuple[str, Any, list[tup
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, "<cell>", "exec"), variables)
         value = eval(compile(last, "<cell>", "eval"), variables) if last else None
-    return printed.getvalue(), value, _take_plots()
+    return CellOutput(printed.getvalue(), value, _take_plots())
 
 
 def find_markup(value: Any) -> str:
@@ -123,10 +157,27 @@ def find_markup(value: Any) -> str:
     return re.sub(r"\n\s*\n", "\n", markup.strip()) if markup else ""
 
 
-def _point_to_pages(markdown: str) -> str:
-    """Turn links between files of the repository, as they are seen from examples, into links between pages."""
-    to_pages = re.sub(r"\]\((\w+)\.py\)", lambda link: f"]({name_page(Path(link[1]))}.md)", markdown)
-    return to_pages.replace("](../docs/", "](../")
+def point_to_examples(markdown: str, in_repository: str = "", on_site: str = "") -> str:
+    """Turn links to scripts of examples into links to their pages.
+
+    Parameters
+    ----------
+    markdown : str
+        The text with the links.
+    in_repository, on_site : str, default ""
+        The way from the text to the folder of examples, in the repository and on the site.
+
+    Returns
+    -------
+    str
+    """
+    link_to_script = rf"\]\({re.escape(in_repository)}(\w+)\.py\)"
+    return re.sub(link_to_script, lambda link: f"]({on_site}{name_page(Path(link[1]))}.md)", markdown)
+
+
+def _write_value(value: Any) -> str:
+    markup = find_markup(value)
+    return f'<div class="shown">\n{markup}\n</div>' if markup else _write_text(repr(value))
 
 
 def _write_text(text: str) -> str:

@@ -2,26 +2,26 @@
 
 import os
 import re
-from pathlib import Path
 from typing import Any
 
-from example_pages import EXAMPLES, name_page, write_page
+from example_pages import EXAMPLES, make_page, name_page, point_to_examples
 
-#: Set to 0, it leaves the outputs of the examples out: the tests run them elsewhere.
-RUNS_EXAMPLES = os.environ.get("UNTWIST_RUNS_EXAMPLES", "1") != "0"
+#: Where this is 0, notebooks are shown without outputs. The tests build the site so, as `tests/examples` runs the
+#: notebooks.
+RUNS_NOTEBOOKS = os.environ.get("UNTWIST_SITE_RUNS_NOTEBOOKS", "1") != "0"
 
 
 def on_files(files: Any, config: Any) -> Any:
     """Add a page for each notebook in examples, with its plots and what can be downloaded."""
     from mkdocs.structure.files import File
 
-    if RUNS_EXAMPLES:
+    if RUNS_NOTEBOOKS:
         import matplotlib
 
         matplotlib.use("Agg")
     for script in sorted(EXAMPLES.glob("*.py")):
         name = name_page(script)
-        page = write_page(name, script.read_text(encoding="utf-8"), is_run=RUNS_EXAMPLES)
+        page = make_page(name, script.read_text(encoding="utf-8"), runs_cells=RUNS_NOTEBOOKS)
         files.append(File.generated(config, f"examples/{name}.md", content=page.markdown))
         for file, content in page.files.items():
             files.append(File.generated(config, f"examples/{file}", content=content))
@@ -29,14 +29,14 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: object) -> str:
-    """Turn links into the repository, which the site does not hold, into their text, and mark sessions as such.
+    """Turn links to examples into links to their pages, other links into the repository into plain text; mark sessions.
 
+    Pages of examples are left alone: `make_page` has done so.
     Prompts and outputs of a session are highlighted by names of their own, by which copying leaves them out.
     """
     if page.file.src_uri.startswith("examples/"):
         return markdown
-    to_examples = re.compile(r"\]\(\.\./examples/(\w+)\.py\)")
-    to_pages = to_examples.sub(lambda link: f"](examples/{name_page(Path(link[1]))}.md)", markdown)
+    to_pages = point_to_examples(markdown, "../examples/", "examples/")
     without_links = re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", to_pages)
     return without_links.replace("```python\n>>> ", "```pycon\n>>> ")
 

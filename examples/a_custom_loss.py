@@ -32,8 +32,9 @@ print("At power 2 it is the square loss:", np.allclose(PowerLoss(2.0).partial_po
 
 # %% [markdown]
 # ## Its properties
-# Boosting asks for a loss that falls towards the label (M), has no kinks (D), treats classes alike (S) and costs
-# nothing where it is right (E). Is it proper, so that its best answer is what the labels say?
+# The paper asks whether a loss falls towards the label (M), has no kinks (D), treats classes alike (S) and costs
+# nothing where it is right (E). Boosting by the link below needs M, S and E. Is the loss proper, so that its best
+# answer is what the labels say?
 
 # %%
 from untwist.properties import properties
@@ -56,7 +57,7 @@ for power, colour in colours.items():
 left.set(xlabel="estimate u", ylabel="cost if the label is 1", title="Cost")
 right.set(xlabel="share of labels 1", ylabel="best answer", title="Answer")
 right.set_aspect("equal")
-legend = left.legend()
+_ = left.legend()
 
 # %% [markdown]
 # Below 2 the answer is surer than the labels, as that of the alpha-loss is at an alpha above 1. It is even the same
@@ -114,7 +115,8 @@ print(explored)
 # ## The link
 # Boosting adds up scores, and a link turns a score into an estimate. `ClippedLink` makes one of any loss with M, S
 # and E. What boosting uses of it are weights: how much a row counts in the next round, given its margin, which is
-# above 0 where the score agrees with the label. Rows that are right by a wide margin weigh nothing any more.
+# above 0 where the score agrees with the label. With a bounded loss, rows that are right by a wide margin weigh
+# nothing; with the log-loss they always weigh a little.
 
 # %%
 from untwist.links import ClippedLink
@@ -129,7 +131,7 @@ for loss, colour, name in (
 ):
     ax.plot(margins, ClippedLink(loss).weights(margins), color=colour, label=name)
 ax.set(xlabel="margin of a row", ylabel="its weight in the next round", title="Weights by margin")
-legend = ax.legend()
+_ = ax.legend()
 
 # %% [markdown]
 # ## Boosting
@@ -170,7 +172,7 @@ for ax, (power, model) in zip(axes, models.items(), strict=True):
     ax.scatter(*X_test[::4].T, c=y_test[::4], cmap="RdBu_r", edgecolors="white", linewidths=0.5, s=14)
     ax.set(xlabel="first feature", title=f"power {power}")
 axes[0].set_ylabel("second feature")
-bar = figure.colorbar(shades, ax=axes, label="probability of class 1")
+_ = figure.colorbar(shades, ax=axes, label="probability of class 1")
 
 # %% [markdown]
 # ## Where to go next

@@ -19,7 +19,7 @@ X, X_test, y, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
 
 # %% [markdown]
 # ## The same lines
-# A quarter of the training labels are turned over; the test labels stay right. Both get the same table, a DataFrame.
+# A quarter of the training labels are flipped; the test labels stay right. Both get the same table, a DataFrame.
 
 # %%
 _, y_noisy, _ = ClassNoise(0.25).twist(X, y, rng=0)
@@ -32,24 +32,24 @@ for name, model in (("XGBoost", before), ("untwist", after)):
 # %% [markdown]
 # ## From clean labels to noisy ones
 # Where labels are clean there is nothing to gain, and a little may be lost. The more of them are wrong, the more
-# there is to gain. XGBoost that stops early, on rows set aside, is the careful user's choice and belongs into the
+# there is to gain. XGBoost that stops early, on rows set aside, is the careful user's choice and belongs in the
 # comparison.
 
+
 # %%
-shares = np.array([0.0, 0.1, 0.2, 0.3, 0.4])
-contestants = {
-    "untwist, as it comes": lambda X, y: PILBoostClassifier(random_state=0).fit(X, y),
-    "XGBoost, stopped early": lambda X, y: fit_stopped_xgboost(X, y),
-    "XGBoost, as it comes": lambda X, y: XGBClassifier().fit(X, y),
-}
-
-
 def fit_stopped_xgboost(X, y):
     """Fit XGBoost, with rounds up to the lowest log-loss on a fifth of the rows."""
     X_fit, X_val, y_fit, y_val = train_test_split(X, y, test_size=0.2, random_state=0)
     careful = XGBClassifier(n_estimators=500, max_depth=4, learning_rate=0.05, early_stopping_rounds=20)
     return careful.fit(X_fit, y_fit, eval_set=[(X_val, y_val)], verbose=False)
 
+
+shares = np.array([0.0, 0.1, 0.2, 0.3, 0.4])
+contestants = {
+    "untwist, as it comes": lambda X, y: PILBoostClassifier(random_state=0).fit(X, y),
+    "XGBoost, stopped early": fit_stopped_xgboost,
+    "XGBoost, as it comes": lambda X, y: XGBClassifier().fit(X, y),
+}
 
 accuracy = {name: [] for name in contestants}
 for share in shares:
@@ -61,7 +61,7 @@ figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for (name, scores), colour in zip(accuracy.items(), ("#D55E00", "#009E73", "#0072B2"), strict=True):
     ax.plot(100 * shares, 100 * np.array(scores), marker="o", color=colour, label=name)
 ax.set(xlabel="wrong training labels, %", ylabel="right on clean test rows, %", title="Breast cancer")
-legend = ax.legend()
+_ = ax.legend()
 
 # %% [markdown]
 # One data set and one draw show how it looks, not how much it is: [the benchmark](../docs/arena.md) has many.
@@ -82,8 +82,8 @@ for name, probabilities in {
 
 # %% [markdown]
 # ## Your settings
-# Whatever you leave out is chosen from the data; whatever you give is used. [A table](../docs/from-xgboost.md) has
-# the other words. Early stopping takes rows of your own, whose labels may be as noisy as the others.
+# Whatever you leave out is chosen from the data; whatever you give is used. [This table](../docs/from-xgboost.md)
+# lists the other parameter names. Early stopping takes rows of your own, whose labels may be as noisy as the others.
 
 # %%
 X_fit, X_val, y_fit, y_val = train_test_split(X, y_noisy, test_size=0.2, random_state=0)
@@ -107,7 +107,7 @@ print(f"{given.n_iter_} rounds kept, right on test rows: {given.score(X_test, y_
 from untwist.plot import plot_importances
 
 figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
-ax = plot_importances(after, kind="gain", most=8, ax=ax)
+_ = plot_importances(after, kind="gain", most=8, ax=ax)
 
 # %% [markdown]
 # ## If you would rather stay

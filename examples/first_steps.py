@@ -49,7 +49,7 @@ from untwist.plot import plot_noise_posterior
 
 ax = plot_noise_posterior(model)
 ax.axvline(30, color="black", linestyle=":", label="what we did")
-legend = ax.legend()
+_ = ax.legend()  # An assignment keeps the notebook from printing the object.
 
 # %% [markdown]
 # ## Two kinds of probabilities
@@ -59,15 +59,15 @@ legend = ax.legend()
 # %%
 import matplotlib.pyplot as plt
 
-is_odd = list(model.classes_).index("odd")
-of_truth = model.predict_proba(X_test)[:, is_odd]
-of_labels = model.predict_proba_twisted(X_test)[:, is_odd]
+odd_column = list(model.classes_).index("odd")
+of_truth = model.predict_proba(X_test)[:, odd_column]
+of_labels = model.predict_proba_twisted(X_test)[:, odd_column]
 figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
 bins = np.linspace(0, 1, 21)
 ax.hist(of_labels, bins, color="#0072B2", alpha=0.7, label="that the label says odd")
 ax.hist(of_truth, bins, color="#D55E00", alpha=0.7, label="that the digit is odd")
 ax.set(xlabel="probability", ylabel="test rows", title="Labels and truth")
-legend = ax.legend()
+_ = ax.legend()
 
 # %% [markdown]
 # ## Which labels are wrong?
@@ -97,7 +97,7 @@ print(f"{n_wrong} of the {len(doubtful)} most doubtful labels are wrong, {n_expe
 
 # %% [markdown]
 # ## Keep the model
-# A file holds the model and nothing that could run.
+# A file holds the model and no code, so opening a stranger's file is safe.
 
 # %%
 import tempfile

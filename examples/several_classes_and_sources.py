@@ -39,7 +39,7 @@ for confusion in audit.confusions()[:3]:
 from untwist.plot import plot_transition_matrix
 
 figure, ax = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
-ax = plot_transition_matrix(audit, ax=ax)
+_ = plot_transition_matrix(audit, ax=ax)
 
 # %% [markdown]
 # Some of the suspects, with what their labels say and what the audit takes them for:
@@ -61,8 +61,8 @@ print(f"wrong labels: {np.sum(labels != truth)} as given, {np.sum(corrected != t
 
 # %% [markdown]
 # ## Who gave the labels?
-# Now five people have labelled the pictures, one person each. Four of them err now and then. Dan gets four in ten
-# wrong. Tell the audit whose label is whose by `source=`; it is no feature, as it says nothing about the picture.
+# Now each picture was labelled by one of five people. Four of them err now and then. Dan gets four in ten wrong. Tell
+# the audit whose label is whose by `source=`; it is no feature, as it says nothing about the picture.
 
 # %%
 rng = np.random.default_rng(0)
@@ -84,7 +84,7 @@ ax.set_yticks(place, [one.name for one in rated])
 ax.invert_yaxis()
 ax.set(xlabel="wrong labels, %", title="Whose labels are wrong, with 95 % intervals")
 ax.set_xlim(left=0)
-legend = ax.legend()
+_ = ax.legend()
 
 # %% [markdown]
 # Each label is now judged by what its source is worth: a doubtful label of Dan's is suspected sooner than one of
@@ -92,9 +92,10 @@ legend = ax.legend()
 
 # %%
 suspects = audit_of_people.suspects()
-found = np.isin(flipped, suspects).mean()
-right = np.isin(suspects, flipped).mean()
-print(f"{len(suspects)} suspects: {right:.0%} of them are wrong, and {found:.0%} of the wrong labels are among them")
+share_found = np.isin(flipped, suspects).mean()
+share_truly_wrong = np.isin(suspects, flipped).mean()
+print(f"{len(suspects)} suspects: {share_truly_wrong:.0%} of them are wrong, ", end="")
+print(f"and {share_found:.0%} of the wrong labels are among them")
 
 # %% [markdown]
 # ## Several labels of one thing
@@ -110,14 +111,21 @@ _, votes, _ = SourceNoise(who, errs).twist(None, truth[picture], rng=0)
 audit_of_votes = audit_labels(X[picture], votes, source=who, item=picture)
 audit_of_votes.sources_to_frame()[["annotator_quality", "low", "high"]].round(2)
 
+
 # %%
-is_right = truth[:n_pictures]
-most_votes = np.array([max(sorted(set(three)), key=list(three).count) for three in votes.reshape(-1, 3)])
+def find_majority(votes):
+    """Return the label of most votes; where several have as many, the first by the alphabet."""
+    labels, counts = np.unique(votes, return_counts=True)
+    return labels[counts.argmax()]
+
+
+true_labels = truth[:n_pictures]
+most_votes = np.array([find_majority(three) for three in votes.reshape(-1, 3)])
 weighed = audit_of_votes.items_to_frame()["consensus_label"].to_numpy()
-by_votes, by_audit = np.mean(most_votes == is_right), np.mean(weighed == is_right)
+by_votes, by_audit = np.mean(most_votes == true_labels), np.mean(weighed == true_labels)
 print(f"pictures with the right label: {by_votes:.1%} by most votes, {by_audit:.1%} by the audit")
 
 # %% [markdown]
 # ## Where to go next
 # - [Several classes](../docs/several-classes.md): how it works and what it does not claim.
-# - [Who gave the labels](../docs/sources.md): sources that nobody told, and slices.
+# - [Who gave the labels](../docs/sources.md): sources you did not name, and slices.

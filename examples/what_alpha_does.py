@@ -24,8 +24,8 @@ posteriors = np.linspace(0.001, 0.999, 500)
 # that contradicts everything else does not outweigh it.
 #
 # ## What it answers
-# If a share of the labels is 1 (across), the best answer is the one of the lowest expected cost (up). The right plot
-# shows it: alpha = 1 repeats what the labels say, a larger alpha is surer than they are, a smaller one less sure.
+# If a share of the labels is 1 (x-axis), the best answer is the one of the lowest expected cost (y-axis). The right
+# plot shows it: alpha = 1 repeats what the labels say, a larger alpha is surer than they are, a smaller one less sure.
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.5), layout="constrained")
@@ -36,7 +36,7 @@ for alpha, colour in zip(alphas, COLOURS, strict=True):
 left.set(xlabel="estimate u", ylabel="cost if the label is 1", ylim=(0, 5), title="Cost")
 right.set(xlabel="share of labels 1", ylabel="best answer", title="Answer")
 right.set_aspect("equal")
-legend = left.legend()
+_ = left.legend()
 
 # %% [markdown]
 # In formulas the log-odds of the answer are alpha times those of the labels. `tilt` does that:
@@ -73,7 +73,7 @@ for rate, colour in zip((0.0, 0.1, 0.2, 0.3), COLOURS, strict=True):
     twisted = SymmetricNoise(rate)(posteriors)
     right.plot(posteriors, alpha_star(posteriors, twisted), color=colour, label=f"{rate:.0%} flipped")
 right.set(xlabel="truth", ylabel="alpha that undoes it exactly", ylim=(0, 6), title="The right alpha")
-legend = right.legend(ncols=2)
+_ = right.legend(ncols=2)
 
 # %% [markdown]
 # Each row has an alpha of its own that undoes the noise exactly, and more noise takes a larger one (right). One alpha
@@ -102,7 +102,7 @@ for ax, (name, reached) in zip(axes, answers.items(), strict=True):
     ax.plot(shares, shares, color=GREY, linestyle=":")
     ax.set(xlabel="share of labels 1", title=name, xlim=(0, 1), ylim=(0, 1))
     ax.set_aspect("equal")
-label = axes[0].set_ylabel("answers of the family")
+_ = axes[0].set_ylabel("answers of the family")
 
 # %% [markdown]
 # The alpha-loss answers anything, wherever labels lean to one side. The focal loss only moves towards one half, which
@@ -153,7 +153,7 @@ ax.plot(posteriors, uneven.inverse(labels_say), color=COLOURS[2], linestyle="--"
 ax.axhline(0.5, color=GREY, linewidth=0.5)
 ax.set(xlabel="truth", ylabel="answer", title="Classes of unequal noise")
 ax.set_aspect("equal")
-legend = ax.legend()
+_ = ax.legend()
 
 # %% [markdown]
 # With the rates of both classes the truth follows at every point. That is why `PILBoostClassifier()` estimates these

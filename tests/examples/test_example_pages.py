@@ -5,7 +5,7 @@ import json
 import matplotlib
 import pytest
 
-from docs.example_pages import EXAMPLES, name_page, run_cell, write_page
+from docs.example_pages import EXAMPLES, make_page, name_page, run_cell
 
 matplotlib.use("Agg")
 
@@ -30,14 +30,14 @@ pd.DataFrame({"column": [two]})
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots()
-title = ax.set_title("A curve")
+_ = ax.set_title("A curve")
 """
 
 
 @pytest.fixture(scope="module")
 def page():
     pytest.importorskip("jupytext", reason="notebooks are read with jupytext")
-    return write_page("a-page", NOTEBOOK)
+    return make_page("a-page", NOTEBOOK)
 
 
 def test_a_page_begins_with_its_title_and_what_can_be_downloaded(page):
@@ -68,7 +68,7 @@ def test_the_notebook_to_download_has_its_outputs(page):
 
 
 def test_without_running_a_page_has_all_but_outputs(page):
-    unrun = write_page("a-page", NOTEBOOK, is_run=False)
+    unrun = make_page("a-page", NOTEBOOK, runs_cells=False)
     assert "two + 1" in unrun.markdown
     assert "shown" not in unrun.markdown
     assert set(unrun.files) == {"a-page.ipynb", "a-page.py"}
@@ -83,6 +83,6 @@ def test_a_cell_that_fails_fails_the_page():
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_every_example_shows_text_and_plots(script):
     pytest.importorskip("jupytext", reason="notebooks are read with jupytext")
-    page = write_page(name_page(script), script.read_text())
+    page = make_page(name_page(script), script.read_text())
     assert ".shown" in page.markdown
     assert any(name.endswith(".svg") for name in page.files)

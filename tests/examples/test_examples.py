@@ -96,8 +96,8 @@ def test_several_classes_and_sources(run):
     assert [one.name for one in made["rated"] if one.stands_out] == ["Dan"]
     held = [one.low <= share / 100 <= one.high for one, share in zip(made["rated"], made["done"], strict=True)]
     assert sum(held) >= 4
-    assert made["found"] > 0.9
-    assert made["right"] > 0.9
+    assert made["share_found"] > 0.9
+    assert made["share_truly_wrong"] > 0.9
     assert made["by_audit"] > made["by_votes"] + 0.03
     from_the_worst = made["audit_of_votes"].sources_to_frame().index
     assert set(from_the_worst[:3]) == {"Ann", "Ben", "Cleo"}

@@ -16,8 +16,8 @@ def site(tmp_path_factory):
         pytest.importorskip(package, reason=f"the site is built with {package}")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    # Examples are run by tests/examples; without their outputs the site takes seconds less.
-    settings = os.environ | {"NO_MKDOCS_2_WARNING": "1", "UNTWIST_RUNS_EXAMPLES": "0"}
+    # `tests/examples` runs the notebooks; without their outputs the site takes seconds less.
+    settings = os.environ | {"NO_MKDOCS_2_WARNING": "1", "UNTWIST_SITE_RUNS_NOTEBOOKS": "0"}
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=settings)
     assert built.returncode == 0, built.stderr
     return folder
