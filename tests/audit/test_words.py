@@ -26,7 +26,7 @@ def percent(share, low, high):
     return f"{share:.1%} ({low:.1%} to {high:.1%})"
 
 
-def hear(monkeypatch, name, answer):
+def stub_method(monkeypatch, name, answer):
     monkeypatch.setattr(LabelAudit, name, lambda *_, **__: answer)
 
 
@@ -34,7 +34,7 @@ def hear(monkeypatch, name, answer):
 
 
 def test_the_first_line_says_how_many_are_wrong_and_the_next_ones_of_which_label(monkeypatch):
-    hear(monkeypatch, "confusions", [])
+    stub_method(monkeypatch, "confusions", [])
     audit = make_audit()
     share, low, high = audit.noise_rate
     doubted = f"{sum(audit.wrong > 0.5)} are more likely wrong than right"
@@ -50,14 +50,14 @@ def test_the_first_line_says_how_many_are_wrong_and_the_next_ones_of_which_label
 
 def test_pairs_that_stand_out_are_named_and_no_more_than_a_few(monkeypatch):
     pairs = [Confusion("x", "y", 0.1, 0.05, 0.2, rows, stands_out=rows != 7) for rows in range(9, 2, -1)]
-    hear(monkeypatch, "confusions", pairs)
+    stub_method(monkeypatch, "confusions", pairs)
     named = [f"  {one}" for one in pairs if one.stands_out]
     assert str(make_audit()).splitlines()[3:] == named[:4]
     assert len(named) > 4
 
 
 def test_the_noisiest_labels_are_told_and_the_others_counted(monkeypatch):
-    hear(monkeypatch, "confusions", [])
+    stub_method(monkeypatch, "confusions", [])
     rates = {"a": (0.1, 0.0, 0.2), "b": (0.3, 0.1, 0.4), "c": (0.2, 0.1, 0.3)}
     audit = make_audit(3, rate_by_label=rates)
     monkeypatch.setattr(words, "MOST_LABELS", 2)
@@ -100,7 +100,7 @@ def test_noise_is_described_by_its_rates_or_by_all_sources_together():
 
 
 def test_a_column_like_a_source_is_told_in_the_first_line_and_at_the_end(monkeypatch):
-    hear(monkeypatch, "confusions", [])
+    stub_method(monkeypatch, "confusions", [])
     told = ", with branch taken as a feature; 20.0% (10.0% to 30.0%) wrong if branch is taken for a source"
     for audit in (make_audit(), make_audit(found=False)):
         assert audit.describe_as_source() == ""
@@ -138,7 +138,7 @@ def test_groups_are_counted_where_their_rows_are():
 # ---- sources ----
 
 
-def rate(name="eve", stands_out=True):
+def make_quality(name="eve", stands_out=True):
     return SourceQuality(name, 20, 0.4, 0.3, 0.5, 8.0, 0.1, (("a", 0.4, 0.3, 0.5),), stands_out=stands_out)
 
 
@@ -146,8 +146,8 @@ def test_the_worst_sources_are_told_and_the_others_counted(monkeypatch):
     audit = make_audit_by_source(item=np.arange(60))
     unknown = "12 labels are of no known source: they are judged as those of all"
     for n_bad in (1, 4, 5, 1007):
-        bad = [rate(name) for name in range(n_bad)]
-        hear(monkeypatch, "list_sources", [*bad, rate("good", stands_out=False)])
+        bad = [make_quality(name) for name in range(n_bad)]
+        stub_method(monkeypatch, "list_sources", [*bad, make_quality("good", stands_out=False)])
         more = [] if n_bad < 5 else [f"... and {n_bad - 4:,} more sources stand out: "]
         for for_command, where in ((False, "list_sources() has them all"), (True, "--json lists them all")):
             found = audit.describe_sources(for_command=for_command)
@@ -158,26 +158,26 @@ def test_the_worst_sources_are_told_and_the_others_counted(monkeypatch):
 
 def test_where_none_stands_out_the_share_in_common_is_told(monkeypatch):
     audit = make_audit_by_source(item=np.arange(60), weight=(np.arange(60) % 5 > 0).astype(float))
-    hear(monkeypatch, "list_sources", [rate(stands_out=False)] * 2)
+    stub_method(monkeypatch, "list_sources", [make_quality(stands_out=False)] * 2)
     in_common = f": of the labels of all {percent(*audit.noise_rate)} are wrong"
     assert audit.describe_sources() == [f"no source stands out among 2{in_common}"]
     silent = replace(audit, noise=replace(audit.noise, found=False))
     assert silent.describe_sources() == ["no source stands out among 2"]
-    hear(monkeypatch, "list_sources", [rate(stands_out=False)])
+    stub_method(monkeypatch, "list_sources", [make_quality(stands_out=False)])
     assert audit.describe_sources() == ["no source stands out among 1"]
 
 
 def test_items_with_several_labels_are_worth_a_word_where_there_are_some(monkeypatch):
     pairs = [Disagreement("ann", "bob", items, 0.4, 0.1, stands_out=items != 8) for items in range(9, 2, -1)]
-    hear(monkeypatch, "list_disagreements", pairs)
-    hear(monkeypatch, "list_sources", [rate()])
+    stub_method(monkeypatch, "list_disagreements", pairs)
+    stub_method(monkeypatch, "list_sources", [make_quality()])
     audit = make_audit_by_source(weight=(np.arange(60) % 5 > 0).astype(float))
     told = "the truth of each item comes from its features and 3 labels on average"
-    assert audit.describe_sources() == [str(rate()), told, *[str(one) for one in pairs if one.stands_out][:4]]
+    assert audit.describe_sources() == [str(make_quality()), told, *[str(one) for one in pairs if one.stands_out][:4]]
     some = replace(audit, item=np.maximum(np.arange(60), 5))  # Six rows of sixty are of one item.
     assert some.share_repeated == 0.1
     assert some.describe_sources()[1].startswith("the truth of each item comes from its features and 1.1 labels")
-    assert replace(audit, item=np.maximum(np.arange(60), 4)).describe_sources() == [str(rate())]
+    assert replace(audit, item=np.maximum(np.arange(60), 4)).describe_sources() == [str(make_quality())]
 
 
 # ---- notebooks ----

@@ -9,7 +9,7 @@ from untwist.automatic.candidates import FoldRun, has_stalled
 from untwist.model import Candidate
 
 
-class Written:
+class ScriptedBooster:
     """A booster whose curves are written down; it ends by itself where these do."""
 
     def __init__(self, losses, edge=0.1):
@@ -57,7 +57,7 @@ def make_run(*curves, weights=None, starts=None, edges=None, **options):
     """Return a run of classes with a booster per fold each."""
     n_folds = len(curves[0])
     weights = np.ones(n_folds) if weights is None else np.array(weights, dtype=float)
-    boosters = [[Written(curve) for curve in folds] for folds in curves]
+    boosters = [[ScriptedBooster(curve) for curve in folds] for folds in curves]
     for one, edge in zip((one for folds in boosters for one in folds), edges or (), strict=False):
         one.edge = edge
     starts = [[0.0] * n_folds for _ in curves] if starts is None else starts

@@ -20,7 +20,7 @@ POSTERIOR = np.column_stack([1 - np.linspace(0.1, 0.9, 6), np.linspace(0.1, 0.9,
 
 
 @dataclass(frozen=True)
-class Written:
+class ScriptedModel:
     """A model whose posteriors are written down, and whose noise is the rows that it was estimated from."""
 
     out_of_fold: Any = None
@@ -58,7 +58,7 @@ def test_a_review_that_knows_what_was_given_teaches_by_the_rows_with_a_weight(mo
     learned = SimpleNamespace(found=False)
     monkeypatch.setattr(reviews, "learn_from_review", lambda *arguments: told.append(arguments) or learned)
     review, unseen = make_review(), make_unseen()
-    judged = judge_with_review(Written(), DATA, unseen, review)
+    judged = judge_with_review(ScriptedModel(), DATA, unseen, review)
     ((noise, posterior, given, labels),) = told
     assert (noise.known, noise.workers) == ("known", "workers")
     np.testing.assert_array_equal(noise.weight, unseen.weight)  # All rows count, with the labels from before.
@@ -70,13 +70,13 @@ def test_a_review_that_knows_what_was_given_teaches_by_the_rows_with_a_weight(mo
 
 def test_where_nobody_knows_what_was_given_the_other_rows_tell_the_noise(monkeypatch):
     monkeypatch.setattr(reviews, "learn_from_review", lambda *_: pytest.fail("there is nothing to learn from"))
-    judged = judge_with_review(Written(), DATA, make_unseen(), make_review(knows_given=False))
+    judged = judge_with_review(ScriptedModel(), DATA, make_unseen(), make_review(knows_given=False))
     assert judged.noise.weight.tolist() == [0.0, 2.0, 0.0, 1.0, 1.0, 0.0]
     assert judged.out_of_fold.weight.tolist() == [1.0, 2.0, 0.0, 1.0, 1.0, 3.0]
-    everything = judge_with_review(Written(), DATA, make_unseen(), make_review(range(6), knows_given=False))
+    everything = judge_with_review(ScriptedModel(), DATA, make_unseen(), make_review(range(6), knows_given=False))
     assert everything.noise.weight.tolist() == [1.0, 2.0, 0.0, 1.0, 1.0, 3.0]
     without = make_unseen(weight=(1.0, 0.0, 0.0, 0.0, 0.0, 3.0))  # The other rows are absent.
-    assert judge_with_review(Written(), DATA, without, make_review(knows_given=False)).noise.weight.tolist() == [
+    assert judge_with_review(ScriptedModel(), DATA, without, make_review(knows_given=False)).noise.weight.tolist() == [
         1,
         0,
         0,
@@ -95,14 +95,14 @@ def test_matrices_are_undone_where_noise_was_found_and_rates_always():
         (replace(matrix, found=False), False),
         (replace(rates, found=False), True),
     ]:
-        judged = judge_with_review(Written(answer=noise), DATA, make_unseen(), review)
+        judged = judge_with_review(ScriptedModel(answer=noise), DATA, make_unseen(), review)
         assert judged.noise is noise
         assert judged.untwisting is (noise if is_undone else None)
 
 
 def test_a_reviewed_label_is_worth_some_noisy_ones_and_others_are_worth_one():
     noise, review = Untwisting.from_rates((0.1, 0.3)), make_review()
-    worth = _weigh(Written(noise=noise), review)
+    worth = _weigh(ScriptedModel(noise=noise), review)
     known = np.array([0, 2, 5])
     np.testing.assert_array_equal(worth[known], find_worth(noise, POSTERIOR[known], review.labels[known].astype(int)))
     np.testing.assert_array_equal(worth[[1, 3, 4]], 1.0)
@@ -161,7 +161,7 @@ def run(monkeypatch, *fits, verbose=0):
 def make_model(name, **unseen):
     noise = Untwisting.from_rates((0.1, 0.3))
     choice = Choice(f"best of {name}", (f"tried by {name}",), f"mixture of {name}")
-    return Written(make_unseen(**unseen), noise, noise, choice, noise, name)
+    return ScriptedModel(make_unseen(**unseen), noise, noise, choice, noise, name)
 
 
 def test_what_was_chosen_is_boosted_again_with_reviewed_labels(monkeypatch, capsys):

@@ -122,7 +122,7 @@ def test_small_tables_are_boosted_side_by_side_on_one_machine(changes, expected,
 # ---- the order of candidates ----
 
 
-def try_written(search, losses):
+def run_with_losses(search, losses):
     """Have candidates lose what is written down by (alpha, depth, drawn), or 1; return the list of those tried."""
     tried = []
 
@@ -148,7 +148,7 @@ def test_depth_comes_first_and_then_larger_alphas_as_long_as_they_help():
         search = make_search(families="boosted")
         search.alpha_decision = AlphaDecision((1.0, 2.0, 4.0, 8.0))
         assert search.depths == [2, 4, 6]
-        return try_written(search, losses)
+        return run_with_losses(search, losses)
 
     best = {(1.0, 2, None): 0.5}
     depths = [(1.0, 4, None), (1.0, 2, None)]
@@ -161,14 +161,14 @@ def test_mixed_families_try_larger_alphas_as_in_the_paper():
     search = make_search()
     first, second, third = MIXED_ALPHAS[:3]
     drawn, plain = search.shares
-    tried = try_written(search, {(third, 3, plain): 1.5})
+    tried = run_with_losses(search, {(third, 3, plain): 1.5})
     assert [key for key in tried if key[0] != first] == [(second, 3, plain), (third, 3, plain)]
     assert {key[2] for key in tried if key[0] == first} == {drawn}
 
 
 def test_a_given_depth_is_tried_once():
     search = make_search(max_depth=3, families="boosted", alpha=1.0)
-    assert try_written(search, {}) == [(1.0, 3, None)]
+    assert run_with_losses(search, {}) == [(1.0, 3, None)]
 
 
 def make_coded_search(sets):

@@ -80,7 +80,8 @@ CASES = {  # A case has settings, the number of classes, and a function that mak
     "from the prior, automatic": ({"n_estimators": 30}, 2, None),
     "automatic, several classes": ({"n_estimators": 10, "max_depth": 3, "categorical_features": [3]}, 4, None),
 }
-BY_LIBM = ("exact link", "automatic, several classes")  # Libraries of mathematics have a part in these numbers.
+# exp and log of the C library or of NumPy enter these fits, so other processors agree only to 1e-5.
+BY_LIBM = ("exact link", "from the prior, exact link", "automatic, several classes")
 
 
 def fit(name, n_jobs=1):

@@ -47,7 +47,7 @@ def make_sources(noise, n_classes, seed=0, names=("ann", "bob", "eve")):
 
 
 def draw_rows(n_classes, seed=0, n=60):
-    """Posteriors, labels, weights of which some are 0, and what goes on drawing."""
+    """Posteriors, labels, weights of which some are 0, and the generator."""
     rng = np.random.default_rng(seed)
     posterior = rng.dirichlet(np.full(n_classes, 0.7), n).clip(1e-3)
     posterior /= posterior.sum(axis=1, keepdims=True)
@@ -83,7 +83,7 @@ def make_audit(n_classes=2, found=True, n=60, **changes):
 
 
 def make_audit_by_source(n_classes=2, found=True, n=60, **changes):
-    """The same by sources of which one row in five is not known, with three labels of each item."""
+    """The same with sources, unknown in one row of five, and three labels for each item."""
     audit = make_audit(n_classes, found, n)
     names = np.array(["ann", "bob", "eve", None], dtype=object)
     item = np.arange(n) // 3

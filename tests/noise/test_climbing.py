@@ -142,7 +142,7 @@ def test_a_climb_among_all_matrices_ends_where_no_direction_rises():
 
 
 class Guide:
-    """Stands in for `climb`: notes down where each climb begins, and says what it is told to of how high it ends."""
+    """Stands in for `climb`: records where each climb begins and returns the next of the given values."""
 
     def __init__(self, values, even_rate=0.1):
         self.values = iter(values)
