@@ -39,7 +39,7 @@ __all__ = ["audit_noisy_table", "format_table", "list_methods", "main", "measure
 
 NAME = "python -m experiments.demo"
 #: Takes X_train, y_twisted, X_test and a seed, and gives the labels predicted for X_test.
-Fit = Callable[[Any, Any, Any, int], Any]
+Predict = Callable[[Any, Any, Any, int], Any]
 
 ROUNDS = 1000
 #: XGBoost stops when this many rounds have brought no gain.
@@ -122,9 +122,9 @@ def _predict_by_stopped_xgboost(X: Any, y: Any, X_test: Any, seed: int) -> Any:
     return fit_xgboost(*hold_out(X, y, seed), patience=PATIENCE, **settings).predict(X_test)
 
 
-def list_methods() -> dict[str, Fit]:
+def list_methods() -> dict[str, Predict]:
     """List what is compared; XGBoost only where it is installed."""
-    compared: dict[str, Fit] = {"untwist, as it comes": _predict_by_default}
+    compared: dict[str, Predict] = {"untwist, as it comes": _predict_by_default}
     compared |= {f"PILBoost, alpha = {alpha:g}": partial(_predict_by_pilboost, alpha) for alpha in STEP_SIZES}
     compared["random forest"] = _predict_by_forest
     if importlib.util.find_spec("xgboost"):
@@ -174,8 +174,8 @@ def measure(runs: int) -> dict[str, Array]:
         print("XGBoost is not installed and left out: pip install xgboost", file=sys.stderr)
     rates, seeds = np.repeat(RATES, runs).tolist(), list(range(runs)) * len(RATES)
     measured = []
-    afresh = get_context("spawn")  # A copy of a process whose threads have worked may wait for them for ever.
-    with ProcessPoolExecutor(mp_context=afresh) as pool, ProgressLine() as line:
+    spawning = get_context("spawn")  # A forked process can hang on locks that the parent's threads held.
+    with ProcessPoolExecutor(mp_context=spawning) as pool, ProgressLine() as line:
         for one in pool.map(measure_split, rates, seeds):
             measured.append(one)
             line.show(describe_progress(len(measured), len(seeds), line.seconds, "splits"))

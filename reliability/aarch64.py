@@ -57,7 +57,8 @@ print(json.dumps({name: hashlib.sha256(values.tobytes()).hexdigest() for name, v
 """
 
 #: Runs on the other processor: every fit of the fixtures, compared with the numbers that releases keep. Probabilities
-#: are made with exp and log of NumPy, whose last bits differ between processors.
+#: are made with exp and log of NumPy, whose last bits differ between processors. Tolerances are those of
+#: tests/classifier/test_reproducibility.py: 1e-7, and 1e-5 where such functions enter the fit as well (BY_LIBM).
 COMPARISON = """
 import json, platform, sys
 import numpy as np
@@ -81,8 +82,8 @@ def run(*command: object, **options: object) -> None:
     subprocess.run([str(part) for part in command], check=True, **options)  # type: ignore[call-overload]
 
 
-def list_python() -> list[str]:
-    """List the words that start Python of the other architecture, with the package and the tests on its path."""
+def make_python_command() -> list[str]:
+    """Return the command that starts the emulated Python, with the package and the tests on its path."""
     variables = [f"PYTHONPATH={PACKAGES}:{ROOT / 'tests'}", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"]
     settings = [word for variable in variables for word in ("-E", variable)]
     return [*EMULATOR, *settings, str(SYSTEM / f"usr/bin/python{PYTHON}")]
@@ -92,7 +93,7 @@ def compare_functions() -> None:
     """Print which functions give the same bits on both processors."""
     here, there = (
         json.loads(subprocess.run([*python, "-c", DIGESTS], check=True, capture_output=True, text=True).stdout)
-        for python in ([sys.executable], list_python())
+        for python in ([sys.executable], make_python_command())
     )
     for name, digest in here.items():
         print(f"  {name}: {'the same bits' if there[name] == digest else 'other bits'}", flush=True)
@@ -181,7 +182,7 @@ def main() -> None:
         run(COMPILER, *OPTIONS, "-static", "-o", program, ROOT / f"tests/cpp/{check}_check.cpp")
         run(*EMULATOR, program)
     compare_functions()
-    run(*list_python(), "-c", COMPARISON)
+    run(*make_python_command(), "-c", COMPARISON)
 
 
 if __name__ == "__main__":

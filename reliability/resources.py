@@ -19,7 +19,7 @@ PROCESS = Path("/proc/self")
 #: The number by which GNU's C library knows the setting of how many heaps there are.
 M_ARENA_MAX = -8
 
-#: NumPy keeps the memory of freed arrays of fewer bytes than this, for each size that of so many arrays.
+#: NumPy caches freed arrays below this many bytes, up to NUMPY_KEEPS of each size.
 NUMPY_KEEPS_BELOW = 1024
 NUMPY_KEEPS = 7
 
@@ -36,7 +36,9 @@ class Held:
 
 
 def settle_pools() -> None:
-    """Have one heap and one thread where others keep a pool, and a full pool where one fills up by chance.
+    """Keep memory pools from looking like leaks.
+
+    malloc gets one heap, Arrow one thread, and NumPy's cache of small arrays is filled.
 
     GNU's C library makes a heap for each new thread, up to eight per core, and Arrow starts threads up to its limit.
     NumPy keeps up to 3.7 MB of small arrays: an hour of tables of random sizes fills that only in part, which looks
