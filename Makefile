@@ -1,9 +1,10 @@
 # Everything runs in .venv, which the first target that needs it makes. `make help` lists the targets.
 PYTHON ?= python3
 BIN := .venv/bin
+# Stamp files: the package is installed; the development tools too.
 INSTALLED := .venv/installed
 READY := .venv/ready
-DEMO := "pandas>=2.2" "xgboost-cpu>=3.0"  # what the demo needs beside the package
+DEMO_REQUIREMENTS := "pandas>=2.2" "xgboost-cpu>=3.0"  # what the demo needs beside the package
 # A dot every two seconds says that a silent command is at work.
 DOTS := (while sleep 2; do printf .; done) & dots=$$!; trap 'kill $$dots; echo' EXIT;
 TORCH ?= torch==2.13.0  # the last build for CPUs alone that was tried
@@ -36,13 +37,13 @@ help:  ## List the targets
 
 setup: $(READY)  ## Make .venv, build the compiled core, install the package with its development tools
 
-# The demo waits for no development tools. They are added to what is installed, so that the core is compiled once. What
-# pip does not compile to bytecode, Python does as it is needed, and most of it never is.
+# The demo waits for no development tools. They are added to what is installed, so that the core is compiled once.
+# `--no-compile` saves time: Python compiles modules when they are first imported, and most never are.
 $(INSTALLED): $(SOURCES)
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { echo "untwist needs Python 3.11 or newer: make PYTHON=/path/to/python $@"; exit 1; }
 	@test -x $(BIN)/python || { echo "Making .venv"; $(PYTHON) -m venv .venv; }
 	@echo "Compiling the core and installing what it needs (about a minute)"
-	@$(DOTS) $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable . $(DEMO)
+	@$(DOTS) $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable . $(DEMO_REQUIREMENTS)
 	@touch $@
 
 $(READY): $(INSTALLED)

@@ -79,7 +79,8 @@ FURTHER_TESTS = {  # Tests outside of its own folder that look at a module close
 }
 TARGET = 0.9  # This share of a module's faults should be caught.
 PATIENCE = 20.0  # Seconds of tests, as they take without a fault, that each fault is given.
-BUSY = 20.0  # The clock may run so much faster than the processor time of a process on a busy machine.
+# On a busy machine a process may wait this many seconds of the clock for one of the processor.
+CLOCK_PER_PROCESSOR_SECOND = 20.0
 # Exit statuses of a fork.
 SURVIVED = 0
 CAUGHT = 1
@@ -261,11 +262,13 @@ class Forks:
         spent = list(itertools.accumulate(self.seconds[item.nodeid] for item in items))
         items = items[: max(1, bisect.bisect_right(spent, PATIENCE))]
         if items and not fault.alone:
+            # A fault may slow tests down and break none. 20 seconds more are for quick ones, whose times vary most.
             limit = 20.0 + 3.0 * sum(self.seconds[item.nodeid] for item in items)
             answer = run_in_fork(lambda: self.try_fault(items, fault), limit)
             if answer != UNFIT:
                 return answer != SURVIVED
         usual = sum(seconds for name, seconds in self.seconds.items() if ROOT / name.split("::")[0] in places)
+        # The same, and this process also has to import everything and to collect the tests.
         limit = 30.0 + 3.0 * usual
         command = [
             sys.executable,
@@ -277,7 +280,7 @@ class Forks:
             str(limit),
         ]
         try:
-            done = subprocess.run(command, capture_output=True, timeout=BUSY * limit, cwd=ROOT)
+            done = subprocess.run(command, capture_output=True, timeout=CLOCK_PER_PROCESSOR_SECOND * limit, cwd=ROOT)
             return done.returncode != 0
         except subprocess.TimeoutExpired:
             return True
@@ -339,7 +342,7 @@ def run_in_fork(task: Any, limit: float) -> int:
     """The number that `task` returns in a fork of this process; CAUGHT if it dies or takes longer than `limit`.
 
     The limit is one of processor time. A fork that waits for something that never comes takes none, so that it ends
-    after BUSY times as many seconds of the clock.
+    after CLOCK_PER_PROCESSOR_SECOND times as many seconds of the clock.
     """
     sys.stdout.flush()
     child = os.fork()
@@ -351,7 +354,7 @@ def run_in_fork(task: Any, limit: float) -> int:
             status = task()
         finally:
             os._exit(status)
-    deadline = time.monotonic() + BUSY * limit
+    deadline = time.monotonic() + CLOCK_PER_PROCESSOR_SECOND * limit
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
