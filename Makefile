@@ -5,8 +5,9 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 READY := .venv/ready
 DEMO_REQUIREMENTS := "pandas>=2.2" "xgboost-cpu>=3.0"  # what the demo needs beside the package
-# A dot every two seconds says that a silent command is at work.
-DOTS := (while sleep 2; do printf .; done) & dots=$$!; trap 'kill $$dots; echo' EXIT;
+# A dot every two seconds says that a silent command is at work. Plain shells run no EXIT trap when a signal ends them.
+DOTS := (while sleep 2 && kill -0 $$$$ 2> /dev/null; do printf .; done) & dots=$$!; \
+  trap 'kill $$dots 2> /dev/null; echo' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM HUP;
 TORCH ?= torch==2.13.0  # the last build for CPUs alone that was tried
 SANITIZE := -std=c++17 -O1 -g -Wall -Wextra -Wconversion -Werror -ffp-contract=off -pthread -DUNTWIST_VECTORISED=
 INSTALL_CHROMIUM := { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo "Installing Chromium" && \

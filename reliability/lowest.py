@@ -14,6 +14,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = ROOT / "build" / "lowest"
 
+#: From this version of Python on there are no wheels of the oldest libraries.
+NO_WHEELS_FROM = (3, 13)
+
 #: What the tests of these extras need is pinned too.
 EXTRAS = ("cli", "plot", "xgboost")
 
@@ -52,6 +55,8 @@ def list_lowest() -> list[str]:
 
 def main() -> None:
     """Make the environment, and run the tests in it."""
+    if sys.version_info >= NO_WHEELS_FROM:
+        raise SystemExit("The oldest versions can be had for Python 3.11 and 3.12: make test-lowest PYTHON=python3.11")
     python = ENVIRONMENT / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=True)
@@ -59,7 +64,7 @@ def main() -> None:
     print("Testing with", ", ".join(lowest), flush=True)
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, str(ROOT), *lowest, *TOOLS], check=True)
-    tests = [f"tests/{room}" for room in ROOMS]
+    tests = [*(f"tests/{room}" for room in ROOMS), *map(str, sorted(ROOT.glob("tests/test_*.py")))]
     pytest = [str(python), "-m", "pytest", "--quiet", "--numprocesses=auto", "--dist=worksteal"]
     pytest += ["--override-ini=xfail_strict=false"]  # What is known to fail with new versions may pass with old ones.
     pytest += [*(f"--deselect={test}" for test in NOT_WITH_OLD_VERSIONS), *tests]

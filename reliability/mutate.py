@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import bisect
+import contextlib
 import gc
 import importlib
 import importlib.machinery
@@ -227,9 +228,9 @@ class Forks:
         watcher.start()
         for item, following in pair_with_next(session.items):
             shared.switch(item.nodeid)
-            begin = time.process_time()
+            begin = read_processor_time()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            self.seconds[item.nodeid] = time.process_time() - begin
+            self.seconds[item.nodeid] = read_processor_time() - begin
             if self.failed:
                 print(f"\n{item.nodeid} fails as it is")
                 sys.stdout.flush()
@@ -331,6 +332,11 @@ def pair_with_next(items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, pyte
     return zip(items, [*items[1:], None], strict=True)
 
 
+def read_processor_time() -> float:
+    """Seconds of the processor that this process and those of its children that have ended took so far."""
+    return sum(os.times()[:4])
+
+
 def limit_processor_time(seconds: float) -> None:
     """End this process once it has taken so much time of the processor, on top of what it took before."""
     if math.isfinite(seconds):
@@ -357,8 +363,12 @@ def run_in_fork(task: Any, limit: float) -> int:
     deadline = time.monotonic() + CLOCK_PER_PROCESSOR_SECOND * limit
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else CAUGHT
+        if done and os.WIFEXITED(status):
+            return os.WEXITSTATUS(status)
+        if done:  # What the fork has started must not outlive it.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+            return CAUGHT
         time.sleep(0.005)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
