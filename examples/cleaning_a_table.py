@@ -49,7 +49,7 @@ print(f"actually flipped: {len(flipped) / len(labels):.1%}")
 # %%
 suspects = audit.suspects()
 columns = ["given_label", "predicted_label", "label_quality"]
-audit.to_frame().loc[suspects[:5], columns].round(3)
+audit.to_frame()[columns].iloc[suspects[:5]].round(3)
 
 # %%
 print(audit.explain(suspects[0]))

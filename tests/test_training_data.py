@@ -260,7 +260,6 @@ def test_scores_to_begin_at_are_a_column_for_each_booster():
         ({"training": [1, 2, 3], "automatic": True}, "init_score needs alpha, n_estimators and max_depth"),
         ({"training": [1, 2, 3], "known_noise": (0.1, 0.1)}, "init_score must be None with noise_rates"),
     ],
-    ids=str,
 )
 def test_scores_to_begin_at_that_cannot_be_meant_are_refused(given, message):
     with pytest.raises(ValueError, match=message):

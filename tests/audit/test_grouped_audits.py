@@ -147,6 +147,7 @@ def draw_mislabelled_groups(seed):
     return labels.astype(int), posterior, group, rng.integers(0, 6, 60)[group]
 
 
+@pytest.mark.slow
 def test_no_source_is_accused_of_what_a_few_groups_share():
     accused = 0
     for seed in range(5):

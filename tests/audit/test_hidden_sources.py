@@ -133,6 +133,7 @@ def run_as_advised(advice, X, y):
     return eval(advice, {"audit_labels": audit_labels, "X": X, "y": y, "np": np})
 
 
+@pytest.mark.slow
 def test_its_advice_can_be_followed_where_cells_are_empty(branches):
     audit, _ = branches
     X = audit.X.assign(branch=audit.X["branch"].mask(audit.X["branch"] == "Leipzig"))
@@ -266,6 +267,7 @@ def test_nothing_is_trained_unless_the_screen_names_a_column(branches, monkeypat
     assert audit_labels(X, y, model).hidden_source is None
 
 
+@pytest.mark.slow
 def test_of_many_rows_some_are_tried_first(branches, monkeypatch):
     audit, _ = branches
     trained = []
@@ -288,6 +290,7 @@ def test_of_many_rows_some_are_tried_first(branches, monkeypatch):
 # ---- the same, whatever the order ----
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_does_not_matter():
     X, y, _ = draw_branches(n=1200)
     order = np.random.default_rng(0).permutation(len(y))

@@ -255,6 +255,7 @@ def test_a_noisy_slice_is_named_with_its_share(sites):
         audit.slices(false_discovery_rate=2)
 
 
+@pytest.mark.slow
 def test_a_noisy_slice_of_several_classes_is_named_with_its_share():
     X, given, wrong = draw_classes_at_sites(0, 0.4, 0.08)
     audit = audit_labels(X, given, PILBoostClassifier(max_depth=3, random_state=0).fit(X, given))

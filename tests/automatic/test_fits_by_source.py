@@ -30,6 +30,7 @@ def uneven():
 
 
 @pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.thinned(2)
 def test_where_sources_differ_much_the_same_candidate_is_boosted_by_what_labels_are_worth(classes):
     X, y, source, truth = draw_sourced_rows(900, classes=classes, bad_rate=0.6)
     model = PILBoostClassifier(**SETTINGS).fit(X, y, source=source)

@@ -101,7 +101,6 @@ def test_families_that_are_mixed_have_candidates_of_their_own():
         ({"n_rows": 30_001}, False),
         ({"workers": SimpleNamespace(size=2, sum=lambda values: values)}, False),
     ],
-    ids=str,
 )
 def test_small_tables_are_boosted_side_by_side_on_one_machine(changes, expected, monkeypatch):
     monkeypatch.setattr("untwist.automatic.search.count_threads", lambda n_jobs: n_jobs)

@@ -162,6 +162,7 @@ def test_it_stops_early_and_warm_starts(flipped):
     assert len(model.edges_) == 50
 
 
+@pytest.mark.slow
 def test_it_chooses_by_folds_estimates_noise_and_audits(flipped):
     X, y, truth, wrong = flipped
     model = PILBoostClassifier(engine="random trees", random_state=0).fit(X, y)

@@ -118,6 +118,7 @@ def check_in_child(expected):
     assert_equal(fit_and_predict("given"), expected)
 
 
+@pytest.mark.slow
 def test_parallelism_within_parallelism_gives_the_same(expected):
     X, y = draw_rows()
     settings, _ = JOBS["given"]

@@ -221,6 +221,7 @@ def test_alpha_star_refuses_what_it_cannot_tell(fitted):
 # How it travels
 
 
+@pytest.mark.slow
 def test_sources_are_routed_through_pipelines_and_cross_validation():
     X, y, source, items, _ = draw_votes(100)
     folds = KFold(2)

@@ -424,6 +424,7 @@ def test_a_budget_asks_for_so_many(folder, capsys):
     assert untwist(capsys, "audit", "people.csv", "--label", "churn", "--budget", 0)[0] == 2
 
 
+@pytest.mark.slow
 def test_a_budget_is_told_what_it_should_find(folder, capsys):
     _, out, _ = untwist(capsys, "audit", "people.csv", "--label", "churn", "--budget", 60)
     table = columns.prepare(make_people()[0], "churn")
@@ -742,6 +743,7 @@ def test_explain_tells_what_speaks_for_a_prediction(trained, capsys):
         assert untwist(capsys, "explain", "model.untwist", "people.csv", "--line", line)[0] == 2
 
 
+@pytest.mark.slow
 def test_explain_with_several_classes(folder, capsys):
     frame, _ = make_people(noise=0)
     frame["churn"] = np.where(frame["age"] > 60, "stays", np.where(frame["city"] == "Lund", "leaves", "asks"))

@@ -166,6 +166,7 @@ def read_labelled_rows(table):
 # ---- kills ----
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_saving_leaves_a_whole_model(models, tmp_path):
     path, contents = tmp_path / "model.untwist", {dumps(model) for model in models}
     save(models[0], path)
@@ -309,6 +310,7 @@ print(json.dumps(answers))
 
 
 @pytest.mark.parametrize("missing", ["pandas", "pyarrow"])
+@pytest.mark.thinned(2)
 def test_commands_without_one_of_their_packages_end_with_one_line(table, tmp_path, missing):
     program = [sys.executable, "-c", BLOCKED.format(names=[missing]) + COMMANDS, str(table)]
     done = subprocess.run(program, capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE)

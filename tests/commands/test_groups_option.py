@@ -90,6 +90,7 @@ def test_an_audit_by_groups(folder, capsys):
     assert found["wrong"]["high"] > 0.2
 
 
+@pytest.mark.slow
 def test_an_audit_without_groups_claims_nothing(folder, capsys):
     status, out, err = untwist(capsys, "audit", "visits.csv", "--label", "ill", "--drop", "patient", "-o", "r.html")
     assert status == 0

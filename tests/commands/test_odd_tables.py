@@ -45,6 +45,7 @@ def write(frame, ending):
 
 
 @pytest.mark.parametrize(("ending", "way", "value"), WAYS)
+@pytest.mark.thinned(3)
 def test_an_infinite_cell_is_named_or_taken_as_missing(folder, monkeypatch, capsys, ending, way, value):
     monkeypatch.setattr(batches, "CELLS", 60)  # The cell is in a later block.
     frame = make_frame()

@@ -41,6 +41,7 @@ def start():
         yield begin
 
 
+@pytest.mark.slow
 def test_from_a_table_to_cleaned_labels(folder, start, capsys):
     before = Path("data.csv").read_bytes()
     first = start()
@@ -87,6 +88,7 @@ def test_from_a_table_to_cleaned_labels(folder, start, capsys):
     assert after[8].endswith(other[frame["y"][7]])
 
 
+@pytest.mark.slow
 def test_json_says_what_was_decided(folder, start):
     running = start("--json", "--decisions", "mine.csv", "--budget", "10")
     running.post(row=3, decision="keep")

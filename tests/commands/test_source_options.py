@@ -55,6 +55,7 @@ def test_an_audit_by_source_names_the_bad_branch(folder, capsys):
     assert "<small>by Leipzig</small>" in page
 
 
+@pytest.mark.slow
 def test_json_has_the_sources(folder, capsys):
     frame, _ = make_branches()
     status, out, _ = untwist(capsys, "audit", "branches.csv", "--label", "churn", "--source", "branch", "--json")
@@ -176,6 +177,7 @@ def test_sources_are_names_whatever_they_look_like():
     assert columns.prepare(frame, "y").source is None
 
 
+@pytest.mark.slow
 def test_a_file_read_in_blocks_has_its_sources_too(folder, capsys):
     pytest.importorskip("pyarrow")
     make_branches()[0].to_parquet("branches.parquet")

@@ -183,6 +183,7 @@ def twins(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", WILD)
+@pytest.mark.thinned(2)
 def test_a_wild_table_is_audited_like_its_clean_twin(name, tmp_path, twins):
     ending, write = WILD[name]
     path = tmp_path / f"wild{ending}"

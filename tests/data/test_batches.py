@@ -358,6 +358,7 @@ def test_large_files_are_read_in_blocks_by_themselves(tmp_path, monkeypatch, cap
     assert "only these are read in blocks" in untwist(capsys, "train", "p.csv", "--label", "churn", "--blocks")[2]
 
 
+@pytest.mark.slow
 def test_a_failure_loses_nothing_already_saved(tmp_path, monkeypatch, capsys):
     from untwist.commands import predict
 

@@ -35,6 +35,7 @@ def test_first_steps(run):
     np.testing.assert_array_equal(made["again"].predict_proba(test[0]), made["model"].predict_proba(test[0]))
 
 
+@pytest.mark.slow
 def test_coming_from_xgboost(run):
     """Nothing is lost where labels are clean, much is won where a fifth or more of them are wrong."""
     made = run("coming_from_xgboost")
@@ -67,6 +68,7 @@ def test_cleaning_a_table(run):
     assert "Diagnoses to look at" in made["page"]
 
 
+@pytest.mark.slow
 def test_what_alpha_does(run):
     """The alpha-loss undoes all three twists, the focal loss no blunting, the Super Loss nothing but that."""
     made = run("what_alpha_does")
@@ -87,6 +89,7 @@ def test_what_alpha_does(run):
     assert np.ptp(made["crossed"]) > 0.2
 
 
+@pytest.mark.slow
 def test_several_classes_and_sources(run):
     """Both confusions and the bad source are named, no other is, and the audit beats most votes."""
     made = run("several_classes_and_sources")

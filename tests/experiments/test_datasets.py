@@ -102,7 +102,7 @@ def test_the_loader_says_what_is_missing(folder, monkeypatch):
     with pytest.raises(ValueError, match=r"plain\.csv is not a CSV table"):
         load("plain", folder)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ValueError, match=r"^[^ ]*plain\.csv needs pandas .*untwist\[frames\]"):
+    with pytest.raises(ValueError, match=r"^[^ ]*plain\.csv needs pandas to be read: pip install pandas"):
         load("plain", folder)
     assert load("cancer").X.shape == (569, 30)
 
@@ -307,7 +307,7 @@ def test_nothing_is_downloaded_unless_asked_for(openml, folder, cache, monkeypat
     with pytest.raises(ValueError, match="no data set 'other'"):
         load("other", folder, download=True)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ValueError, match=r"'made' \(OpenML id 77\) needs pandas .*untwist\[frames\]"):
+    with pytest.raises(ValueError, match=r"'made' \(OpenML id 77\) needs pandas to be read: pip install pandas"):
         load("made", download=True, cache=cache)
     assert openml.requests == []
     assert not cache.exists()

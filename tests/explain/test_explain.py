@@ -60,6 +60,7 @@ def average_over_orders(forest, row, background):
 
 
 @pytest.mark.parametrize("settings", [{"max_depth": 1}, {"max_depth": 3}, {"max_depth": 6}, {"max_leaf_nodes": 20}])
+@pytest.mark.thinned(2)
 def test_values_are_those_of_all_subsets_of_columns(settings):
     _, X = fit_model("alpha 1")
     chance = 0.1 + 0.5 * (X["kind"] == "ç") + 0.3 * (X["told"].isna() & (X["size"] > 0))

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import sentinel
 
 import numpy as np
 import pytest
@@ -38,7 +39,6 @@ from untwist.theory.several_classes import SoftmaxLink
         (np.array([[1.5], [math.inf]]), [[1.5], [{"number": "inf"}]]),
         ({1: (2,), "a": None}, {"pairs": [[1, {"tuple": [2]}], ["a", None]]}),
     ],
-    ids=str,
 )
 def test_values_become_what_json_holds(value, plain):
     made = make_plain("x", value)
@@ -116,11 +116,11 @@ MATRIX = MatrixUntwisting.from_matrix(0.7 * np.eye(3) + 0.1)
         (1, {"noise": STRAIGHT}),
         (1, {"noise": SimpleNamespace(bends=np.zeros(1))}),  # It is no noise of two classes.
         (2, {"link": SoftmaxLink(AlphaLoss(1.0))}),
-        (2, {"choice": True, "mixture": object()}),
+        (2, {"choice": True, "mixture": sentinel.mixture}),
         (2, {"noise": MATRIX}),
         (3, {"link": LINKS["logit"](AlphaLoss(1.0))}),
         (3, {"noise": replace(STRAIGHT, bends=np.zeros(1))}),
-        (3, {"sources": object(), "noise": MATRIX}),
+        (3, {"sources": sentinel.sources, "noise": MATRIX}),
         (4, {"numbers": {0: (0.5,)}}),
         (4, {"choice": True, "drawn": 0.5}),
         (5, {"readings": {0: "date"}, "numbers": {1: (0.5,)}}),
@@ -128,7 +128,6 @@ MATRIX = MatrixUntwisting.from_matrix(0.7 * np.eye(3) + 0.1)
         (6, {"has_twins": True}),
         (6, {"start": -0.5, "readings": {0: "date"}}),
     ],
-    ids=str,
 )
 def test_a_model_is_written_in_the_first_format_that_can_hold_it(version, changes):
     assert writing._choose_version(make_model(**changes)) == version

@@ -81,6 +81,7 @@ def test_menon_intervals_are_exact_binomial_ones_of_leaves_that_other_rows_grew(
     assert found.found == (max(found.interval_neg[0], found.interval_pos[0]) > 0)
 
 
+@pytest.mark.slow
 def test_menon_intervals_hold_the_truth_of_many_sharp_rows():
     # Counted on the rows that grew the tree, four of these ten intervals of the first class left it out.
     covered = []
