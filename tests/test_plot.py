@@ -37,6 +37,7 @@ def given():
 
 @pytest.mark.parametrize("name", ["shop", "three", "clean"])
 @pytest.mark.parametrize("draw", OF_AUDITS + OF_MODELS, ids=lambda draw: draw.__name__)
+@pytest.mark.thinned(2)
 def test_every_plot_is_drawn_where_it_should_be(draw, name, request):
     audit = request.getfixturevalue(name)
     figure, axes = pyplot.subplots()

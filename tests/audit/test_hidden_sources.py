@@ -733,6 +733,7 @@ def test_advice_is_for_python_for_the_command_line_or_for_both():
 # ---- for people and machines ----
 
 
+@pytest.mark.slow
 def test_the_command_and_the_page_tell_it(tmp_path, capsys):
     X, y, _ = draw_branches(n=1200)
     X.assign(ok=y).to_csv(tmp_path / "cases.csv", index=False)

@@ -127,6 +127,7 @@ def test_a_useless_learner_changes_nothing_and_does_not_end_the_loop():
     + [CanonicalLink(loss) for loss in (AlphaLoss(2.0), LogLoss(), SquareLoss(), MatusitaLoss())],
     ids=repr,
 )
+@pytest.mark.thinned(2)
 def test_any_link_boosts_any_learner_and_the_risk_falls(sample, learner, link):
     X, y = sample
     step = 0.5 / float(link.largest_curvature(-0.2, 0.2))

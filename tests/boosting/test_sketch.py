@@ -101,7 +101,7 @@ def test_thresholds_are_those_of_the_twin(n, weighted, dtype, max_bins):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.thinned(2)
+@pytest.mark.slow
 def test_thresholds_of_many_rows_are_those_of_the_twin(weighted):
     n = 110_000
     rng = np.random.default_rng(3)
@@ -131,7 +131,7 @@ def vary_late(n):
 @pytest.mark.parametrize("make", [lambda n: make_extreme_columns(n, seed=2)[0], repeat_few_contents, vary_late])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.thinned(5)
+@pytest.mark.slow
 def test_blocks_and_shards_of_many_rows_give_the_table_in_memory(make, weighted, dtype):
     n = 150_000
     X = make(n).astype(dtype)

@@ -88,6 +88,7 @@ def draw_colours():
     return columns, y + (np.asarray(columns["size"]) == "S")
 
 
+@pytest.mark.slow
 def test_any_kind_of_table_gives_the_same_model():
     pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     columns, y = draw_colours()

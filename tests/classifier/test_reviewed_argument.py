@@ -112,6 +112,7 @@ def test_labels_of_any_kind_and_decisions_as_text(taught):
 
 
 @pytest.mark.parametrize("kind", ["frame", "sparse", "batches", "categories", "xgboost"])
+@pytest.mark.thinned(3)
 def test_tables_of_any_kind(kind, tmp_path):
     X, y, truth = draw_rows()
     table, settings = X.round(1), {}

@@ -449,6 +449,7 @@ def test_a_budget_is_told_what_it_should_find(folder, capsys):
     assert "expected to be wrong" not in words
 
 
+@pytest.mark.slow
 def test_an_audit_of_several_classes_tells_who_is_labelled_as_what(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     X, given, truth = make_tickets(1000)
@@ -663,6 +664,7 @@ def test_inspect_tells_columns_classes_and_size(trained, capsys):
     assert untwist(capsys, "inspect", "plain.untwist")[0] == 0  # This model has no names, no choice and no noise.
 
 
+@pytest.mark.slow
 def test_an_audit_by_source_speaks_of_options_and_all_keys_are_documented(folder, capsys, monkeypatch):
     X, y, source, _ = draw_sourced_rows()
     frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(label=y, branch=source)

@@ -144,6 +144,7 @@ def mount_small_disk(tmp_path, kilobytes):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.slow
 def test_a_full_device_is_an_os_error_for_models_and_one_line_for_results(models, table, tmp_path):
     with pytest.raises(OSError, match="No space"):
         save(models[0], "/dev/full")

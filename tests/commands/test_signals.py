@@ -34,7 +34,7 @@ def start(*arguments, **settings):
 
 
 @pytest.mark.parametrize("case", interrupting.CASES)
-@pytest.mark.thinned(5)
+@pytest.mark.slow
 def test_ctrl_c_ends_work_soon_and_leaves_it_of_use(case):
     with start(sys.executable, str(PROGRAM), case, "0.02", "0.7") as process:
         try:

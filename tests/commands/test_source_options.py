@@ -77,6 +77,7 @@ def test_json_has_the_sources(folder, capsys):
     assert [sorted({"source", "label"} & set(one)) for one in plain["suspects"]] == [["label"], ["label"]]
 
 
+@pytest.mark.slow
 def test_a_model_trained_by_source_predicts_files_with_and_without_the_column(folder, capsys):
     status, out, err = untwist(capsys, "train", "branches.csv", "--label", "churn", "--source", "branch", "-o", "m.u")
     assert status == 0
@@ -189,6 +190,7 @@ def test_a_file_read_in_blocks_has_its_sources_too(folder, capsys):
     assert (folder / "m--blocks.untwist").read_bytes() == (folder / "m--no-blocks.untwist").read_bytes()
 
 
+@pytest.mark.slow
 def test_names_of_sources_cannot_steer_the_terminal(folder, capsys):
     frame, _ = make_branches(600)
     frame["branch"] = frame["branch"].replace("Leipzig", "\x1b[31mLeipzig\u202e").replace("Ulm", "=1+1")

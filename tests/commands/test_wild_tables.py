@@ -183,7 +183,7 @@ def twins(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", WILD)
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(4)
 def test_a_wild_table_is_audited_like_its_clean_twin(name, tmp_path, twins):
     ending, write = WILD[name]
     path = tmp_path / f"wild{ending}"
@@ -198,6 +198,7 @@ def test_a_wild_table_is_audited_like_its_clean_twin(name, tmp_path, twins):
 
 
 @pytest.mark.parametrize("name", ["semicolons and decimal commas", "a mark and sep=;", "dates, month first", "xlsx"])
+@pytest.mark.thinned(2)
 def test_new_rows_are_read_as_in_training_though_they_would_not_decide_it(name, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ending, write = WILD[name]

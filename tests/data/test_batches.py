@@ -318,7 +318,7 @@ def make_people(n=600):
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet", ".feather"])
-@pytest.mark.thinned(3)
+@pytest.mark.slow
 def test_train_and_predict_in_blocks_do_what_they_do_in_memory(tmp_path, monkeypatch, capsys, ending):
     from untwist.commands import sheets
 
@@ -343,6 +343,7 @@ def test_train_and_predict_in_blocks_do_what_they_do_in_memory(tmp_path, monkeyp
     assert outs[0] == outs[1]
 
 
+@pytest.mark.slow
 def test_large_files_are_read_in_blocks_by_themselves(tmp_path, monkeypatch, capsys):
     from untwist.commands import blocks
 

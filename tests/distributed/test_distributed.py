@@ -33,6 +33,7 @@ def list_workers_left():
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
 
 
+@pytest.mark.slow
 def test_two_workers_make_the_model_of_one_process():
     X, y = make_noisy_rows(3000)
     X[::17, 0] = np.nan

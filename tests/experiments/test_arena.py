@@ -21,6 +21,9 @@ from experiments.robust_focal_loss import RobustFocalLoss
 from untwist import PILBoostClassifier, progress
 from untwist.commands import main as cli
 
+# Programs around the library: `make test-slow` runs their tests.
+pytestmark = pytest.mark.slow
+
 pd = pytest.importorskip("pandas", reason="the arena works on pandas tables")
 
 

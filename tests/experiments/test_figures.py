@@ -20,6 +20,9 @@ from experiments.paper.figures import Bars, Boxes, Figure, Heat, Line, Lines, Ma
 from helpers import reference
 from untwist.twists import constructive_alpha
 
+# Programs around the library: `make test-slow` runs their tests.
+pytestmark = pytest.mark.slow
+
 THEORY = {figure.name: figure for figure in theory.make_figures()}
 LONG = ("Administrative", "Informational", "ProductRelated")
 FEATURES = (*LONG, *(f"{name}_Duration" for name in LONG), *(f"Feature {i}" for i in range(11)))  # 17, as of shoppers

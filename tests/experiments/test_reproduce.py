@@ -27,6 +27,9 @@ from untwist.boosting import algorithm as boosting
 from untwist.commands import main as cli
 from untwist.twisters import ClassNoise, FeatureNoise
 
+# Programs around the library: `make test-slow` runs their tests.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 HERE = Source()
 

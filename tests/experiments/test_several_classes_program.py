@@ -22,6 +22,9 @@ from experiments.several_classes.standings import Standings, make_real_table, ma
 from untwist import progress
 from untwist.commands import main as cli
 
+# Programs around the library: `make test-slow` runs their tests.
+pytestmark = pytest.mark.slow
+
 pd = pytest.importorskip("pandas", reason="the tables are pandas frames")
 
 

@@ -69,6 +69,7 @@ def test_python_text_gives_the_clean_probabilities(name):
 
 @needs_gcc
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.thinned(3)
 def test_c_text_gives_the_clean_probabilities(name, tmp_path):
     model, X = fit_model(name)
     np.testing.assert_allclose(

@@ -788,6 +788,7 @@ def test_what_is_known_of_sources_survives(name, fitted, contents):
 
 @pytest.mark.parametrize("classes", [["no", "yes"], [1, 2, 3]])
 @pytest.mark.usefixtures("few_components")
+@pytest.mark.slow
 def test_a_fit_by_source_is_saved_and_loaded(classes):
     X, y, source, _ = draw_sourced_rows(400, classes=len(classes))
     model = PILBoostClassifier(random_state=0, n_jobs=1).fit(X, np.array(classes)[y], source=source)

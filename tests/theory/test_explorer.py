@@ -48,7 +48,7 @@ def test_focal_loss_undoes_what_lies_between_eta_twisted_and_one_half(seed):
     ],
     ids=lambda value: value.name if isinstance(value, LossFamily) else str(value),
 )
-@pytest.mark.thinned(3)
+@pytest.mark.slow
 def test_focal_and_super_loss_fail_where_the_theory_says(family, pair, reached, distance):
     found = explore(family, *pair)
     assert found.reaches() is reached
