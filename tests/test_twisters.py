@@ -348,6 +348,7 @@ def name_twister(twister):
 @pytest.mark.parametrize("twister", ROW_TWISTERS, ids=name_twister)
 @pytest.mark.parametrize("classes", [("ham", "spam"), (-1, 1), (False, True)], ids=str)
 @pytest.mark.parametrize("kind", ["array", "list", "category", "object"])
+@pytest.mark.thinned(3)
 def test_row_twisters_take_labels_of_any_kind_and_leave_the_input_alone(twister, classes, kind):
     plain = [classes[i % 7 < 3] for i in range(400)]
     y = {"list": plain, "array": np.array(plain)}.get(kind)
@@ -372,6 +373,7 @@ def test_row_twisters_take_labels_of_any_kind_and_leave_the_input_alone(twister,
     [*((one, n_classes) for one in ROW_TWISTERS for n_classes in (2, 4)), (TOWARDS_BOUNDARY, 4)],
     ids=name_twister,
 )
+@pytest.mark.thinned(3)
 def test_the_matrices_of_rows_are_what_many_draws_show(twister, n_classes):
     y = np.random.default_rng(1).integers(0, n_classes, 400)
     matrices = twister.transition_matrices(ROW_FRAME, y)

@@ -91,6 +91,7 @@ def assert_same_trees(one, other):
 @pytest.mark.parametrize("n_outputs", [None, 1, 2, 3, 7, 60])
 @pytest.mark.parametrize("n_rows", [1, 7, 47, 48, 300])  # Few rows are walked, many are encoded.
 @pytest.mark.parametrize("n_splits", [0, 12, 400])  # More than 255 splits are too many for moves alone.
+@pytest.mark.thinned(3)
 def test_scores_and_leaves_are_those_of_a_walk(n_outputs, n_rows, n_splits):
     forest = draw_forest(n_splits, n_splits=n_splits, n_outputs=n_outputs)
     X = draw_rows(n_rows)

@@ -90,6 +90,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.thinned(3)
 def test_equals_the_naive_twin(case):
     case = {"n": 120, "n_classes": 4, "min_samples_leaf": 3, "max_features": 0.6} | case
     drawn = {

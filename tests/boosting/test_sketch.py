@@ -87,6 +87,7 @@ def round_weights(weight, n):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("max_bins", [2, 16, 255])
+@pytest.mark.thinned(3)
 def test_thresholds_are_those_of_the_twin(n, weighted, dtype, max_bins):
     X, _ = make_extreme_columns(n, seed=n, dtype=dtype)
     weight = np.random.default_rng(1).choice([0.0, 0.3, 1.0, 7.0], n) if weighted else None

@@ -140,6 +140,7 @@ def test_equals_the_reference_loop_where_both_see_the_same_splits(kind, alpha, s
 
 @pytest.mark.parametrize("n", [50, 9000, 70_000])
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.thinned(3)
 def test_the_same_bits_for_any_threads_and_any_order_of_the_rows(n, weighted):
     X, y = draw_sample(n, 12, seed=3, missing=0.05)
     X[:, 3] = np.round(X[:, 3])

@@ -51,6 +51,7 @@ PLAIN = {"alpha": 2.0, "n_estimators": 8, "max_depth": 4, "noise_rates": None, "
     ],
     ids=str,
 )
+@pytest.mark.thinned(3)
 def test_sparse_tables_make_the_models_of_dense_ones(n_classes, settings):
     table, dense, y = draw_sparse(n_classes=n_classes)
     weight = np.random.default_rng(1).integers(0, 4, len(y)) / 2
@@ -77,6 +78,7 @@ def test_monotone_columns_of_sparse_tables():
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("settings", [{}, {"min_samples_leaf": 5}, {"extra_trees": True}], ids=str)
+@pytest.mark.thinned(3)
 def test_wide_tables_make_the_models_of_their_histograms(n_classes, settings):
     # With rows of weight 0 there are so many that the table counts as an ordinary one.
     rng = np.random.default_rng(0)

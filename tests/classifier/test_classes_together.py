@@ -329,6 +329,7 @@ def test_a_handful_of_rows(n):
     check_soundness(make_automatic().fit(np.zeros((n, 2)), labels), np.zeros((2, 2)), 3)
 
 
+@pytest.mark.slow
 def test_a_hundred_classes_of_three_rows():
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(100), 3)

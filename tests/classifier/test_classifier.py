@@ -36,6 +36,7 @@ def list_failing_checks(estimator):
 @parametrize_with_checks([PILBoostClassifier(), PAPER], expected_failed_checks=list_failing_checks)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore:cv plays no part")  # A check of scikit-learn gives folds to whatever knows cv.
+@pytest.mark.thinned(3)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -168,6 +169,7 @@ def test_a_validation_set_of_your_own(data):
         np.testing.assert_allclose(weighted.evals_result_["validation"][name], few.evals_result_["validation"][name])
 
 
+@pytest.mark.slow
 def test_certificate_of_a_fit(data):
     X, y = data
     weight = np.random.default_rng(0).integers(0, 3, len(y))

@@ -34,6 +34,7 @@ def assert_equal(found, expected):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_many_threads_fit_save_load_and_predict_at_once(expected):
     names = [name for _ in range(4) for name in JOBS]
     with ThreadPoolExecutor(8) as pool:
@@ -58,6 +59,7 @@ def test_one_model_answers_many_threads_from_its_first_question_on():
                 assert_equal(found, expected)
 
 
+@pytest.mark.slow
 def test_a_fit_lets_other_threads_go_on():
     X, y = draw_rows(60_000)
     model = PILBoostClassifier(1.1, n_estimators=150, max_depth=6, n_jobs=1)

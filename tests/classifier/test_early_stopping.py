@@ -121,6 +121,7 @@ def test_the_loss_is_kept_within_the_limits_of_the_probabilities():
 
 @any_settings
 @pytest.mark.parametrize("kind", ["numbers", "categories", "classes", "sparse", "weighted"])
+@pytest.mark.thinned(3)
 def test_given_validation_rows_never_train(settings, kind):
     X, y = draw_sample(classes=3 if kind == "classes" else 2)
     X_val, y_val = draw_sample(90, classes=3 if kind == "classes" else 2, seed=1, missing=0.2)

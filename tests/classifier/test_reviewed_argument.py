@@ -59,6 +59,7 @@ def taught():
 # What it takes
 
 
+@pytest.mark.slow
 def test_labels_may_be_those_given_or_those_decided_on(taught):
     X, y, truth = draw_rows()
     decisions = decide(X, y, truth, ROWS)
@@ -67,6 +68,7 @@ def test_labels_may_be_those_given_or_those_decided_on(taught):
         np.testing.assert_array_equal(model.predict_proba(X), taught.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_booleans_and_positions_are_the_same():
     X, y, truth = draw_rows()
     labels = change(y, truth, ROWS)
@@ -79,6 +81,7 @@ def test_booleans_and_positions_are_the_same():
 
 
 @pytest.mark.parametrize("nothing", ["positions", "booleans", "decisions", "skipped"])
+@pytest.mark.thinned(3)
 def test_without_a_reviewed_row_the_fit_is_what_it_was(nothing):
     X, y, truth = draw_rows()
     reviewed = {
@@ -135,6 +138,7 @@ def test_tables_of_any_kind(kind, tmp_path):
     assert np.mean(model.predict(table) == truth) > np.mean(y == truth)
 
 
+@pytest.mark.slow
 def test_class_and_sample_weights():
     X, y, truth = draw_rows()
     weight = np.where(np.arange(500) % 10 == 0, 0.0, 1.0)  # Some rows are absent, and some of these are reviewed.
@@ -170,6 +174,7 @@ def test_a_review_makes_the_model_better(classes):
     assert min(gains) > 0
 
 
+@pytest.mark.slow
 def test_what_the_reviewer_found_tells_the_noise_though_only_suspects_were_reviewed():
     X, y, truth = draw_rows(1000, rate=0.2, seed=3)
     before = make_model().fit(X, y)
@@ -201,6 +206,7 @@ def test_the_order_of_the_rows_does_not_matter(classes):
     np.testing.assert_array_equal(make_model().fit(X[order], y[order], reviewed=shuffled).predict_proba(X), expected)
 
 
+@pytest.mark.slow
 def test_all_rows_may_be_reviewed():
     X, y, truth = draw_rows(300)
     X_test, _, y_test = draw_rows(2000, seed=9)

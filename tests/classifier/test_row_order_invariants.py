@@ -62,6 +62,7 @@ def list_validation_shares(model, n_rows):
     n_classes=st.integers(2, 4),
     class_weight=st.sampled_from([None, "balanced", "given"]),
 )
+@pytest.mark.thinned(3)
 def test_a_fit_is_the_same_to_the_bit(name, seed, n_classes, class_weight):
     X, y, weight, rng = draw(seed, n_classes)
     order = rng.permutation(len(y))

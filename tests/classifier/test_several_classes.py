@@ -40,6 +40,7 @@ def test_one_against_the_rest_is_a_binary_fit_per_class(alpha, classes):
 
 @pytest.mark.parametrize("settings", [{}, {"engine": "reference"}, {"estimator": Ridge()}, {"link": "exact"}], ids=str)
 @pytest.mark.parametrize("alpha", [2.0, -2.0])
+@pytest.mark.thinned(3)
 def test_many_classes_are_consistent(settings, alpha):
     X, y = draw_sample(classes=4)
     labels = np.array(["d", "a", "c", "b"])

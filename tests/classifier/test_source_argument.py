@@ -97,6 +97,7 @@ def test_xgboost_grows_trees_by_source_too():
     assert model.sources_.shares[0] > model.sources_.shares[-1]
 
 
+@pytest.mark.slow
 def test_without_items_equal_rows_of_different_sources_are_one():
     X, y, source, items, _ = draw_votes()
     named, unnamed = make_model().fit(X, y, source=source, item=items), make_model().fit(X, y, source=source)

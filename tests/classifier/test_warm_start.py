@@ -23,6 +23,7 @@ def boost_on(fitted, rounds, *data, **named):
 
 @pytest.mark.parametrize("settings", [one for one in SETTINGS if "early_stopping" not in one], ids=str)
 @pytest.mark.parametrize("kind", ["numbers", "categories", "classes", "validation"])
+@pytest.mark.thinned(3)
 def test_a_warm_start_equals_one_fit(settings, kind):
     X, y = draw_sample(classes=3 if kind == "classes" else 2)
     X = add_text_column(X) if kind == "categories" else X

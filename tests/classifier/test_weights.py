@@ -61,6 +61,7 @@ def test_weights_are_copies_whatever_their_ratios():
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("settings", [{}, {"engine": "reference"}, {"early_stopping": True}], ids=str)
+@pytest.mark.thinned(3)
 def test_class_weights_are_sample_weights(classes, settings):
     X, y = draw_sample(classes=classes)
     labels = np.array(["x", "y", "z"])[y]

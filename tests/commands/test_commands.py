@@ -144,6 +144,7 @@ def test_new_rows_are_made_to_fit_and_it_is_said(trained, capsys):
     np.testing.assert_allclose([row["P(stays)"] for row in rows], model.predict_proba(same)[:, 1])
 
 
+@pytest.mark.slow
 def test_json_is_json_and_words_go_to_the_other_stream(folder, capsys):
     for arguments in (
         ["train", "people.csv", "--label", "churn"],
@@ -483,6 +484,7 @@ def test_an_audit_of_several_classes_tells_who_is_labelled_as_what(tmp_path, mon
     assert found["expected_wrong_among_suspects"] == pytest.approx(expected, abs=0.2)
 
 
+@pytest.mark.slow
 def test_a_model_of_several_classes_is_trained_inspected_and_explained(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     X, given, _ = make_tickets(800)
@@ -722,6 +724,7 @@ def test_inspect_tells_the_sources_the_noisiest_first(folder, capsys, monkeypatc
     assert "  and 1 sources more" in untwist(capsys, "inspect", "sources.untwist")[1].splitlines()
 
 
+@pytest.mark.slow
 def test_explain_tells_what_speaks_for_a_prediction(trained, capsys):
     status, out, _ = untwist(capsys, "explain", "model.untwist", "people.csv")
     assert status == 0

@@ -314,6 +314,7 @@ def test_wide_text_in_an_archive_is_advised(folder, capsys):
 
 
 @pytest.mark.parametrize("name", ["t.json", "t.jsonl", "t.json.gz", "t.xls", "t.pkl", "t.sqlite"])
+@pytest.mark.thinned(3)
 def test_a_file_of_another_kind_is_refused_with_what_can_be_read(folder, capsys, name):
     make_frame().to_csv("good.csv", index=False)
     untwist(capsys, "train", "good.csv", "--label", "y")

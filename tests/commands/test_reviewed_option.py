@@ -44,6 +44,7 @@ def folder(tmp_path, monkeypatch):
     return frame, truth, rows
 
 
+@pytest.mark.slow
 def test_training_learns_from_decisions(folder, capsys):
     _, truth, rows = folder
     status, out, _ = untwist(capsys, "train", "data.csv", "--label", "churn", "--reviewed", "d.csv", "-o", "m.untwist")
@@ -75,6 +76,7 @@ def test_reviewed_rows_are_no_suspects_of_an_audit(folder, capsys):
     np.testing.assert_array_equal(fixed[rows], truth[rows])
 
 
+@pytest.mark.slow
 def test_labels_may_have_been_changed_since(folder, capsys):
     assert untwist(capsys, "apply", "d.csv", "data.csv", "-o", "new.csv")[0] == 0
     found = [

@@ -38,6 +38,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_an_audit_by_source_names_the_bad_branch(folder, capsys):
     status, out, err = untwist(capsys, "audit", "branches.csv", "--label", "churn", "--source", "branch", "--suspects",
                                "s.csv", "-o", "r.html")  # fmt: skip
@@ -108,6 +109,7 @@ def test_a_model_trained_by_source_predicts_files_with_and_without_the_column(fo
     assert plain["sources"] is None
 
 
+@pytest.mark.slow
 def test_the_corrected_copy_has_the_truth_in_every_row_of_an_item(folder, capsys):
     frame, truth = make_votes()
     arguments = ["votes.csv", "--label", "says", "--source", "who", "--item", "picture", "--corrected", "c.csv"]

@@ -216,6 +216,7 @@ def test_new_rows_are_read_as_in_training_though_they_would_not_decide_it(name, 
     pd.testing.assert_frame_equal(pd.read_csv("few-out.csv"), expected.loc[few].reset_index(drop=True))
 
 
+@pytest.mark.slow
 def test_what_was_done_is_said(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_labels_by_case(make_clean(), tmp_path / "labels.csv")

@@ -95,6 +95,7 @@ def test_values_of_classes_that_share_trees_are_those_of_all_subsets_of_columns(
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.thinned(3)
 def test_values_add_up_to_the_boosted_score(name):
     model, X = fit_model(name)
     found = explain.explain(model, X)

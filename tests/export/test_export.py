@@ -62,6 +62,7 @@ def run_in_treelite(model, rows):
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.thinned(3)
 def test_python_text_gives_the_clean_probabilities(name):
     model, X = fit_model(name)
     np.testing.assert_allclose(run_in_python(model, numbers(model, X)), model.predict_proba(X), rtol=0, atol=ROUNDING)
@@ -90,6 +91,7 @@ def test_text_at_other_alphas_and_far_scores(alpha, link):
 
 @pytest.mark.parametrize("alpha", [1.0, 1.1, 2.0, 4.0, 0.5])
 @pytest.mark.parametrize("link", ["clipped", "exact"])
+@pytest.mark.thinned(3)
 def test_text_where_rates_untwist_scores_near_the_clip(alpha, link):
     X = np.random.default_rng(0).normal(size=(2000, 3))
     model = PILBoostClassifier(alpha, link=link, n_estimators=100, max_depth=3, noise_rates=(0.02, 0.3), n_jobs=1)
@@ -162,6 +164,7 @@ def test_numbers_are_what_the_trees_see():
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.thinned(3)
 def test_probabilities_of_boosted_scores(name):
     model, X = fit_model(name)
     np.testing.assert_array_equal(probabilities(model, compute_boosted_scores(model, X)), model.predict_proba(X))

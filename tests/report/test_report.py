@@ -150,6 +150,7 @@ def test_what_is_not_one_for_each_row_is_refused(shop, name):
         report(shop, title="t", **{name: pd.DataFrame({"a": [1, 2, 3]})})
 
 
+@pytest.mark.slow
 def test_suspects_that_are_asked_for_come_in_order_of_doubt(shop, clean):
     asked = [5, 3, *shop.suspects()[:2]]
     page = report(shop, title="t", suspects=asked)
@@ -228,6 +229,7 @@ def test_more_than_two_classes(three):
     assert ("3, boosted together" in text) != alone
 
 
+@pytest.mark.slow
 def test_the_matrix_is_a_table_with_its_numbers(pair):
     audit, _ = pair
     page = report(audit, title="tickets")
@@ -287,6 +289,7 @@ def _count(audit):
 @pytest.mark.parametrize(
     "settings", [{"noise_rates": None}, {"noise_rates": (0.2, 0.1)}, {"alpha": 0.7}, {"alpha": 3.0}]
 )
+@pytest.mark.thinned(3)
 def test_what_was_given_is_not_said_to_be_found(settings):
     table, labels, _ = make_customers(600)
     model = PILBoostClassifier(random_state=0, **settings).fit(table, labels)
@@ -308,6 +311,7 @@ def test_what_was_given_is_not_said_to_be_found(settings):
     [[False, True], [-1.0, 2.0], [0, 10**12], ["", "ja 是"], [1, 2, 3], np.array([3, 4], dtype=np.uint8)],
     ids=str,
 )
+@pytest.mark.thinned(3)
 def test_labels_of_any_type(labels):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))

@@ -174,6 +174,7 @@ def test_two_names_of_a_file_have_one_lock(path):
     lock.release()
 
 
+@pytest.mark.slow
 def test_the_lock_of_a_dead_process_is_taken_over_with_its_address(path):
     token = "t" * 43
     code = f"""

@@ -70,6 +70,7 @@ def test_derivatives_are_those_of_the_partial_losses(loss):
 
 
 @every_loss
+@pytest.mark.thinned(3)
 def test_tilted_set_agrees_with_the_numerical_one(loss):
     for closed, numerical in zip(loss.tilted_set(ETA), Numerical(loss).tilted_set(ETA), strict=True):
         np.testing.assert_allclose(closed, numerical, atol=1e-7)
@@ -87,6 +88,7 @@ def test_no_estimate_beats_the_tilted_one(loss):
 
 
 @every_loss
+@pytest.mark.thinned(3)
 def test_bayes_risk_agrees_with_the_numerical_one(loss):
     np.testing.assert_allclose(loss.bayes_risk(ETA), Numerical(loss).bayes_risk(ETA), rtol=1e-9, atol=1e-12)
 
@@ -149,6 +151,7 @@ EXPECTED = [
 
 
 @pytest.mark.parametrize(("loss", "letters"), EXPECTED, ids=[repr(loss) for loss, _ in EXPECTED])
+@pytest.mark.thinned(3)
 def test_properties_hold_exactly_where_they_should(loss, letters):
     checks = {"M": monotone, "D": differentiable, "S": symmetric, "E": extremes, "P": proper, "p": strictly_proper}
     assert "".join(letter for letter, check in checks.items() if check(loss)) == letters

@@ -392,6 +392,7 @@ def test_lemma_lemFocalLoss_proof():
             assert focal_ratio(u, gamma) <= u / (1 - u)
 
 
+@pytest.mark.slow
 def test_lemma_lemFocalLoss():
     """The focal loss is not twist-proper: it cannot undo blunting (.3 -> .1) nor cross 1/2 (.7 -> .3)."""
     np.testing.assert_allclose(FocalLoss(0.0).partial_pos(ETAS), LogLoss().partial_pos(ETAS), rtol=1e-14)
