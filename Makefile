@@ -64,9 +64,9 @@ lint: $(READY)  ## Linter, formatters (Python and C++) and the strict type check
 test: lint  ## Linter, type check, doctests (README and docs included) and the tests, in under 4 minutes on two cores
 	@$(PYTEST)
 
-test-all: test test-slow test-properties test-browser test-wheel test-lowest test-peers sanitize fuzz test-integrations test-distributed  ## Everything, in about half an hour
+test-all: test test-slow test-properties test-browser test-wheel test-lowest test-peers sanitize fuzz test-integrations test-distributed  ## Everything, in an hour or so
 
-test-slow: $(READY)  ## What `make test` leaves out: slow tests, more cases, the paper's own numbers (about 5 minutes)
+test-slow: $(READY)  ## What `make test` leaves out: slow tests, more cases, the paper's own numbers (about 7 minutes)
 	@$(PYTEST) -m slow
 	@UNTWIST_EXAMPLES=1 $(PYTEST) $(wildcard tests/*/test_*invariants.py)
 
