@@ -27,7 +27,7 @@ from untwist.boosting.engines.compiled import scale_weights
 from untwist.boosting.engines.engine import Task
 from untwist.boosting.engines.xgboost.dataset import MISSING_CODE, XGBoostDataset, import_xgboost
 from untwist.boosting.engines.xgboost.trees import GrownTree, assemble_forest, read_trees
-from untwist.boosting.engines.xgboost.weights import Weigher, find_array_library
+from untwist.boosting.engines.xgboost.weights import Weigher, find_array_library, sum_weight_and_agreement
 from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.folds import mix_bits
 
@@ -66,16 +66,21 @@ class XGBoostBooster:
         self._task = task
         self._growth = task.growth
         arrays = find_array_library(dataset.device)
-        sign = np.where(dataset.labels == task.positive_class, 1.0, -1.0)
-        self._sign = arrays.asarray(sign)
-        self._negative_sign = arrays.asarray(-sign, dtype="float32")
-        self._margins = arrays.asarray(np.zeros(len(sign)) if task.start is None else sign * task.start)
-        self._set_weights(np.ones(len(sign)) if task.weight is None else task.weight)
+        self._sign = arrays.where(arrays.asarray(dataset.labels) == task.positive_class, 1.0, -1.0)
+        self._negative_sign = (-self._sign).astype("float32")
+        self._margins = arrays.zeros(len(self._sign))
+        if task.start is not None:
+            self._margins += self._sign * arrays.asarray(task.start)
+        self._set_weights(np.ones(len(dataset.labels)) if task.weight is None else task.weight)
         self._set_validation(np.zeros(0) if task.validation_weight is None else task.validation_weight)
-        self._grower: _OneTreeGrower | _DeviceGrower = _DeviceGrower(dataset)
         settings_vary = bool(self._growth.monotone) or self._growth.min_weight_fraction_leaf > 0
-        if dataset.device == "cpu" or settings_vary:
-            self._grower = _OneTreeGrower(dataset, self._l2, bool(self._growth.monotone))
+        self._stays_on_device = dataset.device != "cpu" and not settings_vary
+        self._grower: _OneTreeGrower | _DeviceGrower = (
+            _DeviceGrower(dataset)
+            if self._stays_on_device
+            else _OneTreeGrower(dataset, self._l2, bool(self._growth.monotone))
+        )
+        self._next_weights: tuple[Any, Any] | None = None
         self._rounds: list[_Round] = []
         self._losses: list[float] = []
         self._errors: list[float] = []
@@ -83,14 +88,24 @@ class XGBoostBooster:
     def _set_weights(self, weight: Array) -> None:
         """Take the sample weights, and choose the unit that boosting weights are whole multiples of."""
         workers = self._dataset.workers
+        if workers.size == 1 and bool((weight == 1.0).all()):
+            return self._set_unit(1.0, None, float(len(weight)), len(weight), counts_copies=True)
         scaled, unit_weight = scale_weights(weight, workers)
         counts_copies = all(workers.gather(bool((scaled == np.floor(scaled)).all())))
-        self._l2 = self._growth.l2 / unit_weight
-        self._sample_weight = None if (scaled == 1).all() else find_array_library(self._dataset.device).asarray(scaled)
-        self._total_weight = self._sum_sample_weight(scaled)
+        sample_weight = None if (scaled == 1).all() else find_array_library(self._dataset.device).asarray(scaled)
         copies = scaled.sum() if counts_copies else np.count_nonzero(scaled)
         n_roundings = int(workers.sum(np.array([copies], dtype=np.int64))[0])
-        unit = 2.0 ** _core.weight_bits(self._total_weight, n_roundings)
+        total = self._sum_sample_weight(scaled)
+        return self._set_unit(unit_weight, sample_weight, total, n_roundings, counts_copies=counts_copies)
+
+    def _set_unit(
+        self, unit_weight: float, sample_weight: Any, total: float, n_roundings: int, *, counts_copies: bool
+    ) -> None:
+        """Choose the unit by how many boosting weights of all workers are rounded."""
+        self._l2 = self._growth.l2 / unit_weight
+        self._sample_weight = sample_weight
+        self._total_weight = total
+        unit = 2.0 ** _core.weight_bits(total, n_roundings)
         self._weigh = Weigher(self._task.link, unit, self._dataset.device, whole_copies=counts_copies)
         self._find_posterior = Weigher(self._task.link, POSTERIOR_UNIT, self._dataset.device)
 
@@ -107,7 +122,8 @@ class XGBoostBooster:
         for _ in range(n_rounds):
             if is_stale(self.losses(), patience):
                 break
-            if not self._boost_once():
+            is_simple = self._stays_on_device and self._growth.subsample >= 1.0
+            if not (self._boost_on_device() if is_simple else self._boost_once()):
                 break
         return len(self._rounds)
 
@@ -121,6 +137,25 @@ class XGBoostBooster:
         leverage = self._task.step_size * edge if self._task.by_edge else self._task.step_size
         self._margins += self._sign * (leverage * h.astype(self._margins.dtype))
         self._rounds.append(_Round(leverage, edge, sample_weight))
+        if self._has_validation:
+            self._validate()
+        return True
+
+    def _boost_on_device(self) -> bool:  # pragma: no cover - This needs a GPU.
+        """Do the same where all rows are on a GPU, in few passes over them and with one answer to wait for."""
+        if self._next_weights is None:
+            weight = self._weigh(self._margins, self._sample_weight)
+            self._next_weights = weight, self._negative_sign * weight
+        weight, gradient = self._next_weights
+        h = self._grower.grow(self._list_parameters(0.0), gradient, weight)
+        sums = sum_weight_and_agreement(weight, self._sign, h)
+        boosting_weight, agreement = self._dataset.workers.sum(sums).tolist()
+        if boosting_weight == 0:
+            return False  # The tree that was grown is not one of the first so many that are kept.
+        edge = agreement / self._total_weight
+        leverage = self._task.step_size * edge if self._task.by_edge else self._task.step_size
+        self._next_weights = self._weigh.step(self._margins, self._sign, h, leverage, self._sample_weight)
+        self._rounds.append(_Round(leverage, edge, self._total_weight))
         if self._has_validation:
             self._validate()
         return True
@@ -291,7 +326,11 @@ class _DeviceGrower:  # pragma: no cover - This needs a GPU; experiments/benchma
         self._count += 1
         latest = (self._count - 1, self._count)
         return self._booster.inplace_predict(
-            self._dataset.table, iteration_range=latest, predict_type="margin", missing=self._dataset.missing
+            self._dataset.table,
+            iteration_range=latest,
+            predict_type="margin",
+            missing=self._dataset.missing,
+            validate_features=False,
         )
 
     def sum_agreement(self, h: Any, weight: Any, sign: Any) -> float:

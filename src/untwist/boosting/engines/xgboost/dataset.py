@@ -15,6 +15,7 @@ from untwist.boosting.engines.engine import EngineOptions, Rows
 from untwist.boosting.engines.xgboost.weights import find_array_library
 from untwist.boosting.forest import count_threads, iterate_row_blocks
 from untwist.data.folds import mix_bits
+from untwist.data.tables import bring_to_host
 from untwist.optional import import_optional
 
 __all__ = ["MISSING_CODE", "XGBoostDataset", "import_xgboost"]
@@ -62,13 +63,12 @@ class XGBoostDataset:
         self.thresholds: list[Array] | None = None
         if self.splits_codes:
             self.thresholds = find_thresholds(rows, self.n_categories, settings.max_bins, self.n_threads)
-            table = self._encode(rows.X)
-            lost = table.max(axis=0, initial=0) == MISSING_CODE
+            self.table = find_array_library(self.device).asarray(self._encode(rows.X))
+            lost = self.table.max(axis=0) == MISSING_CODE if len(self.labels) else np.zeros(self.n_features, dtype=bool)
         else:
-            table = self._check_single_precision(rows.X)
-            lost = np.isnan(table.sum(axis=0, dtype=np.float64))
-        self.has_missing = self.workers.sum(lost.astype(np.int64)) > 0
-        self.table = find_array_library(self.device).asarray(table)
+            self.table = find_array_library(self.device).asarray(self._check_single_precision(rows.X))
+            lost = np.isnan(self.table.sum(axis=0, dtype=np.float64))
+        self.has_missing = self.workers.sum(bring_to_host(lost).astype(np.int64)) > 0
         self.matrix = self._make_matrix()
         if settings.growth.feature_weights:
             self.matrix.set_info(feature_weights=np.array(settings.growth.feature_weights))

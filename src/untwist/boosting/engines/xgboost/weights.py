@@ -13,7 +13,7 @@ from untwist import _core
 from untwist.theory.links import CanonicalLink, Link
 from untwist.theory.losses import AlphaLoss
 
-__all__ = ["Weigher", "find_array_library"]
+__all__ = ["Weigher", "find_array_library", "sum_weight_and_agreement"]
 
 #: The core takes an empty array for sample weights that are all 1.
 ALL_ONES = np.zeros(0, dtype=np.float32)
@@ -59,7 +59,7 @@ class Weigher:
             return self(margins, threads=threads) * sample_weight.astype(np.float32)
         if self._device != "cpu":  # pragma: no cover - This needs a GPU.
             scale = 1.0 if sample_weight is None else sample_weight
-            return _compile_kernel()(margins, scale, self._alpha, self._exact, self._unit)
+            return _compile_weights()(margins, scale, self._alpha, self._exact, self._unit)
         weights = np.empty(len(margins), dtype=np.float32)
         scale = ALL_ONES if sample_weight is None else sample_weight.astype(np.float32)
         margins = np.ascontiguousarray(margins)
@@ -74,17 +74,74 @@ class Weigher:
         )
         return weights
 
+    def step(
+        self, margins: Any, sign: Any, h: Any, leverage: float, sample_weight: Any = None
+    ) -> tuple[Any, Any]:  # pragma: no cover - This needs a GPU.
+        """Take margins on a GPU to the next round, in place, and return the weights and gradients there."""
+        scale = 1.0 if sample_weight is None or self._whole_copies else sample_weight
+        copies = sample_weight if sample_weight is not None and self._whole_copies else 1.0
+        cupy = importlib.import_module("cupy")
+        weight, gradient = (cupy.empty(len(margins), dtype="float32") for _ in range(2))
+        constants = (self._alpha, self._exact, self._unit)
+        _compile_step()(margins, sign, h, leverage, scale, copies, *constants, margins, weight, gradient)
+        return weight, gradient
+
+
+#: The weight of a margin on a GPU, by the formulas of alpha_link.hpp.
+WEIGHT = """
+    const double s = exact ? untwist::exact_logit(-m, alpha) : untwist::clipped_logit(-m, alpha);
+    const double share = untwist::weight_at_logit(s, alpha) * sample_weight;
+    weight = (float)(floor(share * unit + 0.5) / unit);
+"""
+
 
 @lru_cache
-def _compile_kernel() -> Any:  # pragma: no cover - This needs a GPU; experiments/benchmarks/devices.py tries it on one.
-    """Compile the formulas of alpha_link.hpp for the GPU, up to the weights of margins."""
-    header = (Path(_core.__file__).parent / "alpha_link.hpp").read_text()
-    logit = "exact ? untwist::exact_logit(-margin, alpha) : untwist::clipped_logit(-margin, alpha)"
-    return importlib.import_module("cupy").ElementwiseKernel(
+def _compile_weights() -> Any:  # pragma: no cover - This needs a GPU; experiments/benchmarks/devices.py tries it.
+    """Compile what finds the weights of margins."""
+    return _compile(
         "float64 margin, float64 sample_weight, float64 alpha, bool exact, float64 unit",
         "float32 weight",
-        f"const double share = untwist::weight_at_logit({logit}, alpha) * sample_weight;"
-        "weight = (float)(floor(share * unit + 0.5) / unit);",
+        "const double m = margin;" + WEIGHT,
         "untwist_weight",
-        preamble="#define UNTWIST_CUDA\n" + header,
+    )
+
+
+@lru_cache
+def _compile_step() -> Any:  # pragma: no cover - This needs a GPU.
+    """Compile what takes margins to the next round, with their weights and gradients."""
+    return _compile(
+        "float64 margin, float64 sign, float32 h, float64 leverage, float64 sample_weight, float64 copies, "
+        "float64 alpha, bool exact, float64 unit",
+        "float64 next, float32 weight, float32 gradient",
+        "const double m = margin + sign * (leverage * (double)h);"
+        + WEIGHT
+        + "weight *= (float)copies; gradient = (float)-sign * weight; next = m;",
+        "untwist_step",
+    )
+
+
+def _compile(inputs: str, outputs: str, body: str, name: str) -> Any:  # pragma: no cover - This needs a GPU.
+    """Compile a formula for every row, with the functions of alpha_link.hpp."""
+    header = (Path(_core.__file__).parent / "alpha_link.hpp").read_text()
+    cupy = importlib.import_module("cupy")
+    return cupy.ElementwiseKernel(inputs, outputs, body, name, preamble="#define UNTWIST_CUDA\n" + header)
+
+
+def sum_weight_and_agreement(weight: Any, sign: Any, h: Any) -> Any:  # pragma: no cover - This needs a GPU.
+    """Return the sums of the weights and of weight * y * h(x) over the rows of a GPU, fetched together."""
+    agreement = _compile_agreement()(weight, sign, h)
+    return importlib.import_module("cupy").stack([weight.sum(dtype="float64"), agreement]).get()
+
+
+@lru_cache
+def _compile_agreement() -> Any:  # pragma: no cover - This needs a GPU.
+    """Compile the sum of weight * y * h(x)."""
+    return importlib.import_module("cupy").ReductionKernel(
+        "float32 weight, float64 sign, float32 h",
+        "float64 sum",
+        "(double)weight * sign * (double)h",
+        "a + b",
+        "sum = a",
+        "0",
+        "untwist_agreement",
     )
