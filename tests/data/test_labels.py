@@ -11,7 +11,15 @@ import polars
 import pyarrow
 import pytest
 
-from untwist.data.labels import find_classes, refuse_missing, scale_weights, settle_objects, weigh_classes
+from untwist.data.labels import (
+    MOST_COUNTED,
+    _number_labels,
+    find_classes,
+    refuse_missing,
+    scale_weights,
+    settle_objects,
+    weigh_classes,
+)
 from untwist.data.workers import Workers
 
 
@@ -38,6 +46,77 @@ def test_the_classes_of_several_workers_are_those_of_all():
     assert classes.tolist() == [1, 3, 5, 9]
     assert numbers.tolist() == [2, 0, 2]
     assert find_classes(np.array([5, 5]), Two([3]))[1].tolist() == [1, 1]  # This worker has one class of two.
+
+
+WHOLE_NUMBERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, ">i4", ">u8"]
+
+
+def assert_numbered_as_by_sorting(y):
+    """Values, types and places are those that NumPy finds by sorting."""
+    classes, places = _number_labels(y)
+    expected_classes, expected_places = np.unique(y, return_inverse=True)
+    assert classes.dtype == expected_classes.dtype
+    np.testing.assert_array_equal(classes, expected_classes)
+    np.testing.assert_array_equal(places, expected_places)
+    assert places.dtype == expected_places.dtype
+    np.testing.assert_array_equal(classes[places], y)
+
+
+@pytest.mark.parametrize("dtype", WHOLE_NUMBERS, ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_whole_numbers_anywhere_in_their_range_are_numbered_as_by_sorting(dtype, seed):
+    rng = np.random.default_rng(seed)
+    limits = np.iinfo(dtype)
+    lowest, highest = int(limits.min), int(limits.max)
+    for spread in (0, 1, 2, 100, MOST_COUNTED - 1, MOST_COUNTED, highest - lowest):
+        width = min(spread, highest - lowest)
+        for first in {lowest, highest - width, max(lowest, -width // 2), lowest + (highest - lowest - width) // 2}:
+            drawn = [first + int(step) for step in rng.integers(0, width, 50, endpoint=True, dtype=np.uint64)]
+            y = np.array([*drawn, first, first + width], dtype=dtype)
+            assert_numbered_as_by_sorting(rng.permutation(y))
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([True, False, True]),
+        np.array([True, True]),
+        np.array([False]),
+        np.array([-128, 127, -128, 0], dtype=np.int8),
+        np.array([2**63, 2**63 + 1, 2**64 - 1, 2**63], dtype=np.uint64),
+        np.array([2**63 - 1, 2**63, 2**63 - 2], dtype=np.uint64),
+        np.array([2**63 - 1, 2**63 - 2]),
+        np.array([-(2**63), -(2**63) + 5, -(2**63)]),
+        np.array([-(2**63), 2**63 - 1]),
+        np.array([-7, -3, -7, -900]),
+        np.array([0, MOST_COUNTED - 1, 0]),
+        np.array([-1, MOST_COUNTED - 1, 0]),
+        np.array([5, 3, 9, 3, 5])[::-2],
+        np.array([0.0, 2.0, -1.0, 2.0]),
+        np.array(["b", "a", "b"]),
+        *(np.array([], dtype=dtype) for dtype in (bool, np.int8, np.uint64, float, "<U3")),
+    ],
+    ids=lambda y: f"{y.dtype}-{y.tolist()}"[:40],
+)
+def test_odd_labels_are_numbered_as_by_sorting(y):
+    assert_numbered_as_by_sorting(y)
+
+
+def test_labels_that_are_counted_are_not_written_to():
+    y = np.array([3, -1, 3], dtype=np.int64)
+    y.flags.writeable = False
+    assert_numbered_as_by_sorting(y)
+    assert y.tolist() == [3, -1, 3]
+
+
+def test_labels_close_together_are_counted_and_labels_far_apart_are_sorted(monkeypatch):
+    """Both ways are tried by the tests above."""
+    sorted_labels = []
+    monkeypatch.setattr(np, "unique", lambda y, **options: sorted_labels.append(y.tolist()))
+    _number_labels(np.array([10, 10 + MOST_COUNTED - 1]))
+    assert sorted_labels == []
+    _number_labels(np.array([10, 10 + MOST_COUNTED]))
+    assert sorted_labels == [[10, 10 + MOST_COUNTED]]
 
 
 def test_one_class_or_labels_of_several_kinds_are_refused():

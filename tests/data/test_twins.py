@@ -158,3 +158,13 @@ def test_near_twins_whose_labels_differ_fool_nobody():
 def test_too_few_rows_tell_nothing():
     X, y, _, _ = draw_patients(9, 11, 3)
     assert look(X, y) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16])
+def test_numbers_of_half_the_width_are_looked_at_too(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.integers(-300, 300, (5000, 3)).astype(dtype)
+    rows, wide = (ComparedRows(table, TableEncoder(3), range(3)) for table in (X, X.astype(np.float64)))
+    assert len(rows) > len(rows.draw(100)) == 100
+    assert (rows.hashes == wide.hashes).all()
+    assert look(X, X[:, 0] > 0) == look(X.astype(np.float64), X[:, 0] > 0)

@@ -71,7 +71,7 @@ class ComparedRows:
 
     def hash_column(self, column: int) -> NDArray[np.uint64]:
         """Return a number for each cell of a column, the same for equal values and for all missing ones."""
-        values = self.numbers[:, column] + 0.0  # There is one zero.
+        values = self.numbers[:, column].astype(np.float64) + 0.0  # There is one zero.
         values[np.isnan(values)] = np.nan  # There is one missing value.
         return mix_bits(values.view(np.uint64) ^ mix_bits(np.array([column], dtype=np.uint64)))
 

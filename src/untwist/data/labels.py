@@ -28,6 +28,8 @@ __all__ = [
 
 #: Sums of weights are kept below this, up to which float64 holds all whole numbers.
 MOST_WEIGHT = 2.0**53
+#: Labels that are whole numbers are counted, not sorted, where they are less than this apart.
+MOST_COUNTED = 1 << 16
 #: Where no weight is larger than this, the smallest of them could vanish.
 LEAST_WEIGHT = 2.0**-500
 
@@ -56,7 +58,7 @@ def find_classes(y: NDArray[Any], workers: Workers = solo) -> tuple[NDArray[Any]
     """
     try:
         check_classification_targets(y)
-        classes, class_index = np.unique(y, return_inverse=True)
+        classes, class_index = _number_labels(y)
         if workers.size > 1:
             local = classes
             classes = np.unique(np.concatenate(workers.gather(local)))
@@ -229,3 +231,15 @@ def encode_labels(name: str, y: Any, classes: NDArray[Any]) -> NDArray[np.uint32
 def list_positive_classes(n_classes: int) -> list[int]:
     """Return the class that each booster tells from the others: of two the second, of more each against the rest."""
     return [1] if n_classes == 2 else list(range(n_classes))
+
+
+def _number_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the distinct labels in order, and the place of each label among them."""
+    if y.dtype.kind in "biu" and len(y):
+        lowest, highest = int(y.min()), int(y.max())
+        if highest - lowest < MOST_COUNTED and highest < np.iinfo(np.int64).max:
+            # Whole numbers that are close together need no sorting.
+            place = y.astype(np.int64) - lowest
+            is_there = np.bincount(place) > 0
+            return (np.flatnonzero(is_there) + lowest).astype(y.dtype), (np.cumsum(is_there) - 1)[place]
+    return np.unique(y, return_inverse=True)
