@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "column_values.hpp"
@@ -174,6 +175,7 @@ struct CodeTable {
   std::size_t width;
   Code* by_column = nullptr;
   std::size_t length = 0;
+  std::optional<Code> missing_code = {};  // Missing values have this code in all columns. Nothing: that of the column.
 };
 
 // Writes the codes of rows, and notes in `columns` what kinds of values they have. A category that a column does not
@@ -209,7 +211,7 @@ void encode(const Matrix<Real>& X, const WholeWeights& weight, const RowOrder& r
           const auto& table = tables[column];
           find_codes(table.data(), static_cast<int>(table.size()), value.data(), count, known_code.data());
         }
-        const Code missing_code = columns[column].missing_code();
+        const Code missing_code = codes.missing_code.value_or(columns[column].missing_code());
         unsigned char kinds = 0;
         for (std::size_t i = 0; i < count; ++i) {
           const bool missing = std::isnan(value[i]);

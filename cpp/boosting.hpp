@@ -115,6 +115,7 @@ class HistogramBooster final : public Booster {
     if (data_.has_rows()) histograms_.prepare(pool.size());
     if (rows_.all.size() == 0) weigh(nullptr, pool);
     for (int round = 0; round < rounds && rows_.all.size() > 0 && !is_stale(patience); ++round) {
+      if (interrupted()) break;  // A tree of one leaf is grown without asking.
       const auto columns = draw_columns(growth_, varying_columns_, key());
       TreeGrower<Bin> grower(data_, growth_, unit_, key(), columns, rows_, histograms_, column_space_, pool);
       auto grown = grower.grow(interrupted);
@@ -178,9 +179,10 @@ class HistogramBooster final : public Booster {
   void list_rows(const LeafFinder* leaves, const RowDraw* draw, ThreadPool& pool) {
     std::vector<WeighedPiece> pieces;
     constexpr std::size_t kOwner = 0;  // The root of the next tree owns all rows.
-    cut(pieces, kOwner, kNegative, 0, positive_begin_, kPieceRows);
-    cut(pieces, kOwner, kNegative, positive_end_, data_.rows, kPieceRows);
-    cut(pieces, kOwner, kPositive, positive_begin_, positive_end_, kPieceRows);
+    const std::size_t piece_rows = choose_piece_rows(data_.rows, pool);
+    cut(pieces, kOwner, kNegative, 0, positive_begin_, piece_rows);
+    cut(pieces, kOwner, kNegative, positive_end_, data_.rows, piece_rows);
+    cut(pieces, kOwner, kPositive, positive_begin_, positive_end_, piece_rows);
     for_each_piece(pool, pieces, [&](int, WeighedPiece& piece) {
       if (leaves != nullptr) apply(*leaves, piece);
       weigh_piece(piece, draw);

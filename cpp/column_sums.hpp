@@ -5,9 +5,11 @@
 // rows of the nodes or, where it is a list, the listed ones. All other rows have the usual code, whose sum is what the
 // listed rows leave of a node.
 //
+// So are the columns of a node with few rows in any table, as all its bins would be far more than its rows.
+//
 // An Adder knows what is summed up. It has the types Bin and Totals (of a node), size(bins), which is how many numbers
-// a node has, add(sums, bins, side, code, entry), and put_rest(sums, bins, code, totals), which gives a code what is
-// left of the totals.
+// a node has, add(sums, bins, side, code, entry), clear(sums, bins, code), and put_rest(sums, bins, code, totals),
+// which gives a code what is left of the totals.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +20,44 @@
 
 #include "dataset.hpp"
 #include "rows.hpp"
+#include "tree.hpp"
 
 namespace untwist {
+
+// These are the sums of one column in one node, in the order that the adder has them.
+template <typename Bin>
+struct SummedColumn {
+  const Bin* sums;
+  std::size_t bins;
+  const CodeSet* filled = nullptr;  // Only these bins have rows. Null means that any may have some.
+};
+
+// Sums up the columns of nodes with few rows, one after the other. Only bins that have rows are touched, so that it
+// takes as long as there are rows, not bins.
+template <typename Adder>
+class FewRowsSums {
+ public:
+  using Bin = typename Adder::Bin;
+
+  // What is returned holds until the next call.
+  SummedColumn<Bin> sum_up(const CodeColumn& column, const NodeRows& rows, const Entry* entries, const Adder& adder) {
+    sums_.resize(adder.size(kBins), Bin{0});
+    filled_.for_each(kBins, [&](std::size_t code) { adder.clear(sums_.data(), kBins, code); });
+    filled_ = CodeSet{};
+    for (std::size_t side = 0; side < 2; ++side) {
+      for (std::size_t i = rows.first[side]; i < rows.last[side]; ++i) {
+        const Code code = column[entries[i].row];
+        adder.add(sums_.data(), kBins, side, code, entries[i]);
+        filled_.put(code, true);
+      }
+    }
+    return {sums_.data(), kBins, &filled_};
+  }
+
+ private:
+  std::vector<Bin> sums_;  // They are 0 but for the bins that are filled.
+  CodeSet filled_;
+};
 
 // These nodes are searched at the same time.
 template <typename Adder>
@@ -83,22 +121,23 @@ class ColumnSums {
     }
   }
 
-  // Sums up a column in one node, which is number 0 then.
-  void sum_up_node(const Dataset& data, std::size_t feature, const NodeRows& rows, const Entry* entries,
-                   const Adder& adder) {
+  // Sums up a column in one node.
+  SummedColumn<Bin> sum_up_node(const Dataset& data, std::size_t feature, const NodeRows& rows, const Entry* entries,
+                                const Adder& adder) {
     begin(data.columns[feature], 1, adder);
-    if (!data.is_listed(feature)) return add_rows(0, rows, entries, data.column(feature).data, adder);
-    const std::vector<Code> codes = data.write_out(feature);
-    add_rows(0, rows, entries, codes.data(), adder);
+    if (data.is_listed(feature)) {
+      const std::vector<Code> codes = data.write_out(feature);
+      add_rows(0, rows, entries, codes.data(), adder);
+    } else {
+      add_rows(0, rows, entries, data.column(feature).data, adder);
+    }
+    return of(0);
   }
 
   // Returns the nodes that have sums.
   const std::vector<std::size_t>& nodes() const { return summed_; }
 
-  const Bin* of(std::size_t node) const { return sums_.data() + node * size_; }
-
-  // Returns how many bins a column has here. The last of them is that of missing values.
-  std::size_t bins() const { return bins_; }
+  SummedColumn<Bin> of(std::size_t node) const { return {sums_.data() + node * size_, bins_}; }
 
  private:
   void begin(const Column& column, std::size_t nodes, const Adder& adder) {
@@ -140,7 +179,7 @@ class ColumnSums {
     }
   }
 
-  std::size_t bins_ = 0;
+  std::size_t bins_ = 0;  // A column has so many here. The last of them is that of missing values.
   std::size_t size_ = 0;  // A node has so many numbers.
   std::vector<Bin> sums_;
   std::vector<char> has_sums_;

@@ -1,8 +1,8 @@
 // Finds the best split of one node by many columns, without keeping what each column has to offer.
 //
-// A column with few bins has few splits, too few to be worth loops of their own. So the splits of many columns are
-// gathered, and their worths computed together. The arithmetic is that of splitting.hpp, and so is who wins: of the
-// best splits the first.
+// A column with few bins that have rows has few splits, too few to be worth loops of their own. So the splits of many
+// columns are gathered, and their worths computed together. The arithmetic is that of splitting.hpp, and so is who
+// wins: of the best splits the first.
 #pragma once
 
 #include <algorithm>
@@ -108,6 +108,13 @@ class Contest {
 
   bool counts_rows() const { return limits_->min_rows > 0.0; }
 
+  // Calls job(code) for the bins of known values that may have a weight, in their order.
+  template <typename Job>
+  static void for_each_bin(const ColumnHistogram<Bin>& histogram, std::size_t values, const Job& job) {
+    if (histogram.filled != nullptr) return histogram.filled->for_each(values, job);
+    for (std::size_t code = 0; code < values; ++code) job(code);
+  }
+
   // Appends a candidate for every bin that has a weight, and returns the sum of all. An empty bin would only repeat the
   // candidate before it.
   ClassWeights gather(const ColumnHistogram<Bin>& histogram, std::size_t values) {
@@ -115,13 +122,13 @@ class Contest {
     Bin negative = 0;
     Bin positive = 0;
     std::size_t at = filled_;
-    for (std::size_t code = 0; code < values; ++code) {
+    for_each_bin(histogram, values, [&](std::size_t code) {
       negative += histogram.negative[code];
       positive += histogram.positive[code];
       G_left_[at] = static_cast<double>(static_cast<Signed>(positive - negative));
       W_left_[at] = static_cast<double>(static_cast<Signed>(positive + negative));
       at += (histogram.negative[code] | histogram.positive[code]) != 0;
-    }
+    });
     filled_ = at;
     return {negative, positive};
   }
@@ -132,10 +139,10 @@ class Contest {
       return static_cast<Sum>(histogram.negative_rows[code]) + histogram.positive_rows[code];
     };
     Sum rows = 0;
-    for (std::size_t code = 0; code < values; ++code) {
+    for_each_bin(histogram, values, [&](std::size_t code) {
       rows += rows_in(code);
       if ((histogram.negative[code] | histogram.positive[code]) != 0) rows_left_[at++] = static_cast<double>(rows);
-    }
+    });
     const double missing = may_miss ? static_cast<double>(rows_in(values)) : 0.0;
     rows_ = static_cast<double>(rows) + missing;
     return missing;

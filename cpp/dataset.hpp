@@ -11,6 +11,7 @@
 
 #include "binning.hpp"
 #include "hashing.hpp"
+#include "large_memory.hpp"
 #include "sketch.hpp"
 #include "sparse_binning.hpp"
 
@@ -46,6 +47,8 @@ inline bool is_wide(std::size_t rows, std::size_t features) {
   constexpr std::size_t kManyColumns = 1024;
   return rows <= kFewRows && features >= kManyColumns;
 }
+
+using ManyCodes = std::vector<Code, ZeroedMemory<Code>>;
 
 class Dataset {
  public:
@@ -158,7 +161,7 @@ class Dataset {
     }
     std::vector<std::uint32_t> listed_row(listed);
     std::vector<Code> listed_code(listed);
-    std::vector<Code> codes(written + kPadding);
+    ManyCodes codes(written + kPadding);
     for_each_column([&](std::size_t column, const StoredColumn& one) {
       if (!one.is_listed) {
         Code* of_column = codes.data() + one.start;
@@ -269,9 +272,8 @@ class Dataset {
   std::vector<std::uint32_t> order;      // A row had this place in the data that was given.
   std::vector<Column> columns;
   const Layout layout;
-  std::vector<Code> by_row;  // These codes serve sums over all features of a row. They may be left out.
-  std::vector<Code>
-      by_column;  // These serve one feature of many rows. They may be left out, or have some columns only.
+  ManyCodes by_row;     // These codes serve sums over all features of a row. They may be left out.
+  ManyCodes by_column;  // These serve one feature of many rows. They may be left out, or have some columns only.
 
  private:
   // A column of a sparse table is a list, or has a code for every row, whatever takes less.

@@ -44,9 +44,6 @@ struct ClassNodes {
   using Adder = ClassAdder<Bin>;
   using Contest = untwist::Contest<Bin>;
 
-  // A thread takes so many searches at a time, which is more work than the taking.
-  static constexpr std::size_t kSearchesTogether = 2;
-
   // Fewer searches than this are done before another thread has woken up.
   static constexpr std::size_t kFewSearches = 8;
 };
@@ -98,8 +95,8 @@ class TreeGrower : private NodeGrower<TreeGrower<Bin>, ClassNodes<Bin>> {
   }
 
   ColumnSearch<Bin> search_sums(const GrownNode& node, std::size_t feature, const SplitDraw& draw,
-                                const Bin* sums) const {
-    return search_bins(node, feature, draw, view_sums(feature, sums));
+                                const SummedColumn<Bin>& sums) const {
+    return search_bins(node, feature, draw, adder_.view(sums));
   }
 
   ColumnSearch<Bin> search_bins(const GrownNode& node, std::size_t feature, const SplitDraw& draw,
@@ -116,12 +113,8 @@ class TreeGrower : private NodeGrower<TreeGrower<Bin>, ClassNodes<Bin>> {
   void begin(Contest<Bin>& contest, const GrownNode& node) const { contest.begin(node.weight, limits_, node.bounds); }
 
   void enter(Contest<Bin>& contest, const GrownNode&, std::size_t place, std::size_t feature, const SplitDraw& draw,
-             const Bin* sums) const {
-    contest.enter(place, this->data_.columns[feature], view_sums(feature, sums), monotone(feature), draw);
-  }
-
-  ColumnHistogram<Bin> view_sums(std::size_t feature, const Bin* sums) const {
-    return adder_.view(sums, static_cast<std::size_t>(this->data_.columns[feature].values()) + 1);
+             const SummedColumn<Bin>& sums) const {
+    contest.enter(place, this->data_.columns[feature], adder_.view(sums), monotone(feature), draw);
   }
 
   void build(const std::vector<typename HistogramBuilder<Bin>::Request>& requests) {

@@ -45,14 +45,21 @@ struct GrowingNode {
   SplitOfNode split;
 };
 
-// What the trees of a booster share that are grown column by column.
+// What the trees of a booster share to sum up nodes column by column.
 template <typename Kind>
 struct ColumnSpace {
   // A thread sums up a column, and has a contest for every node.
   struct OfThread {
     ColumnSums<typename Kind::Adder> sums;
+    FewRowsSums<typename Kind::Adder> few;
     std::vector<typename Kind::Contest> contests;
   };
+
+  // Makes room for so many threads, each with so many contests.
+  void prepare(int count, std::size_t contests) {
+    threads.resize(std::max(threads.size(), static_cast<std::size_t>(count)));
+    for (OfThread& thread : threads) thread.contests.resize(std::max(thread.contests.size(), contests));
+  }
 
   SearchedNodes<typename Kind::Adder> nodes;
   std::vector<OfThread> threads;
@@ -80,14 +87,15 @@ class NodeGrower {
         histograms_(histograms),
         column_space_(column_space),
         pool_(pool),
-        total_weight_(total_weight) {}
+        total_weight_(total_weight),
+        few_rows_(count_few_rows()) {}
 
   // Grows the tree from its root, which is a leaf of the tree already. Returns whether it was finished: there is no
   // tree if `interrupted`, which is asked after every step, says so.
   bool grow_from(Node root, const std::function<bool()>& interrupted) {
     std::vector<Node> fresh;
     root.key = split_draws_.root_key();
-    if (self().can_split(root) && data_.has_rows()) {
+    if (self().can_split(root) && data_.has_rows() && root.rows.size() > few_rows_) {
       root.histogram = histograms_.take();
       self().build({{root.rows, root.histogram.get()}});
     }
@@ -111,7 +119,8 @@ class NodeGrower {
   Histograms& histograms_;
   ColumnSpace<Kind>& column_space_;
   ThreadPool& pool_;
-  const double total_weight_;  // All rows would weigh so much at boosting weight 1.
+  const double total_weight_;   // All rows would weigh so much at boosting weight 1.
+  const std::size_t few_rows_;  // Nodes with up to so many rows have no histograms.
   Tree tree_;
 
  private:
@@ -121,10 +130,28 @@ class NodeGrower {
   // A thread takes so many columns at a time where there are no histograms.
   static constexpr std::size_t kColumnsTogether = 256;
 
+  // Fewer splits than this are made before another thread has woken up.
+  static constexpr std::size_t kFewSplits = 4;
+
+  // The searches of a level are cut into so many chunks for each thread.
+  static constexpr std::size_t kChunksPerThread = 8;
+
   // A split must gain more than this share of the node's weight, which rounding could feign.
   static constexpr double kMinGain = 1e-12;
 
+  // Fewer rows than this in all columns of some nodes are searched before another thread has woken up.
+  static constexpr std::size_t kFewCells = 4096;
+
   Grower& self() { return static_cast<Grower&>(*this); }
+
+  // Counts the rows up to which it takes less time to look at the rows of a node than at the bins of its histogram: the
+  // mean number of bins. A split that is drawn is drawn from all bins.
+  std::size_t count_few_rows() const {
+    if (growth_.extra || columns_.empty()) return 0;
+    std::size_t bins = 0;
+    for (const std::uint32_t feature : columns_) bins += static_cast<std::size_t>(data_.columns[feature].bins());
+    return bins / columns_.size();
+  }
 
   // Tells whether the columns above a node leave it open to be split by this one.
   static bool may_split(const Node& node, std::size_t feature) {
@@ -135,45 +162,90 @@ class NodeGrower {
   // others stay leaves.
   void search(std::vector<Node>& nodes) {
     const std::vector<Winner<Best>> winners = data_.has_rows() ? search_histograms(nodes) : search_columns(nodes);
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      Node& node = nodes[i];
-      const Winner<Best>& winner = winners[i];
+    column_space_.prepare(pool_.size(), 1);
+    pool_.chunks(nodes.size(), nodes.size() < kFewSplits ? nodes.size() : 1,
+                 [&](int thread, std::size_t first, std::size_t last) {
+                   for (std::size_t i = first; i < last; ++i) {
+                     Node& node = nodes[i];
+                     const double leaf = self().find_worth(node);
+                     const bool gains = winners[i].best.worth > leaf + kMinGain * self().find_mass(node);
+                     if (!gains) continue;
+                     node.split = make_split(node, winners[i], thread);
+                     node.split.gain = winners[i].best.worth - leaf;
+                   }
+                 });
+    for (Node& node : nodes) {
       node.has_parent_histogram = false;
-      const double leaf = self().find_worth(node);
-      const bool gains = winner.best.worth > leaf + kMinGain * self().find_mass(node);
-      if (!gains) {
+      if (node.histogram != nullptr) node.histogram->parts.clear();
+      if (node.split.feature < 0) {
         histograms_.give_back(std::move(node.histogram));
-        continue;
+      } else {
+        open_.push_back(std::move(node));
       }
-      node.split = make_split(node, winner);
-      node.split.gain = winner.best.worth - leaf;
-      open_.push_back(std::move(node));
     }
   }
 
-  auto make_split(const Node& node, const Winner<Best>& winner) {
+  auto make_split(const Node& node, const Winner<Best>& winner, int thread) {
     typename Kind::Buffer buffer;
     const std::size_t feature = columns_[winner.place];
     const auto draw = split_draws_.draw(node.key, winner.place);
-    if (data_.has_rows()) {
+    if (node.histogram != nullptr) {
       return self().search_column(node, feature, draw).make_split(buffer, winner.best, static_cast<int>(feature));
     }
-    ColumnSums<typename Kind::Adder> sums;
-    sums.sum_up_node(data_, feature, node.rows, self().row_list().entries.data(), self().adder());
-    return self()
-        .search_sums(node, feature, draw, sums.of(0))
-        .make_split(buffer, winner.best, static_cast<std::int32_t>(feature));
+    const Entry* entries = self().row_list().entries.data();
+    auto& space = column_space_.threads[static_cast<std::size_t>(thread)];
+    const auto sums = data_.has_rows() ? space.few.sum_up(data_.column(feature), node.rows, entries, self().adder())
+                                       : space.sums.sum_up_node(data_, feature, node.rows, entries, self().adder());
+    return self().search_sums(node, feature, draw, sums).make_split(buffer, winner.best, static_cast<int>(feature));
   }
 
   // Finds the best split of every node by its histogram.
   std::vector<Winner<Best>> search_histograms(std::vector<Node>& nodes) {
     const std::size_t width = columns_.size();
-    const std::vector<Best> candidates = compare_columns(nodes);
     std::vector<Winner<Best>> winners(nodes.size());
+    std::vector<std::size_t> pairs, few;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (std::size_t k = 0; k < width; ++k) winners[i].challenge(candidates[i * width + k], k);
+      if (nodes[i].histogram != nullptr) {
+        if (pairs.empty() || pairs.back() != i / 2) pairs.push_back(i / 2);
+      } else if (self().can_split(nodes[i])) {
+        few.push_back(i);
+      }
     }
+    const std::vector<Best> candidates = compare_columns(nodes, pairs);
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const std::size_t node = pairs[i / (2 * width)] * 2 + i / width % 2;
+      if (node < nodes.size()) winners[node].challenge(candidates[i], i % width);
+    }
+    search_few_rows(nodes, few, winners);
     return winners;
+  }
+
+  // Finds the best splits of some nodes with few rows by these rows.
+  void search_few_rows(const std::vector<Node>& nodes, const std::vector<std::size_t>& some,
+                       std::vector<Winner<Best>>& winners) {
+    if (some.empty()) return;
+    const Entry* entries = self().row_list().entries.data();
+    column_space_.prepare(pool_.size(), 1);
+    std::size_t rows = 0;
+    for (const std::size_t i : some) rows += nodes[i].rows.size();
+    const bool few = rows * columns_.size() < kFewCells;
+    pool_.chunks(some.size(), few ? some.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
+      auto& space = column_space_.threads[static_cast<std::size_t>(thread)];
+      auto& contest = space.contests.front();
+      for (std::size_t i = first; i < last; ++i) {
+        const Node& node = nodes[some[i]];
+        self().begin(contest, node);
+        for (std::size_t place = 0; place < columns_.size(); ++place) {
+          const std::size_t feature = columns_[place];
+          if (!may_split(node, feature)) continue;
+          // The codes of a row are side by side, so that those of the next column are at hand.
+          const CodeColumn column{data_.by_row.data() + feature, data_.features};
+          const auto sums = space.few.sum_up(column, node.rows, entries, self().adder());
+          self().enter(contest, node, place, feature, split_draws_.draw(node.key, place), sums);
+        }
+        winners[some[i]] = contest.finish();
+      }
+    });
   }
 
   // Finds the best split of every node where there are no histograms.
@@ -183,11 +255,10 @@ class NodeGrower {
     std::vector<typename SearchedNodes<typename Kind::Adder>::Node> searched;
     for (const Node& node : nodes) searched.push_back({node.rows, self().find_totals(node), self().can_split(node)});
     column_space_.nodes.set(std::move(searched), entries, data_.rows);
-    column_space_.threads.resize(std::max(column_space_.threads.size(), static_cast<std::size_t>(pool_.size())));
+    column_space_.prepare(pool_.size(), nodes.size());
     std::vector<Winner<Best>> of_chunks(chunks * nodes.size());
     pool_.chunks(columns_.size(), kColumnsTogether, [&](int thread, std::size_t first, std::size_t last) {
-      auto& [sums, contests] = column_space_.threads[static_cast<std::size_t>(thread)];
-      contests.resize(std::max(contests.size(), nodes.size()));
+      auto& [sums, few, contests] = column_space_.threads[static_cast<std::size_t>(thread)];
       for (std::size_t k = 0; k < nodes.size(); ++k) self().begin(contests[k], nodes[k]);
       for (std::size_t place = first; place < last; ++place) {
         sums.sum_up(data_, columns_[place], column_space_.nodes, self().adder());
@@ -207,32 +278,34 @@ class NodeGrower {
     return winners;
   }
 
-  // Finds the best split of every node by every column, as [node][column]. Two siblings are neighbours in `nodes`, and
-  // one of them has the histogram of their parent until a column is searched: what its sibling has is taken away then.
-  std::vector<Best> compare_columns(std::vector<Node>& nodes) {
+  // Finds the best split of some pairs of nodes by every column, as [pair][node][column]. A histogram may still be in
+  // parts, which are added up as a column is searched. Two siblings are neighbours in `nodes`, and one of them has the
+  // histogram of their parent until then: what its sibling has is taken away.
+  std::vector<Best> compare_columns(std::vector<Node>& nodes, const std::vector<std::size_t>& pairs) {
     const std::size_t width = columns_.size();
-    const std::size_t pairs = (nodes.size() + 1) / 2;
-    const std::size_t searches = pairs * width;
-    const bool few = searches < Kind::kFewSearches;
+    const std::size_t searches = pairs.size() * width;
+    const std::size_t chunks = kChunksPerThread * static_cast<std::size_t>(pool_.size());
+    const std::size_t each = searches < Kind::kFewSearches ? searches : std::max<std::size_t>(1, searches / chunks);
     std::vector<Best> candidates(2 * searches);
-    pool_.chunks(searches, few ? searches : Kind::kSearchesTogether, [&](int, std::size_t first, std::size_t last) {
+    pool_.chunks(searches, each, [&](int, std::size_t first, std::size_t last) {
       typename Kind::Buffer buffer;
       for (std::size_t i = first; i < last; ++i) {
-        const std::size_t first_sibling = i / width * 2;
-        const std::size_t end = std::min(nodes.size(), first_sibling + 2);
+        const std::size_t first_sibling = pairs[i / width] * 2;
         const std::size_t place = i % width;
         const std::size_t feature = columns_[place];
-        for (std::size_t k = first_sibling; k < end; ++k) {
-          if (nodes[k].has_parent_histogram) {
-            const std::size_t sibling = k ^ 1;
-            histograms_.subtract(*nodes[k].histogram, *nodes[sibling].histogram, feature);
-          }
+        const std::size_t siblings = std::min<std::size_t>(2, nodes.size() - first_sibling);
+        Node* pair = nodes.data() + first_sibling;
+        for (std::size_t k = 0; k < siblings; ++k) {
+          if (pair[k].histogram != nullptr) histograms_.gather(*pair[k].histogram, feature);
         }
-        for (std::size_t k = first_sibling; k < end; ++k) {
-          if (nodes[k].histogram == nullptr || !self().can_split(nodes[k])) continue;
-          if (!may_split(nodes[k], feature)) continue;
-          const auto draw = split_draws_.draw(nodes[k].key, place);
-          candidates[k * width + place] = self().search_column(nodes[k], feature, draw).find_best(buffer);
+        for (std::size_t k = 0; k < siblings; ++k) {
+          if (pair[k].has_parent_histogram) histograms_.subtract(*pair[k].histogram, *pair[1 - k].histogram, feature);
+        }
+        for (std::size_t k = 0; k < siblings; ++k) {
+          if (pair[k].histogram == nullptr || !self().can_split(pair[k]) || !may_split(pair[k], feature)) continue;
+          const auto draw = split_draws_.draw(pair[k].key, place);
+          candidates[(i / width * 2 + k) * width + place] =
+              self().search_column(pair[k], feature, draw).find_best(buffer);
         }
       }
     });
@@ -331,13 +404,14 @@ class NodeGrower {
     for (std::size_t i = 0; i < parents.size(); ++i) {
       Node& left = children[2 * i];
       Node& right = children[2 * i + 1];
-      if (!self().can_split(left) && !self().can_split(right)) {
-        histograms_.give_back(std::move(parents[i].histogram));
-        continue;
-      }
       const bool left_is_smaller = left.rows.size() <= right.rows.size();
       Node& smaller = left_is_smaller ? left : right;
       Node& larger = left_is_smaller ? right : left;
+      const bool can_split = self().can_split(left) || self().can_split(right);
+      if (!can_split || larger.rows.size() <= few_rows_) {
+        histograms_.give_back(std::move(parents[i].histogram));
+        continue;
+      }
       smaller.histogram = histograms_.take();
       requests.push_back({smaller.rows, smaller.histogram.get()});
       larger.histogram = std::move(parents[i].histogram);

@@ -1,7 +1,7 @@
 // A histogram has for every feature and bin the sum of the weights, one class at a time, as whole numbers.
 //
-// A thread adds rows into sums of its own, only so many at a time that 32 bits cannot overflow, and then adds these
-// sums to the node's. Whole numbers have no rounding, so neither threads nor the order of the rows matter, and the
+// Where the sums of a node have 64 bits, rows are first added to sums of 32 bits, only so many at a time that these
+// cannot overflow. Whole numbers have no rounding, so neither threads nor the order of the rows matter, and the
 // histogram of a node is that of its parent minus that of its sibling, exactly.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "binning.hpp"
 #include "rows.hpp"
+#include "vectorised.hpp"
 
 namespace untwist {
 
@@ -81,29 +82,36 @@ void add_rows(const Code* codes, std::size_t stride, std::size_t width, const En
   }
 }
 
-// Adds entries to the sums of all features. Reads up to 7 bytes past the last code.
+// Takes some sums away from others.
+UNTWIST_VECTORISED inline void subtract_sums(std::uint32_t* __restrict from, const std::uint32_t* __restrict part,
+                                             std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) from[i] -= part[i];
+}
+UNTWIST_VECTORISED inline void subtract_sums(std::uint64_t* __restrict from, const std::uint64_t* __restrict part,
+                                             std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) from[i] -= part[i];
+}
+
+// The sums of so many features at a time stay in a fast cache, and their codes are a line of it.
+inline constexpr std::size_t kMaxFeatures = 64;
+
+// Adds entries to the sums of up to kMaxFeatures features. The codes of two rows are `stride` apart. Reads up to 7
+// bytes past the last code.
 template <typename Summand>
-void add_rows(const Code* codes, std::size_t features, const Entry* entries, std::size_t count, const Summand& summand,
-              typename Summand::Cell* sums) {
-  // The sums of so many features at a time stay in a fast cache.
-  constexpr std::size_t kMaxFeatures = 64;
-  const std::size_t blocks = (features + kMaxFeatures - 1) / kMaxFeatures;
-  const std::size_t block = (features + blocks - 1) / blocks;
-  for (std::size_t start = 0; start < features; start += block) {
-    const std::size_t width = features - start < block ? features - start : block;
-    const auto add = [&](auto rest) {
-      add_rows<decltype(rest)::value>(codes + start, features, width, entries, count, summand, sums + start * kBins);
-    };
-    switch (width % kCodesPerWord) {
-      case 0: add(std::integral_constant<std::size_t, 0>{}); break;
-      case 1: add(std::integral_constant<std::size_t, 1>{}); break;
-      case 2: add(std::integral_constant<std::size_t, 2>{}); break;
-      case 3: add(std::integral_constant<std::size_t, 3>{}); break;
-      case 4: add(std::integral_constant<std::size_t, 4>{}); break;
-      case 5: add(std::integral_constant<std::size_t, 5>{}); break;
-      case 6: add(std::integral_constant<std::size_t, 6>{}); break;
-      default: add(std::integral_constant<std::size_t, 7>{}); break;
-    }
+void add_rows(const Code* codes, std::size_t stride, std::size_t width, const Entry* entries, std::size_t count,
+              const Summand& summand, typename Summand::Cell* sums) {
+  const auto add = [&](auto rest) {
+    add_rows<decltype(rest)::value>(codes, stride, width, entries, count, summand, sums);
+  };
+  switch (width % kCodesPerWord) {
+    case 0: add(std::integral_constant<std::size_t, 0>{}); break;
+    case 1: add(std::integral_constant<std::size_t, 1>{}); break;
+    case 2: add(std::integral_constant<std::size_t, 2>{}); break;
+    case 3: add(std::integral_constant<std::size_t, 3>{}); break;
+    case 4: add(std::integral_constant<std::size_t, 4>{}); break;
+    case 5: add(std::integral_constant<std::size_t, 5>{}); break;
+    case 6: add(std::integral_constant<std::size_t, 6>{}); break;
+    default: add(std::integral_constant<std::size_t, 7>{}); break;
   }
 }
 

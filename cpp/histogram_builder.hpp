@@ -8,28 +8,24 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "column_sums.hpp"
 #include "dataset.hpp"
 #include "histogram.hpp"
 #include "rows.hpp"
 #include "sample_weights.hpp"
 #include "splitting.hpp"
+#include "strips.hpp"
 #include "threads.hpp"
 
 namespace untwist {
 
 // A row of sample weight 1 counts as this in fixed point, which is as fine as the weights of many rows.
 inline constexpr float kOneRow = 131072.0f;
-
-// A histogram has all sums of a node, as [plane][feature][bin]. The planes are the weights of the negative and of the
-// positive class and, where rows are counted, the sample weights of both.
-template <typename Bin>
-using Histogram = std::vector<Bin>;
 
 // Adds rows to the sums of one column, as [plane][bin]. The planes are those of a histogram.
 template <typename SomeBin>
@@ -43,6 +39,10 @@ struct ClassAdder {
     Bin* place = sums + side * bins + code;
     *place += entry.weight;
     if (planes == 4) place[2 * bins] += count(entry.row);
+  }
+
+  void clear(Bin* sums, std::size_t bins, std::size_t code) const {
+    for (std::size_t plane = 0; plane < planes; ++plane) sums[plane * bins + code] = 0;
   }
 
   void put_rest(Bin* sums, std::size_t bins, Code code, const Totals& totals) const {
@@ -62,9 +62,10 @@ struct ClassAdder {
     return totals;
   }
 
-  ColumnHistogram<Bin> view(const Bin* sums, std::size_t bins) const {
-    if (planes == 2) return {sums, sums + bins, nullptr, nullptr};
-    return {sums, sums + bins, sums + 2 * bins, sums + 3 * bins};
+  ColumnHistogram<Bin> view(const SummedColumn<Bin>& column) const {
+    const auto [sums, bins, filled] = column;
+    if (planes == 2) return {sums, sums + bins, nullptr, nullptr, filled};
+    return {sums, sums + bins, sums + 2 * bins, sums + 3 * bins, filled};
   }
 
   std::uint32_t count(Row row) const { return sample_weight == nullptr ? one_row : sample_weight[row]; }
@@ -74,7 +75,9 @@ struct ClassAdder {
   std::uint32_t one_row;
 };
 
-// Bins have 32 bits where all weights together fit, else 64.
+// Bins have 32 bits where all weights together fit, else 64. A histogram has its sums as [plane][feature][bin]. The
+// planes are the weights of the negative and of the positive class and, where rows are counted, the sample weights of
+// both.
 template <typename Bin>
 class HistogramBuilder {
  public:
@@ -89,8 +92,7 @@ class HistogramBuilder {
         counts_rows_(counts_rows),
         planes_(counts_rows ? 4 : 2),
         plane_size_(data.features * kBins),
-        flush_rows_(kFlushRows / static_cast<std::size_t>(std::ceil(weights.largest))),
-        piece_rows_(std::min(kPieceRows, flush_rows_)) {
+        spill_rows_(kSpillRows / static_cast<std::size_t>(std::ceil(weights.largest))) {
     if (!counts_rows) return;
     for (const float weight : weights.weight) {
       sample_weight_.push_back(static_cast<std::uint32_t>(weight * kOneRow + 0.5f));
@@ -104,14 +106,14 @@ class HistogramBuilder {
 
   // Makes room for the sums of so many threads.
   void prepare(int threads) {
-    while (workers_.size() < static_cast<std::size_t>(threads)) {
-      Worker worker;
+    const std::size_t cells = std::min(data_.features, kMaxFeatures) * kBins;
+    workers_.resize(std::max(workers_.size(), static_cast<std::size_t>(threads)));
+    for (Worker& worker : workers_) {
       if (counts_rows_) {
-        worker.wide_sums.resize(plane_size_);
-      } else {
-        worker.sums.resize(plane_size_);
+        worker.wide_sums.resize(cells);
+      } else if (!adds_in_place()) {
+        worker.sums.resize(cells);
       }
-      workers_.push_back(std::move(worker));
     }
   }
 
@@ -127,18 +129,44 @@ class HistogramBuilder {
     if (histogram != nullptr) spare_.push_back(std::move(histogram));
   }
 
-  // Fills the histograms of some nodes from their rows.
+  // Fills the histograms of some nodes from their rows, or gives them parts.
   void build(const Entry* entries, const std::vector<Request>& requests, ThreadPool& pool) {
-    std::vector<Piece> pieces;
+    std::size_t rows = 0;
+    for (const Request& request : requests) rows += request.rows.size();
+    const std::size_t blocks = (data_.features + kMaxFeatures - 1) / kMaxFeatures;
+    const std::size_t most_rows = choose_strip_rows(rows, requests.size(), blocks, pool.size());
+    std::vector<Strip> strips;
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      std::fill(requests[i].histogram->begin(), requests[i].histogram->end(), Bin{0});
-      cut(pieces, i, requests[i].rows, piece_rows_);
+      cut_strips(strips, i, requests[i].rows, kSides, data_.features, kMaxFeatures, most_rows);
+      requests[i].histogram->parts.clear();
     }
-    if (counts_rows_) {
-      const std::uint32_t* sample_weight = sample_weight_.empty() ? nullptr : sample_weight_.data();
-      sum_up(entries, requests, pieces, WeightAndRows{sample_weight, static_cast<std::uint32_t>(kOneRow)}, pool);
-    } else {
-      sum_up(entries, requests, pieces, WeightOnly{}, pool);
+    deal_strips(strips, pool.size());
+    const std::vector<Bin*> places = place_strips(strips, requests);
+    const bool few = rows * data_.features < kFewCells;
+    pool.chunks(strips.size(), few ? strips.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) sum_up(entries, strips[i], places[i], thread);
+    });
+  }
+
+  // Adds up the parts of one feature, if there are any.
+  void gather(Histogram<Bin>& histogram, std::size_t feature) const {
+    const std::size_t bins = static_cast<std::size_t>(data_.columns[feature].bins());
+    for (std::size_t side = 0; side < kSides; ++side) {
+      bool is_first = true;
+      for (const HistogramPart<Bin>& part : histogram.parts) {
+        if (!part.has(side, feature)) continue;
+        const std::size_t width = part.last_feature - part.first_feature;
+        for (std::size_t plane = side, i = 0; plane < planes_; plane += kSides, ++i) {
+          const Bin* from = part.sums + (i * width + feature - part.first_feature) * kBins;
+          Bin* to = histogram.sums.data() + plane * plane_size_ + feature * kBins;
+          if (is_first) {
+            std::copy_n(from, bins, to);
+          } else {
+            for (std::size_t bin = 0; bin < bins; ++bin) to[bin] += from[bin];
+          }
+        }
+        is_first = false;
+      }
     }
   }
 
@@ -147,87 +175,116 @@ class HistogramBuilder {
     const std::size_t bins = static_cast<std::size_t>(data_.columns[feature].bins());
     for (std::size_t plane = 0; plane < planes_; ++plane) {
       const std::size_t start = plane * plane_size_ + feature * kBins;
-      for (std::size_t bin = start; bin < start + bins; ++bin) from[bin] -= part[bin];
+      subtract_sums(from.sums.data() + start, part.sums.data() + start, bins);
     }
   }
 
   ColumnHistogram<Bin> column(const Histogram<Bin>& histogram, std::size_t feature) const {
-    const Bin* negative = histogram.data() + feature * kBins;
+    const Bin* negative = histogram.sums.data() + feature * kBins;
     const Bin* positive = negative + plane_size_;
     if (!counts_rows_) return {negative, positive, nullptr, nullptr};
     return {negative, positive, negative + 2 * plane_size_, positive + 2 * plane_size_};
   }
 
  private:
-  // Weights are at most 2^17 where there are many rows, so the sum of so many stays within 32 bits.
-  static constexpr std::size_t kFlushRows = 16384;
+  static constexpr std::size_t kSides = 2;
 
-  // A worker has the sums of a thread, and knows which side of which request they are of.
+  // Weights are at most 2^17 where there are many rows, so the sum of so many stays within 32 bits.
+  static constexpr std::size_t kSpillRows = 16384;
+
+  // With fewer cells than this the sums are there before another thread has woken up.
+  static constexpr std::size_t kFewCells = 16384;
+
+  // A worker has sums of a thread that are too narrow, or too many in one, for the histogram.
   struct Worker {
     std::vector<std::uint32_t> sums;
     std::vector<std::uint64_t> wide_sums;  // These are used instead where rows are counted.
-    std::size_t owner = 0, side = 0;
-    std::size_t rows = 0;  // So many rows are in the sums.
   };
 
-  // Every thread keeps sums of one side of one node as long as it gets pieces of it and they cannot overflow.
-  template <typename Summand>
-  void sum_up(const Entry* entries, const std::vector<Request>& requests, std::vector<Piece>& pieces,
-              const Summand& summand, ThreadPool& pool) {
-    const auto deliver = [&](int thread) {
-      Worker& worker = workers_[static_cast<std::size_t>(thread)];
-      if (worker.rows > 0) flush(*requests[worker.owner].histogram, worker.side, sums<Summand>(worker));
-      worker.rows = 0;
+  // Weights are added to the sums themselves where these are as wide.
+  bool adds_in_place() const { return !counts_rows_ && std::is_same_v<Bin, WeightOnly::Cell>; }
+
+  // Returns where each strip begins: in its histogram, or in the memory of parts, of which the histogram is told.
+  std::vector<Bin*> place_strips(const std::vector<Strip>& strips, const std::vector<Request>& requests) {
+    const auto find_size = [&](const Strip& strip) {
+      return strip.is_whole ? 0 : (strip.last_feature - strip.first_feature) * kBins * (planes_ / kSides);
     };
-    const auto add_piece = [&](int thread, const Piece& piece) {
-      Worker& worker = workers_[static_cast<std::size_t>(thread)];
-      const std::size_t rows = piece.last - piece.first;
-      const bool is_other = worker.owner != piece.owner || worker.side != piece.side;
-      if (is_other || worker.rows + rows > flush_rows_) deliver(thread);
-      worker.owner = piece.owner;
-      worker.side = piece.side;
-      worker.rows += rows;
-      add_rows(data_.by_row.data(), data_.features, entries + piece.first, rows, summand, sums<Summand>(worker));
-    };
-    for_each_piece(pool, pieces, add_piece, deliver);
+    std::size_t size = 0;
+    for (const Strip& strip : strips) size += find_size(strip);
+    if (size > part_sums_.size()) part_sums_.resize(size);
+    std::vector<Bin*> places;
+    places.reserve(strips.size());
+    Bin* next = part_sums_.data();
+    for (const Strip& strip : strips) {
+      Histogram<Bin>& histogram = *requests[strip.owner].histogram;
+      if (strip.is_whole) {
+        places.push_back(histogram.sums.data() + strip.side * plane_size_ + strip.first_feature * kBins);
+        continue;
+      }
+      places.push_back(next);
+      histogram.parts.push_back({strip.side, strip.first_feature, strip.last_feature, next});
+      next += find_size(strip);
+    }
+    return places;
   }
 
-  template <typename Summand>
-  static typename Summand::Cell* sums(Worker& worker) {
-    if constexpr (std::is_same_v<Summand, WeightAndRows>) {
-      return worker.wide_sums.data();
+  // Writes the sums of a strip to its place. Where rows are counted, their plane is a way further.
+  void sum_up(const Entry* entries, const Strip& strip, Bin* place, int thread) {
+    const std::size_t cells = (strip.last_feature - strip.first_feature) * kBins;
+    const std::size_t to_rows = strip.is_whole ? kSides * plane_size_ : cells;
+    std::fill_n(place, cells, Bin{0});
+    Worker& worker = workers_[static_cast<std::size_t>(thread)];
+    if (counts_rows_) {
+      std::fill_n(place + to_rows, cells, Bin{0});
+      const std::uint32_t* sample_weight = sample_weight_.empty() ? nullptr : sample_weight_.data();
+      const WeightAndRows summand{sample_weight, static_cast<std::uint32_t>(kOneRow)};
+      for_each_spill(strip, [&](std::size_t first, std::size_t last) {
+        std::fill_n(worker.wide_sums.data(), cells, WeightAndRows::Cell{0});
+        add(entries, strip, first, last, summand, worker.wide_sums.data());
+        for (std::size_t i = 0; i < cells; ++i) place[i] += static_cast<std::uint32_t>(worker.wide_sums[i]);
+        for (std::size_t i = 0; i < cells; ++i) {
+          place[to_rows + i] += static_cast<std::uint32_t>(worker.wide_sums[i] >> WeightAndRows::kRowsShift);
+        }
+      });
+      return;
+    }
+    if constexpr (std::is_same_v<Bin, WeightOnly::Cell>) {
+      add(entries, strip, strip.first, strip.last, WeightOnly{}, place);
     } else {
-      return worker.sums.data();
+      for_each_spill(strip, [&](std::size_t first, std::size_t last) {
+        std::fill_n(worker.sums.data(), cells, WeightOnly::Cell{0});
+        add(entries, strip, first, last, WeightOnly{}, worker.sums.data());
+        for (std::size_t i = 0; i < cells; ++i) place[i] += worker.sums[i];
+      });
     }
   }
 
-  // Adds a thread's sums to a histogram and clears them.
-  template <typename Cell>
-  void flush(Histogram<Bin>& histogram, std::size_t side, Cell* sums) {
-    const std::lock_guard<std::mutex> guard(flushing_);
-    Bin* weights = histogram.data() + side * plane_size_;
-    for (std::size_t feature = 0; feature < data_.features; ++feature) {
-      const std::size_t start = feature * kBins;
-      const std::size_t end = start + static_cast<std::size_t>(data_.columns[feature].bins());
-      for (std::size_t i = start; i < end; ++i) weights[i] += static_cast<std::uint32_t>(sums[i]);
-      if constexpr (std::is_same_v<Cell, WeightAndRows::Cell>) {
-        Bin* rows = weights + 2 * plane_size_;
-        for (std::size_t i = start; i < end; ++i)
-          rows[i] += static_cast<std::uint32_t>(sums[i] >> WeightAndRows::kRowsShift);
-      }
-      std::fill(sums + start, sums + end, Cell{0});
+  // Calls job(first, last) for rows whose sums fit into 32 bits.
+  template <typename Job>
+  void for_each_spill(const Strip& strip, const Job& job) const {
+    for (std::size_t first = strip.first; first < strip.last; first += spill_rows_) {
+      job(first, std::min(strip.last, first + spill_rows_));
+    }
+  }
+
+  template <typename Summand>
+  void add(const Entry* entries, const Strip& strip, std::size_t first, std::size_t last, const Summand& summand,
+           typename Summand::Cell* sums) const {
+    for (; first < last; first += kPieceRows) {
+      add_rows(data_.by_row.data() + strip.first_feature, data_.features, strip.last_feature - strip.first_feature,
+               entries + first, std::min(kPieceRows, last - first), summand, sums);
     }
   }
 
   const Dataset& data_;
   const bool counts_rows_;
   const std::size_t planes_, plane_size_;
-  const std::size_t flush_rows_, piece_rows_;
+  const std::size_t spill_rows_;
   std::vector<std::uint32_t>
       sample_weight_;  // A row has its sample weight in fixed point. Empty means kOneRow for all.
   std::vector<Worker> workers_;
+  AlignedVector<Bin> part_sums_;  // The parts of the histograms that were built last are here.
   std::vector<std::unique_ptr<Histogram<Bin>>> spare_;
-  std::mutex flushing_;
 };
 
 }  // namespace untwist

@@ -55,7 +55,7 @@ struct JointFixedPoint {
     unit = std::ldexp(1.0, bits);
     const double copies = std::ceil(weights.largest);
     const double of_row = copies * (std::ldexp(per_weight, bits) + 2.0 * per_rounding);
-    flush_rows = static_cast<std::size_t>(std::max(1.0, std::floor((kSumLimit - 1.0) / of_row)));
+    spill_rows = static_cast<std::size_t>(std::max(1.0, std::floor((kSumLimit - 1.0) / of_row)));
   }
 
   // With so few bits the gradient of a class that a row has a posterior of 1/30,000 for is still told from 0.
@@ -65,7 +65,7 @@ struct JointFixedPoint {
   int bits;
   bool is_narrow;          // All sums fit into 32 bits.
   double unit;             // This is the fixed-point weight 1.
-  std::size_t flush_rows;  // The sums of so many rows fit into 32 bits in any case.
+  std::size_t spill_rows;  // The sums of so many rows fit into 32 bits in any case.
 };
 
 template <typename Bin, std::size_t lanes>
@@ -87,7 +87,7 @@ class JointBooster final : public Booster {
         unit_(fixed_point.unit),
         varying_columns_(data_.varying_columns()),
         validation_rows_(task.validation_weight, data_.order, task.posterior_floor),
-        histograms_(data_, fixed_point.is_narrow ? data_.rows : fixed_point.flush_rows),
+        histograms_(data_, fixed_point.is_narrow ? data_.rows : fixed_point.spill_rows),
         rows_(data_.rows),
         stride_(is_sketched() ? (classes_ + kStrideStep - 1) / kStrideStep * kStrideStep : lanes),
         gradients_(is_sketched() ? data_.rows * stride_ : 0),
@@ -114,6 +114,7 @@ class JointBooster final : public Booster {
     while (workspaces_.size() < static_cast<std::size_t>(pool.size())) workspaces_.emplace_back(classes_);
     if (rows_.list.all.size() == 0) weigh(pool);
     for (int round = 0; round < rounds && rows_.list.all.size() > 0 && !is_stale(patience); ++round) {
+      if (interrupted()) break;  // A tree of one leaf is grown without asking.
       const auto columns = draw_columns(growth_, varying_columns_, key());
       JointTreeGrower<Bin, lanes> grower(data_, growth_, unit_, gradient_lanes_, key(), columns, rows_, histograms_,
                                          column_space_, pool);
@@ -262,7 +263,7 @@ class JointBooster final : public Booster {
                            ThreadPool& pool) {
     const LeafFinder finder(tree, data_);
     std::vector<LeafTotals> totals(static_cast<std::size_t>(pool.size()), LeafTotals(leaves, stride_, classes_));
-    pool.chunks(data_.rows, kPieceRows, [&](int thread, std::size_t begin, std::size_t end) {
+    pool.chunks(data_.rows, choose_piece_rows(data_.rows, pool), [&](int thread, std::size_t begin, std::size_t end) {
       LeafTotals& sum = totals[static_cast<std::size_t>(thread)];
       for (std::size_t first = begin; first < end; first += kSlottedRows) {
         const std::size_t count = std::min(kSlottedRows, end - first);
@@ -287,17 +288,18 @@ class JointBooster final : public Booster {
   void add_to_scores(const std::vector<double>& value, std::size_t leaves, bool is_first, ThreadPool& pool) {
     std::vector<double> by_class(value.size());
     for (std::size_t i = 0; i < value.size(); ++i) by_class[i % classes_ * leaves + i / classes_] = value[i];
-    pool.chunks(count_blocks(), kPieceRows / kBlockRows, [&](int, std::size_t begin, std::size_t end) {
-      for (std::size_t block = begin; block < end; ++block) {
-        const std::uint32_t* leaf = leaf_.data() + block * kBlockRows;
-        for (std::size_t k = 0; k < classes_; ++k) {
-          double* score = scores_.data() + (block * classes_ + k) * kBlockRows;
-          const double* of_leaves = by_class.data() + k * leaves;
-          if (is_first) std::fill_n(score, kBlockRows, 0.0);
-          for (std::size_t i = 0; i < kBlockRows; ++i) score[i] += of_leaves[leaf[i]];
-        }
-      }
-    });
+    pool.chunks(count_blocks(), choose_piece_rows(data_.rows, pool) / kBlockRows,
+                [&](int, std::size_t begin, std::size_t end) {
+                  for (std::size_t block = begin; block < end; ++block) {
+                    const std::uint32_t* leaf = leaf_.data() + block * kBlockRows;
+                    for (std::size_t k = 0; k < classes_; ++k) {
+                      double* score = scores_.data() + (block * classes_ + k) * kBlockRows;
+                      const double* of_leaves = by_class.data() + k * leaves;
+                      if (is_first) std::fill_n(score, kBlockRows, 0.0);
+                      for (std::size_t i = 0; i < kBlockRows; ++i) score[i] += of_leaves[leaf[i]];
+                    }
+                  }
+                });
   }
 
   // ---- gradients ----
@@ -314,8 +316,8 @@ class JointBooster final : public Booster {
     const std::vector<Share> lane_of_class = draw_lanes();
     std::vector<WeighedPiece> pieces;
     constexpr std::size_t kOwner = 0;  // The root of the next tree owns all rows.
-    static_assert(kPieceRows % kBlockRows == 0, "pieces must be whole blocks");
-    cut(pieces, kOwner, 0, 0, data_.rows, kPieceRows);
+    static_assert(kSlottedRows % kBlockRows == 0, "pieces must be whole blocks");
+    cut(pieces, kOwner, 0, 0, data_.rows, choose_piece_rows(data_.rows, pool));
     for_each_piece(pool, pieces, [&](int thread, WeighedPiece& piece) {
       Workspace& space = workspaces_[static_cast<std::size_t>(thread)];
       for (std::size_t first = piece.first; first < piece.last; first += kBlockRows) {

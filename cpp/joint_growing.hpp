@@ -37,7 +37,7 @@ struct JointRows {
 // The nodes of such a tree have the sums of all lanes.
 template <typename Bin, std::size_t lanes>
 struct JointNodes {
-  struct Node : GrowingNode<JointHistogram<Bin>, JointSplit<lanes>> {
+  struct Node : GrowingNode<Histogram<Bin>, JointSplit<lanes>> {
     LaneSums<lanes> sums;
   };
   using Histograms = JointHistogramBuilder<Bin, lanes>;
@@ -45,9 +45,6 @@ struct JointNodes {
   using Buffer = JointCandidates;
   using Adder = JointAdder<Bin, lanes>;
   using Contest = PlainContest<Search, Buffer>;
-
-  // A search of all lanes is enough work for a thread.
-  static constexpr std::size_t kSearchesTogether = 1;
 
   // Fewer searches than this are done before another thread has woken up.
   static constexpr std::size_t kFewSearches = 4;
@@ -95,11 +92,11 @@ class JointTreeGrower : private NodeGrower<JointTreeGrower<Bin, lanes>, JointNod
   double find_worth(const GrownNode& node) const { return joint_worth(node.sums, gradient_lanes_, limits_.l2); }
 
   JointColumnSearch<Bin, lanes> search_column(const GrownNode& node, std::size_t feature, const SplitDraw& draw) const {
-    return search_sums(node, feature, draw, this->histograms_.column(*node.histogram, feature));
+    return search_sums(node, feature, draw, {this->histograms_.column(*node.histogram, feature), kBins});
   }
 
   JointColumnSearch<Bin, lanes> search_sums(const GrownNode& node, std::size_t feature, const SplitDraw& draw,
-                                            const Bin* sums) const {
+                                            const SummedColumn<Bin>& sums) const {
     return {this->data_.columns[feature], sums, node.sums, node.rows.size(), gradient_lanes_, limits_, draw};
   }
 
@@ -112,7 +109,7 @@ class JointTreeGrower : private NodeGrower<JointTreeGrower<Bin, lanes>, JointNod
   void begin(Contest& contest, const GrownNode&) const { contest.begin(); }
 
   void enter(Contest& contest, const GrownNode& node, std::size_t place, std::size_t feature, const SplitDraw& draw,
-             const Bin* sums) const {
+             const SummedColumn<Bin>& sums) const {
     contest.enter(place, search_sums(node, feature, draw, sums));
   }
 

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -20,12 +19,10 @@
 #include "joint_lanes.hpp"
 #include "joint_splitting.hpp"
 #include "rows.hpp"
+#include "strips.hpp"
 #include "threads.hpp"
 
 namespace untwist {
-
-template <typename Bin>
-using JointHistogram = AlignedVector<Bin>;
 
 // Adds rows to the sums of one column, as [bin][lane].
 template <typename SomeBin, std::size_t lanes>
@@ -41,6 +38,8 @@ struct JointAdder {
     for (std::size_t i = 0; i < lanes; ++i) place[i] += of_row[i];
   }
 
+  void clear(Bin* sums, std::size_t, std::size_t code) const { std::fill_n(sums + code * lanes, lanes, Bin{0}); }
+
   void put_rest(Bin* sums, std::size_t bins, Code code, const Totals& totals) const {
     LaneSums<lanes> rest = totals;
     for (std::size_t bin = 0; bin < bins; ++bin) {
@@ -52,19 +51,18 @@ struct JointAdder {
   const Lane* of_rows;
 };
 
-// Bins have 32 bits where the sums over all rows fit, else 64.
+// Bins have 32 bits where the sums over all rows fit, else 64. A histogram has its sums as [feature][bin][lane].
 template <typename Bin, std::size_t lanes>
 class JointHistogramBuilder {
  public:
   // The rows of a node are to be summed up into its histogram.
   struct Request {
     NodeRows rows;
-    JointHistogram<Bin>* histogram;
+    Histogram<Bin>* histogram;
   };
 
-  // The lanes of at most `flush_rows` rows together fit into 32 bits.
-  JointHistogramBuilder(const Dataset& data, std::size_t flush_rows)
-      : data_(data), flush_rows_(flush_rows), piece_rows_(std::min(kPieceRows, flush_rows)) {
+  // The lanes of at most `spill_rows` rows together fit into 32 bits.
+  JointHistogramBuilder(const Dataset& data, std::size_t spill_rows) : data_(data), spill_rows_(spill_rows) {
     layout_.start.push_back(0);
     for (const Column& column : data.columns) {
       layout_.start.push_back(layout_.start.back() + static_cast<std::uint32_t>(column.values()) + 1);
@@ -73,99 +71,146 @@ class JointHistogramBuilder {
 
   // Makes room for the sums of so many threads.
   void prepare(int threads) {
-    if (adds_in_place(threads)) return;
-    while (workers_.size() < static_cast<std::size_t>(threads)) {
-      workers_.push_back(Worker{0, 0, AlignedVector<Lane>(size(), 0)});
-    }
+    if (std::is_same_v<Bin, Lane>) return;
+    while (workers_.size() < static_cast<std::size_t>(threads)) workers_.emplace_back(layout_.bins() * lanes);
   }
 
   // Returns a histogram with any content. It is one that was given back, if there is one.
-  std::unique_ptr<JointHistogram<Bin>> take() {
-    if (spare_.empty()) return std::make_unique<JointHistogram<Bin>>(size());
+  std::unique_ptr<Histogram<Bin>> take() {
+    if (spare_.empty()) return std::make_unique<Histogram<Bin>>(layout_.bins() * lanes);
     auto histogram = std::move(spare_.back());
     spare_.pop_back();
     return histogram;
   }
 
-  void give_back(std::unique_ptr<JointHistogram<Bin>> histogram) {
+  void give_back(std::unique_ptr<Histogram<Bin>> histogram) {
     if (histogram != nullptr) spare_.push_back(std::move(histogram));
   }
 
-  // Fills the histograms of some nodes from their rows.
+  // Fills the histograms of some nodes from their rows, or gives them parts.
   void build(const Entry* entries, const Lane* of_rows, const std::vector<Request>& requests, ThreadPool& pool) {
-    const bool in_place = adds_in_place(pool.size());
-    std::vector<Piece> pieces;
+    std::size_t rows = 0;
+    for (const Request& request : requests) rows += request.rows.size();
+    const std::size_t widest = choose_width(pool.size());
+    const std::size_t blocks = (data_.features + widest - 1) / widest;
+    const std::size_t most_rows = choose_strip_rows(rows, requests.size(), blocks, pool.size());
+    std::vector<Strip> strips;
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      std::fill(requests[i].histogram->begin(), requests[i].histogram->end(), Bin{0});
-      cut(pieces, i, requests[i].rows, in_place ? data_.rows : piece_rows_);
+      cut_strips(strips, i, requests[i].rows, kSides, data_.features, widest, most_rows);
+      requests[i].histogram->parts.clear();
     }
-    const auto deliver = [&](int thread) {
-      if (in_place) return;
-      Worker& worker = workers_[static_cast<std::size_t>(thread)];
-      if (worker.rows > 0) flush(*requests[worker.owner].histogram, worker.sums);
-      worker.rows = 0;
-    };
-    for_each_piece(
-        pool, pieces,
-        [&](int thread, const Piece& piece) {
-          const std::size_t rows = piece.last - piece.first;
-          const NodeRows& all = requests[piece.owner].rows;
-          if constexpr (std::is_same_v<Bin, Lane>) {
-            // Nobody else adds to a histogram whose rows are a single piece.
-            if (rows == all.size()) return add(entries + piece.first, rows, of_rows, *requests[piece.owner].histogram);
-          }
-          Worker& worker = workers_[static_cast<std::size_t>(thread)];
-          if (worker.owner != piece.owner || worker.rows + rows > flush_rows_) deliver(thread);
-          worker.owner = piece.owner;
-          worker.rows += rows;
-          add(entries + piece.first, rows, of_rows, worker.sums);
-        },
-        deliver);
+    deal_strips(strips, pool.size());
+    const std::vector<Bin*> places = place_strips(strips, requests);
+    const bool few = rows * data_.features < kFewCells;
+    pool.chunks(strips.size(), few ? strips.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) sum_up(entries, of_rows, strips[i], places[i], thread);
+    });
+  }
+
+  // Adds up the parts of one feature, if there are any.
+  void gather(Histogram<Bin>& histogram, std::size_t feature) const {
+    Bin* to = histogram.sums.data() + find_place(0, feature);
+    const std::size_t count = find_place(feature, feature + 1);
+    bool is_first = true;
+    for (const HistogramPart<Bin>& part : histogram.parts) {
+      if (!part.has(0, feature)) continue;
+      const Bin* from = part.sums + find_place(part.first_feature, feature);
+      if (is_first) {
+        std::copy_n(from, count, to);
+      } else {
+        for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
+      }
+      is_first = false;
+    }
   }
 
   // Takes one feature of a histogram away from another.
-  void subtract(JointHistogram<Bin>& from, const JointHistogram<Bin>& part, std::size_t feature) const {
-    Bin* whole = from.data() + layout_.start[feature] * lanes;
-    const Bin* taken = part.data() + layout_.start[feature] * lanes;
-    const std::size_t count = (layout_.start[feature + 1] - layout_.start[feature]) * lanes;
+  void subtract(Histogram<Bin>& from, const Histogram<Bin>& part, std::size_t feature) const {
+    Bin* whole = from.sums.data() + find_place(0, feature);
+    const Bin* taken = part.sums.data() + find_place(0, feature);
+    const std::size_t count = find_place(feature, feature + 1);
     for (std::size_t i = 0; i < count; ++i) whole[i] -= taken[i];
   }
 
   // Returns the first row of a feature's sums.
-  const Bin* column(const JointHistogram<Bin>& histogram, std::size_t feature) const {
-    return histogram.data() + layout_.start[feature] * lanes;
+  const Bin* column(const Histogram<Bin>& histogram, std::size_t feature) const {
+    return histogram.sums.data() + find_place(0, feature);
   }
 
  private:
-  // A thread adds the rows of one node at a time.
-  struct Worker {
-    std::size_t owner;
-    std::size_t rows;  // So many rows are in the sums.
-    AlignedVector<Lane> sums;
-  };
+  // All rows are on one side of the list.
+  static constexpr std::size_t kSides = 1;
 
-  std::size_t size() const { return layout_.bins() * lanes; }
+  // With fewer cells than this the sums are there before another thread has woken up.
+  static constexpr std::size_t kFewCells = 8192;
 
-  // A single thread needs no sums of its own where those of the nodes are as narrow.
-  static bool adds_in_place(int threads) { return threads == 1 && std::is_same_v<Bin, Lane>; }
-
-  void add(const Entry* entries, std::size_t count, const Lane* of_rows, AlignedVector<Lane>& sums) const {
-    add_lanes<lanes>(data_.by_row.data(), data_.features, layout_.start.data(), entries, count, of_rows, sums.data());
+  // Returns how many numbers are between two features.
+  std::size_t find_place(std::size_t from, std::size_t to) const {
+    return (layout_.start[to] - layout_.start[from]) * lanes;
   }
 
-  // Adds a thread's sums to a histogram and clears them.
-  void flush(JointHistogram<Bin>& histogram, AlignedVector<Lane>& sums) {
-    const std::lock_guard<std::mutex> guard(flushing_);
-    for (std::size_t i = 0; i < sums.size(); ++i) histogram[i] += sums[i];
-    std::fill(sums.begin(), sums.end(), 0);
+  // Returns how many features a strip has. Sums of all lanes are large, so threads have features of their own rather
+  // than sums that are added up afterwards, but enough of them to make use of a row that was fetched.
+  std::size_t choose_width(int threads) const {
+    constexpr std::size_t kFewFeatures = 4;
+    if (threads == 1) return std::max<std::size_t>(1, data_.features);
+    const std::size_t each =
+        (data_.features + static_cast<std::size_t>(threads) - 1) / static_cast<std::size_t>(threads);
+    return std::max(kFewFeatures, each);
+  }
+
+  // Returns where each strip begins: in its histogram, or in the memory of parts, of which the histogram is told.
+  std::vector<Bin*> place_strips(const std::vector<Strip>& strips, const std::vector<Request>& requests) {
+    const auto find_size = [&](const Strip& strip) {
+      return strip.is_whole ? 0 : find_place(strip.first_feature, strip.last_feature);
+    };
+    std::size_t size = 0;
+    for (const Strip& strip : strips) size += find_size(strip);
+    if (size > part_sums_.size()) part_sums_.resize(size);
+    std::vector<Bin*> places;
+    places.reserve(strips.size());
+    Bin* next = part_sums_.data();
+    for (const Strip& strip : strips) {
+      Histogram<Bin>& histogram = *requests[strip.owner].histogram;
+      if (strip.is_whole) {
+        places.push_back(histogram.sums.data() + find_place(0, strip.first_feature));
+        continue;
+      }
+      places.push_back(next);
+      histogram.parts.push_back({strip.side, strip.first_feature, strip.last_feature, next});
+      next += find_size(strip);
+    }
+    return places;
+  }
+
+  // Writes the sums of a strip to its place.
+  void sum_up(const Entry* entries, const Lane* of_rows, const Strip& strip, Bin* place, int thread) {
+    const std::size_t count = find_place(strip.first_feature, strip.last_feature);
+    std::fill_n(place, count, Bin{0});
+    if constexpr (std::is_same_v<Bin, Lane>) {
+      add(entries, of_rows, strip, strip.first, strip.last, place);
+    } else {
+      AlignedVector<Lane>& sums = workers_[static_cast<std::size_t>(thread)];
+      for (std::size_t first = strip.first; first < strip.last; first += spill_rows_) {
+        std::fill_n(sums.data(), count, Lane{0});
+        add(entries, of_rows, strip, first, std::min(strip.last, first + spill_rows_), sums.data());
+        for (std::size_t i = 0; i < count; ++i) place[i] += sums[i];
+      }
+    }
+  }
+
+  void add(const Entry* entries, const Lane* of_rows, const Strip& strip, std::size_t first, std::size_t last,
+           Lane* sums) const {
+    const FeatureBlock block{strip.first_feature, strip.last_feature - strip.first_feature, data_.features};
+    add_lanes<lanes>(data_.by_row.data(), block, layout_.start.data(), entries + first, last - first, of_rows, sums);
   }
 
   const Dataset& data_;
-  const std::size_t flush_rows_, piece_rows_;
+  const std::size_t spill_rows_;
   BinLayout layout_;
-  std::vector<Worker> workers_;
-  std::vector<std::unique_ptr<JointHistogram<Bin>>> spare_;
-  std::mutex flushing_;
+  std::vector<AlignedVector<Lane>> workers_;  // A thread has sums that are too narrow for a histogram of 64 bits here.
+  AlignedVector<Bin> part_sums_;              // The parts of the histograms that were built last are here.
+  std::vector<std::unique_ptr<Histogram<Bin>>> spare_;
 };
 
 }  // namespace untwist

@@ -32,25 +32,34 @@ struct BinLayout {
   std::size_t bins() const { return start.back(); }
 };
 
-// Adds the lanes of entries to the sums of all features, as [bin][lane].
+// Some features that are neighbours. The codes of two rows are `stride` apart.
+struct FeatureBlock {
+  std::size_t first, width;
+  std::size_t stride;
+};
+
+// Adds the lanes of entries to the sums of some features, as [bin][lane]. `start` tells the first bin of every feature.
 template <std::size_t lanes>
-__attribute__((always_inline)) inline void add_lanes_plainly(const Code* codes, std::size_t features,
+__attribute__((always_inline)) inline void add_lanes_plainly(const Code* codes, const FeatureBlock& block,
                                                              const std::uint32_t* start, const Entry* entries,
                                                              std::size_t count, const Lane* of_rows, Lane* sums) {
   using Lanes = typename Register<Lane, lanes>::Type;
   // The codes and lanes of a row so far ahead arrive from memory in time.
   constexpr std::size_t kRowsAhead = 16;
+  codes += block.first;
+  start += block.first;
+  sums -= start[0] * lanes;
   for (std::size_t i = 0; i < count; ++i) {
     if (i + kRowsAhead < count) {
       const std::size_t next = entries[i + kRowsAhead].row;
-      __builtin_prefetch(codes + next * features);
-      __builtin_prefetch(codes + next * features + features - 1);
+      __builtin_prefetch(codes + next * block.stride);
+      __builtin_prefetch(codes + next * block.stride + block.width - 1);
       __builtin_prefetch(of_rows + next * lanes);
     }
-    const Code* code = codes + entries[i].row * features;
+    const Code* code = codes + entries[i].row * block.stride;
     Lanes added;
     std::memcpy(&added, of_rows + entries[i].row * lanes, sizeof added);
-    for (std::size_t feature = 0; feature < features; ++feature) {
+    for (std::size_t feature = 0; feature < block.width; ++feature) {
       Lane* place = sums + (start[feature] + code[feature]) * lanes;
       Lanes sum;
       std::memcpy(&sum, place, sizeof sum);
@@ -62,10 +71,10 @@ __attribute__((always_inline)) inline void add_lanes_plainly(const Code* codes, 
 
 #if defined(__x86_64__)
 template <std::size_t lanes>
-__attribute__((target("avx2"))) void add_lanes_avx2(const Code* codes, std::size_t features, const std::uint32_t* start,
-                                                    const Entry* entries, std::size_t count, const Lane* of_rows,
-                                                    Lane* sums) {
-  add_lanes_plainly<lanes>(codes, features, start, entries, count, of_rows, sums);
+__attribute__((target("avx2"))) void add_lanes_avx2(const Code* codes, const FeatureBlock& block,
+                                                    const std::uint32_t* start, const Entry* entries, std::size_t count,
+                                                    const Lane* of_rows, Lane* sums) {
+  add_lanes_plainly<lanes>(codes, block, start, entries, count, of_rows, sums);
 }
 #endif
 
@@ -81,14 +90,14 @@ inline bool has_wide_registers() {
 
 // Adds lanes with the widest registers that the machine has.
 template <std::size_t lanes>
-void add_lanes(const Code* codes, std::size_t features, const std::uint32_t* start, const Entry* entries,
+void add_lanes(const Code* codes, const FeatureBlock& block, const std::uint32_t* start, const Entry* entries,
                std::size_t count, const Lane* of_rows, Lane* sums) {
 #if defined(__x86_64__)
   if (has_wide_registers()) {
-    return add_lanes_avx2<lanes>(codes, features, start, entries, count, of_rows, sums);
+    return add_lanes_avx2<lanes>(codes, block, start, entries, count, of_rows, sums);
   }
 #endif
-  add_lanes_plainly<lanes>(codes, features, start, entries, count, of_rows, sums);
+  add_lanes_plainly<lanes>(codes, block, start, entries, count, of_rows, sums);
 }
 
 // Adds the sizes of the gradients of rows to the sums of their leaves. Both have `stride` numbers.

@@ -18,6 +18,7 @@
 #include <limits>
 
 #include "binning.hpp"
+#include "column_sums.hpp"
 #include "draws.hpp"
 #include "hashing.hpp"
 #include "joint_lanes.hpp"
@@ -150,10 +151,11 @@ template <typename Bin, std::size_t lanes>
 class JointColumnSearch {
  public:
   // `rows` is how many rows the node has.
-  JointColumnSearch(const Column& column, const Bin* bins, const LaneSums<lanes>& node, std::size_t rows,
+  JointColumnSearch(const Column& column, const SummedColumn<Bin>& sums, const LaneSums<lanes>& node, std::size_t rows,
                     std::size_t gradient_lanes, const LeafLimits& limits, const SplitDraw& draw)
       : column_(column),
-        bins_(bins),
+        bins_(sums.sums),
+        filled_(sums.filled),
         node_(node),
         gradient_lanes_(gradient_lanes),
         limits_(limits),
@@ -241,7 +243,12 @@ class JointColumnSearch {
   // Lists the bins of numbers that have a mass. An empty bin would only repeat the candidate before it.
   void list_filled_bins() {
     count_ = 0;
-    for (std::size_t code = 0; code < static_cast<std::size_t>(column_.values()); ++code) {
+    const auto values = static_cast<std::size_t>(column_.values());
+    if (filled_ != nullptr) {
+      filled_->for_each(values, [&](std::size_t code) { places_[count_++] = static_cast<Code>(code); });
+      return;
+    }
+    for (std::size_t code = 0; code < values; ++code) {
       places_[count_] = static_cast<Code>(code);
       count_ += mass_of(code) > 0;
     }
@@ -292,6 +299,7 @@ class JointColumnSearch {
 
   const Column& column_;
   const Bin* bins_;
+  const CodeSet* filled_;  // Only these bins have a mass. Null means that any may have one.
   const LaneSums<lanes>& node_;
   const std::size_t gradient_lanes_;
   const LeafLimits& limits_;

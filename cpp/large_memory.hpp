@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -53,6 +54,47 @@ class LargeMemory {
  private:
   static constexpr std::size_t kLargePage = std::size_t{1} << 21;
   static constexpr std::size_t kMostBytes = std::size_t{1} << 62;
+};
+
+// An allocator for vectors of very many numbers that are 0 at first. The system gives out memory that is, so that
+// nobody need write it, and the threads that write other numbers are the first to touch it.
+template <typename T>
+class ZeroedMemory {
+ public:
+  using value_type = T;
+
+  ZeroedMemory() = default;
+  template <typename U>
+  ZeroedMemory(const ZeroedMemory<U>&) {}  // NOLINT: an allocator converts to that of another type.
+
+  T* allocate(std::size_t count) {
+    void* memory = std::calloc(count, sizeof(T));
+    if (memory == nullptr && count > 0) throw std::bad_alloc();
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    const auto begin = (reinterpret_cast<std::uintptr_t>(memory) + kLargePage - 1) / kLargePage * kLargePage;
+    const auto end = (reinterpret_cast<std::uintptr_t>(memory) + count * sizeof(T)) / kLargePage * kLargePage;
+    // It is a wish, and may be refused.
+    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#endif
+    return static_cast<T*>(memory);
+  }
+
+  void deallocate(T* memory, std::size_t) { std::free(memory); }
+
+  template <typename U>
+  void construct(U* place) {
+    ::new (static_cast<void*>(place)) U;  // This writes nothing.
+  }
+  template <typename U, typename... Arguments>
+  void construct(U* place, Arguments&&... arguments) {
+    ::new (static_cast<void*>(place)) U(std::forward<Arguments>(arguments)...);
+  }
+
+  friend bool operator==(const ZeroedMemory&, const ZeroedMemory&) { return true; }
+  friend bool operator!=(const ZeroedMemory&, const ZeroedMemory&) { return false; }
+
+ private:
+  static constexpr std::size_t kLargePage = std::size_t{1} << 21;
 };
 
 using ManyReals = std::vector<double, LargeMemory<double>>;

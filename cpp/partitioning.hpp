@@ -73,8 +73,11 @@ inline void place_divided_pieces(std::vector<Division>& divisions, std::vector<D
 
 // Moves the rows of every node so that those of its left child come first on each side, and notes the ranges.
 inline void partition(RoundRows& rows, std::vector<Division>& divisions, ThreadPool& pool) {
+  std::size_t count = 0;
+  for (const Division& division : divisions) count += division.rows.size();
+  const std::size_t piece_rows = choose_piece_rows(count, pool);
   std::vector<DividedPiece> pieces;
-  for (std::size_t i = 0; i < divisions.size(); ++i) cut(pieces, i, divisions[i].rows, kPieceRows);
+  for (std::size_t i = 0; i < divisions.size(); ++i) cut(pieces, i, divisions[i].rows, piece_rows);
   for_each_piece(pool, pieces, [&](int, DividedPiece& piece) { divide_piece(rows, divisions[piece.owner], piece); });
   place_divided_pieces(divisions, pieces);
   for_each_piece(pool, pieces, [&](int, const DividedPiece& piece) {

@@ -62,8 +62,16 @@ struct Piece {
   std::size_t first, last;
 };
 
-// A piece of so many rows is enough work for a thread, and their codes stay in the second cache.
+// A piece has at most so many rows, whose codes stay in the second cache.
 inline constexpr std::size_t kPieceRows = 2048;
+
+// Returns how many rows a piece should have for all threads to be done at about the same time.
+inline std::size_t choose_piece_rows(std::size_t rows, const ThreadPool& pool) {
+  constexpr std::size_t kPiecesPerThread = 4;
+  constexpr std::size_t kFewRows = 256;  // They are done in a microsecond or less. Pieces have a multiple of it.
+  const std::size_t pieces = kPiecesPerThread * static_cast<std::size_t>(pool.size());
+  return std::clamp(rows / pieces / kFewRows * kFewRows, kFewRows, kPieceRows);
+}
 
 // Appends the pieces of a range of rows, each of up to `size` rows.
 template <typename SomePiece>
@@ -82,22 +90,16 @@ void cut(std::vector<SomePiece>& pieces, std::size_t owner, const NodeRows& rows
   for (std::size_t side = 0; side < 2; ++side) cut(pieces, owner, side, rows.first[side], rows.last[side], size);
 }
 
-// Calls job(thread, piece) for all pieces, then last_words(thread) on each thread.
-template <typename SomePiece, typename Job, typename LastWords>
-void for_each_piece(ThreadPool& pool, std::vector<SomePiece>& pieces, const Job& job, const LastWords& last_words) {
+// Calls job(thread, piece) for all pieces.
+template <typename SomePiece, typename Job>
+void for_each_piece(ThreadPool& pool, std::vector<SomePiece>& pieces, const Job& job) {
   // Fewer rows than this are done before another thread has woken up.
   constexpr std::size_t kFewRows = 512;
   std::size_t rows = 0;
   for (const SomePiece& piece : pieces) rows += piece.last - piece.first;
-  const auto work = [&](int thread, std::size_t first, std::size_t last) {
+  pool.chunks(pieces.size(), rows < kFewRows ? pieces.size() : 1, [&](int thread, std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) job(thread, pieces[i]);
-  };
-  pool.chunks(pieces.size(), rows < kFewRows ? pieces.size() : 1, work, last_words);
-}
-
-template <typename SomePiece, typename Job>
-void for_each_piece(ThreadPool& pool, std::vector<SomePiece>& pieces, const Job& job) {
-  for_each_piece(pool, pieces, job, [](int) {});
+  });
 }
 
 }  // namespace untwist

@@ -55,7 +55,7 @@ struct Emphasis {
       : power(static_cast<float>(inverse_clip(alpha))), size(power < 0.0f ? -power : power), is_root(alpha == 2.0) {}
 
   // For alpha < 1 the emphasis grows without bounds as p falls. It is held to kMost, so that no single row rules.
-  float operator()(float p) const {
+  UNTWIST_INLINED float operator()(float p) const {
     const float exponent = size * fast_log(p);
     const float bounded = exponent < -kLogMost ? -kLogMost : exponent;
     return power < 0.0f ? 1.0f / fast_exp(bounded) : fast_exp(exponent);

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <type_traits>
 
 #include "binning.hpp"
 #include "draws.hpp"
@@ -68,6 +67,16 @@ struct Candidates {
   static constexpr std::size_t kAlignment = 64;  // A cache line and the widest vector register have so many bytes.
   alignas(kAlignment) std::array<double, kSize> G_left, W_left, rows_left, worth;
 };
+
+// Writes G and W of sums over the bins of both classes, which are below 2^31 together.
+UNTWIST_VECTORISED inline void write_sums(const std::uint32_t* __restrict negative,
+                                          const std::uint32_t* __restrict positive, std::size_t count,
+                                          double* __restrict G, double* __restrict W) {
+  for (std::size_t i = 0; i < count; ++i) {
+    G[i] = static_cast<double>(static_cast<std::int32_t>(positive[i] - negative[i]));
+    W[i] = static_cast<double>(static_cast<std::int32_t>(positive[i] + negative[i]));
+  }
+}
 
 // Computes the worth of every candidate, with one division each. It is NaN where a side is empty and l2 is 0.
 UNTWIST_VECTORISED inline void score_splits(const double* __restrict G_left, const double* __restrict W_left,
@@ -143,6 +152,7 @@ template <typename Bin>
 struct ColumnHistogram {
   const Bin *negative, *positive;
   const Bin *negative_rows, *positive_rows;  // They are null where rows are not counted.
+  const CodeSet* filled = nullptr;           // Only these bins have rows. Null means that any may have some.
 };
 
 // Looks for the best split of one node by one column.
@@ -226,16 +236,8 @@ class ColumnSearch {
 
   void sum_up_numbers(Candidates& c) {
     count_ = static_cast<std::size_t>(column_.values());
-    using Signed = std::make_signed_t<Bin>;  // A node's weights stay below 2^31 where bins have 32 bits.
-    Bin left_negative = 0;
-    Bin left_positive = 0;
-    for (std::size_t code = 0; code < count_; ++code) {
-      left_negative += histogram_.negative[code];
-      left_positive += histogram_.positive[code];
-      c.G_left[code] = static_cast<double>(static_cast<Signed>(left_positive - left_negative));
-      c.W_left[code] = static_cast<double>(static_cast<Signed>(left_positive + left_negative));
-    }
-    missing_ = node_ - ClassWeights{left_negative, left_positive};
+    const ClassWeights left = is_light(node_) ? sum_up_narrow(c) : sum_up_wide(c);
+    missing_ = node_ - left;
     if (!counts_rows()) return;
     Sum rows = 0;
     for (std::size_t code = 0; code < count_; ++code) {
@@ -244,6 +246,33 @@ class ColumnSearch {
     }
     missing_rows_ = column_.missing ? rows_in_bin(count_) : 0.0;
     rows_ = static_cast<double>(rows) + missing_rows_;
+  }
+
+  // Tells whether all sums of a node fit into 32 bits with a sign.
+  static bool is_light(const ClassWeights& node) { return node[0] + node[1] < Sum{1} << 31; }
+
+  // Writes the sums on the left of every candidate, and returns the last of them. Numbers of 32 bits become real ones
+  // many at a time.
+  ClassWeights sum_up_narrow(Candidates& c) {
+    std::uint32_t negative = 0;
+    std::uint32_t positive = 0;
+    for (std::size_t code = 0; code < count_; ++code) {
+      negative_left_[code] = negative += static_cast<std::uint32_t>(histogram_.negative[code]);
+      positive_left_[code] = positive += static_cast<std::uint32_t>(histogram_.positive[code]);
+    }
+    write_sums(negative_left_.data(), positive_left_.data(), count_, c.G_left.data(), c.W_left.data());
+    return {negative, positive};
+  }
+
+  // Does the same with 64 bits.
+  ClassWeights sum_up_wide(Candidates& c) const {
+    ClassWeights left{};
+    for (std::size_t code = 0; code < count_; ++code) {
+      left = left + bin(code);
+      c.G_left[code] = difference(left);
+      c.W_left[code] = static_cast<double>(static_cast<std::int64_t>(left[0] + left[1]));
+    }
+    return left;
   }
 
   // Orders the categories with a weight here, the missing values as one of them, by their mean label. A split cuts this
@@ -335,6 +364,7 @@ class ColumnSearch {
   std::size_t first_ = 0;                       // The first of them is the split at this place.
   std::size_t present_ = 0;                     // So many categories have a weight here.
   std::array<Code, Candidates::kSize> sorted_;  // The categories are in the order of their mean label.
+  std::array<std::uint32_t, Candidates::kSize> negative_left_, positive_left_;
   ClassWeights missing_{};
   double missing_rows_ = 0.0;
   double rows_ = 0.0;

@@ -2,6 +2,7 @@
 // on a busy machine the caller does the work alone.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -24,10 +25,10 @@ class ThreadPool {
   // `interrupted`, if there is one, is asked between chunks by the thread that calls. Once it says so, no chunk is
   // begun any more and Interrupted is thrown.
   explicit ThreadPool(int threads, std::function<bool()> interrupted = {})
-      : interrupted_(std::move(interrupted)), shares_(static_cast<std::size_t>(threads)) {
-    workers_.reserve(shares_.size());
+      : interrupted_(std::move(interrupted)), seats_(static_cast<std::size_t>(threads)) {
+    workers_.reserve(seats_.size());
     try {
-      for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
+      for (std::size_t i = 1; i < seats_.size(); ++i) workers_.emplace_back([this, i] { serve(i); });
     } catch (const std::system_error&) {
       // There are no more threads to be had. Those that are there will do, as no result depends on their number.
     }
@@ -38,7 +39,7 @@ class ThreadPool {
 
   ~ThreadPool() {
     stop_.store(true);
-    announce();
+    wake_sleepers();
     for (auto& worker : workers_) worker.join();
   }
 
@@ -46,87 +47,86 @@ class ThreadPool {
 
   // Splits [0, count) into chunks of `chunk` and calls task(thread, first, last) for each. A thread has the same share
   // of them call after call, so that it finds in its cache what it left there. One that is through with its share helps
-  // the others. At its end each thread calls last_words(thread). Returns when all are done, and throws what one of them
-  // threw.
-  template <typename Task, typename LastWords>
-  void chunks(std::size_t count, std::size_t chunk, const Task& task, const LastWords& last_words) {
+  // the others. No more threads are called than there are chunks. Returns when all are done, and throws what one of
+  // them threw.
+  template <typename Task>
+  void chunks(std::size_t count, std::size_t chunk, const Task& task) {
     if (workers_.empty() || count <= chunk) {
       const std::size_t step = interrupted_ ? chunk : count;
       for (std::size_t first = 0; first < count; first += step) {
         ask(0);
         task(0, first, count - first > step ? first + step : count);
       }
-      return last_words(0);
+      return;
     }
-    const std::size_t threads = shares_.size();
     const std::size_t all = (count + chunk - 1) / chunk;
+    const std::size_t threads = std::min(all, workers_.size() + 1);
     for (std::size_t i = 0; i < threads; ++i) {
-      shares_[i].next.store(all * i / threads, std::memory_order_relaxed);
-      shares_[i].end = all * (i + 1) / threads;
+      seats_[i].next.store(all * i / threads, std::memory_order_relaxed);
+      seats_[i].end = all * (i + 1) / threads;
     }
-    run([&](int thread) {
+    run(threads, [&](std::size_t thread) {
       for (std::size_t i = 0; i < threads; ++i) {
-        Share& share = shares_[(static_cast<std::size_t>(thread) + i) % threads];
-        for (;;) {
-          const std::size_t taken = share.next.fetch_add(1, std::memory_order_relaxed);
-          if (taken >= share.end) break;
+        Seat& seat = seats_[(thread + i) % threads];
+        while (seat.next.load(std::memory_order_relaxed) < seat.end) {
+          const std::size_t taken = seat.next.fetch_add(1, std::memory_order_relaxed);
+          if (taken >= seat.end) break;
           ask(thread);
-          task(thread, taken * chunk, taken + 1 < all ? (taken + 1) * chunk : count);
+          task(static_cast<int>(thread), taken * chunk, taken + 1 < all ? (taken + 1) * chunk : count);
         }
       }
-      last_words(thread);
     });
-  }
-
-  template <typename Task>
-  void chunks(std::size_t count, std::size_t chunk, const Task& task) {
-    chunks(count, chunk, task, [](int) {});
   }
 
  private:
   // A thread spins so often before it sleeps: for tens of microseconds, about as long as a phase of a round takes.
   static constexpr int kSpins = 2000;
 
-  // The lowest bits of state_ count the workers that are inside the job.
-  static constexpr std::uint64_t kInside = (std::uint64_t{1} << 31) - 1;
+  // The lower bits of call_ tell how many threads the job is for, the upper ones which job it is.
+  static constexpr int kThreadBits = 16;
+  static constexpr std::uint64_t kThreadMask = (std::uint64_t{1} << kThreadBits) - 1;
 
-  // This bit of state_ tells whether the job is open to those who come.
-  static constexpr std::uint64_t kOpen = std::uint64_t{1} << 31;
+  // This is call_ while there is no job.
+  static constexpr std::uint64_t kNoJob = 0;
 
-  // The bits of state_ from here on are the number of the job.
-  static constexpr std::uint64_t kJob = std::uint64_t{1} << 32;
+  // Two threads that write to one cache line hold each other up. Processors fetch two lines at a time.
+  static constexpr std::size_t kLinesApart = 128;
 
-  // Two threads that write to one cache line hold each other up.
-  static constexpr std::size_t kCacheLine = 64;
-
-  // A thread takes the chunks of its share first.
-  struct alignas(kCacheLine) Share {
-    std::atomic<std::size_t> next{0};
+  // Every thread has a seat. What others write to, and what only its owner does, are on different lines.
+  struct Seat {
+    alignas(kLinesApart) std::atomic<std::size_t> next{0};  // This is the next chunk of its share.
     std::size_t end = 0;
+    alignas(kLinesApart) std::atomic<std::uint64_t> job{kNoJob};  // Its thread is inside this job.
   };
 
   // Throws if the work was given up. Only the thread that calls, number 0, asks whether it was.
-  void ask(int thread) {
+  void ask(std::size_t thread) {
     if (!interrupted_) return;
     if (thread == 0 && !given_up_.load(std::memory_order_relaxed) && interrupted_()) given_up_.store(true);
     if (given_up_.load(std::memory_order_relaxed)) throw Interrupted{};
   }
 
-  // Calls job(thread) on this thread and on those that come before it is done.
-  void run(const std::function<void(int)>& job) {
+  // Calls job(thread) on this thread, and on those below `threads` that come before it is done.
+  template <typename Job>
+  void run(std::size_t threads, const Job& job) {
     job_ = &job;
-    announce();
-    attempt(job, 0);
-    state_.fetch_and(~kOpen, std::memory_order_acq_rel);
-    const auto somebody_is_inside = [this] { return (state_.load(std::memory_order_acquire) & kInside) > 0; };
-    for (int spins = 0; somebody_is_inside(); spins += spins <= kSpins) wait_a_little(spins);
+    do_job_ = [](const void* some, std::size_t thread) { (*static_cast<const Job*>(some))(thread); };
+    const std::uint64_t call = ++jobs_ << kThreadBits | std::min<std::uint64_t>(threads, kThreadMask);
+    call_.store(call);
+    if (sleepers_.load() > 0) wake_sleepers();
+    attempt(0);
+    // A thread takes its seat and then looks at the call, here it is the other way around: either it sees that the job
+    // is over or we see that it is inside.
+    call_.store(kNoJob);
+    for (std::size_t i = 1; i < threads; ++i) {
+      const auto is_inside = [&] { return seats_[i].job.load() == call; };
+      for (int spins = 0; is_inside(); spins += spins <= kSpins) wait_a_little(spins);
+    }
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
-  void announce() {
-    state_.store((state_.load() / kJob + 1) * kJob | kOpen);  // Nobody is inside.
-    if (sleepers_.load() == 0) return;
-    std::unique_lock<std::mutex>(mutex_).unlock();  // Whoever saw the old state is asleep by now.
+  void wake_sleepers() {
+    std::unique_lock<std::mutex>(mutex_).unlock();  // Whoever saw no call is asleep by now.
     wake_.notify_all();
   }
 
@@ -137,46 +137,51 @@ class ThreadPool {
 #endif
   }
 
-  void attempt(const std::function<void(int)>& job, int thread) noexcept {
+  void attempt(std::size_t thread) noexcept {
     try {
-      job(thread);
+      do_job_(job_, thread);
     } catch (...) {
       const std::lock_guard<std::mutex> guard(mutex_);
       if (!failure_) failure_ = std::current_exception();
     }
   }
 
-  void serve(int thread) {
-    std::uint64_t seen = 0;
-    const auto job_number = [this] { return state_.load() / kJob; };
-    for (;;) {
-      for (int spins = 0; spins < kSpins && job_number() == seen; ++spins) wait_a_little(spins);
-      if (job_number() == seen) {
+  void serve(std::size_t thread) {
+    std::uint64_t seen = kNoJob;
+    const auto is_called = [&] {
+      const std::uint64_t call = call_.load();
+      return call != kNoJob && call != seen;
+    };
+    while (!stop_.load()) {
+      for (int spins = 0; spins < kSpins && !is_called() && !stop_.load(); ++spins) wait_a_little(spins);
+      if (!is_called()) {
         std::unique_lock<std::mutex> lock(mutex_);
         ++sleepers_;
-        wake_.wait(lock, [&] { return job_number() != seen; });
+        wake_.wait(lock, [&] { return is_called() || stop_.load(); });
         --sleepers_;
       }
-      std::uint64_t state = state_.load();
-      while ((state & kOpen) && !state_.compare_exchange_weak(state, state + 1)) continue;
-      seen = state / kJob;
-      if (stop_.load()) return;        // This comes after the state, as the last thing that is announced is no job.
-      if (!(state & kOpen)) continue;  // The job is over.
-      attempt(*job_, thread);
-      state_.fetch_sub(1, std::memory_order_release);
+      const std::uint64_t call = call_.load();
+      if (call == kNoJob || call == seen) continue;
+      seen = call;
+      if (thread >= (call & kThreadMask)) continue;
+      seats_[thread].job.store(call);
+      if (call_.load() == call) attempt(thread);
+      seats_[thread].job.store(kNoJob);
     }
   }
 
   const std::function<bool()> interrupted_;
   std::atomic<bool> given_up_{false};
   std::vector<std::thread> workers_;
-  std::vector<Share> shares_;
+  std::vector<Seat> seats_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<std::uint64_t> state_{0};
-  std::atomic<int> sleepers_{0};
+  alignas(kLinesApart) std::atomic<std::uint64_t> call_{kNoJob};
+  alignas(kLinesApart) std::atomic<int> sleepers_{0};
   std::atomic<bool> stop_{false};
-  const std::function<void(int)>* job_ = nullptr;
+  std::uint64_t jobs_ = 0;
+  const void* job_ = nullptr;
+  void (*do_job_)(const void*, std::size_t) = nullptr;
   std::exception_ptr failure_;
 };
 

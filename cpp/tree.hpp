@@ -36,6 +36,18 @@ class CodeSet {
     word = in ? word | bit : word & ~bit;
   }
 
+  // Calls job(code) for all codes of the set below `end`, from the smallest on.
+  template <typename Job>
+  void for_each(std::size_t end, const Job& job) const {
+    for (std::size_t word = 0; word < kWordsOfSet; ++word) {
+      for (std::uint64_t rest = words_[word]; rest != 0; rest &= rest - 1) {
+        const std::size_t code = word * kWordBits + static_cast<std::size_t>(__builtin_ctzll(rest));
+        if (code >= end) return;
+        job(code);
+      }
+    }
+  }
+
   const std::array<std::uint64_t, kWordsOfSet>& words() const { return words_; }
 
  private:

@@ -46,22 +46,23 @@ class ValidationRows {
   template <typename Judge>
   ValidationLoss find_loss(const Judge& judge, ThreadPool& pool) const {
     std::vector<Sums> sums(static_cast<std::size_t>(pool.size()));
-    pool.chunks(entries_.size(), kPieceRows, [&](int thread, std::size_t begin, std::size_t end) {
-      Sums& sum = sums[static_cast<std::size_t>(thread)];
-      std::vector<Verdict> verdicts(std::min(kPieceRows, end - begin));
-      for (std::size_t first = begin; first < end; first += kPieceRows) {
-        const Entry* entries = entries_.data() + first;
-        const std::size_t count = std::min(kPieceRows, end - first);
-        judge(entries, count, verdicts.data());
-        for (std::size_t i = 0; i < count; ++i) {
-          const double p = std::min(std::max(verdicts[i].posterior, posterior_floor_), 1.0 - posterior_floor_);
-          const double loss = -std::log(p);
-          sum.loss += static_cast<WideSum>(std::llround(loss * kLossUnit)) * entries[i].weight;
-          sum.wrong += verdicts[i].right ? 0 : entries[i].weight;
-          sum.weight += entries[i].weight;
-        }
-      }
-    });
+    pool.chunks(
+        entries_.size(), choose_piece_rows(entries_.size(), pool), [&](int thread, std::size_t begin, std::size_t end) {
+          Sums& sum = sums[static_cast<std::size_t>(thread)];
+          std::vector<Verdict> verdicts(std::min(kPieceRows, end - begin));
+          for (std::size_t first = begin; first < end; first += kPieceRows) {
+            const Entry* entries = entries_.data() + first;
+            const std::size_t count = std::min(kPieceRows, end - first);
+            judge(entries, count, verdicts.data());
+            for (std::size_t i = 0; i < count; ++i) {
+              const double p = std::min(std::max(verdicts[i].posterior, posterior_floor_), 1.0 - posterior_floor_);
+              const double loss = -std::log(p);
+              sum.loss += static_cast<WideSum>(std::llround(loss * kLossUnit)) * entries[i].weight;
+              sum.wrong += verdicts[i].right ? 0 : entries[i].weight;
+              sum.weight += entries[i].weight;
+            }
+          }
+        });
     Sums all;
     for (const Sums& sum : sums) {
       all.loss += sum.loss;

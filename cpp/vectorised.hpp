@@ -1,6 +1,11 @@
 // UNTWIST_VECTORISED marks a function that is compiled for several vector widths. The loader chooses one of them.
 // Nothing is fused (-ffp-contract=off), so all versions compute the same bits.
+//
+// UNTWIST_INLINED marks a function that such functions call for every number. Left to itself a compiler that has much
+// else to do calls it one number at a time, which takes ten times as long.
 #pragma once
+
+#define UNTWIST_INLINED __attribute__((always_inline)) inline
 
 namespace untwist {
 

@@ -43,10 +43,12 @@ inline bool fits_32_bits(double total_weight, std::size_t rows) {
 }
 
 // Returns 2 + 2/3 s + 2/5 s^2 + 2/7 s^3 + 2/9 s^4: with s = t^2, t times this series is log((1 + t) / (1 - t)).
-inline float log_series(float s) { return 2.0f + s * (0.66666667f + s * (0.4f + s * (0.28571430f + s * 0.2222221f))); }
+UNTWIST_INLINED float log_series(float s) {
+  return 2.0f + s * (0.66666667f + s * (0.4f + s * (0.28571430f + s * 0.2222221f)));
+}
 
 // Returns log(x) for normal x > 0.
-inline float fast_log(float x) {
+UNTWIST_INLINED float fast_log(float x) {
   constexpr std::int32_t kSqrtHalfBits = 0x3F3504F3;  // These are the bits of sqrt(1/2).
   constexpr std::uint32_t kExponentBits = 0xFF800000U;
   constexpr int kMantissaLength = 23;
@@ -63,7 +65,7 @@ inline float fast_log(float x) {
 }
 
 // Returns exp(x) for x <= 0. Below kLowest it is exp(kLowest), which no weight can tell from 0.
-inline float fast_exp(float x) {
+UNTWIST_INLINED float fast_exp(float x) {
   constexpr float kLowest = -87.0f;  // Below it the result would be no normal number.
   constexpr float kLog2E = 1.44269504f;
   constexpr float kLn2High = 0.693359375f;     // These are the first bits of log(2), so that multiples of it are exact.
@@ -95,7 +97,7 @@ struct ClippedWeight {
 
   // Returns the same at alpha = 2, where powers are squares and roots: (x / (2 - x))^(1/2) = g / sqrt(2 - g^2), g = 1 -
   // |m|/2.
-  static float at_two(double margin) {
+  UNTWIST_INLINED static float at_two(double margin) {
     const double gap = 1.0 - 0.5 * std::abs(margin);
     const float g = static_cast<float>(gap < 0.0 ? 0.0 : gap);
     const float a = g / std::sqrt(2.0f - g * g);
@@ -105,7 +107,7 @@ struct ClippedWeight {
   }
 
   // Masks are numbers, not branches, so that the loop over margins becomes vector instructions.
-  float operator()(double margin) const {
+  UNTWIST_INLINED float operator()(double margin) const {
     const double scaled = std::abs(margin) * margin_scale;
     const double size = scaled < kLargestSize ? scaled : kLargestSize;
     const double gap = 1.0 - inverse_clip * size;  // This is in double precision, as it cancels near the clip.
@@ -187,7 +189,7 @@ inline void exact_weights(double alpha, float unit, const double* margin, const 
 struct LogitWeight {
   explicit LogitWeight(double alpha) : power(static_cast<float>(inverse_clip(alpha))) {}
 
-  float operator()(double margin) const {
+  UNTWIST_INLINED float operator()(double margin) const {
     const double size = std::abs(margin) < kLargestSize ? std::abs(margin) : kLargestSize;
     const float e = fast_exp(static_cast<float>(-size));
     const float wrong = margin < 0.0 ? 1.0f : 0.0f;

@@ -16,6 +16,7 @@
 #include "../interactions.hpp"
 #include "../joint_boosting.hpp"
 #include "../settings.hpp"
+#include "../team.hpp"
 #include "arrays.hpp"
 #include "flat_forest.hpp"
 #include "links.hpp"
@@ -140,6 +141,11 @@ class ExclusiveUse {
   const Booster& booster_;
 };
 
+std::size_t count_trees(const Booster& booster) {
+  const ExclusiveUse use(booster);
+  return booster.trees().size();
+}
+
 // Returns the number of trees so far.
 std::size_t boost(Booster& booster, int rounds, int patience, int threads) {
   require_threads(threads);
@@ -151,6 +157,26 @@ std::size_t boost(Booster& booster, int rounds, int patience, int threads) {
   }
   check.raise_if_interrupted();
   return booster.trees().size();
+}
+
+void boost_together(Team& team, const nb::list& listed, int rounds, int patience) {
+  std::vector<Booster*> boosters;
+  std::vector<std::unique_ptr<ExclusiveUse>> uses;
+  for (const nb::handle each : listed) {
+    boosters.push_back(&nb::cast<Booster&>(each));
+    uses.push_back(std::make_unique<ExclusiveUse>(*boosters.back()));
+  }
+  InterruptCheck check;
+  {
+    nb::gil_scoped_release unlocked;
+    team.boost(boosters, rounds, patience, [&check] { return check(); });
+  }
+  check.raise_if_interrupted();
+}
+
+Team* make_team(int threads) {
+  require_threads(threads);
+  return new Team(threads);
 }
 
 // Returns the trees from `first` on as flat arrays.
@@ -200,10 +226,15 @@ void bind_boosters(nb::module_& module) {
            "PILBoost over histogram trees for binned rows.")
       .def("boost", &boost, nb::arg("rounds"), nb::arg("patience") = 0, nb::arg("threads") = 1,
            "Run rounds; the number of trees so far.")
+      .def("__len__", &count_trees, "The number of trees so far.")
       .def("trees", &trees, nb::arg("first"), "Flat arrays of the trees from `first` on.")
       .def("scores", &scores, "Scores of all rows; a row of them each where classes are boosted together.")
       .def("losses", &losses<&ValidationLoss::log_loss>, "Log-loss of the validation rows after each round.")
       .def("errors", &losses<&ValidationLoss::error>, "The share of the validation rows that are guessed wrongly.");
+  nb::class_<Team>(module, "Team")
+      .def(nb::new_(&make_team), nb::arg("threads"), "Threads that boost boosters side by side.")
+      .def("boost", &boost_together, nb::arg("boosters"), nb::arg("rounds"), nb::arg("patience") = 0,
+           "Run rounds of every booster.");
 }
 
 }  // namespace untwist::python

@@ -160,17 +160,19 @@ void merge(Sketch& sketch, const nb::bytes& state) {
   sketch.merge(words);
 }
 
-nb::list thresholds(Sketch& sketch) {
-  ThreadPool pool(1);
+nb::list thresholds(Sketch& sketch, int threads) {
+  require_threads(threads);
+  ThreadPool pool(threads);
   nb::list found;
   for (auto& column : sketch.find_bins(pool)) found.append(to_numpy(std::move(column.thresholds)));
   return found;
 }
 
-void set_bins(Dataset& dataset, Sketch& sketch) {
+void set_bins(Dataset& dataset, Sketch& sketch, int threads) {
+  require_threads(threads);
   require(dataset.layout != Layout::kSparse, "the dataset must not be sparse");
   require(dataset.features == sketch.columns, "the Sketch must have as many columns as the dataset has features");
-  ThreadPool pool(1);
+  ThreadPool pool(threads);
   dataset.set_bins(sketch.find_bins(pool));
 }
 
@@ -203,10 +205,8 @@ void encode_block(const Table<Real>& X, const Vector<std::int32_t>& n_categories
   ThreadPool pool(worthwhile_threads(matrix.rows * matrix.columns, threads));
   std::vector<std::uint32_t> order(matrix.rows);
   std::iota(order.begin(), order.end(), 0U);
-  encode(matrix, WholeWeights(), {order.data(), matrix.rows, 0}, columns.data(), {codes, matrix.columns}, pool);
-  for (std::size_t i = 0; i < matrix.rows * matrix.columns; ++i) {
-    if (codes[i] == columns[i % matrix.columns].missing_code()) codes[i] = kMissingCode;
-  }
+  const CodeTable table{codes, matrix.columns, nullptr, 0, kMissingCode};
+  encode(matrix, WholeWeights(), {order.data(), matrix.rows, 0}, columns.data(), table, pool);
 }
 
 // ---- the module ----
@@ -242,7 +242,8 @@ void bind_datasets(nb::module_& module) {
            nb::arg("sparse") = false,
            "Rows to be binned, grouped by class; lean: in half the memory, for add_rows only; sparse: for "
            "add_sparse_columns only.")
-      .def("set_bins", &set_bins, nb::arg("sketch"), "Take over the bins of a Sketch, before the first rows are added.")
+      .def("set_bins", &set_bins, nb::arg("sketch"), nb::arg("threads") = 1,
+           "Take over the bins of a Sketch, before the first rows are added.")
       .def("hashes", &hashes, "A hash of each row's codes.");
   nb::class_<Sketch> sketch(module, "Sketch");
   sketch
@@ -251,7 +252,7 @@ void bind_datasets(nb::module_& module) {
       .def_prop_ro("needs_draw", &Sketch::needs_draw, "Whether all rows must be seen again, by `draw`.")
       .def("state", &state, "What was observed; after a `draw`, what was drawn.")
       .def("merge", &merge, nb::arg("state"), "Take in the state of another Sketch, of other rows.")
-      .def("thresholds", &thresholds, "The thresholds of each column.");
+      .def("thresholds", &thresholds, nb::arg("threads") = 1, "The thresholds of each column.");
   bind_tables<double>(module, dataset, sketch);
   bind_tables<float>(module, dataset, sketch);
 }

@@ -18,6 +18,7 @@ from untwist.arguments import Array
 from untwist.automatic.reviews import fit_with_review
 from untwist.automatic.search import Search
 from untwist.automatic.sources import fit_by_source
+from untwist.blas import use_one_blas_thread
 from untwist.data.encoding import AcceptedTables
 from untwist.data.labels import settle_objects
 from untwist.data.reviews import read_review
@@ -458,10 +459,11 @@ class PILBoostClassifier(ClassifierMixin, BaseEstimator):
         )
         for words in self._list_what_plays_no_part(data):
             warnings.warn(words, UserWarning, stacklevel=2)
-        twins = data.find_twins()
+        with use_one_blas_thread():
+            twins = data.find_twins()
         if twins is not None:
             warnings.warn(twins.describe(), UserWarning, stacklevel=2)
-        with show_progress(settings.verbose > 0 and data.workers.rank == 0):
+        with use_one_blas_thread(), show_progress(settings.verbose > 0 and data.workers.rank == 0):
             if data.sources is not None:
                 fit = fit_by_source(data)
             elif review is not None and review.is_reviewed.any():

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 from untwist.boosting.algorithm import Round
+from untwist.boosting.engines.engine import Team
 from untwist.boosting.ensemble import Ensemble
+from untwist.boosting.forest import count_threads
 from untwist.boosting.measuring import Answers, MeasuredRows, Measurer
 from untwist.boosting.runs import BoosterRun, advance
 from untwist.data.batches import Encoded
@@ -27,7 +29,10 @@ from untwist.settings import Settings
 from untwist.theory.links import Link
 from untwist.training_data import TrainingData
 
-__all__ = ["AlphaDecision", "Fit", "Replay", "boost_given_settings", "decide_alpha", "replay_rounds"]
+__all__ = ["AlphaDecision", "Fit", "Replay", "boost_given_settings", "decide_alpha", "make_team", "replay_rounds"]
+
+#: Up to so many rows, boosters work side by side, each on its share of the threads; beyond, one after the other.
+MOST_ROWS_SIDE_BY_SIDE = 200_000
 
 #: The compiled engine rounds boosting weights to this share of the heaviest row.
 WEIGHT_ROUNDING = 2.0**-17
@@ -70,6 +75,25 @@ def decide_alpha(data: TrainingData) -> AlphaDecision:
         return AlphaDecision(data.settings.alphas)
     estimate = data.estimate_menon()
     return AlphaDecision((estimate.alpha,), estimate)
+
+
+def make_team(data: TrainingData) -> Team | None:
+    """Return threads that boost boosters side by side; None where they go one after the other.
+
+    Parameters
+    ----------
+    data : TrainingData
+        The rows. Where they are many, a tree keeps all threads busy, and each booster at work takes memory for them; of
+        a distributed fit all workers boost in the same order.
+
+    Returns
+    -------
+    Team or None
+    """
+    n_threads = count_threads(data.settings.n_jobs)
+    if n_threads == 1 or data.workers.size > 1 or data.n_rows > MOST_ROWS_SIDE_BY_SIDE:
+        return None
+    return data.settings.engine.make_team(n_threads)
 
 
 def boost_given_settings(
@@ -142,6 +166,7 @@ def boost_given_settings(
         snapshot=lambda: wrap_model(make_model(_join_rounds(earlier, runs))),
         watch=watch,
         judge=judge,
+        team=make_team(data) if len(runs) > 1 else None,
     )
     ensembles = _join_rounds(earlier, runs)
     if settings.patience and not stops_by_metric:

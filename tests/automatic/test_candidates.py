@@ -1,7 +1,5 @@
 """Candidates on folds: curves that are written down, beside plain sums over rounds."""
 
-from concurrent.futures import Future
-
 import numpy as np
 import pytest
 
@@ -83,26 +81,114 @@ def test_folds_that_are_ahead_wait_for_the_others():
     np.testing.assert_array_equal(run.losses(), [4.0, 2.0])
 
 
-class Threads:
-    """An executor that takes so many tasks, as if the interpreter were about to end."""
+class Team:
+    """Boosts one booster after the other and notes the rounds; the call of a number may be broken off halfway."""
 
-    def __init__(self, most):
-        self.left = most
+    def __init__(self, error=None, broken_call=None):
+        self.error, self.broken_call, self.calls = error, broken_call, []
 
-    def submit(self, task, *arguments):
-        if self.left == 0:
-            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-        self.left -= 1
-        future = Future()
-        future.set_result(task(*arguments))
-        return future
+    def boost(self, boosters, n_rounds):
+        self.calls.append((len(boosters), n_rounds))
+        if len(self.calls) == self.broken_call:
+            boosters[0].boost(n_rounds)
+            raise self.error
+        for booster in boosters:
+            booster.boost(n_rounds)
 
 
-@pytest.mark.parametrize("most", [0, 1, 2])
-def test_what_threads_do_not_take_is_boosted_all_the_same(most):
-    run = make_run([[4.0, 2.0], [4.0, 2.0]], threads=Threads(most))
+CURVES = [[4.0, 2.0, 1.5, 1.0, 0.5, 0.4], [8.0, 2.0, 3.0, 1.0, 0.25, 0.2]], [[1.0] * 6, [2.0, 3.0, 4.0, 3.0, 2.0, 1.0]]
+
+
+def test_a_team_makes_the_same_rounds_as_one_booster_after_the_other():
+    team = Team()
+    together, alone = make_run(*CURVES, team=team), make_run(*CURVES)
+    for n_rounds in (2, 1, 3):
+        for run in (together, alone):
+            run.boost(n_rounds)
+        assert [one.done for folds in together.boosters for one in folds] == [alone.count] * 4
+        assert together.summarise(None) == alone.summarise(None)
+        np.testing.assert_array_equal(together.losses(), alone.losses())
+    assert (together.count, together.made) == (6, 6)
+    assert team.calls == [(4, 2), (4, 1), (4, 3)]
+
+
+def test_companions_make_as_many_rounds_and_are_judged_by_none_of_them_before_their_turn():
+    team, companions = Team(), []
+    run = make_run(*CURVES, team=team, companions=companions)
+    later = make_run(*CURVES, team=team)
+    run.boost(1)
+    companions.append(later)
     run.boost(2)
-    assert [one.done for one in run.boosters[0]] == [2, 2]
+    assert [one.done for folds in later.boosters for one in folds] == [2] * 4
+    assert (later.made, later.count, len(later.losses())) == (2, 0, 0)
+    assert team.calls == [(4, 1), (8, 2)]
+    later.boost(1)
+    later.boost(1)
+    assert len(team.calls) == 2  # The rounds were there.
+    assert (later.made, later.count) == (2, 2)
+    alone = make_run(*CURVES)
+    alone.boost(2)
+    assert later.summarise(2) == alone.summarise(2)
+    later.boost(1)
+    assert team.calls[2:] == [(4, 1)]
+    assert [one.done for one in later.boosters[0]] == [3, 3]
+
+
+def test_a_run_that_is_ahead_tells_of_the_rounds_that_are_asked_for_only():
+    ahead, alone = make_run(*CURVES, team=Team(), made=5), make_run(*CURVES)
+    for booster in (one for folds in ahead.boosters for one in folds):
+        booster.boost(5)
+    for run in (ahead, alone):
+        run.boost(3)
+    np.testing.assert_array_equal(ahead.losses(), alone.losses())
+    assert ahead.summarise(None) == alone.summarise(None)
+    for one, other in zip(ahead.curves(), alone.curves(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [[one.count for one in folds] for folds in ahead.list_forests(3)] == [[3, 3], [3, 3]]
+
+
+@pytest.mark.parametrize(("n_made", "n_calls"), [(0, 1), (3, 1), (9, 1), (10, 0), (11, 0)])
+def test_a_run_makes_as_many_rounds_as_are_asked_for_however_many_were_made_before(n_made, n_calls):
+    team = Team()
+    run = make_run([np.ones(40)], team=team, made=n_made, ends_by_itself=False)
+    run.boosters[0][0].boost(n_made)
+    run.boost(10)
+    assert len(team.calls) == n_calls
+    assert len(run.losses()) == run.count == 10
+    assert run.boosters[0][0].done == run.made >= 10
+
+
+def test_companions_whose_loss_rests_wait_for_their_turn():
+    """They need no more rounds: when their turn comes, they end where they rest."""
+    team = Team()
+    falling, resting, given = np.linspace(2.0, 1.0, 60), np.append([3.0, 2.0], np.full(58, 1.0)), np.ones(60)
+    rests, goes_on = make_run([resting], team=team), make_run([falling], team=team)
+    makes_all = make_run([given], team=team, ends_by_itself=False)
+    run = make_run([falling], team=team, companions=[rests, goes_on, makes_all])
+    for _ in range(4):
+        run.boost(10)
+    assert team.calls == [(4, 10), (4, 10), (3, 10), (3, 10)]
+    assert (rests.made, goes_on.made, makes_all.made) == (20, 40, 40)
+    assert (rests.rests, goes_on.rests, makes_all.rests) == (True, False, False)
+    assert [rests.boost(10), rests.boost(10)] == [True, False]
+    alone = make_run([resting])
+    assert [alone.boost(10), alone.boost(10)] == [True, False]
+    assert rests.summarise(None) == alone.summarise(None)
+    assert len(team.calls) == 4
+
+
+@pytest.mark.parametrize("error", [RuntimeError("broken"), KeyboardInterrupt()], ids=repr)
+def test_an_error_or_ctrl_c_in_a_team_is_raised_and_the_rounds_before_are_kept(error):
+    companion = make_run(*CURVES)
+    run = make_run(*CURVES, team=Team(error, broken_call=2), companions=[companion])
+    run.boost(2)
+    before = run.summarise(2)
+    with pytest.raises(type(error)):
+        run.boost(3)
+    assert [one.done for folds in run.boosters for one in folds] == [5, 2, 2, 2]
+    assert (run.count, run.made, companion.made) == (2, 2, 2)
+    assert run.summarise(2) == before
+    assert [[one.count for one in folds] for folds in run.list_forests(2)] == [[2, 2], [2, 2]]
 
 
 def test_the_edge_of_a_round_is_the_mean_of_all_boosters():

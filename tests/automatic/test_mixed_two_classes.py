@@ -1,18 +1,14 @@
 """The default fit of two classes, written out: boosted log-odds and randomised trees on folds, and their mean."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor, wait
-
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from helpers.engines import get_forest, make_booster, make_dataset, wrap_boosters
-from helpers.small_fits import draw_sample
+from helpers.engines import get_forest, make_booster, make_dataset
+from helpers.small_fits import assert_same_forests, draw_sample
 from untwist import PILBoostClassifier, files
-from untwist.automatic import candidates, search
 from untwist.automatic import randomised as randomised_trees
-from untwist.boosting.engines.compiled import CompiledEngine
+from untwist.boosting.engines.compiled import CompiledEngine, CompiledTeam
 from untwist.boosting.engines.engine import Growth, Task
 from untwist.data.folds import split_into_folds
 from untwist.export import to_code
@@ -184,62 +180,72 @@ def test_larger_alphas_are_tried_as_in_the_paper(fitted):
 
 
 def test_folds_side_by_side_and_one_after_the_other_are_the_same(fitted, monkeypatch):
-    monkeypatch.setattr(search, "MOST_ROWS_SIDE_BY_SIDE", 0)
-    alone = make_mixed(n_jobs=2).fit(X, Y)
-    monkeypatch.undo()
+    calls = []
+    boost = CompiledTeam.boost
+
+    def note(self, boosters, *arguments):
+        calls.append(len(boosters))
+        return boost(self, boosters, *arguments)
+
+    monkeypatch.setattr(CompiledTeam, "boost", note)
     together = make_mixed(n_jobs=2).fit(X, Y)
+    assert set(calls) == {5}
+    calls.clear()
+    monkeypatch.setattr("untwist.fitting.MOST_ROWS_SIDE_BY_SIDE", 0)
+    alone = make_mixed(n_jobs=2).fit(X, Y)
+    assert calls == []
     np.testing.assert_array_equal(alone.model_.scores(X), fitted.model_.scores(X))
     np.testing.assert_array_equal(together.model_.scores(X), fitted.model_.scores(X))
 
 
-class Broken:
-    """A booster that raises an error after some calls of all of its kind."""
+class BrokenTeam:
+    """Breaks off in its fourth call, when some of the boosters have made their rounds."""
 
-    def __init__(self, booster, error, calls):
-        self.booster, self.error, self.calls = booster, error, calls
+    def __init__(self, error):
+        self.error, self.n_calls = error, 0
 
-    def boost(self, rounds, patience=0):
-        self.calls.append(rounds)
-        if len(self.calls) > 3:
+    def boost(self, boosters, n_rounds):
+        self.n_calls += 1
+        if self.n_calls == 4:
+            boosters = boosters[:2]
+        for booster in boosters:
+            booster.boost(n_rounds)
+        if self.n_calls == 4:
             raise self.error
-        return self.booster.boost(rounds, patience)
-
-    def __getattr__(self, name):
-        return getattr(self.booster, name)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("broken"), KeyboardInterrupt()], ids=repr)
-def test_an_error_or_ctrl_c_in_a_thread_reaches_the_caller(monkeypatch, error):
-    calls = []
-    wrap_boosters(monkeypatch, lambda booster, task: Broken(booster, error, calls))
-    with pytest.raises(type(error)):
-        make_mixed(n_jobs=2).fit(X, Y)
+def test_an_error_in_a_team_reaches_the_caller(monkeypatch):
+    team = BrokenTeam(RuntimeError("broken"))
+    monkeypatch.setattr(CompiledEngine, "make_team", lambda self, n_threads: team)
+    model = make_mixed(n_jobs=2)
+    with pytest.raises(RuntimeError, match="broken"):
+        model.fit(X, Y)
+    assert team.n_calls == 4
+    assert not hasattr(model, "model_")
 
 
-def test_ctrl_c_while_threads_are_waited_for_is_heard_when_they_are_done(monkeypatch):
-    finished, heard = threading.Event(), []
+@pytest.mark.parametrize("n_jobs", [2, 50])
+def test_ctrl_c_in_a_team_keeps_the_rounds_that_all_boosters_have(monkeypatch, n_jobs):
+    """Boosters that are ahead, and candidates whose turn had not come, leave nothing behind."""
+    team = BrokenTeam(KeyboardInterrupt())
+    monkeypatch.setattr(CompiledEngine, "make_team", lambda self, n_threads: team)
+    stopped = make_mixed(n_jobs=n_jobs)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.fit(X, Y)
+    assert team.n_calls == 4
+    (tried,) = stopped.choice_.tried
+    assert (tried.alpha, tried.max_depth) == (1.0, 4)
+    assert tried.n_rounds <= 30
 
-    def work():
-        finished.wait(5)
-        return 1
-
-    def interrupt(futures):
-        if not heard:
-            heard.append(len(futures))
-            finished.set()
+    def interrupt(progress):
+        if progress.round == 30:
             raise KeyboardInterrupt
-        return wait(futures)
 
-    with ThreadPoolExecutor(1) as threads:
-        futures = [threads.submit(work), threads.submit(work)]
-        while not futures[0].running():
-            pass
-        monkeypatch.setattr(candidates, "wait", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            candidates._let_finish(futures)
-    assert heard == [2]
-    assert futures[0].result() == 1
-    assert futures[1].cancelled()
+    alone = make_mixed(callbacks=[interrupt])
+    with pytest.raises(KeyboardInterrupt):
+        alone.fit(X, Y)
+    assert stopped.choice_ == alone.choice_
+    assert_same_forests(stopped, alone, X)
 
 
 def test_weights_count_copies_and_rows_of_weight_0_count_for_nothing():

@@ -1,19 +1,22 @@
-"""What a search decides before and between candidates, without boosting any."""
+"""What a search decides before and between candidates, and that it chooses the same on however many threads."""
 
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_circles, make_classification
 
+from helpers.small_fits import assert_same_forests
 from untwist import PILBoostClassifier
 from untwist.automatic.candidates import CandidateKey
 from untwist.automatic.search import Search
 from untwist.boosting.engines.engine import Engine
+from untwist.boosting.runs import advance
 from untwist.fitting import AlphaDecision
 from untwist.links import LogitLink
 from untwist.model import Candidate
-from untwist.settings import LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS, resolve
+from untwist.settings import JOINT_LEARNING_RATES, LEARNING_RATES, MIXED_ALPHAS, MIXED_DEPTHS, resolve
 from untwist.training_data import TrainingData, ValidationTable
 
 
@@ -97,25 +100,26 @@ def test_families_that_are_mixed_have_candidates_of_their_own():
     ("changes", "expected"),
     [
         ({}, True),
-        ({"n_rows": 30_000}, True),
-        ({"n_rows": 30_001}, False),
+        ({"n_rows": 200_000}, True),
+        ({"n_rows": 200_001}, False),
         ({"workers": SimpleNamespace(size=2, sum=lambda values: values)}, False),
     ],
 )
-def test_small_tables_are_boosted_side_by_side_on_one_machine(changes, expected, monkeypatch):
-    monkeypatch.setattr("untwist.automatic.search.count_threads", lambda n_jobs: n_jobs)
-
-    def has_threads(n_jobs, **engine):
+def test_small_tables_are_boosted_side_by_side_on_one_machine(changes, expected):
+    def find_team(n_jobs, make_team):
         search = make_search(changes=changes, n_jobs=n_jobs)
-        search.settings = replace(search.settings, engine=SimpleNamespace(**{"boosts_side_by_side": True} | engine))
+        settings = replace(search.settings, engine=SimpleNamespace(make_team=make_team))
+        search.settings, search.data = settings, replace(search.data, settings=settings)
         search.try_candidate = end_search
         with pytest.raises(EndedError):
             search.run()
-        return search.threads is not None
+        assert search.foresees is (search.team is not None)
+        return search.team
 
-    assert has_threads(2) is expected
-    assert has_threads(1) is False
-    assert has_threads(2, boosts_side_by_side=False) is False
+    assert find_team(2, lambda n_threads: f"team of {n_threads}") == ("team of 2" if expected else None)
+    assert find_team(7, lambda n_threads: f"team of {n_threads}") == ("team of 7" if expected else None)
+    assert find_team(1, lambda n_threads: f"team of {n_threads}") is None
+    assert find_team(2, lambda n_threads: None) is None  # Its boosters work one after the other.
 
 
 # ---- the order of candidates ----
@@ -174,7 +178,9 @@ def make_coded_search(sets):
     """Return a search over columns of many categories, which may be split by sets."""
     search = make_search(families="boosted")
     workers = SimpleNamespace(size=2)  # Nothing is boosted side by side.
-    search.data = SimpleNamespace(split_by_sets=lambda: sets, boosts_log_odds=False, workers=workers)
+    search.data = SimpleNamespace(
+        split_by_sets=lambda: sets, boosts_log_odds=False, workers=workers, settings=search.settings
+    )
     return search
 
 
@@ -226,8 +232,6 @@ def test_sets_are_not_tried_where_the_search_has_ended():
 class Noting(Engine):
     """Makes nothing and notes the tasks that it was given."""
 
-    boosts_side_by_side = True
-
     def __init__(self):
         self.tasks = []
 
@@ -239,10 +243,10 @@ class Noting(Engine):
         return f"booster {len(self.tasks)}"
 
 
-def start(search, alpha=2.0, depth=3, drawn=None, folds=range(1, 3), threads=None):
+def start(search, alpha=2.0, depth=3, drawn=None, folds=range(1, 3), team=None):
     engine = Noting()
     search.settings = replace(search.settings, engine=engine)
-    search.threads = threads
+    search.team = team
     search.step = 0.25
     return search.start_run(CandidateKey(alpha, depth, drawn), folds), engine.tasks
 
@@ -283,14 +287,16 @@ def test_trees_draw_the_share_of_the_candidate():
         assert drawn is None or task.growth.max_features == 0.5
 
 
-def test_boosters_side_by_side_share_the_threads(monkeypatch):
-    monkeypatch.setattr("untwist.automatic.search.count_threads", lambda n_jobs: 7)
-    executor = object()
-    for folds, n_threads in [(range(2), 3), (range(5), 1), (range(1), None)]:
-        run, tasks = start(make_search(), folds=folds, threads=executor)
-        assert {task.n_threads for task in tasks} == {n_threads}
-        assert run.threads is (None if n_threads is None else executor)
-    assert {task.n_threads for task in start(make_search())[1]} == {None}
+def test_an_engine_boosts_one_booster_after_the_other_unless_it_says_otherwise():
+    assert Noting().make_team(2) is None
+
+
+@pytest.mark.parametrize("folds", [range(1), range(2), range(2, 5)], ids=str)
+def test_the_boosters_of_a_run_have_the_team_of_the_search(folds):
+    for team in (None, object()):
+        run, tasks = start(make_search(), folds=folds, team=team)
+        assert run.team is team
+        assert len(tasks) == len(folds)
 
 
 def test_a_run_knows_what_it_has_to_beat_and_when_it_is_slow():
@@ -317,3 +323,278 @@ def test_a_forecast_expects_what_is_open(settings, n_candidates):
     assert not forecast.has_sources
     assert make_search(families="boosted").forecast.n_trees == 0
     assert make_search().forecast.n_trees == 20
+
+
+# ---- candidates that are boosted before it is their turn ----
+
+
+@pytest.mark.parametrize(
+    ("settings", "by_threads"),
+    [
+        ({}, {1: 1, 4: 1, 9: 1, 10: 2, 14: 2, 15: 3, 24: 4, 25: 5, 1000: 5}),  # Four depths, and a larger alpha.
+        ({"families": "boosted"}, {9: 1, 10: 2, 15: 3, 1000: 3}),
+        ({"families": "boosted", "max_depth": 3}, {9: 1, 1000: 1}),
+        ({"subsample": 0.8}, {9: 1, 15: 3, 20: 4, 1000: 4}),  # The depth of larger alphas is not known before.
+        # Classes that are boosted one by one have a booster each on every fold.
+        ({"n_classes": 3, "link": "exact"}, {29: 1, 30: 2, 44: 2, 45: 3, 1000: 3}),
+    ],
+    ids=str,
+)
+def test_as_many_candidates_are_boosted_at_once_as_there_are_threads_for(settings, by_threads):
+    for n_jobs, expected in by_threads.items():
+        search = make_search(**settings, n_jobs=n_jobs)
+        assert search.n_first_folds == 5
+        assert search.n_runs_at_once == 1  # Nobody has said that others may begin.
+        search.foresees = True
+        assert search.n_runs_at_once == expected
+
+
+def test_boosters_of_many_rows_have_two_threads_and_nothing_begins_with_steps_that_may_be_too_short():
+    def count_runs(n_rows, n_jobs, **settings):
+        search = make_search(changes={"n_rows": n_rows}, n_jobs=n_jobs, **settings)
+        search.foresees = True
+        return search.n_runs_at_once
+
+    assert [count_runs(30_000, n_jobs) for n_jobs in (10, 20, 40)] == [2, 4, 5]
+    assert [count_runs(30_001, n_jobs) for n_jobs in (10, 20, 40)] == [1, 1, 1]
+    assert [count_runs(30_001, n_jobs, learning_rate=0.1) for n_jobs in (10, 19, 20, 30, 40)] == [1, 1, 2, 3, 4]
+
+
+def test_few_threads_are_for_the_candidate_whose_turn_it_is():
+    rows = np.random.default_rng(1).normal(size=(20, 3))
+    for n_jobs, expected in ((2, 1), (3, 1), (4, 4)):
+        search = make_search(validation=ValidationTable(rows, np.arange(20) % 2), n_jobs=n_jobs)
+        search.foresees = True
+        assert search.n_first_folds == 1
+        assert search.n_runs_at_once == expected
+
+
+def list_likely(search, taken, losses=None):
+    """List the keys that may come after one, as tuples, where candidates have lost what is written down by key."""
+    for key, loss in (losses or {}).items():
+        search.candidates[CandidateKey(*key)] = Candidate(key[0], key[1], 0.1, 10, loss, 0.1, key[2])
+    return [tuple(key) for key in search.list_likely_keys(CandidateKey(*taken))]
+
+
+LARGER = (2.0, 3, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("taken", "losses", "expected"),
+    [
+        # Of the depths 2, 3, 4 and 6 the search tries 4 and 3 in any case.
+        (4, {}, [(1.0, 3, 0.7), LARGER, (1.0, 6, 0.7), (1.0, 2, 0.7)]),
+        (3, {4: 0.5}, [LARGER, (1.0, 6, 0.7), (1.0, 2, 0.7)]),
+        (2, {4: 0.5, 3: 0.4}, [LARGER]),  # The loss falls as trees become less deep.
+        (6, {4: 0.4, 3: 0.5}, [LARGER]),
+        (6, {4: 0.4, 3: 0.4}, [LARGER]),  # Trees that are no better for being less deep become deeper.
+    ],
+)
+def test_likely_keys_are_those_that_the_search_may_try_next(taken, losses, expected):
+    by_key = {(1.0, depth, 0.7): loss for depth, loss in losses.items()}
+    assert list_likely(make_search(), (1.0, taken, 0.7), by_key) == expected
+
+
+def test_depths_that_are_left_are_likely_after_a_larger_alpha():
+    known = {(1.0, 4, 0.7): 0.5, (1.0, 3, 0.7): 0.4}
+    assert list_likely(make_search(), LARGER, known) == [(1.0, 2, 0.7)]
+    known = {(1.0, 4, 0.7): 0.4, (1.0, 3, 0.7): 0.5}
+    assert list_likely(make_search(), LARGER, known) == [(1.0, 6, 0.7)]
+    everything = {(1.0, depth, 0.7): 1.0 for depth in MIXED_DEPTHS}
+    assert list_likely(make_search(), LARGER, everything) == []
+
+
+def test_a_depth_or_an_alpha_that_was_given_leaves_no_other():
+    assert list_likely(make_search(max_depth=5), (1.0, 5, None)) == []
+    assert list_likely(make_search(max_depth=5), (2.0, 5, None)) == [(1.0, 5, None)]
+    assert list_likely(make_search(alpha=2.0), (2.0, 4, None)) == [(2.0, 2, None), (2.0, 6, None)]
+
+
+def test_alphas_without_shares_depend_on_the_depth_and_are_not_likely():
+    drawn = list_likely(make_search(subsample=0.8), (1.0, 4, None))
+    assert drawn == [(1.0, 3, None), (1.0, 6, None), (1.0, 2, None)]
+    for settings in ({"families": "boosted"}, {"n_classes": 3}):
+        assert list_likely(make_search(**settings), (1.0, 4, None)) == [(1.0, 2, None), (1.0, 6, None)]
+        known = {(1.0, 4, None): 0.5, (1.0, 2, None): 0.6}
+        assert list_likely(make_search(**settings), (1.0, 6, None), known) == []
+        assert list_likely(make_search(**settings), (2.0, 4, None), known) == [(1.0, 6, None)]
+        assert list_likely(make_search(**settings), (1.0, 4, None), {(1.0, 2, None): 0.6}) == [(1.0, 6, None)]
+
+
+def make_foreseeing_search(**settings):
+    """Return a search with a team that boosts nothing."""
+    search = make_search(**settings)
+    search.settings = replace(search.settings, engine=Noting())
+    search.team, search.foresees = object(), True
+    return search
+
+
+def test_a_run_has_those_that_are_likely_next_for_companions():
+    search = make_foreseeing_search(n_jobs=15)
+    first = search.take_run(CandidateKey(1.0, 4, 0.7))
+    assert [tuple(key) for key in search.foreseen] == [(1.0, 3, 0.7), LARGER]
+    assert list(first.companions) == list(search.foreseen.values())
+    begun, larger = search.foreseen.values()
+    begun.made = 30
+    search.best_run = first
+    search.candidates[first.key] = Candidate(1.0, 4, 0.05, 20, 0.5, 0.1, 0.7)
+    search.longer_steps = []
+    second = search.take_run(CandidateKey(1.0, 3, 0.7))
+    assert second.boosters is begun.boosters
+    assert (second.made, second.count) == (30, 0)
+    # What is known by now counts, and not what was known when the run began.
+    assert (begun.slow_after, begun.to_beat) == (200, None)
+    assert (second.slow_after, second.to_beat) == (None, search.candidates[first.key])
+    assert [tuple(key) for key in search.foreseen] == [LARGER, (1.0, 6, 0.7)]
+    assert search.foreseen[CandidateKey(*LARGER)] is larger  # What has begun is not begun again.
+    assert list(second.companions) == list(first.companions) == list(search.foreseen.values())
+    assert len(search.settings.engine.tasks) == 4 * 5
+
+
+def test_what_is_not_likely_any_more_is_forgotten():
+    search = make_foreseeing_search(n_jobs=25)
+    search.take_run(CandidateKey(1.0, 4, 0.7))
+    assert {key.depth for key in search.foreseen if key.alpha == 1.0} == {2, 3, 6}
+    search.candidates[CandidateKey(1.0, 4, 0.7)] = Candidate(1.0, 4, 0.05, 20, 0.5, 0.1, 0.7)
+    search.take_run(CandidateKey(1.0, 3, 0.7))
+    assert {key.depth for key in search.foreseen if key.alpha == 1.0} == {2, 6}
+    search.candidates[CandidateKey(1.0, 3, 0.7)] = Candidate(1.0, 3, 0.05, 20, 0.4, 0.1, 0.7)
+    run = search.take_run(CandidateKey(1.0, 2, 0.7))
+    assert [tuple(one.key) for one in run.companions] == [LARGER]  # Trees of depth 6 would not be tried any more.
+    assert len(search.settings.engine.tasks) == 5 * 5
+
+
+def test_nothing_is_begun_where_there_are_no_idle_threads_or_nobody_foresees():
+    for n_jobs, foresees in ((9, True), (1000, False)):
+        search = make_foreseeing_search(n_jobs=n_jobs)
+        search.foresees = foresees
+        run = search.take_run(CandidateKey(1.0, 4, 0.7))
+        assert len(search.foreseen) == len(run.companions) == 0
+        assert len(search.settings.engine.tasks) == 5
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """The runs that searches boost, in their order, with the keys of those that are boosted before their turn."""
+    noted = []
+
+    def note(runs, *arguments, **options):
+        (run,) = runs
+        assert all(one.step == run.step for one in run.companions)
+        companions = [tuple(one.key) for one in run.companions]
+        noted.append(SimpleNamespace(run=run, key=tuple(run.key), companions=companions))
+        return advance(runs, *arguments, **options)
+
+    monkeypatch.setattr("untwist.automatic.search.advance", note)
+    return noted
+
+
+def test_with_callbacks_nothing_is_begun_before_its_turn(taken):
+    """They are told of the rounds of one candidate after the other, and may end the search at any of them."""
+    make_search(n_jobs=16).run()
+    assert any(one.companions for one in taken)
+    taken.clear()
+    told = []
+    make_search(n_jobs=16, callbacks=[lambda progress: told.append(progress.round)]).run()
+    assert [one.companions for one in taken] == [[]] * len(taken)
+    assert told.count(10) == len(taken) > 2
+
+
+def test_what_has_begun_is_forgotten_when_steps_become_longer_and_at_the_end(taken, monkeypatch):
+    monkeypatch.setattr("untwist.automatic.search.SLOW_AFTER", 10)
+    monkeypatch.setattr("untwist.automatic.search.ENOUGH_ROWS_MIXED", 20)
+    search = make_search(n_jobs=25)
+    assert search.n_first_folds == 2
+    search.run()
+    short, long = JOINT_LEARNING_RATES
+    first, again, *others, last = taken
+    assert first.key == again.key == (1.0, 4, 0.7)
+    assert (first.run.step, again.run.step) == (short, long)
+    assert (len(first.companions), len(again.companions)) == (4, 0)
+    assert {one.run.step for one in others} == {long}
+    assert len(others[0].companions) == 3  # They begin anew.
+    assert len(last.run.fold_weights) == 3  # The folds that are left come last.
+    assert last.companions == []
+    assert search.foreseen == {}
+    assert search.team is None
+
+
+class InterruptedTeam:
+    """Boosts one booster after the other, until Ctrl-C comes in its third call."""
+
+    def __init__(self):
+        self.n_boosters = []
+
+    def boost(self, boosters, n_rounds):
+        self.n_boosters.append(len(boosters))
+        if len(self.n_boosters) == 3:
+            raise KeyboardInterrupt
+        for booster in boosters:
+            booster.boost(n_rounds)
+
+
+def test_ctrl_c_forgets_what_has_begun_and_keeps_the_rounds_before(monkeypatch):
+    team = InterruptedTeam()
+    monkeypatch.setattr("untwist.automatic.search.make_team", lambda data: team)
+    search = make_search(n_jobs=15)
+    fit = search.run()
+    assert team.n_boosters == [15, 15, 15]
+    assert isinstance(fit.interrupt, KeyboardInterrupt)
+    assert search.foreseen == {}
+    (tried,) = fit.model.choice.tried
+    assert (tried.alpha, tried.max_depth) == (1.0, 4)
+    assert tried.n_rounds <= 20
+
+
+def draw_parity():
+    """The label tells whether an odd number of three columns is positive: trees must be deep."""
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    return X, (X > 0).sum(axis=1) % 2
+
+
+def draw_one_threshold():
+    """The label depends on one column, and trees need no depth."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    return X, (X[:, 0] + 0.5 * rng.normal(size=400) > 0).astype(int)
+
+
+def draw_classification(**settings):
+    return make_classification(400, 8, n_informative=4, flip_y=0.2, random_state=0, **settings)
+
+
+FITS = {
+    "deep trees, longer steps": (draw_parity, {}, [4, 3, 6]),
+    "shallow trees": (draw_one_threshold, {}, [4, 3, 2]),
+    "circles": (lambda: make_circles(500, noise=0.15, factor=0.6, random_state=0), {}, [4, 3, 6]),
+    "boosted trees": (draw_classification, {"families": "boosted"}, [4, 2, 6]),
+    "rounds that were given": (draw_classification, {"n_estimators": 23}, [4, 2, 6]),
+    "a limit of rounds": (draw_one_threshold, {"n_estimators": 47, "early_stopping": True}, [4, 2]),
+    "classes together": (lambda: draw_classification(n_classes=3), {}, [4, 2, 6]),
+    "one class against the rest": (lambda: draw_classification(n_classes=3), {"link": "exact", "alpha": 2.0}, [4, 2]),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_search_chooses_and_grows_the_same_on_however_many_threads(name, taken):
+    draw, settings, depths = FITS[name]
+    X, y = draw()
+    alone = PILBoostClassifier(random_state=0, n_jobs=1, **settings).fit(X, y)
+    tried = alone.choice_.tried
+    assert [one.max_depth for one in tried if one.alpha == tried[0].alpha] == depths
+    assert not any(one.companions for one in taken)
+    in_order = [one.key for one in taken]
+    for n_jobs in (2, 16, 50):
+        taken.clear()
+        together = PILBoostClassifier(random_state=0, n_jobs=n_jobs, **settings).fit(X, y)
+        assert [one.key for one in taken] == in_order
+        n_boosters = 5 * len(together.model_.ensembles)
+        assert any(one.companions for one in taken) is (n_jobs >= 2 * n_boosters)
+        assert together.choice_ == alone.choice_
+        for one, other in zip(together.model_.ensembles, alone.model_.ensembles, strict=True):
+            np.testing.assert_array_equal(one.losses, other.losses)
+            np.testing.assert_array_equal(one.errors, other.errors)
+        assert_same_forests(together, alone, X)
+        np.testing.assert_array_equal(together.model_.out_of_fold.scores, alone.model_.out_of_fold.scores)
+    if name == "deep trees, longer steps":  # Some had made more rounds than they needed before it was their turn.
+        assert any(one.run.made > one.run.count for one in taken)

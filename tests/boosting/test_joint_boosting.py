@@ -208,7 +208,7 @@ def test_gradients_of_the_twin_follow_the_theory(alpha, n_classes):
 
 
 def list_trees(booster):
-    return booster._core.trees(0)
+    return booster.core.trees(0)
 
 
 SETTINGS = [

@@ -101,6 +101,27 @@ def test_thresholds_are_those_of_the_twin(n, weighted, dtype, max_bins):
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("max_bins", [2, 16, 255])
+def test_thresholds_and_bins_do_not_depend_on_the_number_of_threads(dtype, max_bins):
+    X, labels = make_extreme_columns(3000, seed=8, dtype=dtype)
+    weight = np.random.default_rng(8).choice([0.0, 0.3, 1.0, 7.0], len(X))
+    with np.errstate(invalid="ignore", over="ignore"):
+        twin = histogram_twin.sample_thresholds(X, round_weights(weight, len(X)), max_bins)
+    hashes = []
+    for threads in (1, 3, 17):
+        found = make_sketch(X, weight, max_bins=max_bins).thresholds(threads)
+        assert len(found) == len(twin)
+        for one, other in zip(found, twin, strict=True):
+            np.testing.assert_array_equal(one, other)
+        dataset = _core.Dataset(labels.astype(np.uint32), 3, X.shape[1], lean=True)
+        dataset.set_bins(make_sketch(X, weight, max_bins=max_bins), threads)
+        dataset.add_rows(X, 0, weight, threads)
+        hashes.append(dataset.hashes())
+    np.testing.assert_array_equal(hashes[1:], [hashes[0]] * 2)
+    assert len(np.unique(hashes[0])) > 10
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.slow
 def test_thresholds_of_many_rows_are_those_of_the_twin(weighted):
@@ -189,6 +210,44 @@ def test_codes_are_those_of_the_twin(dtype):
     known[known[:, 7] > 2, 7] = np.nan  # A fourth category of three is unknown.
     twin = histogram_twin.encode(known, [(cuts[f].tolist(), categories[f]) for f in range(8)])
     np.testing.assert_array_equal(codes, np.where(np.isnan(known), 255, twin))
+
+
+def encode_slowly(X, n_categories, thresholds):
+    """Return the codes of a table cell by cell."""
+    codes = np.zeros(X.shape, dtype=int)
+    for (row, column), value in np.ndenumerate(X.astype(float)):
+        if n_categories[column] > 0:
+            known = value in range(n_categories[column])
+            codes[row, column] = int(value) if known else 255
+        else:
+            codes[row, column] = 255 if np.isnan(value) else np.sum(thresholds[column] < value)
+    return codes
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_cuts", [1, 100, 254])
+def test_missing_values_have_the_last_code_in_every_column(dtype, n_cuts):
+    """That is also where a column has so few bins, or as many as there can be, and where categories are unknown."""
+    rng = np.random.default_rng(n_cuts)
+    n_categories = np.array([0, 3, 0, 254, 0, 1], dtype=np.int32)
+    n = 4000  # Other threads are called for that many cells.
+    X = np.round(rng.normal(scale=100, size=(n, 6)), 1).astype(dtype)
+    X[:, n_categories > 0] = rng.integers(-2, 258, size=(n, 3))
+    X[::7, 3], X[::5, 1], X[::3, 5] = 253, 2, 0
+    X[1::9, 1::2] += 0.5
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[5:, 4] = np.nan
+    X[3], X[4] = np.inf, -np.inf
+    values = (np.arange(-2500, 2500) / 10).astype(dtype)  # Cells are equal to many of the thresholds.
+    cuts = [np.sort(rng.choice(values, 0 if count else n_cuts, replace=False)).astype(float) for count in n_categories]
+    expected = encode_slowly(X, n_categories, cuts)
+    assert ((expected == 255).mean(axis=0) > 0.1).all()
+    assert (expected < 255).any(axis=0).tolist() == [True] * 6
+    for threads in (1, 3):
+        for table in (X, np.asfortranarray(X)):
+            codes = np.full(X.shape, 77, dtype=np.uint8)
+            _core.encode(table, n_categories, cuts, codes, threads)
+            np.testing.assert_array_equal(codes, expected)
 
 
 def test_a_table_that_changes_between_passes_is_refused():

@@ -238,3 +238,64 @@ def test_ctrl_c_is_handed_back_with_the_rounds_kept():
     run = Interrupted()
     assert isinstance(advance([run], 40).interrupt, KeyboardInterrupt)
     assert run.count == 3
+
+
+class Team:
+    """Boosts one booster after the other and notes how many rounds of how many; breaks off if it is told to."""
+
+    def __init__(self, error=None):
+        self.error, self.calls = error, []
+
+    def boost(self, boosters, n_rounds, patience=0):
+        self.calls.append((len(boosters), n_rounds, patience))
+        if self.error is not None:
+            raise self.error
+        return [booster.boost(n_rounds, patience) for booster in boosters]
+
+
+def test_a_team_boosts_the_runs_that_go_on():
+    team = Team()
+    short, long = BoosterRun(Booster([0.5] * 3)), BoosterRun(Booster([0.5] * 40))
+    assert advance([short, long], 8, block=2, patience=7, team=team) == Ending()
+    assert (short.count, long.count) == (3, 8)
+    assert team.calls == [(2, 2, 7), (2, 2, 7)]  # One run by itself needs no team.
+    assert long.booster.asked == [(2, 7)] * 4
+    assert short.booster.asked == [(2, 7)] * 2
+
+
+def test_runs_that_a_team_boosts_are_those_that_go_one_after_the_other():
+    def make_runs():
+        return [BoosterRun(Booster(np.linspace(0.7, 0.1, n_rounds))) for n_rounds in (1, 9, 20, 30)]
+
+    def listen(told):
+        return lambda progress: told.append((progress.round, progress.edge, progress.validation_loss))
+
+    together, alone = make_runs(), make_runs()
+    told_together, told_alone = [], []
+    assert advance(together, 25, callbacks=[listen(told_together)], team=Team()) == Ending()
+    assert advance(alone, 25, callbacks=[listen(told_alone)]) == Ending()
+    assert [run.count for run in together] == [run.count for run in alone] == [1, 9, 20, 25]
+    assert told_together == told_alone
+    assert [one for one, *_ in told_alone] == list(range(1, 26))
+
+
+def test_runs_that_remember_earlier_losses_or_have_several_boosters_need_no_team():
+    team = Team()
+    earlier = [BoosterRun(Booster([0.5] * 40), np.array([0.9])) for _ in range(2)]
+    advance(earlier, 4, patience=3, team=team)
+    assert [run.booster.asked[:2] for run in earlier] == [[(1, 0), (1, 0)]] * 2
+    others = [Run(), BoosterRun(Booster([0.5] * 40))]
+    advance(others, 4, team=team)
+    assert [run.count for run in others] == [4, 4]
+    assert team.calls == []
+    advance(earlier, 2, block=2, team=team)  # Without patience there is nothing to remember.
+    assert team.calls == [(2, 2, 0)]
+
+
+def test_ctrl_c_in_a_team_is_handed_back_and_other_errors_are_raised():
+    runs = [BoosterRun(Booster([0.5] * 40)) for _ in range(2)]
+    interrupt = KeyboardInterrupt()
+    assert advance(runs, 5, team=Team(interrupt)).interrupt is interrupt
+    assert [run.count for run in runs] == [0, 0]
+    with pytest.raises(RuntimeError, match="broken"):
+        advance(runs, 5, team=Team(RuntimeError("broken")))

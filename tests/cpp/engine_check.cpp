@@ -1,17 +1,23 @@
 // The engine on random data of many shapes, to be compiled with sanitizers (`make sanitize`). It must not touch memory
 // that it does not own, race, or depend on the number of threads, and it must predict what it trained.
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <limits>
 #include <optional>
 #include <random>
+#include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "../../cpp/boosting.hpp"
 #include "../../cpp/flat_forest.hpp"
 #include "../../cpp/forest.hpp"
 #include "../../cpp/joint_boosting.hpp"
+#include "../../cpp/team.hpp"
 #include "sparse_table.hpp"
 
 using namespace untwist;
@@ -281,6 +287,178 @@ int check_classes_together(bool quick) {
   return cases;
 }
 
+// Boosters side by side must be those that were boosted one after the other, however few the threads.
+int check_boosters_side_by_side() {
+  constexpr std::size_t kBoosters = 5;
+  constexpr int kRounds = 4;
+  int cases = 0;
+  const Data data = make_data(12000, 6, 3);
+  ThreadPool pool(2);
+  const auto dataset = bin_in_memory(data, pool);
+  const auto make = [&](std::size_t number) {
+    TreeGrowth growth;
+    growth.max_depth = 2 + static_cast<int>(number);
+    growth.subsample = number % 2 == 0 ? 1.0 : 0.7;
+    BoostingTask task = make_task(number, data.weight);
+    if (number >= kClasses) task.positive_class = std::nullopt;
+    task.validation_weight = std::vector<double>(data.rows, 1.0);
+    task.step_size = 0.5;
+    return make_booster_of(dataset, task, growth);
+  };
+  for (const int threads : {1, 2, 3, 5, 12}) {
+    Team team(threads);
+    std::vector<std::unique_ptr<Booster>> together;
+    std::vector<Booster*> listed;
+    for (std::size_t i = 0; i < kBoosters; ++i) listed.push_back(together.emplace_back(make(i)).get());
+    team.boost(listed, 1, 0, never_interrupt);
+    team.boost(listed, kRounds - 1, kPatience, never_interrupt);
+    for (std::size_t i = 0; i < kBoosters; ++i) {
+      const auto alone = make(i);
+      alone->boost(1, 0, 1, never_interrupt);
+      alone->boost(kRounds - 1, kPatience, 1, never_interrupt);
+      check(alone->trees().size() == kRounds, "a booster must make the rounds that it was asked for");
+      check(flatten(*alone).edge == flatten(*together[i]).edge, "boosters side by side have other edges");
+      check(flatten(*alone).value == flatten(*together[i]).value, "boosters side by side have other trees");
+      check(have_same_losses(*alone, *together[i]), "boosters side by side have other losses");
+      check(alone->scores() == together[i]->scores(), "boosters side by side have other scores");
+      ++cases;
+    }
+  }
+  return cases;
+}
+
+// A booster that does as told, and notes what it is asked for.
+class ScriptedBooster final : public Booster {
+ public:
+  explicit ScriptedBooster(std::size_t most = 1000) : Booster(nullptr), most_(most) {}
+
+  void boost(int rounds, int, int threads, const std::function<bool()>& interrupted) override {
+    check(!is_at_work_.exchange(true), "two threads are at one booster");
+    threads_given = threads;
+    for (int i = 0; i < rounds && trees_.size() < most_ && !interrupted(); ++i) {
+      if (trees_.size() == breaks_at) {
+        is_at_work_ = false;
+        throw std::runtime_error("broken");
+      }
+      trees_.push_back({Tree(), 0.0, 0.0});
+    }
+    is_at_work_ = false;
+  }
+
+  std::vector<double> scores() const override { return {}; }
+
+  std::size_t breaks_at = std::numeric_limits<std::size_t>::max();
+  int threads_given = 0;
+
+ private:
+  const std::size_t most_;  // It ends by itself after so many rounds.
+  std::atomic<bool> is_at_work_{false};
+};
+
+// The thread that calls leaves it at once, as soon as another thread has come to its fellow. Any other thread stays
+// until it is interrupted.
+class WaitingBooster final : public Booster {
+ public:
+  WaitingBooster(std::thread::id caller, std::atomic<bool>& has_begun)
+      : Booster(nullptr), caller_(caller), has_begun_(has_begun) {}
+
+  void boost(int, int, int, const std::function<bool()>& interrupted) override {
+    if (std::this_thread::get_id() == caller_) {
+      while (!has_begun_.load()) std::this_thread::yield();
+      return;
+    }
+    has_begun_.store(true);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(10);
+    while (!interrupted()) {
+      check(std::chrono::steady_clock::now() < end, "nobody hears of an interrupt while others are at work");
+      std::this_thread::yield();
+    }
+    was_interrupted = true;
+  }
+
+  std::vector<double> scores() const override { return {}; }
+
+  bool was_interrupted = false;
+
+ private:
+  const std::thread::id caller_;
+  std::atomic<bool>& has_begun_;
+};
+
+std::vector<Booster*> list(std::deque<ScriptedBooster>& boosters) {
+  std::vector<Booster*> listed;
+  for (ScriptedBooster& booster : boosters) listed.push_back(&booster);
+  return listed;
+}
+
+int check_turns_and_ends() {
+  int cases = 0;
+  // Every booster makes its rounds, has its share of the threads, and may end by itself.
+  for (const int threads : {1, 2, 3, 7, 16}) {
+    Team team(threads);
+    for (const std::size_t count : {1, 2, 3, 7, 50}) {
+      std::deque<ScriptedBooster> boosters(count);
+      boosters.emplace_back(4);
+      team.boost(list(boosters), 10, 0, never_interrupt);
+      team.boost(list(boosters), 3, 0, never_interrupt);
+      for (std::size_t i = 0; i <= count; ++i) {
+        check(boosters[i].trees().size() == (i < count ? 13 : 4), "a booster has too few rounds or too many");
+        const int share = threads / static_cast<int>(count + 1);
+        check(boosters[i].threads_given == std::max(1, share), "a booster has too few threads or too many");
+      }
+      ++cases;
+    }
+  }
+  // An error in any thread is told to who calls. The others make their rounds, and can go on.
+  for (std::size_t broken = 0; broken < 3; ++broken) {
+    Team team(3);
+    std::deque<ScriptedBooster> boosters(3);
+    boosters[broken].breaks_at = 6;
+    bool is_told = false;
+    try {
+      team.boost(list(boosters), 10, 0, never_interrupt);
+    } catch (const std::runtime_error&) {
+      is_told = true;
+    }
+    check(is_told, "an error in a thread is lost");
+    for (std::size_t i = 0; i < 3; ++i) check(boosters[i].trees().size() <= (i == broken ? 6 : 10), "too many rounds");
+    boosters[broken].breaks_at = 1000;
+    team.boost(list(boosters), 100, 0, never_interrupt);
+    for (const ScriptedBooster& booster : boosters) check(booster.trees().size() >= 100, "a team does not go on");
+    ++cases;
+  }
+  // An interrupt ends all, whoever is at work, and the team goes on afterwards.
+  for (const int threads : {1, 2, 3}) {
+    for (const std::size_t count : {1, 2, 3, 5, 40}) {
+      for (const int moment : {1, 2, 30}) {
+        Team team(threads);
+        std::deque<ScriptedBooster> boosters;
+        for (std::size_t i = 0; i < count; ++i) boosters.emplace_back(std::numeric_limits<std::size_t>::max());
+        int asked = 0;
+        team.boost(list(boosters), 2000, 0, [&] { return ++asked >= moment; });
+        std::size_t total = 0;
+        for (const ScriptedBooster& booster : boosters) total += booster.trees().size();
+        check(threads > 1 || total == static_cast<std::size_t>(moment) - 1, "a team stops late");
+        std::vector<std::size_t> before;
+        for (const ScriptedBooster& booster : boosters) before.push_back(booster.trees().size());
+        team.boost(list(boosters), 3, 0, never_interrupt);
+        for (std::size_t i = 0; i < count; ++i) {
+          check(boosters[i].trees().size() == before[i] + 3, "an interrupt of a team lasts");
+        }
+        ++cases;
+      }
+    }
+  }
+  // Who calls has nothing left to do and hears of an interrupt all the same.
+  Team team(2);
+  std::atomic<bool> has_begun{false};
+  WaitingBooster one(std::this_thread::get_id(), has_begun), other(std::this_thread::get_id(), has_begun);
+  int asked = 0;
+  team.boost({&one, &other}, 5, 0, [&] { return ++asked > 3; });
+  check(one.was_interrupted != other.was_interrupted, "one of two boosters waits for an interrupt");
+  return cases + 1;
+}
+
 // The cases that the grid of shapes does not reach. Each is there for a part of the core of its own.
 int check_rare_cases(bool quick) {
   int cases = 0;
@@ -383,5 +561,7 @@ int main(int count, char**) {
   }
   cases += check_rare_cases(quick);
   cases += check_classes_together(quick);
+  cases += check_boosters_side_by_side();
+  cases += check_turns_and_ends();
   std::printf("%d passed, 0 failed\n", cases);
 }

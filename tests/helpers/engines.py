@@ -25,7 +25,7 @@ def get_forest(booster):
 
 def get_training_scores(booster):
     """Return the scores of the training rows as the core has added them up."""
-    return booster._core.scores()
+    return booster.core.scores()
 
 
 def wrap_boosters(monkeypatch, wrap):

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 #: Rooms from the bottom up. A module imports from its own room and from lower layers; rooms of a layer do not meet.
 LAYERS = [
-    ["arguments", "text", "optional", "_core"],
+    ["arguments", "blas", "text", "optional", "_core"],
     ["progress", "display", "sums"],
     ["theory"],
     ["data", "noise", "twisters", "objectives"],

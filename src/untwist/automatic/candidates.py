@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, Future, wait
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from untwist.arguments import Array
-from untwist.boosting.engines.engine import Booster
+from untwist.boosting.engines.engine import Booster, Team
 from untwist.boosting.forest import Forest
 from untwist.boosting.runs import RoundReport
 from untwist.model import Candidate
@@ -66,10 +66,16 @@ class FoldRun:
         The run ends, too, when its loss still falls after so many rounds, as longer steps would do better.
     to_beat : Candidate or None
         The best candidate so far.
-    threads : Executor or None
+    team : Team or None
         What boosts several boosters at a time; None where one follows the other.
+    companions : collection of FoldRun
+        Other candidates that make as many rounds at the same time, before it is their turn.
+    made : int
+        Rounds that the boosters have made, perhaps before it was their turn.
+    rests : bool
+        Whether the loss rests after the rounds that were made, so that more of them are not needed.
     count : int
-        Rounds so far.
+        Rounds so far, which the run is judged by.
     is_slow : bool
         Whether the run has ended because longer steps would do better.
     """
@@ -84,7 +90,10 @@ class FoldRun:
     ends_by_itself: bool = True
     slow_after: int | None = None
     to_beat: Candidate | None = None
-    threads: Executor | None = None
+    team: Team | None = None
+    companions: Collection[FoldRun] = ()
+    made: int = 0
+    rests: bool = False
     count: int = 0
     is_slow: bool = False
 
@@ -108,22 +117,20 @@ class FoldRun:
 
     def _boost_all(self, n_rounds: int) -> None:
         """Make so many rounds of every booster; what comes out is the same side by side as one after the other."""
-        boosters = [booster for class_boosters in self.boosters for booster in class_boosters]
-        if self.threads is None:
-            for booster in boosters:
+        if self.team is None:
+            for booster in self.list_boosters():
                 booster.boost(n_rounds)
             return
-        futures: list[Future[int]] = []
-        try:
-            for booster in boosters:
-                try:
-                    futures.append(self.threads.submit(booster.boost, n_rounds))
-                except RuntimeError:  # The interpreter is about to end and begins nothing new on other threads.
-                    booster.boost(n_rounds)
-            for future in futures:
-                future.result()
-        finally:
-            _let_finish(futures)
+        while self.made < self.count + n_rounds:
+            runs = [self, *(run for run in self.companions if not run.rests)]
+            self.team.boost([booster for run in runs for booster in run.list_boosters()], n_rounds)
+            for run in runs:
+                run.made += n_rounds
+                run.rests = run.ends_by_itself and has_stalled(run.losses(run.made))
+
+    def list_boosters(self) -> list[Booster]:
+        """Return the boosters of all classes and folds."""
+        return [booster for class_boosters in self.boosters for booster in class_boosters]
 
     def _is_hopeless(self, losses: Array) -> bool:
         """Tell whether the loss is far above that of the best candidate, after the rounds that one took."""
@@ -145,9 +152,10 @@ class FoldRun:
         loss, error = float(losses[at]), float(errors[at])
         return Candidate(self.alpha, self.depth, self.step, at + 1, loss, error, self.drawn)
 
-    def losses(self) -> Array:
-        """Return the log-loss of the rows set aside after each round."""
-        return self._average([[booster.losses() for booster in class_boosters] for class_boosters in self.boosters])
+    def losses(self, count: int | None = None) -> Array:
+        """Return the log-loss of the rows set aside after each of the first `count` rounds, all so far for None."""
+        losses = [[booster.losses() for booster in class_boosters] for class_boosters in self.boosters]
+        return self._average(losses, count)
 
     def curves(self) -> list[tuple[Array, Array]]:
         """Return log-loss and error of the rows set aside after each round, by class."""
@@ -179,28 +187,15 @@ class FoldRun:
     def _list_errors(self) -> list[list[Array]]:
         return [[booster.errors() for booster in class_boosters] for class_boosters in self.boosters]
 
-    def _average(self, curves: list[list[Array]]) -> Array:
+    def _average(self, curves: list[list[Array]], count: int | None = None) -> Array:
         """Return the mean over classes and folds after each round; a booster that has ended stays where it was."""
-        total = np.zeros(self.count)
+        count = self.count if count is None else count
+        total = np.zeros(count)
         for class_curves in curves:
             for curve, weight in zip(class_curves, self.fold_weights, strict=True):
-                known = curve[: self.count]  # Ctrl-C may leave some folds ahead.
-                total += weight * np.pad(known, (0, self.count - len(known)), mode="edge")
+                known = curve[:count]  # Some folds may be ahead.
+                total += weight * np.pad(known, (0, count - len(known)), mode="edge")
         return np.asarray(total / (len(curves) * self.fold_weights.sum()))
-
-
-def _let_finish(futures: list[Future[int]]) -> None:
-    """Drop what has not begun and wait for the rest; Ctrl-C, which only this thread hears, is raised afterwards."""
-    interrupt: KeyboardInterrupt | None = None
-    for future in futures:
-        future.cancel()
-    while not all(future.done() for future in futures):
-        try:
-            wait(futures)
-        except KeyboardInterrupt as heard:
-            interrupt = heard
-    if interrupt is not None:
-        raise interrupt
 
 
 def has_stalled(losses: Array) -> bool:

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -27,10 +25,11 @@ from untwist.automatic.candidates import SLOW_AFTER, CandidateKey, FoldRun
 from untwist.automatic.forecast import GROWING_SHARE, USUAL_ALPHAS, USUAL_DEPTHS, Forecast
 from untwist.automatic.out_of_fold import score_held_out_rows
 from untwist.automatic.randomised import grow_mixture, mix_in_randomised_trees, plan_randomised_trees
+from untwist.boosting.engines.engine import Team
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads
 from untwist.boosting.runs import advance, say
-from untwist.fitting import Fit, decide_alpha
+from untwist.fitting import Fit, decide_alpha, make_team
 from untwist.model import Candidate, Choice, FittedModel, Mixture, OutOfFold
 from untwist.noise.matrix import MatrixUntwisting
 from untwist.progress import find_display
@@ -50,8 +49,11 @@ ENOUGH_ROWS = 4000
 ENOUGH_ROWS_MIXED = 600
 ENOUGH_ROWS_JOINTLY = 1000
 
-#: Up to so many rows, folds are boosted side by side, each on its share of the threads; beyond, one after the other.
-MOST_ROWS_SIDE_BY_SIDE = 30_000
+#: With fewer threads than this the candidate whose turn it is keeps them busy.
+LEAST_THREADS_TO_FORESEE = 4
+
+#: Up to so many rows, a booster makes little use of more than one thread.
+FEW_ROWS_TO_FORESEE = 30_000
 
 #: Rounds of a candidate, at most, where they are left open.
 MOST_ROUNDS = 1000
@@ -109,7 +111,9 @@ class Search:
         self.best_run: FoldRun | None = None
         self.interrupt: KeyboardInterrupt | None = None
         self.stopped = False
-        self.threads: Executor | None = None
+        self.team: Team | None = None
+        self.foreseen: dict[CandidateKey, FoldRun] = {}
+        self.foresees = False
         self.started_at = time.perf_counter()
         self.forecast = self._make_forecast()
 
@@ -200,25 +204,24 @@ class Search:
         KeyboardInterrupt
             If Ctrl-C came before the first few rounds of the first candidate.
         """
-        with ExitStack() as stack:
-            if self._boosts_side_by_side:
-                self.threads = stack.enter_context(ThreadPoolExecutor(count_threads(self.settings.n_jobs)))
-            self._try_candidates()
-            if self.best_run is None:
-                assert self.interrupt is not None
-                raise self.interrupt
-            self._boost_remaining_folds(self.best_run)
+        self.team = make_team(self.data)
+        self._try_candidates()
+        self.foreseen.clear()
+        if self.best_run is None:
+            assert self.interrupt is not None
+            raise self.interrupt
+        self._boost_remaining_folds(self.best_run)
+        self.team = None  # Its threads end.
         return Fit(self._make_model(self.best_run), self.interrupt)
 
     @property
-    def _boosts_side_by_side(self) -> bool:
-        """Whether boosters run at the same time; in a distributed fit all workers boost them in the same order."""
-        may = self.settings.engine.boosts_side_by_side and self.data.workers.size == 1
-        return may and self.data.n_rows <= MOST_ROWS_SIDE_BY_SIDE and count_threads(self.settings.n_jobs) > 1
+    def _n_threads(self) -> int:
+        return count_threads(self.settings.n_jobs)
 
     def _try_candidates(self) -> None:
         """Try one candidate after the other; the best of them is `best_run`."""
         self._choose_sets_or_numbers()
+        self.foresees = self.team is not None and not self.settings.callbacks
         depth = find_lowest(self.depths, lambda depth: self.try_candidate(self.alphas[0], depth))
         self.try_candidate(self.alphas[0], depth)  # A depth that was given has not been tried.
         if len(self.shares) == 1:
@@ -262,7 +265,7 @@ class Search:
             return known.loss
         if self.stopped:
             return np.inf
-        run = self.start_run(key, range(self.n_first_folds))
+        run = self.take_run(key)
         self._boost(run)
         if run.is_slow and not self.stopped and self.longer_steps:
             run = self._try_longer_steps(run)
@@ -274,6 +277,7 @@ class Search:
         """Boost the same candidate with longer steps; return what there is if Ctrl-C comes before they get anywhere."""
         self.step = self.longer_steps.pop()
         try:
+            self.foreseen.clear()
             run = self.start_run(shorter.key, range(self.n_first_folds))
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
@@ -281,6 +285,53 @@ class Search:
             return shorter
         self._boost(run)
         return run if run.count else shorter
+
+    # ---- candidates that are boosted before it is their turn ----
+
+    def take_run(self, key: CandidateKey) -> FoldRun:
+        """Return a candidate on the first folds, and begin with those that are likely to be next on idle threads."""
+        run = self.foreseen.pop(key, None)
+        if run is None:
+            run = self.start_run(key, range(self.n_first_folds))
+        # What else there is may have changed since the run began.
+        run = replace(run, slow_after=self._slow_after, to_beat=self._candidate_to_beat)
+        likely = self.list_likely_keys(key)
+        for unlikely in self.foreseen.keys() - set(likely):
+            del self.foreseen[unlikely]
+        for other in likely:
+            if other not in self.foreseen and len(self.foreseen) + 1 < self.n_runs_at_once:
+                self.foreseen[other] = self.start_run(other, range(self.n_first_folds))
+        return run
+
+    @property
+    def n_runs_at_once(self) -> int:
+        """The number of candidates that are boosted at once, some of which may turn out not to be needed."""
+        n_boosters = self.n_first_folds * len(self.data.positive_classes)
+        is_small = self.data.n_rows <= FEW_ROWS_TO_FORESEE
+        # Candidates that began with short steps would be of no use to one that calls for longer ones.
+        may_lengthen = bool(self.longer_steps) and not is_small
+        if not self.foresees or may_lengthen or self._n_threads < LEAST_THREADS_TO_FORESEE:
+            return 1
+        n_threads_each = 1 if is_small else 2
+        n_candidates = len(self.depths) + (len(self.shares) > 1)
+        return max(1, min(self._n_threads // (n_boosters * n_threads_each), n_candidates))
+
+    def list_likely_keys(self, taken: CandidateKey) -> list[CandidateKey]:
+        """Return the candidates that may be tried after this one, the most likely first."""
+        alpha, drawn = self.alphas[0], self.shares[0]
+        middle = len(self.depths) // 2
+        by_depth = {depth: self.candidates.get(CandidateKey(alpha, depth, drawn)) for depth in self.depths}
+        here, below = by_depth[self.depths[middle]], by_depth[self.depths[middle - 1]] if middle else None
+        falls = here is None or below is None or here.loss > below.loss
+        rises = here is None or below is None or not falls
+        certain = [self.depths[middle], *self.depths[middle - 1 : middle]] if middle else self.depths[:1]
+        further = self.depths[middle + 1 :] if rises else []
+        further += self.depths[: max(0, middle - 1)][::-1] if falls else []
+        keys = [CandidateKey(alpha, depth, drawn) for depth in certain]
+        if len(self.shares) > 1:
+            keys += [CandidateKey(larger, PLAIN_DEPTH, self.shares[1]) for larger in self.alphas[1:2]]
+        keys += [CandidateKey(alpha, depth, drawn) for depth in further]
+        return [key for key in keys if key != taken and key not in self.candidates]
 
     def start_run(self, key: CandidateKey, folds: range) -> FoldRun:
         """Return a candidate on these folds, before its first round."""
@@ -296,14 +347,11 @@ class Search:
         elif data.boosts_log_odds:
             link = LogitLink(AlphaLoss(alpha))
             step *= 2.0 * alpha  # Log-odds are the difference of two such scores.
-        n_boosters = len(data.positive_classes) * len(folds)
-        threads = self.threads if n_boosters > 1 else None
-        n_threads = None if threads is None else max(1, count_threads(self.settings.n_jobs) // n_boosters)
         boosters = []
         by_fold = [data.find_starts(link, data.training_weight(fold)) for fold in folds]
         starts = [list(class_starts) for class_starts in zip(*by_fold, strict=True)]
         for class_index, class_starts in enumerate(starts):
-            task = replace(data.make_task(link, step, class_index), growth=growth, n_threads=n_threads)
+            task = replace(data.make_task(link, step, class_index), growth=growth)
             class_boosters = []
             for fold, start in zip(folds, class_starts, strict=True):
                 fold_task = replace(
@@ -323,15 +371,23 @@ class Search:
             fold_weights=self.fold_weights[folds.start : folds.stop],
             starts=starts,
             ends_by_itself=self.fixed_rounds is None,
-            slow_after=self._slow_after if self.longer_steps else None,
-            to_beat=None if self.best_run is None else self.candidates[self.best_run.key],
-            threads=threads,
+            slow_after=self._slow_after,
+            to_beat=self._candidate_to_beat,
+            team=self.team,
+            companions=self.foreseen.values(),
         )
 
     @property
-    def _slow_after(self) -> int:
-        """A loss that still falls after so many rounds calls for longer steps."""
+    def _slow_after(self) -> int | None:
+        """A loss that still falls after so many rounds calls for longer steps, where there are some."""
+        if not self.longer_steps:
+            return None
         return SLOW_AFTER_OF_MANY_COLUMNS if self._has_many_columns else SLOW_AFTER
+
+    @property
+    def _candidate_to_beat(self) -> Candidate | None:
+        """The best candidate so far."""
+        return None if self.best_run is None else self.candidates[self.best_run.key]
 
     def _boost(self, run: FoldRun) -> None:
         """Boost a candidate until it ends, or a callback or Ctrl-C end the search."""

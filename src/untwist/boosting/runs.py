@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from untwist.arguments import Array
-from untwist.boosting.engines.engine import Booster
+from untwist.boosting.engines.engine import Booster, Team
 from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.workers import Workers, solo
 from untwist.progress import find_display, print_status
@@ -138,6 +138,7 @@ def advance(
     started_at: float | None = None,
     watch: Callable[[], None] | None = None,
     judge: Callable[[], bool] | None = None,
+    team: Team | None = None,
 ) -> Ending:
     """Make up to `n_rounds` rounds of every run, side by side; Ctrl-C ends them early, with the rounds done kept.
 
@@ -170,6 +171,8 @@ def advance(
         Is called after every block, and tells whoever waits how far the runs are.
     judge : function or None
         Is called after every round; a true answer ends all runs.
+    team : Team or None
+        What boosts several runs, each of one booster, at a time; None where one follows the other.
     """
     callbacks = list(callbacks)
     going = list(runs)
@@ -183,7 +186,7 @@ def advance(
             step = min(step, n_rounds - done, verbose - done % verbose if verbose else n_rounds)
             start = time.perf_counter()
             before = sum(run.count for run in runs)
-            going = [run for run in going if run.boost(step, patience)]
+            going = _boost_runs(going, step, patience, team)
             done += step
             if sum(run.count for run in runs) == before or (rounds_open and not going):
                 break  # Nothing was done, or a run whose length is open has just ended by itself.
@@ -208,6 +211,17 @@ def advance(
     except KeyboardInterrupt as interrupt:
         return Ending(interrupt=interrupt)
     return Ending()
+
+
+def _boost_runs(runs: list[Run], n_rounds: int, patience: int, team: Team | None) -> list[Run]:
+    """Make so many rounds of every run, and return those that go on."""
+    alone = [run for run in runs if isinstance(run, BoosterRun) and not (patience and len(run.earlier_losses))]
+    if team is None or len(alone) < len(runs) or len(runs) == 1:
+        return [run for run in runs if run.boost(n_rounds, patience)]
+    wanted = [run.count + n_rounds for run in alone]
+    for run, count in zip(alone, team.boost([run.booster for run in alone], n_rounds, patience), strict=True):
+        run.count = count
+    return [run for run, count in zip(runs, wanted, strict=True) if run.count == count]
 
 
 def say(words: str) -> None:

@@ -10,6 +10,7 @@ largest counts for nothing. Of more than 100,000 rows a sample places the thresh
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from untwist.data.workers import Workers, solo
 from untwist.theory.links import find_link_name
 from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
 
-__all__ = ["CompiledBooster", "CompiledDataset", "CompiledEngine", "find_thresholds", "scale_weights"]
+__all__ = ["CompiledBooster", "CompiledDataset", "CompiledEngine", "CompiledTeam", "find_thresholds", "scale_weights"]
 
 #: The core takes an empty array for weights that are all 1, and for rows that are not given.
 NOTHING = np.zeros(0)
@@ -42,7 +43,6 @@ class CompiledEngine(Engine):
 
     name: ClassVar[str] = "compiled"
     boosts_jointly: ClassVar[bool] = True
-    boosts_side_by_side: ClassVar[bool] = True
     known_settings: ClassVar[frozenset[str]] = frozenset(
         {"l2_regularization", "subsample", "max_features", "extra_trees", "max_bins", "min_samples_leaf"}
         | COLUMN_SETTINGS
@@ -60,6 +60,10 @@ class CompiledEngine(Engine):
     def make_booster(self, dataset: CompiledDataset, task: Task) -> CompiledBooster:
         """Return a booster of the core."""
         return CompiledBooster(dataset, task)
+
+    def make_team(self, n_threads: int) -> CompiledTeam:
+        """Return so many threads of the core."""
+        return CompiledTeam(n_threads)
 
     def grow_randomised(
         self,
@@ -138,7 +142,7 @@ class CompiledDataset:
         """Bin rows that come in blocks; none of their numbers is kept."""
         sketch = _core.Sketch(n_categories, max_bins, float(weight.max(initial=0.0)))
         _show_rows(sketch, X, weight, self.n_threads, solo)
-        self.core.set_bins(sketch)
+        self.core.set_bins(sketch, self.n_threads)
         for rows, block in iterate_row_blocks(X):
             self.core.add_rows(block, rows.start, weight[rows], self.n_threads)
 
@@ -158,8 +162,7 @@ class CompiledBooster:
         if task.weight is not None and not (task.weight == 1).all():
             weight, unit = scale_weights(task.weight)
         self._n_features = dataset.n_features
-        self._n_threads = dataset.n_threads if task.n_threads is None else task.n_threads
-        self._count = 0
+        self._n_threads = dataset.n_threads
         core_task = _core.BoostingTask(
             positive_class=task.positive_class,
             sample_weight=weight,
@@ -190,33 +193,44 @@ class CompiledBooster:
             feature_weights=np.array(growth.feature_weights, dtype=np.float64),
             features=dataset.n_features,
         )
-        self._core = _core.Booster(dataset.core, core_task, core_growth)
+        self.core = _core.Booster(dataset.core, core_task, core_growth)
 
     def boost(self, n_rounds: int, patience: int = 0) -> int:
         """Make up to `n_rounds` more rounds and return how many there are now."""
-        self._count = self._core.boost(n_rounds, patience, self._n_threads)
-        return self._count
+        return self.core.boost(n_rounds, patience, self._n_threads)
 
     def last_edge(self) -> float:
         """Return the edge of the last round."""
-        return float(self._core.trees(self._count - 1)[0][-1])
+        return float(self.core.trees(len(self.core) - 1)[0][-1])
 
     def losses(self) -> Array:
         """Return the log-loss of the validation rows after each round."""
-        return self._core.losses()
+        return self.core.losses()
 
     def errors(self) -> Array:
         """Return the error of the validation rows after each round."""
-        return self._core.errors()
+        return self.core.errors()
 
     def current_scores(self) -> Array:
         """Return the score of every row after the rounds so far."""
-        return self._core.scores()
+        return self.core.scores()
 
     def ensemble(self) -> Ensemble:
         """Return the trees so far."""
-        forest = Forest(*self._core.trees(0), n_features=self._n_features)
+        forest = Forest(*self.core.trees(0), n_features=self._n_features)
         return Ensemble.from_forest(forest, self.losses(), self.errors())
+
+
+class CompiledTeam:
+    """Threads of the core that boost its boosters side by side."""
+
+    def __init__(self, n_threads: int) -> None:
+        self._core = _core.Team(n_threads)
+
+    def boost(self, boosters: Sequence[CompiledBooster], n_rounds: int, patience: int = 0) -> list[int]:
+        """Make up to `n_rounds` more rounds of every booster and return how many each has now."""
+        self._core.boost([booster.core for booster in boosters], n_rounds, patience)
+        return [len(booster.core) for booster in boosters]
 
 
 def find_thresholds(rows: Rows, n_categories: NDArray[np.int32], max_bins: int, n_threads: int) -> list[Array]:
@@ -229,7 +243,7 @@ def find_thresholds(rows: Rows, n_categories: NDArray[np.int32], max_bins: int, 
         weight = NOTHING
     sketch = _core.Sketch(n_categories, max_bins, heaviest if len(weight) else 0.0)
     _show_rows(sketch, rows.X, weight, n_threads, rows.workers)
-    return sketch.thresholds()
+    return sketch.thresholds(n_threads)
 
 
 def _show_rows(sketch: _core.Sketch, X: Any, weight: Array, n_threads: int, workers: Workers) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -136,8 +136,6 @@ class Task:
         The scores to go on from, of a model that `first_round` rounds made.
     begins_at_shares : bool
         Whether a booster of all classes together begins at the shares of the classes; otherwise at 0.
-    n_threads : int or None
-        The threads of a booster that works beside others; None for as many as there are.
     stream : int
         The number of the booster. The reference engine draws the seeds of its weak learners by it, so that those of
         different classes differ; the other engines draw by the contents of rows alone.
@@ -154,7 +152,6 @@ class Task:
     start: Array | None = None
     first_round: int = 0
     begins_at_shares: bool = True
-    n_threads: int | None = None
     stream: int = 0
 
 
@@ -190,6 +187,16 @@ class Booster(Protocol):
         """Return what the rounds so far leave behind."""
 
 
+class Team(Protocol):
+    """Threads that boost several boosters of one engine side by side."""
+
+    def boost(self, boosters: Sequence[Any], n_rounds: int, patience: int = 0) -> list[int]:
+        """Do what `Booster.boost` does for every booster, and return how many rounds each has now.
+
+        What comes out is the same as one after the other. On Ctrl-C some may be ahead of others.
+        """
+
+
 class Engine(ABC):
     """An engine. A subclass says what it takes and makes datasets and boosters.
 
@@ -201,8 +208,6 @@ class Engine(ABC):
         Whether its ensembles are forests. Only then can settings be chosen by folds, and models be saved and exported.
     boosts_jointly : bool
         Whether it can boost all classes together, by a task without a positive class.
-    boosts_side_by_side : bool
-        Whether several of its boosters may work at the same time, each on its share of the threads.
     joins_workers : bool
         Whether it takes part in a distributed fit where a communicator is open.
     known_links : frozenset of str
@@ -214,7 +219,6 @@ class Engine(ABC):
     name: ClassVar[str]
     grows_forests: ClassVar[bool] = True
     boosts_jointly: ClassVar[bool] = False
-    boosts_side_by_side: ClassVar[bool] = False
     joins_workers: ClassVar[bool] = False
     known_links: ClassVar[frozenset[str]] = frozenset(LINKS)
     known_settings: ClassVar[frozenset[str]] = frozenset()
@@ -239,6 +243,11 @@ class Engine(ABC):
     @abstractmethod
     def make_booster(self, dataset: Any, task: Task) -> Booster:
         """Return a booster that has not made a round yet. `dataset` is one that `make_dataset` made."""
+
+    def make_team(self, n_threads: int) -> Team | None:
+        """Return so many threads that boost boosters side by side; None where that takes one after the other."""
+        del n_threads
+        return None
 
     def grow_randomised(
         self,

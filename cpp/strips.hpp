@@ -1,0 +1,87 @@
+// Cuts the work of summing up the rows of nodes into strips, so that every thread has some.
+//
+// A strip has some rows of one side of a node in some features. Where it has all rows of its side, it is the only one
+// to write to its place in the histogram. Otherwise its sums are a part of the histogram's, and whoever searches a
+// feature first adds up the parts of that feature, so that adding up is spread over the threads as searching is.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "aligned_memory.hpp"
+#include "rows.hpp"
+
+namespace untwist {
+
+struct Strip : Piece {
+  std::size_t first_feature, last_feature;
+  bool is_whole;  // It has all rows of its side.
+};
+
+// The sums of a strip that is not whole, in the layout that its builder has for the features of the strip.
+template <typename Bin>
+struct HistogramPart {
+  std::size_t side;
+  std::size_t first_feature, last_feature;
+  const Bin* sums;
+
+  bool has(std::size_t some_side, std::size_t feature) const {
+    return side == some_side && first_feature <= feature && feature < last_feature;
+  }
+};
+
+// A histogram has all sums of a node, as its builder lays them out, or the parts that add up to them.
+template <typename Bin>
+struct Histogram {
+  explicit Histogram(std::size_t size) : sums(size) {}
+
+  AlignedVector<Bin> sums;
+  std::vector<HistogramPart<Bin>> parts;  // They are there until the node has been searched.
+};
+
+// Appends the strips of a node's rows on so many sides. A strip has up to `widest` features, and up to `most_rows` rows
+// and a half.
+inline void cut_strips(std::vector<Strip>& strips, std::size_t owner, const NodeRows& rows, std::size_t sides,
+                       std::size_t features, std::size_t widest, std::size_t most_rows) {
+  const std::size_t blocks = (features + widest - 1) / widest;
+  for (std::size_t side = 0; side < sides; ++side) {
+    const std::size_t count = rows.last[side] - rows.first[side];
+    const std::size_t slices = std::max<std::size_t>(1, (count + most_rows / 2) / most_rows);
+    for (std::size_t slice = 0; slice < slices; ++slice) {
+      const std::size_t first = rows.first[side] + count * slice / slices;
+      const std::size_t last = rows.first[side] + count * (slice + 1) / slices;
+      for (std::size_t block = 0; block < blocks; ++block) {
+        strips.push_back(
+            {{owner, side, first, last}, features * block / blocks, features * (block + 1) / blocks, slices == 1});
+      }
+    }
+  }
+}
+
+// Returns how many rows a strip should have, where the rows of so many nodes are summed up by so many threads in strips
+// of one of `blocks` blocks of features.
+inline std::size_t choose_strip_rows(std::size_t rows, std::size_t nodes, std::size_t blocks, int threads) {
+  // The strips of a single node are alike, so that one for each thread will do. More would be more parts to add up.
+  const std::size_t strips_per_thread = nodes == 1 ? 1 : 2;
+  // The sums of fewer rows than this take longer to add up than to find.
+  constexpr std::size_t kFewRows = 1024;
+  if (threads == 1) return std::max<std::size_t>(1, rows);
+  return std::max(kFewRows, rows * blocks / (strips_per_thread * static_cast<std::size_t>(threads)) + 1);
+}
+
+// Deals strips to threads, which take shares that are neighbours: the largest first, so that all have about as much.
+inline void deal_strips(std::vector<Strip>& strips, int threads) {
+  const auto hands = static_cast<std::size_t>(threads);
+  if (hands == 1 || strips.size() <= hands) return;
+  const auto is_larger = [](const Strip& a, const Strip& b) { return a.last - a.first > b.last - b.first; };
+  std::stable_sort(strips.begin(), strips.end(), is_larger);
+  std::vector<Strip> dealt;
+  dealt.reserve(strips.size());
+  for (std::size_t hand = 0; hand < hands; ++hand) {
+    for (std::size_t i = hand; i < strips.size(); i += hands) dealt.push_back(strips[i]);
+  }
+  strips.swap(dealt);
+}
+
+}  // namespace untwist
