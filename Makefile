@@ -191,9 +191,11 @@ docs-reproduce: $(READY)  ## docs/reproduce.md and its figures from results/repr
 	@cp results/reproduce/results.csv results/reproduce/figures/*.svg docs/reproduce/
 	@sed 's|(figures/|(reproduce/|' results/reproduce/index.md > docs/reproduce.md
 
-bench: $(READY)  ## Time and memory beside XGBoost, LightGBM, CatBoost, HistGradientBoosting and ExtraTrees (QUICK=1: a minute)
+bench: $(READY)  ## Time and memory beside the peers: 1, 2, 4, ... threads, default fit, several classes (QUICK=1: two minutes)
 	@$(BIN)/python -c "import catboost" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check catboost || true
 	@$(BIN)/python -m experiments.benchmarks.speed $(if $(QUICK),--quick)
+	@$(BIN)/python -m experiments.benchmarks.automatic_cost $(if $(QUICK),--quick)
+	@$(BIN)/python -m experiments.benchmarks.classes $(if $(QUICK),--quick)
 	@$(BIN)/python -m experiments.benchmarks.randomised $(if $(QUICK),--quick)
 
 arena: $(READY)  ## Who learns the truth from twisted data? UNTWIST_DATA=FOLDER names more data (QUICK=1: some minutes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -38,6 +38,7 @@ __all__ = [
     "fit_catboost",
     "fit_cleanlab",
     "fit_on_numbers",
+    "give_threads",
     "hold_out",
     "predict_unseen",
     "search",
@@ -242,6 +243,28 @@ class Peer:
     def predict(self, model: Any, X: Any, n_classes: int) -> Array:
         """Predict the posterior of every class; 0 of those that the model has never seen."""
         return spread_columns(model.predict_proba(X), model.classes_, n_classes)
+
+
+def give_threads(peer: Peer, threads: int) -> Peer:
+    """Give XGBoost or LightGBM so many threads, which have one otherwise.
+
+    Parameters
+    ----------
+    peer : Peer
+        The peer.
+    threads : int
+        How many threads each of its candidates has.
+
+    Returns
+    -------
+    Peer
+
+    Examples
+    --------
+    >>> give_threads(PEERS["xgboost"], 4).candidates
+    ({'max_depth': 3, 'n_jobs': 4}, {'max_depth': 6, 'n_jobs': 4})
+    """
+    return replace(peer, candidates=tuple({**candidate, "n_jobs": threads} for candidate in peer.candidates))
 
 
 def spread_columns(posterior: Any, classes: Any, n_classes: int) -> Array:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 
-from experiments.peers import PEERS, compute_log_loss, search
+from experiments.peers import PEERS, compute_log_loss, give_threads, search
 from experiments.results import Writer
 from experiments.tables import TextTable
 from untwist import PILBoostClassifier
@@ -75,8 +75,7 @@ def time_untwist(X: Any, y: Any, X_test: Any, y_test: Any, threads: int) -> Timi
 
 def time_xgboost(X: Any, y: Any, X_test: Any, y_test: Any, threads: int) -> Timing:
     """Time XGBoost, stopped early at each of two depths, and fitted again to all rows."""
-    candidates = tuple({**candidate, "n_jobs": threads} for candidate in PEERS["xgboost"].candidates)
-    peer = replace(PEERS["xgboost"], candidates=candidates)
+    peer = give_threads(PEERS["xgboost"], threads)
     start, processor = time.perf_counter(), time.process_time()
     model, _ = search(peer, X, y, seed=0)
     seconds, processor = time.perf_counter() - start, time.process_time() - processor
