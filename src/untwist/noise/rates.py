@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 from scipy.special import expit, log_expit, logit, xlogy
 
 from untwist.arguments import Array, check_count, check_fraction, check_numbers, check_probabilities
@@ -82,6 +83,8 @@ MOST_HALVINGS = 60
 LEAST_MOVE = 1e-13
 # The search for slopes ends where a step moves their logarithms by less than this.
 LEAST_MOVE_OF_SLOPES = 1e-4
+# A pair of rates whose step is no longer than this has arrived, and waits for the others.
+LEAST_MOVE_OF_A_PAIR = 1e-14
 
 
 def estimate_noise(
@@ -289,7 +292,7 @@ def _search_rates(bins: Array, clearest: float, n_classes: int) -> tuple[Array, 
     fine = _list_rates(FINE_STEP, n_classes)
     curves = _fit_curves(bins, coarse, clearest)
     plausible = coarse[:, curves.plausibility >= curves.plausibility.max() - PLAUSIBLE_GAP]
-    distance = np.abs(fine[:, :, None] - plausible[:, None, :]).max(axis=0).min(axis=1)
+    distance = cdist(fine.T, plausible.T, "chebyshev").min(axis=1)
     near = fine[:, (distance <= STEP / 2 + ROUNDING) | ~fine.any(axis=0)]
     if near.shape[1] > 2 * coarse.shape[1]:
         return coarse, curves
@@ -371,62 +374,96 @@ def _calibrate(z: Array, total: Array, positives: Array) -> tuple[float, float]:
 def _fit_curves(bins: Array, grid: Array, clearest: float) -> _BestCurves:
     """Find the best slopes for each pair of rates: one far below a clean posterior of one half, one far above it.
 
-    Newton's steps by Fisher's information in the logarithms of the slopes, for all pairs at once; those of a pair that
-    would lose by its step are halved until it does not.
+    Newton's steps by Fisher's information in the logarithms of the slopes, at once for all pairs that still move; those
+    of a pair that would lose by its step are halved until it does not.
     """
-    z, total, positives = bins
-    rate_neg = grid[0][:, None]
-    span = (1.0 - grid.sum(axis=0))[:, None]
-    below, above = split_at_half(untwist_log_odds(z, grid, clearest))
+    curves = moving = _Curves.begin(bins, grid, clearest)
+    pairs = np.arange(grid.shape[1])
+    for _ in range(MOST_STEPS):
+        step = moving.find_step(bins)
+        moved = moving.move(bins, step)
+        for _ in range(MOST_HALVINGS):
+            losing = np.flatnonzero(moved.likelihood < moving.likelihood - ROUNDING)
+            if not len(losing):
+                break
+            step[losing] /= 2.0
+            moved.put(losing, moving.take(losing).move(bins, step[losing]))
+        else:
+            step[losing] = 0.0
+            moved.put(losing, moving.take(losing))
+        moving = moved
+        length = np.abs(step).max(axis=1)
+        if length.max() < LEAST_MOVE_OF_SLOPES:
+            break
+        still = length > LEAST_MOVE_OF_A_PAIR
+        if not still.all():
+            curves.put(pairs, moving)
+            pairs, moving = pairs[still], moving.take(still)
+    curves.put(pairs, moving)
+    share = bins[1] / bins[1].sum()
+    mean = np.clip(curves.clean @ share, SAFE_MARGIN, 1.0 - SAFE_MARGIN)
+    unexplained = (curves.clean * (1.0 - curves.clean)) @ share / (mean * (1.0 - mean))
+    low, high = np.exp(curves.logarithms.T)
+    return _BestCurves(curves.likelihood, (low + high) / 2.0, (high - low) / 2.0, unexplained)
 
-    def fit(logarithms: Array) -> tuple[Array, Array]:
-        low, high = np.exp(logarithms)[:, :, None]
-        clean = expit(low * below + high * above)
+
+class _Curves(NamedTuple):
+    """Curves on the way to the best ones, one for each of some pairs of rates, which come first in every array.
+
+    In each bin the log-odds of `clean` are the sum of two `sides`, below one half and above it, times a slope each.
+    """
+
+    rate_neg: Array
+    span: Array
+    sides: Array
+    logarithms: Array
+    clean: Array
+    twisted: Array
+    likelihood: Array
+
+    @classmethod
+    def begin(cls, bins: Array, grid: Array, clearest: float) -> _Curves:
+        """Return curves of slope 1."""
+        sides = np.stack(split_at_half(untwist_log_odds(bins[0], grid, clearest)), axis=1)
+        return cls._fit(bins, grid[0][:, None], (1.0 - grid.sum(axis=0))[:, None], sides, np.zeros(grid.T.shape))
+
+    @classmethod
+    def _fit(cls, bins: Array, rate_neg: Array, span: Array, sides: Array, logarithms: Array) -> _Curves:
+        """Return the curves whose slopes have these logarithms."""
+        _, total, positives = bins
+        clean = expit((np.exp(logarithms)[:, None] @ sides)[:, 0])
         twisted = np.clip(rate_neg + span * clean, SAFE_MARGIN, 1.0 - SAFE_MARGIN)
         likelihood = np.log(twisted) @ positives + np.log1p(-twisted) @ (total - positives)
-        return clean, likelihood - 0.5 * ((logarithms / SLOPE_SPREAD) ** 2).sum(axis=0)
+        likelihood -= 0.5 * ((logarithms / SLOPE_SPREAD) ** 2).sum(axis=1)
+        return cls(rate_neg, span, sides, logarithms, clean, twisted, likelihood)
 
-    logarithms = np.zeros((2, grid.shape[1]))
-    clean, likelihood = fit(logarithms)
-    for _ in range(MOST_STEPS):
-        step = _find_step(bins, logarithms, clean, grid, (below, above))
-        for _ in range(MOST_HALVINGS):
-            moved_clean, moved_likelihood = fit(logarithms + step)
-            loses = moved_likelihood < likelihood - ROUNDING
-            if not loses.any():
-                break
-            step = np.where(loses, step / 2.0, step)
-        else:
-            step = np.where(loses, 0.0, step)
-            moved_clean, moved_likelihood = fit(logarithms + step)
-        logarithms = logarithms + step
-        clean, likelihood = moved_clean, moved_likelihood
-        if np.abs(step).max() < LEAST_MOVE_OF_SLOPES:
-            break
-    share = total / total.sum()
-    mean = np.clip(clean @ share, SAFE_MARGIN, 1.0 - SAFE_MARGIN)
-    unexplained = (clean * (1.0 - clean)) @ share / (mean * (1.0 - mean))
-    low, high = np.exp(logarithms)
-    return _BestCurves(likelihood, (low + high) / 2.0, (high - low) / 2.0, unexplained)
+    def move(self, bins: Array, step: Array) -> _Curves:
+        """Return the curves after a step of the logarithms of their slopes."""
+        return self._fit(bins, self.rate_neg, self.span, self.sides, self.logarithms + step)
 
+    def take(self, pairs: NDArray[Any]) -> _Curves:
+        """Return the curves of some of the pairs."""
+        return _Curves(*(one[pairs] for one in self))
 
-def _find_step(bins: Array, logarithms: Array, clean: Array, grid: Array, sides: tuple[Array, Array]) -> Array:
-    """Return Newton's step of the logarithms of the two slopes of each pair of rates, of at most 1 each."""
-    _, total, positives = bins
-    span = (1.0 - grid.sum(axis=0))[:, None]
-    twisted = np.clip(grid[0][:, None] + span * clean, SAFE_MARGIN, 1.0 - SAFE_MARGIN)
-    variance = twisted * (1.0 - twisted)
-    rise = span * clean * (1.0 - clean)
-    pull = (positives - total * twisted) / variance * rise
-    information = total * rise**2 / variance
-    of_low, of_high = (np.exp(one)[:, None] * side for one, side in zip(logarithms, sides, strict=True))
-    low, high = (
-        (pull * one).sum(axis=1) - logarithm / SLOPE_SPREAD**2
-        for one, logarithm in zip((of_low, of_high), logarithms, strict=True)
-    )
-    low_low = (information * of_low**2).sum(axis=1) + SLOPE_SPREAD**-2.0
-    high_high = (information * of_high**2).sum(axis=1) + SLOPE_SPREAD**-2.0
-    low_high = (information * of_low * of_high).sum(axis=1)
-    step = np.stack([high_high * low - low_high * high, low_low * high - low_high * low])
-    step /= low_low * high_high - low_high**2
-    return np.asarray(step / np.maximum(1.0, np.abs(step).max(axis=0)))
+    def put(self, pairs: NDArray[Any], others: _Curves) -> None:
+        """Let others take the place of the curves of some of the pairs."""
+        self.logarithms[pairs] = others.logarithms
+        self.clean[pairs] = others.clean
+        self.twisted[pairs] = others.twisted
+        self.likelihood[pairs] = others.likelihood
+
+    def find_step(self, bins: Array) -> Array:
+        """Return Newton's step of the logarithms of the two slopes of each pair, of at most 1 each."""
+        _, total, positives = bins
+        rise = self.span * self.clean * (1.0 - self.clean)
+        certainty = rise / (self.twisted * (1.0 - self.twisted))
+        pull = (positives - total * self.twisted) * certainty
+        information = total * rise * certainty
+        slopes = np.exp(self.logarithms)[:, :, None]
+        low, high = (slopes * (self.sides @ pull[:, :, None]))[:, :, 0].T - self.logarithms.T / SLOPE_SPREAD**2
+        products = (self.sides * information[:, None]) @ self.sides.transpose(0, 2, 1)
+        hessian = slopes * slopes.transpose(0, 2, 1) * products + np.eye(2) / SLOPE_SPREAD**2
+        (low_low, low_high), (_, high_high) = hessian.T
+        step = np.stack([high_high * low - low_high * high, low_low * high - low_high * low], axis=1)
+        step /= (low_low * high_high - low_high**2)[:, None]
+        return np.asarray(step / np.maximum(1.0, np.abs(step).max(axis=1, keepdims=True)))
