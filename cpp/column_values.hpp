@@ -102,13 +102,23 @@ class DrawnValues {
 
   void add(double value, std::uint64_t weight) {
     const std::uint64_t hash = hash_value(value);
-    if (hash > largest_hash_) return;
+    if (!takes(hash)) return;
     Entry& slot = find_slot(hash, to_key(value));
     slot.key = to_key(value);
     count_ += slot.weight == 0;
     slot.weight += weight;
     if (2 * count_ >= slots_.size()) make_room();
   }
+
+  // Adds all that another one has drawn.
+  void add_all(const DrawnValues& other) {
+    for (const Entry& entry : other.slots_) {
+      if (entry.weight > 0) add(from_key<double>(entry.key), entry.weight);
+    }
+  }
+
+  // Tells whether a value with this hash would be kept.
+  bool takes(std::uint64_t hash) const { return hash <= largest_hash_; }
 
   // Returns the entries in the order of their values.
   std::vector<Entry> sort() const {

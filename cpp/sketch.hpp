@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -61,20 +62,11 @@ class Sketch {
       ++rows_here;
     }
     const auto varied_before = varies_;
-    const auto sums = sum_hashes(X, whole, pool);
+    const auto sums = look_at<true>(X, whole, pool);
     must_draw_ = must_draw_ || (rows_seen_ > kSampleRows && varies_ != varied_before);
     rows_seen_ += rows_here;
     if (!must_draw_) keep(X, whole, sums);
     if (must_draw_) rows_.clear();
-    pool.chunks(columns, 1, [&](int, std::size_t first, std::size_t last) {
-      for (std::size_t column = first; column < last; ++column) {
-        if (category_counts[column] > 0) continue;
-        for (std::size_t row = 0; row < X.rows; ++row) {
-          const double value = static_cast<double>(X(row, column));
-          if (!std::isnan(value) && whole[row] > 0) values_[column].add(value, whole[row]);
-        }
-      }
-    });
   }
 
   // Tells whether all rows must be seen again, by draw.
@@ -90,7 +82,7 @@ class Sketch {
     if (rows_drawn_from_ > rows_seen_) {
       throw std::invalid_argument("draw must see only the rows that were observed");
     }
-    keep(X, whole, sum_hashes(X, whole, pool));
+    keep(X, whole, look_at<false>(X, whole, pool));
   }
 
   std::vector<Column> find_bins(ThreadPool& pool) {
@@ -169,6 +161,9 @@ class Sketch {
   // The first word of every state tells it from other bytes.
   static constexpr std::uint64_t kMark = 0x554E545357454348ULL;
 
+  // The sums of so many rows stay in the first cache while the columns go by.
+  static constexpr std::size_t kBlockRows = 256;
+
   // A state has at least the mark, the fingerprint, two flags, three counts and the checksum.
   static constexpr std::size_t kMinWords = 8;
 
@@ -224,33 +219,64 @@ class Sketch {
     if (!std::exchange(drawing_, true)) rows_.clear();
   }
 
-  // Returns for every row the sum of the hashes of its values, and notes which columns vary.
-  template <typename Real>
-  std::vector<std::uint64_t> sum_hashes(const Matrix<Real>& X, const WholeWeights& whole, ThreadPool& pool) {
-    // The sums of so many rows stay in the first cache while the columns go by.
-    constexpr std::size_t kBlockRows = 256;
+  // What a thread has seen of a column.
+  struct SeenColumn {
+    bool varies = false;
+    DrawnValues values;
+  };
+
+  // Returns for every row the sum of the hashes of its values, notes which columns vary and, if asked to, draws from
+  // the values of columns of numbers. All of it takes one pass over the memory of the table.
+  template <bool draws_values, typename Real>
+  std::vector<std::uint64_t> look_at(const Matrix<Real>& X, const WholeWeights& whole, ThreadPool& pool) {
+    // What each thread draws from so many columns at a time takes little memory.
+    constexpr std::size_t kColumnsTogether = 64;
     std::vector<std::uint64_t> sums(X.rows, 0);
-    std::vector<std::vector<std::uint8_t>> differs(static_cast<std::size_t>(pool.size()),
-                                                   std::vector<std::uint8_t>(columns, 0));
-    pool.chunks(X.rows, kBlockRows, [&](int thread, std::size_t begin, std::size_t end) {
-      auto& varies = differs[static_cast<std::size_t>(thread)];
-      for (std::size_t first = begin; first < end; first += kBlockRows) {
-        const std::size_t last = std::min(first + kBlockRows, end);
-        for (std::size_t column = 0; column < columns; ++column) {
-          bool any = false;
-          for (std::size_t row = first; row < last; ++row) {
-            const std::uint64_t hash = hash_value(X(row, column));
-            sums[row] += hash;
-            any |= hash != first_hash_[column] && whole[row] > 0;
+    for (std::size_t start = 0; start < columns; start += kColumnsTogether) {
+      const std::size_t count = std::min(kColumnsTogether, columns - start);
+      std::vector<std::vector<SeenColumn>> seen(static_cast<std::size_t>(pool.size()));
+      pool.chunks(X.rows, kBlockRows, [&](int thread, std::size_t begin, std::size_t end) {
+        auto& of_thread = seen[static_cast<std::size_t>(thread)];
+        of_thread.resize(count);
+        for (std::size_t first = begin; first < end; first += kBlockRows) {
+          const std::size_t last = std::min(first + kBlockRows, end);
+          for (std::size_t i = 0; i < count; ++i) {
+            look_at_block<draws_values>(X, whole, start + i, first, last, sums.data(), of_thread[i]);
           }
-          varies[column] |= any;
         }
-      }
-    });
-    for (const auto& seen : differs) {
-      for (std::size_t column = 0; column < columns; ++column) varies_[column] |= seen[column];
+      });
+      pool.chunks(count, 1, [&](int, std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; ++i) {
+          for (const auto& of_thread : seen) {
+            if (of_thread.empty()) continue;
+            varies_[start + i] |= of_thread[i].varies;
+            values_[start + i].add_all(of_thread[i].values);
+          }
+        }
+      });
     }
     return sums;
+  }
+
+  // Does so for one column of up to kBlockRows rows.
+  template <bool draws_values, typename Real>
+  void look_at_block(const Matrix<Real>& X, const WholeWeights& whole, std::size_t column, std::size_t first,
+                     std::size_t last, std::uint64_t* sums, SeenColumn& seen) const {
+    std::array<std::uint64_t, kBlockRows> hashes;
+    bool varies = false;
+    for (std::size_t row = first; row < last; ++row) {
+      const std::uint64_t hash = hash_value(X(row, column));
+      hashes[row - first] = hash;
+      sums[row] += hash;
+      varies |= hash != first_hash_[column] && whole[row] > 0;
+    }
+    seen.varies |= varies;
+    if (!draws_values || category_counts[column] > 0) return;
+    for (std::size_t row = first; row < last; ++row) {
+      if (!seen.values.takes(hashes[row - first]) || whole[row] == 0) continue;
+      const double value = static_cast<double>(X(row, column));
+      if (!std::isnan(value)) seen.values.add(value, whole[row]);
+    }
   }
 
   // Keeps the rows that are in the sample by what is known so far.

@@ -183,7 +183,7 @@ constexpr Code kMissingCode = 255;
 
 // Writes codes by given thresholds.
 template <typename Real>
-void encode_block(const Table<Real>& X, const Vector<std::int32_t>& n_categories,
+auto encode_block(const Table<Real>& X, const Vector<std::int32_t>& n_categories,
                   const std::vector<Vector<double>>& thresholds, const OutputTable<Code>& out, int threads) {
   const Matrix<Real> matrix = view(X);
   require(n_categories.shape(0) == matrix.columns && thresholds.size() == matrix.columns,
@@ -201,12 +201,17 @@ void encode_block(const Table<Real>& X, const Vector<std::int32_t>& n_categories
     require(std::is_sorted(column.thresholds.begin(), column.thresholds.end()), "thresholds must be in order");
   }
   Code* codes = out.data();
-  nb::gil_scoped_release unlocked;
-  ThreadPool pool(worthwhile_threads(matrix.rows * matrix.columns, threads));
-  std::vector<std::uint32_t> order(matrix.rows);
-  std::iota(order.begin(), order.end(), 0U);
-  const CodeTable table{codes, matrix.columns, nullptr, 0, kMissingCode};
-  encode(matrix, WholeWeights(), {order.data(), matrix.rows, 0}, columns.data(), table, pool);
+  {
+    nb::gil_scoped_release unlocked;
+    ThreadPool pool(worthwhile_threads(matrix.rows * matrix.columns, threads));
+    std::vector<std::uint32_t> order(matrix.rows);
+    std::iota(order.begin(), order.end(), 0U);
+    const CodeTable table{codes, matrix.columns, nullptr, 0, kMissingCode};
+    encode(matrix, WholeWeights(), {order.data(), matrix.rows, 0}, columns.data(), table, pool);
+  }
+  std::vector<std::uint8_t> has_missing;
+  for (const Column& column : columns) has_missing.push_back(column.missing);
+  return to_numpy(std::move(has_missing));
 }
 
 // ---- the module ----
@@ -230,7 +235,7 @@ void bind_tables(nb::module_& module, nb::class_<Dataset>& dataset, nb::class_<S
   sketch.def("observe", &show<Real, false>, X, weight, threads, "Observe a block of rows.")
       .def("draw", &show<Real, true>, X, weight, threads, "See a block of rows again.");
   module.def("encode", &encode_block<Real>, X, n_categories, nb::arg("thresholds"), nb::arg("out").noconvert(), threads,
-             "Codes of a block of rows, 255 for missing values.");
+             "Write codes of a block of rows, 255 for missing values; 1 for each column that has some, else 0.");
 }
 
 }  // namespace

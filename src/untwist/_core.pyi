@@ -65,7 +65,7 @@ class Sketch:
 
 def encode(
     X: Table, n_categories: NDArray[np.int32], thresholds: list[Reals], out: NDArray[np.uint8], threads: int
-) -> None: ...
+) -> NDArray[np.uint8]: ...
 
 class TreeGrowth:
     def __init__(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from untwist.arguments import Array
 
-__all__ = ["add_up", "add_up_by_group", "average"]
+__all__ = ["add_up", "add_up_by_group", "average", "drop_repeats", "is_repeated"]
 
 # Up to this, whole numbers add up in float64 without rounding.
 LARGEST_EXACT_SUM = 2.0**53
@@ -45,9 +45,10 @@ def add_up(terms: NDArray[Any]) -> float:
     >>> add_up(np.array([0.1, 0.7, 0.2])) == add_up(np.array([0.7, 0.2, 0.1]))
     True
     """
-    flat = np.asarray(terms, dtype=np.float64).ravel()
-    if _are_whole(flat):
-        return float(flat.sum())
+    numbers = np.asarray(terms, dtype=np.float64)
+    if _are_whole(numbers):
+        return float(numbers.sum())
+    flat = numbers.ravel()
     try:
         return math.fsum(_iterate_terms(flat))
     except OverflowError:  # A sum on the way is too large, even if the whole one may not be.
@@ -77,6 +78,8 @@ def add_up_by_group(terms: NDArray[Any], groups: NDArray[Any], n_groups: int) ->
     """
     flat = np.asarray(terms, dtype=np.float64)
     if _are_whole(flat):
+        if is_repeated(flat):
+            return np.asarray(np.bincount(groups, minlength=n_groups) * flat[0])
         return np.bincount(groups, flat, n_groups).astype(np.float64)
     rising = np.argsort(flat)
     return np.bincount(groups[rising], flat[rising], n_groups).astype(np.float64)
@@ -101,12 +104,54 @@ def average(values: NDArray[Any], weight: Array) -> float:
     return add_up(values * weight) / total if total > 0 else 0.0
 
 
+def is_repeated(terms: NDArray[Any]) -> bool:
+    """Tell whether an array is one number in memory for all its terms, as the weights of rows are that have none.
+
+    Parameters
+    ----------
+    terms : ndarray
+        Numbers.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_repeated(np.broadcast_to(1.0, 3)), is_repeated(np.ones(3))
+    (True, False)
+    """
+    return terms.size > 1 and terms.strides == (0,)
+
+
+def drop_repeats(terms: NDArray[Any]) -> NDArray[Any]:
+    """Return the only number of an array that is one number in memory, any other array as it is.
+
+    Parameters
+    ----------
+    terms : ndarray
+        Numbers.
+
+    Returns
+    -------
+    ndarray
+        What holds for all numbers here holds for all terms.
+
+    Examples
+    --------
+    >>> drop_repeats(np.broadcast_to(1.0, 3)), drop_repeats(np.array([1.0, 2.0]))
+    (array([1.]), array([1., 2.]))
+    """
+    return terms[:1] if is_repeated(terms) else terms
+
+
 def _are_whole(terms: Array) -> bool:
     """Tell whether all terms are whole numbers, small enough for any partial sum of them to be exact."""
-    if not len(terms):
+    if not terms.size:
         return True
-    largest = float(np.abs(terms).max())
-    return len(terms) * largest <= LARGEST_EXACT_SUM and bool((np.rint(terms) == terms).all())
+    different = drop_repeats(terms)
+    largest = float(np.abs(different).max())
+    return terms.size * largest <= LARGEST_EXACT_SUM and bool((np.rint(different) == different).all())
 
 
 def _iterate_terms(terms: Array) -> Iterable[float]:

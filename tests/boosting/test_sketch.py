@@ -47,7 +47,7 @@ def cut_into_shards(X, weight, count, block):
         yield [(X[part], NONE if weight is None else weight[part]) for part in parts]
 
 
-def make_sketch(X, weight, *, categories=None, max_bins=255, count=1, block=1000, turn=False):
+def make_sketch(X, weight, *, categories=None, max_bins=255, count=1, block=1000, turn=False, threads=2):
     counts = np.zeros(X.shape[1], dtype=np.int32)
     for column, number in (categories or {}).items():
         counts[column] = number
@@ -56,7 +56,7 @@ def make_sketch(X, weight, *, categories=None, max_bins=255, count=1, block=1000
     sketches = [_core.Sketch(counts, max_bins, largest) for _ in parts]
     for sketch, blocks in zip(sketches, parts, strict=True):
         for rows, row_weight in blocks:
-            sketch.observe(rows, row_weight, 2)
+            sketch.observe(rows, row_weight, threads)
     states = [sketch.state() for sketch in sketches]
     whole = _core.Sketch(counts, max_bins, largest)
     for state in reversed(states) if turn else states:
@@ -68,7 +68,7 @@ def make_sketch(X, weight, *, categories=None, max_bins=255, count=1, block=1000
             worker = _core.Sketch(counts, max_bins, largest)
             worker.merge(known)
             for rows, row_weight in blocks:
-                worker.draw(rows, row_weight, 2)
+                worker.draw(rows, row_weight, threads)
             drawn.append(worker.state())
         for state in reversed(drawn) if turn else drawn:
             whole.merge(state)
@@ -120,6 +120,25 @@ def test_thresholds_and_bins_do_not_depend_on_the_number_of_threads(dtype, max_b
         hashes.append(dataset.hashes())
     np.testing.assert_array_equal(hashes[1:], [hashes[0]] * 2)
     assert len(np.unique(hashes[0])) > 10
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_a_sketch_has_seen_does_not_depend_on_threads_or_blocks(weighted):
+    """The table has more columns than are looked at together, and columns with more values than are kept."""
+    rng = np.random.default_rng(4)
+    n = 6000
+    X = np.column_stack([rng.normal(size=(n, 60)), rng.integers(0, 3, size=(n, 10)), np.full(n, 2.0)])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[:, -1] = 2.0
+    weight = rng.choice([0.0, 0.3, 1.0], n) if weighted else None
+    categories = {62: 3}
+    states = [
+        make_sketch(X, weight, categories=categories, block=block, threads=threads).state()
+        for block, threads in ((n, 1), (n, 2), (n, 5), (512, 3), (n, 17))
+    ]
+    assert states[1:] == states[:1] * 4
+    other = make_sketch(X + 1.0, weight, categories=categories, block=n).state()
+    assert other != states[0]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -246,8 +265,14 @@ def test_missing_values_have_the_last_code_in_every_column(dtype, n_cuts):
     for threads in (1, 3):
         for table in (X, np.asfortranarray(X)):
             codes = np.full(X.shape, 77, dtype=np.uint8)
-            _core.encode(table, n_categories, cuts, codes, threads)
+            has_missing = _core.encode(table, n_categories, cuts, codes, threads)
             np.testing.assert_array_equal(codes, expected)
+            assert has_missing.tolist() == [1] * 6
+    whole = np.where(expected == 255, 0.0, X)
+    whole[3:, 1] = 0.0
+    whole[:3, 1] = np.nan, 7.0, 1.5
+    has_missing = _core.encode(whole, n_categories, cuts, codes, 3)
+    assert has_missing.tolist() == [0, 1, 0, 0, 0, 0]
 
 
 def test_a_table_that_changes_between_passes_is_refused():

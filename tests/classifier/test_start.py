@@ -71,6 +71,13 @@ def test_sums_of_weights_are_exact_in_any_order(weigh):
     np.testing.assert_array_equal(weigh_classes_exactly(labels[order], weight[order], 3), masses)
 
 
+@pytest.mark.parametrize("number", [1.0, 3.0, 0.3, 1e-9, 1e300])
+def test_a_weight_that_is_repeated_without_memory_counts_as_copies_of_it_do(number):
+    labels = np.random.default_rng(0).integers(0, 3, 500).astype(np.uint32)
+    masses = weigh_classes_exactly(labels, np.broadcast_to(number, 500), 3)
+    np.testing.assert_array_equal(masses, weigh_classes_exactly(labels, np.full(500, number), 3))
+
+
 @pytest.mark.parametrize("settings", [{}, {"engine": "reference"}, {"estimator": Ridge()}, {"link": "exact"}], ids=str)
 def test_few_rounds_of_a_rare_class_predict_about_its_share(settings):
     X, y = draw_rare()

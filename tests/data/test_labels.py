@@ -13,7 +13,7 @@ import pytest
 
 from untwist.data.labels import (
     MOST_COUNTED,
-    _number_labels,
+    _count_labels,
     find_classes,
     refuse_missing,
     scale_weights,
@@ -52,9 +52,14 @@ WHOLE_NUMBERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np
 
 
 def assert_numbered_as_by_sorting(y):
-    """Values, types and places are those that NumPy finds by sorting."""
-    classes, places = _number_labels(y)
+    """Values, types and places are those that NumPy finds by sorting, where labels are counted."""
     expected_classes, expected_places = np.unique(y, return_inverse=True)
+    counted = _count_labels(y)
+    close = y.dtype.kind in "biu" and len(y) > 0 and int(y.max()) - int(y.min()) < MOST_COUNTED
+    assert (counted is not None) == (close and int(y.max()) < 2**63 - 1)
+    if counted is None:
+        return
+    classes, places = counted
     assert classes.dtype == expected_classes.dtype
     np.testing.assert_array_equal(classes, expected_classes)
     np.testing.assert_array_equal(places, expected_places)
@@ -109,14 +114,12 @@ def test_labels_that_are_counted_are_not_written_to():
     assert y.tolist() == [3, -1, 3]
 
 
-def test_labels_close_together_are_counted_and_labels_far_apart_are_sorted(monkeypatch):
-    """Both ways are tried by the tests above."""
-    sorted_labels = []
-    monkeypatch.setattr(np, "unique", lambda y, **options: sorted_labels.append(y.tolist()))
-    _number_labels(np.array([10, 10 + MOST_COUNTED - 1]))
-    assert sorted_labels == []
-    _number_labels(np.array([10, 10 + MOST_COUNTED]))
-    assert sorted_labels == [[10, 10 + MOST_COUNTED]]
+def test_labels_that_are_nearly_all_different_are_warned_of_and_others_are_not():
+    """scikit-learn warns of them, and looks through all labels for that."""
+    with pytest.warns(UserWarning, match="number of unique classes is greater than 50%"):
+        find_classes(np.arange(30))
+    classes, numbers = find_classes(np.arange(30) // 2)  # Here a warning would be an error.
+    assert classes[numbers].tolist() == (np.arange(30) // 2).tolist()
 
 
 def test_one_class_or_labels_of_several_kinds_are_refused():

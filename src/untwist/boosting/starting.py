@@ -11,6 +11,7 @@ from scipy.special import expit
 from untwist.arguments import Array
 from untwist.boosting.engines.compiled import MOST_COPIES, scale_weights
 from untwist.data.workers import Workers, solo
+from untwist.sums import is_repeated
 from untwist.theory.links import Link, LogitLink
 from untwist.theory.losses import AlphaLoss
 
@@ -61,8 +62,11 @@ def weigh_classes_exactly(labels: NDArray[np.uint32], weight: Array, n_classes: 
     n_rows = int(workers.sum(np.array([np.count_nonzero(scaled)]))[0])
     # Sums of whole numbers are the same in any order.
     share_of_row = math.ldexp(1.0, (n_rows * MOST_COPIES).bit_length() - BITS_OF_SUM)
-    whole = np.rint(scaled / share_of_row).astype(np.int64)
-    sums = np.array([whole[labels == label].sum() for label in range(n_classes)], dtype=np.int64)
+    if is_repeated(scaled):
+        sums = np.bincount(labels, minlength=n_classes) * np.rint(scaled[0] / share_of_row).astype(np.int64)
+    else:
+        whole = np.rint(scaled / share_of_row).astype(np.int64)
+        sums = np.array([whole[labels == label].sum() for label in range(n_classes)], dtype=np.int64)
     of_classes = workers.sum(sums)
     return np.column_stack([of_classes, of_classes.sum() - of_classes]) * share_of_row
 

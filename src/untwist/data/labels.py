@@ -14,6 +14,7 @@ from untwist.arguments import Array, check_non_negative, is_missing
 from untwist.data.cells import find_spellings, list_some
 from untwist.data.tables import bring_to_host
 from untwist.data.workers import Workers, solo
+from untwist.sums import drop_repeats
 
 __all__ = [
     "MOST_WEIGHT",
@@ -57,8 +58,10 @@ def find_classes(y: NDArray[Any], workers: Workers = solo) -> tuple[NDArray[Any]
     (array(['no', 'yes'], dtype='<U3'), array([0, 1, 0], dtype=uint32))
     """
     try:
-        check_classification_targets(y)
-        classes, class_index = _number_labels(y)
+        counted = _count_labels(y)
+        if counted is None or 2 * len(counted[0]) > len(y):
+            check_classification_targets(y)  # It warns of labels that are nearly all different, too.
+        classes, class_index = counted or np.unique(y, return_inverse=True)
         if workers.size > 1:
             local = classes
             classes = np.unique(np.concatenate(workers.gather(local)))
@@ -184,7 +187,7 @@ def scale_weights(weight: Array, workers: Workers = solo) -> Array:
     ndarray of shape (n_rows,)
         The same weights where nothing is to be done.
     """
-    heaviest = max(workers.gather(float(np.max(weight, initial=0.0))))
+    heaviest = max(workers.gather(float(np.max(drop_repeats(weight), initial=0.0))))
     if not np.isfinite(heaviest):
         raise ValueError(
             "class_weight times sample_weight must be finite, got a product that is not: divide one of them"
@@ -233,13 +236,17 @@ def list_positive_classes(n_classes: int) -> list[int]:
     return [1] if n_classes == 2 else list(range(n_classes))
 
 
-def _number_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the distinct labels in order, and the place of each label among them."""
-    if y.dtype.kind in "biu" and len(y):
-        lowest, highest = int(y.min()), int(y.max())
-        if highest - lowest < MOST_COUNTED and highest < np.iinfo(np.int64).max:
-            # Whole numbers that are close together need no sorting.
-            place = y.astype(np.int64) - lowest
-            is_there = np.bincount(place) > 0
-            return (np.flatnonzero(is_there) + lowest).astype(y.dtype), (np.cumsum(is_there) - 1)[place]
-    return np.unique(y, return_inverse=True)
+def _count_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]] | None:
+    """Return the distinct labels in order, and the place of each label among them, where that takes no sorting.
+
+    Labels that are whole numbers close together are counted; for any others there is None.
+    """
+    if y.dtype.kind not in "biu" or not len(y):
+        return None
+    lowest, highest = int(y.min()), int(y.max())
+    if highest - lowest >= MOST_COUNTED or highest >= np.iinfo(np.int64).max:
+        return None
+    place = y.astype(np.int64) - lowest
+    is_there = np.bincount(place) > 0
+    classes = (np.flatnonzero(is_there) + lowest).astype(y.dtype)
+    return classes, place if is_there.all() else (np.cumsum(is_there) - 1)[place]

@@ -23,6 +23,7 @@ from untwist.boosting.engines.engine import COLUMN_SETTINGS, Engine, EngineOptio
 from untwist.boosting.ensemble import Ensemble
 from untwist.boosting.forest import Forest, count_threads, iterate_column_blocks, iterate_row_blocks
 from untwist.data.workers import Workers, solo
+from untwist.sums import drop_repeats
 from untwist.theory.links import find_link_name
 from untwist.theory.losses import AlphaLoss, Loss, is_alpha_loss
 
@@ -235,12 +236,11 @@ class CompiledTeam:
 
 def find_thresholds(rows: Rows, n_categories: NDArray[np.int32], max_bins: int, n_threads: int) -> list[Array]:
     """Return the thresholds of every column that the rows of all workers make together."""
-    weight = np.ascontiguousarray(rows.weight, dtype=np.float64)
-    ends = rows.workers.gather((float(weight.min(initial=np.inf)), float(weight.max(initial=0.0))))
+    different = drop_repeats(rows.weight)
+    ends = rows.workers.gather((float(different.min(initial=np.inf)), float(different.max(initial=0.0))))
     lightest = min(low for low, _ in ends)
     heaviest = max(high for _, high in ends)
-    if lightest == heaviest:
-        weight = NOTHING
+    weight = NOTHING if lightest == heaviest else np.ascontiguousarray(rows.weight, dtype=np.float64)
     sketch = _core.Sketch(n_categories, max_bins, heaviest if len(weight) else 0.0)
     _show_rows(sketch, rows.X, weight, n_threads, rows.workers)
     return sketch.thresholds(n_threads)
@@ -275,8 +275,9 @@ def scale_weights(weight: Array, workers: Workers = solo) -> tuple[Array, float]
     Whole numbers count copies, exactly. Weights that are all the same (or 0) become ones. Any others are divided by a
     power of two, which keeps their ratios, so that none is above 1.
     """
-    largest = max(workers.gather(float(weight.max(initial=0.0))))
-    whole = bool((weight == np.floor(weight)).all())
+    different = drop_repeats(weight)
+    largest = max(workers.gather(float(different.max(initial=0.0))))
+    whole = bool((different == np.floor(different)).all())
     if largest <= MOST_COPIES and all(workers.gather(whole)):
         return weight, 1.0
     alike = bool(((weight == largest) | (weight == 0)).all())

@@ -30,6 +30,7 @@ from untwist.boosting.engines.xgboost.trees import GrownTree, assemble_forest, r
 from untwist.boosting.engines.xgboost.weights import Weigher, find_array_library, sum_weight_and_agreement
 from untwist.boosting.ensemble import Ensemble, is_stale
 from untwist.data.folds import mix_bits
+from untwist.sums import drop_repeats
 
 __all__ = ["XGBoostBooster"]
 
@@ -88,7 +89,7 @@ class XGBoostBooster:
     def _set_weights(self, weight: Array) -> None:
         """Take the sample weights, and choose the unit that boosting weights are whole multiples of."""
         workers = self._dataset.workers
-        if workers.size == 1 and bool((weight == 1.0).all()):
+        if workers.size == 1 and bool((drop_repeats(weight) == 1.0).all()):
             return self._set_unit(1.0, None, float(len(weight)), len(weight), counts_copies=True)
         scaled, unit_weight = scale_weights(weight, workers)
         counts_copies = all(workers.gather(bool((scaled == np.floor(scaled)).all())))

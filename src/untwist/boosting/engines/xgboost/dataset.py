@@ -63,8 +63,8 @@ class XGBoostDataset:
         self.thresholds: list[Array] | None = None
         if self.splits_codes:
             self.thresholds = find_thresholds(rows, self.n_categories, settings.max_bins, self.n_threads)
-            self.table = find_array_library(self.device).asarray(self._encode(rows.X))
-            lost = self.table.max(axis=0) == MISSING_CODE if len(self.labels) else np.zeros(self.n_features, dtype=bool)
+            codes, lost = self._encode(rows.X)
+            self.table = find_array_library(self.device).asarray(codes)
         else:
             self.table = find_array_library(self.device).asarray(self._check_single_precision(rows.X))
             lost = np.isnan(self.table.sum(axis=0, dtype=np.float64))
@@ -73,13 +73,14 @@ class XGBoostDataset:
         if settings.growth.feature_weights:
             self.matrix.set_info(feature_weights=np.array(settings.growth.feature_weights))
 
-    def _encode(self, X: Any) -> NDArray[np.uint8]:
-        """Return the codes of all cells."""
+    def _encode(self, X: Any) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """Return the codes of all cells, and which columns have missing values."""
         assert self.thresholds is not None
         codes = np.empty(X.shape, dtype=np.uint8)
+        has_missing = np.zeros(self.n_features, dtype=bool)
         for rows, block in iterate_row_blocks(X):
-            _core.encode(block, self.n_categories, self.thresholds, codes[rows], self.n_threads)
-        return codes
+            has_missing |= _core.encode(block, self.n_categories, self.thresholds, codes[rows], self.n_threads) > 0
+        return codes, has_missing
 
     def _check_single_precision(self, X: Any) -> Any:
         """Return a dense table whose numbers fit single precision: in a sparse one XGBoost takes 0 for missing."""

@@ -130,18 +130,16 @@ def _compile(inputs: str, outputs: str, body: str, name: str) -> Any:  # pragma:
 def sum_weight_and_agreement(weight: Any, sign: Any, h: Any) -> Any:  # pragma: no cover - This needs a GPU.
     """Return the sums of the weights and of weight * y * h(x) over the rows of a GPU, fetched together."""
     agreement = _compile_agreement()(weight, sign, h)
-    return importlib.import_module("cupy").stack([weight.sum(dtype="float64"), agreement]).get()
+    # The sums of arrays take all of a GPU, those of a kernel of our own would take a small part of it.
+    return importlib.import_module("cupy").stack([weight.sum(dtype="float64"), agreement.sum()]).get()
 
 
 @lru_cache
 def _compile_agreement() -> Any:  # pragma: no cover - This needs a GPU.
-    """Compile the sum of weight * y * h(x)."""
-    return importlib.import_module("cupy").ReductionKernel(
+    """Compile weight * y * h(x)."""
+    return importlib.import_module("cupy").ElementwiseKernel(
         "float32 weight, float64 sign, float32 h",
-        "float64 sum",
-        "(double)weight * sign * (double)h",
-        "a + b",
-        "sum = a",
-        "0",
+        "float64 agreement",
+        "agreement = (double)weight * sign * (double)h",
         "untwist_agreement",
     )
