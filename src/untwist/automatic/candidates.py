@@ -194,7 +194,8 @@ class FoldRun:
         for class_curves in curves:
             for curve, weight in zip(class_curves, self.fold_weights, strict=True):
                 known = curve[:count]  # Some folds may be ahead.
-                total += weight * np.pad(known, (0, count - len(known)), mode="edge")
+                total[: len(known)] += weight * known
+                total[len(known) :] += weight * known[-1:]
         return np.asarray(total / (len(curves) * self.fold_weights.sum()))
 
 

@@ -25,6 +25,10 @@ CELLS_PER_BLOCK = 1 << 23
 #: More threads than this are never started.
 MOST_THREADS = 256
 
+#: The arrays with an entry for each tree, and for each node.
+OF_TREES = ("edge", "leverage")
+OF_NODES = ("feature", "left", "threshold", "missing_left", "value", "gain", "set")
+
 #: A set of up to 256 categories is a bit each in so many words of 64 bits.
 WORDS_PER_SET = 4
 
@@ -119,10 +123,18 @@ class Forest:
     def keep_first(self, count: int) -> Forest:
         """Return the forest of the first `count` trees."""
         nodes = slice(0, int(self.offset[count]))
-        names = ("feature", "left", "threshold", "missing_left", "value", "gain", "set")
-        arrays = {name: getattr(self, name)[nodes] for name in names}
-        arrays |= {name: getattr(self, name)[:count] for name in ("edge", "leverage")}
+        arrays = {name: getattr(self, name)[nodes] for name in OF_NODES}
+        arrays |= {name: getattr(self, name)[:count] for name in OF_TREES}
         return replace(self, offset=self.offset[: count + 1], **arrays)
+
+    def take(self, trees: NDArray[np.intp]) -> Forest:
+        """Return the forest of these trees, in this order."""
+        n_nodes = np.diff(self.offset)[trees]
+        offset = np.append(0, np.cumsum(n_nodes))
+        nodes = np.repeat(self.offset[trees] - offset[:-1], n_nodes) + np.arange(offset[-1])
+        arrays = {name: getattr(self, name)[nodes] for name in OF_NODES}
+        arrays |= {name: getattr(self, name)[trees] for name in OF_TREES}
+        return replace(self, offset=offset, **arrays)
 
     def output(self, index: int) -> Forest:
         """Return the forest whose score is one of the outputs, with one value per leaf."""
@@ -143,45 +155,25 @@ class Forest:
 
     def append(self, other: Forest) -> Forest:
         """Return the trees of this forest, then those of the other."""
-        names = ("edge", "leverage", "feature", "left", "threshold", "missing_left", "value", "gain", "codes")
-        arrays: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
-        offset = np.concatenate([self.offset, other.offset[1:] + self.offset[-1]])
-        other_set = np.where(other.set >= 0, other.set + self.n_sets, -1).astype(np.int32)
-        return replace(self, offset=offset, set=np.concatenate([self.set, other_set]), **arrays)
+        return Forest.join([self, other])
+
+    @staticmethod
+    def join(forests: Sequence[Forest]) -> Forest:
+        """Return the trees of all forests, one forest after the other."""
+        names = (*OF_TREES, *OF_NODES, "codes")
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in forests]) for name in names}
+        n_nodes = np.concatenate([np.diff(forest.offset) for forest in forests])
+        sets_before = np.cumsum([0, *(forest.n_sets for forest in forests[:-1])])
+        shifts = np.repeat(sets_before, [len(forest.set) for forest in forests])
+        arrays["set"] = np.where(arrays["set"] >= 0, arrays["set"] + shifts, -1).astype(np.int32)
+        return replace(forests[0], offset=np.append(0, np.cumsum(n_nodes)), **arrays)
 
     @staticmethod
     def average(forests: Sequence[Forest]) -> Forest:
         """Return the forest whose scores are the mean: a tree of each in turn, its value divided by their number."""
-        n_forests = len(forests)
-        n_rounds = max(map(len, forests))
-        turns = [
-            (number, tree) for tree in range(n_rounds) for number in range(n_forests) if tree < len(forests[number])
-        ]
-        nodes = [forests[number].nodes_of(tree) for number, tree in turns]
-
-        def join(name: str) -> NDArray[Any]:
-            arrays = [getattr(forest, name) for forest in forests]
-            return np.concatenate([arrays[number][part] for (number, _), part in zip(turns, nodes, strict=True)])
-
-        sets_before = np.cumsum([0, *(forest.n_sets for forest in forests)])
-        sets = [
-            np.where(forests[number].set[part] >= 0, forests[number].set[part] + sets_before[number], -1)
-            for (number, _), part in zip(turns, nodes, strict=True)
-        ]
-        return Forest(
-            edge=np.array([forests[number].edge[tree] for number, tree in turns]),
-            leverage=np.array([forests[number].leverage[tree] for number, tree in turns]) / n_forests,
-            offset=np.cumsum([0, *(part.stop - part.start for part in nodes)]),
-            feature=join("feature"),
-            left=join("left"),
-            threshold=join("threshold"),
-            missing_left=join("missing_left"),
-            value=join("value") / n_forests,
-            gain=join("gain"),
-            set=np.concatenate(sets).astype(np.int32),
-            codes=np.concatenate([forest.codes for forest in forests]),
-            n_features=forests[0].n_features,
-        )
+        rounds = np.concatenate([np.arange(len(forest)) for forest in forests])
+        in_turn = Forest.join(forests).take(np.argsort(rounds, kind="stable"))
+        return replace(in_turn, value=in_turn.value / len(forests), leverage=in_turn.leverage / len(forests))
 
     def scores(
         self, X: Any, first: int = 0, last: int | None = None, n_jobs: int | None = None, start: float = 0.0

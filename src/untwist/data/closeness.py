@@ -41,6 +41,9 @@ LARGEST = 1e300
 #: Distances are computed in blocks of at most this many cells, so that they fit in memory.
 BLOCK_CELLS = 2_000_000
 
+#: Pairs of rows are measured in blocks of at most this many cells, which are faster while they fit in a cache.
+CACHED_CELLS = 1 << 18
+
 
 @dataclass(frozen=True, eq=False)
 class ComparedRows:
@@ -124,12 +127,14 @@ class ComparedRows:
         if len(known) < 2:
             return  # Nothing tells rows apart there.
         scale = _find_scale(known, times)
-        bounded = np.clip(np.where(missing, scale.middle, values), known[0], known[-1])
-        place = np.minimum(np.searchsorted(known, bounded), len(known) - 1)
-        # A value that several rows share was rounded, to as much as the values beside it are apart.
-        width = np.gradient(scale.apply(known)) * (times > 1)
-        placed = scale.apply(np.where(missing, scale.middle, values))
-        rounded = np.where(known[place] == values, width[place], 0.0)  # A missing value equals none.
+        filled = np.where(missing, scale.middle, values)
+        placed = scale.apply(filled)
+        rounded = np.zeros(len(values))
+        if len(known) < times.sum():
+            # A value that several rows share was rounded, to as much as the values beside it are apart.
+            width = np.gradient(scale.apply(known)) * (times > 1)
+            place = np.minimum(np.searchsorted(known, filled), len(known) - 1)
+            rounded = np.where(known[place] == values, width[place], 0.0)  # A missing value equals none.
         known_or_not = np.sqrt(SQUARED_MISMATCH) * missing
         coordinates = np.stack([placed, known_or_not] if missing.any() else [placed], axis=1)
         yield coordinates.astype(np.float32), rounded
@@ -138,7 +143,7 @@ class ComparedRows:
         """Return the squared distances of pairs of rows."""
         places, spread = self.places
         squares = np.empty(len(first))
-        size = max(1, BLOCK_CELLS // max(1, places.shape[1]))
+        size = max(1, CACHED_CELLS // max(1, places.shape[1]))
         for start in range(0, len(first), size):
             one, other = first[start : start + size], second[start : start + size]
             apart = places[one] - places[other]
@@ -150,7 +155,8 @@ class ComparedRows:
     ) -> tuple[Array, NDArray[np.intp]]:
         """Return squared distances to the nearest of other rows, in order, and their positions; no row is its own."""
         places, spread = self.places
-        theirs, their_square = places[others], (places[others] ** 2).sum(axis=1) + spread[others]
+        theirs = places[others]
+        their_square = (theirs**2).sum(axis=1) + spread[others]
         n_nearest = min(n_nearest, len(others) - 1)
         chosen = np.empty((len(rows), n_nearest), dtype=np.intp)
         own = np.full(len(self), -1)
@@ -195,13 +201,13 @@ def _shrink(values: Array, middle: float, unit: float) -> Array:
 
 def _find_scale(known: Array, times: NDArray[np.intp]) -> _Scale:
     """Find the scale of a column from its values, in order, and how often each occurs."""
-    share = np.cumsum(times) / times.sum()
-    low, middle, high = (float(known[np.searchsorted(share, one)]) for one in (0.25, 0.5, 0.75))
+    total = times.sum()
+    low, middle, high = known[np.searchsorted(np.cumsum(times) / total, (0.25, 0.5, 0.75))].tolist()
     # Where half of the values are the same, the others tell the unit.
     unit = (high - low) / 2.0 or float(np.median(np.abs(known - middle)))
     scaled = _shrink(known, middle, unit)
-    mean = np.average(scaled, weights=times)
-    variance = float(np.average((scaled - mean) ** 2, weights=times))
+    mean = (scaled * times).sum() / total
+    variance = float(((scaled - mean) ** 2 * times).sum() / total)
     return _Scale(middle, unit, float(np.sqrt(SQUARED_MISMATCH / 2.0 / variance)))
 
 
