@@ -122,9 +122,10 @@ class FoldRun:
                 booster.boost(n_rounds)
             return
         while self.made < self.count + n_rounds:
-            runs = [self, *(run for run in self.companions if not run.rests)]
-            self.team.boost([booster for run in runs for booster in run.list_boosters()], n_rounds)
-            for run in runs:
+            companions = [run for run in self.companions if not run.rests]
+            self.team.boost([booster for run in (self, *companions) for booster in run.list_boosters()], n_rounds)
+            self.made += n_rounds
+            for run in companions:
                 run.made += n_rounds
                 run.rests = run.ends_by_itself and has_stalled(run.losses(run.made))
 

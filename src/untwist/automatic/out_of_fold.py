@@ -59,6 +59,8 @@ def score_held_out_rows(
     for part, block in blocks:
         for group, (rows_here, out, scorer) in enumerate(zip(row_groups, scores, scorers, strict=True)):
             inside = slice(*np.searchsorted(rows_here, (part.start, part.stop)))
+            if inside.start == inside.stop:
+                continue
             unseen = block[rows_here[inside] - part.start]
             if group < n_folds and show_to_fold is not None:
                 unseen = show_to_fold(group, rows_here[inside], unseen)

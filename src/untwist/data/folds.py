@@ -468,6 +468,8 @@ class _Contents:
     def draw(self, chance: Array, copies: Array, share: float) -> Array:
         """Draw a number of copies, binomially; 0 where a content is no sample of its own."""
         drawn = np.zeros_like(copies)
+        if not self.by_copy.any():
+            return drawn
         sampled = copies[self.by_copy]
         limited = np.minimum(sampled, MOST_DRAWN)
         binomial = binom.ppf(chance[self.by_copy], limited, share).clip(0)
